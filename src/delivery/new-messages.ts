@@ -43,13 +43,18 @@ export interface NewMessagesDeps {
   sendingObstacle(tables: Tables, message: MessageRow): Obstacle | null;
 }
 
-/** Larger contents are read when they are sent: this bounds those of leased messages in memory. Bytes as stored. */
-const MAX_LEASED_BYTES = 64 * 1024;
-/**
- * The same for messages without a lease, of which far more wait, and only for what a message has next to a shared content: it
- * has one recipient, so that no erasure rewrites it while it is queued.
- */
+/** Larger contents are read when they are sent: this bounds those of messages that are sent next. Bytes as stored. */
+const MAX_NEXT_BYTES = 64 * 1024;
+/** The same for messages that wait behind others, which are far more. */
 const MAX_WAITING_BYTES = 1024;
+
+/**
+ * Whether the content stays in memory. Of a message that waits, only what it has next to a shared content: it has one
+ * recipient, so that no erasure rewrites it while it is queued.
+ */
+function mayKeep({ body, sharedId }: PackedContent, { waits }: Pick<ReservedPlace, 'waits'>): boolean {
+  return waits ? sharedId !== undefined && body.length <= MAX_WAITING_BYTES : body.length <= MAX_NEXT_BYTES;
+}
 
 /**
  * Keeps no state, and `take` does not throw. A message whose route is not cached waits in the queue, as no lookup is
@@ -67,22 +72,16 @@ export function createNewMessages(deps: NewMessagesDeps): NewMessages {
     const place = scheduler.reserveNew(target.site, target.assignment);
     if (place === null) return null;
     const { assignment } = target;
-    const bytes = content.body.length;
-    if (!place.leased) {
-      // A message without a lease is checked when it gets one.
-      if (content.sharedId !== undefined && bytes <= MAX_WAITING_BYTES)
-        assignment.content = toJobContent(content);
-      return place;
-    }
+    if (mayKeep(content, place)) assignment.content = toJobContent(content);
+    // A message without a lease is checked when it gets one.
+    if (!place.leased) return place;
     let isSendable = false;
     try {
       isSendable = deps.sendingObstacle(tables, message) === null;
     } finally {
       if (!isSendable) place.rolledBack();
     }
-    if (!isSendable) return null;
-    if (bytes <= MAX_LEASED_BYTES) assignment.content = toJobContent(content);
-    return place;
+    return isSendable ? place : null;
   }
 
   return {

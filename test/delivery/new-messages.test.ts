@@ -30,6 +30,7 @@ function startNewMessages(options: SchedulingOptions = {}, obstacle: () => Obsta
     recipient: string,
     priority: QueuePriority = 0,
     content = packContent('{}'),
+    contentBytes = 2,
   ): { seq: number; taken: TakenNew | null } =>
     db.transaction(() => {
       const now = clock.now();
@@ -41,7 +42,7 @@ function startNewMessages(options: SchedulingOptions = {}, obstacle: () => Obsta
       });
       const { account_id, domain_id } = row;
       const queued = { priority, destination: domainOf(recipient), due_at: now };
-      const message = toNewReady(row, { seq: 0, ...queued }, 2);
+      const message = toNewReady(row, { seq: 0, ...queued }, contentBytes);
       const taken = newMessages.take(tables, message, content);
       const seq = tables.messages.insert(row, taken?.lease?.at);
       message.seq = seq;
@@ -231,5 +232,91 @@ describe('a new message', () => {
     expect(started).toEqual([]);
     expect(returned).toEqual([first.seq]);
     expect(claims.count()).toBe(0);
+  });
+});
+
+describe('a new message behind others at a fast site', () => {
+  /** The site has answered to four messages within a second over its two connections, which are in use. */
+  function startFast(obstacle: () => Obstacle | null = () => null) {
+    const env = startNewMessages({ connections: 2 }, obstacle);
+    const sent = users(6).map((user) => env.store(user));
+    for (const { taken } of sent) taken?.committed();
+    for (let n = 0; n < 4; n++) {
+      const [first] = env.started;
+      first?.reservation.site.answered(first.reservation, true);
+      env.finish(1);
+    }
+    expect(env.started).toHaveLength(2);
+    // Those of the next messages are leased ahead.
+    for (const user of users(2, 'next')) env.store(user).taken?.committed();
+    return env;
+  }
+  const pause = {
+    scope: 'account',
+    target: 'acct_one',
+    action: 'pause',
+    reason: 'investigation',
+    until: null,
+    created_at: 0,
+    created_by: 'postrider',
+  } as const;
+
+  it('is leased when it is accepted, waits for its turn, and is then sent', () => {
+    const { store, tables, statusOf, claims, onlySite, started, finish } = startFast();
+    const behind = users(2, 'behind').map((user) => store(user));
+    for (const { seq, taken } of behind) {
+      taken?.committed();
+      expect(tables.queue.get(seq)?.lease).toBe(GENERATION);
+      expect(statusOf(seq)).toBe('sending');
+    }
+    expect([claims.count(), onlySite().backlogSize(0)]).toEqual([0, 2]);
+    finish(2);
+    expect(recipientsOf(started)).toEqual(['next0@one.test', 'next1@one.test']);
+    finish(2);
+    expect(recipientsOf(started)).toEqual(['behind0@one.test', 'behind1@one.test']);
+    expect(started.every(({ leased }) => leased)).toBe(true);
+  });
+
+  it('has no lease when it is marketing mail, or so large that it may wait for the budget', () => {
+    const { store, tables } = startFast();
+    const leaseOf = ({ seq }: { seq: number }) => tables.queue.get(seq)?.lease ?? null;
+    expect(leaseOf(store('behind@one.test'))).toBe(GENERATION);
+    expect(leaseOf(store('marketing@one.test', 1))).toBeNull();
+    expect(leaseOf(store('large@one.test', 0, packContent('{}'), 1_000_000))).toBeNull();
+  });
+
+  it('goes back to the queue when its site asks for less mail', () => {
+    const { store, tables, onlySite, scheduler, started, returned } = startFast();
+    const { seq, taken } = store('behind@one.test');
+    taken?.committed();
+    const [first] = started;
+    if (first !== undefined) onlySite().throttled(first.reservation, 60_000);
+    scheduler.advance(onlySite());
+    expect(returned).toContain(seq);
+    expect(tables.queue.get(seq)?.lease).toBeNull();
+  });
+
+  it('goes back to the queue when its account is paused before its commit or later', () => {
+    const { store, controls, returned, scheduler, started, claims } = startFast();
+    const later = store('later@one.test');
+    later.taken?.committed();
+    const before = store('before@one.test');
+    controls.push(pause);
+    before.taken?.committed();
+    expect(returned).toEqual([before.seq]);
+    scheduler.readAgain();
+    expect(returned).toContain(later.seq);
+    expect([started.length, claims.count()]).toEqual([2, 0]);
+  });
+
+  it('leaves no trace when it is not stored, or may not be sent', () => {
+    let found: Obstacle | null = null;
+    const { store, onlySite, claims, statusOf } = startFast(() => found);
+    store('behind@one.test').taken?.rolledBack();
+    found = { kind: 'hold' };
+    const held = store('held@one.test');
+    expect(held.taken).toBeNull();
+    expect(statusOf(held.seq)).toBe('queued');
+    expect([claims.count(), onlySite().backlogSize(0)]).toEqual([0, 0]);
   });
 });

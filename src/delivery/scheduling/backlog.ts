@@ -18,6 +18,8 @@ export interface Assignment {
   tls?: DestinationTls;
   /** When it was read from the queue (monotonic). */
   readAt: number;
+  /** It was leased when it was accepted, and waits behind others (`Site.reserveNew`). */
+  isLeased?: boolean;
   /** The content of a new message, if it is small (new-messages.ts). Absent: it is read when the job is built. */
   content?: JobContent | undefined;
 }
@@ -25,12 +27,13 @@ export interface Assignment {
 /** The mail of a site in memory: messages that were read from the queue, and messages that were leased ahead. */
 export interface Backlog {
   add(assignment: Assignment): void;
+  /** Adds a message that is sent before those of `add`. */
   addLeased(assignment: Assignment): void;
-  /** Messages of a priority that are not leased. */
+  /** Messages of a priority from `add`. */
   size(priority: QueuePriority): number;
-  /** Whether the account has messages of a priority that are not leased. */
+  /** Whether the account has messages of a priority from `add`. */
   has(priority: QueuePriority, accountId: string): boolean;
-  /** Messages that are leased. */
+  /** Messages from `addLeased`. */
   leased(): number;
   /** Whether no message waits, down to the priority `lowest`. */
   isEmpty(lowest: QueuePriority): boolean;
@@ -39,8 +42,8 @@ export interface Backlog {
    * priority `lowest`. Accounts take turns: one message of an account does not wait for those that another account had before.
    */
   take(admits: Admits, lowest: QueuePriority): { assignment: Assignment; leased: boolean } | null;
-  /** Removes and returns the next message that is not leased. */
-  takeUnleased(admits: Admits): Assignment | null;
+  /** Removes and returns the next message from `add`. */
+  takeAdded(admits: Admits): Assignment | null;
   /** Removes the messages that `isOutdated` accepts. */
   drop(isOutdated: (assignment: Assignment) => boolean): { unleased: ReadyMessage[]; leased: ReadyMessage[] };
 }
@@ -52,32 +55,41 @@ type Admits = (assignment: Assignment) => boolean;
  * queue in the database has all of them.
  */
 export function createBacklog(): Backlog {
-  /** Messages by priority: without a lease, and with one. */
-  const unleased = [createTurns(), createTurns()] as const;
+  /** Messages by priority: those that were added, and those that were leased before the others. */
+  const added = [createTurns(), createTurns()] as const;
   const leased = [createTurns(), createTurns()] as const;
-  const transactional = [leased[0], unleased[0]];
+  const transactional = [leased[0], added[0]];
   /** Down to each priority, in the order in which slots take from them. */
-  const downTo = [transactional, [...transactional, leased[1], unleased[1]]] as const;
+  const downTo = [transactional, [...transactional, leased[1], added[1]]] as const;
 
   return {
-    add: (assignment) => unleased[assignment.message.priority].add(assignment),
+    add: (assignment) => added[assignment.message.priority].add(assignment),
     addLeased: (assignment) => leased[assignment.message.priority].add(assignment),
-    size: (priority) => unleased[priority].size(),
-    has: (priority, accountId) => unleased[priority].has(accountId),
+    size: (priority) => added[priority].size(),
+    has: (priority, accountId) => added[priority].has(accountId),
     leased: () => leased[0].size() + leased[1].size(),
     isEmpty: (lowest) => downTo[lowest].every((list) => list.size() === 0),
     take: (admits, lowest) => {
       for (const list of downTo[lowest]) {
         const assignment = list.take(admits);
-        if (assignment !== null) return { assignment, leased: list === leased[0] || list === leased[1] };
+        if (assignment === null) continue;
+        const isLeased = assignment.isLeased === true || list === leased[0] || list === leased[1];
+        return { assignment, leased: isLeased };
       }
       return null;
     },
-    takeUnleased: (admits) => unleased[0].take(admits) ?? unleased[1].take(admits),
-    drop: (isOutdated) => ({
-      unleased: unleased.flatMap((list) => list.drop(isOutdated)),
-      leased: leased.flatMap((list) => list.drop(isOutdated)),
-    }),
+    takeAdded: (admits) => added[0].take(admits) ?? added[1].take(admits),
+    drop: (isOutdated) => {
+      const dropped = added.flatMap((list) => list.drop(isOutdated));
+      const messages = (assignments: Assignment[]) => assignments.map(({ message }) => message);
+      return {
+        unleased: messages(dropped.filter(({ isLeased }) => isLeased !== true)),
+        leased: messages([
+          ...leased.flatMap((list) => list.drop(isOutdated)),
+          ...dropped.filter(({ isLeased }) => isLeased === true),
+        ]),
+      };
+    },
   };
 }
 
@@ -88,8 +100,8 @@ interface Turns {
   has(accountId: string): boolean;
   /** Removes and returns the next message that `admits` accepts. */
   take(admits: Admits): Assignment | null;
-  /** Removes the messages that `isOutdated` accepts. */
-  drop(isOutdated: (assignment: Assignment) => boolean): ReadyMessage[];
+  /** Removes and returns the messages that `isOutdated` accepts. */
+  drop(isOutdated: (assignment: Assignment) => boolean): Assignment[];
 }
 
 function createTurns(): Turns {
@@ -119,11 +131,11 @@ function createTurns(): Turns {
       return null;
     },
     drop: (isOutdated) => {
-      const dropped: ReadyMessage[] = [];
+      const dropped: Assignment[] = [];
       for (const [accountId, list] of accounts) {
         const kept = list.filter((assignment) => !isOutdated(assignment));
         if (kept.length === list.length) continue;
-        for (const assignment of list) if (isOutdated(assignment)) dropped.push(assignment.message);
+        for (const assignment of list) if (isOutdated(assignment)) dropped.push(assignment);
         if (kept.length > 0) accounts.set(accountId, kept);
         else accounts.delete(accountId);
       }

@@ -241,12 +241,12 @@ export function createSite(options: SiteOptions): Site {
     nextToLease: (admits) => {
       if (!isFast() || !mayStart()) return null;
       if (leasing + backlog.leased() >= limiter.connections()) return null;
-      const found = backlog.takeUnleased(admitsAccount(admits));
+      const found = backlog.takeAdded(admitsAccount(admits));
       if (found !== null) leasing++;
       return found;
     },
     reserveNew: (assignment, admits) => {
-      const { priority, account_id: accountId } = assignment.message;
+      const { priority, account_id: accountId, content_bytes: bytes } = assignment.message;
       if (waiting.count() > 0 || isHalted() || accounts.isLimited(accountId)) return null;
       const queued = backlog.size(0) + backlog.size(1) + storing;
       if (
@@ -260,7 +260,8 @@ export function createSite(options: SiteOptions): Site {
       }
       if (queued >= limitOf(priority)) return null;
       storing++;
-      return 'backlog';
+      // It is sent within about a second, which is the lookahead of a fast site. A large one may wait for the budget.
+      return priority === 0 && bytes <= UNCOUNTED_BYTES && isFast() ? 'leased-backlog' : 'backlog';
     },
     addNew: (assignment) => {
       storing--;

@@ -42,8 +42,10 @@ export interface Scheduler {
 
 /** A place for a message that is being stored. Exactly one of `committed` and `rolledBack` is called. */
 export interface ReservedPlace {
-  /** The message is stored with a lease, because it is sent immediately. */
+  /** The message is stored with a lease, because it is sent immediately or soon. */
   leased: boolean;
+  /** It waits behind others. */
+  waits: boolean;
   /** The rows of the message were inserted, and its `seq` is known. */
   stored(): void;
   committed(): void;
@@ -177,7 +179,11 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     for (;;) {
       const assignment = site.nextToLease(admits(site));
       if (assignment === null) return;
-      const { message } = assignment;
+      const { message, isLeased = false } = assignment;
+      if (isLeased) {
+        site.addLeased(assignment);
+        continue;
+      }
       leases.take(
         message,
         (taken) => {
@@ -206,7 +212,8 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     const { message } = assignment;
     if (!running || deps.isPaused?.(message) === true) {
       site.newEnded();
-      claims.release(message);
+      if (assignment.isLeased === true) leases.putBack(message, 0);
+      else claims.release(message);
       return;
     }
     site.addNew(assignment);
@@ -282,19 +289,25 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       if (place === 'lease')
         return {
           leased: true,
+          waits: false,
           stored: () => {},
           committed: () => addLeased(site, assignment),
           rolledBack: site.leaseEnded,
         };
       if (place === null) return null;
+      const leased = place === 'leased-backlog';
+      assignment.isLeased = leased;
       return {
-        leased: false,
-        // From its commit on the message can be read from the queue.
-        stored: () => claims.add(message),
+        leased,
+        waits: true,
+        // Without a lease the message can be read from the queue from its commit on.
+        stored: () => {
+          if (!leased) claims.add(message);
+        },
         committed: () => addNew(site, assignment),
         rolledBack: () => {
           site.newEnded();
-          claims.release(message);
+          if (!leased) claims.release(message);
         },
       };
     },

@@ -66,15 +66,16 @@ export interface Site {
   /**
    * The next message to lease before a slot is free for it, so that the slot need not wait for a commit; null: none.
    * Only healthy and fast sites lease ahead, one message for each connection: at others, mail would be shown as being
-   * sent while it waits. Followed by `addLeased` or `leaseEnded`.
+   * sent while it waits. Followed by `addLeased` or `leaseEnded`. It may be leased already (`Assignment.isLeased`).
    */
   nextToLease(admits: (assignment: Assignment) => boolean): Assignment | null;
   /**
    * Reserves a place for a message that is being stored, if no key waits for the site. `lease`: it can be sent immediately, or
-   * leased ahead; `addLeased` or `leaseEnded` follows. `backlog`: it waits behind others; `addNew` or `newEnded` follows. Null:
-   * there is no place.
+   * leased ahead; `addLeased` or `leaseEnded` follows. `backlog`: it waits behind others; `addNew` or `newEnded` follows.
+   * `leased-backlog`: the same for transactional mail of a fast site, which is leased now, because it will be sent within about
+   * a second and then needs no commit of its own. Null: there is no place.
    */
-  reserveNew(assignment: Assignment, admits: (assignment: Assignment) => boolean): 'lease' | 'backlog' | null;
+  reserveNew(assignment: Assignment, admits: (assignment: Assignment) => boolean): NewPlace | null;
   addNew(assignment: Assignment): void;
   /** The new message was not stored. */
   newEnded(): void;
@@ -135,6 +136,8 @@ export interface Site {
   isObsolete(): boolean;
 }
 
+export type NewPlace = 'lease' | 'leased-backlog' | 'backlog';
+
 export interface DroppedMessages {
   unleased: ReadyMessage[];
   leased: ReadyMessage[];
@@ -155,7 +158,7 @@ export interface SlotReservation {
 export interface ReservedMessage {
   reservation: SlotReservation;
   assignment: Assignment;
-  /** The message was leased ahead. */
+  /** The message was leased before. */
   leased: boolean;
 }
 
