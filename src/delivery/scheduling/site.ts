@@ -73,7 +73,7 @@ export interface Site {
    * Reserves a place for a message that is being stored, if no key waits for the site. `lease`: it can be sent immediately, or
    * leased ahead; `addLeased` or `leaseEnded` follows. `backlog`: it waits behind others; `addNew` or `newEnded` follows.
    * `leased-backlog`: the same for transactional mail of a fast site, which is leased now, because it will be sent within about
-   * a second and then needs no commit of its own. Null: there is no place.
+   * a second and then needs no separate commit. Null: there is no place.
    */
   reserveNew(assignment: Assignment, admits: (assignment: Assignment) => boolean): NewPlace | null;
   addNew(assignment: Assignment): void;
