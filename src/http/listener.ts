@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { SecureContext } from 'node:tls';
 import { callerBlock } from '../accounts/caller-addresses.ts';
 import { parseListen } from '../config/setting-types.ts';
@@ -40,6 +41,19 @@ export type ContextFor = (host: string) => Promise<SecureContext | null>;
 export const MAX_HEADER_FIELDS = 100;
 /** Longer than obtaining a certificate during the handshake takes. */
 const HANDSHAKE_TIMEOUT_MS = 40_000;
+
+/**
+ * Responds 400 without a body where Node reports that no request arrived. A connection on which nothing arrived is closed
+ * without a response: browsers open connections ahead, and would take it for the response to a request that they send at
+ * that moment. For the event `clientError` of pages; the socket is a connection of their server.
+ */
+export function refuseInvalid(_error: Error, socket: Duplex): void {
+  if (!socket.writable || !('bytesRead' in socket) || socket.bytesRead === 0) socket.destroy();
+  else
+    socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', () =>
+      socket.destroy(),
+    );
+}
 
 /** `setting` names the address in errors. With `contextFor` the server uses HTTPS. */
 export function createListener(

@@ -30,7 +30,7 @@ import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import { createFront, refuseUnknownPath, respond } from '../front.ts';
 import { type GuardDeps, guardedHandler } from '../guard.ts';
 import { createInFlight } from '../in-flight.ts';
-import { createListener, type HttpConnectionLimits } from '../listener.ts';
+import { createListener, type HttpConnectionLimits, refuseInvalid } from '../listener.ts';
 import { openHandler } from '../open-handler.ts';
 import { pageKeysOf } from '../page-keys.ts';
 import { oneAtATime } from '../pipelining.ts';
@@ -174,11 +174,7 @@ export function createConsole(deps: ConsoleDeps): Console {
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && bodies.isUploading(socket)) return;
-    if (!socket.writable) socket.destroy();
-    else
-      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', () =>
-        socket.destroy(),
-      );
+    refuseInvalid(error, socket);
   });
 
   return {

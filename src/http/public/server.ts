@@ -6,7 +6,13 @@ import { isLoopback } from '../../dns/address-kinds.ts';
 import { storageFailure } from '../../store/database/failure.ts';
 import { hasBody } from '../body/body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
-import { type ContextFor, createListener, type HttpConnectionLimits, hasTooManyFields } from '../listener.ts';
+import {
+  type ContextFor,
+  createListener,
+  type HttpConnectionLimits,
+  hasTooManyFields,
+  refuseInvalid,
+} from '../listener.ts';
 import { oneAtATime } from '../pipelining.ts';
 import { type FormFields, readFormFields } from './form-body.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
@@ -117,13 +123,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
       'request',
       oneAtATime((req, res) => void handle(req, res)),
     );
-    server.on('clientError', (_error, socket) => {
-      if (!socket.writable) socket.destroy();
-      else
-        socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', () =>
-          socket.destroy(),
-        );
-    });
+    server.on('clientError', refuseInvalid);
   }
 
   return {

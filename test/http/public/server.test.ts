@@ -188,6 +188,25 @@ describe('connections', () => {
     clearInterval(drip);
   });
 
+  it.each([
+    ['nothing, without a response', '', ''],
+    ['a part of a request, with 400', 'GET / HT', 'HTTP/1.1 400 Bad Request\r\n'],
+  ])('are closed when they have sent %s', async (_, sent, response) => {
+    const server = createPublicServer({
+      config: { listen: '127.0.0.1:0', trustedProxies: [] },
+      log: createLog({ level: 'silent', hashAddresses: true }),
+      registry: new Registry(),
+      routes: [],
+      limits: { headersMs: 200, requestMs: 400, checkMs: 50 },
+    });
+    await server.listen();
+    onTestFinished(() => server.close(0));
+    const socket = connect(server.address()?.port ?? 0, '127.0.0.1', () => socket.write(sent));
+    let received = '';
+    for await (const chunk of socket) received += String(chunk);
+    expect(received.slice(0, response.length || undefined)).toBe(response);
+  });
+
   it('are counted by route and status', async () => {
     const { call, registry } = await startPublic();
     await call('/c/abc');
