@@ -49,8 +49,8 @@ const MAX_NEXT_BYTES = 64 * 1024;
 const MAX_WAITING_BYTES = 1024;
 
 /**
- * Whether the content stays in memory. Of a message that waits, only what it has next to a shared content: it has one
- * recipient, so that no erasure rewrites it while it is queued.
+ * Whether the content stays in memory. For a message that waits only if its texts are stored separately, as a shared content:
+ * such a message has one recipient, so that no erasure rewrites its content while it is queued.
  */
 function mayKeep({ body, sharedId }: PackedContent, { waits }: Pick<ReservedPlace, 'waits'>): boolean {
   return waits ? sharedId !== undefined && body.length <= MAX_WAITING_BYTES : body.length <= MAX_NEXT_BYTES;

@@ -9,6 +9,15 @@ import { messageIdOf, newMessage } from '../support/rows.ts';
 import { createTestScheduling, recipientsOf, type SchedulingOptions, users } from './scheduling/setup.ts';
 
 const GENERATION = 7;
+const PAUSE = {
+  scope: 'account',
+  target: 'acct_one',
+  action: 'pause',
+  reason: 'investigation',
+  until: null,
+  created_at: 0,
+  created_by: 'postrider',
+} as const;
 
 /** New messages over a real queue; `obstacle` is asked before a message is leased. */
 function startNewMessages(options: SchedulingOptions = {}, obstacle: () => Obstacle | null = () => null) {
@@ -206,15 +215,7 @@ describe('a new message', () => {
   it('goes back to the queue when its account is paused before the commit', () => {
     const { store, controls, started, returned, tables } = startNewMessages();
     const { seq, taken } = store('a@one.test');
-    controls.push({
-      scope: 'account',
-      target: 'acct_one',
-      action: 'pause',
-      reason: 'investigation',
-      until: null,
-      created_at: 0,
-      created_by: 'postrider',
-    });
+    controls.push(PAUSE);
     taken?.committed();
     expect(started).toEqual([]);
     expect(returned).toEqual([seq]);
@@ -251,16 +252,6 @@ describe('a new message behind others at a fast site', () => {
     for (const user of users(2, 'next')) env.store(user).taken?.committed();
     return env;
   }
-  const pause = {
-    scope: 'account',
-    target: 'acct_one',
-    action: 'pause',
-    reason: 'investigation',
-    until: null,
-    created_at: 0,
-    created_by: 'postrider',
-  } as const;
-
   it('is leased when it is accepted, waits for its turn, and is then sent', () => {
     const { store, tables, statusOf, claims, onlySite, started, finish } = startFast();
     const behind = users(2, 'behind').map((user) => store(user));
@@ -301,7 +292,7 @@ describe('a new message behind others at a fast site', () => {
     const later = store('later@one.test');
     later.taken?.committed();
     const before = store('before@one.test');
-    controls.push(pause);
+    controls.push(PAUSE);
     before.taken?.committed();
     expect(returned).toEqual([before.seq]);
     scheduler.readAgain();

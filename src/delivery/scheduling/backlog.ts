@@ -18,7 +18,7 @@ export interface Assignment {
   tls?: DestinationTls;
   /** When it was read from the queue (monotonic). */
   readAt: number;
-  /** It was leased when it was accepted, and waits behind others (`Site.reserveNew`). */
+  /** It has a lease: since it was accepted, or ahead of its turn. */
   isLeased?: boolean;
   /** The content of a new message, if it is small (new-messages.ts). Absent: it is read when the job is built. */
   content?: JobContent | undefined;
@@ -27,7 +27,7 @@ export interface Assignment {
 /** The mail of a site in memory: messages that were read from the queue, and messages that were leased ahead. */
 export interface Backlog {
   add(assignment: Assignment): void;
-  /** Adds a message that is sent before those of `add`. */
+  /** Adds a message that was leased ahead, and marks it as leased; it is sent before those of `add`. */
   addLeased(assignment: Assignment): void;
   /** Messages of a priority from `add`. */
   size(priority: QueuePriority): number;
@@ -55,40 +55,36 @@ type Admits = (assignment: Assignment) => boolean;
  * queue in the database has all of them.
  */
 export function createBacklog(): Backlog {
-  /** Messages by priority: those that were added, and those that were leased before the others. */
+  /** Messages by priority: those of `add`, and those of `addLeased`. */
   const added = [createTurns(), createTurns()] as const;
-  const leased = [createTurns(), createTurns()] as const;
-  const transactional = [leased[0], added[0]];
+  const ahead = [createTurns(), createTurns()] as const;
+  const transactional = [ahead[0], added[0]];
   /** Down to each priority, in the order in which slots take from them. */
-  const downTo = [transactional, [...transactional, leased[1], added[1]]] as const;
+  const downTo = [transactional, [...transactional, ahead[1], added[1]]] as const;
 
   return {
     add: (assignment) => added[assignment.message.priority].add(assignment),
-    addLeased: (assignment) => leased[assignment.message.priority].add(assignment),
+    addLeased: (assignment) => {
+      assignment.isLeased = true;
+      ahead[assignment.message.priority].add(assignment);
+    },
     size: (priority) => added[priority].size(),
     has: (priority, accountId) => added[priority].has(accountId),
-    leased: () => leased[0].size() + leased[1].size(),
+    leased: () => ahead[0].size() + ahead[1].size(),
     isEmpty: (lowest) => downTo[lowest].every((list) => list.size() === 0),
     take: (admits, lowest) => {
       for (const list of downTo[lowest]) {
         const assignment = list.take(admits);
-        if (assignment === null) continue;
-        const isLeased = assignment.isLeased === true || list === leased[0] || list === leased[1];
-        return { assignment, leased: isLeased };
+        if (assignment !== null) return { assignment, leased: assignment.isLeased === true };
       }
       return null;
     },
     takeAdded: (admits) => added[0].take(admits) ?? added[1].take(admits),
     drop: (isOutdated) => {
-      const dropped = added.flatMap((list) => list.drop(isOutdated));
-      const messages = (assignments: Assignment[]) => assignments.map(({ message }) => message);
-      return {
-        unleased: messages(dropped.filter(({ isLeased }) => isLeased !== true)),
-        leased: messages([
-          ...leased.flatMap((list) => list.drop(isOutdated)),
-          ...dropped.filter(({ isLeased }) => isLeased === true),
-        ]),
-      };
+      const dropped = [...added, ...ahead].flatMap((list) => list.drop(isOutdated));
+      const those = (leased: boolean) =>
+        dropped.filter(({ isLeased = false }) => isLeased === leased).map(({ message }) => message);
+      return { unleased: those(false), leased: those(true) };
     },
   };
 }
