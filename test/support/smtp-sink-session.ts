@@ -17,6 +17,7 @@ export type SinkPhase =
   | 'mail'
   | 'rcpt'
   | 'data'
+  | 'bdat'
   | 'dot'
   | 'rset'
   | 'quit';
@@ -31,7 +32,7 @@ export interface SinkSession {
   readonly remoteAddress: string;
   /** All lines received outside of messages; empty with `countOnly`. */
   readonly commands: string[];
-  /** The verbs of these lines, `.` for the end of a message, and `TLS` for a handshake; empty with `countOnly`. */
+  /** The verbs of these lines, `.` for the end of a message or chunk, and `TLS` for a handshake; empty with `countOnly`. */
   readonly verbs: string[];
   hello: string;
   /** `user:password`. */
@@ -67,6 +68,8 @@ export interface SinkBehavior {
   recipients: Record<string, Script>;
   /** Offers STARTTLS; a word names what follows the 220 instead of a handshake. */
   tls: Certificate | 'garbage' | 'drop' | 'silent' | null;
+  /** Discards the chunk of BDAT when it has no recipient, as RFC 3030 §2 requires; else it is read as commands. */
+  discardsChunks: boolean;
   /** Sent in the middle of a message, once `afterBytes` bytes of it were received. */
   body: { afterBytes: number; answer: Answer } | null;
   /** How fast message data is read; 0: as fast as it arrives. */
@@ -83,6 +86,8 @@ interface Incoming {
   tail: string;
 }
 
+const NO_RECIPIENT = '503 5.5.1 no valid recipients';
+
 export function runSession(accepted: Socket, session: SinkSession, behavior: SinkBehavior): void {
   const replies = createReplyWriter(accepted, work);
   let socket = accepted;
@@ -93,6 +98,9 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
   let begun = false;
   /** The message that is being received; null: commands. */
   let incoming: Incoming | null = null;
+  /** Bytes of the chunk of BDAT that are missing; 0: none is being received. Messages have one chunk. */
+  let missing = 0;
+  let chunk = '';
 
   const answer = (phase: SinkPhase, argument: string, usual: Answer, then?: (code: number) => void) => {
     const script =
@@ -129,6 +137,10 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
           if (code === 354) incoming = { parts: [], bytes: 0, tail: '\r\n' };
         },
       ),
+    BDAT: (line) => {
+      if (session.to.length === 0 && !behavior.discardsChunks) replies.write(NO_RECIPIENT);
+      else missing = Number(line.split(' ')[1]);
+    },
     STAR: (line) => answer('starttls', line, '220 2.0.0 ready for TLS', startTls),
     AUTH: authenticate,
     RSET: (line) => answer('rset', line, '250 2.0.0 reset', newTransaction),
@@ -214,16 +226,33 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
     if (end !== -1 && !replies.isSilent()) {
       incoming = null;
       if (!behavior.countOnly) session.verbs.push('.');
-      answer('dot', '', '250 2.0.0 taken', (code) => accept(code, message.parts.join('')));
+      answer('dot', '', '250 2.0.0 taken', (code) => {
+        const data = message.parts.join('');
+        accept(code, behavior.countOnly ? data : unstuffed(data));
+      });
     }
   }
 
-  function accept(code: number, data: string): void {
+  /** Removes bytes of a chunk from the input. */
+  function receiveChunk(): void {
+    const part = input.slice(0, missing);
+    chunk += part;
+    missing -= part.length;
+    input = input.slice(part.length);
+    if (missing > 0) return;
+    const raw = chunk;
+    chunk = '';
+    if (!behavior.countOnly) session.verbs.push('.');
+    if (session.to.length === 0) replies.write(NO_RECIPIENT);
+    else
+      answer('bdat' in behavior.script ? 'bdat' : 'dot', '', '250 2.0.0 taken', (code) => accept(code, raw));
+  }
+
+  function accept(code: number, raw: string): void {
     const { from, to, tls, number, remoteAddress } = session;
     newTransaction();
     if (code !== 250) return;
     session.messages++;
-    const raw = behavior.countOnly ? data : unstuffed(data);
     behavior.onMessage({ from, to, parameters, raw, tls, connection: number, remoteAddress });
   }
 
@@ -232,6 +261,10 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
     while (input !== '' && !replies.busy() && !replies.isSilent()) {
       if (incoming) {
         receive(incoming);
+        continue;
+      }
+      if (missing > 0) {
+        receiveChunk();
         continue;
       }
       const end = input.indexOf('\n');

@@ -57,6 +57,7 @@ export async function startSink(options: SinkOptions = {}): Promise<Sink> {
     script: {},
     recipients: {},
     tls: null,
+    discardsChunks: true,
     body: null,
     bodyBytesPerSecond: 0,
     countOnly: false,

@@ -2,6 +2,7 @@ import type { Client } from './client.ts';
 import { type Connection, type ConnectionTerms, openSmtpConnection } from './connection.ts';
 import { EgressError, SmtpSessionError, TlsHandshakeError } from './errors.ts';
 import type { SlotJob } from './idle-connections.ts';
+import type { OutgoingMessage } from './outgoing-message.ts';
 import type { AttemptReport, Conclusion, SessionRecord, TargetHost } from './protocol.ts';
 import { replyOf } from './reply-reader.ts';
 import {
@@ -11,7 +12,7 @@ import {
   requirementOf,
   type TlsRequirement,
 } from './requirement.ts';
-import { type OutgoingMessage, offer } from './session.ts';
+import { offer } from './session.ts';
 import {
   insecure,
   moreSignificant,
@@ -213,7 +214,7 @@ async function tryConnection(
   record.tls = tls === null ? null : { ...tls, policy: requirement.mode, requiredBy: requirement.source };
   wire.limitUntil(dueAt);
   try {
-    const result = await offer(connection, message, client.timeouts);
+    const result = await offer(connection, message, client);
     return finish(record, result, client, { full: true, connection: wire.dead() ? null : connection });
   } catch (error) {
     if (!(error instanceof SmtpSessionError)) throw error;

@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
+import { type BdatFaults, createBdatFaults } from './bdat-faults.ts';
 import type { ConnectionDeps } from './connection.ts';
 import { createEncryption } from './encryption.ts';
 import { createIdleConnections, type IdleConnections } from './idle-connections.ts';
@@ -10,6 +11,7 @@ export interface Client extends ConnectionDeps {
   /** Epoch ms, for the session records. */
   clock: Clock;
   idle: IdleConnections;
+  bdatFaults: BdatFaults;
   /** True after `abort`: no further session begins. */
   aborted(): boolean;
   /** Closes every connection; waits in progress throw `SmtpSessionError`. */
@@ -52,6 +54,7 @@ export function createSmtpClient(options: ClientOptions): Client {
     timeouts,
     deadlines,
     idle,
+    bdatFaults: createBdatFaults(options.monotonic),
     open,
     encryption: createEncryption(options.authorities),
     aborted: () => aborted,

@@ -21,6 +21,8 @@ export interface Connection {
   transactions: number;
   /** The last transaction did not end: RSET has to precede the next. */
   unfinished: boolean;
+  /** When the server accepted the message of the last transaction (clock of the deadlines); null: it did not. */
+  acceptedAt: number | null;
 }
 
 /** What a job requires of a connection. */
@@ -147,6 +149,7 @@ async function negotiate(
     requirement,
     transactions: 0,
     unfinished: false,
+    acceptedAt: null,
   };
 }
 
@@ -245,6 +248,8 @@ function answered(phase: SmtpPhase, reply: WireReply): SessionResult {
 export interface ServerExtensions {
   /** RFC 2920. */
   pipelining: boolean;
+  /** RFC 3030: BDAT. */
+  chunking: boolean;
   /** RFC 1870. */
   size: boolean;
   /** Largest message in bytes; `Infinity` when the server names no limit. */
@@ -270,6 +275,7 @@ export function parseExtensions(lines: readonly string[]): ServerExtensions {
   const maxSize = Number(keywords.get('SIZE') ?? 0);
   return {
     pipelining: keywords.has('PIPELINING'),
+    chunking: keywords.has('CHUNKING'),
     size: keywords.has('SIZE'),
     maxSize: maxSize > 0 ? maxSize : Number.POSITIVE_INFINITY,
     startTls: keywords.has('STARTTLS'),

@@ -1,48 +1,52 @@
 import type { SmtpPhase } from '../../mail/reply.ts';
+import { mayUseBdat, offerWithBdat } from './bdat.ts';
+import type { Client } from './client.ts';
 import { type Connection, isOk } from './connection.ts';
 import { SmtpSessionError } from './errors.ts';
+import {
+  BLOCK_BYTES,
+  endsWithLine,
+  envelopeCommands,
+  type OutgoingMessage,
+  sizeOf,
+} from './outgoing-message.ts';
 import { replyOf, type WireReply } from './reply-reader.ts';
 import type { SessionResult } from './session-result.ts';
 import type { SmtpTimeouts } from './timeouts.ts';
 import type { Wire } from './wire.ts';
 
 /**
- * A message to one recipient, sent in one transaction: MAIL, RCPT, DATA, the message (RFC 5321 §3.3).
- */
-export interface OutgoingMessage {
-  /** Reverse path; '' for the null reverse path. */
-  from: string;
-  to: string;
-  /** The fields and the empty line after them; no line begins with a dot. */
-  header: Buffer;
-  /** CRLF lines; dots are not doubled. */
-  body: Buffer;
-  /** An address in the message or its envelope is not ASCII (RFC 6531). */
-  utf8: boolean;
-}
-
-/**
- * Bytes of the body that are passed to the operating system in one write, so that each block has a timeout. The header is
- * written with the first one.
- */
-const BLOCK_BYTES = 64 * 1024;
-
-/**
- * Offers the message in one transaction. Throws `SmtpSessionError`: in phase `mail` the server has not processed any of
- * it; in phase `dot` without a reply it may have accepted it.
+ * Offers the message in one transaction: MAIL, RCPT, DATA, the message (RFC 5321 §3.3), or with BDAT in one write. Throws
+ * `SmtpSessionError`: in phase `mail` the server has not processed any of it; in phase `dot` without a reply it may have
+ * accepted it.
  */
 export async function offer(
   connection: Connection,
   message: OutgoingMessage,
-  timeouts: SmtpTimeouts,
+  client: Pick<Client, 'timeouts' | 'deadlines' | 'bdatFaults'>,
 ): Promise<SessionResult> {
   const refusal = refusalOf(connection, message);
   if (refusal !== null) return refusal;
-  const { wire, extensions } = connection;
-  const { pipelining } = extensions;
+  const chunked = mayUseBdat(connection, message, client)
+    ? await offerWithBdat(connection, message, client)
+    : null;
+  const result = chunked ?? (await offerWithData(connection, message, client.timeouts));
+  const accepted = result.kind === 'answered' && result.phase === 'dot' && result.reply.code < 300;
+  connection.acceptedAt = accepted ? client.deadlines.now() : null;
+  return result;
+}
+
+async function offerWithData(
+  connection: Connection,
+  message: OutgoingMessage,
+  timeouts: SmtpTimeouts,
+): Promise<SessionResult> {
+  const { wire } = connection;
+  const { pipelining } = connection.extensions;
+  const [mail, rcpt] = envelopeCommands(connection, message);
   const commands: [phase: SmtpPhase, command: string][] = [
-    ['mail', `MAIL FROM:<${message.from}>${parameters(connection, message)}\r\n`],
-    ['rcpt', `RCPT TO:<${message.to}>\r\n`],
+    ['mail', mail],
+    ['rcpt', rcpt],
     ['data', 'DATA\r\n'],
   ];
   const reset = connection.unfinished ? 'RSET\r\n' : '';
@@ -120,7 +124,6 @@ function earlyRefusal(wire: Wire): WireReply | null {
 
 const DOT = '.'.charCodeAt(0);
 const NOTHING = Buffer.alloc(0);
-const LINE_END = Buffer.from('\r\n');
 const FINAL_DOT = Buffer.from('.\r\n');
 const LINE_END_AND_FINAL_DOT = Buffer.from('\r\n.\r\n');
 
@@ -133,8 +136,7 @@ function* dataBlocks({ header, body }: OutgoingMessage): Generator<Buffer> {
   const stuffed = hasDots
     ? Buffer.from(body.toString('latin1').replace(/(^|\r\n)\./g, '$1..'), 'latin1')
     : body;
-  const endsWithLine = stuffed.length === 0 || stuffed.subarray(-2).equals(LINE_END);
-  const end = endsWithLine ? FINAL_DOT : LINE_END_AND_FINAL_DOT;
+  const end = endsWithLine(stuffed) ? FINAL_DOT : LINE_END_AND_FINAL_DOT;
   let before = header;
   let start = 0;
   for (; before.length + stuffed.length - start > BLOCK_BYTES; start += BLOCK_BYTES) {
@@ -143,18 +145,6 @@ function* dataBlocks({ header, body }: OutgoingMessage): Generator<Buffer> {
     before = NOTHING;
   }
   yield Buffer.concat([before, stuffed.subarray(start), end]);
-}
-
-/** Bytes of the message, without doubled dots. */
-function sizeOf({ header, body }: OutgoingMessage): number {
-  return header.length + body.length;
-}
-
-function parameters({ extensions }: Connection, message: OutgoingMessage): string {
-  const size = extensions.size ? ` SIZE=${sizeOf(message)}` : '';
-  // RFC 6531 §3.4: SMTPUTF8 only where it is needed; such messages have bytes above 127.
-  if (!message.utf8) return size;
-  return `${size} SMTPUTF8${extensions.eightBitMime ? ' BODY=8BITMIME' : ''}`;
 }
 
 /** The result when the server's extensions rule the message out; null: it can be offered. */

@@ -2,8 +2,10 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import {
+  ConnectionClosedError,
   closedByServer,
   EgressError,
+  isClosing,
   noProgress,
   outOfTime,
   SmtpSessionError,
@@ -26,7 +28,7 @@ export interface Wire {
   /** Resolves when the socket is closed. */
   readonly closed: Promise<void>;
   /** Sends without waiting. An unsolicited reply that was received before it ends the wire. */
-  write(commands: string): void;
+  write(commands: string | Buffer): void;
   /** Sends a block of the message; resolves when the operating system has accepted all of it. */
   writeBlock(bytes: Buffer): Promise<void>;
   /** The next reply. A 421 ends the wire and is thrown with its reply (RFC 5321 §3.8). */
@@ -112,7 +114,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     else fail(expiryText);
   }
 
-  function fail(text: TextOfPhase): void {
+  function fail(text: TextOfPhase, Failure = SmtpSessionError): void {
     const isHandshake = handshaking;
     if (!failure) {
       retire(
@@ -120,7 +122,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
           tunnel?.failure(at, text(at)) ??
           (isHandshake
             ? new TlsHandshakeError(at, `TLS handshake failed: ${text(at)}`, errorCode)
-            : new SmtpSessionError(at, text(at))),
+            : new Failure(at, text(at))),
       );
     }
     socket.destroy();
@@ -197,11 +199,11 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     const text: TextOfPhase = (at) => socketErrorText(error, at, options.localAddress);
     if (error.code === 'EADDRNOTAVAIL' && options.localAddress !== undefined && !failure)
       retire((at) => new EgressError(at, text(at)));
-    fail(text);
+    fail(text, isClosing(error) ? ConnectionClosedError : SmtpSessionError);
   };
-  const onEnd = () => fail(closedByServer);
+  const onEnd = () => fail(closedByServer, ConnectionClosedError);
   const onClose = () => {
-    fail(closedByServer);
+    fail(closedByServer, ConnectionClosedError);
     deadlines.forget(deadline);
     open.delete(wire);
     setClosed();

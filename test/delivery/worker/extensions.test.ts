@@ -3,6 +3,7 @@ import { parseExtensions, type ServerExtensions } from '../../../src/delivery/wo
 
 const NOTHING: ServerExtensions = {
   pipelining: false,
+  chunking: false,
   size: false,
   maxSize: Number.POSITIVE_INFINITY,
   startTls: false,
@@ -19,6 +20,7 @@ describe('the extensions in a reply to EHLO', () => {
     [['hi', 'PIPELINING'], { pipelining: true }],
     [['hi', 'pipelining', 'StartTLS '], { pipelining: true, startTls: true }],
     [['hi', '8BITMIME', 'SMTPUTF8', 'X-WHATEVER 1'], { eightBitMime: true, smtpUtf8: true }],
+    [['hi', 'CHUNKING'], { chunking: true }],
     [['hi', 'SIZE'], { size: true }],
     [['hi', 'SIZE 0'], { size: true }],
     [['hi', 'SIZE 10240000'], { size: true, maxSize: 10_240_000 }],
