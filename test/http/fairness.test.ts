@@ -239,7 +239,7 @@ describe('slow uploads', () => {
     const trickle = slowUpload(api.as('setup'));
     const slow = setInterval(() => trickle.socket.write('x'), 50);
     onTestFinished(() => clearInterval(slow));
-    const steady = slowUpload(api.as('setup'), 7 + 150_000 + 2);
+    const steady = slowUpload({ ...api.as('setup'), Connection: 'close' }, 7 + 150_000 + 2);
     let left = 15;
     const fair = setInterval(() => {
       if (left-- > 0) steady.socket.write('x'.repeat(10_000));
@@ -250,8 +250,6 @@ describe('slow uploads', () => {
     }, 80);
     onTestFinished(() => clearInterval(fair));
     expect(await trickle.answer).toMatch(/^HTTP\/1\.1 408 /);
-    await expect.poll(() => left, { timeout: 10_000 }).toBeLessThan(0);
-    steady.socket.end();
     expect(await steady.answer).toMatch(/^HTTP\/1\.1 201 /);
   });
 
