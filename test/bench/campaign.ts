@@ -22,8 +22,13 @@ import { percentile } from './result.ts';
  *
  * The same stream is also sent before the campaign, for comparison. Times are from the request to the sink's 250, which
  * is longer than from acceptance to delivery. Exits with 1 when the 99th percentile is a second or more.
+ *
+ * A campaign to a part of the group precedes both: until then V8 compiles the program, which takes a tenth of the CPU time of a
+ * campaign to 20,000 people, and nothing of one to a million.
  */
 const ALONE_SECONDS = 5;
+/** People that receive the first campaign. */
+const WARM_UP_MEMBERS = 10_000;
 const LIMIT_MS = 1000;
 
 const values = readOptions({
@@ -45,6 +50,10 @@ const CAMPAIGN_HTML = htmlOf(values['campaign-size']);
 const resources = await createResources();
 await resources.run(bench);
 
+interface Analytics {
+  totals: { delivered: number };
+}
+
 async function bench(): Promise<boolean> {
   const { cpu, cores, load } = thisMachine();
   const receiver = await resources.start(() => startReceiver());
@@ -54,7 +63,23 @@ async function bench(): Promise<boolean> {
     email: `reader${n}@${RECIPIENT_DOMAINS[n % RECIPIENT_DOMAINS.length]}`,
     firstName: `Reader ${n}`,
   }));
-  const { subscriptionGroupId, campaignId } = await startGroup(daemon.api, people);
+  const sendTo = async ({ campaignId, subscriptionGroupId }: Awaited<ReturnType<typeof startGroup>>) => {
+    const sent = await daemon.api.post(`/web-setup/campaigns/${campaignId}/send`, {
+      from: 'News <news@news.example>',
+      subject: 'News for {{firstName}}',
+      html: CAMPAIGN_HTML,
+      subscriptionGroupId,
+    });
+    if (sent.status !== 202) throw new Error(sent.text);
+  };
+  const delivered = async (campaignId: string) =>
+    (await daemon.api.get<Analytics>(`/web-setup/campaigns/${campaignId}/analytics`)).data.totals.delivered;
+
+  const warmUp = people.slice(0, Math.max(1, Math.min(MEMBERS, WARM_UP_MEMBERS)));
+  const first = await startGroup(daemon.api, warmUp);
+  await sendTo(first);
+  while ((await delivered(first.campaignId)) < warmUp.length) await sleep(250);
+  const group = await startGroup(daemon.api, people);
 
   await receiver.reset();
   const alone = await sendDuring(daemon, receiver, 'alone', sleep(ALONE_SECONDS * 1000));
@@ -62,21 +87,14 @@ async function bench(): Promise<boolean> {
 
   await receiver.reset();
   const before = processCost(findChild('dist/main.js', 'serve'));
-  const path = `/web-setup/campaigns/${campaignId}`;
-  const sent = await daemon.api.post(`${path}/send`, {
-    from: 'News <news@news.example>',
-    subject: 'News for {{firstName}}',
-    html: CAMPAIGN_HTML,
-    subscriptionGroupId,
-  });
-  if (sent.status !== 202) throw new Error(sent.text);
+  await sendTo(group);
   const began = epochNow();
   let endedAt = began;
   const campaign = async () => {
     for (;;) {
-      const { data } = await daemon.api.get<{ totals: { delivered: number } }>(`${path}/analytics`);
+      const count = await delivered(group.campaignId);
       endedAt = epochNow();
-      if (data.totals.delivered >= MEMBERS) return;
+      if (count >= MEMBERS) return;
       await sleep(250);
     }
   };
