@@ -9,11 +9,18 @@ import { domainOf } from '../mail/address.ts';
 import { hasRawVariables } from '../mail/compliance.ts';
 import type { Mailbox } from '../mail/content.ts';
 import type { OwnContent } from '../mail/shared-content.ts';
-import { packContent } from '../mail/stored-content.ts';
-import { isSimulated, type StoreOptions, storeMessage } from '../sending/draft.ts';
+import { type PackedContent, packContent } from '../mail/stored-content.ts';
+import {
+  isSimulated,
+  type StoreOptions,
+  storeMessage,
+  type TakeNew,
+  type TakenMessage,
+} from '../sending/draft.ts';
 import type { HtmlReader } from '../sending/render/html-reader.ts';
 import { type CopyRendering, fillCopy } from '../sending/render/render-shared.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaigns/campaign-sends.ts';
+import type { ReadyMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { type CampaignContent, type SharedBody, stateOf } from './content.ts';
 import { contactVariables, mailboxOf } from './fields.ts';
@@ -30,6 +37,8 @@ export interface BatchDeps extends StoreOptions {
   log: Log;
   htmlReader: HtmlReader;
   limits: Pick<AccountLimits, 'takeMessages' | 'allowance'>;
+  /** Default: every message waits in the queue. */
+  take?: TakeNew;
 }
 
 /** Whether all members were processed. */
@@ -49,9 +58,9 @@ const HOLE_CHARACTERS = 8;
 const BATCHES_PER_HOUR = 240;
 
 /**
- * Stores at most `capacity` messages within the account's message limits and returns their destinations. A refusal: the
- * campaign can no longer be sent, and nothing was stored. Stores nothing if `content`, which was prepared ahead, is
- * outdated.
+ * Stores at most `capacity` messages within the account's message limits and returns the destinations of those that wait in
+ * the queue. A refusal: the campaign can no longer be sent, and nothing was stored. Stores nothing if `content`, which was
+ * prepared ahead, is outdated. Messages that `deps.take` takes are added to `taken`, also when an error is thrown afterwards.
  */
 export function queueBatch(
   tables: Tables,
@@ -59,6 +68,7 @@ export function queueBatch(
   capacity: number,
   content: CampaignContent | Refusal,
   deps: BatchDeps,
+  taken: TakenMessage[],
 ): ReadonlySet<string> | Refusal {
   const ready = recheckCampaign(tables, send, deps.htmlReader, isRefusal(content) ? undefined : content.mail);
   if (isRefusal(ready)) return ready;
@@ -73,7 +83,7 @@ export function queueBatch(
     upTo: send.last_seq ?? 0,
     limit: MEMBER_BATCH_SIZE,
   });
-  const copier = createCopier(tables, send, ready, content, now, deps);
+  const copier = createCopier(tables, send, ready, content, now, deps, taken);
   const after = { ...send };
   const destinations = new Set<string>();
   let counted = 0;
@@ -82,13 +92,14 @@ export function queueBatch(
     stopped = copier.work() >= MAX_BATCH_CHARACTERS || after.queued - send.queued >= limit;
     if (stopped) break;
     after.at_seq = member.seq;
-    const address = copier.store(member);
-    if (typeof address !== 'string') {
-      after[address.skipped]++;
+    const stored = copier.store(member);
+    if ('skipped' in stored) {
+      after[stored.skipped]++;
       continue;
     }
+    const { address, isQueued } = stored;
     after.queued++;
-    destinations.add(domainOf(address));
+    if (isQueued) destinations.add(domainOf(address));
     if (!isSimulated(address, deps)) counted++;
   }
   copier.finish();
@@ -127,6 +138,7 @@ function createCopier(
   { mail, shared }: CampaignContent,
   now: number,
   deps: BatchDeps,
+  taken: TakenMessage[],
 ) {
   const optional = new Set(mail.optional);
   const holes = isRefusal(shared)
@@ -155,7 +167,7 @@ function createCopier(
   function storeContent(
     member: CampaignMember,
     { name }: Mailbox,
-  ): { contentId: number; contentBytes: number; subject: string } | Refusal {
+  ): { packed: PackedContent; contentId: number; subject: string } | Refusal {
     work += checkedPerMember + holes * HOLE_CHARACTERS;
     const filled = fill(member);
     if (isRefusal(filled)) {
@@ -169,7 +181,7 @@ function createCopier(
     const { body, size } = packContent(JSON.stringify(own));
     work += size;
     const content = { body, size: size + packed.size, sharedId };
-    return { contentId: tables.messages.insertContent(content, now), contentBytes: content.size, subject };
+    return { packed: content, contentId: tables.messages.insertContent(content, now), subject };
   }
 
   return {
@@ -179,8 +191,8 @@ function createCopier(
     finish: (): void => {
       if (sharedId !== null) tables.sharedContents.addCopies(sharedId, stored);
     },
-    /** Returns the address of the message, or why there is none. */
-    store: (member: CampaignMember): string | Skipped => {
+    /** Returns the address of the message and whether it waits in the queue, or why there is none. */
+    store: (member: CampaignMember): { address: string; isQueued: boolean } | Skipped => {
       if (member.email === null || member.email_hash === null) return { skipped: 'without_email' };
       const { account_id, subscription_group_id } = send;
       if (marketingIneligibility(tables, account_id, member.email_hash, subscription_group_id) !== null)
@@ -196,6 +208,14 @@ function createCopier(
         return { skipped: 'not_renderable' };
       }
       const messageId = deps.ids.make('msg');
+      const { packed, contentId, subject } = content;
+      let isQueued = true;
+      const take = (message: ReadyMessage) => {
+        const result = deps.take?.(tables, message, packed) ?? null;
+        if (result !== null) taken.push(result);
+        isQueued = result?.isQueued ?? true;
+        return result;
+      };
       storeMessage(
         tables,
         {
@@ -209,7 +229,9 @@ function createCopier(
           from: mail.from.address,
           recipient: { mailbox, role: 'to' },
           messageId,
-          ...content,
+          contentId,
+          contentBytes: packed.size,
+          subject,
           trackClicks: mail.trackClicks,
           trackOpens: mail.trackOpens,
           essential: false,
@@ -217,8 +239,9 @@ function createCopier(
           dueAt: now,
         },
         deps,
+        take,
       );
-      return member.email;
+      return { address: member.email, isQueued };
     },
   };
 }

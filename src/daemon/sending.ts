@@ -83,6 +83,7 @@ export async function startSending(
       },
     },
     announce: delivery.announce,
+    take: delivery.takeNew,
   };
   const oneClick = createOneClickNotice({ publicUrl, log });
   const keys = createIdempotencyKeys({
@@ -90,7 +91,7 @@ export async function startSending(
     now: clock.now,
     lifetimeMs: config.limits.idempotencyHours * HOUR,
   });
-  const acceptance = createAcceptance({ ...intoQueue, publicUrl, oneClick, take: delivery.takeNew, keys });
+  const acceptance = createAcceptance({ ...intoQueue, publicUrl, oneClick, keys });
   const campaignSystem = createCampaignSystem({ ...intoQueue, reader, log, publicUrl });
   onStop(() => campaignSystem.runner.stop());
   return {

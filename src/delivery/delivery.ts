@@ -270,7 +270,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     tls: deps.tls,
     onReleased: (site, freed) => scheduler.released(site, freed),
   });
-  const { targets, reader, scheduler, scan }: Scheduling = createScheduling({
+  const { targets, reader, recent, scheduler, scan }: Scheduling = createScheduling({
     clock,
     monotonic,
     log,
@@ -297,6 +297,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     parking,
     targets,
     scheduler,
+    recent,
     generation: deps.generation,
     sendingObstacle: deps.sendingObstacle,
   });

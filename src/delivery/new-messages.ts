@@ -7,6 +7,7 @@ import type { MessageRow } from '../store/messages/messages.ts';
 import type { ReadyMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Parking } from './scheduling/parking.ts';
+import type { RecentMessages } from './scheduling/recent-messages.ts';
 import type { ReservedPlace, Scheduler } from './scheduling/scheduler.ts';
 import type { Targets } from './scheduling/targets.ts';
 
@@ -17,8 +18,8 @@ import type { Targets } from './scheduling/targets.ts';
  */
 export interface NewMessages {
   /**
-   * In the unit of work that stores the message, before its rows are inserted: its `seq` is 0 until then. Null: it waits in
-   * the queue.
+   * In the unit of work that stores the message, before its rows are inserted: its `seq` is 0 until then. Null: it must be
+   * read from the queue.
    */
   take(tables: Tables, message: ReadyMessage, content: PackedContent): TakenNew | null;
 }
@@ -26,6 +27,8 @@ export interface NewMessages {
 export interface TakenNew extends Pick<ReservedPlace, 'committed' | 'rolledBack'> {
   /** The message is inserted as leased: the daemon's generation, and the time, epoch ms. Null: it has no lease yet. */
   lease: { generation: number; at: number } | null;
+  /** It has no place yet: it waits in the queue, and its key must be announced. */
+  isQueued: boolean;
   /** Records `email_sent` for a leased message. Call after its rows were inserted and its `seq` was set. */
   stored(tables: Tables): void;
 }
@@ -37,6 +40,7 @@ export interface NewMessagesDeps {
   parking: Pick<Parking, 'accountWait' | 'domainWait'>;
   targets: Pick<Targets, 'startBatch' | 'find'>;
   scheduler: Pick<Scheduler, 'reserveNew'>;
+  recent: Pick<RecentMessages, 'add'>;
   /** The daemon's generation, which every lease carries. */
   generation: number;
   /** Null: the message may be sent. */
@@ -52,16 +56,16 @@ const MAX_WAITING_BYTES = 1024;
  * Whether the content stays in memory. For a message that waits only if its texts are stored separately, as a shared content:
  * such a message has one recipient, so that no erasure rewrites its content while it is queued.
  */
-function mayKeep({ body, sharedId }: PackedContent, { waits }: Pick<ReservedPlace, 'waits'>): boolean {
+function mayKeep({ body, sharedId }: PackedContent, waits: boolean): boolean {
   return waits ? sharedId !== undefined && body.length <= MAX_WAITING_BYTES : body.length <= MAX_NEXT_BYTES;
 }
 
 /**
  * Keeps no state, and `take` does not throw. A message whose route is not cached waits in the queue, as no lookup is
- * begun for it. Small contents stay in memory until they are sent.
+ * begun for it; such messages are kept with the recent ones. Small contents stay in memory until they are sent.
  */
 export function createNewMessages(deps: NewMessagesDeps): NewMessages {
-  const { clock, log, recorder, parking, targets, scheduler, generation } = deps;
+  const { clock, log, recorder, parking, targets, scheduler, recent, generation } = deps;
 
   function reserve(tables: Tables, message: ReadyMessage, content: PackedContent): ReservedPlace | null {
     if (parking.accountWait(message.account_id) > 0 || parking.domainWait(message.domain_id) > 0) return null;
@@ -72,7 +76,7 @@ export function createNewMessages(deps: NewMessagesDeps): NewMessages {
     const place = scheduler.reserveNew(target.site, target.assignment);
     if (place === null) return null;
     const { assignment } = target;
-    if (mayKeep(content, place)) assignment.content = toJobContent(content);
+    if (mayKeep(content, place.waits)) assignment.content = toJobContent(content);
     // A message without a lease is checked when it gets one.
     if (!place.leased) return place;
     let isSendable = false;
@@ -97,11 +101,21 @@ export function createNewMessages(deps: NewMessagesDeps): NewMessages {
         );
         return null;
       }
-      if (reserved === null) return null;
+      if (reserved === null) {
+        const kept = mayKeep(content, true) ? toJobContent(content) : undefined;
+        return {
+          lease: null,
+          isQueued: true,
+          stored: () => {},
+          committed: () => recent.add(message, kept),
+          rolledBack: () => {},
+        };
+      }
       const { committed, rolledBack } = reserved;
       const lease = reserved.leased ? { generation, at: clock.now() } : null;
       return {
         lease,
+        isQueued: false,
         stored: (all) => {
           reserved.stored();
           if (lease !== null) recorder.sent(all, message, lease.at);

@@ -175,6 +175,8 @@ export interface StoreOptions {
 export interface TakenMessage {
   /** It is inserted as leased: the lease of its queue row, and since when it has it, epoch ms. Null: it waits. */
   lease: { generation: number; at: number } | null;
+  /** It waits in the queue, and its key must be announced. */
+  isQueued: boolean;
   /** In the same unit of work, after its rows were inserted and its `seq` was set: records that it is being sent, if it is. */
   stored(tables: Tables): void;
   /** The message is on disk: its delivery begins. */
@@ -182,7 +184,7 @@ export interface TakenMessage {
   rolledBack(): void;
 }
 
-/** Takes a message in the unit of work that is about to store it; its `seq` is 0 until then. Null: it waits in the queue. */
+/** Takes a message in the unit of work that is about to store it; its `seq` is 0 until then. Null: it is left in the queue. */
 export type TakeNew = (tables: Tables, message: ReadyMessage, content: PackedContent) => TakenMessage | null;
 
 /** What became of the messages of a draft. */
@@ -303,9 +305,10 @@ export function storeDraft(
     const take = (message: ReadyMessage) => {
       const result = packed === undefined ? null : (options.take?.(tables, message, packed) ?? null);
       if (result !== null) taken.push(result);
+      isQueued = result?.isQueued ?? true;
       return result;
     };
-    const takenBefore = taken.length;
+    let isQueued = dueAt <= now;
     const seq = storeMessage(
       tables,
       {
@@ -332,7 +335,7 @@ export function storeDraft(
       take,
     );
     if (firstSeq === 0) firstSeq = seq;
-    if (taken.length === takenBefore && dueAt <= now) waiting.add(domainOf(recipient.mailbox.address));
+    if (isQueued) waiting.add(domainOf(recipient.mailbox.address));
   }
   if (send.campaignId !== null)
     countCampaignQueued(tables, send.campaignId, countedCopies(draft, options), now);

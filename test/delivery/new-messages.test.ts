@@ -1,12 +1,20 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createLog } from '../../src/core/log.ts';
 import { createNewMessages, type TakenNew } from '../../src/delivery/new-messages.ts';
+import type { RouteResult } from '../../src/delivery/routing/routes.ts';
+import { createRecentMessages } from '../../src/delivery/scheduling/recent-messages.ts';
 import type { Obstacle } from '../../src/events/event-types.ts';
 import { domainOf } from '../../src/mail/address.ts';
 import { packContent, plainContent, unpackContent } from '../../src/mail/stored-content.ts';
 import { type QueuePriority, toNewReady } from '../../src/store/messages/queue.ts';
 import { messageIdOf, newMessage } from '../support/rows.ts';
-import { createTestScheduling, recipientsOf, type SchedulingOptions, users } from './scheduling/setup.ts';
+import {
+  createTestScheduling,
+  recipientsOf,
+  routeTo,
+  type SchedulingOptions,
+  users,
+} from './scheduling/setup.ts';
 
 const GENERATION = 7;
 const PAUSE = {
@@ -22,7 +30,7 @@ const PAUSE = {
 /** New messages over a real queue; `obstacle` is asked before a message is leased. */
 function startNewMessages(options: SchedulingOptions = {}, obstacle: () => Obstacle | null = () => null) {
   const scheduling = createTestScheduling(options);
-  const { db, tables, clock, recorder, parking, targets, scheduler } = scheduling;
+  const { db, tables, clock, recorder, parking, targets, scheduler, recent } = scheduling;
   const newMessages = createNewMessages({
     clock,
     log: createLog({ level: 'silent', hashAddresses: true }),
@@ -30,6 +38,7 @@ function startNewMessages(options: SchedulingOptions = {}, obstacle: () => Obsta
     parking,
     targets,
     scheduler,
+    recent,
     generation: GENERATION,
     sendingObstacle: obstacle,
   });
@@ -164,7 +173,7 @@ describe('a new message', () => {
 
   it('is left in the queue when more wait than are read ahead', () => {
     const { store } = startNewMessages({ connections: 1 });
-    const places = users(100).map((user) => store(user).taken !== null);
+    const places = users(100).map((user) => store(user).taken?.isQueued === false);
     expect(places.indexOf(false)).toBeGreaterThan(1);
     expect(places.lastIndexOf(true)).toBeLessThan(places.indexOf(false));
   });
@@ -173,7 +182,7 @@ describe('a new message', () => {
     const { store, put, scheduler, runTasks, started } = startNewMessages();
     put(['old@one.test']);
     scheduler.request({ priority: 0, account_id: 'acct_one', destination: 'one.test' });
-    expect(store('new@one.test').taken).toBeNull();
+    expect(store('new@one.test').taken?.isQueued).toBe(true);
     runTasks();
     expect(recipientsOf(started)).toEqual(['old@one.test', 'new@one.test']);
   });
@@ -190,7 +199,7 @@ describe('a new message', () => {
   ])('waits in the queue when it %s', (_, obstacle) => {
     const { store, statusOf, onlySite } = startNewMessages({}, obstacle);
     const { seq, taken } = store('a@one.test');
-    expect(taken).toBeNull();
+    expect(taken).toMatchObject({ lease: null, isQueued: true });
     expect(statusOf(seq)).toBe('queued');
     expect(onlySite().connections().used).toBe(0);
   });
@@ -208,7 +217,7 @@ describe('a new message', () => {
 
   it('waits in the queue while its destination is looked up', () => {
     const { store, lookups } = startNewMessages({ routeOf: () => null });
-    expect(store('a@one.test').taken).toBeNull();
+    expect(store('a@one.test').taken?.isQueued).toBe(true);
     expect(lookups).toEqual([]);
   });
 
@@ -220,7 +229,7 @@ describe('a new message', () => {
     expect(started).toEqual([]);
     expect(returned).toEqual([seq]);
     expect(tables.queue.get(seq)?.lease).toBeNull();
-    expect(store('b@one.test').taken).toBeNull();
+    expect(store('b@one.test').taken?.isQueued).toBe(true);
   });
 
   it('goes back to the queue when delivery stops before the commit', () => {
@@ -306,8 +315,82 @@ describe('a new message behind others at a fast site', () => {
     store('behind@one.test').taken?.rolledBack();
     found = { kind: 'hold' };
     const held = store('held@one.test');
-    expect(held.taken).toBeNull();
+    expect(held.taken?.isQueued).toBe(true);
     expect(statusOf(held.seq)).toBe('queued');
     expect([claims.count(), onlySite().backlogSize(0)]).toEqual([0, 0]);
+  });
+});
+
+describe('a new message that waits in the queue', () => {
+  /** Its route is not known yet. The function lets it become known, and the queue be read. */
+  function startWithLookup() {
+    let route: RouteResult | null = null;
+    const env = startNewMessages({ routeOf: () => route });
+    const read = vi.spyOn(env.tables.queue, 'ready');
+    const lookUp = () => {
+      route = routeTo('one.test');
+      env.announce();
+    };
+    return { ...env, read, lookUp };
+  }
+  const content = { ...plainContent('{"values":[]}'), sharedId: 1 };
+
+  it('is not read when its turn comes, and has its small content', () => {
+    const { store, started, lookUp, read, recent } = startWithLookup();
+    const { seq, taken } = store('a@one.test', 0, content);
+    taken?.committed();
+    lookUp();
+    expect(started).toMatchObject([{ assignment: { message: { seq }, content: { text: '{"values":[]}' } } }]);
+    expect(read).not.toHaveBeenCalled();
+    expect(recent.get(seq)).toBeUndefined();
+  });
+
+  it('equals what is read from the queue', () => {
+    const { store, tables, recent } = startWithLookup();
+    const { seq, taken } = store('a@one.test');
+    taken?.committed();
+    expect(recent.get(seq)?.message).toEqual(tables.queue.ready(seq));
+  });
+
+  it('is read without its content if that is complete: it may have other recipients', () => {
+    const { store, started, lookUp } = startWithLookup();
+    store('a@one.test').taken?.committed();
+    lookUp();
+    expect(started[0]?.assignment.content).toBeUndefined();
+  });
+
+  it('is read when it was not committed here, after ten seconds, and when everything is read again', () => {
+    const { store, recent, clock, scheduler } = startWithLookup();
+    const [one, two, three] = users(3).map((user) => store(user));
+    one?.taken?.rolledBack();
+    expect(recent.get(one?.seq ?? 0)).toBeUndefined();
+    two?.taken?.committed();
+    clock.advance(10_000);
+    expect(recent.get(two?.seq ?? 0)).toBeDefined();
+    clock.advance(1);
+    expect(recent.get(two?.seq ?? 0)).toBeUndefined();
+    three?.taken?.committed();
+    scheduler.readAgain();
+    expect(recent.get(three?.seq ?? 0)).toBeUndefined();
+  });
+
+  it('is passed over when it was held or removed meanwhile', () => {
+    const { store, started, lookUp, tables, clock } = startWithLookup();
+    const [held, removed, kept] = users(3).map((user) => store(user));
+    for (const one of [held, removed, kept]) one?.taken?.committed();
+    tables.queue.hold(held?.seq ?? 0, clock.now() + 1000);
+    tables.queue.remove(removed?.seq ?? 0);
+    lookUp();
+    expect(started.map(({ assignment }) => assignment.message.seq)).toEqual([kept?.seq]);
+  });
+
+  it('is one of the last 4,000', () => {
+    const clock = { now: () => 0 };
+    const recent = createRecentMessages(clock);
+    const { tables, store } = startWithLookup();
+    const { seq } = store('a@one.test');
+    const message = tables.queue.ready(seq) ?? expect.fail('no message');
+    for (let n = 1; n <= 4001; n++) recent.add({ ...message, seq: n }, undefined);
+    expect([1, 2, 4001].map((n) => recent.get(n)?.message.seq)).toEqual([undefined, 2, 4001]);
   });
 });

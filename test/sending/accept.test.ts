@@ -46,6 +46,7 @@ describe('an accepted send', () => {
       expect(message.seq).toBe(0);
       return {
         lease: LEASE,
+        isQueued: false,
         stored: () => calls.push(`stored ${String(all.queue.get(message.seq)?.lease)}`),
         committed: () => calls.push('committed'),
         rolledBack: () => calls.push('rolled back'),
@@ -59,19 +60,20 @@ describe('an accepted send', () => {
   });
 
   it('is announced for the destinations whose messages delivery does not take', async () => {
-    const { send, announced } = startAcceptance({}, undefined, (_, { destination }) =>
-      destination === 'one.test'
-        ? { lease: LEASE, stored: () => {}, committed: () => {}, rolledBack: () => {} }
-        : null,
-    );
-    accepted(await send({ to: ['a@one.test', 'b@two.test', 'c@one.test'] }));
-    expect(announced).toEqual([{ priority: 0, account_id: 'acct_one', destination: 'two.test' }]);
+    const taken = { stored: () => {}, committed: () => {}, rolledBack: () => {} };
+    const { send, announced } = startAcceptance({}, undefined, (_, { destination }) => {
+      if (destination === 'one.test') return { lease: LEASE, isQueued: false, ...taken };
+      return destination === 'two.test' ? { lease: null, isQueued: true, ...taken } : null;
+    });
+    accepted(await send({ to: ['a@one.test', 'b@two.test', 'c@one.test', 'd@three.test'] }));
+    expect(announced.map(({ destination }) => destination)).toEqual(['two.test', 'three.test']);
   });
 
   it('is given back by delivery when it cannot be stored', async () => {
     const calls: string[] = [];
     const { send, stored } = startAcceptance({}, undefined, (_, { recipient }) => ({
       lease: LEASE,
+      isQueued: false,
       stored: () => {
         if (recipient.startsWith('b')) throw new Error('disk full');
       },

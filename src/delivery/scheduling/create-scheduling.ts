@@ -5,6 +5,7 @@ import type { QueueKey } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
 import { createQueueReader, type QueueReader, type QueueReaderDeps } from './queue-reader.ts';
 import { createQueueScan, type QueueScan } from './queue-scan.ts';
+import { createRecentMessages, type RecentMessages } from './recent-messages.ts';
 import { createScheduler, type Scheduler, type SchedulerDeps } from './scheduler.ts';
 import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
 
@@ -12,6 +13,7 @@ import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
 export interface Scheduling {
   targets: Targets;
   reader: QueueReader;
+  recent: RecentMessages;
   scheduler: Scheduler;
   scan: QueueScan;
 }
@@ -37,12 +39,13 @@ export interface SchedulingDeps
 export function createScheduling(deps: SchedulingDeps): Scheduling {
   const { controls } = deps;
   const targets = createTargets(deps);
-  const reader = createQueueReader({ ...deps, targets, onReadable: (key) => scheduler.request(key) });
+  const recent = createRecentMessages(deps.monotonic);
+  const reader = createQueueReader({ ...deps, recent, targets, onReadable: (key) => scheduler.request(key) });
   const scheduler: Scheduler = createScheduler({
     ...deps,
     reader,
     isPaused: (key: QueueKey) => controls.ofKey(key)?.action === 'pause',
   });
   const scan = createQueueScan({ ...deps, reader, scheduler });
-  return { targets, reader, scheduler, scan };
+  return { targets, reader, recent, scheduler, scan };
 }

@@ -16,6 +16,7 @@ import { createBlockedKeys } from './blocked-keys.ts';
 import type { Claims } from './claims.ts';
 import { MIN_SHARE } from './create-site.ts';
 import type { Parking } from './parking.ts';
+import type { RecentMessage, RecentMessages } from './recent-messages.ts';
 import type { Site } from './site.ts';
 import { haltReason, type Targets } from './targets.ts';
 
@@ -41,6 +42,8 @@ export interface QueueReader {
   expiringBlocked(): Generator<void, void>;
   /** The keys whose mail waits for the quota of a warm-up: at most `MAX_BLOCKED`. */
   waitingForWarmup(): QueueKey[];
+  /** Forgets recent messages, so that they are read from the queue. */
+  forgetRecent(): void;
   /** Number of keys that cannot be read now. */
   unreadable(): number;
   /** Forgets keys that were unreadable and have no more mail. */
@@ -53,6 +56,7 @@ export interface QueueReaderDeps {
   log: Log;
   tables: Tables;
   claims: Claims;
+  recent: RecentMessages;
   parking: Parking;
   targets: Pick<Targets, 'startBatch' | 'find' | 'pauseOf'>;
   pools: Pick<EgressPools, 'poolCount'>;
@@ -83,7 +87,8 @@ const EXPIRY_SCAN_SIZE = 25;
  * kind; the wait of an unreadable key doubles from 2 s to 5 minutes. Starts no timer: call `sweep` periodically.
  */
 export function createQueueReader(deps: QueueReaderDeps): QueueReader {
-  const { clock, monotonic, log, tables, claims, parking, targets, controls, localAttempts, leases } = deps;
+  const { clock, monotonic, log, tables, claims, recent, parking, targets, controls, localAttempts, leases } =
+    deps;
   const blocked = createBlockedKeys(monotonic);
   /** Keys that could not be read. */
   const quarantine = new Map<string, { until: number; waitMs: number }>();
@@ -91,12 +96,12 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   const skipped = new Map<string, number>();
 
   function read(key: QueueKey, competing: number, filled: Set<Site>): number {
-    const known = claims.countOf(key);
-    if (known > MAX_CLAIMED_OF_KEY) return 0;
+    const claimed = claims.countOf(key);
+    if (claimed > MAX_CLAIMED_OF_KEY) return 0;
     let share = Number.POSITIVE_INFINITY;
     let first: Site | null = null;
     let taken = 0;
-    for (const seq of walk(key, known, () => share - taken)) {
+    for (const seq of walk(key, claimed, () => share - taken)) {
       if (seq === null) {
         // There may be more.
         if (first === null) deps.onReadable(key);
@@ -108,7 +113,8 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
         first?.wait(key);
         return taken;
       }
-      const message = readMessage(seq, key);
+      const known = recent.get(seq);
+      const message = readMessage(seq, key, known);
       if (message === null) continue;
       // The messages of a key may leave through different pools: each is routed separately.
       const target = decided(message, () => targets.find(message, () => deps.onReadable(key)));
@@ -136,10 +142,12 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       }
       taken++;
       claims.add(message);
+      recent.remove(seq);
       if (target.kind === 'simulator') localAttempts.simulate(message);
       else if (target.kind === 'rejected') localAttempts.rejected(message, target.control);
       else if (target.kind === 'failure') localAttempts.routeFailed(message, target.failure);
       else {
+        target.assignment.content = known?.content;
         target.site.add(target.assignment);
         filled.add(target.site);
       }
@@ -165,11 +173,11 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     yield null;
   }
 
-  /** Null when the message may not be taken now, or cannot be read. */
-  function readMessage(seq: number, key: QueueKey): ReadyMessage | null {
+  /** Null when the message may not be taken now, or cannot be read. `known`: it need not be read. */
+  function readMessage(seq: number, key: QueueKey, known?: RecentMessage): ReadyMessage | null {
     let message: ReadyMessage | null;
     try {
-      message = tables.queue.ready(seq);
+      message = known?.message ?? tables.queue.ready(seq);
     } catch (error) {
       log.error({ err: error, message: seq }, 'queued message could not be read; trying again later');
       claims.holdOff({ seq, ...key });
@@ -292,6 +300,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     expiring,
     expiringBlocked,
     waitingForWarmup: () => blocked.list().flatMap(({ key, kind }) => (kind === 'warmup' ? [key] : [])),
+    forgetRecent: recent.clear,
     unreadable: () => quarantine.size,
     sweep: () => {
       const before = monotonic.now() - MAX_QUARANTINE_MS;

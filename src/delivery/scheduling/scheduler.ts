@@ -55,7 +55,7 @@ export interface ReservedPlace {
 export interface SchedulerDeps {
   sites: Sites;
   claims: Pick<Claims, 'add' | 'release'>;
-  reader: Pick<QueueReader, 'startBatch' | 'read'>;
+  reader: Pick<QueueReader, 'startBatch' | 'read' | 'forgetRecent'>;
   flights: Pick<Flights, 'admits' | 'exhausted' | 'start'>;
   leases: Pick<Leases, 'take' | 'putBack'>;
   /** Whether anything may be started. */
@@ -275,6 +275,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       startAndRefill(site);
     },
     readAgain: () => {
+      reader.forgetRecent();
       for (const site of sites.all()) {
         release(site.drop());
         site.forgetWaiting();

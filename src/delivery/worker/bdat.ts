@@ -51,7 +51,7 @@ export function mayUseBdat(
 const NOT_SUPPORTED = new Set([500, 501, 502, 503, 504, 555]);
 
 /**
- * Returns null if the server does not support BDAT: the message has to be offered with DATA. Throws `SmtpSessionError`: in
+ * Returns null if the server does not support BDAT: the message must be offered with DATA. Throws `SmtpSessionError`: in
  * phase `mail` the server has not processed any of it; in phase `dot` without a reply it may have accepted it.
  */
 export async function offerWithBdat(

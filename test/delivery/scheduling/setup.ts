@@ -112,7 +112,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     ofKey: (key) => createControlIndex(controls).ofKey(key),
     ofSite: (site) => createControlIndex(controls).ofSite(site),
   };
-  const { targets, reader, scheduler, scan } = createScheduling({
+  const { targets, reader, recent, scheduler, scan } = createScheduling({
     clock,
     monotonic: clock,
     log,
@@ -176,6 +176,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     parking,
     targets,
     reader,
+    recent,
     scheduler,
     scan,
     started,
