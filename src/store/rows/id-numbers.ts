@@ -50,12 +50,13 @@ function numbersOf(db: Database, kind: Numbered): IdNumbers {
   const numbers = new Map<string, bigint>();
   const ids = new Map<number, string>();
 
-  /**
-   * Adds a number to the cache. Not in an open transaction: a number assigned there may be rolled back and assigned to
-   * another id. A read-only connection sees committed numbers only.
-   */
+  /** Ids to which the open transaction has assigned a number: it may be rolled back, and another id get the number. */
+  const unconfirmed = new Set<string>();
+
+  /** Adds a number to the cache, unless the open transaction has assigned it: all others are committed. */
   function remember(id: string, number: number): void {
-    if (db.inTransaction && !db.readonly) return;
+    transactionEnded();
+    if (unconfirmed.has(id)) return;
     if (ids.size >= MAX_CACHED) {
       ids.clear();
       numbers.clear();
@@ -73,8 +74,19 @@ function numbersOf(db: Database, kind: Numbered): IdNumbers {
     return BigInt(number);
   }
 
+  function transactionEnded(): void {
+    if (unconfirmed.size > 0 && !db.inTransaction) unconfirmed.clear();
+  }
+
+  function assignNew(id: string): bigint {
+    // A unit of work does not wait for anything.
+    queueMicrotask(transactionEnded);
+    unconfirmed.add(id);
+    return BigInt(insert.run(id).lastInsertRowid);
+  }
+
   return {
-    assign: (id) => lookUp(id) ?? BigInt(insert.run(id).lastInsertRowid),
+    assign: (id) => lookUp(id) ?? assignNew(id),
     find: (id) => lookUp(id) ?? id,
     id: (stored) => {
       if (typeof stored === 'string') return stored;

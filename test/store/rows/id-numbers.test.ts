@@ -36,4 +36,30 @@ describe('numbers of ids', () => {
     expect(domain.id(Number(lost))).toBe('domain_next');
     db.exec('COMMIT');
   });
+
+  it('are looked up once although all lookups are in transactions', async () => {
+    const { db, writer } = startStore();
+    const { domain } = idNumbers(db);
+    const number = await writer.run(() => domain.assign('domain_1'));
+    await writer.run(() => domain.find('domain_1'));
+    // The database no longer has the number.
+    await writer.run(() => db.exec('DELETE FROM domain_numbers'));
+    expect(await writer.run(() => domain.find('domain_1'))).toBe(number);
+    expect(await writer.run(() => domain.id(Number(number)))).toBe('domain_1');
+  });
+
+  it('are not cached when the unit of work that assigned them is rolled back', async () => {
+    const { db, writer } = startStore();
+    const { domain } = idNumbers(db);
+    const failed = writer.run(() => {
+      const lost = domain.assign('domain_lost');
+      domain.find('domain_lost');
+      throw new Error(`the unit that assigned ${lost} failed`);
+    });
+    const next = writer.run(() => domain.assign('domain_next'));
+    await expect(failed).rejects.toThrow('failed');
+    const number = await next;
+    expect(await writer.run(() => domain.find('domain_lost'))).toBe('domain_lost');
+    expect(await writer.run(() => domain.id(Number(number)))).toBe('domain_next');
+  });
 });
