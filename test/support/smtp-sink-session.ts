@@ -68,8 +68,11 @@ export interface SinkBehavior {
   recipients: Record<string, Script>;
   /** Offers STARTTLS; a word names what follows the 220 instead of a handshake. */
   tls: Certificate | 'garbage' | 'drop' | 'silent' | null;
-  /** Discards the chunk of BDAT when it has no recipient, as RFC 3030 §2 requires; else it is read as commands. */
-  discardsChunks: boolean;
+  /**
+   * `received`: BDAT is supported. `executed-if-refused`: a chunk without a recipient is not discarded, as RFC 3030 §2 requires,
+   * but read as commands. `executed`: BDAT is unknown, and every chunk is read as commands.
+   */
+  chunks: 'received' | 'executed-if-refused' | 'executed';
   /** Sent in the middle of a message, once `afterBytes` bytes of it were received. */
   body: { afterBytes: number; answer: Answer } | null;
   /** How fast message data is read; 0: as fast as it arrives. */
@@ -86,6 +89,7 @@ interface Incoming {
   tail: string;
 }
 
+const UNKNOWN_COMMAND = '500 5.5.2 unknown command';
 const NO_RECIPIENT = '503 5.5.1 no valid recipients';
 
 export function runSession(accepted: Socket, session: SinkSession, behavior: SinkBehavior): void {
@@ -138,7 +142,8 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
         },
       ),
     BDAT: (line) => {
-      if (session.to.length === 0 && !behavior.discardsChunks) replies.write(NO_RECIPIENT);
+      if (behavior.chunks === 'executed') replies.write(UNKNOWN_COMMAND);
+      else if (session.to.length === 0 && behavior.chunks !== 'received') replies.write(NO_RECIPIENT);
       else missing = Number(line.split(' ')[1]);
     },
     STAR: (line) => answer('starttls', line, '220 2.0.0 ready for TLS', startTls),
@@ -278,7 +283,7 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
       }
       const perform = authenticating ? authenticate : verbs[line.slice(0, 4).toUpperCase()];
       if (perform) perform(line);
-      else replies.write('500 5.5.2 unknown command');
+      else replies.write(UNKNOWN_COMMAND);
     }
     replies.flush();
     session.stalled = replies.isStalled();

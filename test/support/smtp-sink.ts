@@ -57,7 +57,7 @@ export async function startSink(options: SinkOptions = {}): Promise<Sink> {
     script: {},
     recipients: {},
     tls: null,
-    discardsChunks: true,
+    chunks: 'received',
     body: null,
     bodyBytesPerSecond: 0,
     countOnly: false,

@@ -2,7 +2,7 @@ import { SECOND } from '../../core/clock.ts';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import type { Client } from './client.ts';
 import { type Connection, isOk } from './connection.ts';
-import { ConnectionClosedError, SmtpSessionError } from './errors.ts';
+import { SmtpSessionError } from './errors.ts';
 import {
   BLOCK_BYTES,
   endsWithLine,
@@ -22,13 +22,16 @@ import type { SessionResult } from './session-result.ts';
  * DATA, and an address at which BDAT failed gets only DATA for an hour.
  */
 
-/** A server may close a connection that has been idle for longer, and the message would be sent to nobody. */
+/**
+ * A server may close a connection that has been idle for longer. The message would then wait for its next attempt, because what
+ * was sent may have been accepted.
+ */
 const MAX_IDLE_MS = SECOND;
 /**
- * A line that begins a transaction. A server that refuses the recipient has to discard the chunk (RFC 3030 §2). Should one execute it as
- * commands, an account could send mail in the name of another.
+ * A line that a server would execute if it did not discard the chunk, as it must when it refuses the recipient (RFC 3030 §2):
+ * an account could send mail to others, or in the name of others.
  */
-const MAIL_COMMAND = /^mail[ \t]+from[ \t]*:/im;
+const COMMAND = /^[ \t]*(?:mail[ \t]+from|rcpt[ \t]+to|data[ \t]*$|bdat[ \t]+\d)/im;
 
 type BdatClient = Pick<Client, 'timeouts' | 'deadlines' | 'bdatFaults'>;
 
@@ -44,15 +47,16 @@ export function mayUseBdat(
   if (!extensions.chunking || !extensions.pipelining) return false;
   if (acceptedAt === null || deadlines.now() - acceptedAt > MAX_IDLE_MS) return false;
   if (sizeOf(message) > BLOCK_BYTES || bdatFaults.has(address)) return false;
-  return !MAIL_COMMAND.test(message.body.toString('latin1'));
+  return !COMMAND.test(message.body.toString('latin1'));
 }
 
 /** Replies to BDAT of a server that does not know it, or not in this form. */
 const NOT_SUPPORTED = new Set([500, 501, 502, 503, 504, 555]);
 
 /**
- * Returns null if the server does not support BDAT: the message must be offered with DATA. Throws `SmtpSessionError`: in
- * phase `mail` the server has not processed any of it; in phase `dot` without a reply it may have accepted it.
+ * Returns null if the server does not support BDAT: the message must be offered with DATA. Throws `SmtpSessionError`: in phase
+ * `mail` nothing was sent, or the server ended the session with 421; in phase `dot` without a reply it may have accepted the
+ * message.
  */
 export async function offerWithBdat(
   connection: Connection,
@@ -62,11 +66,12 @@ export async function offerWithBdat(
   const { wire, address } = connection;
   connection.transactions++;
   connection.unfinished = true;
-  wire.write(transactionOf(connection, message));
+  // Throws: the connection was lost before.
+  if (!wire.write(transactionOf(connection, message))) await wire.next('mail', timeouts.command);
   let reply: WireReply;
   try {
     for (const phase of ['mail', 'rcpt'] as const) {
-      // A server may send all replies when it has processed the message.
+      // A server may send all replies together, when it has processed the message.
       const early = await wire.next(phase, timeouts.dot);
       if (isOk(early)) continue;
       if (early.code < 400) throw unexpected(phase, early);
@@ -76,18 +81,20 @@ export async function offerWithBdat(
     }
     reply = await wire.next('dot', timeouts.dot);
     if (reply.code >= 300 && reply.code < 400) throw unexpected('dot', reply);
+    // After an unsolicited reply each one would be taken for the next. With DATA this is noticed at the 354.
+    if (isOk(reply) && replyOf(reply).enhanced?.startsWith('2.1.'))
+      throw new SmtpSessionError('dot', 'the server replied to the message with a status of an address');
   } catch (error) {
     if (!(error instanceof SmtpSessionError) || error.reply !== null) throw error;
     bdatFaults.add(address);
-    // A server that processes the message replies to MAIL before it closes the connection.
-    if (error.phase === 'mail' && error instanceof ConnectionClosedError) throw error;
     throw new SmtpSessionError('dot', error.message);
   }
   if (NOT_SUPPORTED.has(reply.code)) {
     bdatFaults.add(address);
     return null;
   }
-  connection.unfinished = false;
+  // RFC 3030 §2: after a failed BDAT the state is undefined.
+  connection.unfinished = !isOk(reply);
   return { kind: 'answered', phase: 'dot', reply: replyOf(reply) };
 }
 

@@ -18,9 +18,6 @@ export class SmtpSessionError extends Error {
   }
 }
 
-/** The server closed or reset the connection. */
-export class ConnectionClosedError extends SmtpSessionError {}
-
 /** The TLS handshake failed, or the certificate is not what is required. */
 export class TlsHandshakeError extends SmtpSessionError {
   /** Node's or OpenSSL's code, '' for none: `CERT_HAS_EXPIRED`. */
@@ -87,11 +84,6 @@ const CONNECT_ERRORS: Record<string, string> = {
   ENFILE: 'this machine has too many open files',
 };
 
-/** Whether a socket's error states that the server closed the connection. */
-export function isClosing({ code }: NodeJS.ErrnoException): boolean {
-  return code === 'ECONNRESET' || code === 'EPIPE';
-}
-
 /** The text of a socket's error. `localAddress`: the address that the socket is bound to. OpenSSL's errors have a `reason`. */
 export function socketErrorText(
   error: NodeJS.ErrnoException & { reason?: string },
@@ -101,7 +93,7 @@ export function socketErrorText(
   const code = error.code ?? '';
   if (code === 'EADDRNOTAVAIL' && localAddress !== undefined)
     return `local address ${localAddress} cannot be used`;
-  if (isClosing(error)) return `server reset the connection ${moment(phase)}`;
+  if (code === 'ECONNRESET' || code === 'EPIPE') return `server reset the connection ${moment(phase)}`;
   // Some releases of Node append advice that does not apply here. Not linear: the text is one of OpenSSL's.
   return CONNECT_ERRORS[code] ?? error.reason ?? error.message.replace(/; if the root CA .*$/, '');
 }

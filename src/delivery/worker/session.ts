@@ -68,7 +68,9 @@ async function offerWithData(
     return { kind: 'answered', phase, reply: replyOf(reply) };
   }
   const reply = await sendMessage(wire, message, timeouts);
-  connection.unfinished = false;
+  // Postfix does not end a transaction whose message a policy service refuses (smtpd_end_of_data_restrictions): it would refuse the
+  // next MAIL, and another message with it.
+  connection.unfinished = !isOk(reply);
   return { kind: 'answered', phase: 'dot', reply: replyOf(reply) };
 }
 

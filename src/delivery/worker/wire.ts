@@ -2,10 +2,8 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import {
-  ConnectionClosedError,
   closedByServer,
   EgressError,
-  isClosing,
   noProgress,
   outOfTime,
   SmtpSessionError,
@@ -27,8 +25,11 @@ export interface Wire {
   readonly localAddress: string | null;
   /** Resolves when the socket is closed. */
   readonly closed: Promise<void>;
-  /** Sends without waiting. An unsolicited reply that was received before it ends the wire. */
-  write(commands: string | Buffer): void;
+  /**
+   * Sends without waiting. An unsolicited reply that was received before it ends the wire. Returns false if the wire is dead:
+   * nothing was sent.
+   */
+  write(commands: string | Buffer): boolean;
   /** Sends a block of the message; resolves when the operating system has accepted all of it. */
   writeBlock(bytes: Buffer): Promise<void>;
   /** The next reply. A 421 ends the wire and is thrown with its reply (RFC 5321 §3.8). */
@@ -114,7 +115,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     else fail(expiryText);
   }
 
-  function fail(text: TextOfPhase, Failure = SmtpSessionError): void {
+  function fail(text: TextOfPhase): void {
     const isHandshake = handshaking;
     if (!failure) {
       retire(
@@ -122,7 +123,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
           tunnel?.failure(at, text(at)) ??
           (isHandshake
             ? new TlsHandshakeError(at, `TLS handshake failed: ${text(at)}`, errorCode)
-            : new Failure(at, text(at))),
+            : new SmtpSessionError(at, text(at))),
       );
     }
     socket.destroy();
@@ -199,11 +200,11 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     const text: TextOfPhase = (at) => socketErrorText(error, at, options.localAddress);
     if (error.code === 'EADDRNOTAVAIL' && options.localAddress !== undefined && !failure)
       retire((at) => new EgressError(at, text(at)));
-    fail(text, isClosing(error) ? ConnectionClosedError : SmtpSessionError);
+    fail(text);
   };
-  const onEnd = () => fail(closedByServer, ConnectionClosedError);
+  const onEnd = () => fail(closedByServer);
   const onClose = () => {
-    fail(closedByServer, ConnectionClosedError);
+    fail(closedByServer);
     deadlines.forget(deadline);
     open.delete(wire);
     setClosed();
@@ -241,7 +242,9 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
         replies.length = 0;
         fail(() => UNSOLICITED);
       }
-      if (!failure) socket.write(commands);
+      if (failure) return false;
+      socket.write(commands);
+      return true;
     },
     writeBlock: (bytes) => {
       phase = 'data';

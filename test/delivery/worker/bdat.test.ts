@@ -1,10 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { attempt } from '../../../src/delivery/worker/attempt.ts';
 import type { Client } from '../../../src/delivery/worker/client.ts';
 import type { OutgoingMessage } from '../../../src/delivery/worker/outgoing-message.ts';
 import type { SmtpTimeouts } from '../../../src/delivery/worker/timeouts.ts';
 import type { Sink, SinkOptions } from '../../support/smtp-sink.ts';
 import type { Answer } from '../../support/smtp-sink-replies.ts';
-import { BODY, client, deliver, job, lastError, sink, sinks, summary } from './setup.ts';
+import { BODY, client, deliver, host, job, lastError, message, sink, sinks, summary } from './setup.ts';
 
 const KEYWORDS = ['PIPELINING', 'CHUNKING', 'SIZE 1000000'];
 
@@ -105,15 +107,41 @@ describe('a message is sent with DATA', () => {
   });
 
   const OTHERS: [what: string, body: string][] = [
-    ['is too large for one write', `${'x'.repeat(998)}\r\n`.repeat(66)],
-    ['has a line like a command', 'Dear reader,\r\nmail from:<admin@other.example>\r\n'],
+    ['has a line like MAIL', 'Dear reader,\r\nmail from:<admin@other.example>\r\n'],
     ['begins with such a line', 'MAIL FROM: <admin@other.example>\r\n'],
+    ['has such a line with blanks', 'Hello\r\n \tMAIL\tFROM :<admin@other.example>\r\n'],
+    ['has a line like RCPT', 'Hello\r\nRcpt To:<b@other.example>\r\n'],
+    ['has a line like DATA', 'Hello\r\ndata \r\n'],
+    ['has a line like BDAT', 'Hello\r\nBDAT 100 LAST\r\n'],
   ];
   it.each(OTHERS)('when it %s', async (_, body) => {
     const { to, by } = await warm();
     expect(summary(await deliver(by, job(to), { body: Buffer.from(body) }))).toBe('replied dot 250');
     expect(laterVerbs(to)).toBe('MAIL RCPT DATA .');
     expect(to.messages[1]?.raw).toBe(body);
+  });
+});
+
+describe('the limits', () => {
+  it('are 64 KiB for the message with its header', async () => {
+    const header = Buffer.from('A: b\r\n\r\n');
+    for (const [size, verb] of [
+      [65_536, 'BDAT'],
+      [65_537, 'DATA'],
+    ] as const) {
+      const { to, by } = await warm();
+      const body = Buffer.from(`${'x'.repeat(size - header.length - 2)}\r\n`);
+      await deliver(by, job(to), { header, body });
+      expect(laterVerbs(to)).toBe(`MAIL RCPT ${verb} .`);
+      expect(to.messages[1]?.raw.length).toBe(size);
+    }
+  });
+
+  it('are messagesPerConnection for both kinds of transactions together', async () => {
+    const to = await sink({ keywords: KEYWORDS });
+    const by = client();
+    for (let n = 0; n < 5; n++) await deliver(by, job(to, { messagesPerConnection: 3 }));
+    expect(to.sessions.map(({ messages }) => messages)).toEqual([3, 2]);
   });
 });
 
@@ -136,28 +164,65 @@ describe('a reply to a message that was sent with BDAT', () => {
     expect(to.count).toBe(1);
   });
 
-  it('leaves a connection that can be used after a refusal', async () => {
-    for (const phase of ['mail', 'rcpt', 'dot'] as const) {
-      const { to, by } = await warm();
-      to.program({ script: { [phase]: '550 5.7.1 no' } });
-      await deliver(by, job(to));
-      to.program({ script: {} });
-      expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
-      expect(to.sessions).toHaveLength(1);
-    }
+  it.each(['mail', 'rcpt', 'dot'] as const)('at %s is followed by RSET if it refuses it', async (phase) => {
+    const { to, by } = await warm();
+    to.program({ script: { [phase]: '550 5.7.1 no' } });
+    await deliver(by, job(to));
+    to.program({ script: {} });
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(laterVerbs(to)).toBe('MAIL RCPT BDAT . RSET MAIL RCPT DATA .');
+    expect(to.sessions).toHaveLength(1);
+  });
+
+  it('is not the one to RCPT after an unsolicited reply', async () => {
+    const { to, by } = await warm();
+    to.program({
+      script: { mail: '250 2.0.0 taken again\r\n250 2.1.0 sender ok', dot: '554 5.7.1 spam' },
+    });
+    const report = await deliver(by, job(to));
+    expect(summary(report)).toBe('unanswered dot');
+    expect(lastError(report)).toBe('the server replied to the message with a status of an address');
+    expect(to.count).toBe(1);
+    to.program({ script: {} });
+    for (let n = 0; n < 2; n++) await deliver(by, job(to));
+    expect(to.sessions[1]?.verbs.join(' ')).toBe('EHLO MAIL RCPT DATA . MAIL RCPT DATA .');
   });
 });
 
 describe('a server that does not support BDAT', () => {
-  it.each(['500 5.5.1 what?', '502 5.5.1 no', '503 5.5.1 no', '555 5.5.4 no'])(
-    'gets the message with DATA after %s, and only DATA after that',
-    async (bdat) => {
-      const { to, by } = await warm({ script: { bdat } });
+  it.each([500, 501, 502, 503, 504, 555])(
+    'gets the message with DATA after %i, and only DATA after that',
+    async (code) => {
+      const { to, by } = await warm({ script: { bdat: `${code} 5.5.1 no` } });
       for (let n = 0; n < 2; n++) expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
       expect(laterVerbs(to)).toBe('MAIL RCPT BDAT . RSET MAIL RCPT DATA . MAIL RCPT DATA .');
       expect(to.count).toBe(3);
     },
   );
+
+  it('and executes the chunk gets the message with DATA over another connection', async () => {
+    const { to, by } = await warm({ chunks: 'executed' });
+    for (let n = 0; n < 2; n++) {
+      const report = await deliver(by, job(to));
+      expect(summary(report)).toBe('replied dot 250');
+      expect(report.sessions).toHaveLength(1);
+    }
+    expect(laterVerbs(to)).toMatch(/^MAIL RCPT BDAT SUBJECT: {2}HOW/);
+    expect(to.sessions[1]?.verbs.join(' ')).toBe('EHLO MAIL RCPT DATA . MAIL RCPT DATA .');
+    expect(to.messages.map(({ raw }) => raw)).toEqual([BODY, BODY, BODY]);
+  });
+
+  it('does not keep another server from getting BDAT', async () => {
+    const [one, two] = await sinks(
+      { keywords: KEYWORDS, script: { bdat: '502 5.5.1 no' } },
+      { keywords: KEYWORDS },
+    );
+    const by = client();
+    for (let n = 0; n < 2; n++) await deliver(by, job(one!, { slot: 'one' }));
+    for (let n = 0; n < 2; n++)
+      await deliver(by, job(one!, { slot: 'two', hosts: [host('two', two!.host)] }));
+    expect(two!.sessions[0]?.verbs.join(' ')).toBe('EHLO MAIL RCPT DATA . MAIL RCPT BDAT .');
+  });
 
   it('gets BDAT again after an hour', async () => {
     let now = 0;
@@ -172,17 +237,27 @@ describe('a server that does not support BDAT', () => {
 });
 
 describe('a connection that is lost while a message is sent with BDAT', () => {
-  it.each(['drop', 'reset'] as const)('before any reply (%s): the message is sent again', async (ending) => {
-    const { to, by } = await warm();
-    to.program({ script: { mail: (session) => (session.number === 1 ? ending : undefined) } });
-    const report = await deliver(by, job(to));
-    expect(summary(report)).toBe('replied dot 250');
-    expect(report.sessions).toMatchObject([{ error: null, phase: 'dot' }]);
-    expect(to.count).toBe(2);
-    to.program({ script: {} });
-    await deliver(by, job(to));
-    expect(to.sessions[1]?.verbs).not.toContain('BDAT');
-  });
+  it.each(['unsolicited', 'closed'] as const)(
+    'before anything was sent (%s): the message is sent again',
+    async (event) => {
+      const { to, by } = await warm();
+      const next = job(to);
+      const prepare = async () => {
+        if (to.sessions.length === 1) {
+          if (event === 'closed') to.disconnect();
+          else to.send('451 4.4.2 timeout\r\n');
+          await expect.poll(() => by.open.size === 0 || event === 'unsolicited').toBe(true);
+          await sleep(50);
+        }
+        return message(next);
+      };
+      const report = await attempt(next, prepare, by);
+      expect(report === null ? null : summary(report)).toBe('replied dot 250');
+      expect(to.count).toBe(2);
+      await deliver(by, job(to));
+      expect(to.sessions[1]?.verbs).toContain('BDAT');
+    },
+  );
 
   it('ended with 421 in place of the reply to MAIL: the message is sent again', async () => {
     const { to, by } = await warm();
@@ -193,7 +268,11 @@ describe('a connection that is lost while a message is sent with BDAT', () => {
     expect(to.sessions[1]?.verbs).toContain('BDAT');
   });
 
-  const LOST: [phase: 'rcpt' | 'dot', answer: Answer][] = [
+  const LOST: [phase: 'mail' | 'rcpt' | 'dot', answer: Answer][] = [
+    ['mail', 'drop'],
+    ['mail', 'reset'],
+    ['mail', '354 go on'],
+    ['rcpt', '354 go on'],
     ['rcpt', 'drop'],
     ['rcpt', 'not a reply'],
     ['dot', 'drop'],
@@ -240,7 +319,7 @@ describe('a server that refuses the recipient and executes the chunk', () => {
   it('gets no more chunks, and its refusal stands', async () => {
     const { to, by } = await warm({
       recipients: { 'nobody@': '550 5.1.1 nobody' },
-      discardsChunks: false,
+      chunks: 'executed-if-refused',
     });
     const body: Partial<OutgoingMessage> = { body: Buffer.from('a line\r\n'.repeat(20)) };
     const refused = job(to, { envelope: { from: '', to: 'nobody@example.test' } });
