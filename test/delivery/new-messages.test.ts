@@ -384,6 +384,18 @@ describe('a new message that waits in the queue', () => {
     expect(started.map(({ assignment }) => assignment.message.seq)).toEqual([kept?.seq]);
   });
 
+  it('is forgotten when it is not recent any more', () => {
+    const { store, recent, reader, clock } = startWithLookup();
+    const { seq, taken } = store('a@one.test');
+    taken?.committed();
+    clock.advance(10_001);
+    const later = store('b@one.test');
+    later.taken?.committed();
+    reader.sweep();
+    clock.advance(-10_001);
+    expect([recent.get(seq), recent.get(later.seq)?.message.seq]).toEqual([undefined, later.seq]);
+  });
+
   it('is one of the last 4,000', () => {
     const clock = { now: () => 0 };
     const recent = createRecentMessages(clock);

@@ -46,7 +46,7 @@ export interface QueueReader {
   forgetRecent(): void;
   /** Number of keys that cannot be read now. */
   unreadable(): number;
-  /** Forgets keys that were unreadable and have no more mail. */
+  /** Forgets keys that were unreadable and have no more mail, and messages that are no longer recent. */
   sweep(): void;
 }
 
@@ -307,6 +307,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       for (const [key, { until }] of quarantine) if (until < before) quarantine.delete(key);
       for (const [key, until] of skipped) if (until <= monotonic.now()) skipped.delete(key);
       blocked.sweep();
+      recent.sweep();
     },
   };
 }

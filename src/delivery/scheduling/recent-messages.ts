@@ -12,6 +12,8 @@ export interface RecentMessages {
   /** The message, with its content if it is small; undefined: it must be read. */
   get(seq: number): RecentMessage | undefined;
   remove(seq: number): void;
+  /** Forgets those that are too old. */
+  sweep(): void;
   clear(): void;
 }
 
@@ -31,6 +33,7 @@ const MAX_AGE_MS = 10 * SECOND;
 export function createRecentMessages(clock: Clock): RecentMessages {
   /** The oldest first. */
   const messages = new Map<number, RecentMessage>();
+  const isTooOld = ({ addedAt }: RecentMessage) => clock.now() - addedAt > MAX_AGE_MS;
 
   return {
     add: (message, content) => {
@@ -43,9 +46,15 @@ export function createRecentMessages(clock: Clock): RecentMessages {
     },
     get: (seq) => {
       const found = messages.get(seq);
-      return found !== undefined && clock.now() - found.addedAt <= MAX_AGE_MS ? found : undefined;
+      return found !== undefined && !isTooOld(found) ? found : undefined;
     },
     remove: (seq) => void messages.delete(seq),
+    sweep: () => {
+      for (const [seq, message] of messages) {
+        if (!isTooOld(message)) return;
+        messages.delete(seq);
+      }
+    },
     clear: () => messages.clear(),
   };
 }
