@@ -20,7 +20,6 @@ import {
 import type { HtmlReader } from '../sending/render/html-reader.ts';
 import { type CopyRendering, fillCopy } from '../sending/render/render-shared.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaigns/campaign-sends.ts';
-import type { ReadyMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { type CampaignContent, type SharedBody, stateOf } from './content.ts';
 import { contactVariables, mailboxOf } from './fields.ts';
@@ -209,14 +208,8 @@ function createCopier(
       }
       const messageId = deps.ids.make('msg');
       const { packed, contentId, subject } = content;
-      let isQueued = true;
-      const take = (message: ReadyMessage) => {
-        const result = deps.take?.(tables, message, packed) ?? null;
-        if (result !== null) taken.push(result);
-        isQueued = result?.isQueued ?? true;
-        return result;
-      };
-      storeMessage(
+      const { take } = deps;
+      const { isQueued } = storeMessage(
         tables,
         {
           accountId: account_id,
@@ -239,7 +232,7 @@ function createCopier(
           dueAt: now,
         },
         deps,
-        take,
+        take === undefined ? undefined : { take, content: packed, taken },
       );
       return { address: member.email, isQueued };
     },

@@ -3,7 +3,7 @@ import { MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { isRefusal } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
-import type { TakenMessage } from '../sending/draft.ts';
+import { runTaking, type TakenMessage } from '../sending/draft.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { createHtmlReader } from '../sending/render/html-reader.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
@@ -118,7 +118,8 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
     const { left, moreAt } = deps.limits.allowance(tables, send.account_id, now);
     if (left < 1) return Math.max(FULL_QUEUE_INTERVAL_MS, Math.min(moreAt - now, ROUND_INTERVAL_MS));
     const content = await contents.prepare(tables, send);
-    const batch = await storeTaken(send.account_id, (all, taken) => {
+    const taken: TakenMessage[] = [];
+    const batch = await runTaking(writer, send.account_id, taken, (all) => {
       const current = all.campaignSends.get(seq);
       if (current === null || current.status !== 'sending' || isSuspended(all, current)) return null;
       const result = queueBatch(all, current, capacity, content, batchDeps, taken);
@@ -128,6 +129,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
       pauseSend(all, current, reason, clock.now());
       return reason;
     });
+    for (const message of taken) message.committed();
     if (typeof batch === 'string') {
       log.warn({ campaignId: send.campaign_id, reason: batch }, 'campaign paused');
     } else if (batch !== null) {
@@ -135,25 +137,6 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
         deps.announce({ priority: MARKETING_PRIORITY, account_id: send.account_id, destination });
     }
     return 0;
-  }
-
-  /** Runs a unit of work that takes messages; what it took is given back if it is not committed. */
-  async function storeTaken<T>(
-    accountId: string,
-    unit: (all: Tables, taken: TakenMessage[]) => T extends PromiseLike<unknown> ? never : T,
-  ): Promise<T> {
-    const taken: TakenMessage[] = [];
-    let isCommitted = false;
-    try {
-      const result = await writer.run<T>((all) => unit(all, taken), accountId);
-      isCommitted = true;
-      return result;
-    } finally {
-      for (const message of taken) {
-        if (isCommitted) message.committed();
-        else message.rolledBack();
-      }
-    }
   }
 
   /** Makes messages due that were held while the campaign was paused. Returns whether there were any. */

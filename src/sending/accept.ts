@@ -15,6 +15,7 @@ import {
   createDraft,
   type Draft,
   PRIORITY_OF_STREAM,
+  runTaking,
   type SendResult,
   type StoredDraft,
   storeDraft,
@@ -211,7 +212,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     const { sender, domain } = draft;
     const { account_id: accountId } = sender.account;
     const taken: TakenMessage[] = [];
-    const stored = await store(accountId, taken, (all) => {
+    const stored = await runTaking<StoredDraft | Refusal>(writer, accountId, taken, (all) => {
       // The domain can have been deleted while the request waited.
       if (all.domains.byId(domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', `The domain ${domain.name} was deleted`);
@@ -223,22 +224,6 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     if (isRefusal(stored)) return stored;
     if (sender.useCase === 'mk') deps.oneClick.sent(accountId);
     return { draft, warnings, body, stored, taken };
-  }
-
-  /** Runs a unit of work. What it takes is given back when it is not committed. */
-  async function store(
-    accountId: string,
-    taken: readonly TakenMessage[],
-    unit: (all: Tables) => StoredDraft | Refusal,
-  ): Promise<StoredDraft | Refusal> {
-    let isCommitted = false;
-    try {
-      const stored = await writer.run(unit, accountId);
-      isCommitted = !isRefusal(stored);
-      return stored;
-    } finally {
-      if (!isCommitted) for (const message of taken) message.rolledBack();
-    }
   }
 
   /** Requires that the group and the campaign of the request exist. */

@@ -1,10 +1,12 @@
 import type { Ids } from '../core/ids.ts';
+import { isRefusal } from '../core/refusal.ts';
 import { countCampaignQueued } from '../events/campaign-counts.ts';
 import { countAccepted } from '../events/message-counts.ts';
 import { domainOf } from '../mail/address.ts';
 import type { MessageContent } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { PackedContent } from '../mail/stored-content.ts';
+import type { Unit, Writer } from '../store/database/writer.ts';
 import type { UseCase } from '../store/domains/domains.ts';
 import type { NewMessage } from '../store/messages/messages.ts';
 import {
@@ -187,6 +189,23 @@ export interface TakenMessage {
 /** Takes a message in the unit of work that is about to store it; its `seq` is 0 until then. Null: it is left in the queue. */
 export type TakeNew = (tables: Tables, message: ReadyMessage, content: PackedContent) => TakenMessage | null;
 
+/** Runs a unit of work that stores messages. What it takes is given back when it is not committed. */
+export async function runTaking<T>(
+  writer: Pick<Writer, 'run'>,
+  accountId: string,
+  taken: readonly TakenMessage[],
+  unit: Unit<T>,
+): Promise<T> {
+  let isCommitted = false;
+  try {
+    const result = await writer.run(unit, accountId);
+    isCommitted = !isRefusal(result);
+    return result;
+  } finally {
+    if (!isCommitted) for (const message of taken) message.rolledBack();
+  }
+}
+
 /** What became of the messages of a draft. */
 export interface StoredDraft {
   firstSeq: number;
@@ -220,13 +239,24 @@ export interface NewMail {
   dueAt: number;
 }
 
-/** Inserts a message and its queue row, in a unit of work; `take` may take a message that is due. Returns its seq. */
+/** How delivery takes a message while it is stored. */
+export interface Taking {
+  take: TakeNew;
+  content: PackedContent;
+  /** What is taken is added, also when an error is thrown afterwards. */
+  taken: TakenMessage[];
+}
+
+/**
+ * Inserts a message and its queue row, in a unit of work. With `taking`, delivery may take it if it is due and not simulated.
+ * `isQueued`: it is due and waits in the queue, so that its key must be announced.
+ */
 export function storeMessage(
   tables: Tables,
   mail: NewMail,
   options: StoreOptions,
-  take?: (message: ReadyMessage) => TakenMessage | null,
-): number {
+  taking?: Taking,
+): { seq: number; isQueued: boolean } {
   const { accountId, useCase, domainId, now, dueAt } = mail;
   const { address } = mail.recipient.mailbox;
   const destination = domainOf(address);
@@ -254,7 +284,10 @@ export function storeMessage(
     expires_at: dueAt + options.expire[useCase],
   };
   const message = toNewReady(row, { seq: 0, destination, priority, due_at: dueAt }, mail.contentBytes);
-  const taken = take === undefined || simulated || dueAt > now ? null : take(message);
+  const isDue = dueAt <= now;
+  const taken =
+    taking === undefined || simulated || !isDue ? null : taking.take(tables, message, taking.content);
+  if (taken !== null) taking?.taken.push(taken);
   const lease = taken?.lease ?? null;
   const seq = tables.messages.insert(row, lease?.at);
   message.seq = seq;
@@ -265,13 +298,13 @@ export function storeMessage(
     domain_id: domainId,
     destination,
     due_at: dueAt,
-    ready: dueAt <= now ? 1 : 0,
+    ready: isDue ? 1 : 0,
     lease: lease?.generation ?? null,
     campaign_seq: mail.campaignSeq,
   });
   taken?.stored(tables);
   if (!simulated) countAccepted(tables, { accountId, domainId, stream: useCase, destination }, now);
-  return seq;
+  return { seq, isQueued: isDue && taken?.isQueued !== false };
 }
 
 /** Whether mail to the address is simulated: it is not sent and counts in no statistics. */
@@ -302,14 +335,9 @@ export function storeDraft(
   let firstSeq = 0;
   for (const { recipient, messageId, content } of draft.copies) {
     const packed = stored[content];
-    const take = (message: ReadyMessage) => {
-      const result = packed === undefined ? null : (options.take?.(tables, message, packed) ?? null);
-      if (result !== null) taken.push(result);
-      isQueued = result?.isQueued ?? true;
-      return result;
-    };
-    let isQueued = dueAt <= now;
-    const seq = storeMessage(
+    const { take } = options;
+    const taking = take === undefined || packed === undefined ? undefined : { take, content: packed, taken };
+    const { seq, isQueued } = storeMessage(
       tables,
       {
         accountId: sender.account.account_id,
@@ -332,7 +360,7 @@ export function storeDraft(
         dueAt,
       },
       options,
-      take,
+      taking,
     );
     if (firstSeq === 0) firstSeq = seq;
     if (isQueued) waiting.add(domainOf(recipient.mailbox.address));

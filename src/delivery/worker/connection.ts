@@ -19,7 +19,7 @@ export interface Connection {
   readonly requirement: TlsRequirement;
   /** Transactions begun so far. */
   transactions: number;
-  /** The last transaction did not end: RSET has to precede the next. */
+  /** The last transaction has not ended, or not at every server: RSET must precede the next. */
   unfinished: boolean;
   /** When the server accepted the message of the last transaction (clock of the deadlines); null: it did not. */
   acceptedAt: number | null;

@@ -79,7 +79,7 @@ function numbersOf(db: Database, kind: Numbered): IdNumbers {
   }
 
   function assignNew(id: string): bigint {
-    // A unit of work does not wait for anything.
+    // Units of work are synchronous, so that their transaction has ended then.
     queueMicrotask(transactionEnded);
     unconfirmed.add(id);
     return BigInt(insert.run(id).lastInsertRowid);
