@@ -49,6 +49,7 @@ describe('a template that is sent repeatedly', () => {
   it.each([
     ['text derived from html', {}],
     ['a text part', { text: TEXT }],
+    ['short html', { html: HTML.replace(LONG, '') }],
     ['other values', { templateVariables: { name: 'Bob & "Eve" <b>', order: { number: 8 } } }],
     ['a reply address and headers', { replyTo: 'help@example.com', headers: { 'X-Order': '7' } }],
     ['defaults', { html: HTML.replaceAll('{{name}}', '{{nickname|friend}}') }],
@@ -110,7 +111,6 @@ describe('a template that is sent repeatedly', () => {
       { calendar: { method: 'REQUEST', content: 'BEGIN:VCALENDAR\nMETHOD:REQUEST\nEND:VCALENDAR' } },
     ],
     ['a raw variable', { html: `${HTML}{{{name}}}` }],
-    ['short html', { html: HTML.replace(LONG, '') }],
     ['text only', { html: undefined, text: TEXT.repeat(50) }],
   ] satisfies [string, Partial<SendRequest>][])('is not used with %s', async (_, changes) => {
     const { repeat, sharedIds } = start();

@@ -43,8 +43,6 @@ export interface RepeatedCandidate {
   prepared: PreparedTemplate;
 }
 
-/** Shorter HTML is composed faster than the shared texts are found. */
-const MIN_HTML_CHARACTERS = 1024;
 /** Characters of the HTML and the text of a shared content. With more, the content of each message is stored completely. */
 const MAX_TEXT_CHARACTERS = 2 * 1024 * 1024;
 /**
@@ -95,7 +93,6 @@ export function createRepeatedTemplates(): RepeatedTemplates {
     find: (prepared, scope) => {
       const html = prepared.parts.find(({ field }) => field === 'html')?.template;
       if (html === undefined || hasRawVariables(html)) return NOT_REPEATED;
-      if (textLength(html) < MIN_HTML_CHARACTERS) return NOT_REPEATED;
       if (sumOf(prepared.parts, ({ template }) => textLength(template)) > MAX_TEXT_CHARACTERS)
         return NOT_REPEATED;
       const key = keyOf(prepared, scope);
