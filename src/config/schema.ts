@@ -254,7 +254,7 @@ export const configSchema = z.strictObject({
       .default([])
       .meta(
         live(
-          'Limits by destination, before those of the program: { match = MX hosts or recipient domains, connections, messagesPerConnection, perSecond, idleSeconds, tls, shared }; with the name of a profile of the program ("google", "default", …) instead of match, only the keys to change.',
+          'Limits by destination, before those of the program: { match = MX hosts or recipient domains, connections, messagesPerConnection, perSecond, idleSeconds, tls, chunking, shared }; with the name of a profile of the program ("google", "default", …) instead of match, only the keys to change.',
         ),
       ),
     replies: replyRules

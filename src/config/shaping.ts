@@ -24,6 +24,8 @@ export interface ShapingProfile {
   perSecond: number;
   idleSeconds: number;
   tls: z.output<typeof tlsMode>;
+  /** Whether messages may be sent with BDAT where a server offers CHUNKING (RFC 3030). */
+  chunking: boolean;
   /** Whether all destinations of the profile are one site; false: each set of MX hosts is one. */
   shared: boolean;
   /** `changed`: a profile of the program with keys that the configuration replaces. */
@@ -70,6 +72,7 @@ export const shapingEntry = z
       .optional(),
     idleSeconds: z.int().min(0).max(3600).optional(),
     tls: tlsMode.optional(),
+    chunking: z.boolean().optional(),
     shared: z.boolean().optional(),
   })
   .refine(
@@ -92,6 +95,7 @@ const FALLBACK: Limits = {
   perSecond: 0,
   idleSeconds: 60,
   tls: 'opportunistic',
+  chunking: true,
   shared: true,
 };
 
@@ -170,6 +174,7 @@ function toProfile(entry: ShapingEntry, changes: ShapingEntry | undefined, base:
     perSecond: given.perSecond ?? base.perSecond,
     idleSeconds: given.idleSeconds ?? base.idleSeconds,
     tls: given.tls ?? base.tls,
+    chunking: given.chunking ?? base.chunking,
     shared: given.shared ?? base.shared,
     origin: changes === undefined ? 'program' : 'changed',
   };

@@ -97,6 +97,7 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
       // Two routes may name the same host and so share a site, with different TLS modes.
       tls: route?.tls ?? profile.tls,
       tlsSource: route === null ? profileSource(profile) : 'route',
+      chunking: profile.chunking,
       egress: jobEgress(entry),
       messagesPerConnection: profile.messagesPerConnection,
       idleMs: profile.idleMs,

@@ -112,6 +112,7 @@ async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthR
     perSecond: 0,
     idleSeconds: 60,
     tls: 'none',
+    chunking: true,
     shared: true,
     origin: 'configuration',
   }));

@@ -101,6 +101,7 @@ describe('delivery.shaping', () => {
       perSecond: 0.5,
       idleSeconds: 60,
       tls: 'opportunistic',
+      chunking: true,
       shared: true,
       origin: 'configuration',
     });
@@ -126,6 +127,7 @@ describe('delivery.shaping', () => {
     ['perSecond = 0.0001', 'delivery.shaping[0].perSecond'],
     ['match = "no spaces"', 'delivery.shaping[0].match'],
     ['tls = "maybe"', 'delivery.shaping[0].tls'],
+    ['chunking = "no"', 'delivery.shaping[0].chunking'],
     ['typo = 1', 'delivery.shaping[0].typo: unknown key'],
   ])('is refused when %s', (line, fault) => {
     const entry = line.startsWith('match') ? line : `match = "mx.example.net"\n${line}`;

@@ -64,7 +64,14 @@ export async function probeRelay(deps: RelayProbeDeps): Promise<string | null> {
       user === undefined || password === undefined ? {} : { auth: { user, password, allowUnverified } };
     const record = newRecord(host, await addressOf(host, deps), port, clock);
     const requirement = requirementOf({ tls, tlsSource: 'route' }, { name: host, addresses: [] });
-    const terms = { port, ...auth, egress: { hostname: config.hostname }, requirement, plain: false };
+    const terms = {
+      port,
+      ...auth,
+      egress: { hostname: config.hostname },
+      requirement,
+      chunking: false,
+      plain: false,
+    };
     const dueAt = client.deadlines.now() + TOTAL_MS;
     const opened = await openSmtpConnection(record, terms, dueAt, client);
     if ('wire' in opened) {

@@ -169,4 +169,5 @@ export interface SiteProfile {
   perSecond: number;
   idleMs: number;
   tls: TlsMode;
+  chunking: boolean;
 }

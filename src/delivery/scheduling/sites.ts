@@ -105,13 +105,14 @@ function siteName(hosts: TargetHost[], route: DeliveryRoute | null): string {
 }
 
 function toSiteProfile(profile: ShapingProfile, route: DeliveryRoute | null): SiteProfile {
-  const { connections, messagesPerConnection, perSecond, idleSeconds, tls } = profile;
+  const { connections, messagesPerConnection, perSecond, idleSeconds, tls, chunking } = profile;
   return {
     connections,
     messagesPerConnection,
     perSecond,
     idleMs: idleSeconds * 1000,
     tls: route?.tls ?? tls,
+    chunking,
   };
 }
 
@@ -121,6 +122,7 @@ function isSameProfile(a: SiteProfile, b: SiteProfile): boolean {
     a.messagesPerConnection === b.messagesPerConnection &&
     a.perSecond === b.perSecond &&
     a.idleMs === b.idleMs &&
-    a.tls === b.tls
+    a.tls === b.tls &&
+    a.chunking === b.chunking
   );
 }

@@ -107,6 +107,7 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
       port: route?.port ?? deps.port,
       tls: route?.tls ?? 'opportunistic',
       tlsSource: route === null ? 'default' : 'route',
+      chunking: false,
       egress: {
         hostname,
         ...(address === undefined ? {} : { address }),

@@ -87,7 +87,7 @@ export async function offerWithBdat(
   } catch (error) {
     if (!(error instanceof SmtpSessionError) || error.reply !== null) throw error;
     bdatFaults.add(address);
-    throw new SmtpSessionError('dot', error.message);
+    throw new SmtpSessionError('dot', `${error.message} (sent with BDAT)`);
   }
   if (NOT_SUPPORTED.has(reply.code)) {
     bdatFaults.add(address);

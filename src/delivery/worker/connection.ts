@@ -13,6 +13,7 @@ export interface Connection {
   /** The host's name, and the address that the connection leads to. */
   readonly host: string;
   readonly address: string;
+  /** `chunking` only if the job permits it. */
   readonly extensions: ServerExtensions;
   readonly tls: TlsRecord | null;
   /** What was required when it was opened. */
@@ -26,7 +27,7 @@ export interface Connection {
 }
 
 /** What a job requires of a connection. */
-export interface ConnectionTerms extends Pick<DeliveryJob, 'port' | 'auth' | 'egress'> {
+export interface ConnectionTerms extends Pick<DeliveryJob, 'port' | 'auth' | 'egress' | 'chunking'> {
   requirement: TlsRequirement;
   /** Does not try TLS: the handshake failed before, and plain text is permitted. */
   plain: boolean;
@@ -144,7 +145,7 @@ async function negotiate(
     wire,
     host,
     address,
-    extensions,
+    extensions: { ...extensions, chunking: extensions.chunking && terms.chunking },
     tls: record.tls,
     requirement,
     transactions: 0,

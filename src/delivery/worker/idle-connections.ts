@@ -17,11 +17,20 @@ export interface IdleConnections {
 /** The part of a job that matters for connections. */
 export type SlotJob = Pick<
   DeliveryJob,
-  'slot' | 'hosts' | 'port' | 'tls' | 'tlsSource' | 'auth' | 'egress' | 'messagesPerConnection' | 'idleMs'
+  | 'slot'
+  | 'hosts'
+  | 'port'
+  | 'tls'
+  | 'tlsSource'
+  | 'chunking'
+  | 'auth'
+  | 'egress'
+  | 'messagesPerConnection'
+  | 'idleMs'
 >;
 
 /** What jobs that share a connection have in common, in addition to TLS. */
-type SharedTerms = Pick<DeliveryJob, 'port' | 'auth' | 'egress'>;
+type SharedTerms = Pick<DeliveryJob, 'port' | 'auth' | 'egress' | 'chunking'>;
 
 /** `limit`: maximum number of idle connections; the one that has been idle longest is closed for the next. */
 export function createIdleConnections(limit = Number.POSITIVE_INFINITY): IdleConnections {
@@ -53,8 +62,8 @@ export function createIdleConnections(limit = Number.POSITIVE_INFINITY): IdleCon
         if (idle.size < limit) break;
         remove(slot)?.connection.wire.quit();
       }
-      const { port, auth, egress } = job;
-      idle.set(job.slot, { connection, terms: { port, egress, ...(auth ? { auth } : {}) } });
+      const { port, auth, egress, chunking } = job;
+      idle.set(job.slot, { connection, terms: { port, egress, chunking, ...(auth ? { auth } : {}) } });
       wire.startIdle(job.idleMs, () => idle.delete(job.slot));
     },
     closeAll: () => {
@@ -75,6 +84,7 @@ function suits(connection: Connection, job: SlotJob): boolean {
 function equalTerms(a: SharedTerms, b: SharedTerms): boolean {
   return (
     a.port === b.port &&
+    a.chunking === b.chunking &&
     a.auth?.user === b.auth?.user &&
     a.auth?.password === b.auth?.password &&
     a.auth?.allowUnverified === b.auth?.allowUnverified &&

@@ -128,6 +128,8 @@ export interface DeliveryJob {
   /** The configured mode; the policy of a host may require more. */
   tls: TlsMode;
   tlsSource: TlsSource;
+  /** Whether the message may be sent with BDAT (RFC 3030). */
+  chunking: boolean;
   /**
    * SMTP AUTH at a fixed route. The password is sent only to a host whose certificate was verified, unless
    * `allowUnverified` is set; on an unencrypted connection only over loopback.

@@ -64,6 +64,7 @@ export function jobFor(
     port: 25,
     tls: 'none',
     tlsSource: 'default',
+    chunking: true,
     egress: { hostname, ...(address === undefined ? {} : { address }) },
     messagesPerConnection: 100,
     idleMs: 0,

@@ -85,6 +85,7 @@ function newJob(slot: number, port: number, tls: DeliveryJob['tls']): DeliveryJo
     port,
     tls,
     tlsSource: 'default',
+    chunking: true,
     egress: { hostname: 'mail.example' },
     messagesPerConnection: 1_000_000,
     idleMs: 60_000,

@@ -23,6 +23,7 @@ function createTestSites(limit: number) {
         perSecond: 0,
         idleMs: MINUTE,
         tls: 'opportunistic',
+        chunking: true,
       },
       clock,
       firstSuspensionMs: 5 * SECOND,

@@ -16,7 +16,14 @@ function createTestSite({ messages = 100, connections = 10, isNew = false } = {}
     key: 'mx.one.test via default',
     number: 0,
     pool: 'default',
-    profile: { connections, messagesPerConnection: 100, perSecond: 0, idleMs: MINUTE, tls: 'opportunistic' },
+    profile: {
+      connections,
+      messagesPerConnection: 100,
+      perSecond: 0,
+      idleMs: MINUTE,
+      tls: 'opportunistic',
+      chunking: true,
+    },
     clock,
     firstSuspensionMs: 5 * SECOND,
     ...(isNew ? {} : { initialConnections: connections }),
@@ -482,7 +489,14 @@ describe('a site without mail', () => {
 
 describe('changed limits', () => {
   const limits = (connections: number) =>
-    ({ connections, messagesPerConnection: 1, perSecond: 0, idleMs: SECOND, tls: 'required' }) as const;
+    ({
+      connections,
+      messagesPerConnection: 1,
+      perSecond: 0,
+      idleMs: SECOND,
+      tls: 'required',
+      chunking: true,
+    }) as const;
 
   it('apply to the next sessions; those in progress end by themselves', () => {
     const { site, reserveAll } = createTestSite();

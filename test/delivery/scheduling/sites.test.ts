@@ -11,6 +11,7 @@ const DEFAULT: ShapingProfile = {
   perSecond: 0,
   idleSeconds: 60,
   tls: 'opportunistic',
+  chunking: true,
   shared: true,
   origin: 'program',
 };
@@ -46,6 +47,7 @@ describe('sites', () => {
       perSecond: 0,
       idleMs: MINUTE,
       tls: 'required',
+      chunking: true,
     });
   });
 

@@ -44,6 +44,7 @@ function createTestFeedback() {
     perSecond: 0,
     idleMs: MINUTE,
     tls: 'none',
+    chunking: true,
   } as const;
   const site = createSite({
     key: 'mx.one.test via default',

@@ -13,6 +13,7 @@ const PROFILE = {
   perSecond: 0,
   idleMs: MINUTE,
   tls: 'none',
+  chunking: true,
 } as const;
 
 /** A daemon: a store with its sites, over a database that survives it. */

@@ -79,6 +79,15 @@ describe('a message is sent with DATA', () => {
     expect(laterVerbs(to)).toBe('MAIL RCPT DATA .');
   });
 
+  it('to a site without chunking', async () => {
+    const { to, by } = await warm();
+    for (let n = 0; n < 2; n++) await deliver(by, job(to, { chunking: false }));
+    expect(to.sessions[1]?.verbs.join(' ')).toBe('EHLO MAIL RCPT DATA . MAIL RCPT DATA .');
+    await deliver(by, job(to));
+    await deliver(by, job(to));
+    expect(to.sessions[2]?.verbs.join(' ')).toBe('EHLO MAIL RCPT DATA . MAIL RCPT BDAT .');
+  });
+
   it('over a new connection', async () => {
     const { to, by } = await warm();
     await deliver(by, job(to, { slot: 'other' }));
@@ -181,7 +190,9 @@ describe('a reply to a message that was sent with BDAT', () => {
     });
     const report = await deliver(by, job(to));
     expect(summary(report)).toBe('unanswered dot');
-    expect(lastError(report)).toBe('the server replied to the message with a status of an address');
+    expect(lastError(report)).toBe(
+      'the server replied to the message with a status of an address (sent with BDAT)',
+    );
     expect(to.count).toBe(1);
     to.program({ script: {} });
     for (let n = 0; n < 2; n++) await deliver(by, job(to));
@@ -296,7 +307,9 @@ describe('a connection that is lost while a message is sent with BDAT', () => {
     async (phase) => {
       const { to, by } = await warm({}, { dot: 60 });
       to.program({ script: { [phase]: 'silent' } });
-      expect(summary(await deliver(by, job(to)))).toBe('unanswered dot');
+      const report = await deliver(by, job(to));
+      expect(summary(report)).toBe('unanswered dot');
+      expect(lastError(report)).toMatch(/ \(sent with BDAT\)$/);
       to.program({ script: {} });
       for (let n = 0; n < 2; n++) await deliver(by, job(to));
       expect(to.sessions[1]?.verbs.join(' ')).toBe('EHLO MAIL RCPT DATA . MAIL RCPT DATA .');
@@ -311,7 +324,7 @@ describe('a connection that is lost while a message is sent with BDAT', () => {
     by.abort();
     const report = await attempted;
     expect(summary(report)).toBe('unanswered dot');
-    expect(lastError(report)).toBe('the delivery worker was stopped');
+    expect(lastError(report)).toBe('the delivery worker was stopped (sent with BDAT)');
   });
 });
 

@@ -96,6 +96,7 @@ export function job(to: Sink | Sink[], changes: Partial<DeliveryJob> = {}): Deli
     port: hosts[0]?.port ?? 1,
     tls: 'opportunistic',
     tlsSource: 'default',
+    chunking: true,
     egress: { hostname: 'out.example.org' },
     messagesPerConnection: 100,
     idleMs: 10_000,
