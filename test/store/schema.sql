@@ -224,7 +224,7 @@ CREATE TABLE attempts (
   message_seq INTEGER NOT NULL REFERENCES messages (seq),
   attempt     INTEGER NOT NULL,
   at          INTEGER NOT NULL,
-  lane_code   INTEGER NOT NULL CHECK (lane_code IN (0, 1, 2)),                     -- primary, secondary, simulator
+  lane_code   INTEGER NOT NULL CHECK (lane_code BETWEEN 0 AND 2),                     -- primary, secondary, simulator
   report      BLOB NOT NULL,                                                       -- packed JSON (store/rows/packed-json)
   PRIMARY KEY (message_seq, attempt)
 ) STRICT, WITHOUT ROWID;
@@ -719,7 +719,7 @@ CREATE TABLE messages (
   from_address       TEXT NOT NULL,
   recipient          TEXT NOT NULL,
   recipient_key      ANY NOT NULL,                                                 -- the MD5 of email_<md5>
-  role_code          INTEGER NOT NULL CHECK (role_code IN (0, 1, 2)),             -- to, cc, bcc
+  role_code          INTEGER NOT NULL CHECK (role_code BETWEEN 0 AND 2),             -- to, cc, bcc
   subject            TEXT NOT NULL,
   -- queued, sending, delivered, deferred, bounced, failed, complained, cancelled; one byte each
   status_code        INTEGER NOT NULL CHECK (status_code BETWEEN 2 AND 9),
