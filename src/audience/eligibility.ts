@@ -1,4 +1,5 @@
 import type { SubscriptionStatus } from '../core/refusal.ts';
+import type { ContactPermission } from '../store/contacts/subscriptions.ts';
 import type { SuppressionReason } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
 import { leftAt } from './opt-out.ts';
@@ -22,13 +23,14 @@ export interface Ineligible {
 
 /**
  * Returns null if the person is eligible. `recipientHash`: `email_<md5>`. An unknown or inactive group has no eligible
- * members.
+ * members. `known`: the permission of the contact, if it was read in the same unit of work.
  */
 export function marketingIneligibility(
   tables: Tables,
   accountId: string,
   recipientHash: string,
   groupId: string | null,
+  known?: ContactPermission,
 ): Ineligible | null {
   const standing = marketingStanding(tables, accountId, recipientHash);
   if (standing !== null) {
@@ -36,7 +38,7 @@ export function marketingIneligibility(
     const code = status === 'unsubscribed' ? 'RECIPIENT_UNSUBSCRIBED' : 'RECIPIENT_SUPPRESSED';
     return { code, status, reason: row.reason, message: SUPPRESSED_MESSAGES[status], since: row.created_at };
   }
-  const permission = tables.subscriptions.permission(accountId, recipientHash, groupId);
+  const permission = known ?? tables.subscriptions.permission(accountId, recipientHash, groupId);
   if (permission === null) return notSubscribed('The recipient is not a contact');
   if (groupId !== null) {
     if (permission.group_is_active !== 1) return notSubscribed('The group is inactive or was deleted');

@@ -133,7 +133,7 @@ type Skipped = { skipped: 'without_email' | 'not_eligible' | 'not_renderable' };
 function createCopier(
   tables: Tables,
   send: CampaignSend,
-  { domain, prepared }: ReadyCampaign,
+  { domain, group, prepared }: ReadyCampaign,
   { mail, shared }: CampaignContent,
   now: number,
   deps: BatchDeps,
@@ -194,7 +194,16 @@ function createCopier(
     store: (member: CampaignMember): { address: string; isQueued: boolean } | Skipped => {
       if (member.email === null || member.email_hash === null) return { skipped: 'without_email' };
       const { account_id, subscription_group_id } = send;
-      if (marketingIneligibility(tables, account_id, member.email_hash, subscription_group_id) !== null)
+      // `members` returns active ones.
+      const permission = {
+        consent_n: member.consent_n,
+        group_is_active: group.is_active,
+        member_is_active: 1,
+      } as const;
+      if (
+        marketingIneligibility(tables, account_id, member.email_hash, subscription_group_id, permission) !==
+        null
+      )
         return { skipped: 'not_eligible' };
       const mailbox = mailboxOf(member, member.email);
       const content = storeContent(member, mailbox);

@@ -251,6 +251,8 @@ export async function startHostileAccount(): Promise<HostileAccount> {
     // Clicks store addresses encoded.
     for (const url of [link, CODE_LINK]) tables.campaignCounts.addClick(campaignId, url);
     tables.campaignCounts.addOfProvider(campaignId, text('provider'), 'delivered');
+    tables.campaignCounts.endUnit(true);
+    tables.campaignCounts.write();
   }
 
   function reports(): void {

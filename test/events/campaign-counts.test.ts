@@ -237,6 +237,26 @@ describe('providers', () => {
     ]);
   });
 
+  it('are those of the committed units, when some of a group are rolled back', async () => {
+    const { tables, writer, totals } = start();
+    const count = (all: typeof tables) => {
+      all.campaignCounts.add(CAMPAIGN, 0, 'delivered', 1);
+      all.campaignCounts.addOfProvider(CAMPAIGN, 'a.example', 'delivered');
+    };
+    const settled = await Promise.allSettled([
+      writer.run(count),
+      writer.run((all) => {
+        count(all);
+        throw new Error('rolled back');
+      }),
+      writer.run(count),
+    ]);
+    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(totals()).toEqual({ delivered: 2 });
+    const providers = tables.campaignCounts.providers(CAMPAIGN);
+    expect(providers.map(({ provider, delivered }) => [provider, delivered])).toEqual([['a.example', 2]]);
+  });
+
   it('are at most a hundred; the others are counted together', async () => {
     const { tables, writer } = start();
     await writer.run((all) => {

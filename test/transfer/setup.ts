@@ -259,6 +259,8 @@ export async function startFull(options: InstallationOptions = {}) {
   tables.campaignCounts.add(counted, now - (now % 3_600_000), 'delivered', 2);
   tables.campaignCounts.addClick(counted, 'https://shop.example/');
   tables.campaignCounts.addOfProvider(counted, 'Google', 'machineOpened');
+  tables.campaignCounts.endUnit(true);
+  tables.campaignCounts.write();
   tables.suppressions.add({
     account_id: ACCOUNT,
     recipient_hash: emailIdentifier('gone@example.net'),

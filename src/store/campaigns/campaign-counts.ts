@@ -1,10 +1,11 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 import { OTHER_PROVIDER } from '../messages/hourly-counts.ts';
+import { createPendingCounts } from '../pending-counts.ts';
 
 /*
- * Counts of a campaign's messages and events by hour, updated with each event. The time to read them does not depend on
- * the number of messages. Nothing is counted for a deleted campaign.
+ * Counts of a campaign's messages and events by hour. The time to read them does not depend on the number of messages. Nothing
+ * is counted for a deleted campaign.
  */
 
 /** The column of each count. */
@@ -85,9 +86,24 @@ export const CAMPAIGN_LINK_POLICY = {
   retention: { until: 'the campaign is deleted' },
 } as const satisfies DataPolicy;
 
+interface CountOfHour {
+  campaignId: string;
+  hour: number;
+  name: CampaignCount;
+  count: number;
+}
+
+interface CountOfProvider {
+  campaignId: string;
+  provider: string;
+  name: ProviderCount;
+  count: number;
+}
+
 /**
  * `campaign_counts` by hour, `campaign_links` and `campaign_providers`; deleted with their campaign. Additions run in
- * the unit of work of the event, and do nothing for a campaign that does not exist.
+ * the unit of work of the event, and do nothing for a campaign that does not exist. Counts of open units are in memory, except
+ * those of links: reads return them only after the writer has called `endUnit` and `write`.
  */
 export function campaignCountTable(db: Database) {
   const add = new Map(
@@ -123,16 +139,16 @@ export function campaignCountTable(db: Database) {
     Object.entries(PROVIDER_COLUMNS).map(([name, column]) => [
       name,
       {
-        increase: db.prepare<[string, string]>(
-          `UPDATE campaign_providers SET ${column} = ${column} + 1 WHERE campaign_id = ? AND provider = ?`,
+        increase: db.prepare<[number, string, string]>(
+          `UPDATE campaign_providers SET ${column} = ${column} + ? WHERE campaign_id = ? AND provider = ?`,
         ),
-        insert: db.prepare<{ campaignId: string; provider: string }>(`
+        insert: db.prepare<Omit<CountOfProvider, 'name'>>(`
           INSERT INTO campaign_providers (campaign_id, provider, ${column})
           SELECT campaign_id,
             CASE WHEN (SELECT count(*) FROM campaign_providers WHERE campaign_id = @campaignId) < ${MAX_PROVIDERS}
-              THEN @provider ELSE '${OTHER_PROVIDER}' END, 1
+              THEN @provider ELSE '${OTHER_PROVIDER}' END, @count
           FROM campaigns WHERE campaign_id = @campaignId
-          ON CONFLICT DO UPDATE SET ${column} = ${column} + 1`),
+          ON CONFLICT DO UPDATE SET ${column} = ${column} + excluded.${column}`),
       },
     ]),
   );
@@ -142,10 +158,21 @@ export function campaignCountTable(db: Database) {
       .join(', ')}
     FROM campaign_providers WHERE campaign_id = ?
     ORDER BY delivered + bounced DESC, provider LIMIT ${MAX_PROVIDERS + 1}`);
+  const addCount = (row: { count: number }, added: { count: number }) => {
+    row.count += added.count;
+  };
+  const pendingHours = createPendingCounts<CountOfHour>(addCount);
+  const pendingProviders = createPendingCounts<CountOfProvider>(addCount);
+
+  function storeProvider({ name, ...counted }: CountOfProvider): void {
+    const statements = ofProvider.get(name);
+    const { count, campaignId, provider } = counted;
+    if (statements?.increase.run(count, campaignId, provider).changes === 0) statements.insert.run(counted);
+  }
+
   return {
-    add: (campaignId: string, hour: number, name: CampaignCount, count: number): void => {
-      add.get(name)?.run(hour, count, campaignId);
-    },
+    add: (campaignId: string, hour: number, name: CampaignCount, count: number): void =>
+      pendingHours.add(`${campaignId} ${hour} ${name}`, { campaignId, hour, name, count }),
     addClick: (campaignId: string, url: string): void => {
       if (countClick.run(campaignId, url).changes === 0) insertLink.run(url, campaignId);
     },
@@ -156,10 +183,22 @@ export function campaignCountTable(db: Database) {
     },
     /** Counts by spans of `width` ms (whole hours), in order, without spans that have no counts. */
     series: (filter: CountFilter, width: number): CountedSpan[] => series.all({ ...filter, width }),
-    addOfProvider: (campaignId: string, provider: string, name: ProviderCount): void => {
-      const statements = ofProvider.get(name);
-      if (statements?.increase.run(campaignId, provider).changes === 0)
-        statements.insert.run({ campaignId, provider });
+    addOfProvider: (campaignId: string, provider: string, name: ProviderCount): void =>
+      pendingProviders.add(`${campaignId} ${provider} ${name}`, { campaignId, provider, name, count: 1 }),
+    /** For the writer, like `write` and `discard`. */
+    endUnit: (isCommitted: boolean): void => {
+      pendingHours.endUnit(isCommitted);
+      pendingProviders.endUnit(isCommitted);
+    },
+    /** Writes the counts of all units of the open transaction. */
+    write: (): void => {
+      for (const { campaignId, hour, name, count } of pendingHours.take())
+        add.get(name)?.run(hour, count, campaignId);
+      for (const one of pendingProviders.take()) storeProvider(one);
+    },
+    discard: (): void => {
+      pendingHours.discard();
+      pendingProviders.discard();
     },
     /** The provider with the most messages first; `other` has those of all that are not counted separately. */
     providers: (campaignId: string): ProviderTotals[] => providers.all(campaignId),

@@ -46,7 +46,7 @@ export type CampaignSend = CampaignSendRow & { campaign_id: string; status: Camp
 /** The columns of a member that its message needs. */
 export type CampaignMember = Pick<
   ContactRow,
-  'seq' | 'email' | 'email_hash' | 'phone' | 'first_name' | 'last_name' | 'custom_fields'
+  'seq' | 'email' | 'email_hash' | 'phone' | 'first_name' | 'last_name' | 'custom_fields' | 'consent_n'
 >;
 
 export interface MemberRange {
@@ -94,7 +94,7 @@ export function campaignSendTable(db: Database) {
     .prepare<[number], number | null>('SELECT max(contact_seq) FROM subscriptions WHERE group_seq = ?')
     .pluck();
   const members = db.prepare<MemberRange, CampaignMember>(`
-    SELECT c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields
+    SELECT c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.consent_n
     FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
     WHERE s.group_seq = @groupSeq AND s.is_active = 1 AND s.contact_seq > @after AND s.contact_seq <= @upTo
     ORDER BY s.contact_seq LIMIT +@limit`);

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isRefusal } from '../../core/refusal.ts';
 import { threadCpuMs } from '../../core/thread-cpu.ts';
 import type { CountedMessages } from '../messages/hourly-counts.ts';
+import type { PendingCounts } from '../pending-counts.ts';
 import type { Tables } from '../tables.ts';
 import type { Database } from './database.ts';
 import { isBusy, StoreUnavailable } from './failure.ts';
@@ -266,12 +267,12 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       tables.contacts.mergeIndex();
       const counted = tables.hourlyCounts.write();
       tables.egressCounts.write();
+      tables.campaignCounts.write();
       commit.run();
       return { units, counted, ms: performance.now() - began };
     } catch (error) {
       if (db.inTransaction) rollback.run();
-      tables.hourlyCounts.discard();
-      tables.egressCounts.discard();
+      for (const counts of pendingCounts()) counts.discard();
       for (const { entry } of units) entry.reject(error);
       current?.reject(error);
       return { units: [], counted: [], ms: 0 };
@@ -319,6 +320,11 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     }
   }
 
+  /** Tables whose counts are written with the commit. */
+  function pendingCounts(): Pick<PendingCounts<unknown>, 'endUnit' | 'discard'>[] {
+    return [tables.hourlyCounts, tables.egressCounts, tables.campaignCounts];
+  }
+
   function runUnit(entry: Waiting): () => void {
     savepoint.run();
     try {
@@ -326,16 +332,14 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       const isRefused = isRefusal(value);
       if (isRefused) undo.run();
       release.run();
-      tables.hourlyCounts.endUnit(!isRefused);
-      tables.egressCounts.endUnit(!isRefused);
+      for (const counts of pendingCounts()) counts.endUnit(!isRefused);
       return () => entry.resolve(value);
     } catch (error) {
       // A full disk may have ended the whole transaction: then the group fails, in commitGroup.
       if (!db.inTransaction) throw error;
       undo.run();
       release.run();
-      tables.hourlyCounts.endUnit(false);
-      tables.egressCounts.endUnit(false);
+      for (const counts of pendingCounts()) counts.endUnit(false);
       return () => entry.reject(error);
     }
   }

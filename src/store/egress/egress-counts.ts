@@ -1,13 +1,8 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { createPendingCounts } from '../pending-counts.ts';
 
-/**
- * How many messages each source address (an entry of `delivery.egress`) sent to each mailbox provider, by day (UTC).
- *
- * As in messages/hourly-counts, a unit of work counts in memory, and the writer adds the counts of all units of a commit
- * immediately before it, in the same transaction: many messages to one provider cost one statement. The counts of a unit
- * that is rolled back are dropped with it.
- */
+/** How many messages each source address (an entry of `delivery.egress`) sent to each mailbox provider, by day (UTC). */
 export const EGRESS_COUNTERS = [
   /** Attempts, by stream, to which a server of the provider replied. */
   'transactional',
@@ -45,8 +40,6 @@ export const EGRESS_COUNT_POLICY = {
   },
 } as const satisfies DataPolicy;
 
-type Pending = Map<string, EgressCountRow>;
-
 /** A new object with 0 for every counter. */
 export function emptyCounts(): EgressCounts {
   return { transactional: 0, marketing: 0, delivered: 0, throttled: 0, refused: 0, complained: 0 };
@@ -68,47 +61,25 @@ export function egressCountTable(db: Database) {
     SELECT day, entry, provider, ${EGRESS_COUNTERS.join(', ')} FROM egress_counts
     WHERE day = ? AND entry = ? AND provider = ?`);
 
-  /** Counts of the unit of work that is running, and of the earlier units in the open transaction. */
-  const unit: Pending = new Map();
-  const group: Pending = new Map();
+  const pending = createPendingCounts<EgressCountRow>((row, added) => {
+    for (const counter of EGRESS_COUNTERS) row[counter] += added[counter];
+  });
 
   return {
     /** Counts in a unit of work; the counts are in the table when the unit is committed. */
-    add: (key: EgressCountKey, counts: Partial<EgressCounts>): void => addTo(unit, key, counts),
-    /** Ends a unit of work; a unit that is not committed was rolled back. For the writer. */
-    endUnit: (isCommitted: boolean): void => {
-      if (unit.size === 0) return;
-      if (isCommitted) for (const row of unit.values()) addTo(group, row, row);
-      unit.clear();
-    },
-    /** Writes the counts of all units of the open transaction. For the writer. */
+    add: ({ day, entry, provider }: EgressCountKey, counts: Partial<EgressCounts>): void =>
+      pending.add(`${day} ${entry} ${provider}`, { day, entry, provider, ...emptyCounts(), ...counts }),
+    /** For the writer, like `write` and `discard`. */
+    endUnit: pending.endUnit,
+    /** Writes the counts of all units of the open transaction. */
     write: (): void => {
-      for (const row of group.values()) add.run(row);
-      group.clear();
+      for (const row of pending.take()) add.run(row);
     },
-    /** Drops the counts of a transaction that was rolled back. For the writer. */
-    discard: (): void => {
-      unit.clear();
-      group.clear();
-    },
+    discard: pending.discard,
     /** The counts of an entry on one day, by provider, at most `limit`. */
     ofDay: (day: number, entry: string, limit: number): EgressCountRow[] => ofDay.all(day, entry, limit),
     /** Null when nothing was counted. */
     get: ({ day, entry, provider }: EgressCountKey): EgressCountRow | null =>
       one.get(day, entry, provider) ?? null,
   };
-}
-
-function addTo(
-  pending: Pending,
-  { day, entry, provider }: EgressCountKey,
-  counts: Partial<EgressCounts>,
-): void {
-  const key = `${day} ${entry} ${provider}`;
-  let row = pending.get(key);
-  if (row === undefined) {
-    row = { day, entry, provider, ...emptyCounts() };
-    pending.set(key, row);
-  }
-  for (const counter of EGRESS_COUNTERS) row[counter] += counts[counter] ?? 0;
 }

@@ -1,16 +1,13 @@
 import { HOUR } from '../../core/clock.ts';
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { createPendingCounts } from '../pending-counts.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { createCodes, STATUS_CODES, USE_CASE_CODES } from '../rows/row-keys.ts';
 
 /**
  * Outcomes of messages by hour, account, sending domain, provider and stream. The time to read them does not depend on the
  * number of messages.
- *
- * A unit of work counts in memory; the writer adds the counts of all units of a commit to the table immediately before
- * it, in the same transaction. A row that changes in many units of a commit is therefore written once. The counts of a
- * unit that is rolled back are dropped with it.
  */
 export const COUNTED_OUTCOMES = [
   'accepted',
@@ -93,8 +90,6 @@ export function hourOf(at: number): number {
   return at - (at % HOUR);
 }
 
-type Pending = Map<string, CountedMessages>;
-
 interface StoredCount {
   hour: number;
   account: BoundId;
@@ -153,9 +148,9 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
   /** Hours and accounts that are full. */
   const full = new Set<string>();
 
-  /** Counts of the unit of work that is running, and of the earlier units in the open transaction. */
-  const unit: Pending = new Map();
-  const group: Pending = new Map();
+  const pending = createPendingCounts<CountedMessages>((row, added) => {
+    row.messages += added.messages;
+  });
 
   function store({ hour, accountId, domainId, provider, stream, outcome, ...rest }: CountedMessages): void {
     const row: StoredCount = {
@@ -184,24 +179,16 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
 
   return {
     /** Counts messages, in a unit of work. They are in the table when the unit is committed. */
-    add: (key: CountKey, messages = 1): void => addTo(unit, { messages, ...key }),
-    /** Ends a unit of work; a unit that is not committed was rolled back. For the writer. */
-    endUnit: (isCommitted: boolean): void => {
-      if (isCommitted) for (const counted of unit.values()) addTo(group, counted);
-      unit.clear();
-    },
-    /** Writes the counts of all units of the open transaction and returns them. For the writer. */
+    add: (key: CountKey, messages = 1): void => pending.add(idOf(key), { messages, ...key }),
+    /** For the writer, like `write` and `discard`. */
+    endUnit: pending.endUnit,
+    /** Writes the counts of all units of the open transaction and returns them. */
     write: (): CountedMessages[] => {
-      const counted = [...group.values()];
+      const counted = pending.take();
       for (const one of counted) store(one);
-      group.clear();
       return counted;
     },
-    /** Drops the counts of a transaction that was rolled back. For the writer. */
-    discard: (): void => {
-      unit.clear();
-      group.clear();
-    },
+    discard: pending.discard,
     /** The first hour with counts from `hour` on, epoch ms; null: there is none. */
     nextHour: (hour: number): number | null => nextHour.get(hour) ?? null,
     /** Sums of one hour, by the values of `dimension`; null: all together. */
@@ -225,10 +212,6 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
   };
 }
 
-function addTo(counts: Pending, counted: CountedMessages): void {
-  const { hour, accountId, domainId, provider, stream, outcome, outcomeClass } = counted;
-  const key = `${hour} ${accountId} ${domainId} ${stream} ${outcome} ${outcomeClass} ${provider}`;
-  const known = counts.get(key);
-  if (known === undefined) counts.set(key, { ...counted });
-  else known.messages += counted.messages;
+function idOf({ hour, accountId, domainId, provider, stream, outcome, outcomeClass }: CountKey): string {
+  return `${hour} ${accountId} ${domainId} ${stream} ${outcome} ${outcomeClass} ${provider}`;
 }

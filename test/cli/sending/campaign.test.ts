@@ -34,6 +34,8 @@ function spring({ campaigns, campaignCounts }: Tables): void {
     updated_at: NOON,
   });
   campaignCounts.add('campaign_1', NOON, 'sent', 3);
+  campaignCounts.endUnit(true);
+  campaignCounts.write();
   campaignCounts.addClick('campaign_1', 'https://example.com/');
 }
 

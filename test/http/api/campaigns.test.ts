@@ -191,10 +191,13 @@ describe('analytics', () => {
   it('returns the counts of the requested period', async () => {
     const { api, campaign, path } = await start();
     const noon = Date.UTC(2026, 0, 15, 12);
-    daemon.tables.campaignCounts.add(campaign.campaignId, noon, 'sent', 3);
-    daemon.tables.campaignCounts.add(campaign.campaignId, noon + 3_600_000, 'delivered', 2);
-    daemon.tables.campaignCounts.addClick(campaign.campaignId, 'https://example.com/');
-    daemon.tables.campaignCounts.addOfProvider(campaign.campaignId, 'Google', 'machineOpened');
+    const { campaignCounts } = daemon.tables;
+    campaignCounts.add(campaign.campaignId, noon, 'sent', 3);
+    campaignCounts.add(campaign.campaignId, noon + 3_600_000, 'delivered', 2);
+    campaignCounts.addClick(campaign.campaignId, 'https://example.com/');
+    campaignCounts.addOfProvider(campaign.campaignId, 'Google', 'machineOpened');
+    campaignCounts.endUnit(true);
+    campaignCounts.write();
     const ask = async (query = '') => (await api.get(`${path}/analytics${query}`)).data;
     expect(await ask()).toMatchObject({
       campaignId: campaign.campaignId,
