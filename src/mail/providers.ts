@@ -86,16 +86,23 @@ export function providerOf(domain: string): string {
 }
 
 /**
- * The provider that receives a domain's mail: that of the domain (lower case), else that of its best MX host, else the
- * registered domain of that host. Domains that one company hosts share its opinion of a sender.
+ * The provider that receives a domain's mail: that of the domain (lower case), else that of its MX hosts, else their registered
+ * domain. Domains that one company hosts share its opinion of a sender. With hosts of several providers it is the domain itself:
+ * anyone can name a provider's host in an MX record next to another one, whose replies must not count for the provider.
  */
 export function providerOfHosts(domain: string, hosts: readonly { name: string }[]): string {
   const known = PROVIDER_OF.get(domain);
-  const best = hosts[0]?.name.toLowerCase().replace(/\.$/, '');
-  if (known !== undefined || best === undefined) return known ?? domain;
-  for (let name = best; name.includes('.'); name = name.slice(name.indexOf('.') + 1)) {
+  if (known !== undefined) return known;
+  const [provider, ...others] = new Set(hosts.map(({ name }) => providerOfHost(name)));
+  return others.length === 0 ? (provider ?? domain) : domain;
+}
+
+/** Null: the host has no registered domain. */
+function providerOfHost(host: string): string | null {
+  const full = host.toLowerCase().replace(/\.$/, '');
+  for (let name = full; name.includes('.'); name = name.slice(name.indexOf('.') + 1)) {
     const provider = PROVIDER_OF_HOSTS[name];
     if (provider !== undefined) return provider;
   }
-  return getDomain(best) ?? domain;
+  return getDomain(full);
 }

@@ -11,6 +11,9 @@ it.each([
   ['customer.example', ['mx1.mail.hoster.co.uk'], 'hoster.co.uk'],
   ['customer.example', ['mail.customer.example'], 'customer.example'],
   ['customer.example', ['notgoogle.com'], 'notgoogle.com'],
+  ['customer.example', ['aspmx.l.google.com', 'alt4.aspmx.googlemail.com'], 'Google'],
+  ['evil.example', ['www.google.com', 'mx.evil.example'], 'evil.example'],
+  ['evil.example', ['mx.evil.example', 'www.google.com'], 'evil.example'],
   ['customer.example', [], 'customer.example'],
 ])('the mail of %s with the hosts %j is received by %s', (domain, names, provider) => {
   expect(

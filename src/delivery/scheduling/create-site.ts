@@ -16,6 +16,8 @@ export interface SiteOptions {
   key: string;
   number: number;
   pool: string;
+  /** Default: false. */
+  isShared?: boolean | undefined;
   profile: SiteProfile;
   /** The system clock, for what is stored. Default: `clock`. */
   wallClock?: Clock | undefined;
@@ -71,7 +73,7 @@ const MAX_AGE_HELD_BACK_MS = 2 * SECOND;
  * greylisted mail. Starts no timer: what depends on time is computed when a function is called.
  */
 export function createSite(options: SiteOptions): Site {
-  const { clock, key, number, pool, memory, isPaused = () => false } = options;
+  const { clock, key, number, pool, memory, isShared = false, isPaused = () => false } = options;
   const clocks = { clock: options.wallClock ?? clock, monotonic: clock };
   let { profile } = options;
   const { connections, perSecond } = profile;
@@ -181,6 +183,7 @@ export function createSite(options: SiteOptions): Site {
     key,
     number,
     pool,
+    isShared,
     // Not a getter: objects with one are hash tables, and every decision about the next message reads this one.
     profile: () => profile,
     configure: (next) => {

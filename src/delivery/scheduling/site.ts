@@ -22,6 +22,8 @@ export interface Site {
   /** Unique in this process; together with a slot it selects the worker. */
   readonly number: number;
   readonly pool: string;
+  /** Whether destinations with different hosts share it, as one shaping profile covers them. */
+  readonly isShared: boolean;
   /** Limits of the site; `configure` replaces them. */
   profile(): SiteProfile;
   /** Changes the limits. Sessions above a lower number of connections end by themselves. */

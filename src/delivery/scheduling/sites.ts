@@ -1,6 +1,7 @@
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import type { ShapingProfile } from '../../config/shaping.ts';
 import type { Clock } from '../../core/clock.ts';
+import type { HostAnswers } from '../shaping/host-answers.ts';
 import { createProfiles } from '../shaping/profiles.ts';
 import type { SiteMemory } from '../shaping/site-limits.ts';
 import type { TargetHost } from '../worker/protocol.ts';
@@ -9,7 +10,10 @@ import type { OpenConnections } from './open-connections.ts';
 import type { Site, SiteProfile } from './site.ts';
 import { createWaitingIndex, type WaitingIndex } from './waiting-keys.ts';
 
-/** The sites with mail. Destinations with the same hosts or the same shaping profile share a site. */
+/**
+ * The sites with mail. Destinations with the same hosts share a site, and so do those whose hosts all belong to one shaping
+ * profile, unless the best host was tried and has never replied.
+ */
 export interface Sites {
   /** The site of a destination's hosts in an egress pool; created when there is none. */
   of(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site;
@@ -38,6 +42,8 @@ export interface SitesOptions {
   isPaused?(site: { key: string; pool: string }): boolean;
   /** Default: no limit. */
   readonly openConnections?: OpenConnections;
+  /** Default: nothing is known about any host. */
+  readonly hostAnswers?: Pick<HostAnswers, 'isSilent'>;
 }
 
 /**
@@ -53,14 +59,18 @@ export function createSites(options: SitesOptions): Sites {
 
   function identify(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string) {
     // A route has no MX hosts; a profile does not apply to it.
-    const profile = route === null ? profiles.of(destination, hosts) : profiles.default();
-    const isOneSite = profile.match.length > 0 && profile.shared;
-    return { profile, key: `${isOneSite ? profile.name : siteName(hosts, route)} via ${pool}` };
+    const { profile, isWhole } =
+      route === null ? profiles.of(destination, hosts) : { profile: profiles.default(), isWhole: false };
+    const isShared = isWhole && profile.match.length > 0 && profile.shared && !isSilent(hosts[0]);
+    return { profile, isShared, key: `${isShared ? profile.name : siteName(hosts, route)} via ${pool}` };
   }
+
+  const isSilent = (host: TargetHost | undefined) =>
+    host !== undefined && options.hostAnswers?.isSilent(host.name) === true;
 
   return {
     of: (destination, hosts, route, pool) => {
-      const { profile: shaping, key } = identify(destination, hosts, route, pool);
+      const { profile: shaping, isShared, key } = identify(destination, hosts, route, pool);
       let site = sites.get(key);
       const profile = toSiteProfile(shaping, route);
       if (site === undefined) {
@@ -72,6 +82,7 @@ export function createSites(options: SitesOptions): Sites {
           key,
           number,
           pool,
+          isShared,
           profile,
           clock,
           wallClock,

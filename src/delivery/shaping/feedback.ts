@@ -7,6 +7,7 @@ import type { QueuedMessage } from '../../store/messages/queue.ts';
 import { type AttemptResult, decidingSession, siteStateOf } from '../attempt-result.ts';
 import type { Site, SlotReservation } from '../scheduling/site.ts';
 import type { AttemptReport } from '../worker/protocol.ts';
+import type { HostAnswers } from './host-answers.ts';
 
 /** Applies the reply of a finished session to the limits of its site. */
 export interface Feedback {
@@ -23,6 +24,7 @@ export interface FeedbackDeps {
   /** Monotonic. */
   clock: Clock;
   log: Log;
+  hostAnswers: HostAnswers;
   /** Called with each reply of a server whose meaning no rule knows; `host`: the one that gave it. */
   onUnclassified(report: AttemptReport, host: string | null): void;
 }
@@ -72,16 +74,23 @@ const MIN_GREYLIST_MS = SECOND;
  * Remembers when 20,000 greylisted messages were deferred first, which a restart forgets. Logs each suspension and each
  * reduction of limits as a warning.
  */
-export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Feedback {
+export function createFeedback({ clock, log, hostAnswers, onUnclassified }: FeedbackDeps): Feedback {
   /** When messages were greylisted first (monotonic), by seq. */
   const greylisted = createLru<{ at: number }>(MAX_GREYLISTED);
 
   /** Applies the signal to the limits and the suspension of the site. */
-  function applySignal(signal: SiteSignal | null, result: AttemptResult, reservation: SlotReservation): void {
+  function applySignal(
+    signal: SiteSignal | null,
+    { sessions }: AttemptReport,
+    result: AttemptResult,
+    reservation: SlotReservation,
+  ): void {
     const { site, accountId } = reservation;
     const { action, retryAfterMs } = result.classification;
     const reply = result.reply.text;
     if (signal === 'unreachable') {
+      // Hosts that have never replied may not be those of the site's provider.
+      if (site.isShared && !sessions.some(({ host }) => hostAnswers.hasAnswered(host))) return;
       const waitMs = site.unreachable(reservation);
       if (waitMs > 0) log.warn({ site: site.key, waitMs }, 'site suspended: its hosts cannot be reached');
       return;
@@ -135,7 +144,8 @@ export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Fe
   return {
     apply: (report, result, reservation, message) => {
       const { classification } = result;
-      applySignal(signalOf(report, classification), result, reservation);
+      hostAnswers.record(report.sessions);
+      applySignal(signalOf(report, classification), report, result, reservation);
       const { action } = classification;
       if (result.source === 'smtp' && action !== 'deliver' && classification.bounceClass === 'unclassified')
         onUnclassified(report, decidingSession(report)?.host ?? null);

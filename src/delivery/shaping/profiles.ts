@@ -4,14 +4,23 @@ import type { TargetHost } from '../worker/protocol.ts';
 /** Finds the shaping profile of a destination. */
 export interface Profiles {
   /** The first profile of which a pattern matches an MX host or the destination, else the default profile. */
-  of(destination: string, hosts: readonly TargetHost[]): ShapingProfile;
+  of(destination: string, hosts: readonly TargetHost[]): FoundProfile;
   default(): ShapingProfile;
+}
+
+export interface FoundProfile {
+  profile: ShapingProfile;
+  /**
+   * Whether the destination or all of its hosts match. Anyone can name a provider's host in an MX record next to another one, whose
+   * replies must not count for the provider.
+   */
+  isWhole: boolean;
 }
 
 /** `shaping`: read at each use, as a reload replaces it; the last profile is the default. */
 export function createProfiles(options: { readonly shaping: readonly ShapingProfile[] }): Profiles {
   /** Routes are cached, so that the same lists come again with every message. */
-  let found = new WeakMap<readonly TargetHost[], { destination: string; profile: ShapingProfile }>();
+  let found = new WeakMap<readonly TargetHost[], { destination: string; result: FoundProfile }>();
   let searched = options.shaping;
 
   const defaultProfile = () => {
@@ -27,17 +36,23 @@ export function createProfiles(options: { readonly shaping: readonly ShapingProf
         found = new WeakMap();
       }
       const known = found.get(hosts);
-      if (known?.destination === destination) return known.profile;
-      const names = [destination, ...hosts.map(({ name }) => name)].map((name) => name.toLowerCase());
-      const matched = searched.find(({ match }) =>
-        match.some((pattern) => names.some((name) => matches(pattern, name))),
-      );
-      const profile = matched ?? defaultProfile();
-      found.set(hosts, { destination, profile });
-      return profile;
+      if (known?.destination === destination) return known.result;
+      const domain = destination.toLowerCase();
+      const names = hosts.map(({ name }) => name.toLowerCase());
+      const profile =
+        searched.find((one) => covers(one, domain) || names.some((name) => covers(one, name))) ??
+        defaultProfile();
+      const isWhole = covers(profile, domain) || names.every((name) => covers(profile, name));
+      const result = { profile, isWhole };
+      found.set(hosts, { destination, result });
+      return result;
     },
     default: defaultProfile,
   };
+}
+
+function covers({ match }: ShapingProfile, name: string): boolean {
+  return match.some((pattern) => matches(pattern, name));
 }
 
 function matches(pattern: string, name: string): boolean {

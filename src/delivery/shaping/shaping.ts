@@ -9,6 +9,7 @@ import type { Tables } from '../../store/tables.ts';
 import { createOpenConnections } from '../scheduling/open-connections.ts';
 import { createSites, type Sites } from '../scheduling/sites.ts';
 import { createFeedback, type Feedback } from './feedback.ts';
+import { createHostAnswers } from './host-answers.ts';
 import type { LimitedSite } from './metrics.ts';
 import { type SlowSite, slowSites } from './site-limits.ts';
 import { createSiteStore, type SiteStore } from './site-store.ts';
@@ -50,6 +51,7 @@ const MAX_FIRST_SUSPENSION_MS = 60 * SECOND;
  */
 export function createShaping(deps: ShapingDeps): Shaping {
   const { config, clock, monotonic, log, tables, writer } = deps;
+  const hostAnswers = createHostAnswers();
   const sites = createSites({
     clock: monotonic,
     wallClock: clock,
@@ -62,6 +64,7 @@ export function createShaping(deps: ShapingDeps): Shaping {
     },
     isPaused: (site) => deps.isPaused?.(site) === true,
     openConnections: createOpenConnections({ limit: deps.idleConnections, clock: monotonic }),
+    hostAnswers,
   });
   const store: SiteStore = createSiteStore({ clock, log, tables, writer, sites: sites.all });
   const unclassified = createUnclassifiedReplies(clock.now);
@@ -75,6 +78,7 @@ export function createShaping(deps: ShapingDeps): Shaping {
     feedback: createFeedback({
       clock: monotonic,
       log,
+      hostAnswers,
       onUnclassified: ({ phase, reply }, host) => {
         if (reply !== null) unclassified.add(phase, reply, host);
       },

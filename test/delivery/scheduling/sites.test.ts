@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ShapingProfile } from '../../../src/config/shaping.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
-import { createSites } from '../../../src/delivery/scheduling/sites.ts';
+import { createSites, type SitesOptions } from '../../../src/delivery/scheduling/sites.ts';
 
 const DEFAULT: ShapingProfile = {
   name: 'default',
@@ -24,8 +24,16 @@ const GOOGLE: ShapingProfile = {
   tls: 'required',
 };
 
-const createTestSites = (shaping: ShapingProfile[] = []) =>
-  createSites({ clock: { now: () => 0 }, shaping: [...shaping, DEFAULT], firstSuspensionMs: MINUTE });
+const createTestSites = (
+  shaping: ShapingProfile[] = [],
+  hostAnswers: SitesOptions['hostAnswers'] = undefined,
+) =>
+  createSites({
+    clock: { now: () => 0 },
+    shaping: [...shaping, DEFAULT],
+    firstSuspensionMs: MINUTE,
+    ...(hostAnswers === undefined ? {} : { hostAnswers }),
+  });
 const hosts = (...names: string[]) => names.map((name) => ({ name, addresses: ['192.0.2.1'] }));
 
 describe('sites', () => {
@@ -40,7 +48,8 @@ describe('sites', () => {
   it('are shared by all hosts that match one profile', () => {
     const sites = createTestSites([GOOGLE]);
     const site = sites.of('a.test', hosts('aspmx.l.google.com'), null, 'p');
-    expect(sites.of('b.test', hosts('alt1.aspmx.l.google.com', 'other'), null, 'p')).toBe(site);
+    expect(sites.of('b.test', hosts('alt1.aspmx.l.google.com', 'x.google.com'), null, 'p')).toBe(site);
+    expect(site.isShared).toBe(true);
     expect(site.profile()).toEqual({
       connections: 5,
       messagesPerConnection: 50,
@@ -49,6 +58,30 @@ describe('sites', () => {
       tls: 'required',
       chunking: true,
     });
+  });
+
+  it('are not shared with a destination that has other hosts, too, but have the limits of the profile', () => {
+    const sites = createTestSites([GOOGLE]);
+    const google = sites.of('a.test', hosts('aspmx.l.google.com'), null, 'p');
+    for (const names of [
+      ['mx.evil.test', 'www.google.com'],
+      ['www.google.com', 'mx.evil.test'],
+    ]) {
+      const site = sites.of('evil.test', hosts(...names), null, 'p');
+      expect(site).not.toBe(google);
+      expect(site.isShared).toBe(false);
+      expect(site.profile().connections).toBe(5);
+    }
+  });
+
+  it('are not shared with a destination whose best host was tried and has never replied', () => {
+    const silent = new Set(['www.google.com']);
+    const sites = createTestSites([GOOGLE], { isSilent: (host) => silent.has(host) });
+    const google = sites.of('a.test', hosts('aspmx.l.google.com', 'www.google.com'), null, 'p');
+    const site = sites.of('evil.test', hosts('www.google.com'), null, 'p');
+    expect(site).not.toBe(google);
+    silent.clear();
+    expect(sites.of('evil.test', hosts('www.google.com'), null, 'p')).toBe(google);
   });
 
   it("also match a recipient's domain, and never a look-alike", () => {

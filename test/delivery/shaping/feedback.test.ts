@@ -5,6 +5,7 @@ import { evaluateReport } from '../../../src/delivery/attempt-result.ts';
 import { createSite } from '../../../src/delivery/scheduling/create-site.ts';
 import type { SlotReservation } from '../../../src/delivery/scheduling/site.ts';
 import { createFeedback, signalOf } from '../../../src/delivery/shaping/feedback.ts';
+import { createHostAnswers } from '../../../src/delivery/shaping/host-answers.ts';
 import type { AttemptReport } from '../../../src/delivery/worker/protocol.ts';
 import { classify } from '../../../src/mail/classify/classify.ts';
 import type { SmtpPhase, SmtpReply } from '../../../src/mail/reply.ts';
@@ -36,7 +37,7 @@ function reportOf(
   return { id: 1, slot: '0:0', conclusion, phase, reply: reply(line), sessions: [session] };
 }
 
-function createTestFeedback() {
+function createTestFeedback({ isShared = false } = {}) {
   const clock = heldClock();
   const profile = {
     connections: 8,
@@ -50,6 +51,7 @@ function createTestFeedback() {
     key: 'mx.one.test via default',
     number: 0,
     pool: 'default',
+    isShared,
     profile,
     clock,
     firstSuspensionMs: MINUTE,
@@ -58,6 +60,7 @@ function createTestFeedback() {
   const feedback = createFeedback({
     clock,
     log: createLog({ level: 'silent', hashAddresses: true }),
+    hostAnswers: createHostAnswers(),
     onUnclassified: (report, host) => void unclassified.push(`${host} ${report.reply?.text}`),
   });
   let seq = 0;
@@ -191,6 +194,27 @@ describe('a reply about one sender', () => {
     begin('acct_bad');
     expect(() => begin('acct_bad')).toThrow('refused');
     begin('acct_good');
+  });
+});
+
+describe('a host of a shared site that cannot be reached', () => {
+  const UNREACHABLE = (() => {
+    const report = reportOf('421 no reply', 'connect', 'unreachable');
+    const sessions = report.sessions.map((session) => ({ ...session, reply: null, error: 'timed out' }));
+    return { ...report, reply: null, sessions };
+  })();
+
+  it('does not suspend the site when it has never replied', () => {
+    const { site, begin, end } = createTestFeedback({ isShared: true });
+    for (let n = 0; n < 5; n++) end(begin(), UNREACHABLE);
+    expect(site.isSuspended()).toBe(false);
+  });
+
+  it('suspends the site when it has replied before', () => {
+    const { site, begin, end } = createTestFeedback({ isShared: true });
+    end(begin(), reportOf('250 2.0.0 Ok', 'dot'));
+    for (let n = 0; n < 2; n++) end(begin(), UNREACHABLE);
+    expect(site.isSuspended()).toBe(true);
   });
 });
 
