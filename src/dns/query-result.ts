@@ -9,7 +9,16 @@ import { type DnsResponse, type Question, RCODE } from './wire.ts';
  * authoritative server, is a negative answer. `name`: of the records, at the end of the CNAMEs.
  */
 export type QueryResult =
-  | { kind: 'records'; name: string; records: Answer[]; ttl: number; authenticated: boolean; hops: number }
+  | {
+      kind: 'records';
+      name: string;
+      records: Answer[];
+      ttl: number;
+      authenticated: boolean;
+      hops: number;
+      /** Approximate memory, bytes. */
+      size: number;
+    }
   | { kind: 'alias'; target: string; ttl: number; authenticated: boolean; hops: number }
   | { kind: 'absent'; code: 'ENOTFOUND' | 'ENODATA'; ttl: number }
   | {
@@ -41,7 +50,8 @@ export function queryResultOf(question: Question, response: DnsResponse): QueryR
     const records = here.filter((record) => record.type === question.type);
     if (records.length > 0) {
       ttl = Math.min(ttl, ...records.map(ttlOf));
-      return { kind: 'records', name, records, ttl, authenticated: response.authenticated, hops };
+      const { authenticated, size } = response;
+      return { kind: 'records', name, records, ttl, authenticated, hops, size };
     }
     const alias = here.find((record): record is StringAnswer => record.type === 'CNAME');
     if (!alias) return chainEnd(response, name, ttl, hops);

@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { getServers } from 'node:dns';
 import { StringDecoder } from 'node:string_decoder';
 import type { Answer } from 'dns-packet';
+import { LRUCache } from 'lru-cache';
 import { type Clock, SECOND } from '../core/clock.ts';
-import { createLru } from '../core/lru.ts';
 import type { Random } from '../core/random.ts';
 import { isLoopback } from './address-kinds.ts';
 import { DnsError } from './dns-error.ts';
@@ -100,7 +100,7 @@ export interface ResolverDeps {
   trustAd?: AdTrust;
   clock: Clock;
   random: Random;
-  /** Cached answers. Default: 20,000. */
+  /** Cached answers of at most 1 KiB; a larger one takes the place of several. Default: 20,000. */
   cacheSize?: number;
 }
 
@@ -109,12 +109,14 @@ const MIN_TTL = 60;
 const MAX_TTL = 3600;
 const MAX_NEGATIVE_TTL = 300;
 const FAILURE_TTL = 5;
+/** Most answers are smaller. */
+const PLACE_BYTES = 1024;
 
 /** Throws for an invalid address in `resolvers`. Lookups reject only with a `DnsError` or the signal's reason. */
 export function createResolver(deps: ResolverDeps): ConfigurableResolver {
   const { clock, random } = deps;
   const exchange = createExchange({ ...exchangeOptions(deps), random });
-  const cache = createCache<QueryResult>(clock, deps.cacheSize ?? 20_000);
+  const cache = createCache<QueryResult>(clock, deps.cacheSize ?? 20_000, placesOf);
   const inProgress = new Map<string, Promise<TimedResult>>();
   let closed = false;
 
@@ -243,8 +245,17 @@ interface Cache<T> {
   clear(): void;
 }
 
-function createCache<T>(clock: Clock, size: number): Cache<T> {
-  const entries = createLru<{ value: T; expiresAt: number }>(size);
+/** How many places of the cache an answer takes. */
+function placesOf(result: QueryResult): number {
+  return result.kind === 'records' ? 1 + Math.floor(result.size / PLACE_BYTES) : 1;
+}
+
+/** `size`: places of all values together. */
+function createCache<T extends object>(clock: Clock, size: number, places: (value: T) => number): Cache<T> {
+  const entries = new LRUCache<string, { value: T; expiresAt: number }>({
+    maxSize: size,
+    sizeCalculation: ({ value }) => places(value),
+  });
   return {
     get: (key) => {
       const entry = entries.get(key);

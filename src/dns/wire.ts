@@ -9,6 +9,7 @@ import {
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
+import { decodedSize } from './message-size.ts';
 import { fromWire } from './names.ts';
 
 /* Encodes our queries and decodes the responses; dns-packet has the record formats. */
@@ -33,6 +34,8 @@ export interface DnsResponse {
   authenticated: boolean;
   answers: Answer[];
   authorities: Answer[];
+  /** Approximate memory of the records, bytes. */
+  size: number;
 }
 
 export const RCODE = {
@@ -56,6 +59,7 @@ const TRUNCATED: DnsResponse = {
   authenticated: false,
   answers: [],
   authorities: [],
+  size: 0,
 };
 
 const RCODE_BITS = 0x0f;
@@ -88,7 +92,7 @@ export function encodeQuery(question: Question, id: number, edns: boolean): Buff
 
 /**
  * The response to `question` as sent with `id`. 'unrelated': the response to another query (late or forged), to be
- * ignored. 'malformed': a response of the server that cannot be decoded.
+ * ignored. 'malformed': a response of the server that cannot be decoded, or is too large.
  */
 export function readResponse(
   bytes: Buffer,
@@ -96,9 +100,11 @@ export function readResponse(
   id: number,
 ): DnsResponse | 'unrelated' | 'malformed' {
   if (bytes.length < 12 || bytes.readUInt16BE(0) !== id) return 'unrelated';
-  const packet = decoded(bytes);
+  const size = decodedSize(bytes);
+  const packet = size === null ? null : decoded(bytes);
   // Some servers truncate in the middle of a record; the TC bit is sufficient.
-  if (!packet) return (bytes.readUInt16BE(2) & TRUNCATED_RESPONSE) !== 0 ? TRUNCATED : 'malformed';
+  if (size === null || packet === null)
+    return (bytes.readUInt16BE(2) & TRUNCATED_RESPONSE) !== 0 ? TRUNCATED : 'malformed';
   if (!packet.flag_qr || ((packet.flags ?? 0) & OPCODE_BITS) !== 0) return 'unrelated';
   const rcode = rcodeOf(packet);
   if (!repeats(packet, question, rcode)) return 'unrelated';
@@ -110,6 +116,7 @@ export function readResponse(
     authenticated: packet.flag_ad,
     answers: packet.answers ?? [],
     authorities: packet.authorities ?? [],
+    size,
   };
 }
 

@@ -337,6 +337,31 @@ describe('the cache', () => {
   });
 });
 
+describe('a large answer', () => {
+  const addresses = (count: number) => Array.from({ length: count }, (_, n) => `10.0.${n >> 8}.${n & 255}`);
+
+  it('takes the place of several in the cache', async () => {
+    const places = createResolver({
+      resolvers: [dns.address],
+      timeoutMs: 2000,
+      clock: { now: () => now },
+      random: systemRandom,
+      cacheSize: 20,
+    });
+    dns.set('*', 'A', addresses(100));
+    for (const name of ['one.test', 'two.test', 'two.test', 'one.test']) await places.a(name);
+    // Each query is repeated over TCP.
+    expect(dns.asked('two.test')).toBe(2);
+    expect(dns.asked('one.test')).toBe(4);
+    places.close();
+  });
+
+  it('with too many records is a failure', async () => {
+    dns.set('host.test', 'A', addresses(257));
+    expect(await codeOf(resolver.a('host.test'))).toBe('EBADRESP');
+  });
+});
+
 describe('many lookups', () => {
   it('of the same name send one query', async () => {
     dns.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 20 });
