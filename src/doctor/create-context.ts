@@ -47,7 +47,7 @@ export function createContext(
   const domains = once(async (): Promise<ExaminedDomain[]> => {
     if (deps.database.kind === 'closed') throw new Error('the database is not open');
     const { tables } = deps.database;
-    const answersHttps = createHttpsProbe(resolver, platform.publicUrl, deps.machine.authorities);
+    const answersHttps = createHttpsProbe(platform.publicUrl, deps.machine.authorities);
     const rows = (await state()).domains;
     const examined: ExaminedDomain[] = [];
     for (let at = 0; at < rows.length && !ended.signal.aborted; at += DOMAIN_BATCH) {

@@ -20,7 +20,7 @@ import { createManagedKeys, type KeyStepKind } from './key-rotation/managed-keys
 import { createPlatformKeys } from './key-rotation/platform-keys.ts';
 import { newSelector, sealKey } from './keys.ts';
 import { reportAddress, trackingDomainUnder } from './names.ts';
-import { createHttpsProbe } from './platform/https-probe.ts';
+import { createHttpsProbe, type HttpsProbe } from './platform/https-probe.ts';
 import { type PlatformOptions, platformOf } from './platform/platform.ts';
 import { printedZone } from './platform/printed-zone.ts';
 import { type PresentedKey, presentKeys } from './present.ts';
@@ -61,7 +61,7 @@ export interface DomainsDeps {
   /** Drops the domain's queued mail, inside the unit of work that deletes the domain. */
   dropQueued: (tables: Tables, domainId: string) => void;
   /** Whether a host answers over HTTPS with a certificate that is valid for its name. Default: a request to it. */
-  answersHttps?: (host: string) => Promise<boolean>;
+  answersHttps?: HttpsProbe;
   /** Default: new RSA keys of the size that RFC 8301 requires. */
   generateKey?: GenerateKey | undefined;
   /** Called for each step of a key in the platform's zone. */
@@ -128,8 +128,7 @@ const REQUESTED_VERIFICATIONS = { concurrency: 6, perKey: 2, maxWaiting: Number.
 export function createDomains(deps: DomainsDeps): Domains {
   const { config, tables, writer, clock, ids, log, seal, resolver, dropQueued } = deps;
   const platform = platformOf(config);
-  const answersHttps =
-    deps.answersHttps ?? createHttpsProbe(lookupsOf(resolver, 'tracking'), config.public.url);
+  const answersHttps = deps.answersHttps ?? createHttpsProbe(config.public.url);
   const keyQueue = createKeyQueue(deps.generateKey ?? generateDkimKey);
   const graceMs = () => retirementMs(config);
   const managedKeys = createManagedKeys({

@@ -1,34 +1,24 @@
 import { request } from 'node:https';
 import { isIP } from 'node:net';
 import { SECOND } from '../../core/clock.ts';
-import type { Resolver } from '../../dns/resolver.ts';
 
 const PROBE_TIMEOUT_MS = 5 * SECOND;
 /** The path of a tracking pixel: the public pages return an image for any token. */
 const PATH = '/o/probe.gif';
 
 /**
- * Returns a function that checks whether a link host answers over HTTPS, on the port of `publicUrl`, with a
- * certificate that is valid for its name, as browsers require. Any response below 500 counts. `trusted` replaces the
- * default certificate authorities (PEM).
+ * Whether a link host answers over HTTPS at an address of this platform. The addresses of the host are not connected to: its
+ * owner could name any address of the network of this machine.
  */
-export function createHttpsProbe(
-  resolver: Resolver,
-  publicUrl: string,
-  trusted?: string,
-): (host: string) => Promise<boolean> {
-  const port = Number(new URL(publicUrl).port || 443);
-  return async (host) => {
-    const address = await firstAddress(resolver, host);
-    return address !== null && answers(host, address, port, trusted);
-  };
-}
+export type HttpsProbe = (host: string, address: string) => Promise<boolean>;
 
-async function firstAddress(resolver: Resolver, host: string): Promise<string | null> {
-  const results = await Promise.allSettled([resolver.a(host), resolver.aaaa(host)]);
-  // A failed lookup counts as no address: browsers cannot connect either.
-  const addresses = results.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value.records : []));
-  return addresses[0] ?? null;
+/**
+ * The probe uses the port of `publicUrl` and requires a certificate that is valid for the name of the host, as browsers do. Any
+ * response below 500 counts. `trusted` replaces the default certificate authorities (PEM).
+ */
+export function createHttpsProbe(publicUrl: string, trusted?: string): HttpsProbe {
+  const port = Number(new URL(publicUrl).port || 443);
+  return (host, address) => answers(host, address, port, trusted);
 }
 
 function answers(host: string, address: string, port: number, trusted?: string): Promise<boolean> {

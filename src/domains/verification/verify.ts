@@ -13,6 +13,7 @@ import type { DomainRow } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { GeneratedKeys, ManagedKeys } from '../key-rotation/managed-keys.ts';
 import type { SlotObservations } from '../key-rotation/plan.ts';
+import type { HttpsProbe } from '../platform/https-probe.ts';
 import type { Platform } from '../platform/platform.ts';
 import { failingRequired } from '../present.ts';
 import { recordsOf } from '../records.ts';
@@ -63,7 +64,7 @@ export interface VerifierDeps {
   log: Log;
   resolver: Resolver;
   platform: Platform;
-  answersHttps: (host: string) => Promise<boolean>;
+  answersHttps: HttpsProbe;
   recordDomainEvent: RecordDomainEvent;
   managedKeys: ManagedKeys;
 }

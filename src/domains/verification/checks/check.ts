@@ -1,5 +1,6 @@
 import type { DnsView } from '../../../dns/dns-view.ts';
 import type { DkimKeyRow, DomainRow } from '../../../store/domains/domains.ts';
+import type { HttpsProbe } from '../../platform/https-probe.ts';
 import type { Platform } from '../../platform/platform.ts';
 
 /** `unknown`: DNS gave no usable answer, so the last result remains. */
@@ -30,7 +31,7 @@ export interface CheckContext {
   domain: DomainRow;
   keys: readonly DkimKeyRow[];
   /** Whether a host answers over HTTPS with a certificate that is valid for its name. */
-  answersHttps: (host: string) => Promise<boolean>;
+  answersHttps: HttpsProbe;
 }
 
 /** The judgment that a check passes. `found`: the value in DNS; null: none. `hint`: what could be improved. */

@@ -4,6 +4,7 @@ import type { Writer } from '../../../store/database/writer.ts';
 import type { Tables } from '../../../store/tables.ts';
 import type { DnsRecord, RecordContext } from '../../dns-record.ts';
 import { linkHost } from '../../names.ts';
+import type { HttpsProbe } from '../../platform/https-probe.ts';
 import { trackHost } from '../../platform/platform.ts';
 import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown } from './check.ts';
 
@@ -71,8 +72,8 @@ export interface LinkHostCandidates {
   standard: string;
   /** `track.<hostname>` */
   target: string;
-  /** Whether the host answers over valid HTTPS; null where links use http. */
-  answersHttps: ((host: string) => Promise<boolean>) | null;
+  /** Null where links use http. */
+  answersHttps: HttpsProbe | null;
 }
 
 export interface LinkHostChoice extends Judgment {
@@ -147,7 +148,8 @@ async function checkHost(
     addresses.kind === 'records' && addresses.records.some((address) => ours.records.includes(address));
   if (!pointsHere && !reached)
     return fail(found, `${host} does not lead to this platform. Publish: CNAME ${target}`);
-  if (answersHttps !== null && !(await answersHttps(host))) {
+  const [address = ''] = ours.records;
+  if (answersHttps !== null && !(await answersHttps(host, address))) {
     return fail(
       found,
       `${host} leads here, but does not answer over HTTPS with a valid certificate for that name: let the reverse proxy obtain one, or verify again in a minute if this platform obtains certificates itself.`,

@@ -15,6 +15,20 @@ function check(zone: Zone, { custom = false, https = null as ((host: string) => 
   });
 }
 
+it('is probed at an address of the platform, whatever addresses it has', async () => {
+  const probed: [string, string][] = [];
+  await chooseLinkHost(viewOf({ ...US, 'A link.example.com': ['10.0.0.1', '192.0.2.25'] }), {
+    custom: null,
+    standard: 'link.example.com',
+    target: 'track.mail.example.net',
+    answersHttps: (...where) => {
+      probed.push(where);
+      return Promise.resolve(true);
+    },
+  });
+  expect(probed).toEqual([['link.example.com', '192.0.2.25']]);
+});
+
 describe('the host of tracked links', () => {
   it.each<[string, Zone, string | null | undefined, string, string]>([
     ['is link. when that is our CNAME', { ...US, ...LINK }, 'link.example.com', 'pass', ''],
