@@ -329,16 +329,16 @@ export function createSite(options: SiteOptions): Site {
     touch: () => {
       usedAt = clock.now();
     },
+    // A site that the operator has paused is created again, and is paused again, when mail for it is read.
     isObsolete: () =>
+      site.isUnused(OBSOLETE_AFTER_MS) && !suspension.isSuspended() && limiter.limitedMs() === 0,
+    isUnused: (ms) =>
       slots.used() === 0 &&
       leasing === 0 &&
       storing === 0 &&
       waiting.count() === 0 &&
       backlog.isEmpty(1) &&
-      // A site that the operator has paused is created again, and is paused again, when mail for it is read.
-      !suspension.isSuspended() &&
-      limiter.limitedMs() === 0 &&
-      clock.now() - usedAt > OBSOLETE_AFTER_MS,
+      clock.now() - usedAt > ms,
   };
   return site;
 }

@@ -136,6 +136,8 @@ export interface Site {
   touch(): void;
   /** Whether the site has been unused for so long that its state is obsolete. */
   isObsolete(): boolean;
+  /** Whether the site has no mail in memory and was not used for `ms`. */
+  isUnused(ms: number): boolean;
 }
 
 export type NewPlace = 'lease' | 'leased-backlog' | 'backlog';

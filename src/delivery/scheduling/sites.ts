@@ -1,6 +1,6 @@
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import type { ShapingProfile } from '../../config/shaping.ts';
-import type { Clock } from '../../core/clock.ts';
+import { type Clock, SECOND } from '../../core/clock.ts';
 import type { HostAnswers } from '../shaping/host-answers.ts';
 import { createProfiles } from '../shaping/profiles.ts';
 import type { SiteMemory } from '../shaping/site-limits.ts';
@@ -15,14 +15,25 @@ import { createWaitingIndex, type WaitingIndex } from './waiting-keys.ts';
  * profile, unless the best host was tried and has never replied.
  */
 export interface Sites {
-  /** The site of a destination's hosts in an egress pool; created when there is none. */
-  of(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site;
+  /**
+   * The site of a destination's hosts in an egress pool. If there is none it is created, for mail of the account: call `hasRoom`
+   * first.
+   */
+  of(
+    destination: string,
+    hosts: TargetHost[],
+    route: DeliveryRoute | null,
+    pool: string,
+    accountId?: string,
+  ): Site;
+  /** Whether another site may be created for mail of the account. */
+  hasRoom(accountId: string): boolean;
   /** Like `of`, without creating a site; null: the site is not in memory. */
   find(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site | null;
   all(): Iterable<Site>;
   /** The keys that wait at the sites. */
   readonly waiting: Pick<WaitingIndex, 'since' | 'delete'>;
-  /** Removes the site if it is obsolete (unused for a long time); returns whether it was. */
+  /** Removes the site if it is obsolete: unused for a long time, or for a second where there are many. Returns whether it was. */
   removeObsolete(site: Site): boolean;
 }
 
@@ -46,9 +57,17 @@ export interface SitesOptions {
   readonly hostAnswers?: Pick<HostAnswers, 'isSilent'>;
 }
 
+/** A site needs some 20 KB. */
+const MAX_SITES = 10_000;
+/** Created for mail of one account, which chooses the destinations. */
+const MAX_SITES_OF_ACCOUNT = 2500;
+/** Above this share of either maximum, sites without mail are removed soon. Their limits and suspensions are stored. */
+const CROWDED_SHARE = 0.5;
+const CROWDED_UNUSED_MS = SECOND;
+
 /**
  * Has no sites at first; a site is numbered in the order of creation. `removeObsolete` alone removes sites: those without mail
- * that are neither suspended nor limited and were not used for 10 minutes.
+ * that are neither suspended nor limited and were not used for 10 minutes, and where there are many all without mail.
  */
 export function createSites(options: SitesOptions): Sites {
   const { clock, wallClock } = options;
@@ -56,6 +75,21 @@ export function createSites(options: SitesOptions): Sites {
   const sites = new Map<string, Site>();
   const waiting = createWaitingIndex(clock);
   let created = 0;
+  /** For whose mail a site was created, and how many there are of each account. */
+  const creators = new Map<Site, string>();
+  const counts = new Map<string, number>();
+
+  const isBelow = (accountId: string, share: number) =>
+    sites.size < MAX_SITES * share && (counts.get(accountId) ?? 0) < MAX_SITES_OF_ACCOUNT * share;
+
+  function remove(site: Site): void {
+    const accountId = creators.get(site) ?? '';
+    sites.delete(site.key);
+    creators.delete(site);
+    const left = (counts.get(accountId) ?? 0) - 1;
+    if (left > 0) counts.set(accountId, left);
+    else counts.delete(accountId);
+  }
 
   function identify(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string) {
     // A route has no MX hosts; a profile does not apply to it.
@@ -69,7 +103,7 @@ export function createSites(options: SitesOptions): Sites {
     host !== undefined && options.hostAnswers?.isSilent(host.name) === true;
 
   return {
-    of: (destination, hosts, route, pool) => {
+    of: (destination, hosts, route, pool, accountId = '') => {
       const { profile: shaping, isShared, key } = identify(destination, hosts, route, pool);
       let site = sites.get(key);
       const profile = toSiteProfile(shaping, route);
@@ -94,6 +128,8 @@ export function createSites(options: SitesOptions): Sites {
           openConnections: options.openConnections,
         });
         sites.set(key, site);
+        creators.set(site, accountId);
+        counts.set(accountId, (counts.get(accountId) ?? 0) + 1);
       } else if (!isSameProfile(site.profile(), profile)) {
         site.configure(profile);
       }
@@ -103,7 +139,13 @@ export function createSites(options: SitesOptions): Sites {
     find: (...where) => sites.get(identify(...where).key) ?? null,
     all: () => sites.values(),
     waiting,
-    removeObsolete: (site) => site.isObsolete() && sites.delete(site.key),
+    hasRoom: (accountId) => isBelow(accountId, 1),
+    removeObsolete: (site) => {
+      const isCrowded = !isBelow(creators.get(site) ?? '', CROWDED_SHARE);
+      if (!site.isObsolete() && !(isCrowded && site.isUnused(CROWDED_UNUSED_MS))) return false;
+      remove(site);
+      return true;
+    },
   };
 }
 

@@ -46,7 +46,7 @@ export type Target =
   | { kind: 'failure'; failure: LocalFailure }
   /** No source address of the pool may send it now. */
   | { kind: 'blocked'; obstacle: EgressObstacle }
-  /** Its route is being looked up, or it has no site to wait at and its egress pool is paused. */
+  /** Its route is being looked up, its account has too many sites, or it has none to wait at and its egress pool is paused. */
   | { kind: 'waiting' };
 
 export interface TargetsDeps {
@@ -105,7 +105,11 @@ export function createTargets(deps: TargetsDeps): Targets {
       return controls.ofSite({ key: '', pool }) === null ? result : { kind: 'waiting' };
     const { hosts, route, tls } = result;
     const mail = mailOf(message, result);
-    const site = sites.of(message.destination, hosts, route, pool);
+    const { account_id: accountId, destination } = message;
+    // The scan of the queue finds the message again.
+    if (!sites.hasRoom(accountId) && sites.find(destination, hosts, route, pool) === null)
+      return { kind: 'waiting' };
+    const site = sites.of(destination, hosts, route, pool, accountId);
     const obstacle = site.isPaused() ? null : egress.obstacle(pool, mail);
     if (obstacle !== null) return { kind: 'blocked', obstacle };
     const { provider } = mail;

@@ -6,6 +6,7 @@ export type LimitedSite = SiteLimits & { site: string };
 
 /** Sites with series of their own. */
 const MAX_SITES = 50;
+const SHARED_MS = 500;
 /** Characters of a site in a label; the names of many MX hosts are longer. */
 const MAX_SITE_LENGTH = 120;
 
@@ -16,6 +17,13 @@ export function siteLabel(site: string): string {
 
 /** Registers the gauges of the limits in force. `sites`: all sites in memory. */
 export function registerSiteMetrics(registry: Registry, sites: () => LimitedSite[]): void {
+  /** Shared by the gauges of one scrape. */
+  let shown: { sites: LimitedSite[]; at: number } | null = null;
+  const shownSites = () => {
+    const now = performance.now();
+    if (shown === null || now - shown.at > SHARED_MS) shown = { sites: topSites(sites()), at: now };
+    return shown.sites;
+  };
   const scope = `the ${MAX_SITES} sites that are slowed most, then those with the most messages in progress`;
   const gauge = (name: string, help: string, value: (site: LimitedSite) => number | null) => {
     const metric = new Gauge({
@@ -25,7 +33,7 @@ export function registerSiteMetrics(registry: Registry, sites: () => LimitedSite
       registers: [],
       collect() {
         this.reset();
-        for (const site of topSites(sites())) {
+        for (const site of shownSites()) {
           const current = value(site);
           if (current !== null) this.set({ site: siteLabel(site.site) }, current);
         }

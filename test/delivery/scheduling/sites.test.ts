@@ -27,9 +27,10 @@ const GOOGLE: ShapingProfile = {
 const createTestSites = (
   shaping: ShapingProfile[] = [],
   hostAnswers: SitesOptions['hostAnswers'] = undefined,
+  now = () => 0,
 ) =>
   createSites({
-    clock: { now: () => 0 },
+    clock: { now },
     shaping: [...shaping, DEFAULT],
     firstSuspensionMs: MINUTE,
     ...(hostAnswers === undefined ? {} : { hostAnswers }),
@@ -82,6 +83,40 @@ describe('sites', () => {
     expect(site).not.toBe(google);
     silent.clear();
     expect(sites.of('evil.test', hosts('www.google.com'), null, 'p')).toBe(google);
+  });
+
+  it('have a limit for each account, and one for all', () => {
+    const sites = createTestSites();
+    const fill = (account: string) => {
+      let created = 0;
+      for (; sites.hasRoom(account); created++) {
+        const name = `mx.${account}${created}.test`;
+        const site = sites.of(name, hosts(name), null, 'p', account);
+        // Mail waits at it.
+        site.wait({ priority: 0, account_id: account, destination: name });
+      }
+      return created;
+    };
+    expect(fill('acct_one')).toBe(2500);
+    expect(sites.hasRoom('acct_two')).toBe(true);
+    expect(['acct_two', 'acct_three', 'acct_four', 'acct_five'].map(fill)).toEqual([2500, 2500, 2500, 0]);
+  });
+
+  it('without mail are removed soon where there are many', () => {
+    let now = 0;
+    const sites = createTestSites([], undefined, () => now);
+    const create = (number: number) =>
+      sites.of(`d${number}.test`, hosts(`mx.d${number}.test`), null, 'p', 'acct_one');
+    const first = create(0);
+    now += 1001;
+    expect(sites.removeObsolete(first)).toBe(false);
+    for (let number = 1; number < 1250; number++) create(number);
+    const waiting = create(1250);
+    waiting.wait({ priority: 0, account_id: 'acct_one', destination: 'd1250.test' });
+    expect(sites.removeObsolete(first)).toBe(true);
+    now += 1001;
+    expect(sites.removeObsolete(waiting)).toBe(false);
+    expect(create(0)).not.toBe(first);
   });
 
   it("also match a recipient's domain, and never a look-alike", () => {
