@@ -5,7 +5,7 @@ import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import { createDnsView } from '../dns/dns-view.ts';
-import { lookupsOf, type Resolver } from '../dns/resolver.ts';
+import type { Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { generateDkimKey } from '../mail/dkim.ts';
 import type { Writer } from '../store/database/writer.ts';

@@ -16,7 +16,7 @@ import { createWaitingIndex, type WaitingIndex } from './waiting-keys.ts';
  */
 export interface Sites {
   /**
-   * The site of a destination's hosts in an egress pool. If there is none it is created, for mail of the account: call `hasRoom`
+   * The site of a destination's hosts in an egress pool. If there is none it is created, for mail of the account: call `mayCreate`
    * first.
    */
   of(
@@ -27,7 +27,7 @@ export interface Sites {
     accountId?: string,
   ): Site;
   /** Whether another site may be created for mail of the account. */
-  hasRoom(accountId: string): boolean;
+  mayCreate(accountId: string): boolean;
   /** Like `of`, without creating a site; null: the site is not in memory. */
   find(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site | null;
   all(): Iterable<Site>;
@@ -139,7 +139,7 @@ export function createSites(options: SitesOptions): Sites {
     find: (...where) => sites.get(identify(...where).key) ?? null,
     all: () => sites.values(),
     waiting,
-    hasRoom: (accountId) => isBelow(accountId, 1),
+    mayCreate: (accountId) => isBelow(accountId, 1),
     removeObsolete: (site) => {
       const isCrowded = !isBelow(creators.get(site) ?? '', CROWDED_SHARE);
       if (!site.isObsolete() && !(isCrowded && site.isUnused(CROWDED_UNUSED_MS))) return false;

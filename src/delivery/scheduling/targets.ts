@@ -107,7 +107,7 @@ export function createTargets(deps: TargetsDeps): Targets {
     const mail = mailOf(message, result);
     const { account_id: accountId, destination } = message;
     // The scan of the queue finds the message again.
-    if (!sites.hasRoom(accountId) && sites.find(destination, hosts, route, pool) === null)
+    if (!sites.mayCreate(accountId) && sites.find(destination, hosts, route, pool) === null)
       return { kind: 'waiting' };
     const site = sites.of(destination, hosts, route, pool, accountId);
     const obstacle = site.isPaused() ? null : egress.obstacle(pool, mail);

@@ -4,7 +4,7 @@ import type { SessionRecord } from '../worker/protocol.ts';
 
 /**
  * Which MX hosts have replied to this process. Anyone can publish an MX record with a name below a provider's domain at which no
- * mail server listens: such a host says nothing about the provider, and must not delay mail to it.
+ * mail server listens: what it does must not delay mail to the provider.
  */
 export interface HostAnswers {
   record(sessions: readonly Pick<SessionRecord, 'host' | 'phase' | 'reply'>[]): void;

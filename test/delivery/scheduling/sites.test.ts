@@ -26,7 +26,7 @@ const GOOGLE: ShapingProfile = {
 
 const createTestSites = (
   shaping: ShapingProfile[] = [],
-  hostAnswers: SitesOptions['hostAnswers'] = undefined,
+  hostAnswers?: SitesOptions['hostAnswers'],
   now = () => 0,
 ) =>
   createSites({
@@ -89,7 +89,7 @@ describe('sites', () => {
     const sites = createTestSites();
     const fill = (account: string) => {
       let created = 0;
-      for (; sites.hasRoom(account); created++) {
+      for (; sites.mayCreate(account); created++) {
         const name = `mx.${account}${created}.test`;
         const site = sites.of(name, hosts(name), null, 'p', account);
         // Mail waits at it.
@@ -98,7 +98,7 @@ describe('sites', () => {
       return created;
     };
     expect(fill('acct_one')).toBe(2500);
-    expect(sites.hasRoom('acct_two')).toBe(true);
+    expect(sites.mayCreate('acct_two')).toBe(true);
     expect(['acct_two', 'acct_three', 'acct_four', 'acct_five'].map(fill)).toEqual([2500, 2500, 2500, 0]);
   });
 
