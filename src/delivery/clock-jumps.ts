@@ -46,7 +46,7 @@ export interface QueueRebase {
 export interface QueueRebaseDeps {
   clock: Clock;
   watch: ClockWatch;
-  retry: Pick<Config['delivery']['retry'], 'max' | 'expireMarketing'>;
+  retry: Pick<Config['delivery']['retry'], 'max'>;
   writer: Writer;
   log: Log;
   /** Ends a run after the step in progress. */
@@ -73,28 +73,26 @@ export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
   let started = false;
 
   function plan(jump: number): void {
-    const scheduledLife = retry.expireMarketing;
     log.warn(
       { seconds: Math.round(jump / SECOND) },
       'system clock was set; moving due times and expiry of waiting mail',
     );
     if (jump < 0) {
-      const shift = { ms: -jump, now: clock.now(), dueAfter: clock.now(), scheduledLife };
+      const shift = { ms: -jump, now: clock.now(), dueAfter: clock.now() };
       steps.push({ after: 0, move: (all, after) => all.queue.makeEarlier(shift, after, BATCH_SIZE) });
     }
     steps.push({
       after: 0,
-      move: (all, after) => all.queue.moveExpiry({ ms: jump, scheduledLife }, after, BATCH_SIZE),
+      move: (all, after) => all.queue.moveExpiry(jump, after, BATCH_SIZE),
     });
   }
 
   /** Shortens waits that are longer than the maximum: they were written before this start, while the clock was ahead. */
   function planStart(): void {
     const now = clock.now();
-    const scheduledLife = retry.expireMarketing;
     // A reply may name a wait of up to a day.
     const dueAfter = now + Math.max(retry.max, DAY) * MAX_SPREAD_FACTOR;
-    const shift = { ms: Number.MAX_SAFE_INTEGER, now, dueAfter, scheduledLife };
+    const shift = { ms: Number.MAX_SAFE_INTEGER, now, dueAfter };
     steps.push({ after: 0, move: (all, after) => all.queue.makeEarlier(shift, after, BATCH_SIZE) });
   }
 

@@ -21,7 +21,7 @@ function start() {
   const rebase = createQueueRebase({
     clock,
     watch: createClockWatch(clock, monotonic),
-    retry: { max: 4 * HOUR, expireMarketing: LIFE.mk },
+    retry: { max: 4 * HOUR },
     writer: store.writer,
     log: createLog({ level: 'silent', hashAddresses: true }),
     isStopping: () => isStopping,
@@ -36,19 +36,24 @@ function start() {
     tables.messages.setState(message.seq, status, clock.now(), null, null);
     return message.seq;
   };
+  /** Marketing mail that its sender scheduled. */
+  const schedule = (dueIn: number, life = LIFE.mk) => {
+    const dueAt = clock.now() + dueIn;
+    return enqueue(tables, clock.now(), { priority: 1, dueAt, expires_at: dueAt + life }).seq;
+  };
   const dueIn = (seq: number) => (tables.queue.get(seq)?.due_at ?? Number.NaN) - clock.now();
   const expiresIn = (seq: number) => (tables.messages.bySeq(seq)?.expires_at ?? Number.NaN) - clock.now();
   const set = (ms: number) => {
     offset += ms;
   };
-  return { ...store, rebase, put, dueIn, expiresIn, set, stop, clock, monotonic };
+  return { ...store, rebase, put, schedule, dueIn, expiresIn, set, stop, clock, monotonic };
 }
 
 describe('a clock that is set back', () => {
   it.each([30_000, HOUR, 400 * DAY])(
     'by %s ms leaves deferred mail its remaining wait and lifetime',
     async (back) => {
-      const { rebase, put, dueIn, expiresIn, set, tables, clock } = start();
+      const { rebase, put, schedule, dueIn, expiresIn, set, tables, clock } = start();
       await rebase.run();
       const soon = put('deferred', 5 * MINUTE);
       const later = put('deferred', 3 * HOUR);
@@ -56,8 +61,7 @@ describe('a clock that is set back', () => {
       const held = put('queued', HELD, 1);
       const waiting = put('queued', 0);
       const date = clock.now() + 20 * DAY;
-      const scheduled = put('queued', 20 * DAY, 1);
-      tables.queue.moveExpiry({ ms: 20 * DAY, scheduledLife: 0 }, scheduled - 1, 1);
+      const scheduled = schedule(20 * DAY);
       set(-back);
       await rebase.run();
       expect(dueIn(soon)).toBe(5 * MINUTE);
@@ -115,6 +119,15 @@ describe('a clock that is set back', () => {
     await rebase.run();
     expect(dueIn(stuck)).toBe(0);
     expect(dueIn(usual)).toBe(4 * HOUR);
+  });
+});
+
+describe('a start', () => {
+  it('leaves mail that is scheduled for a date, whatever its lifetime was when it was accepted', async () => {
+    const { rebase, schedule, dueIn } = start();
+    const scheduled = [LIFE.mk, 3 * DAY, 36 * HOUR].map((life) => schedule(7 * DAY, life));
+    await rebase.run();
+    expect(scheduled.map(dueIn)).toEqual([7 * DAY, 7 * DAY, 7 * DAY]);
   });
 });
 

@@ -198,16 +198,9 @@ type StoredHeldRow = StoredQueueRow & Pick<StoredInQueueRow, 'held' | 'secondary
 
 type StoredQueueKey = Omit<QueueKey, 'account_id'> & { account: StoredId };
 
-/** A change of the expiry of waiting messages. */
-export interface ExpiryShift {
-  /** Negative: they expire earlier. */
-  ms: number;
-  /** Lifetime of scheduled messages from their due time on, ms: their due time and expiry do not move. */
-  scheduledLife: number;
-}
-
 /** A change of the due times of waiting messages: `ms` earlier, but not before `now`. */
-export interface QueueShift extends ExpiryShift {
+export interface QueueShift {
+  ms: number;
   now: number;
   /** Only messages due after this. */
   dueAfter: number;
@@ -316,8 +309,9 @@ export function queueTable(db: Database) {
   const postpone = db.prepare<[number, number]>(
     'UPDATE queue SET ready = 0, due_at = ? WHERE seq = ? AND lease IS NULL',
   );
-  // Marketing messages whose lifetime begins at the due time were scheduled for it by the sender.
-  const SCHEDULED = `q.ready = 0 AND q.lane = 1 AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at - q.due_at = @scheduledLife`;
+  // Marketing messages whose lifetime begins at the due time were scheduled for it by the sender. The lifetime is a setting in whole
+  // seconds, which may have changed since; the due time of a message that was put off is any millisecond.
+  const SCHEDULED = `q.ready = 0 AND q.lane = 1 AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at > q.due_at AND (m.expires_at - q.due_at) % 1000 = 0`;
   const deferred = db
     .prepare<QueueShift & { afterSeq: number; limit: number }, number>(`
       SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
@@ -328,7 +322,7 @@ export function queueTable(db: Database) {
     'UPDATE queue SET due_at = max(?, due_at - ?) WHERE seq = ?',
   );
   const expiring = db
-    .prepare<Omit<ExpiryShift, 'ms'> & { afterSeq: number; limit: number }, number>(`
+    .prepare<{ afterSeq: number; limit: number }, number>(`
       SELECT q.seq FROM queue q CROSS JOIN messages m USING (seq)
       WHERE q.seq > @afterSeq AND NOT (${SCHEDULED}) ORDER BY q.seq LIMIT +@limit`)
     .pluck();
@@ -444,12 +438,11 @@ export function queueTable(db: Database) {
       return seqs.at(-1) ?? null;
     },
     /**
-     * Moves the expiry of at most `limit` waiting messages, beginning after `afterSeq`. Returns the seq of the last one;
-     * null when there are no more.
+     * Moves the expiry of at most `limit` waiting messages by `ms`, beginning after `afterSeq`, except scheduled ones. Returns the
+     * seq of the last one; null when there are no more.
      */
-    moveExpiry: (shift: ExpiryShift, afterSeq: number, limit: number): number | null => {
-      const { ms, scheduledLife } = shift;
-      const seqs = expiring.all({ scheduledLife, afterSeq, limit });
+    moveExpiry: (ms: number, afterSeq: number, limit: number): number | null => {
+      const seqs = expiring.all({ afterSeq, limit });
       for (const seq of seqs) expireLater.run(ms, seq);
       return seqs.at(-1) ?? null;
     },
