@@ -110,8 +110,11 @@ const UNITS: readonly { ms: number; word: RegExp; ideograph: RegExp }[] = [
   },
 ];
 
+/** A number with a unit. In a word such as the identifier "9d8f7a22" it is none; "5m30s" are minutes. */
+const TIME =
+  '(?<![\\p{Script=Latin}\\p{Script=Cyrillic}\\p{N}])(\\d{1,6})\\s?([\\p{L}]{1,12})(?:(?![\\p{L}\\p{N}])|(?=\\d{1,2}s(?![\\p{L}\\p{N}])))';
 const REQUEST = new RegExp(
-  `(?<![\\p{L}\\p{N}])(?:${REQUESTS.join('|')})(?![\\p{L}\\p{N}])[^.;\\d]{0,40}?(\\d{1,6})\\s?([\\p{L}]{1,12})`,
+  `(?<![\\p{L}\\p{N}])(?:${REQUESTS.join('|')})(?![\\p{L}\\p{N}])[^.;\\d]{0,40}?${TIME}`,
   'iu',
 );
 /** "Please try in 5 minutes", "in 5 Minuten", "dans 5 minutes", with a word that asks to wait behind it. */
