@@ -9,7 +9,7 @@ import {
   classifyLocal,
   type LocalFailure,
 } from '../mail/classify/classify.ts';
-import type { SmtpReply } from '../mail/reply.ts';
+import type { SmtpPhase, SmtpReply } from '../mail/reply.ts';
 import type { Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
@@ -62,13 +62,17 @@ export function decidingSession({ phase, reply, sessions }: AttemptReport): Sess
   return deciding ?? sessions.at(-1) ?? null;
 }
 
+const AFTER_MAIL: ReadonlySet<SmtpPhase> = new Set(['rcpt', 'data', 'dot']);
+
 /**
  * What a report states about the site: whether a host answered, or none could be reached. Null when no host was
  * contacted: the message cannot be composed or signed, the source address cannot be used, or an internal error ended the
  * attempt.
  */
 export function siteStateOf({ conclusion, sessions }: AttemptReport): 'answered' | 'unreachable' | null {
-  if (conclusion === 'unreachable') return 'unreachable';
+  // A site that takes MAIL is reachable, even if it closes the connection because of the recipient or the message.
+  if (conclusion === 'unreachable')
+    return sessions.some(({ phase }) => AFTER_MAIL.has(phase)) ? 'answered' : 'unreachable';
   if (conclusion === 'egress-failed') return null;
   // In phase dns a published TLS policy excludes the host: it was not contacted.
   return sessions.every(({ phase }) => phase === 'dns') ? null : 'answered';

@@ -106,7 +106,7 @@ describe('the state of the site after an attempt', () => {
     'refused-locally': ['answered', null],
     'not-composed': ['answered', null],
     'egress-failed': [null, null],
-    unreachable: ['unreachable', 'unreachable'],
+    unreachable: ['answered', 'unreachable'],
   };
 
   it('is known only if a host was contacted', () => {
@@ -124,5 +124,20 @@ describe('the state of the site after an attempt', () => {
       [stateAfter(conclusion, [session]), stateAfter(conclusion, [])],
     ]);
     expect(Object.fromEntries(states)).toEqual(EXPECTED);
+  });
+
+  it.each([
+    ['connect', 'unreachable'],
+    ['greeting', 'unreachable'],
+    ['ehlo', 'unreachable'],
+    ['mail', 'unreachable'],
+    ['rcpt', 'answered'],
+    ['data', 'answered'],
+    ['dot', 'answered'],
+  ] as const)('after a session that broke at %s is %s', (phase, state) => {
+    const sessions = [{ ...session, phase, reply: null }];
+    expect(
+      siteStateOf({ id: 1, slot: 'slot', conclusion: 'unreachable', phase, reply: null, sessions }),
+    ).toBe(state);
   });
 });

@@ -89,7 +89,9 @@ export async function attempt(
 
   const isOver = () => deadlines.now() >= dueAt || client.aborted();
   const evaluate = (session: Session): StepAfterSession => {
-    const next = nextStep(session.result);
+    // Without a proxy only this address cannot be used: the host may have others, of the other version of IP.
+    const isOwnAddress = session.result.kind === 'egress' && job.egress.proxy === undefined;
+    const next = isOwnAddress ? 'next-address' : nextStep(session.result);
     progress.sessions.push(session.record);
     progress.result = next === 'conclude' ? session.result : moreSignificant(progress.result, session.result);
     // A result without a session, such as that of an excluded host, must not leave the earlier connection open.
@@ -187,8 +189,10 @@ async function openSession(
     return 'wire' in opened ? opened : finish(record, opened, client, {});
   } catch (error) {
     if (!(error instanceof SmtpSessionError)) throw error;
-    // A 421 is no statement about TLS.
-    const tlsFailed = error.phase === 'starttls' && error.reply === null;
+    // A 421 is no statement about TLS. In TLS 1.3 a server refuses a handshake after the client considers it done: in place of the
+    // reply to EHLO.
+    const isHandshake = error.phase === 'starttls' || (error.phase === 'ehlo' && record.tls !== null);
+    const tlsFailed = isHandshake && error.reply === null;
     if (!(error instanceof TlsHandshakeError)) return finish(record, broken(error), client, { tlsFailed });
     const { requirement } = terms;
     record.tlsResult = { failure: failureTypeOf(error.code), reason: error.code || error.message };

@@ -170,7 +170,14 @@ type SendCommand = (phase: SmtpPhase, line: string) => Promise<WireReply>;
 async function sendEhlo(command: SendCommand, hostname: string): Promise<WireReply> {
   const hello = await command('ehlo', `EHLO ${hostname}`);
   if (hello.code < 500) return hello;
-  const plain = await command('ehlo', `HELO ${hostname}`);
+  let plain: WireReply;
+  try {
+    plain = await command('ehlo', `HELO ${hostname}`);
+  } catch (error) {
+    // The server refuses this client, such as with a blocklist, and closes the connection: its reply is the reason.
+    if (error instanceof SmtpSessionError && error.reply === null) return hello;
+    throw error;
+  }
   // The reply to HELO lists no extensions (§4.1.1.1).
   return isOk(plain) ? { code: plain.code, lines: plain.lines.slice(0, 1) } : plain;
 }

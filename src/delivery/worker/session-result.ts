@@ -39,17 +39,27 @@ export function nextStep(result: SessionResult): StepAfterSession {
 /**
  * The more significant of two results that did not decide: a deferral, then a session that the server ended, then a
  * requirement of this side that was not met, then a refusal before RCPT (other hosts may accept the mail later, so a
- * deferral by any host ranks higher), then a failed connection. Of equals, the later one.
+ * deferral by any host ranks higher), then a failed connection. Of equals, the later one. A permanent refusal does not count after a
+ * failed connection: a backup that takes no mail is no answer of the preferred host, which is down now.
  */
 export function moreSignificant(earlier: SessionResult | null, later: SessionResult): SessionResult {
-  return earlier !== null && significance(earlier) > significance(later) ? earlier : later;
+  if (earlier === null) return later;
+  if (isFailedConnection(earlier) && significance(later) === REFUSED_EARLY) return earlier;
+  return significance(earlier) > significance(later) ? earlier : later;
 }
+
+function isFailedConnection({ kind, reply }: SessionResult): boolean {
+  return kind === 'broken' && reply === null;
+}
+
+/** The significance of a permanent refusal before RCPT. */
+const REFUSED_EARLY = 1;
 
 function significance(result: SessionResult): number {
   if (result.kind === 'unanswered') return 6;
   if (result.kind === 'broken') return result.reply ? 3 : 0;
-  if (result.kind === 'egress') return 0;
-  if (!isTransient(result.reply)) return 1;
+  if (result.kind === 'egress') return -1;
+  if (!isTransient(result.reply)) return REFUSED_EARLY;
   if (result.kind === 'refused') return 2;
   return isDecisive(result.phase) ? 5 : 4;
 }

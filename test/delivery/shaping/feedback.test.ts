@@ -104,6 +104,7 @@ describe('what a reply means for the site', () => {
     ['550 5.1.1 User unknown', 'rcpt', 'replied', 'answered'],
     ['421 4.7.0 Too many connections', 'greeting', 'unreachable', 'throttled'],
     ['421 4.3.2 Service not available', 'greeting', 'unreachable', 'unreachable'],
+    ['421 4.7.1 <a@one.test> Greylisted, please try again in 5 minutes', 'rcpt', 'unreachable', 'answered'],
     ['452 4.3.1 Too many messages in this connection, slow down', 'mail', 'replied', 'throttled'],
     ['550 Connection frequency limited', 'mail', 'replied', 'throttled'],
     // The sender, as the server knows it after MAIL.

@@ -85,6 +85,7 @@ describe('the deciding result when no host accepts', () => {
     ['a 421 before a block', BUSY, BLOCKS, 'unreachable greeting 421'],
     ['a 421 after a block', BLOCKS, BUSY, 'unreachable greeting 421'],
     ['a block, not a dropped connection', BLOCKS, DROPS, 'replied mail 550'],
+    ['a dropped connection of the preferred host, not a block', DROPS, BLOCKS, 'unreachable greeting'],
     ['the later of two deferrals', GREYLISTS, { script: { rcpt: '452 4.2.2 full' } }, 'replied rcpt 452'],
   ];
   it.each(CASES)('%s', async (_, first, second, expected) => {
@@ -104,6 +105,15 @@ describe('addresses', () => {
       { host: 'mx', address: CLOSED_ADDRESS, phase: 'connect', reply: null, error: 'connection refused' },
       { host: 'mx', address: to.host, phase: 'dot', error: null },
     ]);
+  });
+
+  it('tries the next address when the source address of the other version of IP cannot be used', async () => {
+    const to = await sink();
+    const egress = { hostname: 'out.example.org', address: '127.0.0.1', address6: '2001:db8::1' };
+    const hosts = [host('mx', '2001:db8::25', to.host)];
+    const report = await deliver(client(), job(to, { hosts, egress }));
+    expect(summary(report)).toBe('replied dot 250');
+    expect(report.sessions.map(({ address }) => address)).toEqual(['2001:db8::25', to.host]);
   });
 
   it('tries the next host, not the next address, after a connection', async () => {

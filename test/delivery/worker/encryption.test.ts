@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { createServer } from 'node:net';
+import { createSecureContext, TLSSocket } from 'node:tls';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { TlsMode } from '../../../src/delivery/worker/protocol.ts';
 import { type Dial, dialTcp } from '../../../src/delivery/worker/wire.ts';
 import { createAuthority, selfSigned } from '../../support/certificates.ts';
@@ -173,6 +175,17 @@ describe('a handshake that fails', () => {
     ]);
     expect(to.sessions[1]?.commands).not.toContain('STARTTLS');
   });
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'opportunistic: tries plain text when the server refuses the handshake of %s',
+    async (version) => {
+      const strict = await startStrictServer(version);
+      const target = { port: strict.port, hosts: [host(NAME, '127.0.0.1')] };
+      const report = await deliver(trusting(), job(await sink(), target));
+      expect(summary(report)).toBe('replied dot 250');
+      expect(report.sessions.map(({ tls }) => tls !== null)).toEqual([version === 'TLSv1.3', false]);
+    },
+  );
 
   it('opportunistic: reuses the plain-text connection for the next job', async () => {
     const to = await sink({ tls: 'garbage' });
@@ -401,3 +414,34 @@ describe('AUTH and TLS', () => {
     for (const secret of SECRETS) expect(JSON.stringify(report)).not.toContain(secret);
   });
 });
+
+/** A server that requires a certificate of the client, which it has none of: it refuses every handshake. */
+async function startStrictServer(maxVersion: 'TLSv1.2' | 'TLSv1.3'): Promise<{ port: number }> {
+  const secureContext = createSecureContext({ ...SELF_SIGNED, maxVersion });
+  const REPLIES: readonly [RegExp, string][] = [
+    [/^EHLO/, '250-strict\r\n250 STARTTLS\r\n'],
+    [/^(?:MAIL|RCPT)/, '250 ok\r\n'],
+    [/^DATA/, '354 go\r\n'],
+    [/\.\r\n$/, '250 taken\r\n'],
+  ];
+  const server = createServer((socket) => {
+    const onData = (chunk: Buffer) => {
+      const text = chunk.toString();
+      if (!text.startsWith('STARTTLS')) {
+        socket.write(REPLIES.find(([command]) => command.test(text))?.[1] ?? '500 what\r\n');
+        return;
+      }
+      socket.off('data', onData);
+      socket.write('220 go\r\n');
+      const options = { isServer: true, secureContext, requestCert: true, rejectUnauthorized: true };
+      new TLSSocket(socket, options).on('error', () => socket.destroy()).resume();
+    };
+    socket.on('data', onData).on('error', () => socket.destroy());
+    socket.write('220 strict\r\n');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return { port: address.port };
+}

@@ -63,7 +63,6 @@ describe('the more significant of two results', () => {
     broken('mail', 421),
     insecure('starttls', 'no TLS'),
     answered('mail', 550),
-    broken('greeting'),
   ];
   it.each(ORDER.slice(1).map((lesser, index) => ({ greater: ORDER[index]!, lesser })))(
     '$greater.kind $greater.phase before $lesser.kind $lesser.phase, whichever came first',
@@ -72,6 +71,21 @@ describe('the more significant of two results', () => {
       expect(moreSignificant(lesser, greater)).toBe(greater);
     },
   );
+
+  it('is a refusal before a failed connection, but the failed connection of a preferred host', () => {
+    for (const refusal of [answered('mail', 550), answered('greeting', 521), noUtf8]) {
+      const failed = broken('connect');
+      expect(moreSignificant(refusal, failed)).toBe(refusal);
+      expect(moreSignificant(failed, refusal)).toBe(failed);
+    }
+  });
+
+  it('is any other result before one without a source address', () => {
+    const egress = { kind: 'egress', phase: 'connect', reply: null, error: 'no address' } as const;
+    const failed = broken('connect');
+    expect(moreSignificant(failed, egress)).toBe(failed);
+    expect(moreSignificant(egress, failed)).toBe(failed);
+  });
 
   it('is the later of equals', () => {
     const [one, two] = [answered('rcpt', 450), answered('dot', 452)];

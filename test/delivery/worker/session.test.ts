@@ -261,6 +261,13 @@ describe('greeting', () => {
     expect(summary(await deliver(client(), job(to)))).toBe('replied ehlo 504');
   });
 
+  it('ends with the reply to EHLO when the server closes the connection after it', async () => {
+    const to = await sink({ script: { ehlo: '550 5.7.1 blocked using zen.example', helo: 'drop' } });
+    const report = await deliver(client(), job(to));
+    expect(summary(report)).toBe('replied ehlo 550');
+    expect(report.reply?.text).toBe('blocked using zen.example');
+  });
+
   it('reads no extensions from a reply to HELO', async () => {
     const to = await sink({
       script: { ehlo: '500 no', helo: ['250-hello', '250-PIPELINING', '250 SIZE 1'] },
