@@ -22,7 +22,7 @@ export interface Site {
   /** Unique in this process; together with a slot it selects the worker. */
   readonly number: number;
   readonly pool: string;
-  /** Whether destinations with different hosts share it, as one shaping profile covers them. */
+  /** Whether destinations share it because of the names of their MX hosts, which their owners choose. */
   readonly isShared: boolean;
   /** Limits of the site; `configure` replaces them. */
   profile(): SiteProfile;

@@ -93,10 +93,14 @@ export function createSites(options: SitesOptions): Sites {
 
   function identify(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string) {
     // A route has no MX hosts; a profile does not apply to it.
-    const { profile, isWhole } =
-      route === null ? profiles.of(destination, hosts) : { profile: profiles.default(), isWhole: false };
-    const isShared = isWhole && profile.match.length > 0 && profile.shared && !isSilent(hosts[0]);
-    return { profile, isShared, key: `${isShared ? profile.name : siteName(hosts, route)} via ${pool}` };
+    const { profile, isWhole, isNamed } =
+      route === null
+        ? profiles.of(destination, hosts)
+        : { profile: profiles.default(), isWhole: false, isNamed: false };
+    const isOneSite =
+      isWhole && profile.match.length > 0 && profile.shared && (isNamed || !isSilent(hosts[0]));
+    const key = `${isOneSite ? profile.name : siteName(hosts, route)} via ${pool}`;
+    return { profile, isShared: isOneSite && !isNamed, key };
   }
 
   const isSilent = (host: TargetHost | undefined) =>

@@ -15,6 +15,8 @@ export interface FoundProfile {
    * replies must not count for the provider.
    */
   isWhole: boolean;
+  /** Whether the operator named the destination, which its owner cannot change by DNS records. */
+  isNamed: boolean;
 }
 
 /** `shaping`: read at each use, as a reload replaces it; the last profile is the default. */
@@ -42,8 +44,9 @@ export function createProfiles(options: { readonly shaping: readonly ShapingProf
       const profile =
         searched.find((one) => covers(one, domain) || names.some((name) => covers(one, name))) ??
         defaultProfile();
+      const isNamed = profile.origin === 'configuration' && covers(profile, domain);
       const isWhole = covers(profile, domain) || names.every((name) => covers(profile, name));
-      const result = { profile, isWhole };
+      const result = { profile, isWhole, isNamed };
       found.set(hosts, { destination, result });
       return result;
     },

@@ -119,6 +119,20 @@ describe('sites', () => {
     expect(create(0)).not.toBe(first);
   });
 
+  it('are shared with a destination that the operator named, also when its hosts have never replied', () => {
+    const own: ShapingProfile = {
+      ...DEFAULT,
+      name: 'own',
+      match: ['a.test', 'b.test'],
+      origin: 'configuration',
+    };
+    const sites = createTestSites([own], { isSilent: () => true });
+    const site = sites.of('a.test', hosts('mx.a.test'), null, 'p');
+    expect(sites.of('b.test', hosts('mx.b.test'), null, 'p')).toBe(site);
+    // Its failures count.
+    expect(site.isShared).toBe(false);
+  });
+
   it("also match a recipient's domain, and never a look-alike", () => {
     const sites = createTestSites([{ ...GOOGLE, match: ['a.test'] }, GOOGLE]);
     expect(sites.of('a.test', hosts('mx.x'), null, 'p').profile().connections).toBe(5);
