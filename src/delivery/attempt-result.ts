@@ -9,12 +9,13 @@ import {
   classifyLocal,
   type LocalFailure,
 } from '../mail/classify/classify.ts';
-import type { SmtpPhase, SmtpReply } from '../mail/reply.ts';
+import type { SmtpReply } from '../mail/reply.ts';
 import type { Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { AttemptReport, SessionRecord } from './worker/protocol.ts';
+import { isDecisive } from './worker/session-result.ts';
 
 /** The result of one delivery attempt: the deciding reply and its classification. */
 export interface AttemptResult {
@@ -62,8 +63,6 @@ export function decidingSession({ phase, reply, sessions }: AttemptReport): Sess
   return deciding ?? sessions.at(-1) ?? null;
 }
 
-const AFTER_MAIL: ReadonlySet<SmtpPhase> = new Set(['rcpt', 'data', 'dot']);
-
 /**
  * What a report states about the site: whether a host answered, or none could be reached. Null when no host was
  * contacted: the message cannot be composed or signed, the source address cannot be used, or an internal error ended the
@@ -72,7 +71,7 @@ const AFTER_MAIL: ReadonlySet<SmtpPhase> = new Set(['rcpt', 'data', 'dot']);
 export function siteStateOf({ conclusion, sessions }: AttemptReport): 'answered' | 'unreachable' | null {
   // A site that takes MAIL is reachable, even if it closes the connection because of the recipient or the message.
   if (conclusion === 'unreachable')
-    return sessions.some(({ phase }) => AFTER_MAIL.has(phase)) ? 'answered' : 'unreachable';
+    return sessions.some(({ phase }) => isDecisive(phase)) ? 'answered' : 'unreachable';
   if (conclusion === 'egress-failed') return null;
   // In phase dns a published TLS policy excludes the host: it was not contacted.
   return sessions.every(({ phase }) => phase === 'dns') ? null : 'answered';

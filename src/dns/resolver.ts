@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { getServers } from 'node:dns';
 import { StringDecoder } from 'node:string_decoder';
 import type { Answer } from 'dns-packet';
-import { LRUCache } from 'lru-cache';
 import { type Clock, SECOND } from '../core/clock.ts';
+import { createLru } from '../core/lru.ts';
 import type { Random } from '../core/random.ts';
 import { isLoopback } from './address-kinds.ts';
 import { DnsError } from './dns-error.ts';
@@ -252,10 +252,7 @@ function placesOf(result: QueryResult): number {
 
 /** `size`: places of all values together. */
 function createCache<T extends object>(clock: Clock, size: number, places: (value: T) => number): Cache<T> {
-  const entries = new LRUCache<string, { value: T; expiresAt: number }>({
-    maxSize: size,
-    sizeCalculation: ({ value }) => places(value),
-  });
+  const entries = createLru<{ value: T; expiresAt: number }>(size, ({ value }) => places(value));
   return {
     get: (key) => {
       const entry = entries.get(key);

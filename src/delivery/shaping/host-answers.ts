@@ -14,7 +14,7 @@ export interface HostAnswers {
 }
 
 const MAX_HOSTS = 20_000;
-const BEFORE_REPLY: ReadonlySet<SmtpPhase> = new Set(['dns', 'connect', 'greeting']);
+const BEFORE_REPLY: ReadonlySet<SmtpPhase> = new Set(['connect', 'greeting']);
 
 /** In memory only; the hosts that were used least recently are forgotten. */
 export function createHostAnswers(): HostAnswers {
@@ -22,6 +22,7 @@ export function createHostAnswers(): HostAnswers {
   return {
     record: (sessions) => {
       for (const { host, phase, reply } of sessions) {
+        // A published TLS policy excludes the host: it was not contacted.
         if (phase === 'dns') continue;
         const known = hosts.get(host);
         const hasAnswered = reply !== null || !BEFORE_REPLY.has(phase);

@@ -6,6 +6,7 @@ export type LimitedSite = SiteLimits & { site: string };
 
 /** Sites with series of their own. */
 const MAX_SITES = 50;
+/** How long the gauges of a scrape share the sites that they show. */
 const SHARED_MS = 500;
 /** Characters of a site in a label; the names of many MX hosts are longer. */
 const MAX_SITE_LENGTH = 120;
@@ -17,7 +18,6 @@ export function siteLabel(site: string): string {
 
 /** Registers the gauges of the limits in force. `sites`: all sites in memory. */
 export function registerSiteMetrics(registry: Registry, sites: () => LimitedSite[]): void {
-  /** Shared by the gauges of one scrape. */
   let shown: { sites: LimitedSite[]; at: number } | null = null;
   const shownSites = () => {
     const now = performance.now();

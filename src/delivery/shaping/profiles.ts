@@ -44,9 +44,12 @@ export function createProfiles(options: { readonly shaping: readonly ShapingProf
       const profile =
         searched.find((one) => covers(one, domain) || names.some((name) => covers(one, name))) ??
         defaultProfile();
-      const isNamed = profile.origin === 'configuration' && covers(profile, domain);
-      const isWhole = covers(profile, domain) || names.every((name) => covers(profile, name));
-      const result = { profile, isWhole, isNamed };
+      const coversDomain = covers(profile, domain);
+      const result = {
+        profile,
+        isWhole: coversDomain || names.every((name) => covers(profile, name)),
+        isNamed: coversDomain && profile.origin === 'configuration',
+      };
       found.set(hosts, { destination, result });
       return result;
     },

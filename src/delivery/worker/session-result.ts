@@ -65,7 +65,7 @@ function significance(result: SessionResult): number {
 }
 
 /** Whether a reply concerns the message or its recipient; in earlier phases it concerns this side or the server. */
-function isDecisive(phase: SmtpPhase): boolean {
+export function isDecisive(phase: SmtpPhase): boolean {
   return phase === 'rcpt' || phase === 'data' || phase === 'dot';
 }
 
