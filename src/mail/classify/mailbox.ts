@@ -2,6 +2,20 @@ import type { Rule } from './rules.ts';
 
 /** Wording about an existing mailbox: full, too small for the message, moved, disabled, or blocking the sender. */
 
+/** Disabled by its provider for a limited time, as the text says. */
+const TEMPORARILY_DISABLED = [
+  'temporarily suspended',
+  'suspended temporarily',
+  'temporarily disabled',
+  'temporary disabled',
+  'disabled temporarily',
+  'temporarily inactive',
+  'temporary locked',
+  'temporarily locked',
+  'locked temporarily',
+  'temporarily deactivated',
+] as const;
+
 /** Disabled by its provider; it may be enabled again. */
 const DISABLED = [
   'is disabled',
@@ -22,7 +36,6 @@ const DISABLED = [
   'user suspended',
   'mailbox suspended',
   'recipient suspended',
-  'temporarily suspended',
   'recipient address rejected: suspended',
   'account is inactive',
   'mailbox is inactive',
@@ -35,8 +48,6 @@ const DISABLED = [
   'address is inactive',
   'not active',
   'not yet active',
-  'temporarily disabled',
-  'temporary disabled',
   'no longer active',
   'been inactive',
   'inactive recipient',
@@ -44,8 +55,6 @@ const DISABLED = [
   'deactivated',
   'is locked',
   'been locked',
-  'temporary locked',
-  'temporarily locked',
   'account locked',
   'mailbox locked',
   'mailbox is frozen',
@@ -227,6 +236,15 @@ export const MAILBOX_RULES: readonly Rule[] = [
     example: { code: 551, text: 'User has moved; please try <b@example.net>' },
   },
   {
+    phrases: TEMPORARILY_DISABLED,
+    meaning: 'mailbox inactive',
+    example: {
+      code: 550,
+      enhanced: '5.2.1',
+      text: 'User a@example.com temporary locked. Please try again later!',
+    },
+  },
+  {
     phrases: DISABLED,
     enhanced: ['5.2.1'],
     phases: ['rcpt'],
@@ -236,11 +254,7 @@ export const MAILBOX_RULES: readonly Rule[] = [
   {
     phrases: DISABLED,
     meaning: 'mailbox inactive',
-    example: {
-      code: 550,
-      enhanced: '5.7.1',
-      text: 'User a@example.com temporary locked. Please try again later!',
-    },
+    example: { code: 550, enhanced: '5.7.1', text: 'User a@example.com is locked' },
   },
   {
     phrases: [
