@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
 import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { normalizeAddress } from '../../dns/address-kinds.ts';
@@ -115,7 +115,13 @@ export function createSettlements(deps: SettlementDeps): Settlements {
       return 0;
     }
     const fault = report.conclusion === 'egress-failed' ? (report.sessions.at(-1)?.error ?? 'unknown') : null;
-    const waitMs = faults.ended(entry, fault);
+    // Where IPv6 alone fails, only mail to hosts without IPv4 waits: one account can have many such destinations.
+    const isOnlyIpv6 =
+      fault !== null &&
+      entry.address !== undefined &&
+      report.sessions.every(({ address }) => isIPv6(address));
+    if (isOnlyIpv6) faults.released(entry);
+    const waitMs = isOnlyIpv6 ? 0 : faults.ended(entry, fault);
     if (fault !== null)
       log.warn(
         { entry: entry.name, address: addressOf(entry), error: fault, waitMs: Math.round(waitMs) },

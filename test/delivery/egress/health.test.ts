@@ -217,6 +217,19 @@ describe('a source address that cannot be used', () => {
     expect(waitMs()).toBe(10 * MINUTE);
   });
 
+  it('stays in use when only its IPv6 address fails, and waits when it has no other', async () => {
+    const fail = async (entry: string) => {
+      const env = createTestEgress(`[${entry}]`);
+      for (let n = 0; n < 3; n++) {
+        const ticket = env.take(transactional());
+        if (ticket) await env.settle(ticket, EGRESS_FAILED, 'egress-failed', '2001:db8::25');
+      }
+      return env.take(transactional())?.entry.name ?? null;
+    };
+    expect(await fail('{ name = "both", address = "192.0.2.1", address6 = "2001:db8::1" }')).toBe('both');
+    expect(await fail('{ name = "six", address6 = "2001:db8::1" }')).toBeNull();
+  });
+
   it('is not used before the name of its proxy is resolved', () => {
     const env = createTestEgress(`[${PROXY}]`);
     env.unresolved.add('far');

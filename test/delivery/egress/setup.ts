@@ -46,8 +46,10 @@ export function createTestEgress(entries: string, settings: Settings = {}) {
     ticket: EgressTicket,
     result: AttemptResult,
     conclusion: 'replied' | 'egress-failed',
+    address = '192.0.2.200',
   ) => {
-    const settlement = egress.settle(ticket, result, { conclusion, sessions: [session(conclusion)] });
+    const sessions = [session(conclusion, address)];
+    const settlement = egress.settle(ticket, result, { conclusion, sessions });
     await writer.run((all) => settlement.record(all));
     return settlement;
   };
@@ -81,10 +83,10 @@ export function createTestEgress(entries: string, settings: Settings = {}) {
   };
 }
 
-function session(conclusion: string): SessionRecord {
+function session(conclusion: string, address: string): SessionRecord {
   return {
     host: 'mx',
-    address: '192.0.2.200',
+    address,
     port: 25,
     localAddress: '10.0.0.1',
     tls: null,
