@@ -93,7 +93,9 @@ export async function attempt(
     const isOwnAddress = session.result.kind === 'egress' && job.egress.proxy === undefined;
     const next = isOwnAddress ? 'next-address' : nextStep(session.result);
     progress.sessions.push(session.record);
-    progress.result = next === 'conclude' ? session.result : moreSignificant(progress.result, session.result);
+    // A server's reply decides; what this side refuses to offer to a backup does not, if the preferred host is down.
+    const isDecided = next === 'conclude' && session.result.kind !== 'refused';
+    progress.result = isDecided ? session.result : moreSignificant(progress.result, session.result);
     // A result without a session, such as that of an excluded host, must not leave the earlier connection open.
     if (progress.connection !== session.connection) progress.connection?.wire.quit();
     progress.connection = session.connection;

@@ -138,6 +138,13 @@ describe('SIZE (RFC 1870)', () => {
     expect(two?.sessions).toHaveLength(0);
   });
 
+  it('is not decided by a backup when the preferred host is down', async () => {
+    const [one, two] = await sinks({ script: { greeting: 'drop' } }, { keywords: ['SIZE 10'] });
+    const report = await deliver(client(), job([one!, two!]), { body: bytes });
+    expect(summary(report)).toBe('unreachable greeting');
+    expect(two?.sessions).toHaveLength(1);
+  });
+
   it('reuses the connection for smaller messages', async () => {
     const to = await sink({ keywords: ['SIZE 60'] });
     const by = client();
