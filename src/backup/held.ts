@@ -9,7 +9,10 @@ import type { Tables } from '../store/tables.ts';
 
 /** Releases or drops what a restore holds; the daemon may be running. */
 export interface HeldMail {
-  /** Makes held messages due; the daemon notices within a second. Resolves with their number. */
+  /**
+   * Ends the hold of messages, which are due when they were due before; the daemon notices within a second. Resolves with
+   * their number.
+   */
   release(which: HeldSelection): Promise<number>;
   /** Ends held messages as cancelled, with an event each. Resolves with their number. */
   drop(which: HeldSelection): Promise<number>;

@@ -337,6 +337,34 @@ describe('held mail', () => {
     expect(tables.restoreHolds.count(100)).toBe(0);
   });
 
+  it('is due when it was due before, and not before its paused campaign is resumed', async () => {
+    const installation = await startInstallation();
+    const { tables, writer, clock, dir, db, recorder } = installation;
+    const now = clock.now();
+    const { due, scheduled, paused } = fillQueue(installation);
+    const campaign = insertCampaign(tables, 'campaign_paused', now);
+    tables.campaigns.setStatus(campaign, 'paused', now);
+    const ofCampaign = enqueue(tables, now, { priority: 1 });
+    db.prepare('UPDATE queue SET campaign_seq = ? WHERE seq = ?').run(campaign, ofCampaign.seq);
+    tables.queue.defer(ofCampaign.seq, HELD);
+    const options = { dataDir: dir, masterKeyFile: installation.config.data.masterKeyFile, clock };
+    await holdUnfinished(options);
+    // As after an interruption.
+    await holdUnfinished(options);
+    clock.advance(60_000);
+    const held = createHeldMail({ clock, tables, writer, recorder });
+    expect(await held.release({ filter: {} })).toBe(5);
+    const state = ({ seq }: { seq: number }) => {
+      const row = tables.queue.get(seq);
+      return [row?.due_at, row?.ready];
+    };
+    expect(state(due)).toEqual([clock.now(), 1]);
+    expect(state(scheduled)).toEqual([now + 3_600_000, 0]);
+    expect(state(ofCampaign)).toEqual([HELD, 0]);
+    // Its campaign is not paused (anymore).
+    expect(state(paused)).toEqual([clock.now(), 1]);
+  });
+
   it('is dropped with an event; what is not held is unchanged', async () => {
     const { held, messages, tables, clock } = await startHeld();
     const other = enqueue(tables, clock.now());

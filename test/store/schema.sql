@@ -797,7 +797,7 @@ CREATE TABLE queue (
   ready        INTEGER NOT NULL CHECK (ready IN (0, 1)),                           -- due_at is in the past
   lease        INTEGER,
   campaign_seq INTEGER
-, held INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1)), secondary INTEGER NOT NULL DEFAULT 0 CHECK (secondary IN (0, 1)), reroute INTEGER) STRICT;
+, held INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1)), secondary INTEGER NOT NULL DEFAULT 0 CHECK (secondary IN (0, 1)), reroute INTEGER, due_before_hold INTEGER) STRICT;
 
 CREATE TABLE queue_controls (
   scope      TEXT NOT NULL CHECK (scope IN ('destination', 'site', 'account', 'pool')),

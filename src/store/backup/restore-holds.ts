@@ -1,5 +1,5 @@
 import type { Database } from '../database/database.ts';
-import { HELD_BY_RESTORE, type QueueKey, type QueuePriority } from '../messages/queue.ts';
+import { HELD, HELD_BY_RESTORE, type QueueKey, type QueuePriority } from '../messages/queue.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
 
@@ -65,9 +65,11 @@ export function restoreHoldTable(db: Database) {
   const resetStatus = db.prepare<[number, number]>(`
     UPDATE messages SET status_code = CASE attempts WHEN 0 THEN ${STATUS_CODES.sql('queued')} ELSE ${STATUS_CODES.sql('deferred')} END
     WHERE status_code = ${STATUS_CODES.sql('sending')} AND seq IN (SELECT seq FROM queue WHERE seq > ? AND seq <= ?)`);
-  const hold = db.prepare<[number, number]>(
-    `UPDATE queue SET due_at = ${HELD_BY_RESTORE}, ready = 0, held = 0, lease = NULL WHERE seq > ? AND seq <= ?`,
-  );
+  // A restore that was interrupted holds again what it has held already.
+  const hold = db.prepare<[number, number]>(`
+    UPDATE queue SET due_before_hold = CASE due_at WHEN ${HELD_BY_RESTORE} THEN due_before_hold ELSE due_at END,
+      due_at = ${HELD_BY_RESTORE}, ready = 0, held = 0, lease = NULL
+    WHERE seq > ? AND seq <= ?`);
   const holdReady = db.prepare<[number]>(`
     UPDATE webhook_deliveries SET state = 'waiting', due_at = ${HELD_BY_RESTORE} WHERE (webhook, event_seq) IN (
       SELECT webhook, event_seq FROM webhook_deliveries INDEXED BY webhook_deliveries_open
@@ -127,11 +129,16 @@ export function restoreHoldTable(db: Database) {
       SELECT max(seq) FROM (
         SELECT q.seq FROM queue q INDEXED BY queue_due WHERE ${IS_HELD} AND q.seq > ? ORDER BY q.seq LIMIT +?)`)
     .pluck();
+  // A message of a campaign that its sender had paused is due when the campaign is resumed.
+  const DUE_AGAIN = `CASE WHEN due_before_hold = ${HELD}
+      AND NOT EXISTS (SELECT 1 FROM campaigns c WHERE c.seq = queue.campaign_seq AND c.status = 'paused') THEN @now
+    ELSE max(@now, coalesce(due_before_hold, 0)) END`;
   const release = db.prepare<
-    [number, number],
+    { now: number; seq: number },
     { priority: QueuePriority; account: StoredId; destination: string }
   >(`
-    UPDATE queue SET due_at = ?, ready = 1 WHERE seq = ? AND ready = 0 AND due_at = ${HELD_BY_RESTORE}
+    UPDATE queue SET due_at = ${DUE_AGAIN}, ready = ${DUE_AGAIN} = @now, due_before_hold = NULL
+    WHERE seq = @seq AND ready = 0 AND due_at = ${HELD_BY_RESTORE}
     RETURNING lane AS priority, account, destination`);
 
   const IS_HELD_DELIVERY = `d.state = 'waiting' AND d.due_at = ${HELD_BY_RESTORE}`;
@@ -211,9 +218,11 @@ export function restoreHoldTable(db: Database) {
       seqs: expired.all(afterSeq, limit, now),
       next: heldEnd.get(afterSeq, limit) ?? null,
     }),
-    /** Makes a held message due; null when it is not held. */
+    /**
+     * Ends the hold of a message: it is due when it was due before the hold, now if that is past. Null when it is not held.
+     */
     release: (seq: number, now: number): QueueKey | null => {
-      const found = release.get(now, seq);
+      const found = release.get({ now, seq });
       if (found === undefined) return null;
       return {
         priority: found.priority,
