@@ -88,7 +88,7 @@ export async function buildProgram(
     .helpCommand('help [command]')
     .exitOverride();
   const json = args.includes('--json');
-  if (json) writeErrorsAsJson(program);
+  writeErrors(program, json);
   const configFile = () => program.opts<{ config?: string }>().config;
   // The first argument that is a command and not the value of --config; later arguments may be names.
   const called = args.find((arg, at) => Object.hasOwn(COMMANDS, arg) && args[at - 1] !== '--config');
@@ -115,13 +115,22 @@ function isVersion([first, ...others]: readonly string[]): boolean {
 /** Sets what subcommands do not inherit: the help; usage errors throw, and are written as JSON with `--json`. */
 function withExit(command: Command, json: boolean): Command {
   command.exitOverride().showSuggestionAfterError().configureHelp(HELP);
-  if (json) writeErrorsAsJson(command);
+  writeErrors(command, json);
   for (const inner of command.commands) withExit(inner, json);
   return command;
 }
 
-function writeErrorsAsJson(command: Command): void {
+function writeErrors(command: Command, json: boolean): void {
   command.configureOutput({
-    outputError: (text, write) => write(`${formatError(text.replace(/^error: /, '').trim(), USAGE, true)}\n`),
+    outputError: (text, write) => {
+      const message = withoutSameOption(text);
+      write(json ? `${formatError(message.replace(/^error: /, '').trim(), USAGE, true)}\n` : message);
+    },
   });
+}
+
+/** The library suggests an option of the command above under its own name, where the command itself does not have it. */
+function withoutSameOption(text: string): string {
+  const [, option] = /unknown option '([^']+)'/.exec(text) ?? [];
+  return text.replace(`(Did you mean ${option}?)`, 'This command does not have the option: see its --help.');
 }

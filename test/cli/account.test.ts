@@ -63,6 +63,11 @@ describe('account create', () => {
       'accountId: must be 1 to 64 letters',
     ],
     ['an unknown option', ['account', 'create', '--name', 'x', '--adress', 'y'], 'Did you mean --address?'],
+    [
+      'an option of the command above',
+      ['restore', 'held', '--data', 'x'],
+      'This command does not have the option',
+    ],
     ['an unknown command', ['account', 'creat'], 'Did you mean create?'],
   ])('reports a usage error for %s', async (_, args, complaint) => {
     const { status, out, err } = await shell.run(...args);
