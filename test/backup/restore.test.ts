@@ -347,18 +347,22 @@ describe('held mail', () => {
     const ofCampaign = enqueue(tables, now, { priority: 1 });
     db.prepare('UPDATE queue SET campaign_seq = ? WHERE seq = ?').run(campaign, ofCampaign.seq);
     tables.queue.defer(ofCampaign.seq, HELD);
+    // As of a disabled account: due at its expiry.
+    const ofDisabled = enqueue(tables, now, { dueAt: now + 2 * 86_400_000 });
+    db.prepare('UPDATE queue SET held = 1 WHERE seq = ?').run(ofDisabled.seq);
     const options = { dataDir: dir, masterKeyFile: installation.config.data.masterKeyFile, clock };
     await holdUnfinished(options);
     // As after an interruption.
     await holdUnfinished(options);
     clock.advance(60_000);
     const held = createHeldMail({ clock, tables, writer, recorder });
-    expect(await held.release({ filter: {} })).toBe(5);
+    expect(await held.release({ filter: {} })).toBe(6);
     const state = ({ seq }: { seq: number }) => {
       const row = tables.queue.get(seq);
       return [row?.due_at, row?.ready];
     };
     expect(state(due)).toEqual([clock.now(), 1]);
+    expect(state(ofDisabled)).toEqual([clock.now(), 1]);
     expect(state(scheduled)).toEqual([now + 3_600_000, 0]);
     expect(state(ofCampaign)).toEqual([HELD, 0]);
     // Its campaign is not paused (anymore).

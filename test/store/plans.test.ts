@@ -149,7 +149,7 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
   },
   {
     statement:
-      /(?:UPDATE queue SET due_before_hold = .{1,90}, due_at = \d+, ready = 0, held = 0, lease = NULL|FROM queue) WHERE seq > \? AND seq <= \?/,
+      /(?:UPDATE queue SET due_before_hold = .{1,120}, due_at = \d+, ready = 0, held = 0, lease = NULL|FROM queue) WHERE seq > \? AND seq <= \?/,
     reason: 'the numbers of one portion of what a restore holds',
   },
   {

@@ -65,9 +65,11 @@ export function restoreHoldTable(db: Database) {
   const resetStatus = db.prepare<[number, number]>(`
     UPDATE messages SET status_code = CASE attempts WHEN 0 THEN ${STATUS_CODES.sql('queued')} ELSE ${STATUS_CODES.sql('deferred')} END
     WHERE status_code = ${STATUS_CODES.sql('sending')} AND seq IN (SELECT seq FROM queue WHERE seq > ? AND seq <= ?)`);
-  // A restore that was interrupted holds again what it has held already.
+  // A restore that was interrupted holds again what it has held already. Messages with `held = 1` are due at their expiry, and
+  // were due before: when they are released, the reason for which they were held is looked up again.
   const hold = db.prepare<[number, number]>(`
-    UPDATE queue SET due_before_hold = CASE due_at WHEN ${HELD_BY_RESTORE} THEN due_before_hold ELSE due_at END,
+    UPDATE queue SET
+      due_before_hold = CASE WHEN due_at = ${HELD_BY_RESTORE} THEN due_before_hold WHEN held = 0 THEN due_at END,
       due_at = ${HELD_BY_RESTORE}, ready = 0, held = 0, lease = NULL
     WHERE seq > ? AND seq <= ?`);
   const holdReady = db.prepare<[number]>(`
