@@ -46,7 +46,7 @@ export type Target =
   | { kind: 'failure'; failure: LocalFailure }
   /** No source address of the pool may send it now. */
   | { kind: 'blocked'; obstacle: EgressObstacle }
-  /** Its route is being looked up, its account has too many sites, or it has none to wait at and its egress pool is paused. */
+  /** Its route is being looked up, its account has too many sites, or its egress pool is paused and it has no site to wait at. */
   | { kind: 'waiting' };
 
 export interface TargetsDeps {

@@ -65,8 +65,8 @@ export function restoreHoldTable(db: Database) {
   const resetStatus = db.prepare<[number, number]>(`
     UPDATE messages SET status_code = CASE attempts WHEN 0 THEN ${STATUS_CODES.sql('queued')} ELSE ${STATUS_CODES.sql('deferred')} END
     WHERE status_code = ${STATUS_CODES.sql('sending')} AND seq IN (SELECT seq FROM queue WHERE seq > ? AND seq <= ?)`);
-  // A restore that was interrupted holds again what it has held already. Messages with `held = 1` are due at their expiry, and
-  // were due before: when they are released, the reason for which they were held is looked up again.
+  // A restore that was interrupted holds again what it has held already. Messages with `held = 1` (of a disabled account or a failed
+  // domain) have their expiry as due time, and were due before. Released, they are held again if the reason still applies.
   const hold = db.prepare<[number, number]>(`
     UPDATE queue SET
       due_before_hold = CASE WHEN due_at = ${HELD_BY_RESTORE} THEN due_before_hold WHEN held = 0 THEN due_at END,
