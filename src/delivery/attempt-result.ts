@@ -186,6 +186,12 @@ export interface AttemptResultsDeps {
   failover?: Failover;
 }
 
+/** The number of an attempt (1 = the first) and when it ended (epoch ms), which is the time of its event, too. */
+interface AttemptEnd {
+  attempts: number;
+  at: number;
+}
+
 /**
  * Keeps no state. A deferral whose next attempt would be at or after the expiry of the message ends it with
  * `email_failed`, reason `expired`; once a message has expired, it does not change its lane.
@@ -196,7 +202,7 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
   function defer(
     tables: Tables,
     message: MessageRow,
-    attempts: number,
+    ended: AttemptEnd,
     result: AttemptResult,
     nextAttemptAt: number,
   ): DeliveryOutcome {
@@ -204,15 +210,15 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
       const expired = localResult('expired');
       const fields = {
         reason: 'expired' as const,
-        attempts,
+        attempts: ended.attempts,
         ...replyFields(result),
         lastDiagnostic: result.reply.text,
       };
-      recorder.message(tables, message, { kind: 'email_failed', fields }, { attempts });
+      recorder.message(tables, message, { kind: 'email_failed', fields }, ended);
       return { status: 'failed', reply: expired.reply, nextAttemptAt: null };
     }
-    const fields = { attempt: attempts, nextAttemptAt: iso(nextAttemptAt), ...replyFields(result) };
-    recorder.message(tables, message, { kind: 'email_delayed', fields }, { attempts });
+    const fields = { attempt: ended.attempts, nextAttemptAt: iso(nextAttemptAt), ...replyFields(result) };
+    recorder.message(tables, message, { kind: 'email_delayed', fields }, ended);
     tables.queue.defer(message.seq, nextAttemptAt);
     return { status: 'deferred', reply: result.reply, nextAttemptAt };
   }
@@ -220,43 +226,42 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
   function changeLane(
     tables: Tables,
     message: MessageRow,
-    attempts: number,
+    ended: AttemptEnd,
     result: AttemptResult,
   ): DeliveryOutcome {
-    const now = clock.now();
-    const next = { attempt: attempts, nextAttemptAt: iso(now), nextLane: 'secondary' } as const;
+    const { attempts, at } = ended;
+    const next = { attempt: attempts, nextAttemptAt: iso(at), nextLane: 'secondary' } as const;
     const fields = { ...next, ...replyFields(result) };
-    recorder.message(tables, message, { kind: 'email_delayed', fields }, { attempts });
-    tables.queue.moveToSecondary(message.seq, now);
-    return { status: 'deferred', reply: result.reply, nextAttemptAt: now };
+    recorder.message(tables, message, { kind: 'email_delayed', fields }, ended);
+    tables.queue.moveToSecondary(message.seq, at);
+    return { status: 'deferred', reply: result.reply, nextAttemptAt: at };
   }
 
   function bounce(
     tables: Tables,
     message: MessageRow,
-    attempts: number,
+    ended: AttemptEnd,
     result: AttemptResult,
   ): DeliveryOutcome {
     const { classification, reply } = result;
     if (result.failure === 'not-composed') {
       // No destination refused the message: the failure is local, and permanent.
       const fields = { reason: 'content_invalid', ...replyFields(result) } as const;
-      recorder.message(tables, message, { kind: 'email_failed', fields }, { attempts });
+      recorder.message(tables, message, { kind: 'email_failed', fields }, ended);
       return { status: 'failed', reply, nextAttemptAt: null };
     }
     if (classification.bounceClass === 'routing-loop') {
       const fields = { reason: 'loop', ...replyFields(result) } as const;
-      recorder.message(tables, message, { kind: 'email_failed', fields }, { attempts });
+      recorder.message(tables, message, { kind: 'email_failed', fields }, ended);
       return { status: 'failed', reply, nextAttemptAt: null };
     }
     const { scope, suppress } = classification;
     const bounceType = classification.bounceType ?? 'soft';
     const fields = { bounceType, ...replyFields(result), source: result.source };
-    if (scope === 'message')
-      recorder.message(tables, message, { kind: 'email_rejected', fields }, { attempts });
+    if (scope === 'message') recorder.message(tables, message, { kind: 'email_rejected', fields }, ended);
     else {
       const effect = { scope, suppress };
-      recorder.message(tables, message, { kind: 'email_bounced', fields, effect }, { attempts });
+      recorder.message(tables, message, { kind: 'email_bounced', fields, effect }, ended);
     }
     return { status: 'bounced', reply, nextAttemptAt: null };
   }
@@ -280,15 +285,17 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
     record: (tables, seq, result, attempt) => {
       const message = tables.messages.bySeq(seq);
       if (message === null) return null;
+      const at = clock.now();
       const attempts = message.attempts + 1;
+      const ended = { attempts, at };
       const { classification, reply } = result;
       const { greylistMs } = result;
-      const retryAt = clock.now() + retryWait(retry, attempts, { greylistMs, ...classification }, random);
+      const retryAt = at + retryWait(retry, attempts, { greylistMs, ...classification }, random);
       const isLast = classification.action === 'defer' && retryAt >= message.expires_at;
       tables.messages.insertAttempt({
         message_seq: seq,
         attempt: attempts,
-        at: clock.now(),
+        at,
         lane: attempt.lane,
         report: {
           conclusion: attempt.conclusion,
@@ -305,21 +312,20 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
         tables.messages.setAttempts(seq, attempts);
         return null;
       }
-      const isExpired = clock.now() >= message.expires_at;
+      const isExpired = at >= message.expires_at;
       const failover = isExpired ? null : (deps.failover?.decide(tables, message, result, attempt) ?? null);
       const decided = failover === null ? {} : { failover };
-      if (failover?.isAdmitted === true)
-        return { ...changeLane(tables, message, attempts, result), ...decided };
+      if (failover?.isAdmitted === true) return { ...changeLane(tables, message, ended, result), ...decided };
       if (classification.action === 'defer')
-        return { ...defer(tables, message, attempts, result, retryAt), ...decided };
+        return { ...defer(tables, message, ended, result, retryAt), ...decided };
       if (classification.action === 'bounce')
-        return { ...bounce(tables, message, attempts, result), ...decided };
+        return { ...bounce(tables, message, ended, result), ...decided };
       const session = attempt.sessions.at(-1);
       const fields = {
         ...replyText(reply),
         ...(session === undefined ? {} : { remoteHost: session.host, tls: session.tls?.protocol ?? null }),
       };
-      recorder.message(tables, message, { kind: 'email_delivered', fields }, { attempts });
+      recorder.message(tables, message, { kind: 'email_delivered', fields }, ended);
       return { status: 'delivered', reply, nextAttemptAt: null };
     },
   };

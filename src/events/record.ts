@@ -60,6 +60,8 @@ export interface MessageEventOptions {
   reported?: boolean;
   /** The number of attempts, where the event is the result of one. Null, the default: unchanged. */
   attempts?: number | null;
+  /** When it happened, epoch ms. Default: now. */
+  at?: number;
 }
 
 /** Fields that events of messages have from the message's row; they identify the recipient where there is no row. */
@@ -146,12 +148,11 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   }
 
   return {
-    message: (tables, message, event, { reported = false, attempts = null } = {}) => {
+    message: (tables, message, event, { reported = false, attempts = null, at = clock.now() } = {}) => {
       const { kind, fields } = event;
       const next = nextState(message.status, kind, reported);
       if (next === null) return false;
       const status = isCancellation(event) ? 'cancelled' : next.status;
-      const at = clock.now();
       const firstSent = kind === 'email_sent' && message.sent_at === null;
       const sentAt = firstSent ? at : null;
       tables.messages.setState(message.seq, status, at, sentAt, next.final ? at : null, attempts);

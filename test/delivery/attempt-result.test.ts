@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
-import { evaluateReport, retryWait, siteStateOf } from '../../src/delivery/attempt-result.ts';
+import {
+  createAttemptResults,
+  evaluateReport,
+  localResult,
+  retryWait,
+  siteStateOf,
+} from '../../src/delivery/attempt-result.ts';
 import type { AttemptReport, Conclusion, SessionRecord } from '../../src/delivery/worker/protocol.ts';
 import { classify } from '../../src/mail/classify/classify.ts';
+import { enqueue, heldClock, startStore } from '../support/store.ts';
 
 const schedule = {
   first: 5 * MINUTE,
@@ -140,4 +147,22 @@ describe('the state of the site after an attempt', () => {
       siteStateOf({ id: 1, slot: 'slot', conclusion: 'unreachable', phase, reply: null, sessions }),
     ).toBe(state);
   });
+});
+
+it('announces a retry that is as far from its event as the schedule requires, however long the recording takes', async () => {
+  const held = heldClock();
+  // Each reading of the clock is a second later than the one before.
+  const clock = { ...held, now: () => (held.advance(SECOND), held.now()) };
+  const { tables, recorder, writer } = startStore(clock);
+  const { seq } = enqueue(tables, clock.now(), { recipient: 'ada@destination.test' });
+  const results = createAttemptResults({ clock, random: earliest, recorder, retry: schedule });
+  await writer.run((all) => {
+    const message = all.messages.bySeq(seq);
+    if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });
+    const log = { lane: 'primary', conclusion: 'unreachable', sessions: [] } as const;
+    results.record(all, seq, localResult('unreachable'), log);
+  });
+  const delayed = tables.events.ofMessage(seq).find(({ kind }) => kind === 'email_delayed');
+  const { nextAttemptAt } = JSON.parse(delayed?.data ?? '{}');
+  expect(Date.parse(nextAttemptAt) - (delayed?.at ?? 0)).toBe(0.9 * schedule.first);
 });
