@@ -53,7 +53,7 @@ const MAX_BATCH_CHARACTERS = 256 * 1024;
 const FAILED_RENDERING_CHARACTERS = MAX_BATCH_CHARACTERS / 4;
 /** Characters for which a hole of the shared text counts. */
 const HOLE_CHARACTERS = 8;
-/** Minimum for a campaign with `perHour`: one batch every fifteen seconds. */
+/** Batches of a campaign with `perHour`, where that is neither fewer than one message nor more than a full batch each. */
 const BATCHES_PER_HOUR = 240;
 
 /**

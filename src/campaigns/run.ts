@@ -91,9 +91,10 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
     const send = tables.campaignSends.get(seq);
     if (send === null) return ROUND_INTERVAL_MS;
     const now = clock.now();
-    if (send.status === 'sending') return isSuspended(tables, send) ? ROUND_INTERVAL_MS : proceed(send, now);
+    if (send.status === 'sending')
+      return isAccountDisabled(tables, send) ? ROUND_INTERVAL_MS : proceed(send, now);
     if (send.status === 'cancelled') return writer.run((all) => cancelMessages(all, seq), send.account_id);
-    if (send.status !== 'scheduled' || isSuspended(tables, send)) return ROUND_INTERVAL_MS;
+    if (send.status !== 'scheduled' || isAccountDisabled(tables, send)) return ROUND_INTERVAL_MS;
     if (send.scheduled_at !== null && send.scheduled_at > now) return send.scheduled_at - now;
     await writer.run((all) => begin(all, seq, 'scheduled', clock.now()), send.account_id);
     return 0;
@@ -121,7 +122,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
     const taken: TakenMessage[] = [];
     const batch = await runTaking(writer, send.account_id, taken, (all) => {
       const current = all.campaignSends.get(seq);
-      if (current === null || current.status !== 'sending' || isSuspended(all, current)) return null;
+      if (current === null || current.status !== 'sending' || isAccountDisabled(all, current)) return null;
       const result = queueBatch(all, current, capacity, content, batchDeps, taken);
       if (!isRefusal(result)) return result;
       // A string, because a unit of work that returns a refusal is rolled back.
@@ -207,7 +208,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
 /** Starts a campaign in a unit of work: determines the members that receive it. */
 export function begin(tables: Tables, seq: number, from: 'scheduled' | 'sending', now: number): void {
   const send = tables.campaignSends.get(seq);
-  if (send?.status !== from || send.started_at !== null || isSuspended(tables, send)) return;
+  if (send?.status !== from || send.started_at !== null || isAccountDisabled(tables, send)) return;
   if (from === 'scheduled') tables.campaigns.setStatus(seq, 'sending', now);
   const group = tables.subscriptionGroups.get(send.account_id, send.subscription_group_id);
   tables.campaignSends.update({
@@ -223,7 +224,7 @@ export function begin(tables: Tables, seq: number, from: 'scheduled' | 'sending'
  * Whether the account of a campaign is disabled: the campaign waits until the account is enabled, and its state does not
  * change.
  */
-function isSuspended(tables: Tables, { account_id }: Pick<CampaignSend, 'account_id'>): boolean {
+function isAccountDisabled(tables: Tables, { account_id }: Pick<CampaignSend, 'account_id'>): boolean {
   return tables.accounts.get(account_id)?.status !== 'active';
 }
 

@@ -139,7 +139,7 @@ function locateFile(options: LoadOptions, env: Environment, cwd: string): string
 }
 
 /**
- * Whether this user may not know if the file exists: /etc/postrider of the package is not public. Reading the file then states
+ * Whether permissions hide from this user whether the file exists: /etc/postrider of the package is not public. Reading the file then states
  * the problem. A working directory without permissions has no configuration.
  */
 function isHidden(file: string): boolean {

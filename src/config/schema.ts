@@ -308,7 +308,14 @@ export const configSchema = z.strictObject({
     }),
     retry: section({
       first: duration.default(300_000).meta(live('Delay after the first deferral.', '"5m"')),
-      greylisted: duration.default(120_000).meta(live('Delay after a greylisting reply.', '"2m"')),
+      greylisted: duration
+        .default(120_000)
+        .meta(
+          live(
+            'Delay after a greylisting reply to the first attempt; later ones follow the schedule.',
+            '"2m"',
+          ),
+        ),
       factor: z
         .number()
         .min(1)

@@ -142,8 +142,8 @@ export interface AttemptResults {
    */
   ofRouteFailure(tables: Tables, seq: number, failure: LocalFailure): AttemptResult;
   /**
-   * Records an attempt and its effect. Null when the message is no longer `sending` (it was cancelled meanwhile): then
-   * only the attempt is recorded.
+   * Records an attempt and its effect. Null when the message is no longer `sending` (it was cancelled meanwhile), and only
+   * the attempt is recorded; also null when the message was deleted, and nothing is recorded.
    */
   record(tables: Tables, seq: number, result: AttemptResult, attempt: AttemptLog): DeliveryOutcome | null;
 }
@@ -345,19 +345,19 @@ function replyText(reply: SmtpReply) {
   return { smtpCode: reply.code, enhancedCode: reply.enhanced, diagnostic: reply.text };
 }
 
-/**
- * When a deferred message is tried again: after the wait that the reply names, after the wait that the site required
- * from other greylisted mail, else on the schedule (the first wait, then longer by the factor up to the maximum), spread
- * by 10 % so that messages that failed together are not tried together. From the sixth attempt on, the wait is not shorter
- * than the schedule's: a receiver that always names a second must not cause an attempt per second.
- */
 export type RetrySchedule = Config['delivery']['retry'];
 
-const SPREAD = 0.1;
+const JITTER = 0.1;
 /** Attempts after which a wait that the reply names may be shorter than the schedule's. */
 const MAX_SHORT_WAITS = 5;
 
-/** Milliseconds to wait after attempt number `attempts` (1 = the first) was deferred. */
+/**
+ * Milliseconds to wait after attempt number `attempts` (1 = the first) was deferred: the wait that the reply names, the
+ * wait that the site required from other greylisted mail, else the schedule's (the first wait, then longer by the factor
+ * up to the maximum), with a jitter of 10 % so that messages that failed together are not tried together. From the sixth
+ * attempt on, the wait is not shorter than the schedule's: a receiver that always names a second must not cause an attempt
+ * per second.
+ */
 export function retryWait(
   schedule: RetrySchedule,
   attempts: number,
@@ -370,12 +370,21 @@ export function retryWait(
   // The exponent is bounded so that a message with many attempts cannot overflow it.
   const grown = first * schedule.factor ** Math.min(attempts - 1, 64);
   const scheduled = Math.min(grown, schedule.max);
-  if (named === undefined) return spread(scheduled, SPREAD, random);
-  return spread(attempts > MAX_SHORT_WAITS ? Math.max(named, scheduled) : named, 0, random);
+  if (named === undefined) return jitter(scheduled, random);
+  return jitterLater(attempts > MAX_SHORT_WAITS ? Math.max(named, scheduled) : named, random);
 }
 
-/** `ms` ± `share`; with no share, up to a tenth later and never earlier (the reply named a minimum). */
-function spread(ms: number, share: number, random: Random): number {
-  const unit = random.below(10_001) / 10_000;
-  return Math.round(share === 0 ? ms * (1 + unit * SPREAD) : ms * (1 - share + 2 * share * unit));
+/** `ms` ± 10 %. */
+function jitter(ms: number, random: Random): number {
+  return Math.round(ms * (1 - JITTER + 2 * JITTER * fraction(random)));
+}
+
+/** `ms` or up to 10 % more: the reply named a minimum. */
+function jitterLater(ms: number, random: Random): number {
+  return Math.round(ms * (1 + JITTER * fraction(random)));
+}
+
+/** A number from 0 to 1, both included. */
+function fraction(random: Random): number {
+  return random.below(10_001) / 10_000;
 }

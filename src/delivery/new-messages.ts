@@ -53,8 +53,8 @@ const MAX_NEXT_BYTES = 64 * 1024;
 const MAX_WAITING_BYTES = 1024;
 
 /**
- * Whether the content stays in memory. For a message that waits only if its texts are stored separately, as a shared content:
- * such a message has one recipient, so that no erasure rewrites its content while it is queued.
+ * Whether the content stays in memory. A message that waits behind others keeps its content only if its texts are stored
+ * separately, as a shared content: it then has one recipient, so that no erasure rewrites its content while it is queued.
  */
 function mayKeep({ body, sharedId }: PackedContent, waits: boolean): boolean {
   return waits ? sharedId !== undefined && body.length <= MAX_WAITING_BYTES : body.length <= MAX_NEXT_BYTES;

@@ -109,7 +109,7 @@ const MIN_TTL = 60;
 const MAX_TTL = 3600;
 const MAX_NEGATIVE_TTL = 300;
 const FAILURE_TTL = 5;
-/** Most answers are smaller. */
+/** Bytes of an answer that one place of the cache holds; most answers are smaller. */
 const PLACE_BYTES = 1024;
 
 /** Throws for an invalid address in `resolvers`. Lookups reject only with a `DnsError` or the signal's reason. */

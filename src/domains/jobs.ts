@@ -47,8 +47,9 @@ const MAX_FAILED = 1000;
 const UNUSABLE_RETRY_MS = 5 * MINUTE;
 
 /**
- * Does nothing until `start` or `runDue`; then 6 verifications, 3 of one account, and one other step run at a time. What
- * failed is tried again after an hour: verifications by the database, the rest by a time in memory.
+ * Does nothing until `start` or `runDue`; then runs at most 6 verifications (3 of one account), one provisioning and one
+ * step of the platform's keys at a time. What failed is tried again after an hour, a lane that could not be used after 5
+ * minutes: verifications by the database, the rest by a time in memory.
  */
 export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   const { tables, writer, clock, log, verify, provisionSecondary, advancePlatformKeys } = deps;

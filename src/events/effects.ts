@@ -25,35 +25,46 @@ const UNPROVEN_WINDOW_MS = 90 * DAY;
 export function suppressAfterBounce(
   tables: Tables,
   message: ReportedMessage,
-  { bounceType, verified }: EventFields['email_bounced'],
-  { scope, suppress }: BounceEffect,
+  bounce: EventFields['email_bounced'],
+  effect: BounceEffect,
   at: number,
 ): boolean {
-  const { account_id: account, recipient_hash: hash } = message;
-  if (scope !== 'recipient') return false;
-  const add = (reason: SuppressionReason) => {
-    addSuppression(tables, message, { stream: 'all', reason, at });
-    return true;
-  };
+  const reason = effect.scope === 'recipient' ? reasonToSuppress(tables, message, bounce, effect, at) : null;
+  if (reason === null) return false;
+  addSuppression(tables, message, { stream: 'all', reason, at });
+  return true;
+}
+
+/**
+ * Records a bounce that suppresses only with others as a strike. Returns the reason to suppress the recipient now; null: there
+ * is none yet.
+ */
+function reasonToSuppress(
+  tables: Tables,
+  { account_id: account, recipient_hash: hash }: ReportedMessage,
+  { bounceType, verified }: EventFields['email_bounced'],
+  { suppress }: BounceEffect,
+  at: number,
+): SuppressionReason | null {
   // Strikes before the newest message that is still `delivered` do not count. A 250 does not delete them: a server that
   // accepts every message and reports the failure later would delete the strike of each message with the next one.
   const since = (windowMs: number) =>
     Math.max(at - windowMs, tables.messages.lastDelivery(account, hash) ?? 0);
-  if (bounceType === 'hard' && suppress === 'now') return add('hard_bounce');
+  if (bounceType === 'hard' && suppress === 'now') return 'hard_bounce';
   if (bounceType === 'hard' && suppress === 'second-time') {
     const earlier = tables.suppressions.strikesSince(account, hash, 'unproven', since(UNPROVEN_WINDOW_MS));
     tables.suppressions.addStrike(account, hash, 'unproven', at);
-    return earlier.some((strike) => dayOf(strike) !== dayOf(at)) && add('hard_bounce');
+    return earlier.some((strike) => dayOf(strike) !== dayOf(at)) ? 'hard_bounce' : null;
   }
   if (bounceType === 'soft') {
     // Unverified bounces count once a day: five forged reports in a row are one strike.
     const sameDay = tables.suppressions.strikesSince(account, hash, 'soft', dayOf(at) * DAY);
-    if (verified === false && sameDay.length > 0) return false;
+    if (verified === false && sameDay.length > 0) return null;
     tables.suppressions.addStrike(account, hash, 'soft', at);
     const strikes = tables.suppressions.strikesSince(account, hash, 'soft', since(SOFT_WINDOW_MS));
-    return strikes.length >= MAX_SOFT_BOUNCES && add('soft_bounces');
+    return strikes.length >= MAX_SOFT_BOUNCES ? 'soft_bounces' : null;
   }
-  return false;
+  return null;
 }
 
 /**

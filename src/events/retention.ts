@@ -46,8 +46,9 @@ export interface RetentionDeps {
   log: Log;
   tables: Tables;
   writer: Writer;
-  /** This and the next are read by each pass: a reload changes them. */
+  /** Read by each pass, because a reload changes it. */
   readonly bodyDays: number;
+  /** Read by each pass, because a reload changes it. */
   readonly eventDays: number;
   /** Whether pages may be moved and the file truncated now; default: always. */
   mayShrink?(): boolean;

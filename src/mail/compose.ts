@@ -105,7 +105,7 @@ function recipientFields({ to, cc }: MessageContent): string[] {
   return fields.length > 0 ? fields : ['To: undisclosed-recipients:;'];
 }
 
-/** The service's fields and the caller's, which replace the service's fields for unsubscribing. */
+/** Our header fields, then the caller's; a List-Unsubscribe of the caller replaces ours. */
 function serviceFields(content: MessageContent, copy: CopyDetails): string[] {
   const callerField = (name: string) =>
     content.headers.find(([fieldName]) => fieldName.toLowerCase() === name)?.[1];

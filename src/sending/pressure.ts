@@ -33,7 +33,7 @@ const RETRY_AFTER_SECONDS = 30;
 const CAMPAIGN_SHARE = 0.9;
 /** Counting up to this number is fast. Above it the count of the last check is exact enough for the reserved share. */
 const MAX_EXACT_COUNT = 100_000;
-/** The reserve above the queue's limit is this part of it, and an account may have as many times its unused part. */
+/** The reserve is this part of the queue's limit, a ninth; an account may have up to nine times its unused part. */
 const RESERVE_FACTOR = 9;
 /** Accounts that are refused individually; with more, all are refused. */
 const MAX_LARGE_ACCOUNTS = 10_000;
@@ -50,8 +50,9 @@ export interface PressureDeps {
   reader: Reader;
   log: Log;
   dir: string;
-  /** This and the next are read at each check: a reload changes them. */
+  /** Read at each check, because a reload changes it. */
   readonly queuedMessages: number;
+  /** Bytes. Read at each check, because a reload changes it. */
   readonly freeDiskBytes: number;
   /** Null while outcomes of deliveries can be recorded, else the reason: accepted mail could not be sent. */
   unrecorded?: () => string | null;

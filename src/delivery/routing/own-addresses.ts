@@ -12,9 +12,9 @@ export interface OwnAddresses {
 
 export interface OwnAddressesDeps {
   resolver: Resolver;
-  /** This and the next are read at each use: a reload changes them. */
+  /** Read at each use, because a reload changes it. */
   readonly hostname: string;
-  /** `publicAddress` of the entries; empty without an MX listener. */
+  /** `publicAddress` of the entries; empty without an MX listener. Read at each use, because a reload changes it. */
   readonly publicAddresses: readonly string[];
 }
 

@@ -50,10 +50,11 @@ export interface RouteFinderDeps {
   ownAddresses?: OwnAddresses;
   /** TLS policies of destinations without a configured route. Default: none. */
   tlsPolicies?: TlsPolicies;
-  /** This and the next two are read at each lookup: a reload changes them. */
+  /** Read at each lookup, because a reload changes it. */
   readonly routes: DeliveryRoute[];
+  /** Read at each lookup, because a reload changes it. */
   readonly port: number;
-  /** Names of this server, which identify it among the MX hosts. */
+  /** Names of this server, which identify it among the MX hosts. Read at each lookup, because a reload changes them. */
   readonly ownNames: string[];
 }
 

@@ -44,7 +44,7 @@ export interface SiteOptions {
 const LOOKAHEAD_PER_CONNECTION = 20;
 /**
  * The share of a site's connections that marketing mail leaves free, at least one: a sign-in code must not wait until a
- * message of a campaign has been sent. Of few connections none is kept free.
+ * message of a campaign has been sent. With few connections none is reserved.
  */
 const RESERVED_SHARE = 0.1;
 const MIN_CONNECTIONS_TO_RESERVE = 4;
@@ -63,8 +63,8 @@ const FIRST_KEYS = 4;
 /** Messages in memory that no slot was free for in this time are read again later: their routes may have changed. */
 const MAX_AGE_MS = 10 * SECOND;
 /**
- * Age at which messages are read again that the limits of their account at the site or the budget for bytes may hold
- * back: they must not take the place of others.
+ * Age at which two kinds of messages are read again: those whose account is limited at the site, and large ones that the
+ * budget for bytes may delay. They must not take the place of others.
  */
 const MAX_AGE_HELD_BACK_MS = 2 * SECOND;
 

@@ -80,7 +80,7 @@ export function createTargets(deps: TargetsDeps): Targets {
 
   /** Called for every message of a batch; reads each domain once. */
   function pathOf(message: QueuedMessage): DeliveryPath {
-    // A rerouted message is rare, and its path is its own.
+    // A rerouted message is rare, and no other message shares its path.
     if (message.reroute !== null) return deps.paths.of(message);
     const name = `${message.secondary} ${message.use_case} ${message.domain_id}`;
     const known = paths.get(name);

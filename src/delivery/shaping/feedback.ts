@@ -1,8 +1,7 @@
 import { type Clock, HOUR, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
-import type { Classification } from '../../mail/classify/classify.ts';
-import type { SmtpPhase } from '../../mail/reply.ts';
+import { type Classification, PHASES_BEFORE_MAIL } from '../../mail/classify/classify.ts';
 import type { QueuedMessage } from '../../store/messages/queue.ts';
 import { type AttemptResult, decidingSession, siteStateOf } from '../attempt-result.ts';
 import type { Site, SlotReservation } from '../scheduling/site.ts';
@@ -40,16 +39,6 @@ export type SiteSignal =
   /** The site asks to send less mail of this sender. */
   | 'sender-throttled';
 
-/** Before MAIL a server knows the address of the sender only, which all accounts share. */
-const BEFORE_MAIL: ReadonlySet<SmtpPhase> = new Set([
-  'dns',
-  'connect',
-  'greeting',
-  'ehlo',
-  'starttls',
-  'auth',
-]);
-
 /** What the report means for the site; null: nothing, because no host was contacted. */
 export function signalOf(report: AttemptReport, classification: Classification): SiteSignal | null {
   const state = siteStateOf(report);
@@ -60,7 +49,7 @@ export function signalOf(report: AttemptReport, classification: Classification):
     bounceClass === 'rate-limited' ||
     (action === 'defer' && (bounceClass === 'reputation-block' || report.reply.code === 421));
   if (scope === 'sender' && asksForLess)
-    return BEFORE_MAIL.has(report.phase) ? 'throttled' : 'sender-throttled';
+    return PHASES_BEFORE_MAIL.has(report.phase) ? 'throttled' : 'sender-throttled';
   return scope === 'site' && bounceClass === 'rate-limited' ? 'throttled' : state;
 }
 

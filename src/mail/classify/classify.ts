@@ -109,7 +109,8 @@ const FINAL_BEFORE_MAIL: ReadonlySet<BounceClass> = new Set([
   'policy-block',
   'invalid-domain',
 ]);
-const BEFORE_MAIL: ReadonlySet<ReplyPhase> = new Set([
+/** Before MAIL a server knows our address only, which all accounts share. */
+export const PHASES_BEFORE_MAIL: ReadonlySet<ReplyPhase> = new Set([
   'dns',
   'connect',
   'greeting',
@@ -121,7 +122,7 @@ const BEFORE_MAIL: ReadonlySet<ReplyPhase> = new Set([
 function toClassification(meaning: Meaning, reply: SmtpReply, phase: ReplyPhase): Classification {
   const { bounceClass, scope } = meaning;
   // A rejected login is an error in the operator's configuration, whatever the text: no message bounces for it.
-  const isEarly = BEFORE_MAIL.has(phase) && (phase === 'auth' || !FINAL_BEFORE_MAIL.has(bounceClass));
+  const isEarly = PHASES_BEFORE_MAIL.has(phase) && (phase === 'auth' || !FINAL_BEFORE_MAIL.has(bounceClass));
   const isPermanent = reply.code >= 500 && !isEarly && !meaning.isRetried;
   return {
     action: isPermanent ? 'bounce' : 'defer',

@@ -4,9 +4,8 @@
  * field such as "retry-after: 300" may omit: "4 messages wait" and "limit of 100 per hour" name no wait.
  */
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
+import { HOUR, MINUTE, SECOND } from '../../core/clock.ts';
+
 const MAX_RETRY_AFTER_MS = 24 * HOUR;
 /** A reply is longer only if it is hostile. */
 const MAX_TEXT_LENGTH = 2000;
@@ -158,7 +157,7 @@ function unitOf(text: string): number | null {
   return UNITS.find((unit) => unit.word.test(word) || unit.ideograph.test(word))?.ms ?? null;
 }
 
-/** A wait of zero says nothing. */
+/** A wait of zero is ignored. */
 function bounded(ms: number): number | null {
   return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : null;
 }

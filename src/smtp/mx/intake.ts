@@ -105,7 +105,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     }
     const message = provenMessage(all, outcome);
     const applied = message === null ? null : applyToMessage(all, message, 'signed-id', mail.signer, outcome);
-    if (purpose.kind === 'loop') return applied ?? keep('feedback', message);
+    if (purpose.kind === 'feedback-loop') return applied ?? keep('feedback', message);
     // Mail to the operator is always kept, too.
     const kept = keep(purpose.kind, message);
     return applied ?? kept;

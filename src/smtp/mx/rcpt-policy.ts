@@ -12,8 +12,8 @@ import type { Tokens } from '../../mail/tokens.ts';
 export type Purpose =
   /** Mail to the envelope sender, complaint or unsubscribe address of this message. */
   | { kind: 'bounce' | 'feedback' | 'unsubscribe'; messageId: string }
-  /** Mail for the operator; loop: `fbl@`, to which providers send complaints about mail of any account. */
-  | { kind: 'postmaster' | 'abuse' | 'loop' }
+  /** Mail for the operator; feedback-loop: `fbl@`, to which providers send complaints about mail of any account. */
+  | { kind: 'postmaster' | 'abuse' | 'feedback-loop' }
   /** Reports on a customer's domain; null: on the platform's own name. */
   | { kind: 'dmarc' | 'tlsrpt'; domain: string | null };
 
@@ -48,15 +48,15 @@ const MAX_CACHED_DOMAINS = 1000;
 export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
   const { tokens } = deps;
   const hostname = deps.hostname.toLowerCase().replace(/\.$/, '');
-  const registered = new LRUCache<string, { is: boolean; at: number }>({ max: MAX_CACHED_DOMAINS });
+  const registered = new LRUCache<string, { isRegistered: boolean; at: number }>({ max: MAX_CACHED_DOMAINS });
 
   function isRegistered(domain: string): boolean {
     const now = deps.clock.now();
     const known = registered.get(domain);
-    if (known !== undefined && Math.abs(now - known.at) < CACHE_MS) return known.is;
-    const is = deps.isRegistered(domain);
-    registered.set(domain, { is, at: now });
-    return is;
+    if (known !== undefined && Math.abs(now - known.at) < CACHE_MS) return known.isRegistered;
+    const found = deps.isRegistered(domain);
+    registered.set(domain, { isRegistered: found, at: now });
+    return found;
   }
 
   function signedFor(local: string): Purpose | null {
@@ -76,7 +76,7 @@ export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
       case 'abuse':
         return { kind: 'abuse' };
       case 'fbl':
-        return domain === null ? { kind: 'loop' } : null;
+        return domain === null ? { kind: 'feedback-loop' } : null;
       case 'dmarc':
         return { kind: 'dmarc', domain };
       case 'tlsrpt':

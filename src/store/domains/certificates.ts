@@ -7,7 +7,7 @@ import type { Database } from '../database/database.ts';
 export interface CertificateRow {
   /** A-labels. */
   host: string;
-  /** Sealed PEM. This and the next two columns are null until there is a certificate. */
+  /** Sealed PEM. Null, as `chain` and `not_after`, until there is a certificate. */
   private_key: Buffer | null;
   /** PEM, the host's own certificate first. */
   chain: string | null;

@@ -38,7 +38,7 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
 
   labeled(
     'postrider_queue_state_messages',
-    'Queued messages by state; waiting: deferred or scheduled; held: with a paused campaign.',
+    'Queued messages by state; waiting: deferred or scheduled; held: until their campaign, account or domain may send, or a restore is resolved.',
     'state',
     ({ queue }) => [
       ['ready', queue.ready],

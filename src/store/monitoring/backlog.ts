@@ -1,5 +1,5 @@
 import type { Database } from '../database/database.ts';
-import { HELD, type QueueKey } from '../messages/queue.ts';
+import { HELD, HELD_BY_RESTORE, type QueueKey } from '../messages/queue.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
 
 /** The backlog of the queue and of webhooks, and the certificates that expire next: for metrics. */
@@ -11,7 +11,7 @@ export interface BacklogFigures {
     sending: number;
     /** Not yet due: deferred or scheduled. */
     waiting: number;
-    /** Held until they are released, for example with a paused campaign. */
+    /** Held until the reason ends, whatever it is. */
     held: number;
     /**
      * Due time of the message that has been due longest, is not being sent and whose key does not wait on a schedule, epoch
@@ -63,7 +63,8 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
   const { account } = idNumbers(db);
   const totals = db.prepare<[], QueueTotals>(`
     SELECT count(*) AS messages, coalesce(sum(ready = 1 AND lease IS NULL), 0) AS ready,
-      coalesce(sum(lease IS NOT NULL), 0) AS sending, coalesce(sum(due_at = ${HELD}), 0) AS held,
+      coalesce(sum(lease IS NOT NULL), 0) AS sending, coalesce(sum(
+        ready = 0 AND lease IS NULL AND (due_at IN (${HELD}, ${HELD_BY_RESTORE}) OR held = 1)), 0) AS held,
       min(CASE WHEN ready = 1 AND lease IS NULL THEN due_at END) AS oldestDue
     FROM queue WHERE seq > 0`);
   // A multiplicative hash: numbers of messages that were accepted together must not share their part of the sample.

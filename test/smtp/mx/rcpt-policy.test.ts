@@ -50,7 +50,7 @@ describe('the recipient policy', () => {
     ['the postmaster of our own name', 'postmaster@mx.postrider.example', { kind: 'postmaster' }],
     ['the postmaster without a host', 'POSTMASTER', { kind: 'postmaster' }],
     ['abuse', 'abuse@mx.postrider.example', { kind: 'abuse' }],
-    ["providers' feedback loops", 'fbl@mx.postrider.example', { kind: 'loop' }],
+    ["providers' feedback loops", 'fbl@mx.postrider.example', { kind: 'feedback-loop' }],
     ['DMARC reports on a domain', 'dmarc@return-a.example.com', { kind: 'dmarc', domain: 'example.com' }],
     ['DMARC reports on our own name', 'dmarc@mx.postrider.example', { kind: 'dmarc', domain: null }],
     ['TLS reports', 'tlsrpt@return-a.example.com', { kind: 'tlsrpt', domain: 'example.com' }],

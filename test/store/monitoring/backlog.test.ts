@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { ReadRejected } from '../../../src/store/database/failure.ts';
-import { HELD, type QueueKey } from '../../../src/store/messages/queue.ts';
+import { HELD, HELD_BY_RESTORE, type QueueKey } from '../../../src/store/messages/queue.ts';
 import { backlogTable } from '../../../src/store/monitoring/backlog.ts';
 import { registerBacklogMetrics } from '../../../src/store/monitoring/backlog-metrics.ts';
 import { createLocalReader, type Reader } from '../../../src/store/readers/reads.ts';
@@ -28,15 +28,20 @@ describe('the backlog', () => {
     enqueue(tables, now, { recipient: 'd@two.example', dueAt: now + MINUTE });
     const held = enqueue(tables, now, { recipient: 'e@two.example' });
     tables.queue.defer(held.seq, HELD);
+    const restored = enqueue(tables, now, { recipient: 'f@two.example' });
+    tables.queue.defer(restored.seq, HELD_BY_RESTORE);
+    // Of a disabled account or a failed domain.
+    const ofDomain = enqueue(tables, now, { recipient: 'g@two.example' });
+    tables.queue.hold(ofDomain.seq, now + MINUTE);
     expect(tables.backlog.read().queue).toEqual({
       ready: 2,
       sending: 1,
       waiting: 1,
-      held: 1,
+      held: 3,
       oldestDue: now - MINUTE,
       destinations: [
+        { destination: 'two.example', messages: 4, oldestDue: null },
         { destination: 'one.example', messages: 3, oldestDue: now - MINUTE },
-        { destination: 'two.example', messages: 2, oldestDue: null },
       ],
     });
   });
