@@ -162,7 +162,9 @@ const MAX_SECTION = 54;
 
 /** A parameter as `name=value` words. */
 function parameter(name: string, value: string): string[] {
-  if (PRINTABLE.test(value) && value.length <= MAX_QUOTED) return [`${name}=${quotedString(value)}`];
+  // Some programs decode `=?…?=` in quoted strings, too (against RFC 2047 §5).
+  if (PRINTABLE.test(value) && value.length <= MAX_QUOTED && !value.includes('=?'))
+    return [`${name}=${quotedString(value)}`];
   const sections = [''];
   for (const char of value) {
     const form = percentEncode(char);
@@ -170,7 +172,7 @@ function parameter(name: string, value: string): string[] {
     if ((sections[last]?.length ?? 0) + form.length > MAX_SECTION) sections.push(form);
     else sections[last] += form;
   }
-  const approximation = `${name}=${quotedString(toAscii(value))}`;
+  const approximation = `${name}=${quotedString(toAscii(value).replaceAll('=?', '_?'))}`;
   if (sections.length === 1) return [approximation, `${name}*=utf-8''${sections[0]}`];
   return [
     approximation,

@@ -188,6 +188,10 @@ describe('parameterField', () => {
       '漢字 👍.txt',
       'X: attachment; filename="__ _.txt";\r\n filename*=utf-8\'\'%E6%BC%A2%E5%AD%97%20%F0%9F%91%8D.txt',
     ],
+    [
+      '=?utf-8?q?x?=.txt',
+      'X: attachment; filename="_?utf-8?q?x?=.txt";\r\n filename*=utf-8\'\'%3D%3Futf-8%3Fq%3Fx%3F%3D.txt',
+    ],
     ['a\r\nb', 'X: attachment; filename="a__b"; filename*=utf-8\'\'a%0D%0Ab'],
   ])('formats the file name %j', (filename, expected) => {
     expect(parameterField('X', 'attachment', { filename })).toBe(expected);

@@ -1,7 +1,7 @@
 import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 
 /**
- * Wraps text for `format=flowed` (RFC 3676). A client that supports the format reflows and quotes paragraphs correctly;
+ * Wraps text for `format=flowed` (RFC 3676), and joins the lines of such text again. A client that supports the format reflows and quotes paragraphs correctly;
  * others display hard-wrapped text. Lines break only at spaces, so that a long URL stays clickable. `delsp` is not used:
  * fewer clients support it, and the others would display two spaces at every break.
  */
@@ -56,3 +56,28 @@ function isUnbreakable(start: string): boolean {
 function spaceStuff(line: string): string {
   return NEEDS_STUFFING.test(line) ? ` ${line}` : line;
 }
+
+/**
+ * The text of a `format=flowed` body (RFC 3676 §4) with each paragraph in one line. `deletesSpaces`: the parameter DelSp is
+ * `yes`, and the space before a soft line break is not part of the text. Both texts have LF line ends.
+ */
+export function unflowText(text: string, deletesSpaces: boolean): string {
+  const paragraphs: { depth: number; pieces: string[] }[] = [];
+  let isOpen = false;
+  for (const line of text.split('\n')) {
+    const depth = /^>*/.exec(line)?.[0].length ?? 0;
+    const content = line.slice(line[depth] === ' ' ? depth + 1 : depth);
+    const isFlowed = content.endsWith(' ') && content !== SIGNATURE_SEPARATOR;
+    const piece = isFlowed && deletesSpaces ? content.slice(0, -1) : content;
+    const last = paragraphs.at(-1);
+    // A paragraph also ends where the depth of quoting changes, and before a signature (§4.5, §4.3).
+    if (isOpen && last?.depth === depth && content !== SIGNATURE_SEPARATOR) last.pieces.push(piece);
+    else paragraphs.push({ depth, pieces: [piece] });
+    isOpen = isFlowed;
+  }
+  return paragraphs
+    .map(({ depth, pieces }) => `${'>'.repeat(depth)}${depth > 0 ? ' ' : ''}${pieces.join('')}`)
+    .join('\n');
+}
+
+const SIGNATURE_SEPARATOR = '-- ';

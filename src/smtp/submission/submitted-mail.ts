@@ -2,6 +2,7 @@ import addressparser from 'nodemailer/lib/addressparser';
 import type { Alternative, Attachment, Mailbox } from '../../mail/content.ts';
 import { CONTENT_ID, MEDIA_TYPE } from '../../mail/content.ts';
 import { escapeHtml } from '../../mail/html/escape.ts';
+import { unflowText } from '../../mail/html/flowed.ts';
 import { decodeWords, type Fields } from '../../mail/incoming/fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from '../../mail/incoming/limits.ts';
 import { contentOf, type Part, readMail, textOf } from '../../mail/incoming/mime.ts';
@@ -18,7 +19,7 @@ export interface SubmittedMail {
   cc: Mailbox[];
   replyTo: Mailbox[];
   subject: string;
-  /** Never null if text is null. */
+  /** Never null if text is null. A mail without any text has an empty one. */
   html: string | null;
   text: string | null;
   attachments: Attachment[];
@@ -42,10 +43,10 @@ export function parseSubmitted(raw: Buffer): Submitted {
   const problem = incomplete(raw, mail);
   if (problem !== null) return { problem };
   const found: MailParts = { bodies: [], files: [], alternatives: [] };
-  collect(mail, found);
+  collect(mail, found, true);
   const { bodies, files, alternatives } = found;
-  if (bodies.length === 0) return { problem: 'The mail has no text: neither text/plain nor text/html' };
-  const { html, text } = joined(bodies);
+  const { html, text } = bodies.length === 0 ? { html: null, text: '' } : joined(bodies);
+  const inlineIds = contentIdsIn(html ?? '');
   const { fields } = mail;
   return {
     from: addresses(fields, 'from'),
@@ -55,7 +56,7 @@ export function parseSubmitted(raw: Buffer): Submitted {
     subject: decodeWords(fields.get('subject')),
     html,
     text,
-    attachments: files.map((file, index) => attachment(file, index, html ?? '')),
+    attachments: files.map((file, index) => attachment(file, index, inlineIds)),
     alternatives,
     messageId: messageIdOf(fields),
     ...customFields(fields),
@@ -101,13 +102,21 @@ interface MailParts {
   alternatives: Alternative[];
 }
 
-function collect(part: Part, found: MailParts): void {
+/** `isAlone`: nothing but alternatives is next to the part, so that a file name in its Content-Type does not make it a file. */
+function collect(part: Part, found: MailParts, isAlone: boolean): void {
   const { bodies, files } = found;
   if (part.type === 'multipart/alternative') collectAlternatives(part, found);
-  else if (part.children.length > 0) for (const child of part.children) collect(child, found);
-  else if (isBody(part, 'text/plain')) bodies.push({ text: textOf(part, part.body.length), html: null });
-  else if (isBody(part, 'text/html')) bodies.push({ text: null, html: textOf(part, part.body.length) });
+  else if (part.children.length > 0) for (const child of part.children) collect(child, found, false);
+  else if (isBody(part, 'text/plain', isAlone)) bodies.push({ text: plainTextOf(part), html: null });
+  else if (isBody(part, 'text/html', isAlone))
+    bodies.push({ text: null, html: textOf(part, part.body.length) });
   else files.push(part);
+}
+
+function plainTextOf(part: Part): string {
+  const text = textOf(part, part.body.length);
+  const isFlowed = part.parameters.get('format')?.toLowerCase() === 'flowed';
+  return isFlowed ? unflowText(text, part.parameters.get('delsp')?.toLowerCase() === 'yes') : text;
 }
 
 /** The alternatives of one text: the plainest first, the richest last (RFC 2046 §5.1.4). */
@@ -120,8 +129,9 @@ function collectAlternatives({ children }: Part, { bodies, files, alternatives }
       continue;
     }
     const inside: TextPiece[] = [];
-    collect(child, { bodies: inside, files, alternatives });
-    choices.push(...inside.map((body) => ({ ...body, at })));
+    collect(child, { bodies: inside, files, alternatives }, true);
+    // Only the children are alternatives of each other: the pieces inside of one belong together.
+    if (inside.length > 0) choices.push({ ...joined(inside), at });
   }
   const text = choices.find((choice) => choice.text !== null);
   const html = choices.findLast((choice) => choice.html !== null);
@@ -137,7 +147,8 @@ function collectAlternatives({ children }: Part, { bodies, files, alternatives }
 /** An alternative that is neither text nor HTML, nor one of the files that some programs add here. */
 function isOtherAlternative(part: Part): boolean {
   const { type, fields, filename, children } = part;
-  if (children.length > 0 || isBody(part, 'text/plain') || isBody(part, 'text/html')) return false;
+  if (children.length > 0 || isBody(part, 'text/plain', true) || isBody(part, 'text/html', true))
+    return false;
   if (/^(?:message|multipart)\//.test(type) || !MEDIA_TYPE.test(type)) return false;
   if (/^attachment\b/i.test(fields.get('content-disposition'))) return false;
   if (type === 'text/calendar') return true;
@@ -163,8 +174,10 @@ function alternative(part: Part, position: Alternative['position']): Alternative
 const SAFE_PARAMETER = /^[a-z0-9-]{1,40}=[\w.+-]{1,100}$/;
 const MAX_PARAMETERS = 10;
 
-function isBody({ type, filename, fields }: Part, expected: string): boolean {
-  return type === expected && filename === '' && !/^attachment\b/i.test(fields.get('content-disposition'));
+function isBody({ type, filename, fields }: Part, expected: string, isAlone: boolean): boolean {
+  const disposition = fields.get('content-disposition');
+  const isFile = /^attachment\b/i.test(disposition) || (filename !== '' && !(isAlone && disposition === ''));
+  return type === expected && !isFile;
 }
 
 /** Joins several pieces; without any HTML the result is text only. */
@@ -184,9 +197,30 @@ function htmlOfText(text: string): string {
   return `<pre style="font:inherit;white-space:pre-wrap">${html}</pre>`;
 }
 
-function attachment(part: Part, index: number, html: string): Attachment {
+const CID_URL = /cid:([^\s"'<>()]{1,300})/gi;
+
+/** The Content-IDs that the HTML refers to; in URLs they are percent-encoded (RFC 2392 §2). */
+function contentIdsIn(html: string): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (const [, id = ''] of html.matchAll(CID_URL)) {
+    ids.add(id);
+    if (id.includes('%')) ids.add(decodePercent(id));
+  }
+  return ids;
+}
+
+/** The text unchanged where it is not valid percent-encoding. */
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function attachment(part: Part, index: number, inlineIds: ReadonlySet<string>): Attachment {
   const id = part.fields.get('content-id').replace(/^<|>$/g, '');
-  const isInline = CONTENT_ID.test(id) && html.includes(`cid:${id}`);
+  const isInline = CONTENT_ID.test(id) && inlineIds.has(id);
   return {
     name: nameOf(part, index),
     contentType: contentType(part),
@@ -246,6 +280,8 @@ function customFields(fields: Fields): Pick<SubmittedMail, 'headers' | 'controls
   const headers: [string, string][] = [];
   const controls: [string, string][] = [];
   for (const name of fields.names()) {
+    // The field of a mail that Postrider has sent and another server, such as a mailing list, submits again.
+    if (name === `${CONTROL}id`) continue;
     const value = decodeWords(fields.get(name));
     if (name.startsWith(CONTROL)) controls.push([name.slice(CONTROL.length), value]);
     else if (!isServiceField(name)) headers.push([headerCase(name), value]);

@@ -59,8 +59,87 @@ Sent by <us>
       'Content-Type: multipart/mixed; boundary=m\n\n--m\n\nHello\n--m\nContent-Type: text/html\n\n<b>you</b>\n--m--\n',
       { text: null, html: '<pre style="font:inherit;white-space:pre-wrap">Hello</pre>\n<b>you</b>' },
     ],
+    [
+      'a choice whose HTML is in several parts',
+      `Content-Type: multipart/alternative; boundary=a
+
+--a
+
+both parts
+--a
+Content-Type: multipart/mixed; boundary=m
+
+--m
+Content-Type: text/html
+
+<p>first</p>
+--m
+Content-Type: application/pdf
+Content-Disposition: inline; filename=x.pdf
+
+x
+--m
+Content-Type: text/html
+
+<p>second</p>
+--m--
+--a--
+`,
+      { text: 'both parts', html: '<p>first</p>\n<p>second</p>' },
+    ],
+    [
+      'a choice whose text is in several parts',
+      `Content-Type: multipart/alternative; boundary=a
+
+--a
+Content-Type: multipart/mixed; boundary=m
+
+--m
+
+first
+--m
+
+second
+--m--
+--a
+Content-Type: text/html
+
+<p>both</p>
+--a--
+`,
+      { text: 'first\nsecond', html: '<p>both</p>' },
+    ],
+    [
+      'a part with a file name',
+      'Content-Type: text/plain; name="mail.txt"\n\nHello\n',
+      { text: 'Hello\n', html: null },
+    ],
+    [
+      'choices with file names',
+      'Content-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/plain; name=a\n\nHello\n--b\nContent-Type: text/html; name=b\n\n<p>Hello</p>\n--b--\n',
+      { text: 'Hello', html: '<p>Hello</p>' },
+    ],
+    [
+      'format=flowed',
+      'Content-Type: text/plain; format=flowed\n\nOne \nparagraph\n  stuffed\n> quoted \n> text\n>> deeper\nbye\n-- \nMe\n',
+      { text: 'One paragraph\n stuffed\n> quoted text\n>> deeper\nbye\n-- \nMe\n', html: null },
+    ],
+    [
+      'format=flowed with delsp',
+      'Content-Type: text/plain; format=flowed; delsp=yes\n\nhttps://x.example/aa \nbb?t=1\n',
+      { text: 'https://x.example/aabb?t=1\n', html: null },
+    ],
   ])('is read from %s', (_, body, expected) => {
     expect(read(HEAD + body)).toMatchObject(expected);
+  });
+
+  it.each([
+    'Content-Type: application/pdf\n\nx',
+    'Content-Type: multipart/mixed; boundary=m\n\n--m\nContent-Type: application/pdf\n\nx\n--m--\n',
+    'Content-Type: text/plain; name=list.txt\nContent-Disposition: attachment\n\nx',
+  ])('is empty in a mail that has a file only: %j', (body) => {
+    const { text, html, attachments } = read(HEAD + body);
+    expect([text, html, attachments.length]).toEqual(['', null, 1]);
   });
 });
 
@@ -137,6 +216,15 @@ Content-Disposition: attachment
 A note
 --r--
 `;
+
+  it.each(['cid:part1.a+b%40host', 'CID:part1.a%2Bb%40host', 'cid:part1.a+b@host'])(
+    'are inline where the html refers to them by %s',
+    (url) => {
+      const html = `Content-Type: multipart/related; boundary=r\n\n--r\nContent-Type: text/html\n\n<img src="${url}">\n--r\n`;
+      const image = 'Content-Type: image/png\nContent-ID: <part1.a+b@host>\n\nx\n--r--\n';
+      expect(read(HEAD + html + image).attachments).toMatchObject([{ contentId: 'part1.a+b@host' }]);
+    },
+  );
 
   it('keep their names, types and bytes; those that the html shows are inline', () => {
     const { attachments, html, text } = read(MIXED);
@@ -280,7 +368,6 @@ describe('a mail that cannot be parsed completely is refused', () => {
       : `Content-Type: multipart/mixed; boundary=b${depth}\n\n--b${depth}\n${deep(depth - 1)}\n--b${depth}--\n`;
 
   it.each<[string, string, RegExp]>([
-    ['no text', `${HEAD}Content-Type: image/png\n\nx`, /no text/],
     ['signed mail', `${HEAD}Content-Type: multipart/signed; boundary=b\n\n--b\n\nx\n--b--\n`, /signed/],
     [
       'encrypted mail, inside',
