@@ -47,6 +47,8 @@ export interface AcceptRequest {
   appendFooter?: boolean;
   /** For mail submitted over SMTP, which has no variables: braces are text, except those of the service's variables. */
   literalBraces?: boolean;
+  /** Default: the limit of requests over HTTP. */
+  maxRecipients?: number;
   /** Returns the response body as it is sent and stored. */
   envelope(data: SendResult, warnings: readonly string[]): string;
 }
@@ -248,7 +250,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   return {
     accept: async (request, beforeDelivery) => {
       const { sender, idempotency } = request;
-      const send = parseSend(request.body, clock.now());
+      const send = parseSend(request.body, clock.now(), request.maxRecipients);
       if (isRefusal(send)) return send;
       const reservation =
         idempotency === null

@@ -3,12 +3,12 @@ import { isRefusal } from '../core/refusal.ts';
 import { countCampaignQueued } from '../events/campaign-counts.ts';
 import { countAccepted } from '../events/message-counts.ts';
 import { domainOf } from '../mail/address.ts';
-import type { MessageContent } from '../mail/content.ts';
+import type { Mailbox, MessageContent } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { PackedContent } from '../mail/stored-content.ts';
 import type { Unit, Writer } from '../store/database/writer.ts';
 import type { UseCase } from '../store/domains/domains.ts';
-import type { NewMessage } from '../store/messages/messages.ts';
+import type { NewMessage, Role } from '../store/messages/messages.ts';
 import {
   MARKETING_PRIORITY,
   type QueuePriority,
@@ -95,13 +95,13 @@ export function createDraft(
   const copies = send.recipients.map(
     (recipient, index): Copy => ({ recipient, messageId: ids.make('msg'), content: isSeparate ? index : 0 }),
   );
-  const content = (messageId: string, to: Recipient[], cc: Recipient[]): MessageContent => ({
+  const content = (messageId: string, to: Mailbox[], cc: Mailbox[]): MessageContent => ({
     subject: rendered.subject,
     html: rendered.html,
     text: rendered.text,
     from: send.from,
-    to: to.map(({ mailbox }) => mailbox),
-    cc: cc.map(({ mailbox }) => mailbox),
+    to,
+    cc,
     replyTo: send.replyTo,
     headers: send.headers,
     attachments: send.attachments,
@@ -110,10 +110,12 @@ export function createDraft(
     ...(send.alternatives.length === 0 ? {} : { alternatives: send.alternatives }),
     ...(list === null ? {} : { list }),
   });
-  const withRole = (role: string) => send.recipients.filter((recipient) => recipient.role === role);
+  const withRole = (role: Role) =>
+    send.recipients.filter((recipient) => recipient.role === role).map(({ mailbox }) => mailbox);
+  const displayed = send.displayed ?? { to: withRole('to'), cc: withRole('cc') };
   const contents = isSeparate
-    ? copies.map(({ messageId, recipient }) => content(messageId, [recipient], []))
-    : [content(copies[0]?.messageId ?? ids.make('msg'), withRole('to'), withRole('cc'))];
+    ? copies.map(({ messageId, recipient }) => content(messageId, [recipient.mailbox], []))
+    : [content(copies[0]?.messageId ?? ids.make('msg'), displayed.to, displayed.cc)];
   const jobId = isSeparate ? ids.make('job') : null;
   const dueAt = Math.max(now, send.scheduledAt ?? now);
   const data =

@@ -44,9 +44,16 @@ export interface SendRequest extends MailRequest {
   alternatives?: Alternative[] | undefined;
   /** Without angle brackets. */
   messageId?: string | undefined;
+  /** The To and Cc fields, where they name others than the recipients. Only for transactional mail submitted over SMTP. */
+  displayed?: DisplayedRecipients | undefined;
   /** Marketing only, like `subscriptionGroupId`. */
   campaignId?: string | undefined;
   subscriptionGroupId?: string | undefined;
+}
+
+export interface DisplayedRecipients {
+  to: Mailbox[];
+  cc: Mailbox[];
 }
 
 export interface Recipient {
@@ -74,6 +81,8 @@ export interface ParsedSend extends ParsedMail {
   fromAsGiven: string;
   /** Each address once, in the order to, cc, bcc. */
   recipients: Recipient[];
+  /** The To and Cc fields; null: the recipients by their roles. */
+  displayed: DisplayedRecipients | null;
   headers: [name: string, value: string][];
   attachments: Attachment[];
   alternatives: Alternative[];
@@ -84,19 +93,24 @@ export interface ParsedSend extends ParsedMail {
   groupId: string | null;
 }
 
+/** Of a request over HTTP. */
 export const MAX_RECIPIENTS = 50;
 const MAX_SUBJECT_LENGTH = 998;
 const MAX_VARIABLE_DEPTH = 32;
 const MAX_SCHEDULE_AHEAD_MS = 30 * DAY;
 
-/** Refuses with a VALIDATION_ERROR that lists the faults, or because of a limit of attachments. */
-export function parseSend(request: SendRequest, now: number): ParsedSend | Refusal {
+/** Refuses with a VALIDATION_ERROR that lists the faults, or because of a limit of attachments. `now`: epoch ms. */
+export function parseSend(
+  request: SendRequest,
+  now: number,
+  maxRecipients = MAX_RECIPIENTS,
+): ParsedSend | Refusal {
   const { attachments = [], alternatives = [] } = request;
   const tooMany = tooManyAttachments(attachments);
   if (tooMany !== null) return tooMany;
   const parsed = collectFaults((fault) => {
     const mail = parseMail(request, now, fault);
-    const recipients = parseRecipients(request, fault);
+    const recipients = parseRecipients(request, maxRecipients, fault);
     const headers = checkHeaders(request.headers ?? {}, fault);
     const calendar = request.calendar === undefined ? null : parseCalendar(request.calendar, fault);
     const tooMuch = checkAttachments(attachments, fault, (calendar?.bytes ?? 0) + bytesOf(alternatives));
@@ -111,6 +125,7 @@ export function parseSend(request: SendRequest, now: number): ParsedSend | Refus
     attachments: calendar === null ? attachments : [...attachments, calendar.file],
     alternatives: calendar === null ? alternatives : [...alternatives, calendar.alternative],
     messageId: request.messageId ?? null,
+    displayed: request.displayed ?? null,
     essential: request.essential ?? false,
     campaignId: request.campaignId ?? null,
     groupId: request.subscriptionGroupId ?? null,
@@ -172,7 +187,7 @@ function oneMailbox(field: string, text: string, fault: Fault): Mailbox | null {
   return null;
 }
 
-function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
+function parseRecipients(request: SendRequest, maxRecipients: number, fault: Fault): Recipient[] {
   const byAddress = new Map<string, Recipient>();
   let count = 0;
   for (const role of ['to', 'cc', 'bcc'] as const) {
@@ -191,10 +206,10 @@ function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
   }
   const recipients = [...byAddress.values()];
   const roles = new Set(recipients.map(({ role }) => role));
-  if (count > MAX_RECIPIENTS)
+  if (count > maxRecipients)
     fault(
       'to',
-      `must have at most ${MAX_RECIPIENTS} recipients, cc and bcc included; the request has ${count}`,
+      `must have at most ${maxRecipients} recipients, cc and bcc included; the request has ${count}`,
     );
   if (!roles.has('to') && (roles.has('cc') || !roles.has('bcc')))
     fault('to', request.to === undefined ? 'is required' : 'must name at least one recipient');

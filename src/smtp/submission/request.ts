@@ -3,14 +3,15 @@ import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import { domainOf, formatMailbox, parseMailbox } from '../../mail/address.ts';
 import type { Mailbox } from '../../mail/content.ts';
 import { parseIdempotencyKey } from '../../sending/idempotency.ts';
-import type { SendRequest } from '../../sending/request.ts';
+import type { DisplayedRecipients, SendRequest } from '../../sending/request.ts';
 import type { UseCase } from '../../store/domains/domains.ts';
 import type { SubmittedMail } from './submitted-mail.ts';
 
 /**
- * Converts a submitted mail to the request that it would be over HTTP. The envelope has the recipients; the To and Cc
- * fields have their roles and are rewritten with the recipients of this transaction only. A recipient in neither field is
- * a blind copy.
+ * Converts a submitted mail to the request that it would be over HTTP. The envelope has the recipients, the To and Cc
+ * fields their roles; a recipient in neither field is a blind copy. The fields of transactional mail also keep the
+ * addresses that this transaction has no mail for: a mail server in front may have delivered to them, and replies to all
+ * need them. Each copy of marketing mail names its recipient only.
  */
 export interface SubmissionRequest {
   body: SendRequest;
@@ -52,8 +53,9 @@ export function submissionRequest(
     ...recipientsByRole(mail, envelope, useCase),
     from: formatMailbox(from),
     ...(replyTo === undefined ? {} : { replyTo: formatMailbox(replyTo) }),
-    ...(mail.subject === '' ? {} : { subject: mail.subject }),
-    ...(mail.text === null ? {} : { text: mail.text }),
+    // Subject and body may be missing (RFC 5322 §3.6): scanners send files alone. A send without HTML needs a text that is not empty.
+    subject: mail.subject,
+    ...(mail.text === null ? {} : { text: mail.text === '' && mail.html === null ? '\n' : mail.text }),
     ...(mail.html === null ? {} : { html: mail.html }),
     headers: Object.fromEntries(mail.headers),
     attachments: mail.attachments,
@@ -85,7 +87,7 @@ function comparableDomain(address: string): string {
   return domainOf(comparable(address));
 }
 
-type Roles = Pick<SendRequest, 'to' | 'cc' | 'bcc'>;
+type Roles = Pick<SendRequest, 'to' | 'cc' | 'bcc' | 'displayed'>;
 
 function recipientsByRole(mail: SubmittedMail, envelope: readonly string[], useCase: UseCase): Roles {
   // Each recipient of marketing mail gets a message with only that address.
@@ -106,7 +108,25 @@ function recipientsByRole(mail: SubmittedMail, envelope: readonly string[], useC
     ...(first.to.length === 0 ? {} : { to: first.to }),
     ...(first.cc.length === 0 ? {} : { cc: first.cc }),
     ...(bcc.length === 0 ? {} : { bcc }),
+    ...(useCase === 'mk' || namesAll(mail, envelope) ? {} : { displayed: displayedIn(mail) }),
   };
+}
+
+/** Whether the fields of the request's recipients would name the same mailboxes as To and Cc. */
+function namesAll({ to, cc }: SubmittedMail, envelope: readonly string[]): boolean {
+  const recipients = new Set(envelope.map(comparable));
+  const isOnlyInCc = to.length === 0 && cc.length > 0;
+  return !isOnlyInCc && [...to, ...cc].every(({ address }) => recipients.has(comparable(address)));
+}
+
+/** Without what is not an address: a field with it would be rejected or misread. */
+function displayedIn({ to, cc }: SubmittedMail): DisplayedRecipients {
+  const valid = (mailboxes: readonly Mailbox[]) =>
+    mailboxes.flatMap(({ name, address }) => {
+      const mailbox = parseMailbox(address);
+      return typeof mailbox === 'string' ? [] : [{ name, address: mailbox.address }];
+    });
+  return { to: valid(to), cc: valid(cc) };
 }
 
 function findMailbox(mailboxes: readonly Mailbox[], address: string): Mailbox | undefined {

@@ -10,7 +10,6 @@ import { isLoopback } from '../../dns/address-kinds.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import type { Acceptance } from '../../sending/accept.ts';
 import type { SendResult } from '../../sending/draft.ts';
-import { MAX_RECIPIENTS } from '../../sending/request.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import { storageFailure } from '../../store/database/failure.ts';
 import type { UseCase } from '../../store/domains/domains.ts';
@@ -62,6 +61,8 @@ const CIPHERS = [
   'ECDHE-ECDSA-CHACHA20-POLY1305',
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
+/** RFC 5321 §4.5.3.1.8: a limit must be at least 100. Python's smtplib drops the rest without an error. */
+const MAX_RECIPIENTS = 100;
 const SCOPES = { tx: 'transactional', mk: 'marketing' } as const;
 
 /** A login. Its credentials are checked again with each mail, so that a revoked key stops working immediately. */
@@ -162,6 +163,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
       body,
       appendFooter: !caller.strictCompliance,
       literalBraces: true,
+      maxRecipients: MAX_RECIPIENTS,
       idempotency: key === null ? null : { endpoint: `submission/${SCOPES[useCase]}`, key },
       envelope: (data) => JSON.stringify(data),
     });
@@ -191,7 +193,6 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
       connections: submission.connections,
       perAddress: submission.connectionsPerAddress,
       mailBytes: config.limits.sendBytes,
-      // A client with more recipients sends the rest in further transactions.
       recipients: MAX_RECIPIENTS,
       idleMs: IDLE_TIMEOUT_MS,
       commandLength: MAX_COMMAND_LENGTH,

@@ -76,6 +76,46 @@ describe('a submitted mail as a request', () => {
     expect(JSON.parse(JSON.stringify({ to, cc, bcc }))).toEqual(roles);
   });
 
+  it.each<[string, Partial<SubmittedMail>, string[], 'tx' | 'mk', object | undefined]>([
+    ['all are recipients', {}, ['ada@example.net', 'bob@example.net', 'eve@example.net'], 'tx', undefined],
+    [
+      'others are named, too',
+      {},
+      ['bob@example.net'],
+      'tx',
+      { to: [box('ada@example.net', 'Ada, Countess'), box('bob@example.net')], cc: [box('eve@example.net')] },
+    ],
+    [
+      'the address of a list is named',
+      { to: [box('list@example.com')], cc: [] },
+      ['bob@example.net'],
+      'tx',
+      { to: [box('list@example.com')], cc: [] },
+    ],
+    [
+      'only Cc is given',
+      { to: [], cc: [box('eve@example.net')] },
+      ['eve@example.net'],
+      'tx',
+      { to: [], cc: [box('eve@example.net')] },
+    ],
+    [
+      'an address is not valid',
+      { to: [box('bob@example.net'), box('no address', 'X')], cc: [] },
+      ['bob@example.net'],
+      'tx',
+      { to: [box('bob@example.net')], cc: [] },
+    ],
+    ['it is marketing mail', {}, ['bob@example.net'], 'mk', undefined],
+  ])('names in To and Cc whom the author named: %s', (_, changes, envelope, useCase, displayed) => {
+    expect(request(changes, envelope, useCase).body.displayed).toEqual(displayed);
+  });
+
+  it('has an empty subject and an empty line as text for a mail without them', () => {
+    const { body } = request({ subject: '', html: null, text: '' }, ['ada@example.net']);
+    expect([body.subject, body.text, 'html' in body]).toEqual(['', '\n', false]);
+  });
+
   it('finds a recipient by either form of its domain', () => {
     const { to, bcc } = request({ to: [box('a@xn--bcher-kva.example', 'A')] }, ['a@bücher.example']).body;
     expect([to, bcc]).toEqual([['A <a@bücher.example>'], undefined]);

@@ -36,6 +36,23 @@ describe('a submitted mail', () => {
     expect(setup.tables.queue.get(message?.seq ?? 0)).toMatchObject({ priority: 0, ready: 1 });
   });
 
+  it('may have neither a subject nor a text, and names all whom the author named', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
+    const head = `From: ${FROM}\r\nTo: Ada <${ADA}>, list@example.com\r\nMIME-Version: 1.0\r\n`;
+    const scan = `${head}Content-Type: application/pdf; name=scan.pdf\r\n\r\nx\r\n`;
+    expect(await client.mail(FROM, ADA, scan)).toMatch(/^250 /);
+    expect(setup.stored().map(({ recipient }) => recipient)).toEqual([ADA]);
+    expect(setup.stored()[0]?.content).toMatchObject({
+      subject: '',
+      to: [
+        { name: 'Ada', address: ADA },
+        { name: '', address: 'list@example.com' },
+      ],
+      attachments: [{ name: 'scan.pdf' }],
+    });
+  });
+
   it('is one message for each recipient of the envelope', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn();
@@ -190,9 +207,9 @@ describe('a mail that HTTP refuses is rejected', () => {
       /^554 5\.6\.0 VALIDATION_ERROR: X-Postrider-campaign/,
     ],
     [
-      'a field of the service',
-      { head: 'X-Postrider-Id: x\r\n' },
-      /^554 5\.6\.0 VALIDATION_ERROR: X-Postrider-id/,
+      'an unknown control field',
+      { head: 'X-Postrider-Other: x\r\n' },
+      /^554 5\.6\.0 VALIDATION_ERROR: X-Postrider-other/,
     ],
     [
       'signed mail',
@@ -271,14 +288,17 @@ describe('a mail that HTTP refuses is rejected', () => {
     expect(await client.say(`RCPT TO:<${address}>`)).toMatch(reply);
   });
 
-  it('more than fifty recipients, one by one, so that the client sends the rest later', async () => {
+  it('more than a hundred recipients, one by one, so that the client sends the rest later', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn();
     await client.say(`MAIL FROM:<${FROM}>`);
     const replies: string[] = [];
-    for (let n = 0; n < 51; n++) replies.push(await client.say(`RCPT TO:<user${n}@example.net>`));
-    expect(replies.filter((reply) => reply.startsWith('250'))).toHaveLength(50);
+    for (let n = 0; n < 101; n++) replies.push(await client.say(`RCPT TO:<user${n}@example.net>`));
+    expect(replies.filter((reply) => reply.startsWith('250'))).toHaveLength(100);
     expect(replies.at(-1)).toMatch(/^452 4\.5\.3 /);
+    await client.say('DATA');
+    expect(await client.say(`${mail()}.`)).toMatch(/^250 /);
+    expect(setup.tables.queue.count()).toBe(100);
   });
 
   it('more than the key may send, temporarily', async () => {
