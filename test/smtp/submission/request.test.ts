@@ -107,7 +107,7 @@ describe('a submitted mail as a request', () => {
       { to: [box('bob@example.net')], cc: [] },
     ],
     ['it is marketing mail', {}, ['bob@example.net'], 'mk', undefined],
-  ])('names in To and Cc whom the author named: %s', (_, changes, envelope, useCase, displayed) => {
+  ])('names in To and Cc those that the author named: %s', (_, changes, envelope, useCase, displayed) => {
     expect(request(changes, envelope, useCase).body.displayed).toEqual(displayed);
   });
 

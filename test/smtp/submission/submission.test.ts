@@ -36,7 +36,7 @@ describe('a submitted mail', () => {
     expect(setup.tables.queue.get(message?.seq ?? 0)).toMatchObject({ priority: 0, ready: 1 });
   });
 
-  it('may have neither a subject nor a text, and names all whom the author named', async () => {
+  it('may have neither a subject nor a text, and names everybody that the author named', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn();
     const head = `From: ${FROM}\r\nTo: Ada <${ADA}>, list@example.com\r\nMIME-Version: 1.0\r\n`;
