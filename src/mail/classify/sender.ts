@@ -174,9 +174,26 @@ export const SENDER_RULES: readonly Rule[] = [
     },
   },
   {
-    phrases: ['blacklisted url', 'blacklisted link', 'surbl', 'uribl', 'url listed', 'domain in the message'],
+    phrases: [
+      'blacklisted url',
+      'blacklisted link',
+      'surbl',
+      'uribl',
+      'url listed',
+      'domain in the message',
+      'blacklisted domain in',
+    ],
     meaning: 'spam',
     example: { code: 550, text: 'REJECTED - Blacklisted URL in message. (example.com) in [black].' },
+  },
+  // Exim's callout; the text of cPanel adds that the sender's domain "may be blacklisted".
+  {
+    phrases: ['sender verify failed'],
+    meaning: 'sender rejected',
+    example: {
+      code: 550,
+      text: 'The account or domain may not exist, they may be blacklisted, or missing the proper dns entries. Sender verify failed',
+    },
   },
   {
     phrases: [
@@ -311,7 +328,8 @@ export const SENDER_RULES: readonly Rule[] = [
       'sender is not allowed',
       'sender address is not allowed',
       'sender address is invalid',
-      'sender verify failed',
+      'unrouteable sender',
+      'mail from user',
       'sender mailbox',
       'sender user',
       'sender address does not exist',

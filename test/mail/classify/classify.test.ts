@@ -257,6 +257,9 @@ describe('the wording of single servers', () => {
     ['450 Malformed name server reply', 'network-error', 'never'],
     ['550 5.7.1 We are not accepting mail with attachments', 'content-rejected', 'never'],
     ['550 unrouteable mail domain "example.com"', 'invalid-domain', 'second-time'],
+    ['550 unrouteable sender address: no such user', 'policy-block', 'never'],
+    ['550 mail from user unknown', 'policy-block', 'never'],
+    ['550 Message rejected: may be blacklisted domain in body', 'spam-block', 'never'],
   ] as const)('%s means %s, suppresses: %s', (line, bounceClass, suppress) => {
     expect(classifyAtRcpt(line)).toMatchObject({ bounceClass, suppress });
   });
