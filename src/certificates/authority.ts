@@ -29,10 +29,13 @@ export class RateLimitedError extends Error {
   override readonly name = 'RateLimitedError';
   /** Time until requests are accepted again; null: the authority stated none. */
   readonly waitMs: number | null;
+  /** name: the limit concerns the name of the order only. all: it concerns our account, our address, or the authority's load. */
+  readonly scope: 'name' | 'all';
 
-  constructor(waitMs: number | null) {
-    super('rate limit of the certificate authority reached');
+  constructor(waitMs: number | null, scope: 'name' | 'all') {
+    super(`rate limit of the certificate authority reached${scope === 'name' ? ' for the name' : ''}`);
     this.waitMs = waitMs;
+    this.scope = scope;
   }
 }
 
@@ -89,8 +92,9 @@ export function createCertificateAuthority(deps: CertificateAuthorityDeps): Cert
     interceptors.request.clear();
     interceptors.response.clear();
     interceptors.response.use((response) => {
-      const { status, headers } = response;
-      if (status === 429 || status === 503) throw new RateLimitedError(retryAfterMs(headers['retry-after']));
+      const { status, headers, data } = response;
+      if (status === 429 || status === 503)
+        throw new RateLimitedError(retryAfterMs(headers['retry-after']), limitScope(status, data));
       return response;
     });
     defaults.headers.common['User-Agent'] = userAgent;
@@ -191,6 +195,18 @@ function problemOf(item: Order | Authorization): string {
 }
 
 /** Seconds or a date (RFC 9110 §10.2.3); null when the value is neither. */
+/** Words of a problem document (RFC 8555 §6.7) about a limit of the account or the address. */
+const LIMIT_OF_ALL = /\b(?:account|ip address|ip range|new orders|registrations|requests)\b/i;
+
+/**
+ * Whose limit a response states. The authorities limit certificates of a name, too, also those that others order: whoever
+ * controls one name must not stop the orders of all others.
+ */
+function limitScope(status: number, data: unknown): 'name' | 'all' {
+  const detail = typeof data === 'object' && data !== null && 'detail' in data ? String(data.detail) : '';
+  return status === 503 || LIMIT_OF_ALL.test(detail) ? 'all' : 'name';
+}
+
 function retryAfterMs(value: unknown): number | null {
   if (typeof value !== 'string') return null;
   if (/^\d+$/.test(value)) return Number(value) * SECOND;

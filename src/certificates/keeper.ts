@@ -227,15 +227,17 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
 
   async function recordFailure(row: CertificateRow, error: unknown): Promise<void> {
     const reason = errorText(error);
-    const pausedUntil =
+    const limitedUntil =
       error instanceof RateLimitedError
         ? clock.now() + Math.min(error.waitMs ?? RATE_LIMIT_PAUSE_MS, MAX_RATE_LIMIT_PAUSE_MS)
-        : null;
+        : 0;
+    const dueAt = Math.max(row.due_at, limitedUntil);
+    const pausesAll = error instanceof RateLimitedError && error.scope === 'all';
     await writer.run((tables) => {
-      tables.certificates.put({ ...row, last_error: reason });
-      if (pausedUntil !== null) tables.settings.put(PAUSED_UNTIL, String(pausedUntil));
+      tables.certificates.put({ ...row, due_at: pausesAll ? row.due_at : dueAt, last_error: reason });
+      if (pausesAll) tables.settings.put(PAUSED_UNTIL, String(limitedUntil));
     });
-    const nextTry = iso(Math.max(row.due_at, pausedUntil ?? 0));
+    const nextTry = iso(dueAt);
     const { not_after: notAfter } = row;
     const inUse = notAfter !== null && notAfter > clock.now() ? { inUseUntil: iso(notAfter) } : {};
     log.warn(

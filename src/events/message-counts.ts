@@ -80,7 +80,8 @@ function outcomeOf(event: MessageEvent): { outcome: CountedOutcome; outcomeClass
 
 /**
  * Counts a complaint about a delivered message for the source address that sent it, on the day of the complaint. Many
- * complaints set the warm-up of the address back.
+ * complaints set the warm-up of the address back, for all accounts: call it for verified ones only, as an account can
+ * report its mail to itself.
  */
 export function countEgressComplaint(tables: Tables, message: MessageRow, at: number): void {
   if (message.simulated === 1) return;

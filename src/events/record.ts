@@ -161,7 +161,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       if (kind === 'email_sent' && !firstSent) return true;
       const suppressed = suppress(tables, message, event, at);
       if (suppressed === true) onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
-      if (kind === 'email_complained') countEgressComplaint(tables, message, at);
+      if (kind === 'email_complained' && fields.verified === true) countEgressComplaint(tables, message, at);
       insertMessageEvent(
         tables,
         message,

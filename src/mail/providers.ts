@@ -51,8 +51,8 @@ const PROVIDER_OF_HOSTS: Readonly<Record<string, string>> = {
   'ionos.com': 'IONOS',
   't-online.de': 'Telekom',
   'protonmail.ch': 'Proton',
-  'orange.fr': 'Orange',
-  'comcast.net': 'Comcast',
+  'smtp-in.orange.fr': 'Orange',
+  'mxge.comcast.net': 'Comcast',
   'mail.ru': 'Mail.ru',
   'yandex.net': 'Yandex',
   'yandex.ru': 'Yandex',
@@ -97,12 +97,17 @@ export function providerOfHosts(domain: string, hosts: readonly { name: string }
   return others.length === 0 ? (provider ?? domain) : domain;
 }
 
-/** Null: the host has no registered domain. */
+/**
+ * The known provider of the host, else the domain that the host is directly below: internet providers name their subscribers'
+ * connections several labels below their domain (`82-64-1-2.subs.example.net`), and a subscriber's host must not speak for
+ * the MX hosts of the provider. Null: the host has no registered domain.
+ */
 function providerOfHost(host: string): string | null {
   const full = host.toLowerCase().replace(/\.$/, '');
   for (let name = full; name.includes('.'); name = name.slice(name.indexOf('.') + 1)) {
     const provider = PROVIDER_OF_HOSTS[name];
     if (provider !== undefined) return provider;
   }
-  return getDomain(full);
+  const registered = getDomain(full);
+  return registered === null || registered === full ? registered : full.slice(full.indexOf('.') + 1);
 }

@@ -78,6 +78,24 @@ describe('a rate limit', () => {
   );
 });
 
+it.each([
+  [
+    429,
+    'too many certificates (5) already issued for this exact set of identifiers in the last 168h0m0s',
+    'name',
+  ],
+  [429, 'too many failed authorizations (5) for "a.example" in the last 1h0m0s, retry after 12:00', 'name'],
+  [429, 'too many new orders (300) from this account in the last 3h0m0s', 'all'],
+  [429, 'too many new registrations (10) from this IP address in the last 3h0m0s', 'all'],
+  [503, 'Service busy; retry later.', 'all'],
+])('tells a rate limit of a name from one of all names: %i %s', async (status, detail, scope) => {
+  const { authority } = await start((_req, res) => {
+    res.writeHead(status, { 'Content-Type': 'application/problem+json' });
+    res.end(JSON.stringify({ type: 'urn:ietf:params:acme:error:rateLimited', detail }));
+  });
+  expect(await failure(authority.obtain('a.example'))).toMatchObject({ scope });
+});
+
 describe('a failed connection', () => {
   it.each<[string, () => Promise<ReturnType<typeof client>>, RegExp]>([
     ['refused', async () => client(`https://127.0.0.1:${await freePort()}/dir`), /ECONNREFUSED/],

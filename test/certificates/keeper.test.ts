@@ -305,7 +305,7 @@ describe('an authority that rejects orders', () => {
   it('receives no orders before its Retry-After has passed', async () => {
     const { certificates, orders, answer, issue, clock, keeper } = start();
     answer(async () => {
-      throw new RateLimitedError(3 * HOUR);
+      throw new RateLimitedError(3 * HOUR, 'all');
     });
     await certificates.contextFor(CUSTOM);
     answer(async (host) => issue(host));
@@ -318,10 +318,25 @@ describe('an authority that rejects orders', () => {
     expect(await certificates.contextFor(CUSTOM)).not.toBeNull();
   });
 
+  it('receives orders for other names after a rate limit of one name', async () => {
+    const { certificates, orders, answer, issue, clock } = start();
+    answer(async () => {
+      throw new RateLimitedError(3 * HOUR, 'name');
+    });
+    await certificates.contextFor(CUSTOM);
+    answer(async (host) => issue(host));
+    expect(await certificates.contextFor(OWN)).not.toBeNull();
+    clock.advance(3 * HOUR - MINUTE);
+    expect(await certificates.contextFor(CUSTOM)).toBeNull();
+    clock.advance(MINUTE);
+    expect(await certificates.contextFor(CUSTOM)).not.toBeNull();
+    expect(orders).toEqual([CUSTOM, OWN, CUSTOM]);
+  });
+
   it('receives orders again after seven days, however long its Retry-After is', async () => {
     const { certificates, orders, answer, issue, clock, lines } = start();
     answer(async () => {
-      throw new RateLimitedError(Number.MAX_SAFE_INTEGER);
+      throw new RateLimitedError(Number.MAX_SAFE_INTEGER, 'all');
     });
     await certificates.contextFor(CUSTOM);
     expect(lines.at(-1)).toMatchObject({ msg: 'certificate order failed' });
@@ -334,7 +349,7 @@ describe('an authority that rejects orders', () => {
   it('receives no orders for an hour after a rate limit without Retry-After', async () => {
     const { certificates, orders, answer, clock } = start();
     answer(async () => {
-      throw new RateLimitedError(null);
+      throw new RateLimitedError(null, 'all');
     });
     await certificates.contextFor(CUSTOM);
     clock.advance(HOUR - 1);

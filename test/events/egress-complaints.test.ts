@@ -9,7 +9,10 @@ const COMPLAINT = {
 } as const;
 
 /** A message with these attempts about which its recipient complained. */
-async function complainedAbout(...reports: object[]) {
+async function complainedAbout(
+  reports: readonly object[],
+  complaint: Parameters<ReturnType<typeof startStore>['recorder']['message']>[2] = COMPLAINT,
+) {
   const { tables, writer, recorder, clock } = startStore();
   const { seq } = enqueue(tables, clock.now(), { recipient: 'ann@gmail.com' });
   await writer.run((all) => {
@@ -27,7 +30,7 @@ async function complainedAbout(...reports: object[]) {
   clock.advance(DAY);
   const message = tables.messages.bySeq(seq);
   if (message === null) throw new Error('the message was not stored');
-  await writer.run((all) => void recorder.message(all, message, COMPLAINT));
+  await writer.run((all) => void recorder.message(all, message, complaint));
   const day = Math.floor(clock.now() / DAY) * DAY;
   return ['a', 'b'].map(
     (entry) => tables.egressCounts.get({ day, entry, provider: 'Google' })?.complained ?? 0,
@@ -37,10 +40,18 @@ async function complainedAbout(...reports: object[]) {
 describe('a complaint', () => {
   it('counts for the address that delivered the message, on the day of the complaint', async () => {
     const deferred = { ...REPORT, action: 'defer', egress: 'a', provider: 'Google' };
-    expect(await complainedAbout(deferred, { ...REPORT, egress: 'b', provider: 'Google' })).toEqual([0, 1]);
+    expect(await complainedAbout([deferred, { ...REPORT, egress: 'b', provider: 'Google' }])).toEqual([0, 1]);
   });
 
   it('about mail from an address without a name counts nowhere', async () => {
-    expect(await complainedAbout(REPORT)).toEqual([0, 0]);
+    expect(await complainedAbout([REPORT])).toEqual([0, 0]);
+  });
+
+  it.each([
+    { source: 'arf', feedbackType: 'abuse', verified: false },
+    { source: 'report_link', feedbackType: 'fraud' },
+  ] as const)('counts nowhere when nobody vouches for it: %j', async (fields) => {
+    const reports = [{ ...REPORT, egress: 'a', provider: 'Google' }];
+    expect(await complainedAbout(reports, { kind: 'email_complained', fields })).toEqual([0, 0]);
   });
 });

@@ -8,7 +8,11 @@ it.each([
   ['customer.example', ['customer-example.mail.protection.outlook.com'], 'Microsoft'],
   ['customer.example', ['MX0A-001.PPHOSTED.COM.'], 'Proofpoint'],
   ['customer.example', ['mx00.kundenserver.de'], 'IONOS'],
-  ['customer.example', ['mx1.mail.hoster.co.uk'], 'hoster.co.uk'],
+  ['customer.example', ['mx1.mail.hoster.co.uk'], 'mail.hoster.co.uk'],
+  ['customer.example', ['mx1.hoster.co.uk', 'mx2.hoster.co.uk'], 'hoster.co.uk'],
+  // The connection of a subscriber.
+  ['customer.example', ['82-64-1-2.subs.hoster.co.uk'], 'subs.hoster.co.uk'],
+  ['customer.example', ['c-73-1-2-3.hsd1.ca.comcast.net'], 'hsd1.ca.comcast.net'],
   ['customer.example', ['mail.customer.example'], 'customer.example'],
   ['customer.example', ['notgoogle.com'], 'notgoogle.com'],
   ['customer.example', ['aspmx.l.google.com', 'alt4.aspmx.googlemail.com'], 'Google'],

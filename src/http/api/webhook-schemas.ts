@@ -2,10 +2,14 @@ import * as z from 'zod';
 import { DAY } from '../../core/clock.ts';
 import { EVENT_KINDS } from '../../events/event-types.ts';
 import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';
+import { atMost } from '../validation/entry-counts.ts';
 import { EVENT_EXAMPLE } from './event-schema.ts';
 import { line, lines } from './fields.ts';
 
 /** Requests and responses of the webhook operations, with an example of each. */
+/** Every kind once, and `*`. */
+const MAX_EVENT_FILTERS = EVENT_KINDS.length + 1;
+
 const eventFilter = z.enum(['*', ...EVENT_KINDS]).meta({ id: 'WebhookEventFilter' });
 
 export const webhookFields = {
@@ -15,7 +19,7 @@ export const webhookFields = {
       'The receiving endpoint: http or https, without user name and password. Its name is looked up in DNS; only `localhost` refers to the machine of this service.',
   }),
   events: z
-    .union([eventFilter, z.array(eventFilter).min(1)])
+    .union([eventFilter, atMost(z.array(eventFilter).min(1), MAX_EVENT_FILTERS)])
     .meta({ id: 'WebhookEvents', description: 'Kinds of events that are sent to the webhook; `*`: all.' }),
   name: line(100)
     .meta({

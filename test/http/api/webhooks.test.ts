@@ -87,6 +87,7 @@ describe('POST /web-setup/webhooks', () => {
     ['an empty list of events', { events: [] }, 'events'],
     ['an unknown event', { events: ['email_sent', 'email_read'] }, 'events[1]'],
     ['a number of events', { events: 7 }, 'events'],
+    ['more events than there are', { events: Array.from({ length: 100 }, () => 1) }, 'events'],
     ['an empty name', { name: ' ' }, 'name'],
     ['an invalid isActive', { isActive: 'yes' }, 'isActive'],
   ])('refuses %s', async (_, input, field) => {
