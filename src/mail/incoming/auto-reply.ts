@@ -19,14 +19,15 @@ export function readAutoReply(mail: Fields, parts: ReturnedMail): IncomingReport
 }
 
 function isAutoReply(mail: Fields, parts: ReturnedMail): boolean {
-  const from = mail.get('from').toLowerCase();
-  if (MAIL_SYSTEMS.some((name) => from.includes(name))) return false;
   // Bounces may declare themselves automatic replies (Exim's do), from any address that their operator configures.
   if (
     mail.get('x-failed-recipients') !== '' ||
+    parts.statusTexts.length > 0 ||
     mail.get('content-type').toLowerCase().includes('delivery-status')
   )
     return false;
+  const from = mail.get('from').toLowerCase();
+  if (MAIL_SYSTEMS.some((name) => from.includes(name))) return false;
   const submitted = mail.get('auto-submitted').toLowerCase();
   if (submitted.startsWith('auto-replied')) return true;
   if (AUTO_REPLY_FIELDS.some((name) => isYes(mail.get(name)))) return true;
@@ -41,7 +42,11 @@ function isAutoReply(mail: Fields, parts: ReturnedMail): boolean {
   );
 }
 
-const MAIL_SYSTEMS = ['mailer-daemon', 'postmaster@', 'mail delivery s'];
+/**
+ * Senders whose replies are always about delivery: bounces as text, and Exim's delay warnings, are declared `auto-replied`
+ * without naming failed recipients in the header. A postmaster is also a person with vacation notices.
+ */
+const MAIL_SYSTEMS = ['mailer-daemon', 'mail delivery s'];
 
 const AUTO_REPLY_FIELDS = [
   'x-autoreply',

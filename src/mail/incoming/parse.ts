@@ -77,7 +77,7 @@ function readKind(
   if (attached) return attached;
   const notification = readSesNotification(parts.lines);
   if (notification) return fromSes(notification, byRules);
-  const reply = parts.statusTexts.length > 0 ? null : readAutoReply(head, parts);
+  const reply = readAutoReply(head, parts);
   if (reply) return { kind: 'auto-reply', reports: [reply] };
   const dsn = readDeliveryReport(head, parts, limits, byRules);
   return dsn ? { kind: 'dsn', reports: dsn.reports, originalEnvelopeId: dsn.envelopeId } : {};

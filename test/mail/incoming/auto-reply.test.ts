@@ -22,6 +22,18 @@ describe('an automatic reply', () => {
     });
   });
 
+  it('is recognized from a postmaster, whatever its words', () => {
+    expect(
+      parse(
+        'From: Postmaster <postmaster@x.example>\nReturn-Path: <>\nAuto-Submitted: auto-replied\nSubject: Out of office: Delivery notification',
+        'Our office is closed. mail could not be delivered to staff before Monday',
+      ),
+    ).toMatchObject({
+      kind: 'auto-reply',
+      reports: [{ recipient: 'postmaster@x.example', action: 'replied', bounceType: null }],
+    });
+  });
+
   it('has the id of the message that it answers', () => {
     expect(
       parse('From: a@x.example\nAuto-Submitted: auto-replied\nIn-Reply-To: <m.1@example.com>')
@@ -41,8 +53,21 @@ describe('an automatic reply', () => {
       'a server that sends a standard report',
       'From: helpdesk@x.example\nAuto-Submitted: auto-replied\nContent-Type: multipart/report; report-type=delivery-status; boundary=b',
     ],
+    [
+      'a postmaster who returns a standard report',
+      'From: postmaster@x.example\nAuto-Submitted: auto-replied\nContent-Type: multipart/report; report-type=delivery-status; boundary=b',
+    ],
     ['a sender with X-Autoreply: no', 'From: a@x.example\nX-Autoreply: no\nSubject: Hello'],
   ])('is not from %s', (_, header) => {
     expect(parse(header, 'Thanks!').kind).not.toBe('auto-reply');
+  });
+
+  it('is not a delay warning of Exim, which names no recipients in the header', () => {
+    expect(
+      parse(
+        'From: Mail Delivery System <Mailer-Daemon@mx.example>\nAuto-Submitted: auto-replied\nSubject: Warning: message 1abcde-000001-2f delayed 24 hours',
+        'A message that you sent has not yet been delivered to one or more of its\nrecipients after more than 24 hours on the queue on mx.example.\n\n  a@dest.example\n    Delay reason: Connection timed out',
+      ),
+    ).toMatchObject({ kind: 'dsn', reports: [{ recipient: 'a@dest.example', action: 'delayed' }] });
   });
 });
