@@ -3,8 +3,8 @@ import type { ReturnedMail } from './notice.ts';
 import { type IncomingReport, NO_BOUNCE } from './report.ts';
 
 /**
- * Recognizes automatic replies (RFC 3834), and vacation notices without the header fields of RFC 3834. They change no
- * state: the mail was delivered.
+ * Recognizes automatic replies (RFC 3834), vacation notices without the header fields of RFC 3834, and read receipts
+ * (RFC 8098). They change no state: the mail was delivered.
  */
 
 /** Null when the mail is not an automatic reply. The recipient is the sender of the reply. */
@@ -19,11 +19,14 @@ export function readAutoReply(mail: Fields, parts: ReturnedMail): IncomingReport
 }
 
 function isAutoReply(mail: Fields, parts: ReturnedMail): boolean {
+  const contentType = mail.get('content-type').toLowerCase();
+  // RFC 8098 §3: it may return the message, as a bounce does.
+  if (contentType.includes('disposition-notification')) return true;
   // Bounces may declare themselves automatic replies (Exim's do), from any address that their operator configures.
   if (
     mail.get('x-failed-recipients') !== '' ||
     parts.statusTexts.length > 0 ||
-    mail.get('content-type').toLowerCase().includes('delivery-status')
+    contentType.includes('delivery-status')
   )
     return false;
   const from = mail.get('from').toLowerCase();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseIncoming } from '../../../src/mail/incoming/parse.ts';
+import { readReceipt } from '../../smtp/mx/mails.ts';
 
 const parse = (header: string, body = 'I am away until Monday.') =>
   parseIncoming(Buffer.from(`${header}\n\n${body}`));
@@ -33,6 +34,16 @@ describe('an automatic reply', () => {
       reports: [{ recipient: 'postmaster@x.example', action: 'replied', bounceType: null }],
     });
   });
+
+  it.each(['displayed', 'deleted'])(
+    'is recognized in a read receipt for a message that was %s',
+    (disposition) => {
+      expect(parseIncoming(Buffer.from(readReceipt(disposition)))).toMatchObject({
+        kind: 'auto-reply',
+        reports: [{ recipient: 'ada@example.net', action: 'replied', bounceType: null, suppress: 'never' }],
+      });
+    },
+  );
 
   it('has the id of the message that it answers', () => {
     expect(

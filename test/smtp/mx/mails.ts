@@ -89,6 +89,38 @@ Auto-Submitted: auto-replied
 I am away until Monday.
 `);
 
+/** A read receipt (RFC 8098) that returns the message, whose subject has words of a bounce. */
+export function readReceipt(disposition = 'displayed'): string {
+  return lines(`From: Ada <ada@example.net>
+Subject: Read: Delivery notification: your order 10042
+MIME-Version: 1.0
+Content-Type: multipart/report; report-type=disposition-notification; boundary="B"
+
+--B
+Content-Type: text/plain
+
+Your message "Delivery notification: your order 10042" was ${disposition}.
+
+--B
+Content-Type: message/disposition-notification
+
+Reporting-UA: mail.example.net; Mailer 1.0
+Final-Recipient: rfc822;ada@example.net
+Disposition: manual-action/MDN-sent-manually; ${disposition}
+
+--B
+Content-Type: message/rfc822
+
+From: shop@example.com
+To: ada@example.net
+Subject: Delivery notification: your order 10042
+
+Hello
+
+--B--
+`);
+}
+
 export const PLAIN_MAIL = lines(`From: Bob <bob@example.org>
 Subject: A question
 

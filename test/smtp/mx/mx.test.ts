@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import { StoreUnavailable } from '../../../src/store/database/failure.ts';
-import { AUTO_REPLY, aggregateReport, arf, dsn, PLAIN_MAIL, tlsReport } from './mails.ts';
+import { AUTO_REPLY, aggregateReport, arf, dsn, PLAIN_MAIL, readReceipt, tlsReport } from './mails.ts';
 import { HOST, RETURN, startMx } from './setup.ts';
 
 describe('a bounce', () => {
@@ -126,6 +126,7 @@ describe('mail to the unsubscribe address', () => {
 describe('mail that changes nothing', () => {
   it.each([
     ['an automatic reply', AUTO_REPLY, 'auto-reply'],
+    ['a read receipt', readReceipt(), 'auto-reply'],
     ['a reply of a person to the return path', PLAIN_MAIL, 'unknown'],
   ])('is kept for the operator: %s', async (_, mail, kind) => {
     const setup = await startMx();
