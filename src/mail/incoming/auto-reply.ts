@@ -1,5 +1,6 @@
 import { type Fields, firstAddress } from './fields.ts';
 import type { ReturnedMail } from './notice.ts';
+import { isReply } from './notice-kind.ts';
 import { type IncomingReport, NO_BOUNCE } from './report.ts';
 
 /**
@@ -38,9 +39,8 @@ function isAutoReply(mail: Fields, parts: ReturnedMail): boolean {
   if (precedence === 'auto_reply' || precedence === 'auto-reply') return true;
   const subject = mail.get('subject').toLowerCase();
   if (SUBJECT_PREFIXES.some((prefix) => subject.startsWith(prefix))) return true;
-  const isReply = subject.startsWith('re:') || mail.get('in-reply-to') !== '';
   return (
-    isReply &&
+    isReply(mail) &&
     AWAY_PHRASES.some((phrase) => parts.lines.slice(0, 20).join(' ').toLowerCase().includes(phrase))
   );
 }

@@ -5,7 +5,7 @@ import { type Fields, firstAddress } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 import type { ReturnedMail } from './notice.ts';
 import { isAddress, type NoticeEntry, readEntries, sameAddress } from './notice-entries.ts';
-import { isDelayNotice, isDeliveryNotice } from './notice-kind.ts';
+import { isDelayNotice, isDeliveryNotice, isReply } from './notice-kind.ts';
 import type { IncomingReport } from './report.ts';
 
 /**
@@ -21,10 +21,11 @@ export interface DeliveryReport {
 /** Null when the mail is not a delivery report. */
 export function readDeliveryReport(
   mail: Fields,
-  parts: ReturnedMail,
+  allParts: ReturnedMail,
   limits: IncomingLimits,
   byRules: ClassifyByRules,
 ): DeliveryReport | null {
+  const parts = withoutQuotedLines(mail, allParts);
   const status = readStatus(parts, limits);
   const notice = withoutQuotedHeaders(parts.lines);
   const entries = readEntries(notice, limits.reports);
@@ -35,6 +36,16 @@ export function readDeliveryReport(
   if (!isDeliveryNotice(mail, parts, entries)) return null;
   const reports = fromText(mail, parts, entries, notice, byRules).slice(0, limits.reports);
   return { reports, envelopeId: status.envelopeId || null };
+}
+
+/**
+ * A reply without the lines that it quotes: text of the answered mail is no evidence. A standard report is unchanged:
+ * some servers refer to the returned message in its In-Reply-To.
+ */
+function withoutQuotedLines(mail: Fields, parts: ReturnedMail): ReturnedMail {
+  if (parts.statusTexts.length > 0 || !isReply(mail)) return parts;
+  const own = (lines: readonly string[]) => lines.filter((line) => !/^[ \t]*>/.test(line));
+  return { ...parts, lines: own(parts.lines), below: own(parts.below) };
 }
 
 /** Characters of a notice that are classified. */

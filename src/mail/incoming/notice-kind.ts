@@ -3,6 +3,11 @@ import type { ReturnedMail } from './notice.ts';
 import type { NoticeEntry } from './notice-entries.ts';
 import { quotedReply } from './quoted-reply.ts';
 
+/** Whether the mail answers another one, and may quote it. A help desk puts the number of its ticket before `Re:`. */
+export function isReply(mail: Fields): boolean {
+  return mail.get('in-reply-to') !== '' || /^(?:\[[^\]]*\] ?)?re:/i.test(mail.get('subject'));
+}
+
 /**
  * Whether a mail without machine-readable fields is a delivery report. Sender, subject and text each count as evidence,
  * because every server omits some of them.
@@ -13,7 +18,8 @@ export function isDeliveryNotice(
   entries: readonly NoticeEntry[],
 ): boolean {
   if (mail.get('x-failed-recipients') !== '' || parts.statusTexts.length > 0) return true;
-  const subject = mail.get('subject').toLowerCase();
+  // Text after `Re:` is quoted from the answered mail (RFC 5322 §3.6.5).
+  const [subject = ''] = mail.get('subject').toLowerCase().split(/\bre:/, 1);
   const from = `${mail.get('from')} ${mail.get('reply-to')}`.toLowerCase();
   const returnPath = mail.get('return-path').toLowerCase();
   const head = parts.lines.slice(0, 60).join(' ').slice(0, 6000).toLowerCase();

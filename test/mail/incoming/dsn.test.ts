@@ -349,6 +349,38 @@ describe('a notice without machine-readable fields', () => {
   });
 });
 
+describe('a reply that quotes a message', () => {
+  const BODY = `We have received your request and will answer soon.
+
+On Thu, 15 Jan 2026 the shop wrote:
+> If the parcel could not be delivered, it waits at the post office.
+> <a@x.example>: 550 5.1.1 User unknown
+>> Final-Recipient: rfc822; a@x.example
+>> Action: failed
+>> Status: 5.1.1`;
+  const SENDER = 'From: help-admin@x.example\nReturn-Path: <>\nAuto-Submitted: auto-generated';
+
+  it.each([
+    [
+      'a help desk',
+      'Subject: [#4711] Re: Delivery notification: order 10042\nIn-Reply-To: <x@kunde.example>',
+    ],
+    ['a sender without In-Reply-To', 'Subject: Re: Delivery notification: order 10042'],
+    ['a help desk without In-Reply-To', 'Subject: [#4711] Re: Delivery notification: order 10042'],
+    ['a sender without Re:', 'Subject: Your request\nIn-Reply-To: <x@kunde.example>'],
+  ])('is not a report when it is from %s', (_, header) => {
+    expect(parse(`${SENDER}\n${header}\n\n${BODY}`)).toMatchObject({ kind: 'unknown', reports: [] });
+  });
+
+  it('is a report when its own text is one', () => {
+    const header =
+      'From: postmaster@x.example\nSubject: Undeliverable: Re: Hello\nIn-Reply-To: <m.1@example.com>';
+    expect(
+      outline(`${header}\n\n<a@x.example>: 550 5.1.1 User unknown\n\n> <b@x.example>: 550 spam`),
+    ).toEqual(['a@x.example failed 5.1.1 invalid-recipient']);
+  });
+});
+
 it('parses a report inside a message of a gateway', () => {
   const inner = standard('', 'Final-Recipient: rfc822; a@x.example\nAction: failed\nStatus: 5.1.1');
   const mail = `From: MAILER-DAEMON@gw.example\nContent-Type: multipart/mixed; boundary=outer\n\n--outer\n\nSee attachment\n--outer\nContent-Type: message/rfc822\n\n${inner}\n--outer--`;

@@ -89,6 +89,19 @@ Auto-Submitted: auto-replied
 I am away until Monday.
 `);
 
+/** The acknowledgement of a help desk; `quoted`: lines of the message that it answers. */
+export function acknowledgement(quoted: string): string {
+  return lines(`From: Support <support@example.net>
+Subject: [#4711] Re: Delivery notification: your order 10042
+In-Reply-To: <x@example.com>
+Auto-Submitted: auto-generated
+
+We have received your request.
+
+${quoted.replaceAll(/^/gm, '> ')}
+`);
+}
+
 /** A read receipt (RFC 8098) that returns the message, whose subject has words of a bounce. */
 export function readReceipt(disposition = 'displayed'): string {
   return lines(`From: Ada <ada@example.net>

@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import { StoreUnavailable } from '../../../src/store/database/failure.ts';
-import { AUTO_REPLY, aggregateReport, arf, dsn, PLAIN_MAIL, readReceipt, tlsReport } from './mails.ts';
+import {
+  AUTO_REPLY,
+  acknowledgement,
+  aggregateReport,
+  arf,
+  dsn,
+  PLAIN_MAIL,
+  readReceipt,
+  tlsReport,
+} from './mails.ts';
 import { HOST, RETURN, startMx } from './setup.ts';
 
 describe('a bounce', () => {
@@ -146,6 +155,19 @@ describe('mail that changes nothing', () => {
       },
     ]);
     expect(setup.tables.keptMail.get(setup.kept()[0]?.seq ?? 0)?.raw.toString()).toBe(mail);
+  });
+
+  it.each([
+    'If the parcel could not be delivered, it waits at the post office.',
+    'Your mail was not delivered.\n<ada@example.net>: 550 5.1.1 User unknown',
+  ])('is kept when it only quotes words of a bounce: %j', async (quoted) => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
+    expect(await (await setup.client()).mail('', to, acknowledgement(quoted))).toMatch(/^250 /);
+    expect(setup.events(message)).toEqual(['email_sent', 'email_delivered']);
+    expect(setup.suppressed(message)).toEqual([]);
+    expect(setup.kept()).toMatchObject([{ box: 'bounce', kind: 'unknown' }]);
   });
 
   it('is not kept when it is about an erased person', async () => {
