@@ -131,7 +131,7 @@ const FAILURE_PHRASES = [
   'not a member of this mailing list',
 ];
 
-/** Whether the notice only reports a delay: the server continues to retry. */
+/** Whether the notice only reports a delay: the server continues to retry, or holds the message in quarantine. */
 export function isDelayNotice(mail: Fields, parts: ReturnedMail): boolean {
   const head = `${mail.get('subject')} ${parts.lines.slice(0, 40).join(' ')}`.slice(0, 4000).toLowerCase();
   return DELAY_PHRASES.some((phrase) => head.includes(phrase));
@@ -148,6 +148,9 @@ const DELAY_PHRASES = [
   'will be retried',
   'temporary failure report',
   'not yet been delivered',
+  'not been delivered yet',
+  'not delivered yet',
+  'not yet delivered',
   'delivery status notification: warning',
   'could not send message for',
 ];

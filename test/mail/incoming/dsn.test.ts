@@ -349,6 +349,17 @@ describe('a notice without machine-readable fields', () => {
   });
 });
 
+it.each(['was not delivered yet', 'has not been delivered yet', 'is not yet delivered'])(
+  'reads a notice that a message %s as a delay',
+  (words) => {
+    const notice = `From: postmaster@x.example\nSubject: Message status - Quarantine\n\nYour message to a@x.example is in quarantine and ${words}.`;
+    expect(parse(notice)).toMatchObject({
+      kind: 'dsn',
+      reports: [{ recipient: 'a@x.example', action: 'delayed', bounceType: 'soft', suppress: 'never' }],
+    });
+  },
+);
+
 describe('a reply that quotes a message', () => {
   const BODY = `We have received your request and will answer soon.
 
