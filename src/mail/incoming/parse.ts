@@ -24,6 +24,10 @@ export interface ParsedIncoming {
   kind: IncomingKind;
   /** Address of the From field, '' for none. Not authenticated. */
   from: string;
+  /** Whether the mail declares that no person sent it (RFC 3834 §5). */
+  isAutomatic: boolean;
+  /** Whether the subject asks to unsubscribe, as in requests that mail clients and providers write. */
+  asksToUnsubscribe: boolean;
   reports: IncomingReport[];
   /** Message-ID of the mail that was returned or answered, without angle brackets. */
   originalMessageId: string | null;
@@ -59,6 +63,8 @@ export function parseIncoming(raw: Buffer, options: ParseOptions = {}): ParsedIn
   return {
     ...EMPTY,
     from: firstAddress(head.get('from')),
+    isAutomatic: /^auto-/i.test(head.get('auto-submitted')),
+    asksToUnsubscribe: /^unsubscribe\b/i.test(head.get('subject')),
     ...idsOf(head, parts),
     ...readKind(mail, head, parts, { limits, opensReports, byRules }),
   };
@@ -86,6 +92,8 @@ function readKind(
 const EMPTY: ParsedIncoming = {
   kind: 'unknown',
   from: '',
+  isAutomatic: false,
+  asksToUnsubscribe: false,
   reports: [],
   originalMessageId: null,
   originalEnvelopeId: null,

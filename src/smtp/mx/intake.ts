@@ -96,8 +96,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       });
       return { result: 'kept', message };
     };
-    if ('messageId' in purpose)
-      return forMessage(all, purpose.kind, purpose.messageId, mail.signer, outcome, keep);
+    if ('messageId' in purpose) return forMessage(all, purpose.kind, purpose.messageId, mail, outcome, keep);
     if ('domain' in purpose) {
       // Without a report, or with one on none of our domains, the mail is kept.
       const result = stored.get(purpose.domain) ?? 'foreign';
@@ -116,18 +115,17 @@ export function createIntake(deps: IntakeDeps): Intake {
     all: Tables,
     kind: 'bounce' | 'feedback' | 'unsubscribe',
     messageId: string,
-    signer: AuthenticatedAuthor | null,
+    mail: IncomingMail,
     outcome: ParseOutcome,
     keep: (box: Box, message: MessageRow) => Handled,
   ): Handled {
     const message = all.messages.byId(messageId);
-    if (message === null) return forMovedMessage(all, kind, messageId, signer, outcome);
+    if (message === null) return forMovedMessage(all, kind, messageId, mail, outcome);
     if (kind !== 'unsubscribe') {
       const proof = kind === 'bounce' ? 'return-path' : 'signed-id';
-      return applyToMessage(all, message, proof, signer, outcome) ?? keep(kind, message);
+      return applyToMessage(all, message, proof, mail.signer, outcome) ?? keep(kind, message);
     }
-    // A bounce or an automatic reply is no opt-out: it is kept, and changes nothing.
-    if (['dsn', 'auto-reply'].includes(kindOf(outcome))) return keep(kind, message);
+    if (!isOptOut(mail.sender, outcome)) return keep(kind, message);
     deps.optOut(all, message);
     return { result: 'opted-out', message };
   }
@@ -137,14 +135,14 @@ export function createIntake(deps: IntakeDeps): Intake {
     all: Tables,
     kind: 'bounce' | 'feedback' | 'unsubscribe',
     messageId: string,
-    signer: AuthenticatedAuthor | null,
+    { sender, signer }: IncomingMail,
     outcome: ParseOutcome,
   ): Handled {
     const nothing = { result: 'no-such-message', message: null } as const;
     const moved = all.movedMessages.byId(messageId);
     if (moved === null) return nothing;
     if (kind === 'unsubscribe') {
-      if (['dsn', 'auto-reply'].includes(kindOf(outcome))) return nothing;
+      if (!isOptOut(sender, outcome)) return nothing;
       deps.optOut(all, { ...moved, simulated: 0 });
       return { result: 'opted-out', message: null };
     }
@@ -236,6 +234,18 @@ function distinct(recipients: readonly IncomingRecipient[]): IncomingRecipient[]
   const isToken = ({ purpose }: IncomingRecipient) => 'messageId' in purpose;
   const all = [...byPurpose.values()];
   return [...all.filter(isToken), ...all.filter((recipient) => !isToken(recipient))];
+}
+
+/**
+ * Whether a mail to an unsubscribe address is a request: everything that a person sends, but no bounce and no automatic
+ * reply. Other automatic mail must ask for it in its subject, as clients and providers do that unsubscribe their users; the
+ * requests of Apple Mail have kind `arf`.
+ */
+function isOptOut(sender: string, outcome: ParseOutcome): boolean {
+  if ('unreadable' in outcome) return sender !== '';
+  const { kind, isAutomatic, asksToUnsubscribe } = outcome.parsed;
+  if (kind === 'dsn' || kind === 'auto-reply') return false;
+  return kind === 'arf' || asksToUnsubscribe || (sender !== '' && !isAutomatic);
 }
 
 /** The host that the message was delivered to, null when it is not known. */

@@ -74,6 +74,12 @@ describe('a report about a message that another installation sent', () => {
     expect(optedOut).toEqual([message.message_id]);
   });
 
+  it('is no opt-out when it is sent there by a mail server', async () => {
+    const { mail, optedOut } = await start();
+    await mail('unsubscribe', 'From: MAILER-DAEMON@example.net\r\n\r\nNicht zustellbar\r\n');
+    expect(optedOut).toEqual([]);
+  });
+
   it('changes nothing when it is a delay', async () => {
     const { mail, reasons, feed } = await start();
     expect(await mail('returnPath', dsn({ action: 'delayed', status: '4.4.1' }))).toMatch(/^250 /);

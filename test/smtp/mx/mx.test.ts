@@ -119,7 +119,39 @@ describe('mail to the unsubscribe address', () => {
   });
 
   it.each([
+    ['with the null sender', '', 'From: ada@example.net\r\nSubject: Unsubscribe\r\n\r\n'],
+    [
+      'that a provider generated',
+      'ada@example.net',
+      'From: ada@example.net\r\nAuto-Submitted: auto-generated\r\nSubject: unsubscribe me\r\n\r\n',
+    ],
+    [
+      'of Apple Mail',
+      'ada@example.net',
+      'From: ada@example.net\r\nAuto-Submitted: auto-replied\r\nX-Apple-Unsubscribe: true\r\nSubject: unsubscribe\r\n\r\n',
+    ],
+  ])('is an opt-out when it is a request %s', async (_, from, mail) => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const to = `${setup.tokens.of('acct_one').unsubscribe(message.message_id)}@${RETURN}`;
+    expect(await (await setup.client()).mail(from, to, mail)).toMatch(/^250 /);
+    expect(setup.optedOut).toEqual([message.message_id]);
+  });
+
+  it.each([
     ['a bounce', '', dsn()],
+    [
+      'a bounce in unknown words',
+      '',
+      'From: MAILER-DAEMON@example.net\r\nSubject: Fehler\r\n\r\nNicht zustellbar\r\n',
+    ],
+    [
+      'a mail with the null sender and no subject',
+      '',
+      'From: MAILER-DAEMON@example.net\r\n\r\nNicht zustellbar\r\n',
+    ],
+    ['a read receipt', 'ada@example.net', readReceipt()],
+    ['a generated acknowledgement', 'support@example.net', acknowledgement('Hello')],
     ['an automatic reply', 'ada@example.net', AUTO_REPLY],
   ])('is no opt-out when it is %s', async (_, from, mail) => {
     const setup = await startMx();
