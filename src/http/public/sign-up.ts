@@ -41,6 +41,8 @@ export interface SignUpDeps {
   audience: Pick<Audience, 'signUps'>;
   /** Sends the confirmation mail; null: the send path is not ready. */
   accept: () => Acceptance['accept'] | null;
+  /** Whether a host is the link host of a customer: a form of another account must not appear under its name. */
+  isCustomerHost(host: string): boolean;
   /** Base of the link in the mail. */
   publicUrl: () => string;
 }
@@ -169,7 +171,7 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
       name: 'j',
       methods: ['GET', 'POST'],
       handle: (request) => {
-        const open = find(request.token);
+        const open = deps.isCustomerHost(request.host) ? null : find(request.token);
         if (open === null) return unknownLinkPage();
         return request.method === 'GET' ? signUpForm(open.view) : submit(open, request);
       },
@@ -177,8 +179,8 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
     {
       name: 'k',
       methods: ['GET', 'POST'],
-      handle: ({ method, token, visitor }) => {
-        const signUp = tokens.signUp(token);
+      handle: ({ method, host, token, visitor }) => {
+        const signUp = deps.isCustomerHost(host) ? null : tokens.signUp(token);
         const open = signUp === null ? null : find(signUp.groupId);
         if (signUp === null || open === null || !signUp.isOf(open.account.account_id))
           return unknownLinkPage();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { insertAccount } from '../../support/store.ts';
-import { FORM, type PublicRig, startPublic } from './rig.ts';
+import { CUSTOMER_HOSTS, FORM, type PublicRig, startPublic } from './rig.ts';
 
 /* Confirmations of sign-ups that must not add a member; test/http/api/sign-up.test.ts has the way from form to member. */
 async function start() {
@@ -30,6 +30,19 @@ describe('the confirmation of a sign-up', () => {
     expect(contact(rig)).toBeNull();
     expect((await confirm(rig, path)).status).toBe(200);
     expect(contact(rig)).toMatchObject({ first_name: 'Ada', consent_method: 'double_opt_in' });
+  });
+
+  it('is not found under the link host of a customer, and neither is the form', async () => {
+    const { rig, path, groupId } = await start();
+    const headers = { ...FORM, Host: CUSTOMER_HOSTS[0] ?? '' };
+    const statuses = await Promise.all(
+      [path, `/j/${groupId}`].map(async (page) => (await rig.call(page, { headers })).status),
+    );
+    expect([...statuses, (await rig.call(path, { method: 'POST', headers })).status]).toEqual([
+      404, 404, 404,
+    ]);
+    expect((await rig.call(`/j/${groupId}`)).status).toBe(200);
+    expect(contact(rig)).toBeNull();
   });
 
   it('is possible for seven days', async () => {
