@@ -2,6 +2,7 @@ import type { ProviderCount } from '../store/campaigns/campaign-counts.ts';
 import { hourOf } from '../store/messages/hourly-counts.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
+import { isErased } from './erased.ts';
 import { MESSAGE_EVENT_TYPES, type MessageEvent } from './event-types.ts';
 import { providerOfRecipient } from './message-provider.ts';
 
@@ -32,7 +33,9 @@ export function countCampaignEvent(
   if (event.fields.isBot) return;
   add(count);
   if (uniqueCount !== undefined && event.fields.isFirst) add(uniqueCount);
-  if (event.kind === 'email_clicked') tables.campaignCounts.addClick(campaignId, event.fields.url);
+  // The link can contain the address.
+  if (event.kind === 'email_clicked' && !isErased(message))
+    tables.campaignCounts.addClick(campaignId, event.fields.url);
 }
 
 /** What an event counts as at the provider of the recipient; null: nothing. */

@@ -2,6 +2,7 @@ import { DAY } from '../core/clock.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { SuppressionReason } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
+import { isErased } from './erased.ts';
 import type { BounceEffect, EventFields } from './event-types.ts';
 
 /**
@@ -96,11 +97,6 @@ function addSuppression(
     message_seq: message.seq,
     created_at: at,
   });
-}
-
-/** Whether the recipient was erased, whose identifier is stored in place of the address. */
-export function isErased({ recipient }: Pick<MessageRow, 'recipient'>): boolean {
-  return !recipient.includes('@');
 }
 
 /** UTC day, counted from the epoch. */

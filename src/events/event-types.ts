@@ -84,9 +84,20 @@ const DSN = {
     .optional(),
 };
 
+/** The client of an event that a recipient caused. */
+const CLIENT = {
+  ip: z
+    .string()
+    .optional()
+    .meta({ id: 'EventIp', description: 'Absent when it is not known or the recipient was erased.' }),
+  userAgent: z
+    .string()
+    .optional()
+    .meta({ id: 'EventUserAgent', description: 'Absent when it is not known or the recipient was erased.' }),
+};
+
 const VISIT = {
-  ip: z.string(),
-  userAgent: z.string(),
+  ...CLIENT,
   isBot: z
     .boolean()
     .meta({ id: 'IsBot', description: 'The client is a crawler, a scanner or another program.' }),
@@ -287,8 +298,7 @@ export const MESSAGE_EVENT_TYPES = {
         .optional()
         .describe('`arf` only: the organization that received the message signed the report (DKIM).'),
       reportReason: z.enum(ABUSE_REPORT_REASONS).optional(),
-      ip: z.string().optional(),
-      userAgent: z.string().optional(),
+      ...CLIENT,
       suppressed: z
         .boolean()
         .optional()
@@ -309,7 +319,10 @@ export const MESSAGE_EVENT_TYPES = {
   }),
   email_clicked: messageEvent({
     description: 'a tracked link of the message was followed',
-    fields: z.object({ url: z.string(), ...VISIT }),
+    fields: z.object({
+      url: z.string().describe('Without path and query when the recipient was erased before the click.'),
+      ...VISIT,
+    }),
     example: { url: 'https://example.com/', ...EXAMPLE_VISIT },
     transition: ALWAYS,
     count: 'clicked',
@@ -324,8 +337,7 @@ export const MESSAGE_EVENT_TYPES = {
         .enum(SUPPRESSION_STREAMS)
         .optional()
         .describe('The stream, if the opt-out was added to the suppression list.'),
-      ip: z.string().optional(),
-      userAgent: z.string().optional(),
+      ...CLIENT,
     }),
     example: { method: 'one_click', scope: 'marketing' },
     transition: ALWAYS,

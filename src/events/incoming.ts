@@ -4,7 +4,7 @@ import type { IncomingKind } from '../mail/incoming/parse.ts';
 import type { IncomingReport } from '../mail/incoming/report.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
-import { isErased } from './effects.ts';
+import { isErased } from './erased.ts';
 import type { MessageEvent } from './event-types.ts';
 import type { KnownMovedMessage, MovedEvent, Recorder } from './record.ts';
 

@@ -8,6 +8,7 @@ import type { Tables } from '../store/tables.ts';
 import type { MovedMessage, MovedReports } from '../store/transfer/moved-messages.ts';
 import { countCampaignEvent, isCancellation } from './campaign-counts.ts';
 import { type ReportedMessage, suppressAfterBounce, suppressAfterComplaint } from './effects.ts';
+import { fieldsAfterErasure, hasPersonalFields, isErased, withoutPersonalFields } from './erased.ts';
 import {
   type DomainEventKind,
   type EventFields,
@@ -118,20 +119,28 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     const { account_id, seq } = message;
     countCampaignEvent(tables, message, event, at);
     countMessageEvent(tables, message, event, at);
-    insert(tables, { account_id, kind: event.kind, at, message_seq: seq, domain_id: null, data });
+    const stored = isErased(message) ? fieldsAfterErasure(data) : data;
+    insert(tables, { account_id, kind: event.kind, at, message_seq: seq, domain_id: null, data: stored });
   }
+
+  /** Whether the person of an event is a contact. Where the message was purged, nothing else shows that it was not erased. */
+  const isContact = (tables: Tables, accountId: string, { contactIdentifier }: MessageContext) =>
+    contactIdentifier !== undefined && tables.contacts.byIdentifier(accountId, contactIdentifier) !== null;
 
   const withoutMessage =
     <Kind extends MessageEventKind>(kind: Kind) =>
-    (tables: Tables, { accountId, domainId, fields }: EventWithoutMessage<Kind>) =>
+    (tables: Tables, { accountId, domainId, fields }: EventWithoutMessage<Kind>) => {
+      const data = JSON.stringify(fields);
+      const mayBeErased = hasPersonalFields(fields) && !isContact(tables, accountId, fields);
       insert(tables, {
         account_id: accountId,
         kind,
         at: clock.now(),
         message_seq: null,
         domain_id: domainId,
-        data: JSON.stringify(fields),
+        data: mayBeErased ? withoutPersonalFields(data) : data,
       });
+    };
 
   /** Returns whether the event suppressed the recipient, which simulated mail never does; null for other events. */
   function suppress(

@@ -1,5 +1,5 @@
 import type { Random } from '../core/random.ts';
-import { isErased } from '../events/effects.ts';
+import { isErased } from '../events/erased.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { CallResult } from './call.ts';

@@ -49,6 +49,27 @@ async function startWithAda() {
   };
 }
 
+describe('a call about an event after the erasure', () => {
+  it('contains neither the client nor the address', async () => {
+    const { env, endpoint, erase } = await startWithAda();
+    const { seq } = await env.sent({ recipient: ADA });
+    await env.writer.run((all) => all.queue.remove(seq));
+    await erase();
+    await env.sendDue();
+    const callsBefore = endpoint.received.length;
+    await env.writer.run((all) => {
+      const message = all.messages.bySeq(seq);
+      const event = exampleEvent('email_clicked', { url: `https://shop.example/?u=${ADA}` });
+      if (message !== null) env.recorder.message(all, message, event);
+    });
+    await env.sendDue();
+    const objects = endpoint.received.slice(callsBefore).map(({ json }) => json.data.object);
+    expect(objects).toMatchObject([{ event: 'email_clicked', url: 'https://shop.example', isFirst: true }]);
+    expect(objects[0]).not.toHaveProperty('ip');
+    expect(objects[0]).not.toHaveProperty('userAgent');
+  });
+});
+
 describe('the stored response of an endpoint', () => {
   it('is cleared when the person is erased', async () => {
     const { env, endpoint, delivered, erase, answers } = await startWithAda();

@@ -1,9 +1,10 @@
+import { withoutPersonalFields } from '../../events/erased.ts';
 import type { ErasureRow } from '../../store/contacts/contacts-erasure.ts';
 import type { MessageRow } from '../../store/messages/messages.ts';
 import type { Tables } from '../../store/tables.ts';
 import { type EraseResult, type ErasureRun, type PortionLimit, positionOf } from './eraser.ts';
 import { rewriteContent } from './rewrite-content.ts';
-import { type Person, withoutPersonalFields } from './scrub.ts';
+import type { Person } from './scrub.ts';
 
 /** Position in the messages that share a content. */
 interface CopiesPosition {

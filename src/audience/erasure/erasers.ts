@@ -1,3 +1,4 @@
+import { withoutPersonalFields } from '../../events/erased.ts';
 import type { Recorder } from '../../events/record.ts';
 import type { StoredText } from '../../store/contacts/contacts-erasure.ts';
 import { DECLARED_ERASURE_STEPS } from '../../store/data-policies.ts';
@@ -14,7 +15,7 @@ import {
   walkPerson,
 } from './eraser.ts';
 import { prepareContent } from './rewrite-content.ts';
-import { createScrubber, withoutPersonalFields } from './scrub.ts';
+import { createScrubber } from './scrub.ts';
 
 export interface ErasersDeps {
   tables: Tables;

@@ -24,8 +24,6 @@ export interface Scrubber {
 }
 
 const ERASED = '[erased]';
-/** Fields of opens and clicks that describe the person rather than the mail. */
-const PERSONAL_FIELDS = new Set(['ip', 'userAgent']);
 
 /** `ada@example.net` does not match `canada@example.net` or `ada@example.network`, but matches `%3Dada@…`. */
 const BEFORE = String.raw`(?:(?<![\p{L}\p{N}._+-])|(?<=%[0-9a-f]{2}))`;
@@ -68,13 +66,6 @@ function escaped(text: string): string {
 
 function longerFirst(one: string, two: string): number {
   return two.length - one.length;
-}
-
-/** The fields of an event without those that describe the person. */
-export function withoutPersonalFields(json: string): string {
-  return JSON.stringify(
-    JSON.parse(json, (key, value: unknown) => (PERSONAL_FIELDS.has(key) ? undefined : value)),
-  );
 }
 
 /**

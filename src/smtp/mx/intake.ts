@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { isErased } from '../../events/effects.ts';
+import { isErased } from '../../events/erased.ts';
 import { applyReport, applyReportToMoved } from '../../events/incoming.ts';
 import type { Recorder } from '../../events/record.ts';
 import { domainOf } from '../../mail/address.ts';

@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  createScrubber,
-  withoutPersonalFields,
-  withoutRecipient,
-} from '../../../src/audience/erasure/scrub.ts';
+import { createScrubber, withoutRecipient } from '../../../src/audience/erasure/scrub.ts';
+import { withoutPersonalFields } from '../../../src/events/erased.ts';
 
 const scrubber = createScrubber({
   identifiers: ['email_1', 'phone_1'],
