@@ -104,6 +104,7 @@ export function queueBatch(
   copier.finish();
   // There are no further members.
   if (!stopped && members.length < MEMBER_BATCH_SIZE) after.at_seq = send.last_seq ?? 0;
+  if (isComplete(after)) countOthers(after);
   after.next_at = now + Math.ceil((after.queued - send.queued) * pace.intervalMs);
   if (counted > 0) {
     const limited = deps.limits.takeMessages(tables, send.account_id, counted, now);
@@ -113,6 +114,16 @@ export function queueBatch(
   tables.campaignSends.update(after);
   countCampaignQueued(tables, send.campaign_id, counted, now);
   return destinations;
+}
+
+/**
+ * Counts the members who left the group or were erased before it was their turn as not eligible, and those who returned to
+ * the group as members, so that the counts of a complete campaign add up.
+ */
+function countOthers(send: CampaignSend): void {
+  const processed = send.queued + send.without_email + send.not_eligible + send.not_renderable;
+  send.not_eligible += Math.max(0, (send.members ?? 0) - processed);
+  send.members = Math.max(send.members ?? 0, processed);
 }
 
 const NO_DESTINATIONS: ReadonlySet<string> = new Set();

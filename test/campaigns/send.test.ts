@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CampaignRequest } from '../../src/campaigns/mail.ts';
 import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { isRefusal, refuse } from '../../src/core/refusal.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { CampaignStatus } from '../../src/store/campaigns/campaigns.ts';
 import { eventually } from '../support/eventually.ts';
 import { granted } from '../support/refusal.ts';
@@ -278,6 +279,71 @@ describe('a campaign that is sent', () => {
       sent: 1,
       delivered: 1,
     });
+  });
+
+  it('counts members who left the group or were erased before their turn as not eligible', async () => {
+    const setup = await startCampaigns();
+    const { tables, writer, runner, progress, audience } = setup;
+    const names = Array.from({ length: 6 }, (_, n) => `user${n}@example.net`);
+    const contacts = [];
+    for (const name of names) contacts.push(await setup.member(name));
+    const row = granted(await setup.send({ perHour: 1 }));
+    runner.start();
+    await eventually('a message to be queued', () => progress(row.campaign_id).queued === 1);
+    expect(progress(row.campaign_id)).toMatchObject({ members: 6, queued: 1 });
+    granted(await audience.erasure.erase('acct_one', emailIdentifier('user2@example.net')));
+    const group = tables.subscriptionGroups.get('acct_one', setup.groupId);
+    const left = tables.subscriptions.get(group?.seq ?? 0, contacts[3]?.seq ?? 0);
+    await writer.run((all) => {
+      if (left !== null) all.subscriptions.update({ ...left, is_active: 0 });
+      const recipient_hash = emailIdentifier('user4@example.net');
+      const suppression = { account_id: 'acct_one', recipient_hash, stream: 'mk', reason: 'manual' } as const;
+      all.suppressions.add({ ...suppression, email: null, message_seq: null, created_at: 1 });
+    });
+    await finish(3);
+    expect(progress(row.campaign_id)).toMatchObject({
+      members: 6,
+      queued: 3,
+      skipped: { withoutEmail: 0, notEligible: 3, notRenderable: 0 },
+    });
+
+    async function finish(messages: number): Promise<void> {
+      for (let sent = 1; sent < messages; sent++) {
+        setup.clock.advance(HOUR);
+        runner.wake();
+        await eventually('the next message', () => progress(row.campaign_id).queued > sent);
+      }
+      await setup.deliverAll();
+      await setup.until(row.campaign_id, 'sent');
+    }
+  });
+
+  it('counts members who returned to the group before their turn', async () => {
+    const setup = await startCampaigns();
+    const { tables, writer, runner, progress } = setup;
+    const group = tables.subscriptionGroups.get('acct_one', setup.groupId);
+    await setup.member('first@example.net');
+    const back = await setup.member('back@example.net');
+    await setup.member('last@example.net');
+    const membership = tables.subscriptions.get(group?.seq ?? 0, back.seq);
+    const setActive = (is_active: 0 | 1) =>
+      writer.run((all) => {
+        if (membership !== null) all.subscriptions.update({ ...membership, is_active });
+      });
+    await setActive(0);
+    const row = granted(await setup.send({ perHour: 1 }));
+    runner.start();
+    await eventually('a message to be queued', () => progress(row.campaign_id).queued === 1);
+    expect(progress(row.campaign_id).members).toBe(2);
+    await setActive(1);
+    for (let sent = 1; sent < 3; sent++) {
+      setup.clock.advance(HOUR);
+      runner.wake();
+      await eventually('the next message', () => progress(row.campaign_id).queued > sent);
+    }
+    await setup.deliverAll();
+    await setup.until(row.campaign_id, 'sent');
+    expect(progress(row.campaign_id)).toMatchObject({ members: 3, queued: 3 });
   });
 
   it('uses the template as it was when it was sent', async () => {

@@ -962,7 +962,7 @@ export const texts: Catalog = {
   'campaigns.status.cancelled': 'abgebrochen',
   'campaigns.members': 'Mitglieder der Gruppe beim Start',
   'campaigns.withoutEmail': 'Ohne E-Mail-Adresse',
-  'campaigns.notEligible': 'Abgemeldet, gesperrt oder ohne Einwilligung',
+  'campaigns.notEligible': 'Abgemeldet, gesperrt, entfernt oder ohne Einwilligung',
   'campaigns.notRenderable': 'Mit einem Wert, der nicht passt',
   'campaigns.progress': '{count} von {members} Mitgliedern sind bearbeitet',
   'campaigns.pausedReason': 'Der Dienst hat die Kampagne angehalten',

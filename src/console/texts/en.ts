@@ -938,7 +938,7 @@ export const en = {
   'campaigns.status.cancelled': 'canceled',
   'campaigns.members': 'Members of the group at the start',
   'campaigns.withoutEmail': 'Without an email address',
-  'campaigns.notEligible': 'Unsubscribed, suppressed or without consent',
+  'campaigns.notEligible': 'Unsubscribed, suppressed, removed or without consent',
   'campaigns.notRenderable': 'With a value that does not fit',
   'campaigns.progress': '{count} of {members} members are processed',
   'campaigns.pausedReason': 'The service paused the campaign',

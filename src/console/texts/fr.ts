@@ -969,7 +969,7 @@ export const texts: Catalog = {
   'campaigns.status.cancelled': 'annulée',
   'campaigns.members': 'Membres du groupe au départ',
   'campaigns.withoutEmail': 'Sans adresse e-mail',
-  'campaigns.notEligible': 'Désinscrits, bloqués ou sans consentement',
+  'campaigns.notEligible': 'Désinscrits, bloqués, supprimés ou sans consentement',
   'campaigns.notRenderable': 'Avec une valeur qui ne convient pas',
   'campaigns.progress': '{count} membres sur {members} sont traités',
   'campaigns.pausedReason': 'Le service a mis la campagne en pause',

@@ -15,12 +15,18 @@ const progress = z
     members: z
       .int()
       .nullable()
-      .describe('Active members of the group when sending started; null before that.'),
+      .describe(
+        'Active members of the group when sending started; null before that. When all are processed, the sum of `queued` and `skipped`.',
+      ),
     queued: z.int().describe('Members with a message.'),
     skipped: z
       .object({
         withoutEmail: z.int(),
-        notEligible: z.int().describe('Unsubscribed, suppressed, or without recorded consent.'),
+        notEligible: z
+          .int()
+          .describe(
+            'Unsubscribed, suppressed, without recorded consent, or removed from the group before it was their turn.',
+          ),
         notRenderable: z
           .int()
           .describe(

@@ -17,7 +17,7 @@ export interface CampaignSendRow {
   scheduled_at: number | null;
   /** Maximum number of messages per hour; null: as fast as messages are delivered. */
   per_hour: number | null;
-  /** Active members when sending began; null: it has not begun. */
+  /** Active members when sending began, and those who returned to the group in time; null: it has not begun. */
   members: number | null;
   /** The last contact that is included: later ones joined after sending began. Null: it has not begun. */
   last_seq: number | null;
