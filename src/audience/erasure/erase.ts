@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MINUTE, SECOND } from '../../core/clock.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
-import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { isErased } from '../../events/erased.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import { createPortions } from '../../store/maintenance/portions.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -22,6 +23,15 @@ export interface Erasure {
    * being sent, or it takes longer than `waitMs`.
    */
   erase(accountId: string, identifier: string): Promise<{ complete: boolean } | Refusal>;
+  /**
+   * Like `erase`, also for a person who is no contact: a recipient of transactional mail, or one who was erased before.
+   * `address`: of the person, null if only the identifier is known. Refused when nothing is stored about the person.
+   */
+  erasePerson(
+    accountId: string,
+    identifier: string,
+    address: string | null,
+  ): Promise<{ complete: boolean } | Refusal>;
   /** Continues incomplete erasures, now and every minute. */
   start(): void;
   stop(): Promise<void>;
@@ -134,28 +144,43 @@ export function createErasure(deps: ErasureDeps): Erasure {
   const loop = createLoop({ name: 'erasures', run: sweep, intervalMs: MINUTE, log });
   const logFailure = (error: unknown) => log.error({ err: error }, 'erasure failed; trying again');
 
+  /** Erases the person that `find` returns in the unit of work that begins the erasure. */
+  async function eraseFound(
+    accountId: string,
+    find: (all: Tables) => Person | Refusal,
+  ): Promise<{ complete: boolean } | Refusal> {
+    const seq = await writer.run((all): number | Refusal => {
+      const person = find(all);
+      if (isRefusal(person)) return person;
+      return all.erasures.begin({
+        account_id: accountId,
+        person: JSON.stringify(person),
+        created_at: clock.now(),
+      });
+    }, accountId);
+    if (isRefusal(seq)) return seq;
+    // A caller that was answered no longer finds the contact.
+    if (!(await removeContact(seq))) return { complete: false };
+    const finished = finish(seq);
+    if (waitMs === undefined) return { complete: await finished };
+    const complete = await Promise.race([finished, sleep(waitMs, null, { ref: false })]);
+    if (complete === null) finished.catch(logFailure);
+    return { complete: complete ?? false };
+  }
+
   return {
-    erase: async (accountId, identifier) => {
-      const seq = await writer.run((all): number | Refusal => {
+    erase: (accountId, identifier) =>
+      eraseFound(accountId, (all) => {
         const contact = findPerson(all, accountId, identifier);
-        if (isRefusal(contact)) return contact;
-        const isRemoved = removeHistory(all, contact.seq, SHORT_HISTORY);
-        const person: Person = { ...personOf(contact), ...(!isRemoved && { contact: contact.seq }) };
-        return all.erasures.begin({
-          account_id: accountId,
-          person: JSON.stringify(person),
-          created_at: clock.now(),
-        });
-      }, accountId);
-      if (isRefusal(seq)) return seq;
-      // A caller that was answered no longer finds the contact.
-      if (!(await removeContact(seq))) return { complete: false };
-      const finished = finish(seq);
-      if (waitMs === undefined) return { complete: await finished };
-      const complete = await Promise.race([finished, sleep(waitMs, null, { ref: false })]);
-      if (complete === null) finished.catch(logFailure);
-      return { complete: complete ?? false };
-    },
+        return isRefusal(contact) ? contact : removeProfile(all, contact);
+      }),
+    erasePerson: (accountId, identifier, address) =>
+      eraseFound(accountId, (all) => {
+        const contact = all.contacts.byIdentifier(accountId, identifier);
+        return contact === null
+          ? findRecipient(all, accountId, identifier, address)
+          : removeProfile(all, contact);
+      }),
     isClearingFile: traces.isClearing,
     start: loop.start,
     stop: async () => {
@@ -167,6 +192,12 @@ export function createErasure(deps: ErasureDeps): Erasure {
       await completed();
     },
   };
+}
+
+/** Removes the contact, or the first part of a long history. Returns the person to erase. */
+function removeProfile(tables: Tables, contact: KnownContact): Person {
+  const isRemoved = removeHistory(tables, contact.seq, SHORT_HISTORY);
+  return { ...personOf(contact), ...(!isRemoved && { contact: contact.seq }) };
 }
 
 /** Removes entries of the contact's history; with the last of them the contact. Returns whether it is removed. */
@@ -191,5 +222,35 @@ function personOf(contact: KnownContact): Person {
     addresses: contact.email === null ? [] : [contact.email],
     phone: contact.phone,
     fullName: first === null || last === null ? null : `${first} ${last}`,
+  };
+}
+
+/** The person of an identifier that no contact has. Only the address is known; a name is not. */
+function findRecipient(
+  { erasures, suppressions, suppressionRemovals }: Tables,
+  accountId: string,
+  identifier: string,
+  address: string | null,
+): Person | Refusal {
+  const all = { after: 0, before: Number.MAX_SAFE_INTEGER, limit: 1 };
+  const newest = erasures.newestMessage(accountId, identifier, all.before);
+  const suppressed = suppressions.of(accountId, identifier);
+  const isStored =
+    newest !== null ||
+    suppressed.length > 0 ||
+    suppressionRemovals.of(accountId, identifier).length > 0 ||
+    erasures.eventsAbout(accountId, identifier, all).length > 0;
+  if (!isStored)
+    return refuse(
+      'CONTACT_NOT_FOUND',
+      `There is no contact ${identifier}, and no message, event or suppression of this recipient`,
+    );
+  const stored = newest === null || isErased(newest) ? null : newest.recipient;
+  const addresses = [address, stored, ...suppressed.map(({ email }) => email)];
+  return {
+    identifiers: [identifier],
+    addresses: addresses.filter((known) => known !== null),
+    phone: null,
+    fullName: null,
   };
 }

@@ -103,9 +103,11 @@ function clearResponses(keptMs: number): Eraser['erase'] {
 /** The beginning; null when all responses that may contain the person have expired. */
 function firstPosition(tables: Tables, { row, person, now }: ErasureRun, keptMs: number): ResponsesPosition {
   const newest = person.identifiers.map((identifier) =>
-    tables.erasures.newestMessageAt(row.account_id, identifier, row.before_message),
+    tables.erasures.newestMessage(row.account_id, identifier, row.before_message),
   );
-  return newest.every((at) => at === null || at < now - keptMs) ? null : { endpoint: '', key: '' };
+  return newest.every((message) => message === null || message.createdAt < now - keptMs)
+    ? null
+    : { endpoint: '', key: '' };
 }
 
 /** Removes addresses from suppressions, which apply to the identifier. */

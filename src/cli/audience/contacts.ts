@@ -45,7 +45,9 @@ Examples:
     .action((person: string, options: PersonOptions) => show(context, person, options));
   command
     .command('erase <person>')
-    .description('Erase a person permanently: profile, memberships, and all traces in messages and events')
+    .description(
+      'Erase a person permanently, contact or not: profile, memberships, and all traces in messages and events',
+    )
     .requiredOption('--account <id>', 'the account')
     .option('--json', 'print JSON')
     .action((person: string, options: PersonOptions) => erase(context, person, options));
@@ -145,8 +147,9 @@ const MAX_CONSENTS = 1000;
 async function erase(context: CliContext, person: string, { account, json }: PersonOptions): Promise<void> {
   const identifier = identifierOf(person);
   if (identifier === null) return context.usage(`${person} is not an address, phone number or identifier`);
+  const email = readEmail(person);
   await withAudience(context, account, async ({ erasure }) => {
-    const erased = await erasure.erase(account, identifier);
+    const erased = await erasure.erasePerson(account, identifier, 'value' in email ? email.value : null);
     if (isRefusal(erased)) return context.fail(erased.message);
     if (json === true) return context.printJson({ contactIdentifier: identifier, complete: erased.complete });
     context.print(

@@ -106,6 +106,12 @@ export interface ErasureRange {
 /** A message that refers to a content. */
 export type ContentCopy = Pick<MessageRow, 'seq' | 'recipient_hash' | 'final_at' | 'subject'>;
 
+export interface NewestMessage {
+  /** When it was accepted. */
+  createdAt: number;
+  recipient: string;
+}
+
 export interface ErasableMail {
   seq: number;
   sender: string;
@@ -128,11 +134,9 @@ function rowsOfPerson(db: Database) {
       SELECT seq FROM messages INDEXED BY messages_by_recipient
       WHERE account = ? AND recipient_key = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`)
     .pluck();
-  const newestMessage = db
-    .prepare<[BoundId, StoredKey, number], number>(`
-      SELECT created_at FROM messages INDEXED BY messages_by_recipient
-      WHERE account = ? AND recipient_key = ? AND seq < ? ORDER BY seq DESC LIMIT 1`)
-    .pluck();
+  const newestMessage = db.prepare<[BoundId, StoredKey, number], NewestMessage>(`
+      SELECT created_at AS createdAt, recipient FROM messages INDEXED BY messages_by_recipient
+      WHERE account = ? AND recipient_key = ? AND seq < ? ORDER BY seq DESC LIMIT 1`);
   const events = db.prepare<[BoundId, string, number, number, number], StoredText>(`
     SELECT seq, data AS text FROM events INDEXED BY events_by_person
     WHERE account = ? AND data ->> '$.contactIdentifier' = ? AND message_seq IS NULL AND seq > ? AND seq < ?
@@ -168,8 +172,8 @@ function rowsOfPerson(db: Database) {
         range.before,
         range.limit,
       ),
-    /** When the newest message to the recipient before `before` was accepted; null: there is none. */
-    newestMessageAt: (accountId: string, recipientHash: string, before: number): number | null =>
+    /** The newest message to the recipient before `before`; null: there is none. */
+    newestMessage: (accountId: string, recipientHash: string, before: number): NewestMessage | null =>
       newestMessage.get(account.find(accountId), keyOfRecipient(recipientHash), before) ?? null,
     /** Events about a person without a message, oldest first, `after` < seq < `before`. */
     eventsAbout: (accountId: string, recipientHash: string, range: ErasureRange): StoredText[] =>

@@ -394,6 +394,74 @@ describe('an erasure', () => {
     expect(tables.keptMail.list(null, 10)).toHaveLength(stays ? 1 : 0);
   });
 
+  describe('of a person without a contact', () => {
+    async function startWithoutContact() {
+      const setup = await startAudience();
+      const { writer, tables, recorder, clock, erasure } = setup;
+      const message = await writer.run((all) => {
+        const sent = enqueue(all, clock.now(), { recipient: ADA, subject: `For ${ADA}` });
+        recorder.message(all, sent, exampleEvent('email_clicked', { url: `https://x.org/?e=${ADA}` }));
+        return sent;
+      });
+      return {
+        ...setup,
+        message,
+        stored: () => ({
+          message: tables.messages.bySeq(message.seq),
+          events: tables.events.ofMessage(message.seq).map(presentEvent),
+        }),
+        erasePerson: (address: string | null, accountId = 'acct_one') =>
+          erasure.erasePerson(accountId, ADA_ID, address),
+      };
+    }
+
+    it.each([
+      ['address', ADA],
+      ['identifier', null],
+    ])('clears messages and events by the %s', async (_, address) => {
+      const { erasePerson, stored, erasure } = await startWithoutContact();
+      expect(codeOf(await erasure.erase('acct_one', ADA_ID))).toBe('CONTACT_NOT_FOUND');
+      expect(await erasePerson(address)).toEqual({ complete: true });
+      const { message, events } = stored();
+      expect(message).toMatchObject({ status: 'cancelled', recipient: ADA_ID, subject: '' });
+      expect(events).toMatchObject([
+        { event: 'email_clicked', url: `https://x.org/?e=${ADA_ID}` },
+        { event: 'email_failed', reason: 'cancelled' },
+      ]);
+      expect(JSON.stringify(events)).not.toMatch(/userAgent|lovelace/i);
+    });
+
+    it('clears events without a message', async () => {
+      const { erasePerson, writer, recorder, tables } = await startWithoutContact();
+      const fields = {
+        reasonCode: 'RECIPIENT_SUPPRESSED',
+        reason: 'hard_bounce',
+        recipient: ADA,
+        contactIdentifier: ADA_ID,
+      } as const;
+      await writer.run((all) => recorder.refusedSend(all, { accountId: 'acct_two', domainId: null, fields }));
+      expect(await erasePerson(ADA, 'acct_two')).toEqual({ complete: true });
+      const { rows } = tables.events.feed({ accountId: 'acct_two', afterSeq: 0, limit: 10 });
+      expect(rows.map(presentEvent)).toMatchObject([{ event: 'email_suppressed', recipient: ADA_ID }]);
+    });
+
+    it('is repeated for what was stored since the last one', async () => {
+      const { erasePerson, writer, tables, clock } = await startWithoutContact();
+      await erasePerson(ADA);
+      const later = await writer.run((all) => enqueue(all, clock.now(), { recipient: ADA }));
+      for (let time = 0; time < 2; time++) expect(await erasePerson(null)).toEqual({ complete: true });
+      expect(tables.messages.bySeq(later.seq)?.recipient).toBe(ADA_ID);
+    });
+
+    it('is refused when nothing is stored', async () => {
+      const { erasePerson, erasure } = await startWithoutContact();
+      expect(codeOf(await erasePerson(ADA, 'acct_two'))).toBe('CONTACT_NOT_FOUND');
+      expect(codeOf(await erasure.erasePerson('acct_one', 'phone_'.padEnd(38, '0'), null))).toBe(
+        'CONTACT_NOT_FOUND',
+      );
+    });
+  });
+
   it('waits for a mail that is being sent', async () => {
     const { send, erase, erasure, bounce, traces, writer, tables } = await startWithAda();
     const [message] = await send([ADA]);

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PARTIAL } from '../../../src/cli/context.ts';
+import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { DATABASE_FILE, lockDaemon, openDatabase } from '../../../src/store/database/database.ts';
 import { createTables } from '../../../src/store/tables.ts';
 import { createShell, MAIN, runProgram } from '../run.ts';
@@ -28,6 +29,8 @@ ada@example.net;+442079460000;Ada;Lovelace;gold;39
 grace@example.net;;Grace;Hopper;;40
 nobody;;;;;
 `;
+
+const LINUS_ID = emailIdentifier('linus@example.net');
 
 const contacts = (...args: string[]) => shell.run('contacts', ...args, '--account', 'shop');
 const contactsJson = (...args: string[]) => shell.json('contacts', ...args, '--account', 'shop', '--json');
@@ -312,6 +315,18 @@ describe('contacts erase and compact', () => {
     const { status, out, err } = await runProgram(['--config', shell.file, ...args]);
     expect([status, err]).toEqual([0, '']);
     expect(JSON.parse(out)).toMatchObject({ complete: true });
+  });
+
+  it('erase a person without a contact, and one who was erased before', async () => {
+    await shell.run('suppression', 'add', 'linus@example.net', '--account', 'shop');
+    for (const person of ['linus@example.net', 'LINUS@example.net', LINUS_ID]) {
+      expect(await contacts('erase', person)).toEqual({ status: 0, out: `${LINUS_ID} is erased`, err: '' });
+      expect(readFileSync(join(inDir('data'), DATABASE_FILE), 'latin1')).not.toContain('linus@example.net');
+    }
+    expect(await shell.run('contacts', 'erase', LINUS_ID, '--account', 'other')).toMatchObject({
+      status: 1,
+      err: expect.stringContaining('and no message, event or suppression of this recipient'),
+    });
   });
 
   it('erase leaves clearing the file to a running daemon', async () => {

@@ -205,7 +205,7 @@ function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
       operationId: 'eraseContact',
       summary: 'Erase a contact',
       description:
-        'Deletes profile, memberships and history, cancels queued mail, and removes email address, phone number and name from messages, events and stored responses. Suppressions and opt-outs remain, by the identifier only.',
+        'Deletes profile, memberships and history, cancels queued mail, and removes email address, phone number and name from messages, events and stored responses. Suppressions and opt-outs remain, by the identifier only. Later events of mail that was sent before contain no `ip`, no `userAgent` and only the origin of a clicked link. A recipient who is no contact: create the contact and erase it, or use `postrider contacts erase ADDRESS`.',
       params,
       responses: {
         200: {
