@@ -113,7 +113,9 @@ describe('the cost of one message', () => {
     // A list of three or more values in a CHECK does. So does RETURNING, which is needed.
     // Not read-only: SQLite would ignore these constraints.
     const db = openConnection(join(daemon.dataDir, DATABASE_FILE), {});
-    const filling = [...perMessage.keys()].filter((sql) => !sql.includes('RETURNING') && opensTable(db, sql));
+    const filling = [...perMessage]
+      .filter(([sql, count]) => count > 0 && !sql.includes('RETURNING') && opensTable(db, sql))
+      .map(([sql]) => sql);
     db.close();
     expect(filling).toEqual([]);
   });
