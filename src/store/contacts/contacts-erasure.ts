@@ -47,8 +47,12 @@ export interface StoredText {
 
 export type ErasableResponse = Pick<IdempotencyRow, 'account_id' | 'endpoint' | 'key' | 'body'>;
 
-/** Mail to the operator is not erased. */
-const NOT_TO_OPERATOR = "box NOT IN ('postmaster', 'abuse')";
+/**
+ * Not erased: mail to the operator, and reports about no message, which concern domains, not people. An account could
+ * otherwise delete them by erasing the address that they are sent to, or that of a reporter.
+ */
+const NOT_TO_OPERATOR =
+  "box NOT IN ('postmaster', 'abuse', 'dmarc', 'tlsrpt') AND (box <> 'feedback' OR k.message_seq IS NOT NULL)";
 
 /**
  * `erasures`, and the statements by which erasers find and clear rows of messages, events and mail. `emptyLog` and

@@ -333,6 +333,27 @@ describe('an erasure', () => {
     });
   });
 
+  it('keeps the reports of the operator, also of a reporter that an account names as a person', async () => {
+    const { erase, tables, writer, clock } = await startWithAda();
+    const boxes = ['dmarc', 'tlsrpt', 'feedback', 'bounce'] as const;
+    await writer.run((all) => {
+      for (const box of boxes)
+        all.keptMail.insert({
+          box,
+          kind: 'unknown',
+          recipient: 'x@mx',
+          sender: ADA,
+          remote_address: '192.0.2.1',
+          network: '',
+          message_seq: null,
+          raw: Buffer.from('Hello'),
+          received_at: clock.now(),
+        });
+    });
+    await erase();
+    expect(tables.keptMail.list(null, 10).map(({ box }) => box)).toEqual(['feedback', 'tlsrpt', 'dmarc']);
+  });
+
   it.each<[string, { about: 'ours' | 'theirs' | null; sender?: string; raw: string }, boolean]>([
     [
       'clears kept mail about their message if it contains their name',
