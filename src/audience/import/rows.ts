@@ -72,6 +72,7 @@ const FIELDS = [
   'consentUserAgent',
   'consentTimestamp',
   'globalStatus',
+  'isActive',
 ] as const;
 type Field = (typeof FIELDS)[number];
 
@@ -221,7 +222,8 @@ function profileOf(
   const read = <Value>(field: Field, reader: (text: string) => Parsed<Value>): Value | undefined => {
     const value = fields[field];
     if (value === undefined || reason !== null) return undefined;
-    const result = typeof value === 'string' ? reader(value) : { fault: 'must be a string' };
+    const text = field === 'isActive' ? textOfFlag(value) : value;
+    const result = typeof text === 'string' ? reader(text) : { fault: 'must be a string' };
     if ('value' in result) return result.value;
     reason = `${field}: ${result.fault}`;
     return undefined;
@@ -240,6 +242,7 @@ function profileOf(
     }),
   };
   read('globalStatus', readImportedStatus);
+  read('isActive', readImportedMembership);
   if (reason !== null) return { line, reason };
   if (fields.email === undefined && fields.phone === undefined)
     return { line, reason: 'has neither email nor phone' };
@@ -263,6 +266,25 @@ function readImportedStatus(text: string): Parsed<'active'> {
     fault:
       'only "active" contacts are imported; add a suppression for a person who has left (POST /web-setup/suppressions, postrider suppression add)',
   };
+}
+
+/** A row of `GET …/subscriptions` may be that of a person who left the group. */
+function readImportedMembership(text: string): Parsed<true> {
+  const flag = text.trim().toLowerCase();
+  if (TRUE.includes(flag)) return { value: true };
+  return {
+    fault: FALSE.includes(flag)
+      ? 'only active members are imported; record that a person has left a group with PUT /web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier} and isActive false'
+      : 'must be true or false',
+  };
+}
+
+const TRUE: readonly string[] = ['true', '1', 'yes'];
+const FALSE: readonly string[] = ['false', '0', 'no'];
+
+/** NDJSON has booleans and numbers where a CSV has their text. */
+function textOfFlag(value: unknown): unknown {
+  return typeof value === 'boolean' || typeof value === 'number' ? String(value) : value;
 }
 
 /** Undefined when the row has no field of consent. */

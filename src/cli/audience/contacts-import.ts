@@ -34,8 +34,8 @@ export function contactsImportCommand(context: CliContext): Command {
       'after',
       `
 Fields: email, phone, firstName, lastName, consentMethod, consentDetails, consentIpAddress,
-consentUserAgent, consentTimestamp, globalStatus and customFields.<name>. Rows with another globalStatus
-than active are rejected. Separators are comma, semicolon or tab.
+consentUserAgent, consentTimestamp, globalStatus, isActive and customFields.<name>. Rows with another
+globalStatus than active, or with isActive false, are rejected. Separators are comma, semicolon or tab.
 A row of an existing contact updates the fields that the row contains. An import never removes an
 opt-out or a suppression. --dry-run may count a contact as created more than once if its rows are far
 apart, and does not check the account's limit of contacts.

@@ -557,6 +557,7 @@ export const texts: Catalog = {
   'contacts.field.consentUserAgent': 'Browser der Einwilligung',
   'contacts.field.consentTimestamp': 'Zeitpunkt der Einwilligung',
   'contacts.field.globalStatus': 'Status (nur „active“ wird importiert)',
+  'contacts.field.isActive': 'Aktives Mitglied (nur „true“ wird importiert)',
   'contacts.field.custom': 'Eigenes Feld {name}',
   'page.groups': 'Gruppen',
   'groups.question': 'Wer ist darin?',

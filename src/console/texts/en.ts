@@ -541,6 +541,7 @@ export const en = {
   'contacts.field.consentUserAgent': 'Browser of the consent',
   'contacts.field.consentTimestamp': 'Time of the consent',
   'contacts.field.globalStatus': 'Status (only “active” is imported)',
+  'contacts.field.isActive': 'Active member (only “true” is imported)',
   'contacts.field.custom': 'Custom field {name}',
   'page.groups': 'Groups',
   'groups.question': 'Who is in them?',

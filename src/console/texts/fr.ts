@@ -562,6 +562,7 @@ export const texts: Catalog = {
   'contacts.field.consentUserAgent': 'Navigateur du consentement',
   'contacts.field.consentTimestamp': 'Date du consentement',
   'contacts.field.globalStatus': 'Statut (seul « active » est importé)',
+  'contacts.field.isActive': 'Membre actif (seul « true » est importé)',
   'contacts.field.custom': 'Champ personnalisé {name}',
   'page.groups': 'Groupes',
   'groups.question': 'Qui en fait partie ?',

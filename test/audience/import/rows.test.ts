@@ -17,9 +17,9 @@ describe('the header of a CSV', () => {
   });
 });
 
-describe('the status of a row', () => {
-  const record = (text: string, line = 2) => ({ line, text, fault: null, end: BEGINNING });
+const record = (text: string, line = 2) => ({ line, text, fault: null, end: BEGINNING });
 
+describe('the status of a row', () => {
   it.each(['unsubscribed', 'Bounced', 'complained', 'suppressed', 'cleaned'])(
     'rejects a person who must not get mail: %s',
     (status) => {
@@ -38,5 +38,46 @@ describe('the status of a row', () => {
     expect(csv.read(record(`ada@example.net,${status}`))).toMatchObject({
       profile: { email: 'ada@example.net' },
     });
+  });
+});
+
+describe('isActive of a row', () => {
+  const csv = (value: string) => {
+    const reader = csvRowReader(record('email,Is Active', 1));
+    if (typeof reader === 'string') throw new Error(reader);
+    return { row: reader.read(record(`ada@example.net,${value}`)), ignored: [...reader.ignored] };
+  };
+  const ndjson = (value: unknown) => {
+    const reader = ndjsonRowReader({ rejectUnknown: true });
+    return reader.read(record(JSON.stringify({ email: 'ada@example.net', isActive: value })));
+  };
+  const left = { line: 2, reason: expect.stringMatching(/^isActive: only active members are imported/) };
+  const invalid = { line: 2, reason: 'isActive: must be true or false' };
+  const accepted = { profile: { email: 'ada@example.net' } };
+
+  it.each(['false', 'FALSE', '0', 'no', 'No'])('rejects a person who left the group: "%s"', (value) => {
+    expect(csv(value).row).toEqual(left);
+    expect(ndjson(value)).toEqual(left);
+  });
+
+  it.each([false, 0])('rejects a person who left the group: %s', (value) => {
+    expect(ndjson(value)).toEqual(left);
+  });
+
+  it.each(['maybe', 'unsubscribed', '2'])('rejects a value that is no boolean: %s', (value) => {
+    expect(csv(value).row).toEqual(invalid);
+    expect(ndjson(value)).toEqual(invalid);
+  });
+
+  it.each([[[]], [{}], [2]])('rejects a value that is no boolean: %j', (value) => {
+    expect(ndjson(value)).toMatchObject({ reason: expect.stringMatching(/^isActive: must be /) });
+  });
+
+  it.each(['true', 'True', '1', 'yes', ''])('accepts "%s"', (value) => {
+    expect(csv(value)).toMatchObject({ row: accepted, ignored: [] });
+  });
+
+  it.each([true, 1, 'true', null])('accepts %j', (value) => {
+    expect(ndjson(value)).toMatchObject(accepted);
   });
 });

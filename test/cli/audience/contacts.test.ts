@@ -119,6 +119,15 @@ all rejected rows with reasons: ${file}.rejected.csv`,
     });
   });
 
+  it('rejects members who left a group', async () => {
+    const file = fileOf('people.csv', 'email,isActive\nada@example.net,true\nbob@example.net,false\n');
+    expect(await contactsJson('import', file)).toMatchObject({
+      created: 1,
+      rejectedRows: [{ line: 3, reason: expect.stringMatching(/^isActive: /) }],
+      ignoredColumns: [],
+    });
+  });
+
   it.each([
     ['an unknown field', 'Email Address=mail', 2, '"mail" is not a field'],
     ['a value without a field', 'email', 2, 'Must be COLUMN=FIELD'],

@@ -384,6 +384,27 @@ describe('an import over HTTP', () => {
     expect([unknown.status, unknown.error.code]).toEqual([404, 'SUBSCRIPTION_GROUP_NOT_FOUND']);
   });
 
+  it.each([
+    ['text/csv', 'email,isActive\ngone@example.net,false\nstays@example.net,true\n', 2],
+    [
+      'application/x-ndjson',
+      '{"email":"gone@example.net","isActive":false}\n{"email":"stays@example.net","isActive":true}\n',
+      1,
+    ],
+  ])('rejects members who left a group, as GET …/subscriptions lists them: %s', async (type, body, line) => {
+    const { api, list } = await start();
+    const made = await api.post<{ group: { subscriptionGroupId: string } }>(
+      `${CONTACTS}/subscription-groups`,
+      { name: 'N' },
+    );
+    const query = `?subscriptionGroupId=${made.data.group.subscriptionGroupId}`;
+    const { data } = await importing(api, body, type, query);
+    expect(data).toMatchObject({ rows: 2, created: 1, rejected: 1, subscribed: 1 });
+    expect(data.rejectedRows).toEqual([{ line, reason: expect.stringMatching(/^isActive: /) }]);
+    expect(data.warnings).toBeUndefined();
+    expect((await list('limit=5')).contacts).toMatchObject([{ email: 'stays@example.net' }]);
+  });
+
   it('continues in the background, and shows its progress to its account only', async () => {
     const { api } = await start();
     const { api: other } = await start();

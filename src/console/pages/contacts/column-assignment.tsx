@@ -13,6 +13,7 @@ const FIELDS = [
   'consentUserAgent',
   'consentTimestamp',
   'globalStatus',
+  'isActive',
 ] as const;
 
 const CUSTOM = 'customFields.';

@@ -73,6 +73,7 @@ const NAMES: Readonly<Record<string, string>> = {
   consentuseragent: 'consentUserAgent',
   consenttimestamp: 'consentTimestamp',
   globalstatus: 'globalStatus',
+  isactive: 'isActive',
 };
 
 /** The field that a column probably has: one of NAMES, `customFields.<name>`, or '' for none. */
