@@ -11,7 +11,8 @@ import type { Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Provenance } from './consent.ts';
 import { setStatus } from './marketing-status.ts';
-import { addPerson, changePerson, findPerson } from './people.ts';
+import { describesOptOut } from './opt-out.ts';
+import { addPerson, changePerson, findPerson, futureConsent } from './people.ts';
 import type { ProfileChanges } from './profile.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
@@ -106,7 +107,9 @@ export function createContacts(deps: ContactsDeps): Contacts {
         const contact = findPerson(all, accountId, identifier);
         if (isRefusal(contact)) return contact;
         const how = { merge, defaultMethod: 'implicit_api', provenance: provenance(caller) } as const;
-        const changed = changePerson(all, contact, changes, how);
+        const isOptOut = globalStatus === 'unsubscribed' && describesOptOut(changes.consent);
+        const profile = isOptOut ? { ...changes, consent: undefined } : changes;
+        const changed = futureConsent(changes, how.provenance) ?? changePerson(all, contact, profile, how);
         if (isRefusal(changed)) return changed;
         const change = {
           status: globalStatus,

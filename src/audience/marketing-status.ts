@@ -4,6 +4,7 @@ import type { Recorder } from '../events/record.ts';
 import type { GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
 import type { Tables } from '../store/tables.ts';
 import { isNewConsent } from './consent.ts';
+import { addOptOut, apiOptOut, marketingOptOuts } from './opt-out.ts';
 import { identifiersOf, reread } from './people.ts';
 import type { ConsentInput } from './profile.ts';
 import { marketingStanding, statusOf } from './standing.ts';
@@ -14,10 +15,11 @@ import { marketingStanding, statusOf } from './standing.ts';
  */
 export interface StatusChange {
   status: GlobalStatus | undefined;
+  /** The consent fields of the request; with the status `unsubscribed` and no method they describe the opt-out. */
   consent: ConsentInput | null | undefined;
   /** The contact before this request; null: it is new. */
   before: KnownContact | null;
-  /** Who ends an opt-out, for the removals of suppressions; null: the recipient, whose own changes are not among them. */
+  /** Who makes the change; null: the recipient, whose own changes are not among the removals of suppressions. */
   by: string | null;
   at: number;
 }
@@ -44,7 +46,7 @@ function statusRefusal(
 ): Refusal | null {
   const { status } = change;
   if (status === 'unsubscribed') {
-    optOut(tables, recorder, contact, change.at);
+    optOut(tables, recorder, contact, change);
     return null;
   }
   if (status === contact.global_status) return null;
@@ -60,19 +62,27 @@ function optOut(
   tables: Tables,
   recorder: Pick<Recorder, 'optedOut'>,
   contact: KnownContact,
-  at: number,
+  { consent, before, by, at }: StatusChange,
 ): void {
   const [identifier] = identifiersOf(contact);
-  if (identifier === undefined || optOutsOf(tables, contact.account_id, identifier).length > 0) return;
-  tables.suppressions.add({
-    account_id: contact.account_id,
-    recipient_hash: identifier,
-    stream: 'mk',
-    reason: 'unsubscribe',
-    email: contact.email,
-    message_seq: null,
-    created_at: at,
-  });
+  if (identifier === undefined || marketingOptOuts(tables, contact.account_id, identifier).length > 0) return;
+  // The consent of a new contact is recorded with the fields of its request.
+  const evidence = before === null ? null : consent;
+  const provenance = { by: by ?? 'recipient', ipAddress: null, userAgent: null, at };
+  // The history has one entry if the same request withdraws the consent.
+  const isWithdrawn = consent === null && before !== null && before.consent_n !== null;
+  addOptOut(
+    tables,
+    {
+      account_id: contact.account_id,
+      recipient_hash: identifier,
+      stream: 'mk',
+      email: contact.email,
+      message_seq: null,
+      created_at: at,
+    },
+    isWithdrawn ? null : apiOptOut(evidence, provenance),
+  );
   updateStatus(tables, contact, identifier, at);
   recorder.optedOut(tables, {
     accountId: contact.account_id,
@@ -109,7 +119,7 @@ function endOptOut(
     return refused(
       `The contact opted out of marketing mail at ${since}: globalStatus can be set to "active" only together with new consent: an express consentMethod, and as evidence a consentTimestamp after the opt-out, consentDetails, a consentIpAddress or a consentUserAgent, which differ from the recorded ones.`,
     );
-  for (const row of optOutsOf(tables, accountId, identifier)) {
+  for (const row of marketingOptOuts(tables, accountId, identifier)) {
     tables.suppressions.remove(row.seq);
     if (by !== null) tables.suppressionRemovals.record(row, { note: null, by, at });
     // Consent to marketing does not end an opt-out from transactional mail.
@@ -117,13 +127,6 @@ function endOptOut(
   }
   updateStatus(tables, contact, identifier, at);
   return null;
-}
-
-/** Opt-outs that end marketing mail. */
-function optOutsOf(tables: Tables, accountId: string, identifier: string) {
-  return tables.suppressions
-    .of(accountId, identifier)
-    .filter(({ reason, stream }) => reason === 'unsubscribe' && stream !== 'tx');
 }
 
 function updateStatus(tables: Tables, contact: KnownContact, identifier: string, at: number): void {

@@ -4,7 +4,7 @@ import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups
 import type { Member } from '../store/contacts/subscriptions.ts';
 import type { Tables } from '../store/tables.ts';
 import { giveConsent, type Provenance } from './consent.ts';
-import { hasLeft, leaveGroup } from './opt-out.ts';
+import { apiOptOut, describesOptOut, hasLeft, leaveGroup } from './opt-out.ts';
 import { identifiersOf, reread } from './people.ts';
 import type { ConsentInput, ProfileChanges } from './profile.ts';
 
@@ -19,11 +19,6 @@ export interface MembershipInput {
 }
 
 export type MemberProfile = Pick<ProfileChanges, 'firstName' | 'lastName' | 'phone' | 'customFields'>;
-
-/** For an opt-out over the API, only evidence from the request counts, not the caller's address. */
-export function optOutProvenance({ consent }: MembershipInput, provenance: Provenance): Provenance {
-  return { ...provenance, ipAddress: consent?.ipAddress ?? null, userAgent: consent?.userAgent ?? null };
-}
 
 /**
  * Creates a membership in a unit of work; there must be none yet. It is inactive when the contact has opted out. Returns
@@ -47,14 +42,18 @@ export function joinGroup(
     joined_at: provenance.at,
     updated_at: provenance.at,
   });
+  const isOptOut = input.isActive === false;
+  if (!isOptOut || !describesOptOut(consent)) syncConsent(tables, group, contact, consent, provenance);
   const identifier = identifiersOf(contact)[0];
-  if (input.isActive === false && identifier !== undefined)
-    leaveGroup(tables, group, identifier, { method: 'api', provenance: optOutProvenance(input, provenance) });
-  syncConsent(tables, group, contact, consent, provenance);
+  if (isOptOut && identifier !== undefined)
+    leaveGroup(tables, group, identifier, apiOptOut(consent, provenance));
   return isActive;
 }
 
-/** The contact's consent is unchanged by one that repeats the membership's without evidence. */
+/**
+ * Changes source and consent of a membership in a unit of work. The contact's consent is unchanged by one that repeats
+ * the membership's without evidence, and by one that describes an opt-out.
+ */
 export function changeMembership(
   tables: Tables,
   group: SubscriptionGroupRow,
@@ -77,6 +76,7 @@ export function changeMembership(
   const hasEvidence = [consent.ipAddress, consent.userAgent, consent.consentedAt].some(
     (value) => value !== undefined,
   );
+  if (input.isActive === false && describesOptOut(consent)) return;
   if (isNew || hasEvidence) syncConsent(tables, group, contact, consent, provenance, consent_method);
 }
 

@@ -1,22 +1,98 @@
-import type { OptOutMethod } from '../store/contacts/consent.ts';
+import type { ConsentAction, OptOutMethod } from '../store/contacts/consent.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
+import type { NewSuppression, SuppressionRow } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Provenance } from './consent.ts';
 import { identifiersOf } from './people.ts';
+import type { ConsentInput } from './profile.ts';
+
+/*
+ * Opt-outs from subscription groups and from all mail of a stream, with their entries in the consent history. An opt-out
+ * is stored by the person's identifiers: it survives the removal of the membership and the person's erasure, and neither
+ * an import nor an ordinary add ends it. A membership is inactive as long as there is an opt-out from its group.
+ */
+
+/** How a person opted out or returned, and the evidence of it. */
+export interface OptOut {
+  method: OptOutMethod;
+  provenance: Provenance;
+  details?: string | null;
+  /** When the person made the choice; default: the time of the entry. */
+  chosenAt?: number;
+}
 
 /**
- * Opt-outs from subscription groups. An opt-out is stored by the person's identifiers: it survives the removal of the
- * membership and the person's erasure, and neither an import nor an ordinary add ends it. A membership is inactive as
- * long as there is an opt-out.
+ * Whether the consent fields of a request that opts a person out describe the opt-out. With a method they describe a
+ * consent.
  */
+export function describesOptOut(consent: ConsentInput | null | undefined): consent is ConsentInput {
+  return consent !== undefined && consent !== null && consent.method === undefined;
+}
+
+/** An opt-out over the API: its evidence is that of the request, not the caller's address. */
+export function apiOptOut(consent: ConsentInput | null | undefined, provenance: Provenance): OptOut {
+  const { details, ipAddress, userAgent, consentedAt } = describesOptOut(consent) ? consent : {};
+  return {
+    method: 'api',
+    provenance: { ...provenance, ipAddress: ipAddress ?? null, userAgent: userAgent ?? null },
+    details: details ?? null,
+    chosenAt: consentedAt ?? provenance.at,
+  };
+}
+
+/**
+ * Adds an opt-out from a stream in a unit of work, and records the first one from marketing mail in the history of the
+ * contact, whose consent stays on record. Returns false if there is this opt-out already. `optOut` null: the caller has
+ * recorded it.
+ */
+export function addOptOut(
+  tables: Tables,
+  suppression: Omit<NewSuppression, 'reason'>,
+  optOut: OptOut | null,
+): boolean {
+  const { account_id: accountId, recipient_hash: identifier, stream } = suppression;
+  const isFirst = stream !== 'tx' && marketingOptOuts(tables, accountId, identifier).length === 0;
+  const added = tables.suppressions.add({ ...suppression, reason: 'unsubscribe' });
+  const contact = added && isFirst ? tables.contacts.byIdentifier(accountId, identifier) : null;
+  if (contact !== null && optOut !== null) record(tables, contact, null, 'withdrawn', optOut);
+  return added;
+}
+
+/**
+ * Removes a person's opt-outs from exactly this stream in a unit of work, at the person's request. If the consent is
+ * valid again, that is recorded. Returns false if there was none.
+ */
+export function removeOptOuts(
+  tables: Tables,
+  { accountId, identifier, stream }: { accountId: string; identifier: string; stream: 'mk' | 'tx' },
+  request: OptOut,
+): boolean {
+  const optOuts = optOutsOf(tables, accountId, identifier).filter((row) => row.stream === stream);
+  for (const { seq } of optOuts) tables.suppressions.remove(seq);
+  if (optOuts.length === 0) return false;
+  const isLast = stream === 'mk' && marketingOptOuts(tables, accountId, identifier).length === 0;
+  const contact = isLast ? tables.contacts.byIdentifier(accountId, identifier) : null;
+  if (contact !== null && contact.consent_n !== null) record(tables, contact, null, 'given', request);
+  return true;
+}
+
+/** The person's opt-outs from streams. */
+export function optOutsOf(tables: Tables, accountId: string, identifier: string): SuppressionRow[] {
+  return tables.suppressions.of(accountId, identifier).filter(({ reason }) => reason === 'unsubscribe');
+}
+
+/** The person's opt-outs that end marketing mail. */
+export function marketingOptOuts(tables: Tables, accountId: string, identifier: string): SuppressionRow[] {
+  return optOutsOf(tables, accountId, identifier).filter(({ stream }) => stream !== 'tx');
+}
 
 /** Records an opt-out in a unit of work. Returns false if this identifier has already opted out. */
 export function leaveGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   recipientHash: string,
-  optOut: { method: OptOutMethod; provenance: Provenance },
+  optOut: OptOut,
 ): boolean {
   const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
   const { at } = optOut.provenance;
@@ -27,7 +103,7 @@ export function leaveGroup(
   }
   if (contact === null) return left;
   setActive(tables, group, contact, 0, at);
-  if (left) record(tables, group, contact, 'left_group', optOut);
+  if (left) record(tables, contact, group.subscription_group_id, 'left_group', optOut);
   return left;
 }
 
@@ -38,7 +114,7 @@ export function returnToGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   recipientHash: string,
-  request: { method: OptOutMethod; provenance: Provenance },
+  request: Pick<OptOut, 'method' | 'provenance'>,
 ): boolean {
   const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
   let returned = false;
@@ -46,8 +122,10 @@ export function returnToGroup(
     returned = tables.groupOptOuts.remove(group.seq, identifier) || returned;
   }
   if (contact === null) return returned;
-  setActive(tables, group, contact, 1, request.provenance.at);
-  if (returned) record(tables, group, contact, 'returned_to_group', request);
+  const { method, provenance } = request;
+  setActive(tables, group, contact, 1, provenance.at);
+  if (returned)
+    record(tables, contact, group.subscription_group_id, 'returned_to_group', { method, provenance });
   return returned;
 }
 
@@ -78,20 +156,20 @@ function setActive(
 
 function record(
   tables: Tables,
-  group: SubscriptionGroupRow,
   contact: KnownContact,
-  action: 'left_group' | 'returned_to_group',
-  { method, provenance }: { method: OptOutMethod; provenance: Provenance },
+  groupId: string | null,
+  action: ConsentAction,
+  { method, provenance, details = null, chosenAt = provenance.at }: OptOut,
 ): void {
   tables.consents.add({
     contact_seq: contact.seq,
     action,
-    subscription_group_id: group.subscription_group_id,
+    subscription_group_id: groupId,
     method,
-    details: null,
+    details,
     ip_address: provenance.ipAddress,
     user_agent: provenance.userAgent,
-    said_at: provenance.at,
+    said_at: chosenAt,
     recorded_at: provenance.at,
     recorded_by: provenance.by,
   });

@@ -18,9 +18,8 @@ import {
   joinGroup,
   type MemberProfile,
   type MembershipInput,
-  optOutProvenance,
 } from './membership.ts';
-import { leaveGroup, leftAt, returnToGroup } from './opt-out.ts';
+import { apiOptOut, leaveGroup, leftAt, returnToGroup } from './opt-out.ts';
 import { changePerson, findPerson, futureConsent, identifiersOf, reread } from './people.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
@@ -168,9 +167,9 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
             futureConsent(input, consentProvenance) ??
             changeProfile(all, contact, input.profile, consentProvenance);
           if (refusal !== null) return refusal;
-          const by = { method: 'api', provenance: optOutProvenance(input, consentProvenance) } as const;
+          const choice = apiOptOut(input.consent, consentProvenance);
           const before = all.subscriptions.get(group.seq, contact.seq);
-          if (input.isActive === true) returnToGroup(all, group, identifier, by);
+          if (input.isActive === true) returnToGroup(all, group, identifier, choice);
           if (before === null) {
             joinGroup(all, group, reread(all, contact.seq), {
               ...input,
@@ -178,9 +177,9 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
               provenance: consentProvenance,
             });
           } else {
-            if (input.isActive === false) leaveGroup(all, group, identifier, by);
-            if (input.isActive === false && before.is_active === 1) recordOptOut(all, group, contact);
             changeMembership(all, group, reread(all, contact.seq), input, consentProvenance);
+            if (input.isActive === false) leaveGroup(all, group, identifier, choice);
+            if (input.isActive === false && before.is_active === 1) recordOptOut(all, group, contact);
           }
           return membershipResult(all, group, contact.seq, before === null);
         },

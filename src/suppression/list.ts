@@ -1,3 +1,4 @@
+import { addOptOut, apiOptOut } from '../audience/opt-out.ts';
 import { type Clock, iso } from '../core/clock.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
@@ -42,10 +43,14 @@ export interface SuppressionRemoval {
 export interface SuppressionList {
   /** Newest first. */
   list(filter: SuppressionFilter): Promise<Page<SuppressionRow>>;
-  /** Does not change an existing suppression with this address, stream and reason. Records an opt-out as an event. */
+  /**
+   * Does not change an existing suppression with this address, stream and reason. Records an opt-out as an event, and one
+   * of marketing mail in the consent history. `by`: the API key, the person of the console, or `command line`.
+   */
   add(
     accountId: string,
     input: SuppressionInput,
+    by: string,
   ): Promise<{ row: SuppressionRow; created: boolean } | Refusal>;
   /**
    * Returns the removed rows, and records each removal; refused when there are none. The bounce count of the address is
@@ -79,20 +84,24 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
   const reader = deps.reader ?? createLocalReader(tables);
   return {
     list: (filter) => reader.table(filter.accountId, 'suppressions', 'list', filter),
-    add: async (accountId, { email, reason, stream }) => {
+    add: async (accountId, { email, reason, stream }, by) => {
       const mailbox = parseMailbox(email);
       if (typeof mailbox === 'string') return invalid('email', mailbox);
       const hash = emailIdentifier(mailbox.address);
       return writer.run((all) => {
-        const created = all.suppressions.add({
+        const at = clock.now();
+        const suppression = {
           account_id: accountId,
           recipient_hash: hash,
           stream,
-          reason,
           email: mailbox.address,
           message_seq: null,
-          created_at: clock.now(),
-        });
+          created_at: at,
+        };
+        const created =
+          reason === 'unsubscribe'
+            ? addOptOut(all, suppression, apiOptOut(null, { by, ipAddress: null, userAgent: null, at }))
+            : all.suppressions.add({ ...suppression, reason });
         const row = all.suppressions
           .of(accountId, hash)
           .find((one) => one.stream === stream && one.reason === reason);

@@ -1,4 +1,4 @@
-import { leaveGroup, returnToGroup } from '../audience/opt-out.ts';
+import { addOptOut, leaveGroup, optOutsOf, removeOptOuts, returnToGroup } from '../audience/opt-out.ts';
 import type { Clock } from '../core/clock.ts';
 import type { EventFields, MessageEventKind } from '../events/event-types.ts';
 import type { EventWithoutMessage, OnSuppressionChange, Recorder } from '../events/record.ts';
@@ -75,15 +75,15 @@ export function createUnsubscribing(deps: UnsubscribingDeps): Unsubscribing {
       return group !== null && leaveGroup(tables, group, mail.recipientHash, evidence(source));
     }
     const message = tables.messages.byId(mail.messageId);
-    const added = tables.suppressions.add({
+    const suppression = {
       account_id: mail.accountId,
       recipient_hash: mail.recipientHash,
       stream: part,
-      reason: 'unsubscribe',
       email: message?.recipient ?? null,
       message_seq: message?.seq ?? null,
       created_at: clock.now(),
-    });
+    };
+    const added = addOptOut(tables, suppression, evidence(source));
     if (added) onSuppressionChange(tables, mail.accountId, mail.recipientHash);
     return added;
   }
@@ -93,10 +93,10 @@ export function createUnsubscribing(deps: UnsubscribingDeps): Unsubscribing {
       const group = groupOf(tables, mail);
       return group !== null && returnToGroup(tables, group, mail.recipientHash, evidence(source));
     }
-    const optOuts = optOutsOf(tables, mail, part);
-    for (const { seq } of optOuts) tables.suppressions.remove(seq);
-    if (optOuts.length > 0) onSuppressionChange(tables, mail.accountId, mail.recipientHash);
-    return optOuts.length > 0;
+    const { accountId, recipientHash: identifier } = mail;
+    const removed = removeOptOuts(tables, { accountId, identifier, stream: part }, evidence(source));
+    if (removed) onSuppressionChange(tables, accountId, identifier);
+    return removed;
   }
 
   function recordOptOut(
@@ -173,14 +173,7 @@ function isStopped(
   part: OptOutPart,
 ): boolean {
   if (part === 'group') return group !== null && tables.groupOptOuts.has(group.seq, mail.recipientHash);
-  return optOutsOf(tables, mail, part).length > 0;
-}
-
-/** The recipient's opt-outs of a stream. Recipients cannot remove suppressions after bounces and complaints. */
-function optOutsOf(tables: Tables, mail: SentMail, stream: 'mk' | 'tx') {
-  return tables.suppressions
-    .of(mail.accountId, mail.recipientHash)
-    .filter((row) => row.reason === 'unsubscribe' && row.stream === stream);
+  return optOutsOf(tables, mail.accountId, mail.recipientHash).some(({ stream }) => stream === part);
 }
 
 function scopeOf(stopped: readonly OptOutPart[]): NonNullable<EventFields['email_unsubscribed']['scope']> {

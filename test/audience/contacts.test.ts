@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { presentContact } from '../../src/audience/present.ts';
+import type { ConsentInput } from '../../src/audience/profile.ts';
 import { iso } from '../../src/core/clock.ts';
 import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
 import { granted } from '../support/refusal.ts';
@@ -209,6 +210,71 @@ describe('consent', () => {
       ['withdrawn', null],
       ['given', 'implicit_api'],
     ]);
+  });
+
+  it('has an entry for an opt-out from marketing mail, and keeps its evidence on record', async () => {
+    const { contacts, add, clock } = await startAudience();
+    const contact = await add(ADA, { consent: { method: 'web_form', details: 'Form 7' } });
+    clock.advance(1000);
+    const consent = { details: 'By phone', ipAddress: '198.51.100.7', userAgent: 'B', consentedAt: 5 };
+    const change = { globalStatus: 'unsubscribed', consent } as const;
+    const changed = granted(await contacts.update('acct_one', ADA_ID, change, put));
+    const entries = contacts.history(contact, null, 9);
+    expect(entries).toMatchObject([
+      {
+        action: 'withdrawn',
+        subscription_group_id: null,
+        method: 'api',
+        details: 'By phone',
+        ip_address: '198.51.100.7',
+        user_agent: 'B',
+        said_at: 5,
+        recorded_at: clock.now(),
+        recorded_by: 'key_one',
+      },
+      { action: 'given', method: 'web_form' },
+    ]);
+    expect(changed).toMatchObject({ consent_method: 'web_form', consent_details: 'Form 7' });
+    granted(await contacts.update('acct_one', ADA_ID, change, put));
+    expect(contacts.history(contact, null, 9)).toEqual(entries);
+  });
+
+  it.each<[string, ConsentInput | null | undefined, object[]]>([
+    ['no consent', undefined, [{ action: 'withdrawn', method: 'api', ip_address: null }]],
+    ['the end of the consent', null, [{ action: 'withdrawn', method: null }]],
+    [
+      'a consent',
+      { method: 'web_form', ipAddress: '198.51.100.7' },
+      [
+        { action: 'withdrawn', method: 'api', ip_address: null },
+        { action: 'given', method: 'web_form', ip_address: '198.51.100.7' },
+      ],
+    ],
+  ])('has one entry for an opt-out together with %s', async (_, consent, added) => {
+    const { contacts, add } = await startAudience();
+    const contact = await add(ADA);
+    const change = { globalStatus: 'unsubscribed', consent } as const;
+    granted(await contacts.update('acct_one', ADA_ID, change, put));
+    expect(contacts.history(contact, null, 9)).toMatchObject([...added, { method: 'implicit_api' }]);
+  });
+
+  it('has an entry for the opt-out of a new contact', async () => {
+    const { contacts, add } = await startAudience();
+    const contact = await add(ADA, { globalStatus: 'unsubscribed', consent: { details: 'Moved' } });
+    expect(contacts.history(contact, null, 9)).toMatchObject([
+      { action: 'withdrawn', method: 'api', details: null, ip_address: null, user_agent: null },
+      { action: 'given', method: 'implicit_api', details: 'Moved' },
+    ]);
+  });
+
+  it('refuses an opt-out from the future', async () => {
+    const { contacts, add, clock, status } = await startAudience();
+    await add(ADA);
+    const consent = { consentedAt: clock.now() + 2 * 86_400_000 };
+    const change = { globalStatus: 'unsubscribed', consent } as const;
+    const refused = await contacts.update('acct_one', ADA_ID, change, put);
+    expect(refused).toMatchObject({ extras: { details: [{ field: 'consentTimestamp' }] } });
+    expect(status(ADA)).toBe('active');
   });
 
   it('cannot be in the future', async () => {

@@ -194,6 +194,50 @@ describe('an opt-out', () => {
     expect(counts()).toEqual([1, 0]);
   });
 
+  it.each([
+    ['PUT', async (on: AudienceSetup, input: object) => void (await on.join(), await on.put(input))],
+    ['POST', async (on: AudienceSetup, input: object) => void (await on.join(input))],
+    ['PUT of a new member', async (on: AudienceSetup, input: object) => void (await on.put(input))],
+  ])('is one entry of the history, with the details and evidence of the request: %s', async (_, leave) => {
+    const setup = await startWithAda();
+    const consent = { details: 'By phone', ipAddress: '198.51.100.7', consentedAt: 1000 };
+    await leave(setup, { isActive: false, consent });
+    const { contacts, contact, groupId, put, clock } = setup;
+    const entries = contacts.history(contact, null, 9);
+    expect(entries).toMatchObject([
+      {
+        action: 'left_group',
+        subscription_group_id: groupId,
+        method: 'api',
+        details: 'By phone',
+        ip_address: '198.51.100.7',
+        user_agent: null,
+        said_at: 1000,
+        recorded_at: clock.now(),
+      },
+      { action: 'given', details: null },
+    ]);
+    await put({ isActive: false, consent });
+    await put({ isActive: false, consent: { details: 'Again' } });
+    expect(contacts.history(contact, null, 9)).toEqual(entries);
+    expect(granted(contacts.get('acct_one', ADA_ID))).toMatchObject({ consent_details: null });
+    const { subscription } = granted(setup.subscriptions.get('acct_one', groupId, ADA_ID));
+    expect(subscription).toMatchObject({ is_active: 0, consent_details: 'Again' });
+  });
+
+  it.each([
+    ['PUT', async (on: AudienceSetup, input: object) => void (await on.join(), await on.put(input))],
+    ['POST', async (on: AudienceSetup, input: object) => void (await on.join(input))],
+  ])('comes after a consent of the same request that has a method: %s', async (_, leave) => {
+    const setup = await startWithAda();
+    await leave(setup, { isActive: false, consent: { method: 'web_form', details: 'Form 7' } });
+    expect(setup.contacts.history(setup.contact, null, 9)).toMatchObject([
+      { action: 'left_group', method: 'api', details: null },
+      { action: 'given', method: 'web_form', details: 'Form 7' },
+      { action: 'given', method: 'implicit_api' },
+    ]);
+  });
+
   it('of a member is an event, and repeating it is none', async () => {
     const { join, put, tables, groupId } = await startWithAda();
     await join();

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { addPerson } from '../../src/audience/people.ts';
 import { MINUTE } from '../../src/core/clock.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { presentEvent } from '../../src/events/feed.ts';
@@ -28,7 +29,7 @@ function start() {
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
   const list = createSuppressionList({ ...store, recorder, onSuppressionChange });
   const add = (email: string, input: Partial<SuppressionInput> = {}, accountId = 'acct_one') =>
-    list.add(accountId, { email, reason: 'manual', stream: 'all', ...input });
+    list.add(accountId, { email, reason: 'manual', stream: 'all', ...input }, 'key_1');
   const remove = async (target: SuppressionTarget, accountId = 'acct_one') => {
     const removed = await list.remove(accountId, target, { by: 'key_1', note: null });
     return isRefusal(removed) ? removed.code : removed.map(({ stream, reason }) => `${stream} ${reason}`);
@@ -104,6 +105,39 @@ describe('a suppression', () => {
         contactIdentifier: HASH,
       }),
     ]);
+  });
+});
+
+describe('an opt-out in the list', () => {
+  const withContact = async () => {
+    const test = start();
+    const { writer, ids, clock } = test;
+    const provenance = { by: 'key_2', ipAddress: null, userAgent: null, at: clock.now() };
+    const person = { accountId: 'acct_one', source: 'api', defaultMethod: 'web_form' } as const;
+    const seq = await writer.run((all) =>
+      addPerson(all, ids, { email: ADA }, { ...person, provenance, mayAdd: () => null }),
+    );
+    return { ...test, history: () => test.tables.consents.history(granted(seq), null, 10) };
+  };
+
+  it.each(['mk', 'all'] as const)('of the stream %s is recorded with the consent once', async (stream) => {
+    const { add, history } = await withContact();
+    await add(ADA, { reason: 'unsubscribe', stream });
+    await add(ADA, { reason: 'unsubscribe', stream });
+    expect(history()).toMatchObject([
+      { action: 'withdrawn', method: 'api', ip_address: null, user_agent: null, recorded_by: 'key_1' },
+      { action: 'given' },
+    ]);
+  });
+
+  it.each([
+    { reason: 'unsubscribe', stream: 'tx' },
+    { reason: 'manual', stream: 'all' },
+    { reason: 'complaint', stream: 'mk' },
+  ] as const)('is not recorded with the consent: $reason of $stream', async (input) => {
+    const { add, history } = await withContact();
+    await add(ADA, input);
+    expect(history()).toMatchObject([{ action: 'given' }]);
   });
 });
 

@@ -80,6 +80,7 @@ async function setup(useCase: UseCase, groupState: GroupState = 'none') {
     mail,
     groupId,
     groupSeq,
+    contactSeq,
     optOut: (choice: 'list' | 'all', how = source(), of: SentMail = mail) =>
       writer.run((all) => unsubscribing.optOut(all, of, choice, how)),
     undo: (parts: ('group' | 'mk' | 'tx')[], of: SentMail = mail) =>
@@ -141,6 +142,95 @@ describe('what an opt-out stops', () => {
       if (contact) all.subscriptions.remove(test.groupSeq, contact.seq);
     });
     expect(test.state().stopped).toEqual(['group']);
+  });
+});
+
+describe('the consent history', () => {
+  it.each([
+    ['mk', 'none', 'list', 'one_click'],
+    ['mk', 'group', 'all', 'page'],
+    ['mk', 'none', 'list', 'mailto'],
+    ['tx', 'none', 'all', 'page'],
+  ] as const)(
+    'has the opt-out from marketing: %s mail to %s, %s, %s',
+    async (useCase, group, choice, method) => {
+      const test = await setup(useCase, group);
+      test.clock.advance(1000);
+      await test.optOut(choice, source(method));
+      await test.optOut(choice, source(method));
+      const { tables, contactSeq, clock } = test;
+      expect(tables.consents.history(contactSeq, null, 10)).toMatchObject([
+        {
+          action: 'withdrawn',
+          subscription_group_id: null,
+          method,
+          details: null,
+          ip_address: '192.0.2.7',
+          user_agent: 'A browser',
+          said_at: clock.now(),
+          recorded_at: clock.now(),
+          recorded_by: 'recipient',
+        },
+        { action: 'given', method: 'implicit_api' },
+      ]);
+      // The suppression refuses the mail; the evidence of the consent remains.
+      expect(tables.contacts.bySeq(contactSeq)).toMatchObject({ consent_method: 'implicit_api' });
+    },
+  );
+
+  it('has no entry for an opt-out from transactional mail', async () => {
+    const test = await setup('tx');
+    await test.optOut('list');
+    expect(test.history()).toEqual([['given', 'implicit_api']]);
+  });
+
+  it('has one entry when several suppressions record the opt-out', async () => {
+    const test = await setup('mk');
+    await test.writer.run((all) =>
+      all.suppressions.add({
+        account_id: 'acct_one',
+        recipient_hash: HASH,
+        stream: 'all',
+        reason: 'unsubscribe',
+        email: ADA,
+        message_seq: null,
+        created_at: test.clock.now(),
+      }),
+    );
+    expect(await test.optOut('list')).toEqual(['mk']);
+    expect(test.history()).toEqual([['given', 'implicit_api']]);
+  });
+
+  it('has the end of the opt-out, and again the next one', async () => {
+    const test = await setup('mk');
+    await test.optOut('list', source('one_click'));
+    await test.undo(['mk']);
+    await test.optOut('list', source('mailto'));
+    expect(test.history()).toEqual([
+      ['withdrawn', 'mailto'],
+      ['given', 'page'],
+      ['withdrawn', 'one_click'],
+      ['given', 'implicit_api'],
+    ]);
+  });
+
+  it('has no consent at the end of an opt-out if there is none on record', async () => {
+    const test = await setup('mk');
+    await test.writer.run((all) => all.contacts.setConsent(test.contactSeq, null, test.clock.now()));
+    await test.optOut('list', source('one_click'));
+    await test.undo(['mk']);
+    expect(test.history()[0]).toEqual(['withdrawn', 'one_click']);
+  });
+
+  it('has nothing of an erased person', async () => {
+    const test = await setup('mk');
+    await test.writer.run((all) => {
+      all.subscriptions.remove(test.groupSeq, test.contactSeq);
+      all.consents.removeAll(test.contactSeq);
+      all.contacts.remove(test.contactSeq);
+    });
+    expect(await test.optOut('list')).toEqual(['mk']);
+    expect(test.history()).toEqual([]);
   });
 });
 

@@ -108,10 +108,13 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
   });
 }
 
+/** Who changes the list, for the consent history and the removals. */
+const BY = 'command line';
+
 async function add(context: CliContext, email: string, options: AddOptions): Promise<void> {
   await withList(context, options.account, async (suppressions) => {
     const { account, stream, reason } = options;
-    const added = await suppressions.add(account, { email, stream, reason });
+    const added = await suppressions.add(account, { email, stream, reason }, BY);
     if (isRefusal(added)) return added;
     const shown = presentSuppression(added.row);
     if (options.json === true) context.printJson(shown);
@@ -133,7 +136,7 @@ async function remove(context: CliContext, email: string, options: RemoveOptions
         ...(stream === undefined ? {} : { stream }),
         ...(reason === undefined ? {} : { reason }),
       },
-      { by: 'command line', note: options.note ?? null },
+      { by: BY, note: options.note ?? null },
     );
     if (isRefusal(removed)) return removed;
     if (options.json === true) context.printJson(removed.map(presentSuppression));

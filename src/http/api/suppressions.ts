@@ -87,7 +87,7 @@ function createRoute(suppressions: SuppressionList): Route {
     operationId: 'createSuppression',
     summary: 'Suppress an address',
     description:
-      'Set `reason` to import a list from another service with its reasons. An opt-out (`unsubscribe`) also causes the event `email_unsubscribed` with the method `api`.',
+      'Set `reason` to import a list from another service with its reasons. An opt-out (`unsubscribe`) also causes the event `email_unsubscribed` with the method `api`, and one of marketing mail adds an entry to the consent history of the contact.',
     body: z
       .object({
         email: email.describe('An address, plain or with display name.'),
@@ -106,7 +106,7 @@ function createRoute(suppressions: SuppressionList): Route {
     },
     refusals: [],
     handle: async ({ caller, body }) => {
-      const added = await suppressions.add(caller.accountId, body);
+      const added = await suppressions.add(caller.accountId, body, caller.keyId);
       if (isRefusal(added)) return added;
       return { status: added.created ? 201 : 200, data: { suppression: presentSuppression(added.row) } };
     },

@@ -16,10 +16,14 @@ export const CONSENT_METHODS = [
 ] as const;
 export type ConsentMethod = (typeof CONSENT_METHODS)[number];
 
-/** How a person left a group or returned to it. */
+/** How a person opted out of a group or of marketing mail, or ended the opt-out. */
 export const OPT_OUT_METHODS = ['one_click', 'page', 'mailto', 'api'] as const;
 export type OptOutMethod = (typeof OPT_OUT_METHODS)[number];
 
+/**
+ * `withdrawn` with a method of OPT_OUT_METHODS: the person opted out of marketing mail, and the consent stays on record.
+ * `given` with one: the person ended that opt-out.
+ */
 export const CONSENT_ACTIONS = ['given', 'withdrawn', 'left_group', 'returned_to_group'] as const;
 export type ConsentAction = (typeof CONSENT_ACTIONS)[number];
 
@@ -36,7 +40,7 @@ export interface ConsentRow {
   /** When the person consented or withdrew, according to the caller; null: unknown. */
   said_at: number | null;
   recorded_at: number;
-  /** An API key's id, `import` or `recipient`. */
+  /** An API key's id, a person of the console, `command line`, `import` or `recipient`. */
   recorded_by: string;
 }
 

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createShell } from '../run.ts';
 
@@ -38,6 +40,18 @@ describe('suppression', () => {
       out: 'Removed for ada@example.net: all, manual',
     });
     expect(await suppression('list')).toMatchObject({ status: 0, err: 'No suppression matches' });
+  });
+
+  it('records an opt-out with the consent of the contact', async () => {
+    const file = join(dirname(shell.file), 'people.csv');
+    writeFileSync(file, 'email\nada@example.net\n');
+    await shell.run('contacts', 'import', file, '--account', 'shop');
+    await suppression('add', 'ada@example.net', '--reason', 'unsubscribe', '--stream', 'mk');
+    const shown = await shell.json('contacts', 'show', 'ada@example.net', '--account', 'shop', '--json');
+    expect(shown.consents).toMatchObject([
+      { action: 'withdrawn', method: 'api', ipAddress: null, recordedBy: 'command line' },
+      { action: 'given', method: 'imported' },
+    ]);
   });
 
   it('lists by stream, reason and address, up to a limit', async () => {

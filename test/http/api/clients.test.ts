@@ -189,6 +189,28 @@ describe('an opt-out over the API', () => {
     expect(suppressions).toMatchObject([{ email: ADA, reason: 'unsubscribe', stream: 'mk' }]);
   });
 
+  it('is in the consent history once, without the client of the API', async () => {
+    const { api, add, write, contact } = await start();
+    await add({ consentMethod: 'web_form', consentDetails: 'Form 7' });
+    for (const method of ['PATCH', 'PUT'])
+      await write(method, ADA_PATH, { globalStatus: 'unsubscribed', consentDetails: 'By phone' });
+    await api.post('/web-setup/suppressions', { email: ADA, reason: 'unsubscribe', stream: 'all' });
+    const { consents } = (await api.get<{ consents: Fields[] }>(`${ADA_PATH}/consent-history`)).data;
+    expect(consents).toMatchObject([
+      {
+        action: 'withdrawn',
+        subscriptionGroupId: null,
+        method: 'api',
+        details: 'By phone',
+        ipAddress: null,
+        userAgent: null,
+        recordedBy: expect.stringMatching(/^key_/),
+      },
+      { action: 'given', method: 'web_form', details: 'Form 7' },
+    ]);
+    expect(await contact()).toMatchObject({ consentMethod: 'web_form', consentDetails: 'Form 7' });
+  });
+
   it('can be set when the contact is created, also for one with only a phone number', async () => {
     const { api, add, write } = await start();
     expect((await add({ globalStatus: 'unsubscribed' })).data.contact.globalStatus).toBe('unsubscribed');

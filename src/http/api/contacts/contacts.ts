@@ -41,7 +41,11 @@ const example = { contact: CONTACT_EXAMPLES.contact };
 
 export const consent = z
   .object({
-    action: z.enum(CONSENT_ACTIONS),
+    action: z
+      .enum(CONSENT_ACTIONS)
+      .describe(
+        '`withdrawn`: the consent was withdrawn, or, with a `method`, the person opted out of all marketing mail. `given` with `page`: the person ended that opt-out on the unsubscribe page.',
+      ),
     subscriptionGroupId: z.string().nullable(),
     method: z.enum([...CONSENT_METHODS, ...OPT_OUT_METHODS]).nullable(),
     details: z.string().nullable(),
@@ -49,7 +53,11 @@ export const consent = z
     userAgent: z.string().nullable(),
     timestamp: z.iso.datetime().nullable().describe('When the person made the choice; `null`: unknown.'),
     recordedAt: z.iso.datetime(),
-    recordedBy: z.string().describe('The API key, `import`, or `recipient` for the person.'),
+    recordedBy: z
+      .string()
+      .describe(
+        'The API key, the person of the console, `command line`, `import`, or `recipient` for the person.',
+      ),
   })
   .meta({ id: 'ConsentRecord' });
 
@@ -172,6 +180,8 @@ function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
       path: '/web-setup/contacts/{contactIdentifier}/consent-history',
       operationId: 'listConsentHistory',
       summary: 'List the consent history of a contact, newest first',
+      description:
+        'Consents, withdrawals, and opt-outs of marketing mail and of groups. Deletions of suppressions are listed by `GET /web-setup/suppressions/removals`.',
       params,
       query: z.object(paging),
       responses: {
@@ -240,7 +250,7 @@ function updateRoute(
     path: '/web-setup/contacts/{contactIdentifier}',
     operationId,
     summary,
-    description: `Replaces the fields that are given; \`null\` clears a field, \`consentMethod: null\` withdraws the consent. Evidence of the consent does not change unless it is given or \`consentMethod\` changes.${customFieldsNote} Opt-outs of the contact also apply to a new email address.`,
+    description: `Replaces the fields that are given; \`null\` clears a field, \`consentMethod: null\` withdraws the consent. Evidence of the consent does not change unless it is given or \`consentMethod\` changes.${customFieldsNote} With \`globalStatus: "unsubscribed"\` and without \`consentMethod\`, the other consent fields are recorded with the opt-out. Opt-outs of the contact also apply to a new email address.`,
     params,
     body: input,
     example: { firstName: 'Augusta Ada', customFields: { plan: 'gold', since: 2026 } },

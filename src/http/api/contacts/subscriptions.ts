@@ -175,7 +175,7 @@ function putRoute(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operati
     operationId,
     summary: 'Add or update a subscription',
     description:
-      'Idempotent. `isActive: false` records an opt-out, which remains after the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; values that are not given do not change. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
+      'Idempotent. `isActive: false` records an opt-out, which remains after the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; values that are not given do not change. With `isActive: false` and without `consentMethod`, they are recorded with the opt-out instead. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
     params,
     body: patch.prefault({}),
     example: { isActive: true, consentMethod: 'web_form', consentDetails: 'Preference page' },
