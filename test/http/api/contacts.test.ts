@@ -384,6 +384,27 @@ describe('an import over HTTP', () => {
     expect([unknown.status, unknown.error.code]).toEqual([404, 'SUBSCRIPTION_GROUP_NOT_FOUND']);
   });
 
+  it('lists imports in the background in pages', async () => {
+    const { api } = await start();
+    for (const fileName of ['1.csv', '2.csv', '3.csv']) {
+      const query = `?background=true&fileName=${fileName}`;
+      expect((await importing(api, 'email\na@example.net\n', 'text/csv', query)).status).toBe(202);
+    }
+    interface ImportPage {
+      imports: { importId: string; fileName: string }[];
+      count: number;
+      nextKey?: string;
+    }
+    const page = async (query = '') => (await api.get<ImportPage>(`${CONTACTS}/imports${query}`)).data;
+    const ids = ({ imports }: ImportPage) => imports.map(({ importId }) => importId);
+    const all = await page();
+    expect([all.count, all.nextKey]).toEqual([3, undefined]);
+    const first = await page('?limit=2');
+    expect([first.count, ids(first)]).toEqual([2, ids(all).slice(0, 2)]);
+    const second = await page(`?limit=2&lastKey=${first.nextKey}`);
+    expect([second.count, ids(second), second.nextKey]).toEqual([1, ids(all).slice(2), undefined]);
+  });
+
   it.each([
     ['text/csv', 'email,isActive\ngone@example.net,false\nstays@example.net,true\n', 2],
     [
@@ -434,6 +455,10 @@ describe('an import over HTTP', () => {
     });
     expect((await api.get(`${CONTACTS}/imports`)).data).toEqual({ imports: [await read()], count: 1 });
     expect((await other.get(`${CONTACTS}/imports`)).data).toEqual({ imports: [], count: 0 });
+    for (const limit of [0, 201, 'x']) {
+      const refused = await api.get(`${CONTACTS}/imports?limit=${limit}`);
+      expect([refused.status, refused.error.details?.[0]?.field]).toEqual([400, 'limit']);
+    }
     for (const attempt of [other.get(path), other.post(`${path}/cancel`)])
       expect((await attempt).error.code).toBe('NOT_FOUND');
     expect((await api.post(`${path}/cancel`)).error.code).toBe('INVALID_STATE');

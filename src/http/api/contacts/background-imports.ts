@@ -4,6 +4,7 @@ import { iso } from '../../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../../core/refusal.ts';
 import { type BackgroundImportRow, MAX_KEPT_IMPORTS } from '../../../store/contacts/background-imports.ts';
 import { type ApiResponse, type Route, type RouteDescription, route } from '../../route.ts';
+import { pageEndFields, pageOfAll, paging } from '../paging.ts';
 import { countFields, rejectedRow } from './import-schemas.ts';
 
 export const backgroundImport = z
@@ -63,20 +64,23 @@ export function backgroundImportRoutes(imports: BackgroundImports): Route[] {
       path: '/web-setup/contacts/imports',
       operationId: 'listContactImports',
       summary: 'List imports in the background, newest first',
-      description: `The newest ${MAX_KEPT_IMPORTS}.`,
+      description: `The newest ${MAX_KEPT_IMPORTS} are stored.`,
+      query: z.object(paging),
       responses: {
         200: {
           description: 'The imports.',
           data: z
-            .object({ imports: z.array(backgroundImport), count: z.int() })
+            .object({ imports: z.array(backgroundImport), ...pageEndFields })
             .meta({ id: 'BackgroundImportList' }),
           example: { imports: [EXAMPLE], count: 1 },
         },
       },
       refusals: [],
-      handle: ({ caller }) => {
-        const listed = imports.list(caller.accountId).map(presentImport);
-        return { status: 200, data: { imports: listed, count: listed.length } };
+      handle: ({ caller, query }) => {
+        const all = imports.list(caller.accountId);
+        const page = pageOfAll('contact-imports', all, query, ({ import_id }) => import_id);
+        if (isRefusal(page)) return page;
+        return { status: 200, data: { imports: page.rows.map(presentImport), ...page.end } };
       },
     }),
     route({
