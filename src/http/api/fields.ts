@@ -39,7 +39,9 @@ export const messageResult = z.object({ message: z.string() }).meta({ id: 'Messa
 /** A time in a request, with any offset. */
 export const requestTime = z.iso.datetime({
   offset: true,
-  error: 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
+  // Undefined: the message of every absent field.
+  error: ({ input }) =>
+    input === undefined ? undefined : 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
 });
 
 /** The fields that an update names: those that are undefined stay unchanged. */

@@ -25,7 +25,8 @@ async function start() {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const json = (await response.json()) as Answered;
-    return { status: response.status, data: json.data, code: json.error?.code, fields: fieldsOf(json) };
+    const { code, message } = json.error ?? {};
+    return { status: response.status, data: json.data, code, message, fields: fieldsOf(json) };
   }
   return { setup, accountId, call };
 }
@@ -39,7 +40,7 @@ interface Answered {
     nextKey?: string;
     warnings?: string[];
   };
-  error?: { code: string; details?: { field: string }[] };
+  error?: { code: string; message: string; details?: { field: string }[] };
 }
 
 function fieldsOf({ error }: Answered): string[] {
@@ -234,6 +235,12 @@ describe('deliveries', () => {
     expect(await call('POST', `${path}/replay`, { from: 'once', to: range.to })).toMatchObject({
       status: 400,
       fields: ['from'],
+      message: expect.stringContaining('from: must be an ISO 8601 time'),
+    });
+    expect(await call('POST', `${path}/replay`, { from: range.from })).toMatchObject({
+      status: 400,
+      fields: ['to'],
+      message: expect.stringContaining('to: is required'),
     });
   });
 });
