@@ -317,6 +317,30 @@ describe('an opt-out over the API', () => {
   });
 });
 
+describe('an active member', () => {
+  const REFUSED = ['marketing mail to the contact is refused: its globalStatus is "unsubscribed"'];
+
+  it.each(['POST', 'PUT', 'PATCH'])('of %s who opted out of all mail causes a warning', async (method) => {
+    const { add, write, members, member } = await start();
+    await add({ globalStatus: 'unsubscribed' });
+    const path = method === 'POST' ? members : member;
+    const body = { email: ADA, isActive: true };
+    for (const status of [201, 200]) {
+      const answer = await write(method, path, body);
+      expect([answer.status, answer.data.subscriber.isActive]).toEqual([status, true]);
+      expect(answer.data.warnings?.filter((text) => !text.includes('field'))).toEqual(REFUSED);
+    }
+    const left = await write('PUT', member, { isActive: false });
+    expect(left.data.warnings).toBeUndefined();
+  });
+
+  it('causes no warning if mail is accepted', async () => {
+    const { add, write, member } = await start();
+    await add();
+    expect((await write('PUT', member, { isActive: true })).data.warnings).toBeUndefined();
+  });
+});
+
 describe('fields of a resource', () => {
   it('sent back unchanged cause no warnings', async () => {
     const { api, add, write, member, members, group } = await start();

@@ -5,7 +5,8 @@ import type { MembershipResult, Subscriptions } from '../../../audience/subscrip
 import { iso } from '../../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../../core/refusal.ts';
 import type { Member } from '../../../store/contacts/subscriptions.ts';
-import { type ApiResponse, type Route, type RouteDescription, route } from '../../route.ts';
+import { successBody } from '../../responses.ts';
+import { type ApiResponse, type Call, type Route, type RouteDescription, route } from '../../route.ts';
 import { messageResult } from '../fields.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
 import {
@@ -77,7 +78,7 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
       operationId: 'addSubscription',
       summary: 'Add an existing contact to a group',
       description:
-        '`email`, `phone` or `contactIdentifier` is required. All that are given must identify the same contact, except for a phone number that no contact has: it is added to a contact without one. An existing membership and its contact do not change. A contact that opted out of the group becomes an inactive member, as `message` and `subscriber.isActive` show: only PUT or PATCH with `isActive: true` ends an opt-out. Evidence that is not given is `null`, except for `implicit_api`.',
+        '`email`, `phone` or `contactIdentifier` is required. All that are given must identify the same contact, except for a phone number that no contact has: it is added to a contact without one. An existing membership and its contact do not change. A contact that opted out of the group becomes an inactive member, as `message` and `subscriber.isActive` show: only PUT or PATCH with `isActive: true` ends an opt-out. `warnings` names a `globalStatus` for which marketing mail to an active member is refused. Evidence that is not given is `null`, except for `implicit_api`.',
       params: groupParams,
       body: z
         .object({
@@ -112,7 +113,7 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
           { email, phone, contactIdentifier, isActive, ...membershipOf(call.body) },
           callerOf(call),
         );
-        return joinResponse(groupId, added, existingMessage);
+        return joinResponse(call, added, existingMessage);
       },
     }),
   ];
@@ -175,7 +176,7 @@ function putRoute(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operati
     operationId,
     summary: 'Add or update a subscription',
     description:
-      'Idempotent. `isActive: false` records an opt-out, which remains after the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; values that are not given do not change. With `isActive: false` and without `consentMethod`, they are recorded with the opt-out instead. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
+      'Idempotent. `isActive: false` records an opt-out, which remains after the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; values that are not given do not change. With `isActive: false` and without `consentMethod`, they are recorded with the opt-out instead. `warnings` names a `globalStatus` for which marketing mail to an active member is refused. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
     params,
     body: patch.prefault({}),
     example: { isActive: true, consentMethod: 'web_form', consentDetails: 'Preference page' },
@@ -193,7 +194,7 @@ function putRoute(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operati
         { isActive: call.body.isActive, ...membershipOf(call.body, call.body.phone) },
         callerOf(call),
       );
-      return joinResponse(groupId, result, () => UPDATED.message);
+      return joinResponse(call, result, () => UPDATED.message);
     },
   });
 }
@@ -207,17 +208,25 @@ function membershipOf(body: MembershipBody, phone?: string | null): MembershipIn
   return { consent: consentInputOf(body), source, profile: hasProfile ? profile : undefined };
 }
 
+/** The body has a warning if it makes the contact an active member, but marketing mail to the contact is refused. */
 function joinResponse(
-  groupId: string,
+  call: Call<{ subscriptionGroupId: string }, unknown, { isActive?: boolean | undefined }>,
   result: MembershipResult | Refusal,
   messageOf: (joined: MembershipResult) => string,
 ): ApiResponse | Refusal {
   if (isRefusal(result)) return result;
   const { member, created } = result;
-  const added = member.subscription.is_active === 1 ? JOINED.message : ADDED_INACTIVE;
+  const isActive = member.subscription.is_active === 1;
+  const message = created ? (isActive ? JOINED.message : ADDED_INACTIVE) : messageOf(result);
+  const subscriber = presentSubscriber(call.params.subscriptionGroupId, member);
+  const { global_status: status } = member.contact;
+  const isRefused = call.body.isActive === true && isActive && status !== 'active';
+  const refused = isRefused
+    ? [`marketing mail to the contact is refused: its globalStatus is "${status}"`]
+    : [];
   return {
     status: created ? 201 : 200,
-    data: { message: created ? added : messageOf(result), subscriber: presentSubscriber(groupId, member) },
+    raw: successBody({ message, subscriber }, [...call.warnings, ...refused]),
   };
 }
 
