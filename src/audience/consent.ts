@@ -24,7 +24,8 @@ const NO_EVIDENCE: Evidence = { ip_address: null, user_agent: null, said_at: nul
 
 /**
  * Evidence of a consent that replaces `before`: the fields of the input, `before` for absent ones. Without `before`,
- * absent fields are null; for an implicit consent the call itself is the evidence.
+ * absent fields are null; for an implicit consent the call itself is the evidence. Its address and user agent are one
+ * piece of evidence: naming one of them replaces both.
  */
 export function evidenceOf(
   input: ConsentInput,
@@ -33,10 +34,15 @@ export function evidenceOf(
   before: Evidence | null = null,
 ): Evidence {
   const call = { ip_address: provenance.ipAddress, user_agent: provenance.userAgent, said_at: provenance.at };
-  const known = before ?? (method === 'implicit_api' ? call : NO_EVIDENCE);
+  const isImplicit = method === 'implicit_api';
+  const known = before ?? (isImplicit ? call : NO_EVIDENCE);
+  const isNamed = input.ipAddress !== undefined || input.userAgent !== undefined;
+  // On record, both are those of a request, unless a caller named one of them alone.
+  const isPair = before === null || (before.ip_address !== null && before.user_agent !== null);
+  const { ip_address, user_agent } = isImplicit && isNamed && isPair ? NO_EVIDENCE : known;
   return {
-    ip_address: input.ipAddress === undefined ? known.ip_address : input.ipAddress,
-    user_agent: input.userAgent === undefined ? known.user_agent : input.userAgent,
+    ip_address: input.ipAddress === undefined ? ip_address : input.ipAddress,
+    user_agent: input.userAgent === undefined ? user_agent : input.userAgent,
     said_at: input.consentedAt === undefined ? known.said_at : input.consentedAt,
   };
 }

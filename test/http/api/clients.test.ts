@@ -87,6 +87,33 @@ describe('evidence of consent', () => {
     expect(changed.data.contact).toMatchObject(NO_EVIDENCE);
   });
 
+  it('does not mix the request with an address or a client that the caller names', async () => {
+    const { add, write } = await start();
+    const implicit = { consentMethod: 'implicit_api', consentTimestamp: expect.any(String) };
+    const byAddress = (await add({ consentIpAddress: '192.0.2.1' })).data.contact;
+    expect(byAddress).toMatchObject({
+      ...implicit,
+      consentIpAddress: '192.0.2.1',
+      consentUserAgent: null,
+    });
+    const named = await write('PATCH', ADA_PATH, { consentUserAgent: 'A browser' });
+    expect(named.data.contact).toMatchObject({
+      ...implicit,
+      consentIpAddress: '192.0.2.1',
+      consentUserAgent: 'A browser',
+    });
+    const byClient = (await add({ email: 'bob@example.net', consentUserAgent: 'A browser' })).data.contact;
+    expect(byClient).toMatchObject({ ...implicit, consentIpAddress: null, consentUserAgent: 'A browser' });
+  });
+
+  it('of an earlier request is replaced by an address that the caller names', async () => {
+    const { add, write } = await start();
+    const { contact } = (await add()).data;
+    expect(contact).toMatchObject({ consentIpAddress: '127.0.0.1', consentUserAgent: expect.any(String) });
+    const named = await write('PATCH', ADA_PATH, { consentIpAddress: '192.0.2.1' });
+    expect(named.data.contact).toMatchObject({ consentIpAddress: '192.0.2.1', consentUserAgent: null });
+  });
+
   it.each(['PUT', 'PATCH'])(
     'is accepted by %s of contacts, and remains when other fields change',
     async (method) => {

@@ -82,7 +82,7 @@ const evidence = {
     .meta({
       id: 'ConsentIpAddress',
       description:
-        'Address from which the person consented. The address of the API request is recorded for `implicit_api` only.',
+        'Address from which the person consented. The address of the API request is recorded for `implicit_api` only, if neither this nor `consentUserAgent` is given.',
     })
     .optional(),
   consentUserAgent: parsedString(readUserAgent, MAX_USER_AGENT)
@@ -90,7 +90,7 @@ const evidence = {
     .meta({
       id: 'ConsentUserAgent',
       description:
-        'Browser of the person. The client of the API request is recorded for `implicit_api` only.',
+        'Browser of the person. The client of the API request is recorded for `implicit_api` only, if neither this nor `consentIpAddress` is given.',
     })
     .optional(),
   consentTimestamp: parsedString(readMoment, 40)

@@ -111,7 +111,7 @@ function collectionRoutes(contacts: Contacts): Route[] {
       operationId: 'createContact',
       summary: 'Create a contact',
       description:
-        '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded with the address and the client of this request. For any other method, evidence that is not given is `null`.',
+        '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded with the address and the client of this request, or, if `consentIpAddress` or `consentUserAgent` is given, with these only. For any other method, evidence that is not given is `null`.',
       body: input,
       example: CONTACT_EXAMPLES.profile,
       responses: { 201: { description: 'The created contact.', data: result, example } },
