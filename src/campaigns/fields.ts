@@ -23,6 +23,11 @@ export function isContactField(name: string): boolean {
   return CONTACT_FIELDS.includes(first);
 }
 
+/** Whether a text in braces begins as a custom field does, whatever follows. */
+export function isCustomField(text: string): boolean {
+  return text.startsWith(`${CUSTOM}.`);
+}
+
 /** A contact without any values, for a test rendering. */
 export const EMPTY_CONTACT: Readonly<Record<string, unknown>> = {
   ...Object.fromEntries(OWN_FIELDS.map((name) => [name, ''])),

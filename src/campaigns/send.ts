@@ -10,6 +10,8 @@ import type { Pressure } from '../sending/pressure.ts';
 import { clippingWarnings } from '../sending/render/clipping.ts';
 import { createHtmlReader } from '../sending/render/html-reader.ts';
 import {
+  leftoverWarnings,
+  misnamedRefusal,
   namesOf,
   type PreparedTemplate,
   parsingContent,
@@ -23,7 +25,7 @@ import type { Tables } from '../store/tables.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
 import { isComplete } from './batch.ts';
 import { findCampaign } from './campaigns.ts';
-import { createContactFieldNames, EMPTY_CONTACT, tooManyFields } from './fields.ts';
+import { createContactFieldNames, EMPTY_CONTACT, isCustomField, tooManyFields } from './fields.ts';
 import {
   type CampaignMail,
   type CampaignRequest,
@@ -110,6 +112,11 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     if (tooMany !== null) return tooMany;
     const tooLong = rawInLongHtml(ready.prepared.parts, template.html);
     if (tooLong !== null) return tooLong;
+    const misnamed = misnamedRefusal(
+      ready.prepared.parts,
+      (name) => Object.hasOwn(parsed.variables, name) || isCustomField(name),
+    );
+    if (misnamed !== null) return misnamed;
     const optional = await fields.known(account_id, namesOf(ready.prepared.parts));
     const variables = { ...parsed.variables, ...EMPTY_CONTACT };
     const tried = await inSlices(renderingPrepared(ready.prepared, variables, optional), account_id);
@@ -126,7 +133,8 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
       optional: [...optional],
     };
     const linkBase = `https://${ready.domain.tracking_host ?? new URL(publicUrl).host}`;
-    return { mail, warnings: clippingWarnings(tried, { trackClicks, trackOpens, linkBase }) };
+    const clipping = clippingWarnings(tried, { trackClicks, trackOpens, linkBase });
+    return { mail, warnings: [...leftoverWarnings(ready.prepared.parts), ...clipping] };
   }
 
   /** Changes a campaign that has one of these states, in one unit of work. */

@@ -12,7 +12,7 @@ import { escapingHtml } from './html/escape.ts';
  * - `\{{` inserts two literal braces: `\{{name}}` inserts `{{name}}`.
  * - `a.b` reads properties of objects.
  * - Other text in braces is not changed (style sheets and other template languages use braces). Probable mistakes, such
- *   as `{{first name}}`, are listed in `leftovers` for a warning.
+ *   as `{{first name}}`, are listed in `leftovers`: for a warning, or a refusal if there is a value of that name.
  */
 export type TemplateKind = 'html' | 'text' | 'subject';
 
@@ -48,7 +48,7 @@ export interface Template {
   slots: TemplateSlot[];
   /** The names used, without duplicates, in order of first use. */
   names: string[];
-  /** The first `{{…}}` that are not slots. */
+  /** The first `{{…}}` that are not slots, without duplicates. They do not keep the source in memory. */
   leftovers: string[];
   /** There are more than MAX_SLOTS slots: the other fields are empty, and the template cannot be rendered. */
   tooLong: boolean;
@@ -120,8 +120,8 @@ export function* parsingTemplate(source: string, syntax: TemplateSyntax = 'varia
       continue;
     }
     if (leftovers.length < MAX_LEFTOVERS) {
-      const leftover = matchAt(LEFTOVER, source, at);
-      if (leftover) leftovers.push(leftover[0]);
+      const leftover = matchAt(LEFTOVER, source, at)?.[0];
+      if (leftover !== undefined && !leftovers.includes(leftover)) leftovers.push(copyOf(leftover));
     }
     at = source.indexOf('{{', Math.max(at + 1, endOfBraces(source, at) - 3));
   }
@@ -129,6 +129,11 @@ export function* parsingTemplate(source: string, syntax: TemplateSyntax = 'varia
   texts.push(earlier + literal.join(''));
   const names = [...new Set(slots.map((slot) => slot.name))];
   return { texts, slots, names, leftovers, tooLong: false };
+}
+
+/** A copy that shares no memory with the source: a slice keeps all of it. */
+function copyOf(slice: string): string {
+  return Buffer.from(slice, 'utf16le').toString('utf16le');
 }
 
 /** The offset after a run of opening braces: a slot begins with the last three or the last two of them. */

@@ -176,8 +176,10 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     const { sender } = request;
     const { account_id: accountId } = sender.account;
     const { simulatorDomain, oneClick } = deps;
+    const literalBraces = request.literalBraces === true;
     const checkDeps = {
-      htmlReader: request.literalBraces === true ? literalReader : htmlReader,
+      htmlReader: literalBraces ? literalReader : htmlReader,
+      literalBraces,
       repeated,
       appendFooter: request.appendFooter === true,
       simulatorDomain,
@@ -197,7 +199,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
       sender.useCase === 'mk'
         ? [...replacedFieldWarnings(send.headers), ...oneClick.warnings(accountId)]
         : [];
-    const warnings = [...send.warnings, ...clipping, ...ofMarketing];
+    const warnings = [...send.warnings, ...checked.warnings, ...clipping, ...ofMarketing];
     const body = request.envelope(draft.data, warnings);
     const { shared } = checked.rendered;
     const encoded =

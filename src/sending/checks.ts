@@ -13,7 +13,13 @@ import { type RecipientDetail, suppressedFor, suppressionDetail } from '../suppr
 import type { TemplateContent } from '../templates/source.ts';
 import { appendingFooter } from './render/footer.ts';
 import type { HtmlReader } from './render/html-reader.ts';
-import { preparingTemplate, type Rendered, renderingPrepared } from './render/render.ts';
+import {
+  leftoverWarnings,
+  misnamedRefusal,
+  preparingTemplate,
+  type Rendered,
+  renderingPrepared,
+} from './render/render.ts';
 import {
   NOT_REPEATED,
   type RepeatedCandidate,
@@ -41,6 +47,8 @@ export interface Checked {
   list: MailingList | null;
   /** The template was sent before: its texts can be prepared for further messages. */
   candidate: RepeatedCandidate | null;
+  /** Sentences about text in braces that is sent unchanged. */
+  warnings: string[];
 }
 
 /** Checks and renders a send, in steps. `content`: the resolved template. */
@@ -59,6 +67,10 @@ export function* checkingSend(
     : content;
   const prepared = yield* preparingTemplate(tables, sender.account, send, complete, deps.htmlReader);
   if (isRefusal(prepared)) return prepared;
+  const misnamed = deps.literalBraces
+    ? null
+    : misnamedRefusal(prepared.parts, (name) => Object.hasOwn(send.variables, name));
+  if (misnamed !== null) return misnamed;
   const { ready, candidate } = maySplit(sender, send, deps)
     ? deps.repeated.find(prepared, scopeOf(send, domain))
     : NOT_REPEATED;
@@ -70,7 +82,8 @@ export function* checkingSend(
       ? checkConsent(tables, sender, send, deps.simulatorDomain)
       : checkSuppression(tables, sender, send);
   if (refusal !== null) return refusal;
-  return { domain, rendered, list: listOf(tables, sender, send), candidate };
+  const warnings = deps.literalBraces ? [] : leftoverWarnings(prepared.parts);
+  return { domain, rendered, list: listOf(tables, sender, send), candidate, warnings };
 }
 
 /**
@@ -99,6 +112,8 @@ export interface CheckDeps {
   repeated: RepeatedTemplates;
   /** Append compliance variables that the content lacks instead of refusing it. */
   appendFooter: boolean;
+  /** Braces are text, except those of the service's variables. */
+  literalBraces: boolean;
   /** Simulated recipients need no consent. */
   simulatorDomain: string;
 }

@@ -147,11 +147,14 @@ export function templateWarnings({ subject, html, text }: TemplateRow): string[]
     (name) => `${part} does not show {{${name}}}: a send with this template will be refused`,
   );
   const leftovers = Object.entries({ subject, html, text }).flatMap(([field, source]) =>
-    parseTemplate(source ?? '').leftovers.map(
-      (leftover) => `${leftover} in ${field} is not a variable and is sent unchanged`,
-    ),
+    parseTemplate(source ?? '').leftovers.map((leftover) => leftoverWarning(leftover, field)),
   );
   return [...missing, ...leftovers];
+}
+
+/** `leftover`: text in double braces that is not a variable (mail/template.ts). */
+export function leftoverWarning(leftover: string, field: string): string {
+  return `${leftover} in ${field} is not a variable and is sent unchanged`;
 }
 
 export interface StoredTemplate {

@@ -73,6 +73,18 @@ describe('a campaign that cannot be sent', () => {
     ],
     ['all custom fields together', { text: '{{customFields|none}}' }, 'VALIDATION_ERROR', ['customFields']],
     [
+      'a custom field with a character that names cannot have',
+      { text: '{{ customFields.first-name | friend }}' },
+      'TEMPLATE_VARIABLE_MISSING',
+      ['customFields.first-name'],
+    ],
+    [
+      'a value whose name has a character that names cannot have',
+      { subject: '{{ first name }}', templateVariables: { 'first name': 'Ada' } },
+      'TEMPLATE_VARIABLE_MISSING',
+      ['first name'],
+    ],
+    [
       'a line break for the subject',
       { subject: '{{a}}', templateVariables: { a: '1\n2' } },
       'VALIDATION_ERROR',

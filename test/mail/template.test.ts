@@ -91,6 +91,13 @@ describe('a template', () => {
     expect(leftovers).toEqual(['{{first name}}', '{{#each x}}']);
   });
 
+  it('lists each probable mistake once', () => {
+    expect(parseTemplate('{{first-name}} {{a-b}} {{first-name}}').leftovers).toEqual([
+      '{{first-name}}',
+      '{{a-b}}',
+    ]);
+  });
+
   it('has the offsets of its slots', () => {
     const source = 'Dear {{{ name }}} \\{{x}} {{user.name|you}}';
     const slices = parseTemplate(source).slots.map(({ start, end }) => source.slice(start, end));

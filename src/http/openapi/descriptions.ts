@@ -62,7 +62,8 @@ export const ERROR_DESCRIPTIONS: Record<RefusalCode, string> = {
   TOO_MANY_ATTACHMENTS: 'The message has more than 10 attachments.',
   COMPLIANCE_TEMPLATE_MISSING: 'The html lacks a compliance variable; `details` names it.',
   COMPANY_ADDRESS_MISSING: 'The account has no company name and postal address to insert.',
-  TEMPLATE_VARIABLE_MISSING: 'A variable has no value; `details` names it.',
+  TEMPLATE_VARIABLE_MISSING:
+    'A variable has no value, or its name has characters that names cannot have; `details` names it.',
   IDEMPOTENCY_KEY_REUSED: 'The same `Idempotency-Key` was sent with a different body.',
   HOST_NOT_ALLOWED: 'The API is not served under the name in `Host`; `api.hosts` lists the names.',
   RATE_LIMITED:

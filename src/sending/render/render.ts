@@ -23,7 +23,7 @@ import type { AccountRow, PostalAddress } from '../../store/accounts.ts';
 import type { Tables } from '../../store/tables.ts';
 import { complianceTexts } from '../../templates/compliance-templates.ts';
 import type { TemplateContent } from '../../templates/source.ts';
-import { subjectTemplateFault } from '../../templates/templates.ts';
+import { leftoverWarning, subjectTemplateFault } from '../../templates/templates.ts';
 import type { PackedShared } from '../encode-shared.ts';
 import { type ParsedSend, subjectRefusal } from '../request.ts';
 import type { HtmlReader } from './html-reader.ts';
@@ -197,6 +197,45 @@ function complianceHidden(names: string[], template: Template): Refusal {
     `The rendered html does not show ${list}: ${by} hides it, by an open comment, tag or element`,
     { details },
   );
+}
+
+/** Leftovers that a response names: a template in another language can be full of them. */
+const MAX_LEFTOVER_WARNINGS = 20;
+
+/** Sentences about text in braces that looks like a variable and is not one. */
+export function leftoverWarnings(parts: readonly TemplatePart[]): string[] {
+  return parts
+    .flatMap(({ field, template }) => template.leftovers.map((leftover) => leftoverWarning(leftover, field)))
+    .slice(0, MAX_LEFTOVER_WARNINGS);
+}
+
+const NAME_RULE =
+  'is not a variable: a name consists of A-Z, a-z, 0-9, "_" and ".", and does not begin with a digit or "."';
+
+/** Refuses text in braces that is not a variable, if `isMeant` recognizes its name as that of a value. */
+export function misnamedRefusal(
+  parts: readonly TemplatePart[],
+  isMeant: (name: string) => boolean,
+): Refusal | null {
+  const details = parts.flatMap(({ field, template }) =>
+    template.leftovers.flatMap((leftover): RefusalDetail[] => {
+      const name = namesIn(leftover).find(isMeant);
+      return name === undefined
+        ? []
+        : [{ field, message: `${leftover} in ${field} ${NAME_RULE}`, name: shortened(name) }];
+    }),
+  );
+  const [first] = details;
+  if (first === undefined) return null;
+  const more = details.length > 1 ? ` (and ${details.length - 1} more)` : '';
+  return refuse('TEMPLATE_VARIABLE_MISSING', `${first.message}${more}`, { details });
+}
+
+/** What the sender of `{{first-name|friend}}` can have meant: what is before the default, or all of it. */
+function namesIn(leftover: string): string[] {
+  const inside = leftover.slice(2, -2);
+  const [beforeDefault = ''] = inside.split('|', 1);
+  return [beforeDefault.trim(), inside.trim()];
 }
 
 const PROBLEM_TEXTS: Record<TemplateProblem['reason'], string> = {

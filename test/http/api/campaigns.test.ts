@@ -112,7 +112,11 @@ describe('sending a campaign', () => {
 
   it('responds with 202 and the job, and reports progress', async () => {
     const { api, campaign, path, send, subscriptionGroupId, scheduledAt } = await ready();
-    const { status, data } = await send({ perHour: 500, headers: { 'X-Shop': '1' } });
+    const { status, data } = await send({
+      perHour: 500,
+      headers: { 'X-Shop': '1' },
+      text: 'Hello {{first-name}}',
+    });
     const shown = {
       ...campaign,
       status: 'scheduled',
@@ -137,7 +141,11 @@ describe('sending a campaign', () => {
         message: 'The campaign is scheduled.',
         jobId: data.jobId,
         campaign: shown,
-        warnings: ['unknown field "headers" was ignored', expect.stringContaining('public.url is not https')],
+        warnings: [
+          'unknown field "headers" was ignored',
+          '{{first-name}} in text is not a variable and is sent unchanged',
+          expect.stringContaining('public.url is not https'),
+        ],
       },
     ]);
     expect((await api.get(path)).data).toEqual({ campaign: shown });

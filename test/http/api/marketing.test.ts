@@ -300,6 +300,13 @@ describe('a batch', () => {
     expect(body.data.results[3]?.data?.warnings).toEqual(['unknown field "foo" was ignored']);
   });
 
+  it('has warnings for text in braces that is not a variable', async () => {
+    const { body } = await batch([{ ...item('member@reader.test'), subject: '{{first-name}}' }]);
+    expect(body.data.results[0]?.data?.warnings).toContain(
+      '{{first-name}} in subject is not a variable and is sent unchanged',
+    );
+  });
+
   it('sends nothing twice for one key, and continues where it stopped', async () => {
     const headers = { 'idempotency-key': 'batch-1' };
     const first = await batch([item('member@reader.test'), item('late@reader.test')], headers);

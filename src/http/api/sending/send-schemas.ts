@@ -77,7 +77,9 @@ export const commonSendFields = {
   templateVariables: z
     .record(z.string(), z.unknown())
     .optional()
-    .describe('Values for `{{name}}` in subject, html and text.'),
+    .describe(
+      'Values for `{{name}}` in subject, html and text. A name in braces consists of A-Z, a-z, 0-9, `_` and `.`, and begins with a letter or `_`. Other text in braces is sent unchanged, with a warning; it is refused if a value has that name.',
+    ),
   enableClickTracking: z.boolean().optional(),
   enableOpenTracking: z.boolean().optional(),
 };
