@@ -1,3 +1,4 @@
+import { INEXACT, isInexact } from '../core/exact-numbers.ts';
 import { textFault } from '../mail/text-fault.ts';
 
 /**
@@ -67,9 +68,7 @@ function valueFault(
     const message = textFault(value);
     return message === null ? null : { path, message };
   }
-  if (typeof value !== 'number') return null;
-  const exact = Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
-  return exact ? null : { path, message: 'must be a number that can be stored exactly; send it as a string' };
+  return typeof value === 'number' && isInexact(value) ? { path, message: INEXACT } : null;
 }
 
 /** Merges fields on the first level; null removes a field (RFC 7396). */

@@ -2,7 +2,6 @@ import { DAY, parseMoment } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
-import { isServiceVariable } from '../mail/template.ts';
 import { textFault } from '../mail/text-fault.ts';
 import type { Role } from '../store/messages/messages.ts';
 import type { TemplateSource } from '../templates/source.ts';
@@ -10,6 +9,7 @@ import { checkAttachments, decodedLength, tooManyAttachments } from './attachmen
 import { type CalendarInput, parseCalendar } from './calendar.ts';
 import { collectFaults, type Fault } from './faults.ts';
 import { checkHeaders } from './headers.ts';
+import { checkVariables } from './variables.ts';
 
 /**
  * Validates a send request whose fields have the right types, and parses it into narrow types. All faults are reported
@@ -96,7 +96,6 @@ export interface ParsedSend extends ParsedMail {
 /** Of a request over HTTP. */
 export const MAX_RECIPIENTS = 50;
 const MAX_SUBJECT_LENGTH = 998;
-const MAX_VARIABLE_DEPTH = 32;
 const MAX_SCHEDULE_AHEAD_MS = 30 * DAY;
 
 /** Refuses with a VALIDATION_ERROR that lists the faults, or because of a limit of attachments. `now`: epoch ms. */
@@ -236,20 +235,6 @@ function parseSource(request: MailRequest, fault: Fault): TemplateSource {
   // An empty text means that the html has no text part; it is not a message.
   else if (html === undefined && text === '') fault('text', 'must not be empty without html');
   return { subject: subject ?? '', html: html ?? '', text: text ?? null };
-}
-
-function checkVariables(variables: Record<string, unknown>, fault: Fault): void {
-  for (const name of Object.keys(variables)) {
-    if (isServiceVariable(name))
-      fault(`templateVariables.${name}`, 'is set by the service and cannot be given');
-  }
-  if (isDeeperThan(variables, MAX_VARIABLE_DEPTH))
-    fault('templateVariables', `must not be nested more than ${MAX_VARIABLE_DEPTH} levels deep`);
-}
-
-function isDeeperThan(value: unknown, depth: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return depth === 0 || Object.values(value).some((inner) => isDeeperThan(inner, depth - 1));
 }
 
 /** Refuses a rendered subject that is too long. */

@@ -46,6 +46,12 @@ describe('a campaign that cannot be sent', () => {
       'VALIDATION_ERROR',
       ['templateVariables.company_address'],
     ],
+    [
+      'a number that cannot be represented',
+      { subject: '{{n}}', templateVariables: { n: 2 ** 64 } },
+      'VALIDATION_ERROR',
+      ['templateVariables.n'],
+    ],
     ['an unknown variable', { subject: '{{fristName}}' }, 'TEMPLATE_VARIABLE_MISSING', ['fristName']],
     [
       'a custom field that no contact has',

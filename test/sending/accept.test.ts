@@ -165,6 +165,20 @@ describe('a refused send', () => {
       'VALIDATION_ERROR',
       'templateVariables.unsubscribe_url',
     ],
+    [
+      'an integer that cannot be represented',
+      { templateVariables: { name: 2 ** 53, order: { number: 1 } } },
+      'VALIDATION_ERROR',
+      'templateVariables.name',
+    ],
+    [
+      'a nested number that is too large',
+      {
+        templateVariables: { name: 'x', order: { number: 1, items: [{ price: 1 }, { price: 1e308 * 10 }] } },
+      },
+      'VALIDATION_ERROR',
+      'templateVariables.order.items[1].price',
+    ],
     ['a line break in the subject', { subject: 'a\nb' }, 'VALIDATION_ERROR', 'subject'],
     ['a NUL in the html', { html: `${HTML}\u0000` }, 'VALIDATION_ERROR', 'html'],
     ['an unpaired surrogate', { text: '\ud800' }, 'VALIDATION_ERROR', 'text'],

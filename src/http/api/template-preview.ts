@@ -3,6 +3,8 @@ import type { Contacts } from '../../audience/contacts.ts';
 import { contactVariables } from '../../campaigns/fields.ts';
 import { inSlices } from '../../core/concurrency/slices.ts';
 import { isRefusal } from '../../core/refusal.ts';
+import { collectFaults } from '../../sending/faults.ts';
+import { checkValues } from '../../sending/variables.ts';
 import type { Tables } from '../../store/tables.ts';
 import { MAX_PREVIEW, renderingPreview } from '../../templates/preview.ts';
 import { findTemplate } from '../../templates/templates.ts';
@@ -83,6 +85,11 @@ export function templatePreviewRoutes({ tables, contacts }: TemplatePreviewDeps)
       refusals: ['TEMPLATE_NOT_FOUND', 'CONTACT_NOT_FOUND'],
       handle: async ({ caller: { accountId }, body }) => {
         const { templateId, contactIdentifier, subject, html, text, from, to, templateVariables } = body;
+        const values = collectFaults((fault) => {
+          checkValues(templateVariables ?? {}, fault);
+          return templateVariables ?? {};
+        });
+        if (isRefusal(values)) return values;
         const template = isAbsent(templateId) ? null : findTemplate(tables, accountId, templateId);
         if (template !== null && isRefusal(template)) return template;
         const contact = isAbsent(contactIdentifier) ? null : contacts.get(accountId, contactIdentifier);
@@ -94,7 +101,7 @@ export function templatePreviewRoutes({ tables, contacts }: TemplatePreviewDeps)
             text: text === undefined ? (template?.text ?? null) : text,
             from: from ?? 'sender@example.com',
             to: to ?? contact?.email ?? 'recipient@example.com',
-            values: { ...templateVariables, ...(contact === null ? {} : contactVariables(contact)) },
+            values: { ...values, ...(contact === null ? {} : contactVariables(contact)) },
           }),
           accountId,
         );

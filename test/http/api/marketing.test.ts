@@ -195,6 +195,13 @@ describe('a marketing send', () => {
       'COMPLIANCE_TEMPLATE_MISSING',
       undefined,
     ],
+    [
+      'a number that cannot be represented',
+      { templateVariables: { n: 2 ** 64 } },
+      400,
+      'VALIDATION_ERROR',
+      undefined,
+    ],
     ['cc', { cc: 'a@b.test' }, 400, 'VALIDATION_ERROR', undefined],
     ['attachments', { attachments: [] }, 400, 'VALIDATION_ERROR', undefined],
     [

@@ -42,6 +42,20 @@ describe('a preview', () => {
     expect(data.bytes).toBe(Buffer.byteLength(data.html));
   });
 
+  it('refuses numbers that cannot be represented, which a send refuses too', async () => {
+    const api = await daemon.account('Numbers');
+    const refused = await api.call('POST', PATH, {
+      rawBody: '{"html":"{{a.b}}","templateVariables":{"a":{"b":12345678901234567890},"c":[1e400],"d":0.1}}',
+      headers: { 'Content-Type': 'application/json' },
+    });
+    expect([refused.status, refused.error.code]).toEqual([400, 'VALIDATION_ERROR']);
+    const message = 'must be a number that can be stored exactly; send it as a string';
+    expect(refused.error.details).toEqual([
+      { field: 'templateVariables.a.b', message },
+      { field: 'templateVariables.c[0]', message },
+    ]);
+  });
+
   it('shows a stored template as a contact, with fields of the request in place of the stored ones', async () => {
     const api = await daemon.account('Shop');
     const { data: created } = await api.post<{ contact: { contactIdentifier: string } }>(

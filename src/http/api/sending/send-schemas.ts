@@ -78,7 +78,7 @@ export const commonSendFields = {
     .record(z.string(), z.unknown())
     .optional()
     .describe(
-      'Values for `{{name}}` in subject, html and text. A name in braces consists of A-Z, a-z, 0-9, `_` and `.`, and begins with a letter or `_`. Other text in braces is sent unchanged, with a warning; it is refused if a value has that name.',
+      'Values for `{{name}}` in subject, html and text. A name in braces consists of A-Z, a-z, 0-9, `_` and `.`, and begins with a letter or `_`. Other text in braces is sent unchanged, with a warning; it is refused if a value has that name. Integers above 9,007,199,254,740,991 must be strings.',
     ),
   enableClickTracking: z.boolean().optional(),
   enableOpenTracking: z.boolean().optional(),
