@@ -17,6 +17,7 @@ import {
   parsingContent,
   renderingPrepared,
 } from '../sending/render/render.ts';
+import { pastScheduleRefusal } from '../sending/request.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
 import type { Writer } from '../store/database/writer.ts';
@@ -162,6 +163,8 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     send: async (sender, campaignId, request) => {
       const parsed = parseCampaign(request, clock.now());
       if (isRefusal(parsed)) return parsed;
+      const past = pastScheduleRefusal(parsed, clock.now());
+      if (past !== null) return past;
       const busy = pressure.refusal(sender.account.account_id);
       if (busy !== null) return busy;
       const checked = await checkedMail(sender, campaignId, parsed);

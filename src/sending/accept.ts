@@ -32,7 +32,7 @@ import { clippingWarnings } from './render/clipping.ts';
 import { createHtmlReader } from './render/html-reader.ts';
 import { createRenderQueue, renderedSize } from './render/render-queue.ts';
 import { createRepeatedTemplates } from './render/repeated-templates.ts';
-import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
+import { type ParsedSend, parseSend, pastScheduleRefusal, type SendRequest } from './request.ts';
 
 /**
  * Accepts mail of both streams: checks it, renders it and stores it before the response is sent. Messages, queue rows,
@@ -266,6 +266,8 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
       if (reservation?.kind === 'stored')
         return { kind: 'replayed', status: reservation.status, body: reservation.body };
       try {
+        const past = pastScheduleRefusal(send, clock.now());
+        if (past !== null) return past;
         const stored = await checkAndStore(request, send, reservation);
         if (isRefusal(stored)) return stored;
         const { draft, warnings, body } = stored;

@@ -1,4 +1,4 @@
-import { DAY, parseMoment } from '../core/clock.ts';
+import { DAY, iso, MINUTE, parseMoment } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
@@ -97,6 +97,8 @@ export interface ParsedSend extends ParsedMail {
 export const MAX_RECIPIENTS = 50;
 const MAX_SUBJECT_LENGTH = 998;
 const MAX_SCHEDULE_AHEAD_MS = 30 * DAY;
+/** Clocks differ, and a request can be repeated: a time that passed this recently means now. */
+const MAX_SCHEDULE_PAST_MS = 15 * MINUTE;
 
 /** Refuses with a VALIDATION_ERROR that lists the faults, or because of a limit of attachments. `now`: epoch ms. */
 export function parseSend(
@@ -169,10 +171,12 @@ function bytesOf(alternatives: readonly Alternative[]): number {
   return alternatives.reduce((sum, { content }) => sum + decodedLength(content), 0);
 }
 
-/** A time in the past means now: clocks differ. */
+/** RFC 3339 §5.6 full-date. The zone of a day is not known. */
+const DAY_ALONE = /^\d{4}-\d\d-\d\d$/;
+
 function parseSchedule(text: string | undefined, now: number, fault: Fault): number | null {
   if (text === undefined) return null;
-  const at = parseMoment(text);
+  const at = DAY_ALONE.test(text) ? null : parseMoment(text);
   if (at === null)
     fault('scheduledAt', 'must be an ISO 8601 time with its zone, such as 2026-01-31T12:00:00Z');
   else if (at > now + MAX_SCHEDULE_AHEAD_MS) fault('scheduledAt', 'must be at most 30 days ahead');
@@ -235,6 +239,19 @@ function parseSource(request: MailRequest, fault: Fault): TemplateSource {
   // An empty text means that the html has no text part; it is not a message.
   else if (html === undefined && text === '') fault('text', 'must not be empty without html');
   return { subject: subject ?? '', html: html ?? '', text: text ?? null };
+}
+
+/**
+ * Refuses a scheduled time that has passed. For a request that is not a replay: a stored response is repeated whenever the
+ * time was.
+ */
+export function pastScheduleRefusal(
+  { scheduledAt }: Pick<ParsedMail, 'scheduledAt'>,
+  now: number,
+): Refusal | null {
+  return scheduledAt !== null && scheduledAt < now - MAX_SCHEDULE_PAST_MS
+    ? invalid('scheduledAt', `is in the past: ${iso(scheduledAt)}; omit it to send immediately`)
+    : null;
 }
 
 /** Refuses a rendered subject that is too long. */

@@ -34,6 +34,8 @@ describe('a campaign that cannot be sent', () => {
     ['no sender', { from: 'nobody' }, 'VALIDATION_ERROR', ['from']],
     ['no subject', { subject: undefined }, 'VALIDATION_ERROR', ['subject']],
     ['a time too far away', { scheduledAt: '2027-01-01T00:00:00Z' }, 'VALIDATION_ERROR', ['scheduledAt']],
+    ['a time that has passed', { scheduledAt: '2020-01-01T00:00:00Z' }, 'VALIDATION_ERROR', ['scheduledAt']],
+    ['a day without a time', { scheduledAt: '2026-01-20' }, 'VALIDATION_ERROR', ['scheduledAt']],
     [
       'values for contact fields',
       { templateVariables: { email: 'x', customFields: {}, month: 'May' } },
@@ -400,6 +402,15 @@ describe('a campaign that is sent', () => {
     runner.start();
     await until(row.campaign_id, 'sent');
     expect(progress(row.campaign_id)).toMatchObject({ members: 0, queued: 0 });
+  });
+
+  it('starts immediately when its time has just passed', async () => {
+    const { send, clock } = await startCampaigns();
+    expect(granted(await send({ scheduledAt: iso(clock.now() - 15 * MINUTE) })).status).toBe('sending');
+    expect(refusal(await send({ scheduledAt: iso(clock.now() - 15 * MINUTE - 1) }))).toEqual([
+      'VALIDATION_ERROR',
+      ['scheduledAt'],
+    ]);
   });
 
   it('starts at its time with the members of that time', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HOUR } from '../../src/core/clock.ts';
+import { HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { parseIdempotencyKey } from '../../src/sending/idempotency.ts';
 import { refused } from '../support/refusal.ts';
@@ -24,6 +24,16 @@ describe('an idempotency key', () => {
     const again = await send({ templateVariables: { order: { number: 1 }, name: 'x' } }, KEY);
     expect(isRefusal(again) ? again.code : again.kind).toBe('replayed');
     expect(stored()).toHaveLength(1);
+  });
+
+  it('replays the response after the scheduled time has passed', async () => {
+    const { send, clock } = startAcceptance();
+    const at = { scheduledAt: iso(clock.now() + MINUTE) };
+    const { body } = accepted(await send(at, KEY));
+    clock.advance(HOUR);
+    expect(await send(at, KEY)).toMatchObject({ kind: 'replayed', body });
+    const { code, extras } = refused(await send(at));
+    expect([code, extras.details?.[0]?.field]).toEqual(['VALIDATION_ERROR', 'scheduledAt']);
   });
 
   it('is refused with another body and is separate for each account', async () => {

@@ -108,7 +108,12 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Rout
         templateVariables: mailFields.templateVariables.describe(
           'Values that are the same for all recipients. Names of contact fields are not allowed.',
         ),
-        scheduledAt: z.string().optional().describe('Start time, ISO 8601, at most 30 days ahead.'),
+        scheduledAt: z
+          .string()
+          .optional()
+          .describe(
+            'Start, an ISO 8601 time with its zone, at most 30 days ahead. A time that passed more than 15 minutes ago is refused.',
+          ),
         perHour: z
           .int()
           .min(1)

@@ -218,6 +218,9 @@ describe('a marketing send', () => {
       '30 Nov 2026 10:00 PST',
       '2026-11-31T10:00:00Z',
       '2026-11-30T10:00:00',
+      '2020-01-01T00:00:00Z',
+      new Date(Date.now() + DAY).toISOString().slice(0, 10),
+      new Date(Date.now() - HOUR).toISOString(),
     ].map((scheduledAt): [string, object, number, string, undefined] => [
       `a schedule of ${scheduledAt}`,
       { scheduledAt },

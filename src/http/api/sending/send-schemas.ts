@@ -141,7 +141,12 @@ export const marketingBody = z
       .max(100)
       .optional()
       .describe('The campaign in whose analytics the message counts.'),
-    scheduledAt: z.string().optional().describe('When to send, ISO 8601, at most 30 days ahead.'),
+    scheduledAt: z
+      .string()
+      .optional()
+      .describe(
+        'When to send, an ISO 8601 time with its zone, at most 30 days ahead. A time that passed more than 15 minutes ago is refused.',
+      ),
   })
   .meta({ id: 'MarketingSendInput' });
 
