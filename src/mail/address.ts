@@ -61,23 +61,35 @@ export function parseMailbox(text: string): Mailbox | string {
 }
 
 /**
- * Parses a comma-separated list, or an array of such lists. `[]` returns `[]`; an empty string or an empty element
- * between commas is an error.
+ * Parses a comma-separated list, and calls `fault` for each invalid element with its text and the error; the others are
+ * returned. An empty string or an empty element between commas is invalid. A list that is too long or that has a character
+ * which no address may contain is invalid as a whole: its text is ''.
  */
-export function parseMailboxList(value: string | readonly string[]): Mailbox[] | string {
+export function parseMailboxList(list: string, fault: (text: string, error: string) => void): Mailbox[] {
   const mailboxes: Mailbox[] = [];
-  for (const text of typeof value === 'string' ? [value] : value) {
-    if (text.length > MAX_RAW_LIST) return `is longer than ${MAX_RAW_LIST} characters`;
-    if (FORBIDDEN.test(text)) return 'contains a control character or a line break';
-    let at = 0;
-    do {
-      const read = readMailbox(text, at);
-      if (typeof read === 'string') return read;
-      mailboxes.push(read.mailbox);
-      at = read.end + 1;
-    } while (at <= text.length);
+  if (list.length > MAX_RAW_LIST) fault('', `is longer than ${MAX_RAW_LIST} characters`);
+  else if (FORBIDDEN.test(list)) fault('', 'contains a control character or a line break');
+  else {
+    for (let at = 0; at <= list.length; ) {
+      const read = readMailbox(list, at);
+      const end = typeof read === 'string' ? endOfElement(list, at) : read.end;
+      if (typeof read === 'string') fault(list.slice(at, end).trim(), read);
+      else mailboxes.push(read.mailbox);
+      at = end + 1;
+    }
   }
   return mailboxes;
+}
+
+/** The offset of the next comma outside quotation marks, or the length of the text. */
+function endOfElement(text: string, from: number): number {
+  let quoted = false;
+  for (let at = from; at < text.length; at++) {
+    if (text[at] === '"') quoted = !quoted;
+    else if (text[at] === '\\' && quoted) at++;
+    else if (text[at] === ',' && !quoted) return at;
+  }
+  return text.length;
 }
 
 /** Formats a mailbox for display and JSON: UTF-8, the name quoted if necessary. `parseMailbox` parses the result. */

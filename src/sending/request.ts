@@ -1,5 +1,5 @@
 import { DAY, iso, MINUTE, parseMoment } from '../core/clock.ts';
-import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, shortened } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
 import { textFault } from '../mail/text-fault.ts';
@@ -192,23 +192,28 @@ function oneMailbox(field: string, text: string, fault: Fault): Mailbox | null {
 
 function parseRecipients(request: SendRequest, maxRecipients: number, fault: Fault): Recipient[] {
   const byAddress = new Map<string, Recipient>();
+  /** Roles with an address, valid or not. */
+  const roles = new Set<Role>();
   let count = 0;
   for (const role of ['to', 'cc', 'bcc'] as const) {
-    const value = request[role];
-    const mailboxes = value === undefined ? [] : parseMailboxList(value);
-    if (typeof mailboxes === 'string') {
-      fault(role, mailboxes);
-      continue;
-    }
-    count += mailboxes.length;
-    for (const mailbox of mailboxes) {
-      // An address that is given twice is one recipient.
-      const key = mailbox.address.toLowerCase();
-      if (!byAddress.has(key)) byAddress.set(key, { mailbox, role });
+    const value = request[role] ?? [];
+    const lists = typeof value === 'string' ? [value] : value;
+    for (const [index, list] of lists.entries()) {
+      roles.add(role);
+      const mailboxes = parseMailboxList(list, (text, error) => {
+        count++;
+        const isWhole = text === '' || text === value;
+        const field = typeof value === 'string' ? role : `${role}[${index}]`;
+        fault(field, isWhole ? error : `${shortened(text)}: ${error}`);
+      });
+      count += mailboxes.length;
+      for (const mailbox of mailboxes) {
+        // An address that is given twice is one recipient.
+        const key = mailbox.address.toLowerCase();
+        if (!byAddress.has(key)) byAddress.set(key, { mailbox, role });
+      }
     }
   }
-  const recipients = [...byAddress.values()];
-  const roles = new Set(recipients.map(({ role }) => role));
   if (count > maxRecipients)
     fault(
       'to',
@@ -216,7 +221,7 @@ function parseRecipients(request: SendRequest, maxRecipients: number, fault: Fau
     );
   if (!roles.has('to') && (roles.has('cc') || !roles.has('bcc')))
     fault('to', request.to === undefined ? 'is required' : 'must name at least one recipient');
-  return recipients;
+  return [...byAddress.values()];
 }
 
 function parseSource(request: MailRequest, fault: Fault): TemplateSource {

@@ -56,7 +56,6 @@ const INVALID: Record<string, [what: string, value: unknown][]> = {
     ['51 recipients', people(51)],
     ['with a line break after the address', 'ada@empfang.example\r\nBcc: x@y.example'],
     ['with a line break in the name', '"Ada\r\nX-A: b" <ada@empfang.example>'],
-    ['with a line break in an entry', ['ada@empfang.example\n']],
     ['with a NUL', 'ada\u0000@empfang.example'],
   ],
   cc: [
@@ -123,6 +122,12 @@ it('a field is rejected with an invalid value', () =>
       values.map(([what, value]) => invalid(`${field}: ${what}`, { [field]: value }, field)),
     ),
   ));
+
+it('an invalid entry of to is rejected by its position', () =>
+  expectErrors([
+    invalid('a line break', { to: ['ada@empfang.example', 'bob@empfang.example\n'] }, 'to[1]'),
+    invalid('not an address', { to: ['ada', 'bob@empfang.example'] }, 'to[0]'),
+  ]));
 
 it('to, cc and bcc are limited to 50 recipients together, and to is required', () =>
   expectErrors([

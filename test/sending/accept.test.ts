@@ -285,6 +285,49 @@ describe('a refused send', () => {
     expect(announced).toEqual([]);
   });
 
+  it.each<[changes: Partial<SendRequest>, details: [field: string, message: string][]]>([
+    [
+      { to: ['ok@dest.example', 'bad addr', 'x@@y.example'] },
+      [
+        ['to[1]', 'bad addr: contains a space: put the address after a name in <angle brackets>'],
+        ['to[2]', 'x@@y.example: the part after the "@" is not a domain name'],
+      ],
+    ],
+    [{ to: 'nobody' }, [['to', 'has no "@"']]],
+    [{ to: 'ok@dest.example, nobody' }, [['to', 'nobody: has no "@"']]],
+    [
+      { to: ['a@b.example, no', ''] },
+      [
+        ['to[0]', 'no: has no "@"'],
+        ['to[1]', 'is empty'],
+      ],
+    ],
+    [{ cc: ['nobody'] }, [['cc[0]', 'nobody: has no "@"']]],
+    [
+      { to: undefined, cc: ['nobody'] },
+      [
+        ['cc[0]', 'nobody: has no "@"'],
+        ['to', 'is required'],
+      ],
+    ],
+    [{ to: [] }, [['to', 'must name at least one recipient']]],
+    [
+      { to: [`${'x'.repeat(100)} y`] },
+      [['to[0]', `${'x'.repeat(64)}…: contains a space: put the address after a name in <angle brackets>`]],
+    ],
+  ])('names each invalid recipient of %j', async (changes, details) => {
+    const { send } = startAcceptance();
+    const refusal = refused(await send(changes));
+    expect(refusal.extras.details?.map(({ field, message }) => [field, message])).toEqual(details);
+  });
+
+  it('names at most 50 invalid recipients', async () => {
+    const { send } = startAcceptance();
+    const { message, extras } = refused(await send({ to: 'x,'.repeat(60) }));
+    expect(extras.details).toHaveLength(50);
+    expect(message).toContain('(and 61 more)');
+  });
+
   it('accepts exactly 2 MB of attachments', async () => {
     const { send } = startAcceptance();
     accepted(
