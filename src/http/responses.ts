@@ -20,6 +20,10 @@ const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
   IDEMPOTENCY_IN_PROGRESS: 1,
 };
 
+function retryAfterOf({ code, extras }: Refusal): number | undefined {
+  return extras.retryAfter ?? RETRY_AFTER[code];
+}
+
 /** The body of a success. `warnings` are added to `data` only if there are any. */
 export function successBody(data: object, warnings: readonly string[]): string {
   return JSON.stringify({ success: true, data: warnings.length === 0 ? data : { ...data, warnings } });
@@ -58,7 +62,7 @@ export function refusalResponse(
   requestId: string,
   headers: Record<string, string> = {},
 ): HttpResponse {
-  const retryAfter = refusal.extras.retryAfter ?? RETRY_AFTER[refusal.code];
+  const retryAfter = retryAfterOf(refusal);
   const more: Record<string, string> = {};
   if (retryAfter !== undefined) more['Retry-After'] = String(retryAfter);
   const { limit } = refusal.extras;
@@ -96,7 +100,7 @@ export function refusalEnvelope(
   refusal: Refusal,
   requestId: string,
   maxDetails = Number.POSITIVE_INFINITY,
-): object {
+): { error: object; [field: string]: unknown } {
   const { code, extras } = refusal;
   const message = shortened(refusal.message, MAX_MESSAGE);
   const details = extras.details === undefined ? undefined : fittingDetails(extras.details, maxDetails);
@@ -108,6 +112,16 @@ export function refusalEnvelope(
     requestId,
     ...(extras.subscriptionStatus === undefined ? {} : { subscriptionStatus: extras.subscriptionStatus }),
   };
+}
+
+/**
+ * The envelope of a refused item in a list of results, with `error.retryAfter`, seconds, where the response to a single
+ * request has the field `Retry-After`.
+ */
+export function refusedItemBody(refusal: Refusal, requestId: string, maxDetails: number): string {
+  const envelope = refusalEnvelope(refusal, requestId, maxDetails);
+  const retryAfter = retryAfterOf(refusal);
+  return JSON.stringify({ ...envelope, error: { ...envelope.error, retryAfter } });
 }
 
 /** The first details that fit; the last one counts the others. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refuse } from '../../src/core/refusal.ts';
-import { refusalBody } from '../../src/http/responses.ts';
+import { refusalBody, refusedItemBody } from '../../src/http/responses.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
 
@@ -56,6 +56,18 @@ describe('a refusal', () => {
       { field: 'f1', message: 'is wrong' },
       { field: 'f2', message: 'and 2 more errors' },
     ]);
+  });
+
+  it('has the seconds of Retry-After in the error of an item', () => {
+    const errorOf = (...refusal: Parameters<typeof refuse>) =>
+      JSON.parse(refusedItemBody(refuse(...refusal), 'request', 1)).error;
+    expect(errorOf('RATE_LIMITED', 'later', { retryAfter: 60 })).toEqual({
+      code: 'RATE_LIMITED',
+      message: 'later',
+      retryAfter: 60,
+    });
+    expect(errorOf('UNAVAILABLE', 'later')).toMatchObject({ retryAfter: 10 });
+    expect(errorOf('CONSENT_REQUIRED', 'no')).toEqual({ code: 'CONSENT_REQUIRED', message: 'no' });
   });
 
   it('has the error envelope with repeated fields', async () => {

@@ -94,13 +94,18 @@ describe('limits set on the command line', () => {
       message: "This account's limit of 4 messages per hour does not allow 4 recipients now",
       details: [{ name: 'messagesPerHour' }],
     });
-    const batch = await api.call<{ accepted: number; results: { reasonCode?: string }[] }>(
-      'POST',
-      '/transactional/send-batch',
-      { body: { messages: three.map(mail) } },
-    );
+    interface Item {
+      reasonCode?: string;
+      error?: { retryAfter?: number };
+    }
+    const batch = await api.call<{ accepted: number; results: Item[] }>('POST', '/transactional/send-batch', {
+      body: { messages: three.map(mail) },
+    });
     expect(batch.data.accepted).toBe(3);
     expect(batch.data.results.map(({ reasonCode }) => reasonCode).filter(Boolean)).toEqual(['RATE_LIMITED']);
+    expect(batch.data.results.find(({ error }) => error !== undefined)?.error?.retryAfter).toBeGreaterThan(
+      3000,
+    );
     await setLimits(api, '--messages-per-hour', 'unlimited');
     expect((await api.send(mail(three))).status).toBe(200);
   });

@@ -327,6 +327,13 @@ describe('a batch', () => {
     expect(again.headers.get('idempotency-replayed')).toBeNull();
   });
 
+  it('is refused, message by message, when other messages have its key', async () => {
+    const headers = { 'idempotency-key': 'batch-4' };
+    await batch([item('member@reader.test'), item('nobody@reader.test')], headers);
+    const { body } = await batch([item('nobody@reader.test')], headers);
+    expect(body.data.results.map(({ reasonCode }) => reasonCode)).toEqual(['IDEMPOTENCY_KEY_REUSED']);
+  });
+
   it('replays the response for its idempotency key', async () => {
     const headers = { 'idempotency-key': 'batch-2' };
     const first = await batch([item('member@reader.test'), item('alone@reader.test')], headers);

@@ -2,13 +2,12 @@ import * as z from 'zod';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
 import type { UseCase } from '../../../store/domains/domains.ts';
 import { JsonElement } from '../../body/json-parse.ts';
-import { refusalBody, successBody } from '../../responses.ts';
+import { refusedItemBody, successBody } from '../../responses.ts';
 import { type Call, type Route, route } from '../../route.ts';
 import { unknownFields } from '../../validation/known-fields.ts';
 import { parseInput } from '../../validation/parse.ts';
 import {
   idempotencyKey,
-  KEY_HEADER,
   MARKETING_REFUSALS,
   REPLAYED_HEADER,
   type SendRouteDeps,
@@ -37,6 +36,11 @@ const MAX_BYTES_IN_PROGRESS = 512 * 1024;
 /** Errors named for each item: all 500 items of a batch may be invalid. */
 const MAX_ITEM_DETAILS = 5;
 
+const BATCH_KEY_HEADER = {
+  'Idempotency-Key':
+    'A unique value such as a UUID. It applies to each message with its position: a batch that is repeated within 24 hours with the same messages gets the first results of those that were accepted, and sends those that were refused if they can be sent now. A batch with other messages, such as only the refused ones, needs another key.',
+};
+
 const batchBody = z
   .object({
     messages: z.array(z.unknown()).min(1).max(MAX_ITEMS).describe('Bodies of single sends, at most 500.'),
@@ -50,7 +54,9 @@ const batchResult = z
     refused: z.int(),
     results: z
       .array(z.looseObject({ success: z.boolean() }))
-      .describe('In order; each is the response of a single send.'),
+      .describe(
+        'In order; each is the response of a single send. `error.retryAfter` of a message that was refused for now, such as with `RATE_LIMITED`, has the seconds of the header `Retry-After`.',
+      ),
   })
   .meta({ id: 'SendBatchResult' });
 
@@ -113,7 +119,7 @@ function batchRoute(deps: SendRouteDeps, stream: BatchStream): Route {
   ): Promise<ItemResult> {
     const refused = (refusal: Refusal): ItemResult => ({
       kind: 'refused',
-      body: refusalBody(refusal, call.requestId, MAX_ITEM_DETAILS),
+      body: refusedItemBody(refusal, call.requestId, MAX_ITEM_DETAILS),
     });
     // Requests of other accounts run between the items.
     await call.turn();
@@ -147,7 +153,7 @@ function batchRoute(deps: SendRouteDeps, stream: BatchStream): Route {
     body: batchBody,
     list: { name: 'messages', max: MAX_ITEMS },
     example: { messages: [stream.example] },
-    headers: KEY_HEADER,
+    headers: BATCH_KEY_HEADER,
     responses: {
       [stream.status]: {
         description: 'The result of each message.',
