@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Authenticator, Caller } from '../accounts/authenticate.ts';
 import type { RateClass, RateLimits } from '../accounts/rate-limits.ts';
 import type { Turns } from '../core/concurrency/turns.ts';
@@ -261,7 +262,7 @@ function callOf(
     query: input.query,
     body: input.body,
     upload: input.upload,
-    headers: incoming.req.headers,
+    headers: headersOf(incoming.req),
     requestId: incoming.requestId,
     warnings: input.warnings,
     turn: () => turns.next(caller.accountId),
@@ -271,6 +272,15 @@ function callOf(
     },
   };
 }
+
+/** Node joins repeated fields by ", ", which an Idempotency-Key may contain: its values remain separate. */
+function headersOf(req: IncomingMessage): IncomingHttpHeaders {
+  if (req.headers[IDEMPOTENCY_KEY]?.includes(', ') !== true) return req.headers;
+  const values = req.headersDistinct[IDEMPOTENCY_KEY] ?? [];
+  return values.length < 2 ? req.headers : { ...req.headers, [IDEMPOTENCY_KEY]: values };
+}
+
+const IDEMPOTENCY_KEY = 'idempotency-key';
 
 function checkDescription(route: Route): void {
   const inPath = [...route.path.matchAll(/\{([^{}]*)\}/g)].map((match) => match[1] ?? '').sort();

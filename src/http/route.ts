@@ -20,6 +20,7 @@ export interface Call<Params, Query, Body> {
   body: Body;
   /** The upload; null for operations without one. */
   upload: Upload | null;
+  /** Repeated fields are joined, except `Idempotency-Key`, which is then an array. */
   headers: IncomingHttpHeaders;
   requestId: string;
   /**

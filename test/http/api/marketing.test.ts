@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/clock.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
@@ -57,6 +60,24 @@ const send = (changes: object = {}, headers: Record<string, string> = {}) =>
     client.keys.marketing,
     headers,
   );
+
+/** A send with a header field for each key, which `fetch` cannot send. */
+async function sendWithKeys(keys: string[]): Promise<{ statusCode: number | undefined; text: string }> {
+  const sending = request(`${daemon.url}/marketing/send`, {
+    method: 'POST',
+    headers: {
+      'x-api-key': client.keys.marketing,
+      'x-id': client.accountId,
+      'content-type': 'application/json',
+      'idempotency-key': keys,
+    },
+  });
+  const mail = { to: 'member@reader.test', from: 'news@shop.test', subject: 'News', html: HTML };
+  sending.end(JSON.stringify(mail));
+  const [response]: IncomingMessage[] = await once(sending, 'response');
+  if (response === undefined) throw new Error('no response');
+  return { statusCode: response.statusCode, text: await text(response) };
+}
 
 const contact = (email: string, more: object = {}) => call('POST', '/web-setup/contacts', { email, ...more });
 const subscribe = (email: string, isActive = true) =>
@@ -278,6 +299,23 @@ describe('a marketing send', () => {
       202,
       'true',
     ]);
+  });
+
+  it.each([
+    [['one', 'two'], 400],
+    [['same', 'same'], 400],
+    [['one, two'], 202],
+    [['three'], 202],
+  ])('accepts one idempotency key, with a comma or not, and refuses two: %j', async (keys, status) => {
+    const stored = () => daemon.tables.messages.list({ accountId: client.accountId, limit: 200 }).rows.length;
+    const before = stored();
+    const answer = await sendWithKeys(keys);
+    expect(answer.statusCode).toBe(status);
+    expect(stored() - before).toBe(status === 400 ? 0 : 1);
+    if (status === 400)
+      expect(JSON.parse(answer.text).error.details).toEqual([
+        { field: 'Idempotency-Key', message: 'is given more than once' },
+      ]);
   });
 
   it('requires a marketing key', async () => {

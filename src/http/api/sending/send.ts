@@ -207,11 +207,13 @@ function withDelivery(
   };
 }
 
-/** The Idempotency-Key of the caller; null when there is none. */
+/** The Idempotency-Key of the caller; null when there is none. An array: the request has the field more than once. */
 export function idempotencyKey(header: string | string[] | undefined): string | null | Refusal {
   if (header === undefined) return null;
-  const key = typeof header === 'string' ? parseIdempotencyKey(header) : null;
-  return key ?? invalid('Idempotency-Key', 'must be 1 to 255 printable ASCII characters');
+  if (typeof header !== 'string') return invalid('Idempotency-Key', 'is given more than once');
+  return (
+    parseIdempotencyKey(header) ?? invalid('Idempotency-Key', 'must be 1 to 255 printable ASCII characters')
+  );
 }
 
 /** RFC 7240 §4.3, in ms; 0 when the field is absent or has no valid `wait`. */
