@@ -1,9 +1,10 @@
 import * as z from 'zod';
 
-/**
+/*
  * Schemas of the fields of an account, for the API and the command line. The values are inserted into mail: one line
  * each, without control characters.
  */
+
 function line(max: number, min = 1) {
   return z
     .string()

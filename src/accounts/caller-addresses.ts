@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 
-/**
+/*
  * Addresses of callers: their canonical form, the networks of an allow-list, and the block that counts as one caller.
  * Headers and proxies are handled by the listeners.
  */

@@ -5,11 +5,13 @@ import { type AccountLimitsRow, type CountedResource, MESSAGE_SLOT_MS } from '..
 import type { Writer } from '../store/database/writer.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 
-/**
+/*
  * Limits per account. The values are read from the database at each use, so that a change by another process
  * (the command line) applies to the next request. Counts are checked in the unit of work that inserts the row,
  * which makes them exact under concurrency.
  */
+
+/** The limits of an account in force; null: unlimited. */
 export interface AccountLimitValues {
   domains: number | null;
   webhooks: number | null;

@@ -6,7 +6,9 @@ import type { Member, Membership } from '../store/contacts/subscriptions.ts';
 import type { CustomFields } from './custom-fields.ts';
 import { type SignUpForm, signUpFormOf } from './groups.ts';
 
-/** API resources of contacts, groups and memberships. */
+/* API resources of contacts, groups and memberships. */
+
+/** A contact as the API returns it. */
 export interface Contact {
   contactIdentifier: string;
   userId: string;

@@ -7,7 +7,8 @@ import { type DaemonLock, tryLockFile } from '../store/database/database.ts';
 import { statIfExists } from './files.ts';
 import { MANIFEST_FILE, type Manifest, ManifestFault, readManifest } from './manifest.ts';
 
-/** The directory of the backups, each of which is a directory `postrider-20260131T033000Z`. */
+/* The directory of the backups, each of which is a directory `postrider-20260131T033000Z`. */
+
 const NAME = /^postrider-\d{8}T\d{6}Z(-\d+)?$/;
 export const PARTIAL = '.partial';
 const REMOVED = '.removed';

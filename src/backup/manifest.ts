@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import * as z from 'zod';
 import { OperatorFault } from '../core/operator-fault.ts';
 
-/**
+/*
  * The manifest of a backup, written last. `DIR/NAME` is a backup:
  *
  *     manifest.json       this manifest
@@ -16,6 +16,8 @@ import { OperatorFault } from '../core/operator-fault.ts';
  * A backup is written under a hidden name that ends in `.partial` and renamed when every file is on disk: a directory with
  * the name of a backup and a manifest is complete.
  */
+
+/** Names in a backup. */
 export const MANIFEST_FILE = 'manifest.json';
 export const DATABASE_COPY = 'postrider.db';
 export const KEY_COPY = 'master.key';

@@ -18,10 +18,12 @@ import { copyFile, flush, freeBytes, giveToOwner, renameDurably, statIfExists } 
 import { findBackup } from './folder.ts';
 import { DATA_FOLDER, DATABASE_COPY, KEY_COPY, type Manifest, readManifest } from './manifest.ts';
 
-/**
+/*
  * A restore never sends a message twice: it holds whatever was not finished at the time of the backup, because the original
  * may have sent it afterwards. Until everything is held, the database is marked as a copy, and no daemon starts with it.
  */
+
+/** What a restore needs. */
 export interface RestoreOptions {
   /** Must contain no database. */
   dataDir: string;

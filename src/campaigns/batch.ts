@@ -25,11 +25,12 @@ import { type CampaignContent, type SharedBody, stateOf } from './content.ts';
 import { contactVariables, mailboxOf } from './fields.ts';
 import { type ReadyCampaign, recheckCampaign } from './mail.ts';
 
-/**
+/*
  * The next batch of a campaign in one unit of work: it checks the eligibility of the members after the cursor, stores
  * their messages and queue rows, and advances the cursor and the counts. After a crash no member is skipped and none
  * receives the campaign twice.
  */
+
 export interface BatchDeps extends StoreOptions {
   clock: Clock;
   ids: Ids;

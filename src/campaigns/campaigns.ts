@@ -15,7 +15,9 @@ import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import { type PreparedSend, readPrepared, writePrepared } from './prepared.ts';
 
-/** Campaigns: names under which messages are sent and counted. Deleting one deletes its counts, not its messages. */
+/* Campaigns: names under which messages are sent and counted. Deleting one deletes its counts, not its messages. */
+
+/** The fields of a campaign that a caller sets. */
 export interface CampaignFields {
   name: string;
   description: string | null;

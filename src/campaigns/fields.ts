@@ -6,11 +6,12 @@ import type { CampaignMember } from '../store/campaigns/campaign-sends.ts';
 import { createLocalReader, type Reader, readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
+/*
  * Fields of the contact in a campaign's template: `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and
  * `{{customFields.<name>}}`. A field that a contact does not have is empty. A custom field that no contact of the account
  * has is probably misspelled: the campaign is refused.
  */
+
 const OWN_FIELDS = ['email', 'firstName', 'lastName', 'phone'] as const;
 const CUSTOM = 'customFields';
 

@@ -13,10 +13,12 @@ import type { Tables } from '../store/tables.ts';
 import type { TemplateContent } from '../templates/source.ts';
 import { CONTACT_FIELDS } from './fields.ts';
 
-/**
+/*
  * The mail of a campaign and the checks that depend on no recipient. They run when it is accepted and again for each
  * batch, because a domain or a group can be deleted, or the account disabled, while it is being sent.
  */
+
+/** A campaign to a group, as requested. */
 export interface CampaignRequest extends MailRequest {
   subscriptionGroupId: string;
   /** Maximum number of messages an hour, from 1. */

@@ -2,10 +2,12 @@ import { DAY, HOUR, MINUTE } from '../core/clock.ts';
 import { organizationalDomain } from '../mail/address.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
+/*
  * Limits on orders. Let's Encrypt, the strictest of the common authorities, allows 5 failed validations an hour for a
  * name and 300 orders in three hours: these limits stay far below, whatever fails here.
  */
+
+/** Orders of all names. */
 export const MAX_ORDERS_PER_HOUR = 50;
 /** The part of MAX_ORDERS_PER_HOUR that is reserved for renewals and for the platform's own name. */
 export const RESERVED_ORDERS = 20;

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { count, hostName, name } from './setting-types.ts';
 
-/** The types of `delivery.egress` and of the warm-up of its addresses. */
+/* The types of `delivery.egress` and of the warm-up of its addresses. */
 
 /** `socks5://[user@]host:port` (RFC 1928); an IPv6 address in brackets. */
 const PROXY = /^socks5:\/\/(?:([^@:/\s]+)@)?(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):(\d{1,5})$/;

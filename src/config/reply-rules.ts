@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { duration, HOST_PATTERN } from './setting-types.ts';
 
-/**
+/*
  * The operator's rules for the replies of receivers (`delivery.replies`). A text is words with `*` for any words between
  * them, not a regular expression, so that no reply makes it expensive to match.
  */

@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { errorText } from '../core/errors.ts';
 import { count, HOST_PATTERN, tlsMode } from './setting-types.ts';
 
-/**
+/*
  * Shaping: the limits of connections and rate at a destination. The profiles of large receivers are data of the program
  * (`config/shaping.toml`); the entries of `delivery.shaping` change or precede them. Precedence:
  *
@@ -13,6 +13,8 @@ import { count, HOST_PATTERN, tlsMode } from './setting-types.ts';
  *   2. the profiles of the program; an entry with the `name` of one replaces the keys that it has
  *   3. the profile "default"
  */
+
+/** The limits and the TLS requirements of the destinations that match. */
 export interface ShapingProfile {
   /** Identifies the site in the log and in metrics. */
   name: string;

@@ -1,4 +1,4 @@
-/** Requests to the console's own listener. Responses have the envelope of the API. */
+/* Requests to the console's own listener. Responses have the envelope of the API. */
 
 /** What a request needs in addition to its path. */
 export interface RequestOptions {

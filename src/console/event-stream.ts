@@ -1,4 +1,4 @@
-/**
+/*
  * The events of an account, from the stream of the console (src/http/console/event-stream.ts). With HTTP/1.1, browsers open
  * six connections to a host, for all tabs together, and a stream occupies one of them. So only visible tabs follow
  * events, and those of one account share a stream: the tab that holds the Web Lock opens it and notifies the others over

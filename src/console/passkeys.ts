@@ -1,6 +1,6 @@
 import { request } from './api.ts';
 
-/** Passkeys in the browser. The server creates the challenges and verifies the responses. */
+/* Passkeys in the browser. The server creates the challenges and verifies the responses. */
 
 /** The response of one of the person's passkeys to a new challenge, for `…/session/passkey/verify` and `confirm`. */
 export async function signWithPasskey(): Promise<unknown> {

@@ -1,4 +1,4 @@
-/** Reads values of type `unknown` that were thrown. */
+/* Reads values of type `unknown` that were thrown. */
 
 /** The message of an error; any other value as a string. */
 export function errorText(error: unknown): string {

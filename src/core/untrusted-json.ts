@@ -1,4 +1,4 @@
-/** Reads members of untrusted JSON: a member of another type counts as missing. */
+/* Reads members of untrusted JSON: a member of another type counts as missing. */
 
 /** Null when the text is not JSON. */
 export function parseUntrustedJson(text: string): unknown {

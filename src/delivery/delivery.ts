@@ -41,7 +41,7 @@ import { createShaping } from './shaping/shaping.ts';
 import type { SlowSite } from './shaping/site-limits.ts';
 import type { TlsSystem } from './tls/system.ts';
 
-/**
+/*
  * Delivers the mail in the queue. A message is delivered at least once: it is sent twice only if the destination's 250 is
  * lost with the connection, or by a crash before the commit of that outcome.
  *
@@ -63,6 +63,8 @@ import type { TlsSystem } from './tls/system.ts';
  *
  * Two callbacks lead back to the scheduler: a slot was released, and a message was put back.
  */
+
+/** Delivers the mail in the queue. */
 export interface Delivery {
   start(): void;
   /** Takes new messages whose delivery can begin immediately. */

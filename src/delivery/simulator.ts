@@ -5,10 +5,12 @@ import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { AttemptResult, AttemptResults, DeliveryOutcome } from './attempt-result.ts';
 
-/**
+/*
  * Recipients at `simulator.<hostname>`: each address has a fixed result, without any connection, so that a caller can
  * test every event. Simulated messages are not counted in statistics and suppress no address.
  */
+
+/** The domain of the simulated recipients. */
 export function simulatorDomain(hostname: string): string {
   return `simulator.${hostname}`;
 }

@@ -1,11 +1,12 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/**
+/*
  * The kind of network of an address, by the IANA special-purpose address registries (RFC 6890) and the IPv6 address
  * space registry. A name or literal from an account may lead anywhere, such as to the operator's own network or the
  * credential service of a cloud machine.
  */
+
 type Address = ReturnType<typeof ipaddr.process>;
 
 /**

@@ -1,11 +1,12 @@
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 
-/**
+/*
  * Domain names in canonical form: A-labels, lower case, no trailing dot; the root is '.'. Any name that DNS allows
  * (RFC 1035 §2.3.4, RFC 2181 §11) is valid, not only host names: `_dmarc`, `0/25.2.0.192.in-addr.arpa`, expanded SPF
  * macros.
  */
+
 const LABEL = /^[\x21-\x2d\x2f-\x7e]{1,63}$/;
 const MAX_NAME = 253;
 

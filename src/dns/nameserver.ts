@@ -20,10 +20,12 @@ import { RCODE } from './wire.ts';
 import { type Zone, zoneOfList } from './zone.ts';
 import { toAnswer, type ZoneRecord } from './zone-record.ts';
 
-/**
+/*
  * The built-in authoritative name server, over UDP and TCP: responses in authoritative.ts, sockets in listener.ts. It must
  * be bound to the addresses that queries are sent to: a UDP response of a wildcard socket may have another source address.
  */
+
+/** What a name server serves, and where it listens. */
 export interface NameserverOptions {
   /** The records (see `zoneOfList`), or a lookup. */
   zone: (() => readonly ZoneRecord[]) | Zone;

@@ -2,7 +2,7 @@ import { getPublicSuffix, parse } from 'tldts';
 import { invalid, type Refusal } from '../core/refusal.ts';
 import { normalizeDomain } from '../mail/address.ts';
 
-/**
+/*
  * The names that may be registered as sending domains, and the names of their records. DNS is not queried: a name that is
  * not delegated can be registered, but never verified.
  */

@@ -21,7 +21,9 @@ import {
   type SecondaryFlags,
 } from './verification/checks.ts';
 
-/** Domains and domain groups as the API and the command line return them. */
+/* Domains and domain groups as the API and the command line return them. */
+
+/** A domain as the API returns it. */
 export interface Domain extends DomainFlags {
   domain: string;
   domainId: string;

@@ -3,7 +3,7 @@ import type { DkimKeyRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import type { PlatformOptions } from './platform/platform.ts';
 
-/**
+/*
  * Rotation of a primary DKIM key that the owner of the domain publishes: pending (created and announced) → active (a
  * check found its record; it signs) → retiring (its record stays published for mail in transit) → deleted. The old key
  * signs until the check that finds the new one.

@@ -6,7 +6,7 @@ import { isErased } from './erased.ts';
 import { MESSAGE_EVENT_TYPES, type MessageEvent } from './event-types.ts';
 import { providerOfRecipient } from './message-provider.ts';
 
-/**
+/*
  * Counts of campaigns, updated in the transaction of each event, so that reading them reads no messages. Events are
  * counted, not messages: a message that is delivered and bounces afterwards counts as both, and each deferral counts.
  */

@@ -5,7 +5,7 @@ import type { Tables } from '../store/tables.ts';
 import { isErased } from './erased.ts';
 import type { BounceEffect, EventFields } from './event-types.ts';
 
-/**
+/*
  * Suppressions that follow from a bounce or a complaint. Only bounces about the recipient suppress: a sender on a
  * blocklist must not lose its list.
  */

@@ -7,11 +7,12 @@ import type { DomainStatus } from '../store/domains/domains.ts';
 import type { MessageStatus } from '../store/messages/messages.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
 
-/**
+/*
  * All events: what each kind means, its fields, an example, and for events of messages the transition between states.
  * The recorder's types, the samples that webhook tests send, the schema in the OpenAPI document and its text are
  * derived from this table. A new kind is an entry here and a code in `store/rows/row-keys`.
  */
+
 interface EventType<Fields extends z.ZodObject> {
   /** A clause, in lower case and without a period. */
   description: string;

@@ -8,7 +8,9 @@ import {
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 
-/** Volume and outcomes of messages over time, from the counts by hour. */
+/* Volume and outcomes of messages over time, from the counts by hour. */
+
+/** Length of the intervals of a series. */
 export const SERIES_INTERVALS = ['hour', 'day'] as const;
 export type SeriesInterval = (typeof SERIES_INTERVALS)[number];
 

@@ -12,10 +12,11 @@ import type { HttpMetrics } from './metrics.ts';
 import { type HttpResponse, refusalResponse } from './responses.ts';
 import type { RequestState } from './router.ts';
 
-/**
+/*
  * The outermost middleware: assigns the request id, turns errors into responses, counts requests, and discards bodies
  * that no handler reads.
  */
+
 export interface FrontDeps {
   log: Log;
   metrics: HttpMetrics;

@@ -17,10 +17,11 @@ import { type FieldCheck, unknownFields } from './validation/known-fields.ts';
 import { parseInput } from './validation/parse.ts';
 import type { ReadOnlyCheck } from './validation/read-only.ts';
 
-/**
+/*
  * The checks of every request that requires a key, in this order: key, account, scope, rate limit, concurrent
  * requests, body, validation, page key, concurrent large responses. The body is not read before the key is verified. Parsing and everything after it wait for the turn of the account.
  */
+
 export interface GuardDeps {
   authenticate: Authenticate;
   rateLimits: RateLimits;

@@ -11,11 +11,13 @@ import { mayReadMetrics } from './metrics.ts';
 import { JSON_TYPE, refusalEnvelope, refusalResponse, successBody } from './responses.ts';
 import type { OpenResponse, OpenRoute } from './route.ts';
 
-/**
+/*
  * The state of the daemon: `/web-setup/health` for clients of the interface, `/healthz` (alive) and `/readyz` (can do its
  * work) for monitoring. Anyone may request them at any rate, so a check must be cheap. A check that writes is a probe,
  * which runs in the background.
  */
+
+/** A check of `/readyz`. */
 export interface ReadinessCheck {
   /** `database`, `queue`. */
   name: string;

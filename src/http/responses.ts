@@ -3,7 +3,9 @@ import { type Refusal, type RefusalCode, type RefusalDetail, shortened } from '.
 import type { RateReading } from '../core/token-bucket.ts';
 import type { ApiResponse, OpenResponse } from './route.ts';
 
-/** Responses as they are sent: the envelopes and header fields of all responses of the API. */
+/* Responses as they are sent: the envelopes and header fields of all responses of the API. */
+
+/** A complete response. */
 export interface HttpResponse {
   status: number;
   contentType: string;

@@ -5,10 +5,11 @@ import type { ApiScope } from '../accounts/keys.ts';
 import type { JsonList } from '../core/json-scan.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
 
-/**
+/*
  * One operation of the API: path, input, output. The router, the validation and the OpenAPI document are all derived
  * from this description. A handler gets validated input with narrow types, calls a service and returns the response.
  */
+
 export type { ApiScope, Caller, CallerAddress };
 
 export interface Call<Params, Query, Body> {

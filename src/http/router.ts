@@ -5,11 +5,13 @@ import { invalid, refuse } from '../core/refusal.ts';
 import { type HttpResponse, refusalResponse } from './responses.ts';
 import type { CallerAddress } from './route.ts';
 
-/**
+/*
  * Finds the handler for a path and method. The router matches paths, a table under each path the methods, so that an
  * unknown method of a known path gets a 405 with the correct `Allow` in the error envelope. Trailing slashes and case
  * are significant.
  */
+
+/** A request for which a handler was found. */
 export interface RoutedRequest {
   req: IncomingMessage;
   res: ServerResponse;

@@ -6,10 +6,12 @@ import type { KeptMailFilter, KeptMailHead } from '../store/kept-mail.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
+/*
  * Received mail as the operator reads it: mail to postmaster@ and abuse@, and what could not be processed. Anyone can send
  * it: it is parsed within limits, on the threads of reads, and its text is returned without markup.
  */
+
+/** A mail in a list. */
 export interface InboxEntry extends Omit<KeptMailHead, 'seq' | 'message_seq'> {
   number: number;
   /** Id of the sent message that it refers to; null: none was found, or it was deleted. */

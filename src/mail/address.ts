@@ -2,13 +2,14 @@ import { domainToASCII, domainToUnicode } from 'node:url';
 import { getDomain } from 'tldts';
 import type { Mailbox } from './content.ts';
 
-/**
+/*
  * Parses and formats mail addresses: RFC 5321 §4.1.2 for the address, RFC 6531 for non-ASCII characters, RFC 5322 §3.4
  * for the display name. Stricter than the RFCs: no comments, groups, source routes or address literals, and a domain has
  * at least two labels. Syntax only, without DNS.
  *
  * A parser returns the value, or the text of the error, which follows the name of the field: `to: has no "@"`.
  */
+
 const MAX_ADDRESS = 254;
 const MAX_LOCAL = 64;
 const MAX_DOMAIN = 253;

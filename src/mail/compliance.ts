@@ -16,10 +16,12 @@ import {
   type Template,
 } from './template.ts';
 
-/**
+/*
  * The content that laws and large receivers require in a mail: the sender's name and postal address, and a way to
  * unsubscribe. Defines which service variables a caller's HTML must use, and what they insert.
  */
+
+/** A service variable that the HTML of a mail must use. */
 export type RequiredVariable = 'company_address_html' | 'unsubscribe_email_html';
 
 const REQUIRED: readonly RequiredVariable[] = ['company_address_html', 'unsubscribe_email_html'];

@@ -21,11 +21,13 @@ import { flowingText } from './html/flowed.ts';
 import { derivingText } from './html/text-part.ts';
 import { trackingLinks } from './html/track-links.ts';
 
-/**
+/*
  * Composes the message for one recipient (RFC 5322, RFC 2045, RFC 2046): its header fields and its MIME structure. It
  * neither signs nor sends. The result has CRLF line ends, no line over 998 bytes, and only ASCII except for addresses
  * that need SMTPUTF8. The same input always results in the same bytes.
  */
+
+/** A message before it is signed. */
 export interface ComposedMessage {
   /** Complete fields in order, folded, without the final line end. */
   header: string[];

@@ -1,11 +1,13 @@
 import { escapeHtml } from './html/escape.ts';
 import type { ClickSigner } from './tokens.ts';
 
-/**
+/*
  * The content of a message, validated and rendered, but not yet composed as MIME: the form that the queue stores. All
  * copies of a request share one content. Values that differ between copies (links with a recipient's tokens, the
  * recipient's address) are represented by marks in the content, which `personalize` replaces when a copy is sent.
  */
+
+/** An address with its display name. */
 export interface Mailbox {
   /** Display name, decoded, '' for none. */
   name: string;

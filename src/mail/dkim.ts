@@ -10,10 +10,11 @@ import {
 import { promisify } from 'node:util';
 import { type Work, withoutPause } from '../core/concurrency/slices.ts';
 
-/**
+/*
  * Generates DKIM keys and signs messages (RFC 6376): rsa-sha256 and ed25519-sha256 (RFC 8463), relaxed/relaxed, no `l=`.
  * The caller stores the keys and selects those that sign.
  */
+
 const generate = promisify(generateKeyPair);
 
 /** RFC 8301 §3.2: fewer than 1024 bits are rejected, and verifiers need not support more than 4096. */

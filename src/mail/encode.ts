@@ -1,9 +1,10 @@
 import { type Work, withoutPause } from '../core/concurrency/slices.ts';
 
-/**
+/*
  * Selects and applies content transfer encodings (RFC 2045 §6). Whatever the text, the result is ASCII with CRLF line ends
  * and no line over 998 bytes, so that no hop needs 8BITMIME.
  */
+
 export type TransferEncoding = '7bit' | 'quoted-printable' | 'base64';
 
 export interface EncodedBody {

@@ -1,7 +1,8 @@
-/**
+/*
  * Encodes non-ASCII text in header fields as encoded-words (RFC 2047): in UTF-8, with Q or B, whichever is shorter, and
  * split only between characters.
  */
+
 const MAX_WORD = 75;
 const OVERHEAD = '=?utf-8?q??='.length;
 /** The minimum length of a first word: one character of four bytes. */

@@ -2,7 +2,7 @@ import { quotedString } from './address.ts';
 import type { Mailbox } from './content.ts';
 import { encodedWords } from './encoded-word.ts';
 
-/**
+/*
  * Formats header fields: folded, in ASCII, no line over 998 bytes (RFC 5322 §2.1.1, §2.2.3), whatever the value. A field
  * is one string, `Name: value`, with CRLF and a space where it is folded, without final line end. Only an address that
  * requires SMTPUTF8 may be non-ASCII (RFC 6532).

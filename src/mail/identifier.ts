@@ -1,11 +1,13 @@
 import { hash } from 'node:crypto';
 import { parseMailbox } from './address.ts';
 
-/**
+/*
  * Channel identifiers: pseudonyms of recipients, as the API defines them. `email_` and the MD5 of the trimmed
  * lower-case address, or `phone_` and the MD5 of the E.164 number. MD5 is part of the API; it does not protect the
  * address.
  */
+
+/** Matches identifiers. */
 export const IDENTIFIER = /^(?:email|phone)_[0-9a-f]{32}$/;
 
 /** The identifier of a mail address. */

@@ -1,7 +1,8 @@
-/**
+/*
  * Packs public ids (core/ids.ts) into 15 bytes, for short tokens: kind (1), epoch ms (6), the 12 base-36 characters of
  * the suffix as a number (8).
  */
+
 const ID_PATTERN = /^([a-z]+)_(0|[1-9][0-9]{0,14})_([0-9a-z]{12})$/;
 export const PACKED_ID_LENGTH = 15;
 const SUFFIX_LENGTH = 12;

@@ -1,10 +1,11 @@
 import { getDomain } from 'tldts';
 
-/**
+/*
  * Mailbox providers by the domains of their free addresses, for statistics: people think of "Gmail", not of
  * `googlemail.com`. Delivery identifies a destination by its MX hosts; the warm-up and the health of source addresses
  * belong to the provider behind them (`providerOfHosts`).
  */
+
 const PROVIDERS: Readonly<Record<string, readonly string[]>> = {
   Google: ['gmail.com', 'googlemail.com'],
   Microsoft: [

@@ -1,7 +1,7 @@
 import type { Mailbox, MailingList, MessageContent } from './content.ts';
 import { joinShared, type SharedText } from './shared-template.ts';
 
-/**
+/*
  * Content that messages share, stored once, and the content of each message: of the copies of a campaign, and of messages
  * that an account sends with the same template. Both are stored as JSON (stored-content.ts); merged, they are the
  * MessageContent of the message.

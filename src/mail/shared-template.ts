@@ -12,11 +12,13 @@ import {
   type Unusable,
 } from './template.ts';
 
-/**
+/*
  * Renders a template for many recipients: `sharingTemplate` inserts the values that all recipients share, and
  * `fillingShared` computes each recipient's values for the remaining holes. `joinShared` joins both to exactly the text
  * that `renderingTemplate` returns for all variables together.
  */
+
+/** A text with placeholders for the values of a recipient. */
 export interface SharedText {
   /** Texts around the holes: one more than there are holes. */
   texts: string[];

@@ -1,7 +1,7 @@
 import { type Work, withoutPause } from '../core/concurrency/slices.ts';
 import { escapingHtml } from './html/escape.ts';
 
-/**
+/*
  * Templates: `{{name}}` in a subject, HTML or text is replaced by a value. No code, no loops. Defines the syntax, the
  * escaping and the service variables. Linear in the length of the source, whatever its content, and never reads the
  * prototype of an object.
@@ -14,6 +14,8 @@ import { escapingHtml } from './html/escape.ts';
  * - Other text in braces is not changed (style sheets and other template languages use braces). Probable mistakes, such
  *   as `{{first name}}`, are listed in `leftovers`: for a warning, or a refusal if there is a value of that name.
  */
+
+/** Where a template is used, which determines its escaping. */
 export type TemplateKind = 'html' | 'text' | 'subject';
 
 /** Variables that only the service sets; their values are inserted unescaped. */

@@ -5,10 +5,12 @@ import type { PersonRow } from '../store/people/people.ts';
 import type { SignInLinkRow } from '../store/people/sessions.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
+/*
  * Links that sign a person in once. The token is in the fragment of the address, which browsers send to no server; only
  * its hash is stored.
  */
+
+/** A new link. Only this object has the token. */
 export interface IssuedLink {
   token: string;
   purpose: SignInLinkRow['purpose'];

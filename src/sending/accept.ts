@@ -34,10 +34,12 @@ import { createRenderQueue, renderedSize } from './render/render-queue.ts';
 import { createRepeatedTemplates } from './render/repeated-templates.ts';
 import { type ParsedSend, parseSend, pastScheduleRefusal, type SendRequest } from './request.ts';
 
-/**
+/*
  * Accepts mail of both streams: checks it, renders it and stores it before the response is sent. Messages, queue rows,
  * contents and the idempotent response are one transaction. MIME and SMTP follow at delivery.
  */
+
+/** A send to accept. */
 export interface AcceptRequest {
   sender: Sender;
   body: SendRequest;

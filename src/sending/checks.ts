@@ -28,10 +28,12 @@ import {
 } from './render/repeated-templates.ts';
 import type { ParsedSend } from './request.ts';
 
-/**
+/*
  * The checks of a send, in this order: From domain, compliance, variables, suppression, and consent for marketing mail.
  * They only read.
  */
+
+/** Who sends, and what the API key permits. */
 export interface Sender {
   account: AccountRow;
   useCase: UseCase;

@@ -21,11 +21,13 @@ import type { Checked, Sender } from './checks.ts';
 import type { StorableContent } from './encode.ts';
 import type { ParsedSend, Recipient } from './request.ts';
 
-/**
+/*
  * The response and the rows of an accepted send. Each recipient has a separate message. Transactional copies share one
  * content with its To and Cc fields and its Message-ID; marketing copies are addressed to one recipient each and have
  * separate contents.
  */
+
+/** The response to a transactional send. */
 export interface TransactionalResult {
   message: string;
   messageId: string;

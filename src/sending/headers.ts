@@ -2,7 +2,8 @@ import { isUrlList } from '../mail/headers.ts';
 import { textFault } from '../mail/text-fault.ts';
 import type { Fault } from './faults.ts';
 
-/** Custom header fields. Those that the service sets, that identify the sender or that are traces are refused. */
+/* Custom header fields. Those that the service sets, that identify the sender or that are traces are refused. */
+
 const NAME = /^[A-Za-z0-9-]{1,76}$/;
 export const MAX_HEADERS = 50;
 const MAX_BYTES = 8 * 1024;

@@ -11,10 +11,12 @@ import { collectFaults, type Fault } from './faults.ts';
 import { checkHeaders } from './headers.ts';
 import { checkVariables } from './variables.ts';
 
-/**
+/*
  * Validates a send request whose fields have the right types, and parses it into narrow types. All faults are reported
  * with the names of their fields.
  */
+
+/** The fields that all send requests have, with the right types. */
 export interface MailRequest {
   from: string;
   /** A template in place of html and text; `subject` replaces the subject of the template. */

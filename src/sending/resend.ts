@@ -17,10 +17,12 @@ import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { Pressure } from './pressure.ts';
 import { sentContent } from './sent-content.ts';
 
-/**
+/*
  * Sends a transactional message again: a new message with the content, the sender and the recipient of one that is final.
  * Domain, suppression and limits are checked as for a new send.
  */
+
+/** A message to send again. */
 export interface ResendRequest {
   sender: Sender;
   messageId: string;

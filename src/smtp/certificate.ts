@@ -7,10 +7,12 @@ import type { Log } from '../core/log.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import { generateSelfSignedCertificate, type KeyAndCertificate } from './self-signed-certificate.ts';
 
-/**
+/*
  * The certificate of a listener, read again when its files change, so that a renewal needs no restart. A certificate and
  * a key that do not match, as between the writes of the two files, are ignored until they do.
  */
+
+/** The files of a certificate and its key. */
 export interface CertificateFiles {
   certificateFile: string;
   keyFile: string;

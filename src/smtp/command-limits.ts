@@ -4,11 +4,13 @@ import { createTokenBucket, createTokenBuckets, type Rate, type TokenBucket } fr
 import { smtpCaller } from './caller.ts';
 import { SmtpRejection } from './reply.ts';
 
-/**
+/*
  * Limits the SMTP commands and transactions that a connection, an address and its network use without completing a
  * message. Above the rate replies are delayed; when the delay would grow too long the connection ends with 421.
  * A completed message returns the tokens it took, so that servers that deliver mail are not slowed down.
  */
+
+/** The limits in force. */
 export interface CommandRates {
   connection: Rate;
   /** Rate of one IPv4 address or IPv6 /64. */

@@ -3,12 +3,14 @@ import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import { type SmtpCaller, smtpCaller } from './caller.ts';
 import { SmtpRejection } from './reply.ts';
 
-/**
+/*
  * The open connections of a listener, and the choice of the one that ends when all slots are taken. The choice depends on
  * the last completed message of a connection, not on its last command: a client that repeats MAIL and RSET, or sends a
  * mail byte by byte, keeps its slot only while no other client needs it. A connection whose message is being processed is
  * never ended.
  */
+
+/** Limits on the connections of a listener. */
 export interface SmtpConnectionLimits {
   connections: number;
   /** Connections of one address; an IPv6 /64 counts as one. */

@@ -17,13 +17,14 @@ import type { EvictionReason, MailUploadOptions, ReceiveBudget } from './receive
 import { SmtpRejection, tryLater } from './reply.ts';
 import { createHandshakeCheck, createStallCheck, limitSockets } from './sockets.ts';
 
-/**
+/*
  * The base of both SMTP listeners: smtp-server with secure defaults, STARTTLS, limits on connections, commands and
  * memory, and a graceful shutdown. The meaning of recipients and mails is left to its callbacks.
  *
  * smtp-server ends DATA at CRLF.CRLF only, so a bare LF is part of the mail and cannot smuggle commands; the parsers
  * treat it as a line end (RFC 5321 §2.3.8), and no mail is relayed byte for byte.
  */
+
 export interface SmtpListenerDeps {
   /** The configuration key, `mx.listen`, for messages to the operator. */
   name: string;

@@ -6,7 +6,7 @@ import type { CommandLimits } from './command-limits.ts';
 import type { CommandQueue } from './command-queue.ts';
 import { SmtpRejection } from './reply.ts';
 
-/**
+/*
  * SMTPServer with limits on commands. smtp-server runs up to 100 pipelined commands of each connection per iteration
  * of the event loop and writes every reply with a separate system call; here commands wait in a queue shared by all
  * connections, and replies to commands that arrived together are written together.
@@ -14,6 +14,8 @@ import { SmtpRejection } from './reply.ts';
  * Overrides `connect` of the server and `_onCommand` and `send` of the connection; package.json pins the version, and
  * test/smtp/paced-server.test.ts fails when they are no longer called.
  */
+
+/** The limits and the queue of commands of a server. */
 export interface Pacing {
   limits: Pick<CommandLimits, 'command'>;
   queue: Pick<CommandQueue, 'run'>;

@@ -3,13 +3,14 @@ import ipaddr from 'ipaddr.js';
 import { canonicalAddress } from '../accounts/caller-addresses.ts';
 import { SECOND } from '../core/clock.ts';
 
-/**
+/*
  * PROXY protocol version 2 (binary) for smtp-server, which reads only version 1 (text): each header is translated to
  * version 1 before smtp-server sees the connection. Applies to connections of the configured proxies only; from any
  * other client such a header is an SMTP syntax error.
  *
  * https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt, §2.2
  */
+
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const FIXED = 16;
 const VERSION = 2;

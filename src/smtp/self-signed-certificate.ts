@@ -1,10 +1,11 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { DAY } from '../core/clock.ts';
 
-/**
+/*
  * A self-signed certificate, generated at start when none is configured. Mail servers accept it for opportunistic
  * encryption (RFC 7435). Implements the subset of DER (X.690) and RFC 5280 that this needs.
  */
+
 export interface KeyAndCertificate {
   /** PEM. */
   key: string;

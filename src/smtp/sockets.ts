@@ -3,7 +3,7 @@ import { callerBlock, canonicalAddress } from '../accounts/caller-addresses.ts';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import { eventLoopTurns } from '../core/concurrency/slices.ts';
 
-/** Limits on TCP sockets that an SMTP session cannot enforce: before it begins, and when replies are not read. */
+/* Limits on TCP sockets that an SMTP session cannot enforce: before it begins, and when replies are not read. */
 
 /** Sockets of an address beyond its connections while they are greeted or rejected. */
 const ADDRESS_MARGIN = 10;

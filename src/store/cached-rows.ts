@@ -1,6 +1,6 @@
 import type Sqlite from 'better-sqlite3';
 
-/**
+/*
  * Caches rows that rarely change and that every message needs: accounts, API keys, domains and their keys. A value is never
  * older than the turn of the event loop in which it is requested:
  *
@@ -11,6 +11,7 @@ import type Sqlite from 'better-sqlite3';
  *
  * Suppressions and consent are not cached.
  */
+
 const CACHED_TABLES =
   /\b(?:account_limits|accounts|api_keys|compliance_templates|dkim_keys|domains|settings|token_keys|webhooks)\b/i;
 

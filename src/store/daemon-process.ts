@@ -3,11 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LOCK_FILE } from './database/database.ts';
 
-/**
+/*
  * Finds the daemon of a data directory without acquiring its lock: a daemon that starts at this moment must not find the
  * lock held. The kernel lists the locks of all processes (proc_locks(5)):
  * `7: POSIX  ADVISORY  WRITE 1234 08:01:131077 1073741824 1073742335`.
  */
+
 const LOCKS = '/proc/locks';
 const WRITE_LOCK = /^\d+: \S+\s+\S+\s+WRITE (-?\d+) [\da-f]+:[\da-f]+:(\d+) /;
 

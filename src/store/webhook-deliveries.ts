@@ -4,11 +4,13 @@ import { type BoundId, idNumbers } from './rows/id-numbers.ts';
 import { MAX_SCANNED_ROWS, type ScanPage } from './rows/page.ts';
 import { idOfEvent, kindOfCode, type StoredKey } from './rows/row-keys.ts';
 
-/**
+/*
  * Deliveries of events to webhooks, one row for an event and a webhook. `ready` rows are called as soon as their webhook
  * may have another call; `waiting` ones are made ready by `promote`. There are no leases: the one daemon knows its calls in
  * progress, and a call whose result was not recorded before a crash is still ready.
  */
+
+/** `ready`: it is called as soon as possible. `waiting`: it has a later time. */
 export type WebhookDeliveryState = 'ready' | 'waiting' | 'succeeded' | 'failed';
 
 export interface WebhookDeliveryRow {

@@ -16,10 +16,12 @@ import type {
 } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
+/*
  * The suppression list as the account manages it. Suppressions after bounces and complaints are added by
  * `events/effects`, opt-outs by `unsubscribe`.
  */
+
+/** A suppression to add. */
 export interface SuppressionInput {
   email: string;
   reason: SuppressionReason;

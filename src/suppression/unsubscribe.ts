@@ -7,12 +7,14 @@ import type { OptOutMethod } from '../store/contacts/consent.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
+/*
  * Opt-outs of recipients, by one click, the page or mail. An opt-out of mail to a subscription group stops mail to that
  * group; an opt-out of other mail stops its stream. The choice `all` stops the whole stream, and for transactional mail
  * both streams. Opt-outs are stored by the hash of the recipient, so that they work after the message and the contact
  * were deleted. A repeated opt-out changes nothing and records no event.
  */
+
+/** What a recipient opts out of. */
 export type Choice = 'list' | 'all';
 
 /** What an opt-out can stop. */

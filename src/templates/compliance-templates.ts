@@ -7,11 +7,13 @@ import type { Page } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { TemplatesDeps } from './templates.ts';
 
-/**
+/*
  * Templates of what the three compliance variables insert: that of the subscription group, else the default of the From
  * domain, else the default of the account, else the built-in one. Each type has at most one default for a domain and
  * one for the account: the last one that was made the default. Deleting a template removes it from its groups.
  */
+
+/** The fields of a compliance template that a caller sets. */
 export interface ComplianceFields {
   name: string;
   type: ComplianceKind;

@@ -10,10 +10,12 @@ import type { MayAdd, Tables } from '../store/tables.ts';
 import type { TemplateVersionHead, TemplateVersionRow } from '../store/template-versions.ts';
 import type { TemplateRow, TemplateType } from '../store/templates.ts';
 
-/**
+/*
  * Stored templates that a send can name. A template that lacks compliance variables causes a warning here and a refusal
  * when it is sent.
  */
+
+/** The fields of a template that a caller sets. */
 export interface TemplateFields {
   name: string;
   /** Null: for both streams. */

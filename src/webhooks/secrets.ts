@@ -2,7 +2,8 @@ import type { Random } from '../core/random.ts';
 import type { Seal } from '../core/seal.ts';
 import type { Tables } from '../store/tables.ts';
 
-/** Secrets of webhooks (Standard Webhooks): `whsec_` and 32 random bytes in base64 in the API, sealed on disk. */
+/* Secrets of webhooks (Standard Webhooks): `whsec_` and 32 random bytes in base64 in the API, sealed on disk. */
+
 const PREFIX = 'whsec_';
 const KEY_BYTES = 32;
 

@@ -6,7 +6,9 @@ import { FINDING_STATUSES, type Finding, type FindingStatus } from '../../doctor
 import { countsOf } from '../../doctor/service.ts';
 import { counted } from '../output/table.ts';
 
-/** Findings as text for a person, by group, the worst first. */
+/* Findings as text for a person, by group, the worst first. */
+
+/** How the findings are printed. */
 export interface ReportOptions {
   /** Columns of the terminal. */
   width: number;

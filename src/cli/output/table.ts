@@ -1,10 +1,12 @@
 import { styleText } from 'node:util';
 import Table from 'cli-table3';
 
-/**
+/*
  * Formats rows for people: as wide as the terminal, local times with zone, numbers with separators, colored states.
  * Programs use `--json` instead.
  */
+
+/** How a table is printed. */
 export interface TableOptions {
   /** Columns of the terminal. */
   width: number;

@@ -1,10 +1,11 @@
 import { createTurns } from './turns.ts';
 
-/**
+/*
  * Runs long computations in slices, so that none of them blocks the event loop. Work is a generator that yields often;
  * `inSlices` runs it a few milliseconds at a time and lets timers, sockets and other work run in between. Accounts
  * share that time fairly (see `Turns`).
  */
+
 export type { Order, Work } from './turns.ts';
 export { withoutPause } from './turns.ts';
 

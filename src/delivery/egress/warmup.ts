@@ -2,10 +2,12 @@ import { DAY } from '../../core/clock.ts';
 import type { EgressWarmupRow } from '../../store/egress/egress-standings.ts';
 import type { WarmupSetting } from '../routing/egress.ts';
 
-/**
+/*
  * The warm-up of a source address: how many messages each mailbox provider receives from it on a day. Days are those of
  * UTC. Pure.
  */
+
+/** Where the warm-up of an address at a provider is. */
 export interface WarmupPosition {
   /** Day of the warm-up at this provider, from 1; 0: it has not begun. */
   day: number;

@@ -4,10 +4,12 @@ import { derived } from '../../core/derived.ts';
 import type { UseCase } from '../../store/domains/domains.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 
-/**
+/*
  * Source addresses. A region defines the pool of each use case; a pool has one or more entries. Which entry of a pool
  * sends a message is decided in ../egress.
  */
+
+/** An entry of `delivery.egress`: one source address. */
 export interface EgressEntry {
   /** Null: `delivery.egress` is empty, and the system chooses the address. */
   name: string | null;

@@ -4,10 +4,12 @@ import ipaddr from 'ipaddr.js';
 import { parseListen } from '../../config/setting-types.ts';
 import { isPublic } from '../../dns/address-kinds.ts';
 
-/**
+/*
  * Rejects addresses that mail must not be delivered to: private networks, unless the operator allows them, and the
  * listeners of this daemon. An attacker may publish an MX record that points to 127.0.0.1 or to a metadata service.
  */
+
+/** Whether mail may be delivered to an address; if not, why. */
 export type AddressVerdict = 'allowed' | 'private-network' | 'own-address';
 
 export interface GuardOptions {

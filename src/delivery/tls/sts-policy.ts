@@ -1,10 +1,12 @@
 import { fromWire } from '../../dns/names.ts';
 
-/**
+/*
  * The texts of MTA-STS (RFC 8461): the TXT record that announces a policy (§3.1), and the policy (§3.2). Anyone can
  * publish them: what is not valid is no policy. They are parsed in the main thread in linear time: lookbehinds let a pattern
  * search each run of blanks or line ends only once.
  */
+
+/** A valid policy (RFC 8461 §3.2). */
 export interface StsPolicy {
   mode: 'enforce' | 'testing' | 'none';
   /** Patterns of MX hosts, lower case; `*.` stands for one label. Empty only in mode none. */

@@ -1,11 +1,13 @@
 import { type Answer, AUTHORITATIVE_ANSWER, encode, encodingLength } from 'dns-packet';
 import type { Query } from '../authoritative.ts';
 
-/**
+/*
  * Zone transfers (AXFR, RFC 5936): the SOA, all other records, the SOA again, in as many messages as necessary. A change
  * during a transfer may or may not be part of it; the transfer of the next version contains it in any case. An IXFR
  * is answered with the whole zone (RFC 1995 §4), or with the SOA alone if the client has this version.
  */
+
+/** The records of a zone, for one transfer. */
 export interface TransferSource {
   /** The current SOA. */
   soa(): Answer;

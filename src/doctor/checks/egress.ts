@@ -11,7 +11,7 @@ import { check, type DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import { type ProxyAnswer, probeProxy } from '../probes/proxy.ts';
 
-/** Checks of the source addresses in delivery.egress: whether providers accept them, and whether their proxies work. */
+/* Checks of the source addresses in delivery.egress: whether providers accept them, and whether their proxies work. */
 
 export const egressHealthCheck = check<EgressOverview>({
   id: 'egress-health',

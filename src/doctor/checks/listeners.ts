@@ -9,7 +9,7 @@ import { failure, ok, quoted, type Result, unknown, warning } from '../finding.t
 import { type PageAnswer, requestPage, type ServedCertificate } from '../probes/https.ts';
 import { connectionProblem, type Greeting, readGreeting } from '../probes/smtp.ts';
 
-/** Checks whether other machines can reach the listeners under their public names. */
+/* Checks whether other machines can reach the listeners under their public names. */
 
 const TIMEOUT_MS = 5 * SECOND;
 /** Maximum number of addresses of a name. */

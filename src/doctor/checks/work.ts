@@ -3,7 +3,7 @@ import { check, type DaemonReport, type DaemonState } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import type { DoctorState } from '../state.ts';
 
-/** Checks of what the daemon does: itself, the queue, webhooks, background work. */
+/* Checks of what the daemon does: itself, the queue, webhooks, background work. */
 
 export const daemonCheck = check<DaemonState>({
   id: 'daemon',

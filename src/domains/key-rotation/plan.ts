@@ -4,13 +4,15 @@ import { optionalSlots, SLOTS } from '../key-slots.ts';
 import type { KeyPolicy } from '../platform/platform.ts';
 import type { Verdict } from '../verification/checks/check.ts';
 
-/**
+/*
  * Rotation of the keys in the platform's zone, as a pure function of the rows and of what DNS has. A key is pending
  * (published) → active (signs) → retiring (published, because mail that it signed is still in transit) → revoked (its
  * record is empty, RFC 6376 §3.6.1) → deleted. A key becomes active only when it was created MIN_PUBLISHED_MS ago and is
  * found in DNS, so that a zone that is published late or not at all delays a rotation and breaks nothing. A step that was
  * not recorded is planned again.
  */
+
+/** A change of one key. */
 export type KeyStep =
   | { kind: 'create'; slot: KeySlot }
   | { kind: 'activate' | 'deactivate' | 'retire' | 'revoke' | 'delete'; key: DkimKeyRow };

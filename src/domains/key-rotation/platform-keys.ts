@@ -13,10 +13,11 @@ import type { Platform } from '../platform/platform.ts';
 import { checkKey } from '../verification/checks/dkim.ts';
 import { REVOKED_MS } from './plan.ts';
 
-/**
+/*
  * The keys of the platform's own signature (`d=` is the host name). Each key has a new selector, signs once DNS has its
  * record, and is retired, revoked and deleted like the keys of domains (plan.ts).
  */
+
 export interface PlatformKeysDeps {
   tables: Tables;
   writer: Writer;

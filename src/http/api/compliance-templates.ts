@@ -9,7 +9,8 @@ import { type ApiResponse, type Call, type Route, type RouteDescription, route }
 import { definedFields, lines, resourceName } from './fields.ts';
 import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 
-/** `/web-setup/compliance-templates`: what the three compliance variables insert into the account's mail. */
+/* `/web-setup/compliance-templates`: what the three compliance variables insert into the account's mail. */
+
 export interface ComplianceTemplateRouteDeps {
   complianceTemplates: ComplianceTemplates;
   /** Whether the account has registered the domain; the template of another domain is never used. */

@@ -9,7 +9,8 @@ import type { Tables } from '../../store/tables.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
-/** `/web-setup/installation/inbox`: received mail for the operator. */
+/* `/web-setup/installation/inbox`: received mail for the operator. */
+
 export interface InboxRouteDeps {
   clock: Clock;
   reader: Reader;

@@ -6,7 +6,8 @@ import { atMost } from '../validation/entry-counts.ts';
 import { EVENT_EXAMPLE } from './event-schema.ts';
 import { line, lines } from './fields.ts';
 
-/** Requests and responses of the webhook operations, with an example of each. */
+/* Requests and responses of the webhook operations, with an example of each. */
+
 /** Every kind once, and `*`. */
 const MAX_EVENT_FILTERS = EVENT_KINDS.length + 1;
 

@@ -6,7 +6,7 @@ import { type Refusal, refuse } from '../../core/refusal.ts';
 import { decodeUtf8 } from '../../core/utf8.ts';
 import type { RepeatedStrings } from './repeated-strings.ts';
 
-/** Parses JSON bodies: as a whole, or without the elements of a list, which are parsed one at a time. */
+/* Parses JSON bodies: as a whole, or without the elements of a list, which are parsed one at a time. */
 
 /** `value` is undefined when the body is empty. */
 export interface JsonBody {

@@ -9,10 +9,12 @@ import type { Tables } from '../../store/tables.ts';
 import type { RoutedRequest } from '../router.ts';
 import type { ConsoleCookie } from './cookies.ts';
 
-/**
+/*
  * Who calls the console, and whether they may. A request without a session, of a person who is not a member of the
  * account, or of a member without the permission is refused before its body is read.
  */
+
+/** The caller of an operation. */
 export interface Identity {
   /** Null: an operation that requires no session. */
   session: Session | null;

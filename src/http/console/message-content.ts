@@ -3,10 +3,11 @@ import { escapeHtml } from '../../mail/html/escape.ts';
 import { type HttpResponse, refusalResponse } from '../responses.ts';
 import type { Handler, RoutedRequest } from '../router.ts';
 
-/**
+/*
  * The HTML part of a message as it was sent, for a frame in the page of the message. The policy forbids scripts, forms and
  * everything from other hosts, such as images that would count as opens; `sandbox` isolates it from the origin of the console.
  */
+
 const HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy':
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",

@@ -12,10 +12,11 @@ import type { OperationGroup, RequestState } from '../router.ts';
 import { oidcCookie } from './cookies.ts';
 import type { AnyCall, SignIn } from './session-routes.ts';
 
-/**
+/*
  * The pages between the console and the OpenID Connect provider. The browser returns from another site, so these requests
  * are exempt from the check of their origin; the state in the cookie and in the address protects them.
  */
+
 export interface OidcPagesDeps {
   oidc: Oidc;
   sessions: Sessions;

@@ -14,7 +14,8 @@ import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import type { SignIn } from './session-routes.ts';
 
-/** Sign-in and confirmation with passkeys; passkeys of the person. */
+/* Sign-in and confirmation with passkeys; passkeys of the person. */
+
 export interface PasskeyRouteDeps {
   access: ConsoleAccess;
   sessions: Sessions;

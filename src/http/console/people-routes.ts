@@ -11,10 +11,11 @@ import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import { presentMe } from './session-routes.ts';
 
-/**
+/*
  * `/console/people`: with X-Id the members of an account, for its owners and for operators; without X-Id all people of the
  * installation, for operators.
  */
+
 export interface PeopleRouteDeps {
   access: ConsoleAccess;
   people: People;

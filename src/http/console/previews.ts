@@ -7,11 +7,12 @@ import type { ApiResponse } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 
-/**
+/*
  * `/console/previews`: the HTML of a preview (`previewTemplate` of the API) as a document for a frame with another policy:
  * the policy of the page would apply to HTML that the page inserts itself. It is kept in memory for a few minutes, for the
  * person who sent it.
  */
+
 export interface PreviewDeps {
   access: ConsoleAccess;
   random: Random;

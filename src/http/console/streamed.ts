@@ -23,10 +23,11 @@ import {
 import { AUDITED_READS, type ConsoleOperation } from './permissions.ts';
 import { createSharedPool, type Holder, type Shortage } from './shared-pool.ts';
 
-/**
+/*
  * Operations whose responses are streamed: the event stream and the exports. The browser sends their requests without
  * headers of the application, so the query parameter `account` names the account.
  */
+
 export interface StreamedDeps {
   access: ConsoleAccess;
   auditing: Auditing;

@@ -11,10 +11,12 @@ import {
   resolveResponse,
 } from './document.ts';
 
-/**
+/*
  * The OpenAPI document arranged for people: sections, operations and tables of fields. The page `/docs` and the Markdown
  * reference render it. Texts are plain text with `code` in backticks.
  */
+
+/** The operations of a tag. */
 export interface ReferenceSection {
   name: string;
   description: string;

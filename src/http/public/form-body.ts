@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 
-/**
+/*
  * Reads the fields of a POST to a public page, from a URL-encoded body, as browsers send it, or from
  * `multipart/form-data`, which mailbox providers may send (RFC 8058 §3.1). Limits the size and is otherwise lenient: an
  * unsubscribe request must not fail because of its format.
  */
+
+/** Values by the names of the fields. */
 export type FormFields = ReadonlyMap<string, string>;
 
 /** More than any form of these pages sends. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { escapeHtml } from '../../mail/html/escape.ts';
 import { COMMON_HEADERS, type PublicResponse } from './response.ts';
 
-/** The layout of the public pages: HTML without script and external resources that cannot be framed. */
+/* The layout of the public pages: HTML without script and external resources that cannot be framed. */
 
 /** HTML that is safe to insert into a page. */
 export interface Html {

@@ -1,7 +1,7 @@
 import { html, pageResponse } from './layout.ts';
 import type { PublicResponse } from './response.ts';
 
-/** Pages for requests without a valid link, and for errors. */
+/* Pages for requests without a valid link, and for errors. */
 
 /** 200 for `/`, for people who open the host of a link. */
 export function homePage(): PublicResponse {

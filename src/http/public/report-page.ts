@@ -2,7 +2,9 @@ import type { AbuseReportReason } from '../../events/event-types.ts';
 import { empty, html, pageResponse } from './layout.ts';
 import type { PublicResponse } from './response.ts';
 
-/** The report-abuse page. Its form has one field, `reason`. */
+/* The report-abuse page. Its form has one field, `reason`. */
+
+/** What the page shows. */
 export interface ReportView {
   sender: string;
   recipient: string | null;

@@ -9,7 +9,8 @@ import { unknownLinkPage } from './plain-pages.ts';
 import { reportedPage, reportForm } from './report-page.ts';
 import type { PublicResponse, PublicRoute } from './response.ts';
 
-/** `/r/<token>`: GET shows the form, POST records the complaint. A repeated POST records nothing. */
+/* `/r/<token>`: GET shows the form, POST records the complaint. A repeated POST records nothing. */
+
 export interface ReportDeps {
   tables: Tables;
   writer: Writer;

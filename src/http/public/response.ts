@@ -1,10 +1,12 @@
 import type { FormFields } from './form-body.ts';
 import type { Visitor } from './visitor.ts';
 
-/**
+/*
  * Requests and responses of the public pages. A response is a complete page or image, not in the envelope of the API:
  * its readers are recipients of mail.
  */
+
+/** A request for a public page. */
 export interface PublicRequest {
   /** GET for HEAD as well. */
   method: 'GET' | 'POST';

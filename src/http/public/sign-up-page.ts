@@ -1,10 +1,12 @@
 import { empty, type Html, html, pageResponse } from './layout.ts';
 import type { PublicResponse } from './response.ts';
 
-/**
+/*
  * The pages of a group's sign-up form. The fields of the form are `email`, `firstName`, `lastName` and `website`, which
  * people leave empty.
  */
+
+/** What the form shows. */
 export interface SignUpView {
   sender: string;
   group: string;

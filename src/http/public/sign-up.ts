@@ -28,11 +28,12 @@ import {
 } from './sign-up-page.ts';
 import type { Visitor } from './visitor.ts';
 
-/**
+/*
  * The sign-up forms of groups, `/j/<group id>`, and the confirmation, `/k/<token>`. Nothing is stored before the
  * confirmation: the token has the sign-up. GET changes nothing, because scanners follow links. Own forms on other sites
  * send their fields to the same address.
  */
+
 export interface SignUpDeps {
   tables: Tables;
   clock: Clock;

@@ -4,10 +4,11 @@ import type { Tokens } from '../../mail/tokens.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';
 
-/**
+/*
  * `/c/<token>` and `/o/<token>.gif`. The response depends on the token only, so it needs no database and links never
  * expire. The visit is recorded afterwards.
  */
+
 export interface TrackingDeps {
   tokens: Pick<Tokens, 'click' | 'openUrl'>;
   visits: Pick<Visits, 'record'>;

@@ -2,10 +2,12 @@ import type { Choice, OptOutPart, OptOutState } from '../../suppression/unsubscr
 import { empty, type Html, html, pageResponse } from './layout.ts';
 import type { PublicResponse } from './response.ts';
 
-/**
+/*
  * The unsubscribe page: a form with one button, the result, and an undo button. The fields of its forms are `choice`
  * (list, all) and `undo` (the parts to resubscribe to).
  */
+
+/** What the page shows. */
 export interface UnsubscribeView {
   /** The company, else the name of the account. */
   sender: string;

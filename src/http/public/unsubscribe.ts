@@ -16,11 +16,12 @@ import {
   type UnsubscribeView,
 } from './unsubscribe-page.ts';
 
-/**
+/*
  * `/u/<token>`. GET shows the choices and changes nothing, because scanners follow links. POST takes effect immediately,
  * whether a mailbox provider sends it for its user (RFC 8058) or the form of the page. It uses no cookie and no redirect,
  * and repeating it changes nothing.
  */
+
 export interface UnsubscribeDeps {
   tables: Tables;
   writer: Writer;

@@ -3,10 +3,11 @@ import { Refusal, type RefusalDetail, shortened } from '../../core/refusal.ts';
 import { countCheck } from './entry-counts.ts';
 import { fieldPath } from './known-fields.ts';
 
-/**
+/*
  * Validation of request data: the issues of a schema become a `VALIDATION_ERROR` that names every invalid field by its
  * path and states what it must be. A message that a schema defines itself takes precedence.
  */
+
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
 

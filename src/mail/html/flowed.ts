@@ -1,7 +1,8 @@
 import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 
-/**
- * Wraps text for `format=flowed` (RFC 3676), and joins the lines of such text again. A client that supports the format reflows and quotes paragraphs correctly;
+/*
+ * Wraps text for `format=flowed` (RFC 3676), and joins the lines of such text again. A client that supports the format
+ * reflows and quotes paragraphs correctly;
  * others display hard-wrapped text. Lines break only at spaces, so that a long URL stays clickable. `delsp` is not used:
  * fewer clients support it, and the others would display two spaces at every break.
  */

@@ -9,7 +9,7 @@ import {
   type TokenHandler,
 } from './tokens.ts';
 
-/** htmlparser2's tokenizer, for the parts of HTML that scan.ts leaves to it. */
+/* htmlparser2's tokenizer, for the parts of HTML that scan.ts leaves to it. */
 
 const MAX_CACHED_ENTITIES = 500;
 

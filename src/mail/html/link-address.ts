@@ -1,7 +1,7 @@
 import { parse } from 'tldts';
 import { organizationalDomain, PUBLIC_SUFFIX_OPTIONS } from '../address.ts';
 
-/**
+/*
  * Parses the URL in the `href` of a link as a browser does (WHATWG URL), for a Location field. A URL in ASCII is returned
  * unchanged.
  */

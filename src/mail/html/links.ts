@@ -2,13 +2,15 @@ import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 import { escapeHtml } from './escape.ts';
 import { type HtmlVisitor, type Span, walkHtml, walkingHtml } from './walk.ts';
 
-/**
+/*
  * Replaces the URLs of the links in HTML, and inserts HTML at the end of the body. All other bytes stay unchanged, however
  * broken the HTML is.
  *
  * A link is the `href` of `<a>` or `<area>`, also inside a conditional comment, which Outlook displays. A link with
  * `data-no-track` or `clicktracking="off"` is not changed.
  */
+
+/** What to change in the HTML. */
 export interface LinkChanges {
   /**
    * Returns the new URL of a link; null leaves it unchanged. `href`: its value, entities decoded. `text`: the start of its

@@ -2,11 +2,12 @@ import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 import { trackVisibility, VISIBILITY_ATTRIBUTES, voidElementStyle } from './visibility.ts';
 import { walkingHtml } from './walk.ts';
 
-/**
+/*
  * Derives the text part from HTML if the caller sent none: the displayed text with paragraphs, and links as `text [url]`.
  * One pass without a tree, linear in the length of the HTML however deep or broken it is. Marks (content.ts) stay
  * unchanged. Each paragraph is one line: flowed.ts wraps them.
  */
+
 const PARAGRAPH = 1;
 const LINE = 2;
 const CELL = 4;

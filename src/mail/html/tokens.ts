@@ -1,4 +1,6 @@
-/** The tokens of HTML, and what the modules that read them share. */
+/* The tokens of HTML, and what the modules that read them share. */
+
+/** Receives the tokens of HTML in their order. */
 export interface TokenHandler {
   /** A piece of text without entities. Offsets in the source. */
   text(start: number, end: number): void;

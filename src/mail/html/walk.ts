@@ -2,11 +2,13 @@ import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 import { scanningHtml } from './scan.ts';
 import type { Span } from './tokens.ts';
 
-/**
+/*
  * Walks HTML as the parser of a mail client tokenizes it: tags, their attributes, and text that can be rendered.
  * Comments (conditional ones too) and elements that are never rendered produce no text. No tree is built, so
  * time and memory are linear however deep or broken the HTML is.
  */
+
+/** Receives the parts of HTML in their order; all callbacks are optional. */
 export interface HtmlVisitor {
   /**
    * A start tag. `name`: in lower case. `attributes`: the requested ones, entities decoded; of duplicates the first.

@@ -3,10 +3,12 @@ import type { Work } from '../../core/concurrency/slices.ts';
 import { findingMissingCompliance, type RequiredVariable } from '../../mail/compliance.ts';
 import { parseTemplate, parsingTemplate, type Template, type TemplateSyntax } from '../../mail/template.ts';
 
-/**
+/*
  * Parses HTML templates, finds the compliance variables that they lack, and caches the results: callers send one
  * template thousands of times, and parsing its HTML is the most expensive step of a send.
  */
+
+/** A parsed HTML template. */
 export interface ReadHtml {
   template: Template;
   /** Compliance variables that the template lacks. */

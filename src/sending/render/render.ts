@@ -28,10 +28,12 @@ import type { PackedShared } from '../encode-shared.ts';
 import { type ParsedSend, subjectRefusal } from '../request.ts';
 import type { HtmlReader } from './html-reader.ts';
 
-/**
+/*
  * Renders templates: checks compliance in the template, then inserts the variables. What differs between copies is a
  * mark (mail/content.ts).
  */
+
+/** The rendered parts of a message. */
 export interface Rendered extends Pick<MessageContent, 'subject' | 'html' | 'text'> {
   /** Size of `html` in UTF-8; without it, `html` must be read. */
   htmlBytes?: number;

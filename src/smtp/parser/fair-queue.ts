@@ -1,11 +1,13 @@
 import { SECOND } from '../../core/clock.ts';
 import { createLru } from '../../core/lru.ts';
 
-/**
+/*
  * A queue in which no sender waits behind another sender's backlog. Each job has a caller that it comes from and a
  * subject that it is about; both are charged for the time of their jobs, and the job whose caller and subject have used
  * the least time recently is next. A new caller is therefore served after the job in progress, whatever waits.
  */
+
+/** Where a job comes from, which decides when it runs. */
 export interface JobOrigin {
   /** first: proven to concern one of our messages. normal: mail to a mailbox. last: reports, the costliest to parse. */
   priority: JobPriority;

@@ -5,7 +5,7 @@ import { openingFault, StoreFault } from '../database/failure.ts';
 import { syncPath } from '../migrate/files.ts';
 import type { Tables } from '../tables.ts';
 
-/**
+/*
  * Which installation a database belongs to, and whether it is in its own data directory. A daemon that starts on a copy
  * would send again what the original has sent since. Therefore a copy must be restored first:
  *
@@ -15,6 +15,8 @@ import type { Tables } from '../tables.ts';
  * - The instance id is that of the installation and of all its copies. Of two daemons with one instance id, the one
  *   with the higher generation took over from the other.
  */
+
+/** The identity of a database. */
 export interface Instance {
   /** UUID. */
   instanceId: string;

@@ -3,11 +3,13 @@ import { HELD, HELD_BY_RESTORE, type QueueKey, type QueuePriority } from '../mes
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
 
-/**
+/*
  * Messages and webhook deliveries that were not finished at the time of the backup are held after a restore, until the
  * operator releases or drops them: the original may have sent them afterwards. Their due time holds them
  * (`HELD_BY_RESTORE`); the state that callers see does not change.
  */
+
+/** The held messages of an account and a domain. */
 export interface HeldGroup {
   account_id: string;
   domain_id: string;

@@ -4,10 +4,12 @@ import { type Page, pageOf } from '../rows/page.ts';
 import type { ConsentMethod, OptOutMethod } from './consent.ts';
 import { CONTACT_COLUMNS, type KnownContact, WITH_CONSENT } from './contacts.ts';
 
-/**
+/*
  * Memberships in groups, and opt-outs from them, which remain after the membership and the person are deleted. Only this
  * module changes the counts of a group, together with its memberships.
  */
+
+/** A membership of a contact in a group. */
 export interface SubscriptionRow {
   group_seq: number;
   contact_seq: number;

@@ -1,6 +1,6 @@
 import { OperatorFault } from '../../core/operator-fault.ts';
 
-/**
+/*
  * Classification of database and file errors: which come from the machine (a full disk, a lock held by another process)
  * and not from the program, how they are described to callers, and what the operator can do.
  */

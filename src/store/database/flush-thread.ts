@@ -2,10 +2,12 @@ import { fdatasyncSync, readSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import Sqlite from 'better-sqlite3';
 
-/**
+/*
  * The program of the two threads of the write-ahead log: one flushes, the other runs checkpoints, so that a flush never
  * waits for a checkpoint. Each request gets one result.
  */
+
+/** A request to one of the threads. */
 export type LogRequest =
   /** One fdatasync. `isLong` of the result: the log has `dueAt` frames, so that a checkpoint is due. */
   | { kind: 'flush'; dueAt: number }

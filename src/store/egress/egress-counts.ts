@@ -2,7 +2,9 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 import { createPendingCounts } from '../pending-counts.ts';
 
-/** How many messages each source address (an entry of `delivery.egress`) sent to each mailbox provider, by day (UTC). */
+/* How many messages each source address (an entry of `delivery.egress`) sent to each mailbox provider, by day (UTC). */
+
+/** What is counted of each source address at each provider. */
 export const EGRESS_COUNTERS = [
   /** Attempts, by stream, to which a server of the provider replied. */
   'transactional',

@@ -1,11 +1,13 @@
 import { errorCode, errorText } from '../../core/errors.ts';
 import { type Database, openForReading } from '../database/database.ts';
 
-/**
+/*
  * The program of the process that checks the integrity of a database: `quick_check` of one table after the other on a
  * read-only connection, so that no read transaction lasts longer than the check of one table. It is a process because a
  * running check cannot be interrupted (better-sqlite3 has no interrupt). Prints one JSON object per line.
  */
+
+/** A line of output. */
 export type IntegrityLine =
   | { kind: 'tables'; count: number }
   /** `problems`: the first MAX_PROBLEMS messages of SQLite about the table; empty: it is intact. */

@@ -20,7 +20,7 @@ import { STRIKE_POLICY } from '../suppressions.ts';
 import { MOVED_MESSAGE_POLICY } from '../transfer/moved-messages.ts';
 import { agedRows } from './aged-rows.ts';
 
-/**
+/*
  * Everything that is deleted by age, in portions whose work grows with a number of rows that the caller chooses. The caller
  * stores where the next portion continues; a walk that begins again finds what is left. A walk with nothing to delete
  * reads one row and the rows that were skipped before it.

@@ -1,7 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { openSlackCleaner } from './slack.ts';
 
-/** The program of the thread that clears unused space while the daemon runs, see slack.ts. */
+/* The program of the thread that clears unused space while the daemon runs, see slack.ts. */
+
+/** A request to the thread. */
 export type SlackRequest = { kind: 'begin' } | { kind: 'clear'; fromPage: number } | { kind: 'end' };
 
 export interface SlackThreadData {

@@ -2,7 +2,7 @@ import { fdatasyncSync, fstatSync, openSync, readSync, writeSync } from 'node:fs
 import { openConnection } from '../database/connection.ts';
 import { isBusy } from '../database/failure.ts';
 
-/**
+/*
  * Clears the unused space inside pages of the database file.
  *
  * With `secure_delete` SQLite overwrites deleted rows and freed pages with zeros. But when it distributes the rows of a

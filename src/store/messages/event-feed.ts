@@ -7,7 +7,9 @@ import { type EventRow, selectEvent } from './events.ts';
 import { type MessageFilter, messageList } from './message-list.ts';
 import { jobKey, messageKey } from './message-rows.ts';
 
-/** Events of an account by any combination of filters, oldest first. */
+/* Events of an account by any combination of filters, oldest first. */
+
+/** Selects events: those that meet all conditions which are set. */
 export interface EventFilter
   extends Pick<
     MessageFilter,

@@ -5,10 +5,12 @@ import { createPendingCounts } from '../pending-counts.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { createCodes, STATUS_CODES, USE_CASE_CODES } from '../rows/row-keys.ts';
 
-/**
+/*
  * Outcomes of messages by hour, account, sending domain, provider and stream. The time to read them does not depend on the
  * number of messages.
  */
+
+/** What is counted. */
 export const COUNTED_OUTCOMES = [
   'accepted',
   'delivered',

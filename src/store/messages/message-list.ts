@@ -11,7 +11,9 @@ import {
   toListed,
 } from './messages.ts';
 
-/** Messages by any combination of filters, newest first. */
+/* Messages by any combination of filters, newest first. */
+
+/** Selects messages: those that meet all conditions which are set. */
 export interface MessageFilter {
   /** Null: of all accounts, for the operator. */
   accountId: string | null;

@@ -11,7 +11,9 @@ import {
   type StoredQueued,
 } from './queue.ts';
 
-/** Queued messages by any combination of filters, for the commands of the operator. */
+/* Queued messages by any combination of filters, for the commands of the operator. */
+
+/** Selects queued messages: those that meet all conditions which are set. */
 export interface QueueFilter {
   accountId?: string;
   destination?: string;

@@ -2,10 +2,12 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 import type { ContentRow, NewContent } from './messages.ts';
 
-/**
+/*
  * The part that the contents of many messages have in common (mail/shared-content.ts), in one row. A row never changes and
  * its id is never assigned again, so that it can be cached by id.
  */
+
+/** Identifies a shared content. */
 export interface SharedContentKey {
   /** `TEMPLATED` for messages with the same template. */
   campaignSeq: number;

@@ -18,7 +18,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/**
+/*
  * Files of a migration, in the directory of the database; `FILE` is the database:
  *
  *     FILE.new              the new database of a rebuild, until it is complete and renamed to FILE

@@ -2,7 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { StoreFault } from '../database/failure.ts';
 import { type ThreadMessage, type ThreadRequest, upgradeDatabase } from './upgrade.ts';
 
-/** The program of the thread that migrates a database while the main thread reports progress and handles signals. */
+/* The program of the thread that migrates a database while the main thread reports progress and handles signals. */
+
 class Stopped extends Error {}
 
 const port = parentPort;

@@ -10,7 +10,7 @@ import { type MigrationProgress, type MigrationResult, migrateDatabase, schemaOf
 import { estimateMigration, type MigrationEstimate } from './migration-estimate.ts';
 import { knownMigrations, type Migration, newestOf } from './migrations.ts';
 
-/**
+/*
  * When and where a database is migrated: a small one by the process that opens it, a large one by the daemon at its start,
  * in a thread, or by `postrider migrate`.
  */

@@ -1,7 +1,9 @@
-/**
+/*
  * Compact forms of ids, hashes and enumerations in tables with millions of rows. Every text has exactly one form, so that
  * equal texts are equal in SQL; a text that does not have the usual shape is stored as text.
  */
+
+/** The compact form of an id or a hash; text if it does not have the usual shape. */
 export type StoredKey = Buffer | string;
 
 const PUBLIC_ID = /^([a-z]+)_(0|[1-9]\d{0,14})_([0-9a-z]{12})$/;

@@ -1,10 +1,12 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 
-/**
+/*
  * Numbers of TLS sessions with mail servers, by day, recipient domain and the policy that applied, until they are
  * reported to the domain (RFC 8460). Recipient domains are chosen by callers and failures by servers, so both are bounded.
  */
+
+/** What sessions are counted by. */
 export interface TlsSessionKey {
   /** Days since 1970-01-01, UTC. */
   day: number;

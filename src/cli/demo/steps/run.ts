@@ -11,10 +11,11 @@ import { verifyDomain } from './domain.ts';
 import { sendNewsletter } from './newsletter.ts';
 import { sendOrder } from './order.ts';
 
-/**
+/*
  * The main flow, step by step: requests to the API, its responses, the messages that the receiving server accepts, and the
  * webhook calls that the account's application receives. All requests use the public HTTP interface.
  */
+
 export interface DemoDeps {
   daemon: Daemon;
   dns: PrivateDns;

@@ -20,7 +20,7 @@ import { CONSENT_METHODS, type ConsentMethod } from '../../../store/contacts/con
 import { GLOBAL_STATUSES } from '../../../store/contacts/contacts.ts';
 import type { Call } from '../../route.ts';
 
-/** Contacts and memberships in requests and responses: schemas, and examples for the documentation. */
+/* Contacts and memberships in requests and responses: schemas, and examples for the documentation. */
 
 /** A string that a reader of the audience module parses. */
 function parsedString<Value>(reader: (text: string) => Parsed<Value>, maxLength: number) {

@@ -19,7 +19,8 @@ import {
 } from './contact-schemas.ts';
 import { readSearchPageKey, search, searchPageKey } from './contact-search.ts';
 
-/** `/web-setup/contacts`: contacts of an account, their consent history and their erasure. */
+/* `/web-setup/contacts`: contacts of an account, their consent history and their erasure. */
+
 export interface ContactRouteDeps {
   contacts: Contacts;
   erasure: Erasure;

@@ -8,11 +8,12 @@ import type { Reader } from '../../../store/readers/reads.ts';
 import { type Route, route } from '../../route.ts';
 import { requestTime } from '../fields.ts';
 
-/**
+/*
  * `GET /web-setup/domains/{domainId}/reports`: reports of receivers on mail with the domain in From (DMARC)
  * and on encryption of sessions with its return path or its own mail servers (TLS-RPT, RFC 8460). Several accounts may
  * register the same name: reports are shown only to the account that proved control of it by its DKIM record.
  */
+
 export interface DomainReportDeps {
   domains: Pick<Domains, 'get'>;
   reader: Reader;

@@ -2,7 +2,8 @@ import * as z from 'zod';
 import { mapFlags, REPORTED_CHECKS } from '../../../domains/verification/checks.ts';
 import { DOMAIN_STATUS as status } from '../../../events/event-types.ts';
 
-/** Domains and DNS records in responses, and examples for the documentation. */
+/* Domains and DNS records in responses, and examples for the documentation. */
+
 const flags = mapFlags('primary', () => z.boolean());
 const altFlags = mapFlags('secondary', () => z.boolean());
 const altStatus = z.enum(['PENDING', 'ACTIVE']);

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { CONTROL_ACTIONS, CONTROL_SCOPES } from '../../../store/messages/queue-controls.ts';
 import { messageStatus } from '../sending/send-schemas.ts';
 
-/** Schemas of the operations on the queue. */
+/* Schemas of the operations on the queue. */
 
 export const scopeSchema = z.enum(CONTROL_SCOPES).meta({
   id: 'QueueScope',

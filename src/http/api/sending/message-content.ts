@@ -8,7 +8,8 @@ import { sentContent } from '../../../sending/sent-content.ts';
 import type { Reader } from '../../../store/readers/reads.ts';
 import { type Route, route } from '../../route.ts';
 
-/** `/web-setup/messages/{id}/content` and `/source`: a message as its recipient gets it. */
+/* `/web-setup/messages/{id}/content` and `/source`: a message as its recipient gets it. */
+
 export interface MessageContentRouteDeps {
   reader: Reader;
   describeCopy: DescribeCopy;

@@ -11,7 +11,8 @@ import { requestTime } from '../fields.ts';
 import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from '../paging.ts';
 import { messageStatus as status } from './send-schemas.ts';
 
-/** `/web-setup/messages` and `/web-setup/events`: messages, their history and the event feed. */
+/* `/web-setup/messages` and `/web-setup/events`: messages, their history and the event feed. */
+
 const filters = {
   recipient: z.string().max(320).optional().describe('An address or its identifier `email_<md5>`.'),
   domainId: z.string().max(100).optional(),

@@ -22,11 +22,12 @@ import {
   transactionalBody,
 } from './send-schemas.ts';
 
-/**
+/*
  * `POST /…/send-batch`: up to 500 sends in one request, each accepted or refused individually, with results in order.
  * The Idempotency-Key of a batch applies to each item together with its index: a batch that is repeated after an
  * interruption continues where it stopped, and no item is sent twice.
  */
+
 const MAX_ITEMS = 500;
 const MAX_BYTES = 32 * 1024 * 1024;
 /** Items in progress at the same time, so that they share commits. Each item waits for its own turn. */

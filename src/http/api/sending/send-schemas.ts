@@ -6,7 +6,8 @@ import { MAX_RECIPIENTS } from '../../../sending/request.ts';
 import { MESSAGE_STATUSES } from '../../../store/messages/message-rows.ts';
 import { atMost } from '../../validation/entry-counts.ts';
 
-/** Requests and responses of the send operations, with the documentation of each field. */
+/* Requests and responses of the send operations, with the documentation of each field. */
+
 export const messageStatus = z.enum(MESSAGE_STATUSES).meta({ id: 'MessageStatus' });
 
 const oneOrMany = z

@@ -19,7 +19,8 @@ import {
   transactionalResult,
 } from './send-schemas.ts';
 
-/** `POST /transactional/send` (with `Prefer: wait=N`, after the first outcome) and `POST /marketing/send`. */
+/* `POST /transactional/send` (with `Prefer: wait=N`, after the first outcome) and `POST /marketing/send`. */
+
 export interface SendRouteDeps {
   acceptance: Acceptance;
   account(accountId: string): AccountRow | null;
