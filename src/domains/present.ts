@@ -6,7 +6,7 @@ import type {
   DomainRow,
   DomainStatus,
   Lane,
-  UseCase,
+  Stream,
 } from '../store/domains/domains.ts';
 import { SLOTS } from './key-slots.ts';
 import { useCaseLabel } from './use-cases.ts';
@@ -29,7 +29,7 @@ export interface Domain extends DomainFlags {
   domainId: string;
   groupId: string;
   status: DomainStatus;
-  useCase: UseCase;
+  useCase: Stream;
   useCaseLabel: string;
   createdAt: string;
   updatedAt: string;

@@ -1,5 +1,5 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
-import type { UseCase } from '../store/domains/domains.ts';
+import type { Stream } from '../store/domains/domains.ts';
 
 /*
  * Use cases: what a domain sends, and in which region. Two for each region of the configuration, with the ids
@@ -13,14 +13,14 @@ export interface RegionSetting {
 
 export interface OfferedUseCase {
   id: string;
-  useCase: UseCase;
+  useCase: Stream;
   useCaseName: string;
   description: string;
   icon: string;
   region: RegionSetting;
 }
 
-const KINDS: Record<UseCase, { name: string; description: string; icon: string }> = {
+const KINDS: Record<Stream, { name: string; description: string; icon: string }> = {
   tx: {
     name: 'Transactional',
     description:
@@ -35,7 +35,7 @@ const KINDS: Record<UseCase, { name: string; description: string; icon: string }
 };
 
 /** `Transactional` or `Marketing`: `useCaseLabel` in the API. */
-export function useCaseLabel(useCase: UseCase): string {
+export function useCaseLabel(useCase: Stream): string {
   return KINDS[useCase].name;
 }
 
@@ -43,7 +43,7 @@ export function useCaseLabel(useCase: UseCase): string {
  * `region`: its code. The result, `tx-eu` for example, is not checked against the configuration; `findUseCase` does
  * that.
  */
-export function useCaseId(useCase: UseCase, region: string): string {
+export function useCaseId(useCase: Stream, region: string): string {
   return `${useCase}-${region}`;
 }
 

@@ -1,6 +1,6 @@
 import { DAY } from '../core/clock.ts';
 import { providerOf } from '../mail/providers.ts';
-import type { UseCase } from '../store/domains/domains.ts';
+import type { Stream } from '../store/domains/domains.ts';
 import { type CountedOutcome, hourOf } from '../store/messages/hourly-counts.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
@@ -16,7 +16,7 @@ import { providerOfRecipient } from './message-provider.ts';
 /** Counts an accepted message, in the unit of work that stores it. Must not be called for a simulated one. */
 export function countAccepted(
   tables: Tables,
-  mail: { accountId: string; domainId: string; stream: UseCase; destination: string },
+  mail: { accountId: string; domainId: string; stream: Stream; destination: string },
   at: number,
 ): void {
   const { destination, ...from } = mail;

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
-import type { DomainRow } from '../store/domains/domains.ts';
+import type { DomainRow, Stream } from '../store/domains/domains.ts';
 import type { NewEvent } from '../store/messages/events.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
@@ -70,7 +70,7 @@ export interface MessageContext {
   jobId?: string;
   campaignId?: string;
   subscriptionGroupId?: string;
-  useCase?: 'tx' | 'mk';
+  useCase?: Stream;
   from?: string;
   recipient?: string;
   /** `email_<md5>`. */

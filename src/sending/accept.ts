@@ -6,7 +6,7 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import { BULK_FIELDS } from '../mail/compose.ts';
 import type { Writer } from '../store/database/writer.ts';
-import type { UseCase } from '../store/domains/domains.ts';
+import type { Stream } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
@@ -89,7 +89,7 @@ export interface AcceptanceDeps {
   /** `public.url` with its actual port: the base of links, except for domains with a link host. */
   publicUrl: string;
   /** Ms after which a message expires, by stream. */
-  expire: Record<UseCase, number>;
+  expire: Record<Stream, number>;
   /** Takes new messages whose delivery can begin immediately. Default: all wait in the queue. */
   take?: TakeNew;
   /** Called when messages of a key are in the queue (committed) and due. */
@@ -97,7 +97,7 @@ export interface AcceptanceDeps {
 }
 
 /** 200 for transactional mail, 202 for marketing mail. */
-const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
+const STATUS: Record<Stream, number> = { tx: 200, mk: 202 };
 
 /**
  * Sizes of messages, in characters as rendered, that continue before their account's other requests begin: while their texts

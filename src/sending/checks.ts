@@ -7,7 +7,7 @@ import { requiredVariables } from '../mail/compliance.ts';
 import type { MailingList } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { AccountRow } from '../store/accounts.ts';
-import type { DomainRow, UseCase } from '../store/domains/domains.ts';
+import type { DomainRow, Stream } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import { type RecipientDetail, suppressedFor, suppressionDetail } from '../suppression/suppression.ts';
 import type { TemplateContent } from '../templates/source.ts';
@@ -36,7 +36,7 @@ import type { ParsedSend } from './request.ts';
 /** Who sends, and what the API key permits. */
 export interface Sender {
   account: AccountRow;
-  useCase: UseCase;
+  useCase: Stream;
   /** From domains that the API key can use; empty: all. */
   allowFrom: readonly string[];
   /** The API key can send essential mail. */
@@ -130,7 +130,7 @@ function listOf(
   return { id: groupId, name: tables.subscriptionGroups.get(account.account_id, groupId)?.name ?? '' };
 }
 
-const STREAM_NAMES: Record<UseCase, string> = { tx: 'transactional', mk: 'marketing' };
+const STREAM_NAMES: Record<Stream, string> = { tx: 'transactional', mk: 'marketing' };
 
 /** Requires that the From domain is registered and verified for this stream, and that the API key can use it. */
 export function checkDomain(

@@ -7,7 +7,7 @@ import type { Mailbox, MessageContent } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { PackedContent } from '../mail/stored-content.ts';
 import type { Unit, Writer } from '../store/database/writer.ts';
-import type { UseCase } from '../store/domains/domains.ts';
+import type { Stream } from '../store/domains/domains.ts';
 import type { NewMessage, Role } from '../store/messages/messages.ts';
 import {
   MARKETING_PRIORITY,
@@ -77,7 +77,7 @@ export interface Draft {
   dueAt: number;
 }
 
-export const PRIORITY_OF_STREAM: Record<UseCase, QueuePriority> = {
+export const PRIORITY_OF_STREAM: Record<Stream, QueuePriority> = {
   tx: TRANSACTIONAL_PRIORITY,
   mk: MARKETING_PRIORITY,
 };
@@ -171,7 +171,7 @@ function marketingResult(
 export interface StoreOptions {
   simulatorDomain: string;
   /** Ms after which a message expires, by stream. */
-  expire: Record<UseCase, number>;
+  expire: Record<Stream, number>;
 }
 
 /**
@@ -220,7 +220,7 @@ export interface StoredDraft {
 /** A message whose content is stored, with its place in the queue. */
 export interface NewMail {
   accountId: string;
-  useCase: UseCase;
+  useCase: Stream;
   domainId: string;
   jobId: string | null;
   campaignId: string | null;

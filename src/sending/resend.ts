@@ -5,7 +5,7 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { domainOf } from '../mail/address.ts';
 import type { MessageContent } from '../mail/content.ts';
 import type { Writer } from '../store/database/writer.ts';
-import type { UseCase } from '../store/domains/domains.ts';
+import type { Stream } from '../store/domains/domains.ts';
 import type { MessageRow, MessageStatus } from '../store/messages/messages.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import type { Reader } from '../store/readers/reads.ts';
@@ -51,7 +51,7 @@ export interface ResendDeps {
   limits: Pick<AccountLimits, 'takeMessages'>;
   simulatorDomain: string;
   /** Ms after which a message expires, by stream. */
-  expire: Record<UseCase, number>;
+  expire: Record<Stream, number>;
   /** Called when messages of a key are in the queue (committed) and due. */
   announce(key: QueueKey): void;
 }

@@ -7,7 +7,7 @@ import {
   type RecipientRefusal,
   type RecipientRefusalReason,
 } from '../events/event-types.ts';
-import type { UseCase } from '../store/domains/domains.ts';
+import type { Stream } from '../store/domains/domains.ts';
 import type { SuppressionReason, SuppressionRow } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
 
@@ -41,7 +41,7 @@ export function suppressedFor(
   tables: Tables,
   accountId: string,
   recipientHash: string,
-  { useCase, essential }: { useCase: UseCase; essential: boolean },
+  { useCase, essential }: { useCase: Stream; essential: boolean },
 ): Suppressed | null {
   const rows = tables.suppressions
     .of(accountId, recipientHash)

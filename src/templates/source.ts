@@ -1,5 +1,5 @@
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
-import type { UseCase } from '../store/domains/domains.ts';
+import type { Stream } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import type { TemplateType } from '../store/templates.ts';
 import { findTemplate } from './templates.ts';
@@ -21,12 +21,12 @@ export interface TemplateReference {
   subject: string | null;
 }
 
-const TYPE_OF_STREAM: Record<UseCase, TemplateType> = { tx: 'transactional', mk: 'marketing' };
+const TYPE_OF_STREAM: Record<Stream, TemplateType> = { tx: 'transactional', mk: 'marketing' };
 
 /** Refuses a template that is unknown, is for the other stream, or has no subject where none is given. */
 export function resolveTemplate(
   tables: Tables,
-  sender: { account: { account_id: string }; useCase: UseCase },
+  sender: { account: { account_id: string }; useCase: Stream },
   source: TemplateSource,
 ): TemplateContent | Refusal {
   if (!('templateId' in source)) return source;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
 import { applyReport } from '../../src/events/incoming.ts';
 import { type IncomingReport, NO_BOUNCE } from '../../src/mail/incoming/report.ts';
-import type { UseCase } from '../../src/store/domains/domains.ts';
+import type { Stream } from '../../src/store/domains/domains.ts';
 import { startAudience } from '../audience/setup.ts';
 import { exampleEvent } from '../support/events.ts';
 import { enqueue } from '../support/store.ts';
@@ -66,7 +66,7 @@ async function start() {
     updated_at: now,
   });
   /** Delivers a message, and applies its report twice; returns the recipient's suppressions. */
-  const mail = async (sequel: Sequel, useCase: UseCase = 'mk') => {
+  const mail = async (sequel: Sequel, useCase: Stream = 'mk') => {
     const { seq, recipient_hash: hash } = await writer.run((all) =>
       enqueue(all, clock.now(), { recipient: ADA, campaign_id: CAMPAIGN, use_case: useCase }),
     );

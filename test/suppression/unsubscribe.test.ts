@@ -6,7 +6,7 @@ import { presentEvent } from '../../src/events/feed.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { type SentMail, sentMailOf } from '../../src/mail/sent-mail.ts';
 import type { OptOutMethod } from '../../src/store/contacts/consent.ts';
-import type { UseCase } from '../../src/store/domains/domains.ts';
+import type { Stream } from '../../src/store/domains/domains.ts';
 import { createUnsubscribing, type OptOutSource } from '../../src/suppression/unsubscribe.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
@@ -21,7 +21,7 @@ const source = (method: OptOutMethod = 'page'): OptOutSource => ({
 type GroupState = 'none' | 'group' | 'deleted group';
 
 /** Ada, a contact and a member of a group, and a mail to her. */
-async function setup(useCase: UseCase, groupState: GroupState = 'none') {
+async function setup(useCase: Stream, groupState: GroupState = 'none') {
   const store = startStore();
   const { tables, writer, ids, recorder, clock } = store;
   const now = clock.now();

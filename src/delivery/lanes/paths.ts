@@ -2,7 +2,7 @@ import type { Config } from '../../config/schema.ts';
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import { derived } from '../../core/derived.ts';
 import { createLru } from '../../core/lru.ts';
-import type { Lane, UseCase } from '../../store/domains/domains.ts';
+import type { Lane, Stream } from '../../store/domains/domains.ts';
 import type { QueuedMessage } from '../../store/messages/queue.ts';
 import { MAX_REROUTES, type Reroute } from '../../store/messages/queue-controls.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -32,7 +32,7 @@ export type PathMessage = Pick<QueuedMessage, 'domain_id' | 'use_case' | 'second
 export interface DeliveryPathsDeps {
   config: Pick<Config, 'secondary'>;
   tables: Pick<Tables, 'domains' | 'queueReroutes'>;
-  egress: { poolOf(region: string, useCase: UseCase): string };
+  egress: { poolOf(region: string, useCase: Stream): string };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type EgressSetting, type ProxyAddress, parseProxy } from '../../config/egress-settings.ts';
 import type { Config } from '../../config/schema.ts';
 import { derived } from '../../core/derived.ts';
-import type { UseCase } from '../../store/domains/domains.ts';
+import type { Stream } from '../../store/domains/domains.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 
 /*
@@ -32,13 +32,13 @@ export type WarmupSetting = NonNullable<EgressSetting['warmup']>;
 export type Ipv6Use = 'always' | 'fallback' | 'never';
 
 export interface EgressPools {
-  poolOf(region: string, useCase: UseCase): string;
+  poolOf(region: string, useCase: Stream): string;
   /** The entries of a pool, of the pool `default` if it has none; at least one. */
   entries(pool: string): readonly EgressEntry[];
   /** All entries with a name. */
   all(): readonly EgressEntry[];
   /** The number of pools that mail of one account to one destination may leave through. */
-  poolCount(useCase: UseCase): number;
+  poolCount(useCase: Stream): number;
   ipv6Of(pool: string): Ipv6Use;
 }
 

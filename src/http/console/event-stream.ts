@@ -39,7 +39,7 @@ export interface EventStreamDeps {
   intervalMs?: number;
 }
 
-interface Stream extends StreamOptions {
+interface EventStreamConnection extends StreamOptions {
   checkedAt: number;
   /** Returns its place in the pool. */
   release(): void;
@@ -47,7 +47,7 @@ interface Stream extends StreamOptions {
 
 interface Watched {
   afterSeq: number;
-  streams: Set<Stream>;
+  streams: Set<EventStreamConnection>;
 }
 
 const INTERVAL_MS = SECOND;
@@ -85,7 +85,7 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
 
   const numberOf = (sessionId: string): number => numbers.get(sessionId) ?? 0;
 
-  function close(stream: Stream): void {
+  function close(stream: EventStreamConnection): void {
     const account = watched.get(stream.accountId);
     if (account?.streams.delete(stream) !== true) return;
     if (account.streams.size === 0) watched.delete(stream.accountId);
@@ -96,7 +96,7 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
     stream.response.end();
   }
 
-  function send(stream: Stream, text: string): void {
+  function send(stream: EventStreamConnection, text: string): void {
     if (stream.response.writableLength > MAX_WAITING_BYTES) {
       stream.response.destroy();
       close(stream);
@@ -153,8 +153,11 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
       if (numberOf(sessionId) >= MAX_STREAMS_OF_SESSION) return 'session';
       const release = pool.take({ accountId, personId, operator });
       if (typeof release === 'string') return release;
-      const stream: Stream = { ...options, checkedAt: clock.now(), release };
-      const account = watched.get(accountId) ?? { afterSeq: deps.nextSeq() - 1, streams: new Set<Stream>() };
+      const stream: EventStreamConnection = { ...options, checkedAt: clock.now(), release };
+      const account = watched.get(accountId) ?? {
+        afterSeq: deps.nextSeq() - 1,
+        streams: new Set<EventStreamConnection>(),
+      };
       watched.set(accountId, account);
       account.streams.add(stream);
       numbers.set(sessionId, numberOf(sessionId) + 1);

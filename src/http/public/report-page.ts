@@ -1,4 +1,5 @@
 import type { AbuseReportReason } from '../../events/event-types.ts';
+import type { Stream } from '../../store/domains/domains.ts';
 import { empty, html, pageResponse } from './layout.ts';
 import type { PublicResponse } from './response.ts';
 
@@ -8,7 +9,7 @@ import type { PublicResponse } from './response.ts';
 export interface ReportView {
   sender: string;
   recipient: string | null;
-  stream: 'tx' | 'mk';
+  stream: Stream;
 }
 
 const REASONS: readonly [AbuseReportReason, string][] = [

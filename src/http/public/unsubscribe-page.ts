@@ -1,3 +1,4 @@
+import type { Stream } from '../../store/domains/domains.ts';
 import type { Choice, OptOutPart, OptOutState } from '../../suppression/unsubscribe.ts';
 import { empty, type Html, html, pageResponse } from './layout.ts';
 import type { PublicResponse } from './response.ts';
@@ -13,7 +14,7 @@ export interface UnsubscribeView {
   sender: string;
   /** The masked address of the recipient; null after the message was deleted. */
   recipient: string | null;
-  stream: 'tx' | 'mk';
+  stream: Stream;
   state: OptOutState;
 }
 

@@ -3,7 +3,10 @@ import type { Database } from '../database/database.ts';
 
 /* Sending domains with their verification flags, and their DKIM keys. */
 
-export type UseCase = 'tx' | 'mk';
+/** Transactional or marketing; the API calls it use case. */
+export type Stream = 'tx' | 'mk';
+/** The name of the type in smtp/submission. */
+export type UseCase = Stream;
 export type DomainStatus = 'PENDING' | 'SUCCESS' | 'TEMPORARY_FAILURE' | 'FAILED';
 type Flag = 0 | 1;
 
@@ -31,7 +34,7 @@ export interface DomainRow extends CheckFlags {
   account_id: string;
   group_id: string;
   name: string;
-  use_case: UseCase;
+  use_case: Stream;
   region: string;
   status: DomainStatus;
   return_path: 'customer' | 'platform';

@@ -1,6 +1,7 @@
 import { HOUR } from '../../core/clock.ts';
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import type { Stream } from '../domains/domains.ts';
 import { createPendingCounts } from '../pending-counts.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { createCodes, STATUS_CODES, USE_CASE_CODES } from '../rows/row-keys.ts';
@@ -37,7 +38,7 @@ export interface CountKey {
   accountId: string;
   domainId: string;
   provider: string;
-  stream: 'tx' | 'mk';
+  stream: Stream;
   outcome: CountedOutcome;
   outcomeClass: string;
 }

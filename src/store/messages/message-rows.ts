@@ -1,5 +1,5 @@
 import type { Database } from '../database/database.ts';
-import type { UseCase } from '../domains/domains.ts';
+import type { Stream } from '../domains/domains.ts';
 import { type BoundId, type IdNumbers, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { packJson, unpackJson } from '../rows/packed-json.ts';
 import {
@@ -32,7 +32,7 @@ export interface MessageRow {
   message_id: string;
   account_id: string;
   content_id: number;
-  use_case: UseCase;
+  use_case: Stream;
   domain_id: string;
   job_id: string | null;
   campaign_id: string | null;

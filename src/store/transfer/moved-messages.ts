@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import type { UseCase } from '../domains/domains.ts';
+import type { Stream } from '../domains/domains.ts';
 import { messageIdOf, messageKey } from '../messages/message-rows.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { keyOfRecipient, recipientOfKey, type StoredKey, USE_CASE_CODES } from '../rows/row-keys.ts';
@@ -14,7 +14,7 @@ export interface MovedMessage {
   account_id: string;
   /** `email_<md5>`. */
   recipient_hash: string;
-  use_case: UseCase;
+  use_case: Stream;
   campaign_id: string | null;
   subscription_group_id: string | null;
   created_at: number;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
-import type { UseCase } from '../../../store/domains/domains.ts';
+import type { Stream } from '../../../store/domains/domains.ts';
 import { JsonElement } from '../../body/json-parse.ts';
 import { refusedItemBody, successBody } from '../../responses.ts';
 import { type Call, type Route, route } from '../../route.ts';
@@ -62,7 +62,7 @@ const batchResult = z
   .meta({ id: 'SendBatchResult' });
 
 interface BatchStream {
-  useCase: UseCase;
+  useCase: Stream;
   endpoint: string;
   path: '/transactional/send-batch' | '/marketing/send-batch';
   operationId: string;

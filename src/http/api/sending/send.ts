@@ -4,7 +4,7 @@ import type { DeliveryOutcome } from '../../../delivery/attempt-result.ts';
 import type { Acceptance, Accepted, AcceptRequest } from '../../../sending/accept.ts';
 import { parseIdempotencyKey } from '../../../sending/idempotency.ts';
 import type { AccountRow } from '../../../store/accounts.ts';
-import type { UseCase } from '../../../store/domains/domains.ts';
+import type { Stream } from '../../../store/domains/domains.ts';
 import type { MessageStatus } from '../../../store/messages/messages.ts';
 import { successBody } from '../../responses.ts';
 import { type ApiResponse, type Call, type Route, route } from '../../route.ts';
@@ -161,7 +161,7 @@ type SendBody = z.output<typeof transactionalBody> | z.output<typeof marketingBo
 function acceptRequest(
   deps: SendRouteDeps,
   call: Call<unknown, unknown, SendBody>,
-  useCase: UseCase,
+  useCase: Stream,
   endpoint: string,
 ): AcceptRequest | Refusal {
   const account = deps.account(call.caller.accountId);
