@@ -68,7 +68,7 @@ export async function startStorage(context: DaemonContext): Promise<DaemonStorag
         return config.readers.budget;
       },
       readerScript: env.storeReaderScript ?? new URL('../reader.js', import.meta.url),
-      logScript: env.flushScript,
+      flushScript: env.flushScript,
     },
   );
   onStop(close);

@@ -64,7 +64,7 @@ export interface StorageOptions {
   /** The generation becomes at least this. */
   minGeneration?: number;
   /** The program of the threads of the write-ahead log; default: the compiled one. */
-  logScript?: URL | undefined;
+  flushScript?: URL | undefined;
 }
 
 /** Heap of a reader thread in megabytes: many times the largest page of a list. */
@@ -78,7 +78,7 @@ const READER_HEAP_MB = 256;
  */
 export async function createStorage(deps: StorageDeps, options: StorageOptions): Promise<Storage> {
   const { lock, log, registry, clock, turn, steps } = deps;
-  const { dataDir, readerThreads, readerScript, logScript } = options;
+  const { dataDir, readerThreads, readerScript, flushScript } = options;
   const closeSteps: (() => Promise<void> | void)[] = [];
   const close = async () => {
     for (const step of closeSteps.splice(0).toReversed()) await step();
@@ -94,7 +94,7 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
     prepareTables(tables);
     requireOriginal(tables, dataDir);
     const location = ensureLocation(dataDir);
-    const writeAheadLog = openWriteAheadLog(db, { script: logScript });
+    const writeAheadLog = openWriteAheadLog(db, { script: flushScript });
     closeSteps.push(() => writeAheadLog.close());
     const pool = createReaderPool({
       threads: readerThreads,
@@ -122,7 +122,7 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
               `Another daemon has taken over the database in ${dataDir} (generation ${found}, this daemon has ${generation})`,
             );
       },
-      log: writeAheadLog,
+      writeAheadLog,
       onCounted: deps.onCounted,
       observe: registerCommitMetrics(registry),
       onCheckpointIncomplete: createLogRelief({ pool, checkpoint: () => writer.checkpoint() }),

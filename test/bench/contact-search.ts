@@ -34,7 +34,7 @@ const dir = mkdtempSync(join(tmpdir(), 'postrider-contact-search-'));
 const db = openDatabase(dir, { busyTimeoutMs: 0 });
 const tables = createTables(db);
 const wal = openWriteAheadLog(db, { script: new URL('../../dist/store/flush-thread.js', import.meta.url) });
-const writer = createWriter(db, tables, { log: wal });
+const writer = createWriter(db, tables, { writeAheadLog: wal });
 
 try {
   fill();

@@ -102,11 +102,11 @@ describe('300 simultaneous registrations by one account', () => {
   it("do not delay another account's commit, and are refused beyond the limit", async () => {
     const { dir, domains, tables } = await startDomains({ generateKey: generateDkimKey });
     const db = openDatabase(dir, { busyTimeoutMs: 0 });
-    const log = openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
-    const writer = createWriter(db, createTables(db), { log });
+    const writeAheadLog = openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
+    const writer = createWriter(db, createTables(db), { writeAheadLog });
     onTestFinished(async () => {
       await writer.close();
-      await log.close();
+      await writeAheadLog.close();
       db.close();
     });
     await writer.run(({ settings }) => settings.put('warm', 'up'));

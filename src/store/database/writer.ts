@@ -72,7 +72,7 @@ interface Group {
 
 export interface WriterOptions {
   /** Flushes a commit to disk without blocking the event loop; default: the commit itself flushes. */
-  log?: WriteAheadLog;
+  writeAheadLog?: WriteAheadLog;
   /**
    * Called when a flush failed, so that it is unknown which commits are on disk, or the database was taken over. All
    * waiting units are rejected and no more are accepted; the process must exit, and the next one reads the disk.
@@ -83,9 +83,9 @@ export interface WriterOptions {
    * unit is run then or later, and `onLost` is called.
    */
   superseded?(): Error | null;
-  /** Called when a checkpoint failed. Nothing is lost; it is tried again when the log has grown. */
+  /** Called when a checkpoint failed. Nothing is lost; it is tried again when the write-ahead log has grown. */
   onCheckpointFailed?(error: unknown): void;
-  /** Called when readers still needed a part of the log: it grows until a checkpoint finds no reader. */
+  /** Called when readers still needed a part of the write-ahead log: it grows until a checkpoint finds no reader. */
   onCheckpointIncomplete?(): void;
   /** How long a unit waits for a lock that another process holds. */
   lockWaitMs?: number;
@@ -133,10 +133,10 @@ const MAX_RETRY_MS = 100;
 
 /**
  * Starts nothing: the first unit begins a group in the next turn of the event loop. No other code may begin a
- * transaction on `db`. Without `log` (a command) COMMIT flushes, and `checkpoint` resolves immediately.
+ * transaction on `db`. Without `writeAheadLog` (a command) COMMIT flushes, and `checkpoint` resolves immediately.
  */
 export function createWriter(db: Database, tables: Tables, options: WriterOptions = {}): Writer {
-  const { log, lockWaitMs = LOCK_TIMEOUT_MS, now = () => performance.now() } = options;
+  const { writeAheadLog, lockWaitMs = LOCK_TIMEOUT_MS, now = () => performance.now() } = options;
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
@@ -170,7 +170,9 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         continue;
       }
       if (db.inTransaction) await flushGroup(commitGroup());
-      if (log !== undefined && (log.isLong() || checkpointRequests.length > 0)) await checkpoint(log);
+      if (writeAheadLog !== undefined && (writeAheadLog.isLong() || checkpointRequests.length > 0)) {
+        await checkpoint(writeAheadLog);
+      }
     } while (waiting.size > 0 || checkpointRequests.length > 0);
     working = null;
   }
@@ -284,8 +286,8 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     const began = performance.now();
     let flushMs = 0;
     try {
-      if (log !== undefined) {
-        flushing = log.flush();
+      if (writeAheadLog !== undefined) {
+        flushing = writeAheadLog.flush();
         await flushing;
       }
       flushMs = performance.now() - began;
@@ -308,10 +310,10 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     options.onLost?.(error);
   }
 
-  async function checkpoint(ofLog: WriteAheadLog): Promise<void> {
+  async function checkpoint(wal: WriteAheadLog): Promise<void> {
     const requests = checkpointRequests.splice(0);
     try {
-      const { isComplete } = await ofLog.checkpoint();
+      const { isComplete } = await wal.checkpoint();
       if (!isComplete) options.onCheckpointIncomplete?.();
     } catch (error) {
       options.onCheckpointFailed?.(error);
@@ -366,7 +368,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     isCrowded,
     checkpoint: () =>
       new Promise((resolve) => {
-        if (closed || log === undefined) return resolve();
+        if (closed || writeAheadLog === undefined) return resolve();
         checkpointRequests.push(resolve);
         working ??= work();
       }),

@@ -144,13 +144,13 @@ describe('the group-commit writer with a write-ahead log', () => {
       new Promise<void>((resolve, reject) => {
         flushes.push({ done: resolve, fail: reject });
       });
-    const log = {
+    const writeAheadLog = {
       flush,
       isLong: () => false,
       checkpoint: async () => ({ isComplete: true }),
       close: async () => {},
     };
-    const writer = createWriter(db, tables, { log, onLost: (error) => lost.push(error) });
+    const writer = createWriter(db, tables, { writeAheadLog, onLost: (error) => lost.push(error) });
     const settled: string[] = [];
     const put = (name: string) =>
       writer
@@ -169,14 +169,14 @@ describe('the group-commit writer with a write-ahead log', () => {
     const { db, tables } = startStore();
     const lost: unknown[] = [];
     const takenOver = new Error('taken over');
-    const log = {
+    const writeAheadLog = {
       flush: () => Promise.resolve(),
       isLong: () => false,
       checkpoint: () => Promise.resolve({ isComplete: true }),
       close: () => Promise.resolve(),
     };
     const writer = createWriter(db, tables, {
-      log,
+      writeAheadLog,
       superseded: () => takenOver,
       onLost: (error) => lost.push(error),
     });
@@ -261,11 +261,11 @@ describe('the group-commit writer with a write-ahead log', () => {
     const { dir } = startStore();
     for (const round of ['first', 'second']) {
       const db = openDatabase(dir);
-      const log = openLog(db);
+      const writeAheadLog = openLog(db);
       expect(db.prepare('PRAGMA synchronous').pluck().get()).toBe(1);
-      await log.flush();
-      await log.close();
-      await expect(log.flush(), round).rejects.toThrow(/closed/);
+      await writeAheadLog.flush();
+      await writeAheadLog.close();
+      await expect(writeAheadLog.flush(), round).rejects.toThrow(/closed/);
       db.close();
     }
   });
@@ -299,16 +299,16 @@ describe('the flush thread', () => {
   it('flushes while the pool of libuv is busy', async () => {
     const { dir } = startStore();
     const db = openDatabase(dir);
-    const log = openLog(db);
-    await log.flush();
+    const writeAheadLog = openLog(db);
+    await writeAheadLog.flush();
     const pool = fillPool(dir);
     try {
-      for (let n = 0; n < 5; n++) await log.flush();
+      for (let n = 0; n < 5; n++) await writeAheadLog.flush();
       expect(pool.opened()).toBe(0);
     } finally {
       await pool.release();
     }
-    await log.close();
+    await writeAheadLog.close();
     db.close();
   }, 60_000);
 
@@ -318,10 +318,10 @@ describe('the flush thread', () => {
     const script = new URL(
       `data:text/javascript,${encodeURIComponent("import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => process.exit(3));")}`,
     );
-    const log = openWriteAheadLog(db, { script });
-    await expect(log.flush()).rejects.toThrow('the WAL flush thread ended with code 3');
-    await expect(log.flush()).rejects.toThrow('the WAL flush thread ended with code 3');
-    await log.close();
+    const writeAheadLog = openWriteAheadLog(db, { script });
+    await expect(writeAheadLog.flush()).rejects.toThrow('the WAL flush thread ended with code 3');
+    await expect(writeAheadLog.flush()).rejects.toThrow('the WAL flush thread ended with code 3');
+    await writeAheadLog.close();
     db.close();
   });
 
@@ -331,9 +331,12 @@ describe('the flush thread', () => {
     const script = new URL(
       `data:text/javascript,${encodeURIComponent("import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => parentPort.postMessage({ kind: 'failed', code: 'EIO', message: 'EIO: i/o error, fdatasync' }));")}`,
     );
-    const log = openWriteAheadLog(db, { script });
-    await expect(log.flush()).rejects.toMatchObject({ code: 'EIO', message: 'EIO: i/o error, fdatasync' });
-    await log.close();
+    const writeAheadLog = openWriteAheadLog(db, { script });
+    await expect(writeAheadLog.flush()).rejects.toMatchObject({
+      code: 'EIO',
+      message: 'EIO: i/o error, fdatasync',
+    });
+    await writeAheadLog.close();
     db.close();
   });
 });
@@ -344,15 +347,15 @@ describe('checkpoints', () => {
   function start(script = builtThread('store/database/flush-thread.ts')) {
     const { dir } = startStore();
     const db = openDatabase(dir, { busyTimeoutMs: 0 });
-    const log = openWriteAheadLog(db, { script });
+    const writeAheadLog = openWriteAheadLog(db, { script });
     const failures: unknown[] = [];
     const writer = createWriter(db, createTables(db), {
-      log,
+      writeAheadLog,
       onCheckpointFailed: (error) => failures.push(error),
     });
     onTestFinished(async () => {
       await writer.close();
-      await log.close();
+      await writeAheadLog.close();
       db.close();
     });
     /** Each commit has about 200 frames. */
@@ -402,26 +405,26 @@ describe('checkpoints', () => {
         await open;
         parentPort.postMessage({ kind: 'checkpointed', frames: 10, copied: 10 });
       });`;
-    const log = openWriteAheadLog(db, {
+    const writeAheadLog = openWriteAheadLog(db, {
       script: new URL(`data:text/javascript,${encodeURIComponent(code)}`),
     });
     const channel = new BroadcastChannel('release');
     onTestFinished(async () => {
       channel.close();
-      await log.close();
+      await writeAheadLog.close();
       db.close();
     });
-    return { log, db, release: () => channel.postMessage('release') };
+    return { writeAheadLog, db, release: () => channel.postMessage('release') };
   }
 
   it('allows commits while the log is copied, and pauses them only for the second part', async () => {
-    const { log, db, release } = startHeld();
-    const writer = createWriter(db, createTables(db), { log });
+    const { writeAheadLog, db, release } = startHeld();
+    const writer = createWriter(db, createTables(db), { writeAheadLog });
     for (let n = 0; n < 5; n++) await writer.run((all) => all.settings.put('number', String(n)));
-    expect(log.isLong()).toBe(false);
+    expect(writeAheadLog.isLong()).toBe(false);
     const releases = setInterval(release, 10);
     onTestFinished(() => clearInterval(releases));
-    await vi.waitFor(() => expect(log.isLong()).toBe(true), WAIT);
+    await vi.waitFor(() => expect(writeAheadLog.isLong()).toBe(true), WAIT);
     await writer.run((all) => all.settings.put('number', 'last'));
     await writer.close();
     expect(db.prepare("SELECT value FROM settings WHERE name = 'number'").pluck().get()).toBe('last');
@@ -454,10 +457,10 @@ describe('checkpoints', () => {
     const { dir } = startStore();
     const own = join(dir, 'own');
     const db = openDatabase(own);
-    const log = openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
-    await log.flush();
-    await log.checkpoint();
-    await log.close();
+    const writeAheadLog = openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
+    await writeAheadLog.flush();
+    await writeAheadLog.checkpoint();
+    await writeAheadLog.close();
     db.close();
     expect(readdirSync(own).toSorted()).toEqual(['daemon.lock', 'postrider.db']);
   });
@@ -575,7 +578,7 @@ it('flushes the log of a database behind a symbolic link', async () => {
   symlinkSync(join(dir, 'postrider.db'), join(other, 'postrider.db'));
   const linked = openDatabase(other);
   onTestFinished(() => void linked.close());
-  const log = openWriteAheadLog(linked, { script: builtThread('store/database/flush-thread.ts') });
-  await log.flush();
-  await log.close();
+  const writeAheadLog = openWriteAheadLog(linked, { script: builtThread('store/database/flush-thread.ts') });
+  await writeAheadLog.flush();
+  await writeAheadLog.close();
 });

@@ -97,13 +97,13 @@ describe('reader threads', { timeout: 240_000 }, () => {
   it('reads a commit before it is on disk; `settled` resolves after the flush', async () => {
     const { pool, db, tables } = start({ threads: 1 });
     let reachDisk = () => {};
-    const log: WriteAheadLog = {
+    const writeAheadLog: WriteAheadLog = {
       flush: () => new Promise((resolve) => (reachDisk = resolve)),
       isLong: () => false,
       checkpoint: () => Promise.resolve({ isComplete: true }),
       close: () => Promise.resolve(),
     };
-    const writer = createWriter(db, tables, { log });
+    const writer = createWriter(db, tables, { writeAheadLog });
     const filter = { accountId: 'acct_one', beforeSeq: null, limit: 5 };
     const added = writer.run((all) => void all.suppressions.add({ ...SUPPRESSION, account_id: 'acct_one' }));
     const page = await eventually('the commit to be visible', async () => {
@@ -261,11 +261,11 @@ describe('reader threads', { timeout: 240_000 }, () => {
     const setup = start();
     const { db, tables, pool } = setup;
     db.exec('PRAGMA busy_timeout = 0');
-    const log = openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
+    const writeAheadLog = openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
     let incomplete = 0;
     const relieve = createLogRelief({ pool, checkpoint: () => writer.checkpoint() });
     const writer = createWriter(db, tables, {
-      log,
+      writeAheadLog,
       onCheckpointIncomplete: () => {
         incomplete++;
         relieve();
@@ -296,7 +296,7 @@ describe('reader threads', { timeout: 240_000 }, () => {
     writing.abort();
     await overlapping;
     await writer.close();
-    await log.close();
+    await writeAheadLog.close();
     // 2000 units of 100 kB without the relief: 200 MB. A checkpoint is due at 16 MB, and at 32 MB commits wait for it.
     // On a busy machine the relief comes later: 90 MB.
     expect(statSync(`${db.name}-wal`).size).toBeLessThan(150_000_000);
