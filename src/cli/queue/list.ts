@@ -1,6 +1,7 @@
 import { type Clock, iso } from '../../core/clock.ts';
 import { type ControlIndex, createControlIndex, describeControl } from '../../delivery/control/controls.ts';
 import { storedObstacle } from '../../delivery/egress/stored-obstacle.ts';
+import { TRANSACTIONAL_PRIORITY } from '../../store/messages/queue.ts';
 import type { ListedInQueue } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { CliContext } from '../context.ts';
@@ -103,7 +104,7 @@ function queuedView(row: ListedInQueue, clock: Clock, controls: ControlIndex) {
     state: control?.action === 'pause' && row.lease === null ? 'paused' : stateOf(row, clock),
     status: row.status,
     recipient: row.recipient,
-    stream: row.priority === 0 ? 'transactional' : 'marketing',
+    stream: row.priority === TRANSACTIONAL_PRIORITY ? 'transactional' : 'marketing',
     attempts: row.attempts,
     // Held messages have no next attempt.
     nextAttemptAt: row.paused === 1 ? null : iso(row.due_at),

@@ -1,4 +1,8 @@
-import type { QueuedMessage } from '../../store/messages/queue.ts';
+import {
+  MARKETING_PRIORITY,
+  type QueuedMessage,
+  TRANSACTIONAL_PRIORITY,
+} from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { EgressObstacle } from '../egress/ticket.ts';
 import type { DeliveryPath, DeliveryPaths } from '../lanes/paths.ts';
@@ -92,7 +96,10 @@ export function createInspection(deps: InspectionDeps): Inspection {
     pause: controls.ofSite(site),
     rateWaitMs: Math.ceil(site.rateWaitMs()),
     connections: { ...site.connections(), limit: site.profile().connections },
-    readAhead: { transactional: site.backlogSize(0), marketing: site.backlogSize(1) },
+    readAhead: {
+      transactional: site.backlogSize(TRANSACTIONAL_PRIORITY),
+      marketing: site.backlogSize(MARKETING_PRIORITY),
+    },
     waitingKeys: site.waitingCount(),
   });
 

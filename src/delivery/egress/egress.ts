@@ -2,6 +2,7 @@ import type { Config } from '../../config/schema.ts';
 import { type Clock, DAY, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { Writer } from '../../store/database/writer.ts';
+import { TRANSACTIONAL_PRIORITY } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { AttemptResult } from '../attempt-result.ts';
 import { addressOf, type EgressEntry, type EgressPools, reachingEntries } from '../routing/egress.ts';
@@ -98,7 +99,9 @@ export function createEgress(deps: EgressDeps): Egress {
     const used = transactional + counts.marketing + counts.inFlight;
     const transactionalBefore = usage.transactionalBefore(entry.name, countedAs);
     const reserved =
-      priority === 0 ? 0 : reservedForTransactional(cap, { transactional, transactionalBefore });
+      priority === TRANSACTIONAL_PRIORITY
+        ? 0
+        : reservedForTransactional(cap, { transactional, transactionalBefore });
     if (used + reserved < cap * factor) return null;
     const address = addressOf(entry);
     const until = day === 0 ? Date.parse(entry.warmup.started) : usage.today() + DAY;
@@ -165,7 +168,7 @@ export function createEgress(deps: EgressDeps): Egress {
       if (found === null) return { entry, isProbe: false };
       obstacles.push(found);
     }
-    if (mail.priority === 0) {
+    if (mail.priority === TRANSACTIONAL_PRIORITY) {
       const factor = config.delivery.warmup.transactionalFactor;
       const over = accepted.find((entry) => quotaOf(entry, mail, factor) === null);
       if (over !== undefined) return { entry: over, isProbe: false };

@@ -3,6 +3,7 @@ import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { normalizeAddress } from '../../dns/address-kinds.ts';
 import type { EgressCounts } from '../../store/egress/egress-counts.ts';
+import { TRANSACTIONAL_PRIORITY } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { AttemptResult } from '../attempt-result.ts';
 import { addressOf, type EgressEntry } from '../routing/egress.ts';
@@ -152,7 +153,7 @@ export function createSettlements(deps: SettlementDeps): Settlements {
         return { ...withoutRecord(deferForAddress(ticket, result, waitMs)), used };
       }
       const added: Partial<EgressCounts> = {
-        [mail.priority === 0 ? 'transactional' : 'marketing']: 1,
+        [mail.priority === TRANSACTIONAL_PRIORITY ? 'transactional' : 'marketing']: 1,
         ...outcomeOf(result),
       };
       const counts = usageOf(ticket);

@@ -1,7 +1,12 @@
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import type { JobContent } from '../../mail/stored-content.ts';
 import type { Lane } from '../../store/domains/domains.ts';
-import type { QueuePriority, ReadyMessage } from '../../store/messages/queue.ts';
+import {
+  MARKETING_PRIORITY,
+  type QueuePriority,
+  type ReadyMessage,
+  TRANSACTIONAL_PRIORITY,
+} from '../../store/messages/queue.ts';
 import type { DestinationTls } from '../tls/host-policies.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 import { UNCOUNTED_BYTES } from './budget.ts';
@@ -58,9 +63,12 @@ export function createBacklog(): Backlog {
   /** Messages by priority: those of `add`, and those of `addLeased`. */
   const added = [createTurns(), createTurns()] as const;
   const ahead = [createTurns(), createTurns()] as const;
-  const transactional = [ahead[0], added[0]];
+  const transactional = [ahead[TRANSACTIONAL_PRIORITY], added[TRANSACTIONAL_PRIORITY]];
   /** Down to each priority, in the order in which slots take from them. */
-  const downTo = [transactional, [...transactional, ahead[1], added[1]]] as const;
+  const downTo = [
+    transactional,
+    [...transactional, ahead[MARKETING_PRIORITY], added[MARKETING_PRIORITY]],
+  ] as const;
 
   return {
     add: (assignment) => added[assignment.message.priority].add(assignment),
@@ -70,7 +78,7 @@ export function createBacklog(): Backlog {
     },
     size: (priority) => added[priority].size(),
     has: (priority, accountId) => added[priority].has(accountId),
-    leased: () => ahead[0].size() + ahead[1].size(),
+    leased: () => ahead[TRANSACTIONAL_PRIORITY].size() + ahead[MARKETING_PRIORITY].size(),
     isEmpty: (lowest) => downTo[lowest].every((list) => list.size() === 0),
     take: (admits, lowest) => {
       for (const list of downTo[lowest]) {
@@ -79,7 +87,8 @@ export function createBacklog(): Backlog {
       }
       return null;
     },
-    takeAdded: (admits) => added[0].take(admits) ?? added[1].take(admits),
+    takeAdded: (admits) =>
+      added[TRANSACTIONAL_PRIORITY].take(admits) ?? added[MARKETING_PRIORITY].take(admits),
     drop: (isOutdated) => {
       const dropped = [...added, ...ahead].flatMap((list) => list.drop(isOutdated));
       const those = (leased: boolean) =>

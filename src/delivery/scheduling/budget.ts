@@ -1,4 +1,4 @@
-import type { QueuePriority } from '../../store/messages/queue.ts';
+import { type QueuePriority, TRANSACTIONAL_PRIORITY } from '../../store/messages/queue.ts';
 
 /**
  * A limit on all deliveries (sessions, content bytes in flight) that accounts and sites share. There are no fixed
@@ -66,7 +66,7 @@ export function createBudget(total: number): Budget {
       if (size === 0) return true;
       // A share larger than the budget is admitted alone.
       if (used === 0) return true;
-      const free = (priority === 0 ? total : total * MARKETING_SHARE) - used;
+      const free = (priority === TRANSACTIONAL_PRIORITY ? total : total * MARKETING_SHARE) - used;
       if (size > free) return false;
       const ofAccount = accounts.get(account) ?? 0;
       if (ofAccount > 0 && ofAccount + size > free * ACCOUNT_FACTOR[priority]) return false;

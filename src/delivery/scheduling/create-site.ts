@@ -1,5 +1,9 @@
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
-import type { QueuePriority } from '../../store/messages/queue.ts';
+import {
+  MARKETING_PRIORITY,
+  type QueuePriority,
+  TRANSACTIONAL_PRIORITY,
+} from '../../store/messages/queue.ts';
 import { createSiteAccountLimits } from '../shaping/account-limits.ts';
 import { createLimiter } from '../shaping/limiter.ts';
 import type { SiteMemory } from '../shaping/site-limits.ts';
@@ -123,7 +127,8 @@ export function createSite(options: SiteOptions): Site {
   /** Marketing mail gets what transactional mail leaves of the lookahead, as it would wait behind it. */
   function limitOf(priority: QueuePriority): number {
     const all = lookahead();
-    return priority === 0 ? all : Math.min(all, Math.max(MIN_LOOKAHEAD, all - backlog.size(0)));
+    if (priority === TRANSACTIONAL_PRIORITY) return all;
+    return Math.min(all, Math.max(MIN_LOOKAHEAD, all - backlog.size(TRANSACTIONAL_PRIORITY)));
   }
 
   /** Whether an account without a message in memory may add one. */
@@ -152,7 +157,7 @@ export function createSite(options: SiteOptions): Site {
   /** How many connections may be in use after a message of this priority has taken one. */
   function connectionsOf(priority: QueuePriority): number {
     const allowed = limiter.connections();
-    if (priority === 0 || allowed < MIN_CONNECTIONS_TO_RESERVE) return allowed;
+    if (priority === TRANSACTIONAL_PRIORITY || allowed < MIN_CONNECTIONS_TO_RESERVE) return allowed;
     return allowed - Math.ceil(allowed * RESERVED_SHARE);
   }
 
@@ -214,9 +219,9 @@ export function createSite(options: SiteOptions): Site {
     },
     forgetWaiting: waiting.clear,
     reserve: (admits) => {
-      if (!hasFreeSlot(0) || !mayStart()) return 'full';
-      const lowest = hasFreeSlot(1) ? 1 : 0;
-      if (backlog.isEmpty(lowest)) return backlog.isEmpty(1) ? 'none' : 'full';
+      if (!hasFreeSlot(TRANSACTIONAL_PRIORITY) || !mayStart()) return 'full';
+      const lowest = hasFreeSlot(MARKETING_PRIORITY) ? MARKETING_PRIORITY : TRANSACTIONAL_PRIORITY;
+      if (backlog.isEmpty(lowest)) return backlog.isEmpty(MARKETING_PRIORITY) ? 'none' : 'full';
       const next = backlog.take(admitsAccount(admits), lowest);
       if (next === null) return 'refused';
       const { account_id: accountId } = next.assignment.message;
@@ -251,7 +256,7 @@ export function createSite(options: SiteOptions): Site {
     reserveNew: (assignment, admits) => {
       const { priority, account_id: accountId, content_bytes: bytes } = assignment.message;
       if (waiting.count() > 0 || isHalted() || accounts.isLimited(accountId)) return null;
-      const queued = backlog.size(0) + backlog.size(1) + storing;
+      const queued = backlog.size(TRANSACTIONAL_PRIORITY) + backlog.size(MARKETING_PRIORITY) + storing;
       if (
         queued === 0 &&
         mayStart() &&
@@ -264,7 +269,8 @@ export function createSite(options: SiteOptions): Site {
       if (queued >= limitOf(priority)) return null;
       storing++;
       // It is sent within about a second, which is the lookahead of a fast site. A large one may wait for the budget.
-      return priority === 0 && bytes <= UNCOUNTED_BYTES && isFast() ? 'leased-backlog' : 'backlog';
+      const isLeased = priority === TRANSACTIONAL_PRIORITY && bytes <= UNCOUNTED_BYTES && isFast();
+      return isLeased ? 'leased-backlog' : 'backlog';
     },
     addNew: (assignment) => {
       storing--;
@@ -337,7 +343,7 @@ export function createSite(options: SiteOptions): Site {
       leasing === 0 &&
       storing === 0 &&
       waiting.count() === 0 &&
-      backlog.isEmpty(1) &&
+      backlog.isEmpty(MARKETING_PRIORITY) &&
       clock.now() - usedAt > ms,
   };
   return site;

@@ -1,7 +1,13 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { Writer } from '../../store/database/writer.ts';
-import { type QueueKey, type QueuePriority, queueKeyText } from '../../store/messages/queue.ts';
+import {
+  MARKETING_PRIORITY,
+  type QueueKey,
+  type QueuePriority,
+  queueKeyText,
+  TRANSACTIONAL_PRIORITY,
+} from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Claims } from './claims.ts';
 import type { QueueReader } from './queue-reader.ts';
@@ -198,8 +204,8 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
       await attempt('expire', expireWaiting);
       rechecks = RECHECK_BATCH_SIZE;
       const parts = [
-        await attempt('transactional', () => requestKeys(0)),
-        await attempt('marketing', () => requestKeys(1)),
+        await attempt('transactional', () => requestKeys(TRANSACTIONAL_PRIORITY)),
+        await attempt('marketing', () => requestKeys(MARKETING_PRIORITY)),
       ];
       const isReadable = promoted !== null && !parts.includes(null);
       if (isReadable) completedAt = monotonic.now();

@@ -1,6 +1,11 @@
 import { SECOND } from '../../core/clock.ts';
-import type { QueueKey, QueuePriority } from '../../store/messages/queue.ts';
-import { queueKeyText } from '../../store/messages/queue.ts';
+import {
+  MARKETING_PRIORITY,
+  type QueueKey,
+  type QueuePriority,
+  queueKeyText,
+  TRANSACTIONAL_PRIORITY,
+} from '../../store/messages/queue.ts';
 import type { Flights } from '../flights.ts';
 import type { Leases } from '../leases.ts';
 import type { FreedShares } from './budget.ts';
@@ -76,7 +81,7 @@ const READ_BATCH_SIZE = 50;
 const WAKE_BATCH_SIZE = 8;
 /** A site whose rate allows the next message within this time is advanced then; the scan advances the others. */
 const MAX_RATE_WAIT_MS = SECOND;
-const PRIORITIES: readonly QueuePriority[] = [0, 1];
+const PRIORITIES: readonly QueuePriority[] = [TRANSACTIONAL_PRIORITY, MARKETING_PRIORITY];
 
 /**
  * Ignores requests before `start` and after `stop`. At most 10,000 keys wait to be read; further ones are left to the
@@ -96,7 +101,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   let scheduled = false;
   let running = false;
 
-  const requestedCount = () => requested[0].size + requested[1].size;
+  const requestedCount = () => requested[TRANSACTIONAL_PRIORITY].size + requested[MARKETING_PRIORITY].size;
 
   function request(key: QueueKey): void {
     if (!running || requestedCount() >= MAX_REQUESTED_KEYS) return;
@@ -153,7 +158,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   function waitForRate(site: Site): void {
     const ms = site.rateWaitMs();
     if (ms === 0 || ms > MAX_RATE_WAIT_MS || paced.has(site)) return;
-    if (site.backlogSize(0) + site.backlogSize(1) === 0) return;
+    if (PRIORITIES.every((priority) => site.backlogSize(priority) === 0)) return;
     const cancel = after(ms, () => {
       paced.delete(site);
       startAndRefill(site);
@@ -167,7 +172,9 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       const next = site.reserve(admits(site, refusals));
       if (next === 'refused') {
         const sets = refusals.unanswered > 0 && refusals.others === 0 ? blockedUnanswered : blocked;
-        sets[site.backlogSize(0) > 0 ? 0 : 1].add(site);
+        sets[site.backlogSize(TRANSACTIONAL_PRIORITY) > 0 ? TRANSACTIONAL_PRIORITY : MARKETING_PRIORITY].add(
+          site,
+        );
       }
       if (typeof next === 'string') return started;
       flights.start(next);
@@ -245,7 +252,9 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
    */
   function wakeBlocked({ unanswered }: FreedShares): void {
     const woken: Site[] = [];
-    const sets = unanswered ? [blockedUnanswered[0], blocked[0], blockedUnanswered[1], blocked[1]] : blocked;
+    const sets = unanswered
+      ? PRIORITIES.flatMap((priority) => [blockedUnanswered[priority], blocked[priority]])
+      : blocked;
     for (const set of sets) {
       for (const site of set) {
         if (woken.length >= WAKE_BATCH_SIZE) break;

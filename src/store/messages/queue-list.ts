@@ -9,6 +9,7 @@ import {
   QUEUED_COLUMNS,
   type QueuedMessage,
   type StoredQueued,
+  TRANSACTIONAL_PRIORITY,
 } from './queue.ts';
 
 /* Queued messages by any combination of filters, for the commands of the operator. */
@@ -83,7 +84,7 @@ export function queueList(db: Database) {
   const NUMBERS = `count(*) AS messages, sum(lease IS NOT NULL) AS sending,
       sum(ready = 0 AND NOT ${PAUSED} AND NOT ${IS_QUEUED}) AS deferred,
       sum(ready = 0 AND NOT ${PAUSED} AND ${IS_QUEUED}) AS scheduled,
-      sum(${PAUSED}) AS paused, sum(lane = 0) AS transactional,
+      sum(${PAUSED}) AS paused, sum(lane = ${TRANSACTIONAL_PRIORITY}) AS transactional,
       min(CASE WHEN ${PAUSED} THEN NULL ELSE due_at END) AS oldest_due
     FROM queue q`;
   const byDestination = db.prepare<[], QueueSummary>(`

@@ -311,7 +311,7 @@ export function queueTable(db: Database) {
   );
   // Marketing messages whose lifetime begins at the due time were scheduled for it by the sender. The lifetime is a setting in whole
   // seconds, which may have changed since; the due time of a message that was put off is any millisecond.
-  const SCHEDULED = `q.ready = 0 AND q.lane = 1 AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at > q.due_at AND (m.expires_at - q.due_at) % 1000 = 0`;
+  const SCHEDULED = `q.ready = 0 AND q.lane = ${MARKETING_PRIORITY} AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at > q.due_at AND (m.expires_at - q.due_at) % 1000 = 0`;
   const deferred = db
     .prepare<QueueShift & { afterSeq: number; limit: number }, number>(`
       SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
