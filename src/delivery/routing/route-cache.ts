@@ -68,7 +68,7 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
     maxWaitingPerKey: MAX_WAITING_PER_ACCOUNT,
   });
   /** Number of calls of `clear`: the result of a lookup that began before the last one is not cached. */
-  let era = 0;
+  let clears = 0;
 
   /** Resolves with false, without a lookup, if too many lookups of the account are waiting. */
   async function lookUp(
@@ -79,7 +79,7 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
     const ran = await gate.run(accountId, async () => {
       // While this lookup waited, another account's may have found the route.
       if (cached(accountId, destination, ipv6, via) !== null) return true;
-      const began = era;
+      const clearsBefore = clears;
       const result = await find(destination, ipv6, via, accountId);
       // Another account's lookup may have been answered meanwhile.
       const isWorse = isTemporary(result) && peek(destination, ipv6, via) !== null;
@@ -87,7 +87,7 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
       const key = cacheKey(destination, ipv6, via);
       // The policy may be unknown because the account waits for many others: another account looks it up itself.
       const fault = result.kind === 'hosts' ? (result.tls?.fault ?? null) : null;
-      if (began === era && !isWorse)
+      if (clearsBefore === clears && !isWorse)
         cache.set(fault === null ? key : `${accountId} ${key}`, { result, until });
       return true;
     });
@@ -150,7 +150,7 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
       return null;
     },
     clear: () => {
-      era++;
+      clears++;
       cache.clear();
     },
   };

@@ -206,7 +206,7 @@ export function createSite(options: SiteOptions): Site {
     },
     backlogSize: backlog.size,
     add: backlog.add,
-    wait: waiting.add,
+    addWaitingKey: waiting.add,
     waitingCount: waiting.count,
     waitingKeys: waiting.list,
     takeReadable: (priority) => {
@@ -217,7 +217,7 @@ export function createSite(options: SiteOptions): Site {
       if (left * 2 >= limit && left > 0) return waiting.take(priority, Math.ceil(left / MIN_SHARE));
       return waiting.takeOf(priority, FIRST_KEYS, (accountId) => addsFirst(priority, accountId));
     },
-    forgetWaiting: waiting.clear,
+    clearWaitingKeys: waiting.clear,
     reserve: (admits) => {
       if (!hasFreeSlot(TRANSACTIONAL_PRIORITY) || !mayStart()) return 'full';
       const lowest = hasFreeSlot(MARKETING_PRIORITY) ? MARKETING_PRIORITY : TRANSACTIONAL_PRIORITY;
@@ -229,16 +229,16 @@ export function createSite(options: SiteOptions): Site {
       inFlight.set(accountId, (inFlight.get(accountId) ?? 0) + 1);
       suspension.started();
       limiter.start();
-      const eras = {
-        era: suspension.era(),
-        limitEra: limiter.era(),
-        accountEra: accounts.start(accountId),
+      const epochs = {
+        suspensionEpoch: suspension.epoch(),
+        limitEpoch: limiter.epoch(),
+        accountEpoch: accounts.start(accountId),
       };
-      return { reservation: { site, slot, accountId, ...eras }, ...next };
+      return { reservation: { site, slot, accountId, ...epochs }, ...next };
     },
     hasFreeSlot,
-    release: ({ slot, accountId, era }) => {
-      suspension.ended(era);
+    release: ({ slot, accountId, suspensionEpoch }) => {
+      suspension.ended(suspensionEpoch);
       pace.count();
       slots.release(slot, suspension.answers() > 0);
       const left = (inFlight.get(accountId) ?? 0) - 1;
@@ -288,16 +288,16 @@ export function createSite(options: SiteOptions): Site {
     },
     drop: () => drop(() => true),
     dropOutdated: () => drop(isOutdated),
-    answered: ({ era, limitEra, accountId, accountEra }, accepted) => {
-      suspension.answered(era);
+    answered: ({ suspensionEpoch, limitEpoch, accountId, accountEpoch }, accepted) => {
+      suspension.answered(suspensionEpoch);
       if (!accepted) return;
-      limiter.delivered(limitEra);
-      accounts.delivered(accountId, accountEra);
+      limiter.delivered(limitEpoch);
+      accounts.delivered(accountId, accountEpoch);
     },
-    unreachable: ({ era }) => suspension.unreachable(era),
-    throttled: ({ limitEra }, waitMs) => limiter.throttled(limitEra, waitMs, measuredPace()),
-    senderThrottled: ({ accountId, accountEra }, waitMs) =>
-      accounts.throttled(accountId, accountEra, waitMs, measuredPace()),
+    unreachable: ({ suspensionEpoch }) => suspension.unreachable(suspensionEpoch),
+    throttled: ({ limitEpoch }, waitMs) => limiter.throttled(limitEpoch, waitMs, measuredPace()),
+    senderThrottled: ({ accountId, accountEpoch }, waitMs) =>
+      accounts.throttled(accountId, accountEpoch, waitMs, measuredPace()),
     hasAnswered: () => suspension.answers() > 0,
     isSuspended: suspension.isSuspended,
     suspendedMs: suspension.suspendedMs,

@@ -105,12 +105,12 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       if (seq === null) {
         // There may be more.
         if (first === null) deps.onReadable(key);
-        else first.wait(key);
+        else first.addWaitingKey(key);
         return taken;
       }
       if (claims.has(seq)) continue;
       if (taken >= share) {
-        first?.wait(key);
+        first?.addWaitingKey(key);
         return taken;
       }
       const known = recent.get(seq);
@@ -137,7 +137,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
         share = shareOf(first, key, competing);
       }
       if (target.kind === 'site' && (share <= 0 || target.site.capacity(key.priority, key.account_id) <= 0)) {
-        target.site.wait(key);
+        target.site.addWaitingKey(key);
         return taken;
       }
       taken++;

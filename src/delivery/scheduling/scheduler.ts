@@ -287,7 +287,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       reader.forgetRecent();
       for (const site of sites.all()) {
         release(site.drop());
-        site.forgetWaiting();
+        site.clearWaitingKeys();
         startAndRefill(site);
       }
     },

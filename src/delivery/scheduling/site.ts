@@ -42,7 +42,7 @@ export interface Site {
   add(assignment: Assignment): void;
 
   /** Stores a key that has more messages in the queue than the site had capacity for. */
-  wait(key: QueueKey): void;
+  addWaitingKey(key: QueueKey): void;
   waitingCount(): number;
   /** A copy. */
   waitingKeys(): QueueKey[];
@@ -52,7 +52,7 @@ export interface Site {
    */
   takeReadable(priority: QueuePriority): QueueKey[];
   /** Removes all waiting keys: the scan of the queue finds them again. */
-  forgetWaiting(): void;
+  clearWaitingKeys(): void;
 
   /**
    * Reserves a slot for the first message that `admits` accepts, transactional before marketing, which leaves a tenth of
@@ -153,10 +153,10 @@ export interface SlotReservation {
   readonly slot: number;
   readonly accountId: string;
   /** Suspensions of the site. */
-  readonly era: number;
+  readonly suspensionEpoch: number;
   /** Steps of the limits of the site, and of the account at the site. */
-  readonly limitEra: number;
-  readonly accountEra: number;
+  readonly limitEpoch: number;
+  readonly accountEpoch: number;
 }
 
 export interface ReservedMessage {

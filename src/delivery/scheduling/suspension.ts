@@ -9,17 +9,17 @@ export interface Suspension {
   isSuspended(): boolean;
   /** Milliseconds until the site is probed; 0: it is not suspended. */
   suspendedMs(): number;
-  /** Number of suspensions so far: a session that began before the latest one belongs to the outage that caused it. */
-  era(): number;
+  /** The number of suspensions so far: a session that began before the latest one belongs to the outage that caused it. */
+  epoch(): number;
   /** Whether the ramp-up allows one more session. */
   mayConnect(): boolean;
   /** A session began. */
   started(): void;
-  /** A session of this era ended. */
-  ended(era: number): void;
-  answered(era: number): void;
+  /** A session of this epoch ended. */
+  ended(epoch: number): void;
+  answered(epoch: number): void;
   /** Returns for how many ms the site is suspended because of it; 0: it is not. */
-  unreachable(era: number): number;
+  unreachable(epoch: number): number;
   /** Lets one connection probe the site now, if it is suspended. */
   probeNow(): void;
   /** Changes the number of connections at which the site counts as recovered. */
@@ -68,14 +68,14 @@ export function createSuspension(options: SuspensionOptions): Suspension {
   /** Sessions in a row that were answered, and that were not. */
   let answers = 0;
   let failures = 0;
-  let era = 0;
+  let epoch = 0;
   let suspendedUntil =
     stored === null
       ? Number.NEGATIVE_INFINITY
       : monotonic.now() + Math.min(stored.suspendedUntil - clock.now(), MAX_SUSPENSION_MS);
   /** Connections allowed since the site is known, or since its last suspension; the site has recovered when they are `connections`. */
   let allowed = stored === null ? Math.min(initialConnections, connections) : 1;
-  /** Sessions in progress of the current era. */
+  /** Sessions in progress of the current epoch. */
   let probes = 0;
 
   function suspend(): number {
@@ -83,7 +83,7 @@ export function createSuspension(options: SuspensionOptions): Suspension {
     const ms = Math.min(firstMs * 2 ** Math.min(suspensions, 16), MAX_SUSPENSION_MS);
     stored = { suspensions: suspensions + 1, suspendedUntil: clock.now() + ms };
     suspendedUntil = monotonic.now() + ms;
-    era++;
+    epoch++;
     failures = 0;
     allowed = 1;
     probes = 0;
@@ -93,14 +93,14 @@ export function createSuspension(options: SuspensionOptions): Suspension {
   return {
     isSuspended: () => suspendedUntil > monotonic.now(),
     suspendedMs: () => Math.max(0, suspendedUntil - monotonic.now()),
-    era: () => era,
-    // Sessions of an earlier era belong to one outage: they do not count against the probes.
+    epoch: () => epoch,
+    // Sessions of an earlier epoch belong to one outage: they do not count against the probes.
     mayConnect: () => allowed >= connections || probes < allowed,
     started: () => {
       probes++;
     },
     ended: (begunIn) => {
-      if (begunIn === era) probes--;
+      if (begunIn === epoch) probes--;
     },
     answered: (begunIn) => {
       failures = 0;
@@ -108,11 +108,11 @@ export function createSuspension(options: SuspensionOptions): Suspension {
       stored = null;
       suspendedUntil = Number.NEGATIVE_INFINITY;
       // A late answer to an earlier session ends the suspension; how many connections the site takes is still unknown.
-      if (begunIn === era) allowed = Math.min(allowed * 2, connections);
+      if (begunIn === epoch) allowed = Math.min(allowed * 2, connections);
     },
     unreachable: (begunIn) => {
       answers = 0;
-      if (begunIn !== era) return 0;
+      if (begunIn !== epoch) return 0;
       failures++;
       // One failed probe suffices.
       return failures < SUSPEND_AFTER_FAILURES && stored === null ? 0 : suspend();

@@ -61,7 +61,7 @@ export interface TargetsDeps {
 }
 
 /** Where a message with a known route goes. */
-interface Place {
+interface Location {
   pool: string;
   route: Extract<RouteResult, { kind: 'hosts' }>;
   /** Null: it is not in memory. */
@@ -121,7 +121,7 @@ export function createTargets(deps: TargetsDeps): Targets {
     };
   }
 
-  function mailOf(message: QueuedMessage, { hosts, route }: Place['route']): EgressMail {
+  function mailOf(message: QueuedMessage, { hosts, route }: Location['route']): EgressMail {
     const { priority, destination } = message;
     if (route !== null) return { provider: null, priority, hosts };
     // The hosts belong to one destination (route-cache).
@@ -133,20 +133,20 @@ export function createTargets(deps: TargetsDeps): Targets {
     return { provider, priority, hosts };
   }
 
-  /** `place` null: the route is not known, or there is none. */
-  function locate(message: QueuedMessage): { pool: string; place: Place | null } {
+  /** `location` null: the route is not known, or there is none. */
+  function locate(message: QueuedMessage): { pool: string; location: Location | null } {
     const { pool, via } = deps.paths.of(message);
     const wanted = { accountId: message.account_id, via };
     const route = routes.get(message.destination, pools.ipv6Of(pool), null, wanted);
-    if (route?.kind !== 'hosts') return { pool, place: null };
+    if (route?.kind !== 'hosts') return { pool, location: null };
     const site = sites.find(message.destination, route.hosts, route.route, pool);
-    return { pool, place: { pool, route, site } };
+    return { pool, location: { pool, route, site } };
   }
 
-  const pauseAt = ({ pool, place }: ReturnType<typeof locate>): QueueControlRow | null =>
-    controls.ofSite(place?.site ?? { key: '', pool });
+  const pauseAt = ({ pool, location }: ReturnType<typeof locate>): QueueControlRow | null =>
+    controls.ofSite(location?.site ?? { key: '', pool });
 
-  const obstacleAt = (message: QueuedMessage, { pool, route }: Place): EgressObstacle | null =>
+  const obstacleAt = (message: QueuedMessage, { pool, route }: Location): EgressObstacle | null =>
     egress.obstacle(pool, mailOf(message, route));
 
   return {
@@ -166,9 +166,9 @@ export function createTargets(deps: TargetsDeps): Targets {
       const located = locate(message);
       const pause = pauseAt(located);
       if (pause !== null) return describeControl(pause);
-      const { place } = located;
-      if (place === null) return null;
-      const { site } = place;
+      const { location } = located;
+      if (location === null) return null;
+      const { site } = location;
       const at = (ms: number) => `; next attempt at ${iso(clock.now() + ms)}`;
       if (site !== null) {
         const ms = Math.max(site.suspendedMs(), site.limitedMs());
@@ -177,13 +177,13 @@ export function createTargets(deps: TargetsDeps): Targets {
         if (accountMs > 0)
           return `the mail hosts of ${message.destination} asked to send less mail of this account${at(accountMs)}`;
       }
-      const waits = obstacleAt(message, place);
+      const waits = obstacleAt(message, location);
       return waits === null ? null : `${waits.text}; next attempt at ${iso(waits.until)}`;
     },
     egressObstacle: (message) => {
       if (message.simulated === 1) return null;
-      const { place } = locate(message);
-      return place === null ? null : obstacleAt(message, place);
+      const { location } = locate(message);
+      return location === null ? null : obstacleAt(message, location);
     },
   };
 }

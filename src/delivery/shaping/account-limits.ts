@@ -10,13 +10,13 @@ export interface AccountSiteLimits {
   admits(accountId: string, inFlight: number): boolean;
   /** Whether the limits of the account are reduced. */
   isLimited(accountId: string): boolean;
-  /** Counts a message of the account toward its rate. Returns the era in which it began. */
+  /** Counts a message of the account toward its rate. Returns the epoch in which it began. */
   start(accountId: string): number;
   /** Milliseconds until the site takes mail of the account again; 0: now. */
   limitedMs(accountId: string): number;
   /** See `Limiter.throttled`. */
-  throttled(accountId: string, era: number, waitMs: number | null, pace: number): number;
-  delivered(accountId: string, era: number): void;
+  throttled(accountId: string, epoch: number, waitMs: number | null, pace: number): number;
+  delivered(accountId: string, epoch: number): void;
   configure(limits: Limits): void;
   /** Number of accounts with reduced limits. */
   count(): number;
@@ -71,12 +71,12 @@ export function createSiteAccountLimits({
     start: (accountId) => {
       const limiter = accounts.get(accountId);
       limiter?.start();
-      return limiter?.era() ?? 0;
+      return limiter?.epoch() ?? 0;
     },
     limitedMs: (accountId) => accounts.get(accountId)?.limitedMs() ?? 0,
-    throttled: (accountId, era, waitMs, pace) =>
-      (accounts.get(accountId) ?? add(accountId, null)).throttled(era, waitMs, pace),
-    delivered: (accountId, era) => accounts.get(accountId)?.delivered(era),
+    throttled: (accountId, epoch, waitMs, pace) =>
+      (accounts.get(accountId) ?? add(accountId, null)).throttled(epoch, waitMs, pace),
+    delivered: (accountId, epoch) => accounts.get(accountId)?.delivered(epoch),
     configure: (next) => {
       limits = next;
       for (const limiter of accounts.values()) limiter.configure(next);

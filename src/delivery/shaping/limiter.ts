@@ -23,14 +23,14 @@ export interface Limiter {
   /** Counts a message that begins now toward the rate. */
   start(): void;
   /** Changes with each step: a session refers to the one in which it began. */
-  era(): number;
+  epoch(): number;
   /**
    * The receiver asked to send less. `waitMs`: the time that it names; null: none. `pace`: messages per second until now.
    * Returns for how many ms nothing is allowed; 0: the session began before the last step.
    */
-  throttled(era: number, waitMs: number | null, pace: number): number;
-  /** A message was accepted in a session of this era. */
-  delivered(era: number): void;
+  throttled(epoch: number, waitMs: number | null, pace: number): number;
+  /** A message was accepted in a session of this epoch. */
+  delivered(epoch: number): void;
   configure(limits: Limits): void;
   /** What is stored; the same object while it does not change. Null: the limits are the configured ones. */
   memory(): LimiterMemory | null;
@@ -91,7 +91,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const { clock, monotonic } = options;
   let { limits } = options;
   let step: Step | null = restore(options);
-  let era = 0;
+  let epoch = 0;
   let deliveries = 0;
   let bucket: { rate: number; tokens: TokenBucket } | null = null;
 
@@ -157,11 +157,11 @@ export function createLimiter(options: LimiterOptions): Limiter {
     limitedMs,
     waitMs: () => Math.max(limitedMs(), tokens()?.waitMs(1) ?? 0),
     start: () => tokens()?.charge(1),
-    era: () => era,
+    epoch: () => epoch,
     throttled: (begunIn, waitMs, pace) => {
-      if (begunIn !== era) return 0;
+      if (begunIn !== epoch) return 0;
       settle();
-      era++;
+      epoch++;
       deliveries = 0;
       const level = Math.min((step?.level ?? 0) + 1, MAX_LEVEL);
       const ms =
@@ -182,7 +182,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       return ms;
     },
     delivered: (begunIn) => {
-      if (step === null || begunIn !== era) return;
+      if (step === null || begunIn !== epoch) return;
       deliveries++;
       if (deliveries >= DELIVERIES_PER_STEP) stepBack(1, monotonic.now());
     },

@@ -415,7 +415,7 @@ describe('waiting keys', () => {
 
   it('are taken in order, by priority', () => {
     const { site } = createTestSite({ messages: 0, connections: 1 });
-    for (const waiting of [key(1), key(2, 1), key(3), key(4), key(1)]) site.wait(waiting);
+    for (const waiting of [key(1), key(2, 1), key(3), key(4), key(1)]) site.addWaitingKey(waiting);
     expect(site.waitingCount()).toBe(4);
     // The lookahead is 20: two shares.
     expect(site.takeReadable(0)).toEqual([key(1), key(3)]);
@@ -425,8 +425,8 @@ describe('waiting keys', () => {
 
   it('are taken in turns of their accounts', () => {
     const { site } = createTestSite({ messages: 0, connections: 1 });
-    for (const destination of ['a.test', 'b.test', 'c.test']) site.wait(key(1, 0, destination));
-    site.wait(key(2));
+    for (const destination of ['a.test', 'b.test', 'c.test']) site.addWaitingKey(key(1, 0, destination));
+    site.addWaitingKey(key(2));
     expect(site.takeReadable(0)).toEqual([key(1, 0, 'a.test'), key(2)]);
     expect(site.takeReadable(0)).toEqual([key(1, 0, 'b.test'), key(1, 0, 'c.test')]);
   });
@@ -434,8 +434,8 @@ describe('waiting keys', () => {
   it('are not taken while more than half of the lookahead is in memory, except those of an account without a message', () => {
     const { site, assignment } = createTestSite({ messages: 0, connections: 1 });
     for (let seq = 1; seq <= 11; seq++) site.add(assignment(seq, { account_id: 'acct_1' }));
-    site.wait(key(1));
-    site.wait(key(2));
+    site.addWaitingKey(key(1));
+    site.addWaitingKey(key(2));
     expect(site.takeReadable(0)).toEqual([key(2)]);
     expect(site.takeReadable(0)).toEqual([]);
     site.reserve(() => true);
@@ -445,7 +445,7 @@ describe('waiting keys', () => {
   it('are not taken while the site is halted', () => {
     const { clock, site, reserve } = createTestSite({ messages: 1 });
     site.throttled(reserve().reservation, 30_000);
-    site.wait(key(1));
+    site.addWaitingKey(key(1));
     expect(site.takeReadable(0)).toEqual([]);
     clock.advance(30_000);
     expect(site.takeReadable(0)).toEqual([key(1)]);
@@ -453,7 +453,7 @@ describe('waiting keys', () => {
 
   it('are bounded in number', () => {
     const { site } = createTestSite();
-    for (let n = 0; n < 10_100; n++) site.wait(key(n));
+    for (let n = 0; n < 10_100; n++) site.addWaitingKey(key(n));
     expect(site.waitingCount()).toBe(10_000);
   });
 

@@ -93,7 +93,7 @@ describe('sites', () => {
         const name = `mx.${account}${created}.test`;
         const site = sites.of(name, hosts(name), null, 'p', account);
         // Mail waits at it.
-        site.wait({ priority: 0, account_id: account, destination: name });
+        site.addWaitingKey({ priority: 0, account_id: account, destination: name });
       }
       return created;
     };
@@ -112,7 +112,7 @@ describe('sites', () => {
     expect(sites.removeObsolete(first)).toBe(false);
     for (let number = 1; number < 1250; number++) create(number);
     const waiting = create(1250);
-    waiting.wait({ priority: 0, account_id: 'acct_one', destination: 'd1250.test' });
+    waiting.addWaitingKey({ priority: 0, account_id: 'acct_one', destination: 'd1250.test' });
     expect(sites.removeObsolete(first)).toBe(true);
     now += 1001;
     expect(sites.removeObsolete(waiting)).toBe(false);

@@ -10,9 +10,9 @@ function createTestLimiter(limits = CONFIGURED, memory: LimiterMemory | null = n
   const limiter = createLimiter({ limits, clock, monotonic: clock, memory });
   /** Throttles as a session that began now. */
   const throttle = (waitMs: number | null = null, pace = 64) =>
-    limiter.throttled(limiter.era(), waitMs, pace);
+    limiter.throttled(limiter.epoch(), waitMs, pace);
   const deliver = (count: number) => {
-    for (let n = 0; n < count; n++) limiter.delivered(limiter.era());
+    for (let n = 0; n < count; n++) limiter.delivered(limiter.epoch());
   };
   /** Starts messages as fast as the limiter allows for a time; returns how many. */
   const sendFor = (ms: number): number => {
@@ -61,7 +61,7 @@ describe('a site that asks to send less', () => {
 
   it('is slowed once by the replies to sessions that began before', () => {
     const { limiter } = createTestLimiter();
-    const before = limiter.era();
+    const before = limiter.epoch();
     expect(Array.from({ length: 10 }, () => limiter.throttled(before, null, 10))).toEqual([
       MINUTE,
       ...Array.from({ length: 9 }, () => 0),
@@ -105,7 +105,7 @@ describe('the way back', () => {
 
   it('does not count messages of sessions that began before', () => {
     const { limiter, throttle } = createTestLimiter();
-    const before = limiter.era();
+    const before = limiter.epoch();
     throttle();
     for (let n = 0; n < 500; n++) limiter.delivered(before);
     expect(limiter.level()).toBe(1);
