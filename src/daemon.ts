@@ -8,8 +8,8 @@ import { createBackups } from './daemon/backups.ts';
 import { createContext, type DaemonContext, type DaemonEnv, type StopStep } from './daemon/context.ts';
 import { startDelivery } from './daemon/delivery.ts';
 import { startDomains } from './daemon/domains.ts';
-import { startEvents } from './daemon/events.ts';
-import { startHttp, startMetrics } from './daemon/http.ts';
+import { createEvents } from './daemon/events.ts';
+import { registerMetrics, startHttp } from './daemon/http.ts';
 import { startPublicPages } from './daemon/public-pages.ts';
 import { listenForMail, startAuthentication, startMx, startSubmission } from './daemon/receiving.ts';
 import { startSending } from './daemon/sending.ts';
@@ -69,7 +69,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     const { clock, ids, log, tables, writer } = base;
     const limits = createAccountLimits({ tables, defaults: config.limits.account });
     const { resolver, ownResolver } = startResolver(base);
-    const events = startEvents(base, { resolver, limits });
+    const events = createEvents(base, { resolver, limits });
     const { recorder } = events;
     const backups = createBackups(base, recorder);
     const accounts = createAccounts({ tables, writer, clock, ids });
@@ -83,7 +83,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     const sending = await startSending(base, { recorder, limits, audience, delivery, publicUrl });
     pages.acceptSignUps(sending.acceptance.accept);
     const mx = await startMx(base, { ...pages, ...sending, resolver, recorder });
-    startMetrics(base, deliveries);
+    registerMetrics(base, deliveries);
     const authentication = startAuthentication(base);
     const submission = await startSubmission(base, { ...authentication, ...sending });
     const parts = { ...events, ...pages, ...deliveries, ...sending, backups, domains, audience };

@@ -52,8 +52,8 @@ export const MEMBER_BATCH_SIZE = 25;
 const MAX_BATCH_CHARACTERS = 256 * 1024;
 /** Characters for which a message that could not be rendered counts: its values can be long. */
 const FAILED_RENDERING_CHARACTERS = MAX_BATCH_CHARACTERS / 4;
-/** Characters for which a hole of the shared text counts. */
-const HOLE_CHARACTERS = 8;
+/** Characters for which a placeholder of the shared text counts. */
+const PLACEHOLDER_CHARACTERS = 8;
 /** Batches of a campaign with `perHour`, where that is neither fewer than one message nor more than a full batch each. */
 const BATCHES_PER_HOUR = 240;
 
@@ -152,12 +152,12 @@ function createCopier(
   taken: TakenMessage[],
 ) {
   const optional = new Set(mail.optional);
-  const holes = isRefusal(shared)
+  const placeholders = isRefusal(shared)
     ? 0
     : shared.rendering.parts.reduce((n, { template }) => n + template.holes.length, 0);
   const html = isRefusal(shared) ? undefined : shared.rendering.parts.find(({ field }) => field === 'html');
   // With a raw variable the HTML is rendered and parsed for each member.
-  const checkedPerMember = prepared.parts.some(
+  const rawHtmlCharacters = prepared.parts.some(
     ({ field, template }) => field === 'html' && hasRawVariables(template),
   )
     ? 4 * Math.max(mail.wording.html.length, html?.template.length ?? 0)
@@ -179,7 +179,7 @@ function createCopier(
     member: CampaignMember,
     { name }: Mailbox,
   ): { packed: PackedContent; contentId: number; subject: string } | Refusal {
-    work += checkedPerMember + holes * HOLE_CHARACTERS;
+    work += rawHtmlCharacters + placeholders * PLACEHOLDER_CHARACTERS;
     const filled = fill(member);
     if (isRefusal(filled)) {
       work += FAILED_RENDERING_CHARACTERS;

@@ -250,10 +250,10 @@ function limitChanges(options: LimitOptions): LimitChanges | string {
   for (const name of LIMIT_NAMES) {
     const text = options[name];
     if (text === undefined) continue;
-    const least = name === 'concurrentRequests' ? 1 : 0;
+    const min = name === 'concurrentRequests' ? 1 : 0;
     if (text === 'unlimited') changes[name] = null;
-    else if (/^\d{1,15}$/.test(text) && Number(text) >= least) changes[name] = Number(text);
-    else return `--${flagOf(name)} must be a whole number of at least ${least}, or "unlimited"`;
+    else if (/^\d{1,15}$/.test(text) && Number(text) >= min) changes[name] = Number(text);
+    else return `--${flagOf(name)} must be a whole number of at least ${min}, or "unlimited"`;
   }
   return changes;
 }

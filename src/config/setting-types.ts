@@ -127,7 +127,9 @@ function parseDuration(text: string): number {
   return match ? Number(match[1]) * units[match[2] as keyof typeof units] : 0; // the alternatives of the expression
 }
 
-export const tlsMode = z.enum(['none', 'opportunistic', 'required', 'verified']);
+/** How a session uses TLS, from the least to the most secure; see `TlsMode` in delivery/worker/protocol.ts. */
+export const TLS_MODES = ['none', 'opportunistic', 'required', 'verified'] as const;
+export const tlsMode = z.enum(TLS_MODES);
 export const name = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{0,30}$/, 'must be 1 to 31 characters a-z, 0-9 and "-", the first not "-"');

@@ -92,9 +92,9 @@ export function createTopLabels({ max, now, onDropped }: TopLabelsOptions): TopL
   };
 }
 
-/** Whether a value with this volume replaces one with the volume `least`. */
-function exceeds({ amount }: Volume, least: number): boolean {
-  return amount >= LEAD * least + 1;
+/** Whether a value with this volume replaces one with the volume `other`. */
+function exceeds({ amount }: Volume, other: number): boolean {
+  return amount >= LEAD * other + 1;
 }
 
 function decayed({ amount, at }: Volume, now: number): number {

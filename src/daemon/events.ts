@@ -18,7 +18,7 @@ export interface DaemonEvents {
 }
 
 /** Creates the webhooks and the recorder. The first calls of webhooks are made after `webhookSender.start`. */
-export function startEvents(
+export function createEvents(
   base: DaemonBase,
   { resolver, limits }: { resolver: Resolver; limits: AccountLimits },
 ): DaemonEvents {

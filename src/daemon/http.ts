@@ -49,7 +49,7 @@ import type { DaemonBase } from './storage.ts';
 const CONSOLE_GRACE_MS = 5 * SECOND;
 
 /** Registers the metrics of the process, the queue and the certificates. */
-export function startMetrics(base: DaemonBase, { delivery, holds }: DaemonDelivery): void {
+export function registerMetrics(base: DaemonBase, { delivery, holds }: DaemonDelivery): void {
   const { config, registry, setOnSchedule, onStop } = base;
   collectDefaultMetrics({ register: registry });
   onStop(measureEventLoopDelay(registry));

@@ -164,7 +164,7 @@ export function createRecording(deps: RecordingDeps): Recording {
         tables.events.checkReadable();
         return;
       }
-      await writer.run(recorder.tryInsert);
+      await writer.run(recorder.probe);
       // While all outcomes fail, a successful insert of an event does not prove that they can be recorded.
       if (!manyFail()) markWorking();
     } catch (error) {

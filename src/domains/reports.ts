@@ -63,7 +63,7 @@ export const domainReports = readQuery(
 );
 
 function totalOf(days: readonly DmarcDaySum[]): DomainReports['dmarc']['total'] {
-  const sum = (of: 'messages' | 'passed') => days.reduce((total, day) => total + day[of], 0);
+  const sum = (field: 'messages' | 'passed') => days.reduce((total, day) => total + day[field], 0);
   return { messages: sum('messages'), passed: sum('passed') };
 }
 

@@ -37,10 +37,8 @@ export interface Recorder {
    * after one. There is no event.
    */
   returned(tables: Tables, message: MessageRow): void;
-  /**
-   * Inserts an event and returns a refusal, which rolls the unit of work back. Throws when events cannot be recorded.
-   */
-  tryInsert(tables: Tables): Refusal;
+  /** Tests whether events can be recorded: throws if not, else returns a refusal, which rolls the inserted event back. */
+  probe(tables: Tables): Refusal;
   domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, fields: DomainEventFields): void;
   /** Records that a send was refused because of its recipient; there is no message. */
   refusedSend(tables: Tables, event: EventWithoutMessage<'email_suppressed'>): void;
@@ -216,7 +214,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       const status = message.attempts === 0 ? 'queued' : 'deferred';
       tables.messages.setState(message.seq, status, clock.now(), null, null);
     },
-    tryInsert: (tables) => {
+    probe: (tables) => {
       const at = clock.now();
       const event = { event_id: ids.make('evt'), account_id: '', kind: 'email_sent', at, data: '{}' };
       tables.events.insert({ ...event, message_seq: null, domain_id: null });

@@ -236,18 +236,18 @@ export function* relaxedBody(body: Buffer): Generator<Buffer> {
 
 /** The end of the lines from `at` on that are canonicalized together. */
 function endOfLines(body: Buffer, at: number): number {
-  const most = SHARED_BYTES - LINE_END.length;
-  if (body.length - at <= most) return body.length;
-  const last = body.lastIndexOf(LINE_END, at + most - LINE_END.length);
-  const end = last < at ? body.indexOf(LINE_END, at + most - 1) : last;
+  const maxBytes = SHARED_BYTES - LINE_END.length;
+  if (body.length - at <= maxBytes) return body.length;
+  const last = body.lastIndexOf(LINE_END, at + maxBytes - LINE_END.length);
+  const end = last < at ? body.indexOf(LINE_END, at + maxBytes - 1) : last;
   return end === -1 ? body.length : end + LINE_END.length;
 }
 
 /** Whole lines without empty ones at the end, and how many these were. */
 function canonicalize(body: Buffer): { lines: Buffer; removed: number } {
-  const most = body.length + LINE_END.length;
+  const maxBytes = body.length + LINE_END.length;
   shared ??= Buffer.allocUnsafeSlow(SHARED_BYTES);
-  const lines = relaxed(body, most > SHARED_BYTES ? Buffer.allocUnsafe(most) : shared);
+  const lines = relaxed(body, maxBytes > SHARED_BYTES ? Buffer.allocUnsafe(maxBytes) : shared);
   let { length } = lines;
   while (length > 0 && endsWithEmptyLine(lines, length)) length -= LINE_END.length;
   return { lines: lines.subarray(0, length), removed: (lines.length - length) / LINE_END.length };

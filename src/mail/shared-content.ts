@@ -35,13 +35,13 @@ export interface SharedPart extends SharedText {
 export interface OwnContent {
   /** Display name of the recipient, '' for none. */
   name: string;
-  /** The values of the holes, escaped for their part. */
+  /** The values of the placeholders, escaped for their part. */
   values: string[];
 }
 
 /** What belongs to one message that shares only the texts of its template. */
 export interface TemplatedContent {
-  /** The values of the holes, escaped for their part. */
+  /** The values of the placeholders, escaped for their part. */
   values: string[];
   fields: Omit<MessageContent, 'html' | 'text'>;
 }

@@ -37,7 +37,7 @@ interface SharedHtml {
 }
 
 /**
- * Represents the value of a hole while the HTML is read. No caller can write NUL. It begins and ends with a letter like
+ * Represents the value of a placeholder while the HTML is read. No caller can write NUL. It begins and ends with a letter like
  * a simple value.
  */
 const placeholder = (index: number, letter = LATIN): string => `${letter}\u0000${index}\u0000${letter}`;
@@ -67,7 +67,7 @@ export function* preparingParts(
   if (html === null) return { text: null, html: null, isSimple: () => false };
   const source = withPlaceholders(html);
   yield;
-  const areInText = html.holes.length === 0 || (yield* areHolesInText(html, source));
+  const areInText = html.holes.length === 0 || (yield* arePlaceholdersInText(html, source));
   const derived = text === null && areInText ? splitAtPlaceholders(yield* derivingText(source)) : null;
   const simple =
     derived === null || (yield* isSameForAllLetters(html, source, derived)) ? SIMPLE : SIMPLE_LATIN;
@@ -135,10 +135,10 @@ function splitAtPlaceholders(text: string): SharedText {
 }
 
 /**
- * Whether all holes are in text, and not in that of a link: there a value changes neither the structure of the HTML nor
+ * Whether all placeholders are in text, and not in that of a link: there a value changes neither the structure of the HTML nor
  * what is compared with a URL.
  */
-function* areHolesInText({ texts, holes }: SharedPart, source: string): Work<boolean> {
+function* arePlaceholdersInText({ texts, holes }: SharedPart, source: string): Work<boolean> {
   if (texts.some((text, index) => index < holes.length && OPEN_ENTITY.test(text))) return false;
   const visibility = trackVisibility();
   let isInLink = false;

@@ -14,15 +14,15 @@ import {
 
 /*
  * Renders a template for many recipients: `sharingTemplate` inserts the values that all recipients share, and
- * `fillingShared` computes each recipient's values for the remaining holes. `joinShared` joins both to exactly the text
+ * `fillingShared` computes each recipient's values for the remaining placeholders. `joinShared` joins both to exactly the text
  * that `renderingTemplate` returns for all variables together.
  */
 
 /** A text with placeholders for the values of a recipient. */
 export interface SharedText {
-  /** Texts around the holes: one more than there are holes. */
+  /** Texts around the placeholders: one more than there are placeholders. */
   texts: string[];
-  /** The index of the value of each hole. */
+  /** The index of the value of each placeholder. The name of the field is stored in the database. */
   holes: number[];
 }
 
@@ -67,7 +67,7 @@ export function* sharingTemplate(
     const ifNot = endsAtLineStart(text, false);
     if (endsAtLineStart(text, true) === ifNot) isLineStart = ifNot;
   };
-  const addHole = (value: number) => {
+  const addPlaceholder = (value: number) => {
     shared.texts.push(pieces.join(''));
     shared.holes.push(value);
     pieces = [];
@@ -80,7 +80,7 @@ export function* sharingTemplate(
     if (isOwn(slot.name)) {
       const index = indexes.get(key) ?? shared.values.push(slot) - 1;
       indexes.set(key, index);
-      addHole(index);
+      addPlaceholder(index);
       isLineStart = null;
     } else {
       const value =
@@ -89,7 +89,7 @@ export function* sharingTemplate(
       if (typeof value !== 'string') problems.set(slot.name, { name: slot.name, reason: value.reason });
       else {
         if (startsOwnLine(kind, slot, value)) {
-          if (isLineStart === null) addHole(shared.values.push('line-break') - 1);
+          if (isLineStart === null) addPlaceholder(shared.values.push('line-break') - 1);
           else if (!isLineStart) write('\n');
           isLineStart = true;
         }
@@ -112,7 +112,7 @@ export interface FillingOptions {
   optional: ReadonlySet<string>;
 }
 
-/** One recipient's values for the holes, or the variables that cannot be inserted. */
+/** One recipient's values for the placeholders, or the variables that cannot be inserted. */
 export type FilledTemplate = { values: string[] } | { problems: TemplateProblem[] };
 
 /** Computes the values of one recipient, in steps. */

@@ -354,10 +354,10 @@ function keysOf<Purpose extends string>(
 }
 
 function derivedKeys(accountKey: Buffer): Keys {
-  const of = (purpose: string) => mac(accountKey, purpose, MAC_KEY_LENGTH);
+  const keyFor = (purpose: string) => mac(accountKey, purpose, MAC_KEY_LENGTH);
   return {
-    ...keysOf((purpose) => of(`url/${purpose}`), URL_PURPOSES),
-    ...keysOf(of, addressPurposes()),
+    ...keysOf((purpose) => keyFor(`url/${purpose}`), URL_PURPOSES),
+    ...keysOf(keyFor, addressPurposes()),
   };
 }
 

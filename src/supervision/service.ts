@@ -150,8 +150,8 @@ const NO_REPORTS: ServiceReports = {
 /** `WATCHDOG_USEC` in ms (sd_watchdog_enabled(3)); null: the watchdog is off or meant for another process. */
 export function watchdogPeriodMs(env: ServiceReportsDeps['env'], pid: number = process.pid): number | null {
   const micros = Number(env['WATCHDOG_USEC']);
-  const of = env['WATCHDOG_PID'];
-  if (!(micros > 0) || (of !== undefined && of !== String(pid))) return null;
+  const watched = env['WATCHDOG_PID'];
+  if (!(micros > 0) || (watched !== undefined && watched !== String(pid))) return null;
   return micros / 1000;
 }
 

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { TLS_MODES } from '../../config/setting-types.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import {
   type BulkChanges,
@@ -11,7 +12,7 @@ import type { Reroute } from '../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
 import type { CliContext } from '../context.ts';
 import { counted } from '../output/table.ts';
-import { type FilterOptions, filterOf } from './filter.ts';
+import { type FilterOptions, filterOf, withFilters } from './filter.ts';
 
 interface ChangeOptions extends FilterOptions {
   dryRun?: boolean;
@@ -72,11 +73,7 @@ Examples:
 }
 
 function withOptions(command: Command): Command {
-  return command
-    .option('--account <id>', 'only of this account')
-    .option('--destination <domain>', 'only to this recipient domain')
-    .option('--campaign <id>', 'only of this campaign')
-    .option('--domain <id>', 'only from this sending domain (its id)')
+  return withFilters(command)
     .option('--dry-run', 'only count the messages')
     .option('--yes', 'do not ask for confirmation')
     .option('--json', 'print JSON');
@@ -126,8 +123,6 @@ async function change(
     context.partial(`${counted(skipped, 'message')} skipped: in delivery or changed in the meantime`);
 }
 
-const TLS_MODES = ['none', 'opportunistic', 'required', 'verified'];
-
 /** Null: the normal route. Undefined: the options are invalid, which has been reported. */
 function rerouteOf(
   context: CliContext,
@@ -139,7 +134,7 @@ function rerouteOf(
   };
   if (reset === true)
     return via === undefined && pool === undefined ? null : report('--reset excludes --via and --pool');
-  if (tls !== undefined && !TLS_MODES.includes(tls))
+  if (tls !== undefined && !TLS_MODES.some((mode) => mode === tls))
     return report(`--tls must be one of ${TLS_MODES.join(', ')}`);
   if (via === undefined)
     return pool === undefined

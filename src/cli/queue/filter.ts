@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -10,6 +11,15 @@ export interface FilterOptions {
   campaign?: string;
   /** Id of a sending domain. */
   domain?: string;
+}
+
+/** Adds the options of `FilterOptions`. */
+export function withFilters(command: Command): Command {
+  return command
+    .option('--account <id>', 'only of this account')
+    .option('--destination <domain>', 'only to this recipient domain')
+    .option('--campaign <id>', 'only of this campaign')
+    .option('--domain <id>', 'only from this sending domain (its id)');
 }
 
 /** The filter as a part of a sentence: ` to example.net of account acct_…`. */

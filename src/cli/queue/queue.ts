@@ -12,7 +12,7 @@ import { capitalized, counted } from '../output/table.ts';
 import { changeCommands } from './change.ts';
 import { controlCommands } from './control.ts';
 import { explainCommand } from './explain.ts';
-import { describe, type FilterOptions, filterOf } from './filter.ts';
+import { describe, type FilterOptions, filterOf, withFilters } from './filter.ts';
 import { type ListOptions, listQueue, showQueued } from './list.ts';
 
 /** `postrider queue`: this file has the commands `retry` and `cancel`, the other files of the folder the rest. */
@@ -52,14 +52,6 @@ Examples:
   command.addCommand(explainCommand(context));
   for (const added of [...controlCommands(context), ...changeCommands(context)]) command.addCommand(added);
   return command;
-}
-
-function withFilters(command: Command): Command {
-  return command
-    .option('--account <id>', 'only of this account')
-    .option('--destination <domain>', 'only to this recipient domain')
-    .option('--campaign <id>', 'only of this campaign')
-    .option('--domain <id>', 'only from this sending domain (its id)');
 }
 
 interface ActOptions extends FilterOptions {

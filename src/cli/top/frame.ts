@@ -139,7 +139,7 @@ function tables(readings: Readings, rows: number): { title: string; table: strin
       table: rates(
         readings.values('postrider_site_attempts_total', 'site'),
         'site',
-        ['delivered', 'deferred', 'bounced'].map((name) => ({ name, of: perSite(name) })),
+        ['delivered', 'deferred', 'bounced'].map((name) => ({ name, rateOf: perSite(name) })),
         rows,
       ),
     },
@@ -148,7 +148,7 @@ function tables(readings: Readings, rows: number): { title: string; table: strin
       table: rates(
         readings.values('postrider_account_messages_total', 'account'),
         'account',
-        ['accepted', 'delivered', 'deferred', 'bounced'].map((name) => ({ name, of: perAccount(name) })),
+        ['accepted', 'delivered', 'deferred', 'bounced'].map((name) => ({ name, rateOf: perAccount(name) })),
         rows,
       ),
     },
@@ -160,11 +160,11 @@ function tables(readings: Readings, rows: number): { title: string; table: strin
 function rates(
   names: readonly string[],
   heading: string,
-  columns: readonly { name: string; of: (name: string) => number | null }[],
+  columns: readonly { name: string; rateOf: (name: string) => number | null }[],
   rows: number,
 ): string[][] {
   const listed = names
-    .map((name) => ({ name, rates: columns.map(({ of }) => of(name)) }))
+    .map((name) => ({ name, rates: columns.map(({ rateOf }) => rateOf(name)) }))
     .map((row) => ({ ...row, sum: row.rates.reduce<number>((sum, one) => sum + (one ?? 0), 0) }))
     .filter(({ sum }) => sum > 0)
     .toSorted((a, b) => b.sum - a.sum)

@@ -74,8 +74,8 @@ export function egressOverview(deps: OverviewDeps): EgressOverview {
     const { name, address, address6, hostname, proxy } = entry;
     if (name === null) continue;
     const counts = tables.egressCounts.ofDay(today, name, MAX_PROVIDERS + 1);
-    const sum = (of: (row: (typeof counts)[number]) => number) =>
-      counts.reduce((total, row) => total + of(row), 0);
+    const sum = (valueOf: (row: (typeof counts)[number]) => number) =>
+      counts.reduce((total, row) => total + valueOf(row), 0);
     const rows = entry.warmup === undefined ? [] : warmupRows(deps, entry, entry.warmup, shifts);
     warmup.push(...rows);
     entries.push({

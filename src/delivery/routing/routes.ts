@@ -234,8 +234,11 @@ async function withPolicies(
   const found = await Promise.all(
     chosen.hosts.map(async (host) => {
       const { canonical, secure } = resolved.find(({ name }) => name === host.name) ?? NOT_RESOLVED;
-      const of = { name: host.name, canonical, secure };
-      const { policy, ttl } = await policies.ofHost(destination, sts.policy, of, { ...nextHop, accountId });
+      const exchanger = { name: host.name, canonical, secure };
+      const { policy, ttl } = await policies.ofHost(destination, sts.policy, exchanger, {
+        ...nextHop,
+        accountId,
+      });
       return { host: policy === null ? host : { ...host, policy }, ttl };
     }),
   );

@@ -97,8 +97,8 @@ export function createReportSender(deps: ReportSenderDeps): ReportSender {
     return removed === REMOVAL_BATCH_SIZE || cursor !== START ? SECOND : undefined;
   }
 
-  function dueAt(of: UnreportedDay): number {
-    return retries.get(keyOf(of))?.at ?? (of.day + 1) * DAY + offsetOf(of);
+  function dueAt(unreported: UnreportedDay): number {
+    return retries.get(keyOf(unreported))?.at ?? (unreported.day + 1) * DAY + offsetOf(unreported);
   }
 
   /** Differs between domains, days and senders, and is the same after a restart. */
@@ -107,20 +107,20 @@ export function createReportSender(deps: ReportSenderDeps): ReportSender {
     return hash.readUInt32BE(0) % SPREAD_MS;
   }
 
-  async function report(of: UnreportedDay): Promise<void> {
+  async function report(unreported: UnreportedDay): Promise<void> {
     if (stopped) return;
-    const { domain } = of;
-    const reached = retries.get(keyOf(of))?.reached ?? new Set<string>();
+    const { domain } = unreported;
+    const reached = retries.get(keyOf(unreported))?.reached ?? new Set<string>();
     const targets = await counting.targets(domain);
-    if (targets === null) return retryLater(of, reached, 'the TLSRPT record cannot be looked up');
-    const composed = targets.length === 0 ? null : await composeReport(tables, of, deps.submitter);
-    if (composed === null) return remove(of);
+    if (targets === null) return retryLater(unreported, reached, 'the TLSRPT record cannot be looked up');
+    const composed = targets.length === 0 ? null : await composeReport(tables, unreported, deps.submitter);
+    if (composed === null) return remove(unreported);
     const missing = targets.filter((target) => !reached.has(nameOf(target)));
     const results = await Promise.all(missing.map((target) => send(target, composed)));
     for (const [index, target] of missing.entries()) if (results[index] === null) reached.add(nameOf(target));
     const reason = results.find((result) => result !== null) ?? null;
-    if (reason === null) return remove(of);
-    return retryLater(of, reached, reason);
+    if (reason === null) return remove(unreported);
+    return retryLater(unreported, reached, reason);
   }
 
   async function send(target: ReportTarget, composed: OutgoingTlsReport): Promise<string | null> {
@@ -132,21 +132,21 @@ export function createReportSender(deps: ReportSenderDeps): ReportSender {
     return reason;
   }
 
-  async function retryLater(of: UnreportedDay, reached: Set<string>, reason: string): Promise<void> {
-    const waitMs = (retries.get(keyOf(of))?.waitMs ?? FIRST_RETRY_MS / 2) * 2;
+  async function retryLater(unreported: UnreportedDay, reached: Set<string>, reason: string): Promise<void> {
+    const waitMs = (retries.get(keyOf(unreported))?.waitMs ?? FIRST_RETRY_MS / 2) * 2;
     const at = clock.now() + waitMs;
-    const isOver = at > (of.day + 1) * DAY + SPREAD_MS + GIVE_UP_MS;
-    if (!isOver && (retries.size < MAX_RETRIES || retries.has(keyOf(of)))) {
-      retries.set(keyOf(of), { at, waitMs, reached });
+    const isOver = at > (unreported.day + 1) * DAY + SPREAD_MS + GIVE_UP_MS;
+    if (!isOver && (retries.size < MAX_RETRIES || retries.has(keyOf(unreported)))) {
+      retries.set(keyOf(unreported), { at, waitMs, reached });
       return;
     }
-    log.warn({ domain: of.domain, reason }, 'TLS report dropped');
-    await remove(of);
+    log.warn({ domain: unreported.domain, reason }, 'TLS report dropped');
+    await remove(unreported);
   }
 
-  async function remove(of: UnreportedDay): Promise<void> {
-    await writer.run((all) => all.tlsSessions.remove(of));
-    retries.delete(keyOf(of));
+  async function remove(unreported: UnreportedDay): Promise<void> {
+    await writer.run((all) => all.tlsSessions.remove(unreported));
+    retries.delete(keyOf(unreported));
   }
 
   return {

@@ -61,7 +61,7 @@ function planPurpose(
   const slots: KeySlot[] = [first, SLOTS[first].partner];
   const own = keys.filter(({ slot }) => slot !== null && slots.includes(slot));
   const age = (key: DkimKeyRow) => now - key.changed_at;
-  const of = (slot: KeySlot | null) => (slot === null ? undefined : observations[slot]);
+  const observationOf = (slot: KeySlot | null) => (slot === null ? undefined : observations[slot]);
   const steps: KeyStep[] = own.flatMap((key): KeyStep[] => {
     if (key.state === 'retiring' && age(key) >= graceMs) return [{ kind: 'revoke', key }];
     return key.state === 'revoked' && age(key) >= REVOKED_MS ? [{ kind: 'delete', key }] : [];
@@ -71,7 +71,8 @@ function planPurpose(
   const isEd25519 = SLOTS[first].algorithm === 'ed25519';
   const active = own.find(({ state }) => state === 'active');
   const ready = own.find(
-    (key) => key.state === 'pending' && of(key.slot)?.found === 'pass' && age(key) >= MIN_PUBLISHED_MS,
+    (key) =>
+      key.state === 'pending' && observationOf(key.slot)?.found === 'pass' && age(key) >= MIN_PUBLISHED_MS,
   );
   if (active !== undefined && isEd25519 && !policy.ed25519)
     return [...steps, { kind: 'retire', key: active }];
@@ -80,7 +81,7 @@ function planPurpose(
     if (first !== 's' && ready !== undefined && (wanted.includes(first) || !isEd25519)) {
       steps.push({ kind: 'activate', key: ready });
     }
-  } else if (isLost(of(active.slot)) && first !== 's') {
+  } else if (isLost(observationOf(active.slot)) && first !== 's') {
     // The owner removed the CNAME: another key of the domain signs.
     if (ready === undefined) steps.push({ kind: 'deactivate', key: active });
     else steps.push({ kind: 'retire', key: active }, { kind: 'activate', key: ready });
@@ -89,11 +90,11 @@ function planPurpose(
   }
 
   // Without both CNAMEs of the primary lane a rotation would end with its first step. The secondary lane has its first key.
-  const rotates = slots.every((slot) => of(slot)?.delegated === true);
+  const rotates = slots.every((slot) => observationOf(slot)?.delegated === true);
   for (const slot of slots) {
     const isEmpty = !own.some((key) => key.slot === slot);
     const isWanted = wanted.includes(slot) || (slot === 's' && active?.slot === 't');
-    const isUsable = isEd25519 ? of(slot)?.delegated === true : rotates;
+    const isUsable = isEd25519 ? observationOf(slot)?.delegated === true : rotates;
     if (isEmpty && isWanted && isUsable) steps.push({ kind: 'create', slot });
   }
   return steps;

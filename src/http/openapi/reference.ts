@@ -197,11 +197,10 @@ function typeOf(schema: JsonSchema, schemas: Schemas): string {
 }
 
 function bounds(low: unknown, high: unknown, unit: string): string {
-  const least = typeof low === 'number' && low > 0 ? low : null;
-  const most = typeof high === 'number' ? high : null;
-  if (least === null && most === null) return '';
-  const range =
-    most === null ? `at least ${least}` : least === null ? `at most ${most}` : `${least} to ${most}`;
+  const min = typeof low === 'number' && low > 0 ? low : null;
+  const max = typeof high === 'number' ? high : null;
+  if (min === null && max === null) return '';
+  const range = max === null ? `at least ${min}` : min === null ? `at most ${max}` : `${min} to ${max}`;
   return `, ${range}${unit === '' ? '' : ` ${unit}`}`;
 }
 

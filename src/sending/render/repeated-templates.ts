@@ -134,10 +134,7 @@ export function createRepeatedTemplates(): RepeatedTemplates {
 /** The memory of the texts, their sources, which they are slices of, and their stored form. */
 function charactersOf({ parts, packed }: RepeatedTemplate): number {
   const characters = parts.map(({ template: { length, holes, values } }) => {
-    const source = values.reduce(
-      (most, slot) => (slot === 'line-break' ? most : Math.max(most, slot.end)),
-      0,
-    );
+    const source = values.reduce((end, slot) => (slot === 'line-break' ? end : Math.max(end, slot.end)), 0);
     return length + source + CHARACTERS_OF_SLOT * (holes.length + values.length);
   });
   return characters.reduce((sum, count) => sum + count, packed.body.length);

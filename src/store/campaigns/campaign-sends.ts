@@ -166,11 +166,8 @@ export function campaignSendTable(db: Database) {
     /** Active members in the order of their contacts. */
     members: (range: MemberRange): CampaignMember[] => members.all(range),
     /** The last of the next contacts of an account, up to the one that exceeds `bytes`; null: there are no more. */
-    portionEnd: (
-      accountId: string,
-      after: number,
-      most: { contacts: number; bytes: number },
-    ): number | null => portionEnd.get({ accountId, after, ...most }) ?? null,
+    portionEnd: (accountId: string, after: number, max: { contacts: number; bytes: number }): number | null =>
+      portionEnd.get({ accountId, after, ...max }) ?? null,
     /** The names that any of these contacts has as a custom field. Reads each contact once. */
     fieldsAmong: (accountId: string, after: number, upTo: number, names: readonly string[]): string[] =>
       fieldsAmong.all(accountId, after, upTo, JSON.stringify(names)),

@@ -239,9 +239,9 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     return false;
   }
 
-  function takeUnits(most: number): Waiting[] {
+  function takeUnits(max: number): Waiting[] {
     const units: Waiting[] = [];
-    while (units.length < most) {
+    while (units.length < max) {
       const next = nextUnit();
       if (next === undefined) break;
       units.push(next.entry);

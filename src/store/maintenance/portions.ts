@@ -71,8 +71,8 @@ export function createPortions(options: PortionsOptions): Portions {
         if (portion.isDone) return true;
         rowMs = smoothed(rowMs, took / Math.max(1, portion.rows));
         // The time of a portion that ended early is no estimate for a full one.
-        const most = portion.rows < rows ? rows : 2 * rows;
-        rows = Math.round(Math.min(MAX_ROWS, most, Math.max(1, rows / 4, PORTION_MS / rowMs)));
+        const limit = portion.rows < rows ? rows : 2 * rows;
+        rows = Math.round(Math.min(MAX_ROWS, limit, Math.max(1, rows / 4, PORTION_MS / rowMs)));
         let waitMs = Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (now() - requested));
         do {
           waitMs = Math.min(waitMs, MAX_PAUSE_MS);

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { TLS_MODES } from '../../../config/setting-types.ts';
 import { type Clock, SECOND } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import { invalid, isRefusal, type Refusal } from '../../../core/refusal.ts';
@@ -87,10 +88,7 @@ export function queueChangeRoutes({ bulk, retry, probeSuspended, clock, log }: Q
       body: changeSchema
         .extend({
           via: z.string().optional().describe('Next hop: `host:port`; port 25 by default.'),
-          tls: z
-            .enum(['none', 'opportunistic', 'required', 'verified'])
-            .optional()
-            .describe('For `via`. Default: `opportunistic`.'),
+          tls: z.enum(TLS_MODES).optional().describe('For `via`. Default: `opportunistic`.'),
           pool: z.string().optional(),
           reset: z.boolean().optional(),
         })
