@@ -124,7 +124,7 @@ describe('an update', () => {
     expect(granted(contacts.get('acct_one', ADA_ID)).first_name).toBeNull();
   });
 
-  it('of the address changes the identifier of the contact', async () => {
+  it('changes the identifier of the contact with the address', async () => {
     const { contacts, add } = await startAudience();
     const { user_id } = await add(ADA);
     granted(
@@ -297,7 +297,7 @@ describe('the global status', () => {
     ['manual', 'all', 'suppressed'],
     ['manual', 'mk', 'suppressed'],
     ['manual', 'tx', 'active'],
-  ] as const)('after %s of %s mail is %s', async (reason, stream, expected) => {
+  ] as const)('follows a suppression: after %s of %s mail it is %s', async (reason, stream, expected) => {
     const { add, suppress, lift, status } = await startAudience();
     await add(ADA);
     await suppress(ADA, reason, stream);
@@ -315,13 +315,13 @@ describe('the global status', () => {
     expect(status(ADA)).toBe('complained');
   });
 
-  it('of a new contact follows the suppressions of the address', async () => {
+  it('follows the suppressions of the address of a new contact', async () => {
     const { add, suppress } = await startAudience();
     await suppress(ADA, 'hard_bounce');
     expect((await add(ADA)).global_status).toBe('bounced');
   });
 
-  it('after a change of the address keeps an opt-out, but no bounce', async () => {
+  it('keeps an opt-out after a change of the address, but no bounce', async () => {
     const { add, suppress, contacts, tables } = await startAudience();
     await add(ADA);
     await suppress(ADA, 'hard_bounce');

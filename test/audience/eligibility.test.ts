@@ -142,7 +142,7 @@ const MATRIX: [what: string, steps: Step[], global: object | null, group: object
 ];
 
 describe('the eligibility for marketing mail', () => {
-  it.each(MATRIX)('of %s', async (_, steps, global, group) => {
+  it.each(MATRIX)('depends on suppressions, consent and membership: %s', async (_, steps, global, group) => {
     const setup = await startAudience();
     for (const step of steps) await step(setup);
     const result = (groupId: string | null) =>

@@ -238,7 +238,7 @@ describe('an opt-out', () => {
     ]);
   });
 
-  it('of a member is an event, and repeating it is none', async () => {
+  it('records an event for the opt-out of a member, and none when it is repeated', async () => {
     const { join, put, tables, groupId } = await startWithAda();
     await join();
     await put({ isActive: false });

@@ -61,7 +61,7 @@ describe('an outcome', () => {
     expect(lines).toContain('outcome was recorded, but not announced');
   });
 
-  it('that fails alone does not count as a failure of the database', async () => {
+  it('counts no failure of the database for one outcome that fails alone', async () => {
     const { recording } = start();
     let tries = 0;
     recording.persist(1, () => {

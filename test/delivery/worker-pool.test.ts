@@ -76,7 +76,7 @@ describe('a job', () => {
     expect(each.content).toHaveProperty('bytes.byteLength', 0);
   });
 
-  it('that cannot be cloned is reported alone; the others of its batch are sent', async () => {
+  it('reports a job that cannot be cloned, and sends the others of its batch', async () => {
     const { pool, reported, unsendable, send } = start();
     const before = send('a');
     const bad = Object.assign(to('bad'), { toString: () => 'a function cannot be cloned' });

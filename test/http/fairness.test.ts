@@ -116,7 +116,7 @@ describe('concurrent requests', () => {
     expect((await next).status).toBe(200);
   });
 
-  it('with large responses wait for others of the account, and no longer when their client disconnects', async () => {
+  it('delay large responses until others of the account end, and no longer when their client disconnects', async () => {
     const { waiting, routes: all } = routes();
     const isHold = (path: string) => path === '/web-setup/hold';
     const routesWithLarge = all.map((one) => ({ ...one, hasLargeResponse: isHold(one.path) }));
@@ -253,7 +253,7 @@ describe('slow uploads', () => {
     expect(await steady.answer).toMatch(/^HTTP\/1\.1 201 /);
   });
 
-  it('of one account do not block another', async () => {
+  it('do not block another account', async () => {
     const total = 1024 * 1024;
     api = await startApi({
       routes: sampleRoutes,

@@ -172,7 +172,7 @@ describe('/metrics', () => {
       401,
     ],
     ['a client that claims a local address', KEY, { 'X-Forwarded-For': '127.0.0.1' }, 401],
-  ])('for %s', async (_, metricsKey, headers, status) => {
+  ])('checks the key of %s', async (_, metricsKey, headers, status) => {
     await start({ api: { metricsKey } });
     expect((await fetch(`${api.base}/metrics`, { headers })).status).toBe(status);
   });

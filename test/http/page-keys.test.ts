@@ -30,7 +30,7 @@ describe('a page key', () => {
     expect(keys.open('acct_one', sealed)).toBeNull();
   });
 
-  it.each(['', 'a:', `search:${'ü'.repeat(80)}`])('of any text is opened: %j', (text) => {
+  it.each(['', 'a:', `search:${'ü'.repeat(80)}`])('is opened whatever its text: %j', (text) => {
     const key = Buffer.from(text).toString('base64url');
     const sealed = keys.seal('acct_one', key);
     expect(text === '' ? '' : keys.open('acct_one', sealed)).toBe(key);

@@ -77,7 +77,7 @@ describe('an upload', () => {
     ['Application/X-NDJSON', 200],
     ['application/json', 415],
     ['text/csv; charset=latin1', 415],
-  ])('of %s: %i', async (type, status) => {
+  ])('is answered by its type: %s, %i', async (type, status) => {
     const { upload } = uploadRoute();
     api = await startApi({ routes: [upload] });
     expect((await send('a,b\n', { 'Content-Type': type })).status).toBe(status);
@@ -157,7 +157,7 @@ describe('an upload', () => {
     expect(await jsonOf(await send(slow))).toMatchObject({ data: { bytes: 18 } });
   });
 
-  it('that stops gets 408, which states that a part may be stored', async () => {
+  it('gets 408 when it stops, which states that a part may be stored', async () => {
     const { upload } = uploadRoute();
     const pace = { idleMs: 300, graceMs: 60_000, bytesPerSecond: 1 };
     api = await startApi({

@@ -61,19 +61,19 @@ describe('the key file', () => {
     expect(() => load('/run/credentials/other')).toThrow('can be read by others');
   });
 
-  it.each([0, 31, 33, 45])('of %i bytes is rejected and not changed', (length) => {
+  it.each([0, 31, 33, 45])('rejects a file of %i bytes and does not change it', (length) => {
     writeFileSync(file, Buffer.alloc(length, 1), { mode: 0o600 });
     expect(() => load()).toThrow(`must have 32 bytes, but has ${length}`);
     expect(readFileSync(file)).toHaveLength(length);
   });
 
-  it('that cannot be created is an error with its name', () => {
+  it('names the file that cannot be created', () => {
     writeFileSync(join(dir, 'plain'), '');
     file = join(dir, 'plain', 'master.key');
     expect(() => load()).toThrow(/master\.key cannot be used: ENOTDIR.*Check that the directory exists/);
   });
 
-  it('that is a directory is an error with its name', () => {
+  it('names the file if it is a directory', () => {
     mkdirSync(file, { mode: 0o700 });
     expect(() => load()).toThrow('is not a file');
   });

@@ -66,7 +66,7 @@ describe('the webhooks that subscribe to an event', () => {
     ],
     ['is not active', { is_active: 0 as const }, false],
     ['is of another account', { account_id: 'acct_two' }, false],
-  ])('for a webhook that %s', (_, row, isSubscribed) => {
+  ])('depend on the webhook: it %s', (_, row, isSubscribed) => {
     const store = startStore();
     insertAccount(store.tables, 'acct_two', 1);
     const number = addWebhook(store, row);
@@ -106,7 +106,7 @@ describe('deliveries', () => {
     ['waiting: continue their schedule', 'waiting', 3],
     ['failed: begin their schedule again', 'failed', 0],
     ['succeeded: begin their schedule again', 'succeeded', 0],
-  ])('that are made ready and were %s', (_, state, failures) => {
+  ])('become ready again. If they were %s', (_, state, failures) => {
     const store = startStore();
     const webhook = addWebhook(store);
     const event = addEvent(store, [webhook]);

@@ -2,9 +2,8 @@ import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 
 /*
  * Wraps text for `format=flowed` (RFC 3676), and joins the lines of such text again. A client that supports the format
- * reflows and quotes paragraphs correctly;
- * others display hard-wrapped text. Lines break only at spaces, so that a long URL stays clickable. `delsp` is not used:
- * fewer clients support it, and the others would display two spaces at every break.
+ * reflows and quotes paragraphs correctly; others display hard-wrapped text. Lines break only at spaces, so that a long URL
+ * stays clickable. `delsp` is not used: fewer clients support it, and the others would display two spaces at every break.
  */
 
 /** Includes the trailing space. With three levels of quoting and `=20` it is below quoted-printable's limit of 76. */

@@ -830,14 +830,14 @@ describe('an erasure', () => {
     }
     const ADDRESS = ['ada.lovelace@example.net'];
 
-    it('of the file', async () => {
+    it('clears them in the file', async () => {
       const { db, erase, traces } = await startWithAda();
       leaveTrace(db);
       await erase();
       expect(traces()).toEqual([]);
     });
 
-    it('after each erasure', async () => {
+    it('clears them after each erasure', async () => {
       const { db, erase, traces, add } = await startWithAda();
       for (let n = 0; n < 2; n++) {
         leaveTrace(db);
@@ -866,7 +866,7 @@ describe('an erasure', () => {
       expect(traces(ADDRESS)).toEqual([]);
     }, 60_000);
 
-    it('after a restart, when the process ended before', async () => {
+    it('clears them after a restart, when the process ended before', async () => {
       const { db, erase, erasure, traces, tables } = await startWithAda();
       leaveTrace(db);
       await erase();

@@ -175,5 +175,5 @@ describe('the delimiter', () => {
     ['email;firstName;"a,b,c"', ';'],
     ['email\tfirstName', '\t'],
     ['email', ','],
-  ])('of %j is %j', (header, delimiter) => expect(delimiterOf(header)).toBe(delimiter));
+  ])('finds the delimiter of %j: %j', (header, delimiter) => expect(delimiterOf(header)).toBe(delimiter));
 });

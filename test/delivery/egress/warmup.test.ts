@@ -64,14 +64,14 @@ describe('the thresholds of a step back', () => {
     ['too few attempts', { attempts: 19, throttled: 19, refused: 0 }, false],
     ['as many as allowed', { attempts: 100, throttled: 6, refused: 4 }, false],
     ['more than allowed', { attempts: 100, throttled: 6, refused: 5 }, true],
-  ])('of deferrals: %s', (_, counts, isFault) => {
+  ])('applies to deferrals: %s', (_, counts, isFault) => {
     expect(deferralFault(counts, LIMITS) !== null).toBe(isFault);
   });
   it.each([
     ['too few complaints', { delivered: 2, complained: 2 }, false],
     ['as many as allowed', { delivered: 1000, complained: 3 }, false],
     ['more than allowed', { delivered: 1000, complained: 4 }, true],
-  ])('of complaints: %s', (_, counts, isFault) => {
+  ])('applies to complaints: %s', (_, counts, isFault) => {
     expect(complaintFault(counts, LIMITS) !== null).toBe(isFault);
   });
 });

@@ -96,7 +96,7 @@ describe('a reply', () => {
     LISTED,
     '421 4.7.0 [192.0.2.1] has a bad reputation, blocked using dnsbl.example',
     '550 5.7.1 Fix reverse DNS for 192.0.2.1',
-  ])('that names the listing of our address changes the lane: %s', (text) => {
+  ])('changes the lane after a reply that names the listing of our address: %s', (text) => {
     const { replied, observed } = setup();
     expect(replied(text)).toBe('listing');
     expect(observed).toEqual(['listing']);
@@ -111,13 +111,13 @@ describe('a reply', () => {
     ['450 4.2.0 Greylisted, try again in 5 minutes'],
     ['421 4.7.0 blocked: too many complaints about 192.0.2.1, see our blocklist'],
     ['452 4.2.2 Mailbox full'],
-  ])('of another kind does not: %s', (text) => {
+  ])('keeps the lane after another reply: %s', (text) => {
     const { replied, observed } = setup();
     expect(replied(text)).toBeNull();
     expect(observed).toEqual([]);
   });
 
-  it('after the final dot that rejects the message changes the lane, a missing one never does', () => {
+  it('changes the lane after a rejection in reply to the final dot, and never without a reply', () => {
     const { replied, decide } = setup();
     for (let n = 0; n < 3; n++)
       expect(decide({ conclusion: 'unanswered', phase: 'dot', reply: null })).toBeNull();

@@ -46,7 +46,7 @@ const HOSTS: RouteResult = {
 };
 
 describe('lookups without an answer', () => {
-  it('of one account leave lookups for others', async () => {
+  it('leave lookups for other accounts', async () => {
     const { get, answer, known, lookups } = startCache();
     for (let n = 0; n < 100; n++) await get('acct_one', `silent${n}.example`);
     expect(lookups.size).toBe(64);
@@ -69,7 +69,7 @@ describe('lookups without an answer', () => {
     expect(lookups.get('example.net')).toEqual([]);
   });
 
-  it('of a TLS policy do not take it from the routes of others', async () => {
+  it('do not take a TLS policy from the routes of others', async () => {
     const { get, answer, lookups } = startCache();
     await get('acct_one', 'example.net');
     const fault = { type: 'sts-policy-fetch-error', text: 'not received' } as const;

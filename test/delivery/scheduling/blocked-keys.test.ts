@@ -71,7 +71,7 @@ describe('mail that waits for a source address', () => {
     expect(env.expired).toEqual(users(1, 'early'));
   });
 
-  it('that expired meanwhile is tried once when an address can send it', () => {
+  it('tries expired mail once when an address can send it', () => {
     let isBlocked = true;
     const env = createTestScheduling({
       egressObstacle: () => (isBlocked ? obstacle(env.clock.now() + DAY) : null),

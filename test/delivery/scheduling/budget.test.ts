@@ -74,7 +74,7 @@ describe('a budget', () => {
     expect(budget.admits(share('one', { size: 0 }))).toBe(true);
   });
 
-  it('of size 1 admits one share at a time', () => {
+  it('admits one share at a time to a budget of size 1', () => {
     const budget = createBudget(1);
     expect(fill(budget, share('one', { priority: 1 }), 5)).toBe(1);
     expect(budget.admits(share('two'))).toBe(false);
@@ -90,7 +90,7 @@ describe('the default number of sessions', () => {
     [256, 48],
     [64, 1],
     [10, 1],
-  ])('with %s open files: %s', (files, connections) => {
+  ])('limits the sessions with %s open files to %s', (files, connections) => {
     expect(defaultConnections(files)).toBe(connections);
   });
 });

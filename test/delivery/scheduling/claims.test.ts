@@ -63,7 +63,7 @@ describe('a claim', () => {
     expect([claims.isInProgress(key), claims.countOf(KEY)]).toEqual([false, 0]);
   });
 
-  it('of a message that was read again stays when the memory of its failure is dropped', () => {
+  it('keeps the claim of a message that was read again when the memory of its failure is dropped', () => {
     const clock = heldClock();
     const claims = createClaims(clock);
     claims.holdOff(message(1));

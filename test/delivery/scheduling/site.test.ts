@@ -306,7 +306,7 @@ describe('a reservation', () => {
     [4, 3],
     [10, 9],
     [11, 9],
-  ])('of %i slots, %i are for marketing mail', (connections, forMarketing) => {
+  ])('leaves of %i slots %i to marketing mail', (connections, forMarketing) => {
     const { site, assignment, reserveAll } = createTestSite({ connections, messages: 0 });
     for (let seq = 1; seq <= 20; seq++) site.add(assignment(seq, { priority: 1 }));
     expect(reserveAll()).toHaveLength(forMarketing);

@@ -134,7 +134,7 @@ describe('the way back', () => {
 });
 
 describe('the rate', () => {
-  it.each([0.5, 1, 7, 40])('of %d messages per second is kept over a minute', (perSecond) => {
+  it.each([0.5, 1, 7, 40])('keeps %d messages per second over a minute', (perSecond) => {
     const { sendFor } = createTestLimiter({ connections: 10, perSecond });
     // The bucket is full at the beginning.
     const burst = Math.max(1, perSecond);

@@ -94,7 +94,7 @@ describe('the limits of sites', () => {
     expect(rows()).toBe(0);
   });
 
-  it('of a site without mail stay stored, and are used when it has mail again', async () => {
+  it('keeps the limits of a site without mail, and uses them when it has mail again', async () => {
     const { site, sites, siteStore, reserve } = startTestStore();
     const a = site('a');
     a.throttled(reserve(a, 'acct_one'), null);

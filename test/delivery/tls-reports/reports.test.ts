@@ -429,7 +429,7 @@ describe('sessions', () => {
     expect((await sink.waitFor(1))[0]?.to).toEqual(['tls@reports.test']);
   });
 
-  it('with many kinds of failures count without details above a limit', async () => {
+  it('counts failures without details above a limit on their kinds', async () => {
     const system = await start();
     const many = Array.from({ length: 150 }, (_, n): [number, TlsResult] => [
       0,
@@ -443,7 +443,7 @@ describe('sessions', () => {
     expect(failures.reduce((sum, { sessions }) => sum + sessions, 0)).toBe(150);
   });
 
-  it('of a policy that cannot be fetched are failures of that policy', async () => {
+  it('counts sessions as failures of a policy that cannot be fetched', async () => {
     const system = await start();
     const fault = { type: 'sts-policy-fetch-error', text: 'status 404' } as const;
     await store.writer.run((tables) => {

@@ -177,7 +177,7 @@ describe('a fetch fails', () => {
     ['a self-signed certificate', selfSigned([`mta-sts.${DOMAIN}`])],
     ['an expired certificate', authority.issue([`mta-sts.${DOMAIN}`], new Date(Date.now() - DAY))],
     ['a certificate for another name', authority.issue([DOMAIN])],
-  ])('with %s', async (_, certificate) => {
+  ])('rejects %s', async (_, certificate) => {
     host.serve(DOMAIN, certificate, ENFORCE);
     expect(await start().of(DOMAIN)).toMatchObject({ policy: null, fault: { type: 'sts-webpki-invalid' } });
     expect(host.requests).toEqual([]);

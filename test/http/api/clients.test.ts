@@ -159,7 +159,7 @@ describe('evidence of consent', () => {
     expect([answer.status, answer.error.details?.[0]?.field]).toEqual([400, 'consentTimestamp']);
   });
 
-  it('of opt-outs and withdrawals is not the client of the API', async () => {
+  it('excludes the client of the API from opt-outs and withdrawals', async () => {
     const { api, add, write, member } = await start();
     await add();
     await write('PUT', member, {});
@@ -326,7 +326,7 @@ describe('an opt-out over the API', () => {
     expect(sent.error.details).toMatchObject([{ since: new Date(since).toISOString() }]);
   });
 
-  it('of a member is reported by POST, which does not end it', async () => {
+  it('is reported by POST of the member, which does not end it', async () => {
     const { api, add, write, members, member } = await start();
     await add();
     await api.post(members, { email: ADA });
@@ -397,7 +397,7 @@ describe('fields of a resource', () => {
     expect(consents).toHaveLength(1);
   });
 
-  it('that cannot be set are reported as read-only, not as unknown', async () => {
+  it('are reported as read-only, not as unknown, if they cannot be set', async () => {
     const { api, add, write, members, member, group } = await start();
     const readOnly = { userId: 'x', createdAt: THEN };
     const warnings = ['read-only field "userId" was ignored', 'read-only field "createdAt" was ignored'];
@@ -452,7 +452,7 @@ describe('pages', () => {
     }
   });
 
-  it('of short lists have keys as well', async () => {
+  it('have keys in short lists as well', async () => {
     const { api } = await start();
     for (const name of ['B', 'C']) await api.post('/web-setup/domain-groups', { name });
     interface Page {
@@ -474,7 +474,7 @@ describe('pages', () => {
     expect(names).toHaveLength(3);
   });
 
-  it('of 60 subscription groups are one page by default', async () => {
+  it('contain 60 subscription groups by default', async () => {
     const { api } = await start();
     for (let n = 0; n < 59; n++) await api.post(GROUPS, { name: `G${n}` });
     expect((await api.get<{ count: number }>(GROUPS)).data.count).toBe(60);

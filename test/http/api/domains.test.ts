@@ -260,7 +260,7 @@ describe('a domain', () => {
     expect(refused.json.error?.details?.[0]?.field).toBe(field);
   });
 
-  it('of another account is refused like an unknown one', async () => {
+  it('is refused like an unknown one if it belongs to another account', async () => {
     const { call, setup } = await start();
     const { domain_id: theirs } = await setup.register('example.com', 'acct_two');
     for (const id of [theirs, 'domain_0_never']) {

@@ -108,14 +108,14 @@ describe('the size', () => {
   it.each([
     [1000, 201],
     [1001, 413],
-  ])('of %i bytes on setup is answered %i', async (bytes, status) => {
+  ])('answers %i bytes on setup with %i', async (bytes, status) => {
     expect((await post(padded(bytes))).status).toBe(status);
   });
 
   it.each([
     [4000, 200],
     [4001, 413],
-  ])('of %i bytes on sending is answered %i', async (bytes, status) => {
+  ])('answers %i bytes on sending with %i', async (bytes, status) => {
     const response = await fetch(`${api.base}/transactional/send`, {
       method: 'POST',
       headers: { ...api.as('transactional'), 'Content-Type': 'application/json' },

@@ -106,7 +106,7 @@ describe('a body with a known string', () => {
     ['does not end', `{"html":${literal}`],
     ['has text after it', `{"html":${literal}x}`],
     ['is not valid before it', `{"to":1 "html":${literal}}`],
-  ])('that %s is refused as any other', async (_, body) => {
+  ])('is refused as any other when it %s', async (_, body) => {
     const { refusal } = await read(await knowing(HTML), body);
     expect(refusal).toMatch(/^The body is not valid JSON/);
     expect(refusal).toBe((await read(createRepeatedStrings(), body)).refusal);

@@ -225,7 +225,7 @@ describe('operations of the API', () => {
     expect(response.status).toBe(401);
   });
 
-  it('that erase need a person who was confirmed in the last 10 minutes', async () => {
+  it('require a person who was confirmed in the last 10 minutes if they erase', async () => {
     const owner = await test.member('owner');
     test.clock.time += 10 * MINUTE;
     const response = await call(owner, 'eraseContact');

@@ -140,7 +140,7 @@ describe('the setup of TOTP', () => {
 });
 
 describe('a confirmation', () => {
-  it('with password and code permits what needs one', async () => {
+  it('permits what requires one, with password and code', async () => {
     const owner = await test.member('owner');
     const secret = await setUp(owner);
     test.clock.time += 10 * MINUTE;

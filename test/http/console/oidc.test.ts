@@ -276,7 +276,7 @@ describe('the return from the provider is refused', () => {
     });
   });
 
-  it.each(['none', 'HS256'])('with a token whose algorithm is %s', async (algorithm) => {
+  it.each(['none', 'HS256'])('rejects a token whose algorithm is %s', async (algorithm) => {
     provider.algorithm = algorithm;
     expect(await signIn()).toMatchObject({
       location: '/console/?signInError=provider-denied',
@@ -294,7 +294,7 @@ describe('the return from the provider is refused', () => {
     );
   });
 
-  it('after ten minutes, and a second time', async () => {
+  it('rejects a return after ten minutes, and a second one', async () => {
     const late = await begin();
     const back = await provider.authorize(late.location);
     test.clock.time += 10 * MINUTE;
@@ -306,14 +306,14 @@ describe('the return from the provider is refused', () => {
     expect(provider.refused).toEqual(['unknown code']);
   });
 
-  it('with an error', async () => {
+  it('rejects a return with an error', async () => {
     const { location, cookie } = await begin();
     const state = new URL(location).searchParams.get('state') ?? '';
     const back = `${test.console.url()}/console/oidc/callback?error=access_denied&state=${state}`;
     expect((await returnFromProvider(back, cookie)).location).toBe('/console/?signInError=provider-denied');
   });
 
-  it('after 60 requests of a client, then once a second', async () => {
+  it('limits a client to 60 requests, then to one a second', async () => {
     const status = async () =>
       (await fetch(`${test.base}/console/oidc/callback?code=1&state=1`, { redirect: 'manual' })).status;
     const statuses = new Set<number>();

@@ -404,7 +404,7 @@ describe.each(STANDINGS)('with the role %s', (standing) => {
   });
 });
 
-it.each(ROLES)('with the role %s, a person may call nothing of a disabled account', async (role) => {
+it.each(ROLES)('refuses everything of a disabled account to the role %s', async (role) => {
   const person = await invited(test.other, role);
   accepted(await test.accounts.setStatus(test.other, 'disabled'));
   expect(

@@ -186,7 +186,7 @@ describe('the OpenAPI document', () => {
 describe('examples', () => {
   it.each(
     routes.filter(({ example }) => example !== undefined).map((route) => [route.operationId, route] as const),
-  )('of the request match its schema: %s', (_, route) =>
+  )('match the schema of the request: %s', (_, route) =>
     expect(route.body?.safeParse(route.example).error?.issues ?? []).toEqual([]),
   );
 
@@ -196,7 +196,7 @@ describe('examples', () => {
         .filter(([, { example }]) => example !== undefined)
         .map(([status, answer]) => [`${operationId} ${status}`, answer] as const),
     ),
-  )('of the response match its schema: %s', (_, { data, example }) =>
+  )('match the schema of the response: %s', (_, { data, example }) =>
     expect(data.safeParse(example).error?.issues ?? []).toEqual([]),
   );
 });

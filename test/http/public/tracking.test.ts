@@ -155,7 +155,7 @@ describe('no open redirect', () => {
     return body;
   };
 
-  it.each(INVALID_TOKENS)('for the token %s', async (_, token) => {
+  it.each(INVALID_TOKENS)('redirects nowhere for the token %s', async (_, token) => {
     await nowhere(await startPublic(), `/c/${token}`);
   });
 
@@ -169,7 +169,7 @@ describe('no open redirect', () => {
     await nowhere(await startPublic(), path);
   });
 
-  it('for a token that is truncated, modified, combined, or for another purpose', async () => {
+  it('redirects nowhere for a token that is truncated, modified, combined, or for another purpose', async () => {
     const rig = await startPublic();
     const { message, mail } = rig.sent();
     const good = rig.clickUrl(message.message_id, 'https://good.example/').slice(3);
@@ -189,7 +189,7 @@ describe('no open redirect', () => {
     expect(rig.events()).toEqual([]);
   });
 
-  it('for a signed value that is not a web address', async () => {
+  it('redirects nowhere for a signed value that is not a web address', async () => {
     const rig = await startPublic();
     for (const url of ['javascript:alert(1)', 'ftp://x.example/', '//x.example/', '', 'data:text/html,x'])
       await nowhere(rig, rig.clickUrl(rig.sent().message.message_id, url));

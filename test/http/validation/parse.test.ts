@@ -149,7 +149,7 @@ describe('entry limits are checked before the entries', () => {
     expect(checked).toBe(0);
   });
 
-  it('with another error code', () => {
+  it('refuses with the error code of the schema', () => {
     const schema = z.object({ files: atMost(z.array(item), 2, 'TOO_MANY_ATTACHMENTS') });
     const refusal = parseInput(schema, { files: texts(3) }, 'body');
     expect(isRefusal(refusal) && [refusal.code, refusal.message]).toEqual([

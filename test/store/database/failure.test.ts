@@ -52,7 +52,7 @@ describe('opening a database', () => {
     ['is no database', (file: string) => writeFileSync(file, 'x'.repeat(4096)), /SQLITE_NOTADB.*\.recover/],
     ['is a directory', (file: string) => mkdirSync(file), /SQLITE_CANTOPEN.*Check that the directory exists/],
     ['is damaged', damage, /SQLITE_CORRUPT: .*restore a backup/],
-  ])('that %s names the file and the remedy', (_, spoil, words) => {
+  ])('names the file that %s, and the remedy', (_, spoil, words) => {
     const dir = temporaryDir();
     const file = join(dir, DATABASE_FILE);
     spoil(file);

@@ -29,7 +29,7 @@ function key(fields: Partial<CountKey> = {}): CountKey {
 const DAY = { by: 'day', from: NOON - 12 * HOUR, to: NOON + 12 * HOUR } as const;
 
 describe('the hourly counts', () => {
-  it('of units of one commit are written together, and reported when the commit is done', async () => {
+  it('are written once for all units of a commit, and reported when the commit is done', async () => {
     const { db, tables } = startStore();
     const reported: (readonly CountedMessages[])[] = [];
     const writer = createWriter(db, tables, { onCounted: (counted) => reported.push(counted) });
@@ -52,7 +52,7 @@ describe('the hourly counts', () => {
     await writer.close();
   });
 
-  it('of a unit that throws or is refused are dropped with it', async () => {
+  it('are dropped with a unit that throws or is refused', async () => {
     const { tables, writer } = startStore();
     const results = await Promise.allSettled([
       writer.run((all) => all.hourlyCounts.add(key(), 1)),
@@ -69,7 +69,7 @@ describe('the hourly counts', () => {
     expect(readMessageStats(tables, DAY).total.outcomes.accepted).toBe(1);
   });
 
-  it('of a transaction that fails are dropped, and not added to the next one', async () => {
+  it('are dropped with a transaction that fails, and not added to the next one', async () => {
     const { db, tables, writer } = startStore();
     db.exec(
       `CREATE TEMP TRIGGER fails BEFORE INSERT ON hourly_counts BEGIN SELECT raise(ROLLBACK, 'disk full'); END`,
@@ -95,7 +95,7 @@ describe('the hourly counts', () => {
     expect(sums.find(({ name }) => name === 'other')?.messages).toBe(15);
   });
 
-  it('of a period include the hours that contain its limits', async () => {
+  it('include the hours that contain the limits of a period', async () => {
     const { tables, writer } = startStore();
     await writer.run((all) => {
       for (const hours of [-2, -1, 0, 1, 2]) all.hourlyCounts.add(key({ hour: NOON + hours * HOUR }));

@@ -9,7 +9,7 @@ import { createLocalReader, type Reader } from '../../../src/store/readers/reads
 import { enqueue, startStore } from '../../support/store.ts';
 
 describe('the backlog', () => {
-  it('of an empty database is empty', () => {
+  it('is empty in an empty database', () => {
     const { tables } = startStore();
     expect(tables.backlog.read()).toEqual({
       queue: { ready: 0, sending: 0, waiting: 0, held: 0, oldestDue: null, destinations: [] },
