@@ -120,7 +120,7 @@ describe('an opt-out in the list', () => {
     return { ...test, history: () => test.tables.consents.history(granted(seq), null, 10) };
   };
 
-  it.each(['mk', 'all'] as const)('of the stream %s is recorded with the consent once', async (stream) => {
+  it.each(['mk', 'all'] as const)('is recorded with the consent once: stream %s', async (stream) => {
     const { add, history } = await withContact();
     await add(ADA, { reason: 'unsubscribe', stream });
     await add(ADA, { reason: 'unsubscribe', stream });

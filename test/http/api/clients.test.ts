@@ -106,7 +106,7 @@ describe('evidence of consent', () => {
     expect(byClient).toMatchObject({ ...implicit, consentIpAddress: null, consentUserAgent: 'A browser' });
   });
 
-  it('of an earlier request is replaced by an address that the caller names', async () => {
+  it('is replaced by an address that the caller names, also that of an earlier request', async () => {
     const { add, write } = await start();
     const { contact } = (await add()).data;
     expect(contact).toMatchObject({ consentIpAddress: '127.0.0.1', consentUserAgent: expect.any(String) });
@@ -347,19 +347,22 @@ describe('an opt-out over the API', () => {
 describe('an active member', () => {
   const REFUSED = ['marketing mail to the contact is refused: its globalStatus is "unsubscribed"'];
 
-  it.each(['POST', 'PUT', 'PATCH'])('of %s who opted out of all mail causes a warning', async (method) => {
-    const { add, write, members, member } = await start();
-    await add({ globalStatus: 'unsubscribed' });
-    const path = method === 'POST' ? members : member;
-    const body = { email: ADA, isActive: true };
-    for (const status of [201, 200]) {
-      const answer = await write(method, path, body);
-      expect([answer.status, answer.data.subscriber.isActive]).toEqual([status, true]);
-      expect(answer.data.warnings?.filter((text) => !text.includes('field'))).toEqual(REFUSED);
-    }
-    const left = await write('PUT', member, { isActive: false });
-    expect(left.data.warnings).toBeUndefined();
-  });
+  it.each(['POST', 'PUT', 'PATCH'])(
+    'causes a warning if the contact opted out of all mail: %s',
+    async (method) => {
+      const { add, write, members, member } = await start();
+      await add({ globalStatus: 'unsubscribed' });
+      const path = method === 'POST' ? members : member;
+      const body = { email: ADA, isActive: true };
+      for (const status of [201, 200]) {
+        const answer = await write(method, path, body);
+        expect([answer.status, answer.data.subscriber.isActive]).toEqual([status, true]);
+        expect(answer.data.warnings?.filter((text) => !text.includes('field'))).toEqual(REFUSED);
+      }
+      const left = await write('PUT', member, { isActive: false });
+      expect(left.data.warnings).toBeUndefined();
+    },
+  );
 
   it('causes no warning if mail is accepted', async () => {
     const { add, write, member } = await start();
