@@ -4,7 +4,6 @@ import { inSlices, type Order } from '../core/concurrency/slices.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
-import { BULK_FIELDS } from '../mail/compose.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
@@ -24,6 +23,7 @@ import {
   type TakenMessage,
 } from './draft.ts';
 import { encodeContents, encodeTemplated, type StorableContent } from './encode.ts';
+import { replacedFieldWarnings } from './headers.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
@@ -197,7 +197,10 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
       linkBase: `https://${checked.domain.tracking_host ?? new URL(deps.publicUrl).host}`,
       ...send,
     });
-    const ofMarketing = sender.useCase === 'mk' ? oneClick.warnings(accountId) : [];
+    const ofMarketing =
+      sender.useCase === 'mk'
+        ? [...replacedFieldWarnings(send.headers), ...oneClick.warnings(accountId)]
+        : [];
     const warnings = [...send.warnings, ...checked.warnings, ...clipping, ...ofMarketing];
     const body = request.envelope(draft.data, warnings);
     const { shared } = checked.rendered;
@@ -251,7 +254,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   return {
     accept: async (request, beforeDelivery) => {
       const { sender, idempotency } = request;
-      const send = parseSend(request.body, clock.now(), reservedFields(request), request.maxRecipients);
+      const send = parseSend(request.body, clock.now(), request.maxRecipients);
       if (isRefusal(send)) return send;
       const reservation =
         idempotency === null
@@ -281,13 +284,6 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     },
   };
 }
-
-/** Header fields that the service alone sets in marketing mail. Mail programs set them too: they are dropped over SMTP. */
-function reservedFields({ sender, literalBraces }: AcceptRequest): ReadonlySet<string> {
-  return sender.useCase === 'mk' && literalBraces !== true ? BULK_FIELDS : NO_FIELDS;
-}
-
-const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /** The body without its Message-ID: a program that repeats a submission often changes it. */
 function fingerprinted(body: SendRequest): SendRequest {

@@ -1,3 +1,4 @@
+import { BULK_FIELDS } from '../mail/compose.ts';
 import { isUrlList } from '../mail/headers.ts';
 import { textFault } from '../mail/text-fault.ts';
 import type { Fault } from './faults.ts';
@@ -23,7 +24,6 @@ const SERVICE_FIELDS: ReadonlySet<string> = new Set([
   'mime-version',
   'feedback-id',
 ]);
-const SET_BY_SERVICE = 'is set by the service and cannot be given here';
 const SERVICE_PREFIXES = ['received', 'dkim-', 'arc-', 'content-', 'x-postrider-', 'cfbl-', 'resent-'];
 
 /** Whether a caller cannot set the field. `name`: in lower case. */
@@ -31,12 +31,17 @@ export function isServiceField(name: string): boolean {
   return SERVICE_FIELDS.has(name) || SERVICE_PREFIXES.some((prefix) => name.startsWith(prefix));
 }
 
-/** Returns the fields in order and reports each fault. `reserved`: further fields of the service, in lower case. */
-export function checkHeaders(
-  headers: Record<string, string>,
-  reserved: ReadonlySet<string>,
-  fault: Fault,
-): [string, string][] {
+/** A warning for each field that the service replaces in marketing mail. */
+export function replacedFieldWarnings(headers: readonly [name: string, value: string][]): string[] {
+  return headers.flatMap(([name]) =>
+    BULK_FIELDS.has(name.toLowerCase())
+      ? [`headers.${name} has no effect: the service sets it in marketing mail`]
+      : [],
+  );
+}
+
+/** Returns the fields in order and reports each fault. */
+export function checkHeaders(headers: Record<string, string>, fault: Fault): [string, string][] {
   const entries = Object.entries(headers);
   if (entries.length > MAX_HEADERS)
     fault('headers', `must have at most ${MAX_HEADERS} fields; it has ${entries.length}`);
@@ -48,7 +53,7 @@ export function checkHeaders(
   }
   const seen = new Set<string>();
   for (const [name, value] of entries.slice(0, MAX_HEADERS)) {
-    const problem = reserved.has(name.toLowerCase()) ? SET_BY_SERVICE : headerFault(name, value, seen);
+    const problem = headerFault(name, value, seen);
     if (problem !== null) fault(`headers.${name}`, problem);
     seen.add(name.toLowerCase());
   }
@@ -58,7 +63,7 @@ export function checkHeaders(
 function headerFault(name: string, value: string, seen: ReadonlySet<string>): string | null {
   const lower = name.toLowerCase();
   if (!NAME.test(name)) return 'must have a name of 1 to 76 characters from A-Z, a-z, 0-9 and "-"';
-  if (isServiceField(lower)) return SET_BY_SERVICE;
+  if (isServiceField(lower)) return 'is set by the service and cannot be given here';
   if (seen.has(lower)) return 'is given twice';
   if (/[\r\n]/.test(value)) return 'must not contain a line break';
   if (lower === 'list-unsubscribe' && !isUrlList(value)) {

@@ -102,14 +102,10 @@ const MAX_SCHEDULE_AHEAD_MS = 30 * DAY;
 /** Clocks differ, and a request can be repeated: a time that passed this recently means now. */
 const MAX_SCHEDULE_PAST_MS = 15 * MINUTE;
 
-/**
- * Refuses with a VALIDATION_ERROR that lists the faults, or because of a limit of attachments. `now`: epoch ms. `reserved`:
- * names of header fields that this request cannot have, in lower case, in addition to those that none can have.
- */
+/** Refuses with a VALIDATION_ERROR that lists the faults, or because of a limit of attachments. `now`: epoch ms. */
 export function parseSend(
   request: SendRequest,
   now: number,
-  reserved: ReadonlySet<string>,
   maxRecipients = MAX_RECIPIENTS,
 ): ParsedSend | Refusal {
   const { attachments = [], alternatives = [] } = request;
@@ -118,7 +114,7 @@ export function parseSend(
   const parsed = collectFaults((fault) => {
     const mail = parseMail(request, now, fault);
     const recipients = parseRecipients(request, maxRecipients, fault);
-    const headers = checkHeaders(request.headers ?? {}, reserved, fault);
+    const headers = checkHeaders(request.headers ?? {}, fault);
     const calendar = request.calendar === undefined ? null : parseCalendar(request.calendar, fault);
     const tooMuch = checkAttachments(attachments, fault, (calendar?.bytes ?? 0) + bytesOf(alternatives));
     return mail === null ? null : { recipients, headers, calendar, tooMuch, ...mail };

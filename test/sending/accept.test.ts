@@ -120,13 +120,6 @@ describe('an accepted send', () => {
     expect(announced.map(({ destination }) => destination)).toEqual(['one.test', 'two.test', 'three.test']);
   });
 
-  it('can have List-Id and Precedence', async () => {
-    const { send, contents } = startAcceptance();
-    const headers = { 'List-Id': '<orders.example.com>', Precedence: 'list' };
-    accepted(await send({ headers }));
-    expect(contents()[0]?.headers).toEqual(Object.entries(headers));
-  });
-
   it('can have only blind copies', async () => {
     const { send } = startAcceptance();
     const { to: _, ...rest } = BODY;

@@ -270,44 +270,23 @@ describe('the list of marketing mail', () => {
   });
 });
 
-/** The acceptance of marketing mail from a verified domain. */
-function marketing(env: ReturnType<typeof startAcceptance>) {
-  const { tables, clock, send } = env;
-  insertDomain(
-    tables,
-    { account_id: 'acct_one', domain_id: 'domain_mk', name: 'example.com', use_case: 'mk' },
-    clock.now(),
-  );
-  const account = tables.accounts.get('acct_one');
-  if (account === null) throw new Error('no account');
-  return (changes: object = {}, options: object = {}) =>
-    send(
-      { to: 'delivered@simulator.mail.test', ...changes },
-      { sender: { account, useCase: 'mk', allowFrom: [], allowEssential: true }, ...options },
-    );
-}
-
-describe('the header fields that the service sets in marketing mail', () => {
-  const headers = { 'list-id': '<mine.example.com>', Precedence: 'list' };
-
-  it('are refused over HTTP', async () => {
-    const { code, extras } = refused(await marketing(startAcceptance())({ headers }));
-    expect(code).toBe('VALIDATION_ERROR');
-    expect(extras.details?.map(({ field }) => field)).toEqual(['headers.list-id', 'headers.Precedence']);
-  });
-
-  it('are accepted over SMTP, and replaced in the message', async () => {
-    const env = startAcceptance();
-    accepted(await marketing(env)({ headers }, { literalBraces: true, appendFooter: true }));
-    const [content] = env.contents();
-    if (content === undefined) throw new Error('nothing was stored');
-    const text = messageBytes(compose(content, { ...COPY, kind: 'marketing' })).toString();
-    expect(text).toContain('Precedence: bulk');
-    expect(text).not.toMatch(/^list-id: |^Precedence: list/im);
-  });
-});
-
 describe('one-click unsubscribe', () => {
+  const marketing = (env: ReturnType<typeof startAcceptance>) => {
+    const { tables, clock, send } = env;
+    insertDomain(
+      tables,
+      { account_id: 'acct_one', domain_id: 'domain_mk', name: 'example.com', use_case: 'mk' },
+      clock.now(),
+    );
+    const account = tables.accounts.get('acct_one');
+    if (account === null) throw new Error('no account');
+    return (changes: object = {}) =>
+      send(
+        { to: 'delivered@simulator.mail.test', ...changes },
+        { sender: { account, useCase: 'mk', allowFrom: [], allowEssential: true } },
+      );
+  };
+
   it('that is impossible causes a warning at startup and for the first accepted marketing send', async () => {
     const env = startAcceptance({}, 'http://127.0.0.1:8081');
     const send = marketing(env);

@@ -140,15 +140,16 @@ describe('a marketing send', () => {
     });
   });
 
-  it('is refused with header fields that the service sets in marketing mail', async () => {
+  it('states which header fields the service replaces', async () => {
     const headers = { 'List-Id': '<mine.shop.test>', precedence: 'list', 'X-Campaign': 'spring' };
     const { status, body } = await send({ subscriptionGroupId: groupId, headers });
-    expect(status).toBe(400);
-    const message = 'is set by the service and cannot be given here';
-    expect(body.error.details).toEqual([
-      { field: 'headers.List-Id', message },
-      { field: 'headers.precedence', message },
-    ]);
+    expect(status).toBe(202);
+    expect(body.data).toMatchObject({
+      warnings: [
+        'headers.List-Id has no effect: the service sets it in marketing mail',
+        'headers.precedence has no effect: the service sets it in marketing mail',
+      ],
+    });
   });
 
   it('addresses every copy to its recipient only', async () => {

@@ -74,9 +74,7 @@ export const commonSendFields = {
   replyTo: z.string().optional(),
   headers: atMost(z.record(z.string(), z.string()), MAX_HEADERS)
     .optional()
-    .describe(
-      'Custom header fields, at most 50 and 8 KiB in total. Fields that the service sets are refused, except `List-Unsubscribe` and `List-Unsubscribe-Post`; in marketing mail they include `List-Id` and `Precedence`.',
-    ),
+    .describe('Custom header fields, at most 50 and 8 KiB in total.'),
   templateVariables: z
     .record(z.string(), z.unknown())
     .optional()
