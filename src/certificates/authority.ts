@@ -199,8 +199,8 @@ function problemOf(item: Order | Authorization): string {
 const LIMIT_OF_ALL = /\b(?:account|ip address|ip range|new orders|registrations|requests)\b/i;
 
 /**
- * Whose limit a response states. The authorities limit certificates of a name, too, also those that others order: whoever
- * controls one name must not stop the orders of all others.
+ * Whose limit a response states. The authorities limit certificates of a name, too, also those that others order: the
+ * owner of one name must not stop the orders of all others.
  */
 function limitScope(status: number, data: unknown): 'name' | 'all' {
   const detail = typeof data === 'object' && data !== null && 'detail' in data ? String(data.detail) : '';

@@ -100,8 +100,8 @@ export function providerOfHosts(domain: string, hosts: readonly { name: string }
 
 /**
  * The known provider of the host, else the domain that the host is directly below: internet providers name their subscribers'
- * connections several labels below their domain (`82-64-1-2.subs.example.net`), and a subscriber's host must not speak for
- * the MX hosts of the provider. Null: the host has no registered domain.
+ * connections several labels below their domain (`82-64-1-2.subs.example.net`), and a subscriber's host must not count
+ * as an MX host of the provider. Null: the host has no registered domain.
  */
 function providerOfHost(host: string): string | null {
   const full = host.toLowerCase().replace(/\.$/, '');

@@ -88,7 +88,7 @@ it.each([
   [429, 'too many new orders (300) from this account in the last 3h0m0s', 'all'],
   [429, 'too many new registrations (10) from this IP address in the last 3h0m0s', 'all'],
   [503, 'Service busy; retry later.', 'all'],
-])('tells a rate limit of a name from one of all names: %i %s', async (status, detail, scope) => {
+])('distinguishes a rate limit of a name from one of all names: %i %s', async (status, detail, scope) => {
   const { authority } = await start((_req, res) => {
     res.writeHead(status, { 'Content-Type': 'application/problem+json' });
     res.end(JSON.stringify({ type: 'urn:ietf:params:acme:error:rateLimited', detail }));
