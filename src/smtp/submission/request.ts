@@ -4,7 +4,7 @@ import { domainOf, formatMailbox, parseMailbox } from '../../mail/address.ts';
 import type { Mailbox } from '../../mail/content.ts';
 import { parseIdempotencyKey } from '../../sending/idempotency.ts';
 import type { DisplayedRecipients, SendRequest } from '../../sending/request.ts';
-import type { UseCase } from '../../store/domains/domains.ts';
+import type { Stream } from '../../store/domains/domains.ts';
 import type { SubmittedMail } from './submitted-mail.ts';
 
 /**
@@ -28,7 +28,7 @@ const CONTROLS: ReadonlySet<string> = new Set([
 ]);
 
 /** The stream of a mail whose key may send in both. */
-export function requestedStream(mail: SubmittedMail): UseCase {
+export function requestedStream(mail: SubmittedMail): Stream {
   return mail.controls.some(([name]) => MARKETING_CONTROLS.has(name)) ? 'mk' : 'tx';
 }
 
@@ -36,7 +36,7 @@ export function requestedStream(mail: SubmittedMail): UseCase {
 export function submissionRequest(
   mail: SubmittedMail,
   envelope: readonly string[],
-  useCase: UseCase,
+  useCase: Stream,
 ): SubmissionRequest | Refusal {
   const controls = readControls(mail, useCase);
   if (isRefusal(controls)) return controls;
@@ -89,7 +89,7 @@ function comparableDomain(address: string): string {
 
 type Roles = Pick<SendRequest, 'to' | 'cc' | 'bcc' | 'displayed'>;
 
-function recipientsByRole(mail: SubmittedMail, envelope: readonly string[], useCase: UseCase): Roles {
+function recipientsByRole(mail: SubmittedMail, envelope: readonly string[], useCase: Stream): Roles {
   // Each recipient of marketing mail gets a message with only that address.
   const shown = useCase === 'mk' ? { to: [...mail.to, ...mail.cc], cc: [] } : mail;
   const to: string[] = [];
@@ -145,7 +145,7 @@ type Controls = Pick<
   'campaignId' | 'subscriptionGroupId' | 'enableClickTracking' | 'enableOpenTracking' | 'essential'
 > & { idempotencyKey: string | null };
 
-function readControls({ controls }: SubmittedMail, useCase: UseCase): Controls | Refusal {
+function readControls({ controls }: SubmittedMail, useCase: Stream): Controls | Refusal {
   const fields = new Map(controls);
   const unknown = [...fields.keys()].find((name) => !CONTROLS.has(name));
   if (unknown !== undefined) return invalid(`X-Postrider-${unknown}`, 'is not a control field');

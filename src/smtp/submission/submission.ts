@@ -12,7 +12,7 @@ import type { Acceptance } from '../../sending/accept.ts';
 import type { SendResult } from '../../sending/draft.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import { storageFailure } from '../../store/database/failure.ts';
-import type { UseCase } from '../../store/domains/domains.ts';
+import type { Stream } from '../../store/domains/domains.ts';
 import { createCertificateSource, filesOf } from '../certificate.ts';
 import { SUBMISSION_COMMAND_RATES } from '../command-limits.ts';
 import { CONNECTION_LIMITS } from '../connections.ts';
@@ -68,7 +68,7 @@ const SCOPES = { tx: 'transactional', mk: 'marketing' } as const;
 /** A login. Its credentials are checked again with each mail, so that a revoked key stops working immediately. */
 interface Login {
   credentials: Credentials;
-  streams: UseCase[];
+  streams: Stream[];
 }
 
 /**
@@ -83,7 +83,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
   const failures = createAuthFailures({ clock, log });
 
   /** Checks credentials; returns the streams in which they may send, or a refusal. */
-  function logIn(credentials: Credentials): UseCase[] | Refusal {
+  function logIn(credentials: Credentials): Stream[] | Refusal {
     const transactional = authenticator.authenticate(credentials, SCOPES.tx);
     if (isRefusal(transactional) && transactional.code !== 'INSUFFICIENT_SCOPE') return transactional;
     const marketing = authenticator.authenticate(credentials, SCOPES.mk);

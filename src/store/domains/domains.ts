@@ -5,8 +5,6 @@ import type { Database } from '../database/database.ts';
 
 /** Transactional or marketing; the API calls it use case. */
 export type Stream = 'tx' | 'mk';
-/** The name of the type in smtp/submission. */
-export type UseCase = Stream;
 export type DomainStatus = 'PENDING' | 'SUCCESS' | 'TEMPORARY_FAILURE' | 'FAILED';
 type Flag = 0 | 1;
 
