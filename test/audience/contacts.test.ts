@@ -3,6 +3,7 @@ import { presentContact } from '../../src/audience/present.ts';
 import type { ConsentInput } from '../../src/audience/profile.ts';
 import { iso } from '../../src/core/clock.ts';
 import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
+import { MAX_CONSENT_ENTRIES } from '../../src/store/contacts/consent.ts';
 import { granted } from '../support/refusal.ts';
 import { CALLER, codeOf, startAudience } from './setup.ts';
 
@@ -195,6 +196,22 @@ describe('consent', () => {
     await add(ADA, { consent: { method: 'web_form', details: 'Form 7' } });
     const changed = granted(await contacts.update('acct_one', ADA_ID, { consent: { method: 'other' } }, put));
     expect(changed).toMatchObject({ consent_method: 'other', consent_details: null });
+  });
+
+  it('keeps the first and the newest entries of its history', async () => {
+    const { contacts, add } = await startAudience();
+    const contact = await add(ADA, { consent: { method: 'web_form', details: 'first' } });
+    for (let n = 2; n <= MAX_CONSENT_ENTRIES + 3; n++)
+      granted(await contacts.update('acct_one', ADA_ID, { consent: { details: `${n}` } }, put));
+    const details = contacts.history(contact, null, 1000).map((entry) => entry.details);
+    expect(details).toHaveLength(MAX_CONSENT_ENTRIES);
+    expect([...details.slice(0, 2), ...details.slice(-2)]).toEqual([
+      `${MAX_CONSENT_ENTRIES + 3}`,
+      `${MAX_CONSENT_ENTRIES + 2}`,
+      '5',
+      'first',
+    ]);
+    expect(granted(contacts.get('acct_one', ADA_ID)).consent_details).toBe(`${MAX_CONSENT_ENTRIES + 3}`);
   });
 
   it('may be withdrawn, which is recorded, and given again', async () => {

@@ -2,9 +2,12 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 
 /*
- * The consent history of each contact, numbered and append-only. The column `consent_n` of the contact is the number of the
- * entry that is in effect.
+ * The consent history of each contact, numbered and append-only: the first entry, the one in effect, and the newest. The
+ * column `consent_n` of the contact is the number of the entry that is in effect.
  */
+
+/** Entries of a contact. A program that changes the consent with each request would otherwise fill the disk. */
+export const MAX_CONSENT_ENTRIES = 200;
 
 export const CONSENT_METHODS = [
   'double_opt_in',
@@ -63,6 +66,8 @@ export function consentTable(db: Database) {
       recorded_at, recorded_by)
     VALUES (@contact_seq, @n, @action, @subscription_group_id, @method, @details, @ip_address, @user_agent, @said_at,
       @recorded_at, @recorded_by)`);
+  const removeOne = db.prepare<[number, number, number]>(`
+    DELETE FROM consents WHERE contact_seq = ? AND n = ? AND n IS NOT (SELECT consent_n FROM contacts WHERE seq = ?)`);
   const history = db.prepare<[number, number, number], ConsentRow>(
     'SELECT * FROM consents WHERE contact_seq = ? AND n < ? ORDER BY n DESC LIMIT +?',
   );
@@ -79,10 +84,12 @@ export function consentTable(db: Database) {
     begin: (entry: Omit<ConsentRow, 'n'>): void => {
       insert.run({ ...entry, n: 1 });
     },
-    /** Appends an entry; returns its number. */
+    /** Appends an entry; returns its number. Removes the oldest one after the first when there are too many. */
     add: (entry: Omit<ConsentRow, 'n'>): number => {
-      const n = (last.get(entry.contact_seq) ?? 0) + 1;
+      const { contact_seq: seq } = entry;
+      const n = (last.get(seq) ?? 0) + 1;
       insert.run({ ...entry, n });
+      if (n > MAX_CONSENT_ENTRIES) removeOne.run(seq, n - MAX_CONSENT_ENTRIES + 1, seq);
       return n;
     },
     /** Newest first, entries with a number below `before`; null: all. */
