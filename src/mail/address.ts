@@ -62,11 +62,11 @@ export function parseMailbox(text: string): Mailbox | string {
 }
 
 /**
- * Parses a comma-separated list, and calls `fault` for each invalid element with its text and the error; the others are
- * returned. An empty string or an empty element between commas is invalid. A list that is too long or that has a character
+ * Parses a comma-separated list, and calls `fault` for each invalid element with its text and the error, until it returns
+ * false: then the rest is not read. Returns the valid elements. An empty string or an empty element between commas is invalid. A list that is too long or that has a character
  * which no address may contain is invalid as a whole: its text is ''.
  */
-export function parseMailboxList(list: string, fault: (text: string, error: string) => void): Mailbox[] {
+export function parseMailboxList(list: string, fault: (text: string, error: string) => boolean): Mailbox[] {
   const mailboxes: Mailbox[] = [];
   if (list.length > MAX_RAW_LIST) fault('', `is longer than ${MAX_RAW_LIST} characters`);
   else if (FORBIDDEN.test(list)) fault('', 'contains a control character or a line break');
@@ -74,8 +74,8 @@ export function parseMailboxList(list: string, fault: (text: string, error: stri
     for (let at = 0; at <= list.length; ) {
       const read = readMailbox(list, at);
       const end = typeof read === 'string' ? endOfElement(list, at) : read.end;
-      if (typeof read === 'string') fault(list.slice(at, end).trim(), read);
-      else mailboxes.push(read.mailbox);
+      if (typeof read !== 'string') mailboxes.push(read.mailbox);
+      else if (!fault(list.slice(at, end).trim(), read)) break;
       at = end + 1;
     }
   }

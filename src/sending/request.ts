@@ -97,6 +97,8 @@ export interface ParsedSend extends ParsedMail {
 
 /** Of a request over HTTP. */
 export const MAX_RECIPIENTS = 50;
+/** The rest of a request with this many is not read: lists of a megabyte would block the event loop. */
+const MAX_INVALID_RECIPIENTS = 50;
 const MAX_SUBJECT_LENGTH = 998;
 const MAX_SCHEDULE_AHEAD_MS = 30 * DAY;
 /** Clocks differ, and a request can be repeated: a time that passed this recently means now. */
@@ -197,16 +199,20 @@ function parseRecipients(request: SendRequest, maxRecipients: number, fault: Fau
   /** Roles with an address, valid or not. */
   const roles = new Set<Role>();
   let count = 0;
+  let invalidCount = 0;
   for (const role of ['to', 'cc', 'bcc'] as const) {
     const value = request[role] ?? [];
     const lists = typeof value === 'string' ? [value] : value;
     for (const [index, list] of lists.entries()) {
       roles.add(role);
+      if (invalidCount === MAX_INVALID_RECIPIENTS) break;
       const mailboxes = parseMailboxList(list, (text, error) => {
         count++;
+        invalidCount++;
         const isWhole = text === '' || text === value;
         const field = typeof value === 'string' ? role : `${role}[${index}]`;
         fault(field, isWhole ? error : `${shortened(text)}: ${error}`);
+        return invalidCount < MAX_INVALID_RECIPIENTS;
       });
       count += mailboxes.length;
       for (const mailbox of mailboxes) {

@@ -132,9 +132,17 @@ describe('parseMailboxList', () => {
   /** The addresses, and the faults as texts and errors. */
   const parsed = (list: string) => {
     const faults: [text: string, error: string][] = [];
-    const mailboxes = parseMailboxList(list, (...fault) => faults.push(fault));
+    const mailboxes = parseMailboxList(list, (...fault) => faults.push(fault) > 0);
     return { addresses: mailboxes.map(({ address }) => address), faults };
   };
+
+  it('does not read further when the caller wants no more errors', () => {
+    const errors: string[] = [];
+    const mailboxes = parseMailboxList('a@example.com,'.concat('x,'.repeat(20_000)), (_, error) => {
+      return errors.push(error) < 3;
+    });
+    expect([mailboxes.length, errors.length]).toEqual([1, 3]);
+  });
 
   it.each<[string, string[]]>([
     ['a@example.com', ['a@example.com']],
