@@ -15,6 +15,7 @@ import type { Tables } from '../store/tables.ts';
 import { type CertificateAuthority, type IssuedCertificate, RateLimitedError } from './authority.ts';
 import { createContexts, sealContext } from './contexts.ts';
 import {
+  MAX_NEW_NAMES_OF_ACCOUNT,
   MAX_NEW_NAMES_PER_HOUR,
   MAX_ORDERS_PER_HOUR,
   MAX_RATE_LIMIT_PAUSE_MS,
@@ -57,6 +58,8 @@ export interface KeeperDeps {
   ownHost: string | null;
   /** Whether the host is a name of the public pages. */
   isOurs(host: string): boolean;
+  /** The account of a link host; null: the platform's own host, or none of ours. */
+  ownerOf(host: string): string | null;
   /**
    * Whether the host's DNS leads here, so that the authority reaches us. Called before an order occupies a slot; the
    * implementation limits the time and the number of lookups.
@@ -186,11 +189,16 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
 
   function mayOrder(host: string, tables: Tables): boolean {
     const isNew = kindOf(host, tables.certificates.get(host)) === 'new';
-    const block = orderBlock(tables, host, isNew, clock.now());
+    const block = orderBlock(tables, host, { isNew, now: clock.now(), ownerOf: deps.ownerOf });
     if (block === 'domain-limit' && shouldLog(host))
       log.info(
         { host, newNamesPerHour: MAX_NEW_NAMES_PER_HOUR },
         'certificate order delayed: hourly limit of the domain reached',
+      );
+    if (block === 'account-limit' && shouldLog(host))
+      log.info(
+        { host, newNamesPerHour: MAX_NEW_NAMES_OF_ACCOUNT },
+        'certificate order delayed: hourly limit of the account reached',
       );
     if (block === 'hourly-limit' && !hasLoggedLimit)
       log.warn({ ordersPerHour: MAX_ORDERS_PER_HOUR }, 'certificate orders delayed: hourly limit reached');

@@ -13,6 +13,8 @@ export const MAX_ORDERS_PER_HOUR = 50;
 export const RESERVED_ORDERS = 20;
 /** New names below one registrable domain, so that the names of one domain do not delay all others. */
 export const MAX_NEW_NAMES_PER_HOUR = 5;
+/** New names of one account: a third of what all accounts have. */
+export const MAX_NEW_NAMES_OF_ACCOUNT = 10;
 
 /** Pause before a name that did not lead here is tried again; nothing was sent to the authority. */
 export const POSTPONED_MS = 10 * MINUTE;
@@ -40,18 +42,27 @@ export function renewalTime(validity: { notBefore: number; notAfter: number }): 
 /** Setting: the end of a pause of all orders, epoch ms. */
 export const PAUSED_UNTIL = 'certificates-hold';
 
-/** Why no certificate may be ordered for the host now; null: an order is allowed. */
+/**
+ * Why no certificate may be ordered for the host now; null: an order is allowed. `ownerOf`: the account of a host, null for
+ * the platform's own.
+ */
 export function orderBlock(
   { certificates, settings }: Tables,
   host: string,
-  isNew: boolean,
-  now: number,
-): 'not-due' | 'paused' | 'domain-limit' | 'hourly-limit' | null {
+  { isNew, now, ownerOf }: { isNew: boolean; now: number; ownerOf(host: string): string | null },
+): 'not-due' | 'paused' | 'domain-limit' | 'account-limit' | 'hourly-limit' | null {
   if ((certificates.get(host)?.due_at ?? 0) > now) return 'not-due';
   if (Number(settings.get(PAUSED_UNTIL) ?? 0) > now) return 'paused';
   const since = now - HOUR;
   if (isNew && certificates.triedBelow(organizationalDomain(host), since) >= MAX_NEW_NAMES_PER_HOUR)
     return 'domain-limit';
+  const owner = isNew ? ownerOf(host) : null;
+  const isSameOwner = (other: string) => ownerOf(other) === owner;
+  if (
+    owner !== null &&
+    certificates.hostsTriedSince(since).filter(isSameOwner).length >= MAX_NEW_NAMES_OF_ACCOUNT
+  )
+    return 'account-limit';
   const limit = isNew ? MAX_ORDERS_PER_HOUR - RESERVED_ORDERS : MAX_ORDERS_PER_HOUR;
   return certificates.triedSince(since) >= limit ? 'hourly-limit' : null;
 }

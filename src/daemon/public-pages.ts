@@ -54,6 +54,7 @@ export async function startPublicPages(
           userAgent: `Postrider/${programVersion()}`,
           ownHost: linkHosts.publicHost,
           isOurs: (host) => linkHosts.standingOf(host) !== null,
+          ownerOf: linkHosts.ownerOf,
           leadsHere: (host, kind) => linkHosts.leadsHere(host, kind === 'renewal'),
           observe: (outcome) => orders.inc({ outcome }),
         });

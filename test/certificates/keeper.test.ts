@@ -2,7 +2,12 @@ import { X509Certificate } from 'node:crypto';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type IssuedCertificate, RateLimitedError } from '../../src/certificates/authority.ts';
 import { createKeeper, type KeeperDeps } from '../../src/certificates/keeper.ts';
-import { MAX_NEW_NAMES_PER_HOUR, MAX_ORDERS_PER_HOUR, RESERVED_ORDERS } from '../../src/certificates/pace.ts';
+import {
+  MAX_NEW_NAMES_OF_ACCOUNT,
+  MAX_NEW_NAMES_PER_HOUR,
+  MAX_ORDERS_PER_HOUR,
+  RESERVED_ORDERS,
+} from '../../src/certificates/pace.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
@@ -53,6 +58,7 @@ function start(options: Partial<KeeperDeps> = {}) {
       },
       ownHost: OWN,
       isOurs: (host) => OURS.includes(host) || /\.many\d*\.example$/.test(host),
+      ownerOf: (host) => (host === OWN ? null : host),
       leadsHere: async () => true,
       ...options,
     });
@@ -316,6 +322,18 @@ describe('an authority that rejects orders', () => {
     clock.advance(MINUTE);
     expect(await certificates.contextFor(OWN)).not.toBeNull();
     expect(await certificates.contextFor(CUSTOM)).not.toBeNull();
+  });
+
+  it('receives a limited number of orders for new names of one account', async () => {
+    const ownerOf = (host: string) => (host === OWN ? null : host === CUSTOM ? 'acct_two' : 'acct_one');
+    const { certificates, orders, clock, lines } = start({ ownerOf });
+    for (let n = 0; n <= MAX_NEW_NAMES_OF_ACCOUNT; n++) await certificates.contextFor(`t.many${n}.example`);
+    expect(orders).toHaveLength(MAX_NEW_NAMES_OF_ACCOUNT);
+    expect(lines.at(-1)?.msg).toBe('certificate order delayed: hourly limit of the account reached');
+    expect(await certificates.contextFor(CUSTOM)).not.toBeNull();
+    clock.advance(HOUR);
+    await certificates.contextFor(`t.many${MAX_NEW_NAMES_OF_ACCOUNT}.example`);
+    expect(orders).toHaveLength(MAX_NEW_NAMES_OF_ACCOUNT + 2);
   });
 
   it('receives orders for other names after a rate limit of one name', async () => {

@@ -31,6 +31,8 @@ export interface LinkHosts {
   /** The host of `public.url`; null when it is not a name that can have a certificate. */
   publicHost: string | null;
   standingOf(host: string): LinkHostStanding | null;
+  /** The account whose domain has this link host; null: none. */
+  ownerOf(host: string): string | null;
   /** Whether a link host leads here. `isRenewal`: the host has a certificate. Limits its lookups; never rejects. */
   leadsHere(host: string, isRenewal: boolean): Promise<boolean>;
   /** Cancels lookups in progress and waiting ones. */
@@ -46,7 +48,7 @@ export interface LinkHostsDeps {
 
 /**
  * Looks nothing up until `leadsHere`, which uses DNS through a locator with caches and limits (`createHostLocator`).
- * `standingOf` reads the database at each call.
+ * `standingOf` and `ownerOf` read the database at each call.
  */
 export function createLinkHosts({ config, tables, resolver, clock }: LinkHostsDeps): LinkHosts {
   const platform = platformOf(config);
@@ -55,6 +57,10 @@ export function createLinkHosts({ config, tables, resolver, clock }: LinkHostsDe
   return {
     publicHost: publicHost(platform),
     standingOf,
+    ownerOf: (text) => {
+      const host = normalizeDomain(text);
+      return host === null ? null : tables.domains.linkHostOwner(host, linkHostDomain(host) ?? '');
+    },
     leadsHere: async (host, isRenewal) => {
       const lookup = standingOf(host) === 'registered' ? 'registered' : 'proven';
       return (await locator.locate(host, isRenewal ? 'renewal' : lookup)) === 'here';

@@ -56,6 +56,9 @@ export function certificateTable(db: Database) {
   const triedSince = db
     .prepare<[number], number>('SELECT count(*) FROM certificates WHERE tried_at > ?')
     .pluck();
+  const hostsTriedSince = db
+    .prepare<[number], string>('SELECT host FROM certificates WHERE tried_at > ?')
+    .pluck();
   const triedBelow = db
     .prepare<[number, string, string], number>(
       "SELECT count(*) FROM certificates WHERE tried_at > ? AND (host = ? OR host LIKE '%.' || ?)",
@@ -76,6 +79,8 @@ export function certificateTable(db: Database) {
     unissued: (limit: number): CertificateState[] => unissued.all(limit),
     /** Number of hosts with an attempt after `at`. */
     triedSince: (at: number): number => triedSince.get(at) ?? 0,
+    /** Hosts with an attempt after `at`: few, as the attempts of an hour are limited. */
+    hostsTriedSince: (at: number): string[] => hostsTriedSince.all(at),
     /** Number of hosts at or below a domain with an attempt after `at`. */
     triedBelow: (domain: string, at: number): number => triedBelow.get(at, domain, domain) ?? 0,
     remove: (host: string): void => {

@@ -120,6 +120,13 @@ export function domainTable(db: Database) {
         SELECT dkim_enabled FROM domains WHERE tracking_domain = ?
         UNION ALL SELECT dkim_enabled FROM domains WHERE name = ?)`)
     .pluck();
+  const linkHostOwner = db
+    .prepare<[string, string], string>(`
+      SELECT account_id FROM (
+        SELECT account_id, dkim_enabled FROM domains WHERE tracking_domain = ?
+        UNION ALL SELECT account_id, dkim_enabled FROM domains WHERE name = ?)
+      ORDER BY dkim_enabled DESC LIMIT 1`)
+    .pluck();
   const due = db.prepare<{ now: number; domains: string; accounts: string }, DomainRow>(`
     SELECT * FROM domains
     WHERE next_check_at <= @now AND domain_id NOT IN (SELECT value FROM json_each(@domains))
@@ -169,6 +176,8 @@ export function domainTable(db: Database) {
       const flag = proven.get(host, name) ?? null;
       return flag === null ? null : flag === 1 ? 'proven' : 'registered';
     },
+    /** The account of such a domain, of one whose DKIM key was found if there is one; null: there is no such domain. */
+    linkHostOwner: (host: string, name: string): string | null => linkHostOwner.get(host, name) ?? null,
     /** The domain whose check has been due for the longest time, without these domains and accounts. */
     dueForCheck: (
       now: number,
