@@ -90,33 +90,44 @@ function comparableDomain(address: string): string {
 type Roles = Pick<SendRequest, 'to' | 'cc' | 'bcc' | 'displayed'>;
 
 function recipientsByRole(mail: SubmittedMail, envelope: readonly string[], useCase: Stream): Roles {
-  // Each recipient of marketing mail gets a message with only that address.
-  const shown = useCase === 'mk' ? { to: [...mail.to, ...mail.cc], cc: [] } : mail;
+  const named = namedIn(mail);
+  const recipients = new Set<string>();
   const to: string[] = [];
   const cc: string[] = [];
   const bcc: string[] = [];
   for (const address of envelope) {
-    const inTo = findMailbox(shown.to, address);
-    const inCc = findMailbox(shown.cc, address);
-    if (inTo) to.push(formatMailbox({ name: inTo.name, address }));
-    else if (inCc) cc.push(formatMailbox({ name: inCc.name, address }));
-    else (useCase === 'mk' ? to : bcc).push(address);
+    const key = comparable(address);
+    recipients.add(key);
+    const found = named.get(key);
+    const mailbox = found === undefined ? address : formatMailbox({ name: found.name, address });
+    // Each recipient of marketing mail gets a message with only that address.
+    const role = useCase === 'mk' ? to : found === undefined ? bcc : found.field === 'to' ? to : cc;
+    role.push(mailbox);
   }
   // If the recipients of To were in another transaction, those of Cc become To here.
   const first = to.length > 0 ? { to, cc } : { to: cc, cc: [] };
+  const isOnlyInCc = mail.to.length === 0 && mail.cc.length > 0;
+  const areSame = !isOnlyInCc && [...named.keys()].every((key) => recipients.has(key));
   return {
     ...(first.to.length === 0 ? {} : { to: first.to }),
     ...(first.cc.length === 0 ? {} : { cc: first.cc }),
     ...(bcc.length === 0 ? {} : { bcc }),
-    ...(useCase === 'mk' || namesAll(mail, envelope) ? {} : { displayed: displayedIn(mail) }),
+    ...(useCase === 'mk' || areSame ? {} : { displayed: displayedIn(mail) }),
   };
 }
 
-/** Whether the fields of the request's recipients would name the same mailboxes as To and Cc. */
-function namesAll({ to, cc }: SubmittedMail, envelope: readonly string[]): boolean {
-  const recipients = new Set(envelope.map(comparable));
-  const isOnlyInCc = to.length === 0 && cc.length > 0;
-  return !isOnlyInCc && [...to, ...cc].every(({ address }) => recipients.has(comparable(address)));
+/** The mailboxes of To and Cc by comparable address; an address in both is one of To. */
+function namedIn({ to, cc }: SubmittedMail): Map<string, { field: 'to' | 'cc'; name: string }> {
+  const named = new Map<string, { field: 'to' | 'cc'; name: string }>();
+  for (const [field, mailboxes] of [
+    ['to', to],
+    ['cc', cc],
+  ] as const)
+    for (const { name, address } of mailboxes) {
+      const key = comparable(address);
+      if (!named.has(key)) named.set(key, { field, name });
+    }
+  return named;
 }
 
 /** Without what is not an address: a field with it would be rejected or misread. */
@@ -127,11 +138,6 @@ function displayedIn({ to, cc }: SubmittedMail): DisplayedRecipients {
       return typeof mailbox === 'string' ? [] : [{ name, address: mailbox.address }];
     });
   return { to: valid(to), cc: valid(cc) };
-}
-
-function findMailbox(mailboxes: readonly Mailbox[], address: string): Mailbox | undefined {
-  const key = comparable(address);
-  return mailboxes.find((mailbox) => comparable(mailbox.address) === key);
 }
 
 /** Lower case, the domain as A-labels. */
