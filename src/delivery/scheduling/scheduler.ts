@@ -95,7 +95,8 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   const blocked: [Set<Site>, Set<Site>] = [new Set(), new Set()];
   /** Blocked sites for which only the budget of sites that have not answered is exhausted. */
   const blockedUnanswered: [Set<Site>, Set<Site>] = [new Set(), new Set()];
-  const allBlocked = [...blocked, ...blockedUnanswered];
+  /** In the order in which the sites are woken. */
+  const allBlocked = PRIORITIES.flatMap((priority) => [blockedUnanswered[priority], blocked[priority]]);
   /** Sites that wait for their rate, with the functions that cancel the timers. */
   const paced = new Map<Site, () => void>();
   let scheduled = false;
@@ -158,7 +159,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   function waitForRate(site: Site): void {
     const ms = site.rateWaitMs();
     if (ms === 0 || ms > MAX_RATE_WAIT_MS || paced.has(site)) return;
-    if (PRIORITIES.every((priority) => site.backlogSize(priority) === 0)) return;
+    if (site.backlogSize(TRANSACTIONAL_PRIORITY) + site.backlogSize(MARKETING_PRIORITY) === 0) return;
     const cancel = after(ms, () => {
       paced.delete(site);
       startAndRefill(site);
@@ -252,10 +253,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
    */
   function wakeBlocked({ unanswered }: FreedShares): void {
     const woken: Site[] = [];
-    const sets = unanswered
-      ? PRIORITIES.flatMap((priority) => [blockedUnanswered[priority], blocked[priority]])
-      : blocked;
-    for (const set of sets) {
+    for (const set of unanswered ? allBlocked : blocked) {
       for (const site of set) {
         if (woken.length >= WAKE_BATCH_SIZE) break;
         woken.push(site);
