@@ -1,6 +1,7 @@
 import type { ConsentAction, OptOutMethod } from '../store/contacts/consent.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
+import type { Stream } from '../store/domains/domains.ts';
 import type { NewSuppression, SuppressionRow } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Provenance } from './consent.ts';
@@ -65,7 +66,7 @@ export function addOptOut(
  */
 export function removeOptOuts(
   tables: Tables,
-  { accountId, identifier, stream }: { accountId: string; identifier: string; stream: 'mk' | 'tx' },
+  { accountId, identifier, stream }: { accountId: string; identifier: string; stream: Stream },
   request: OptOut,
 ): boolean {
   const optOuts = optOutsOf(tables, accountId, identifier).filter((row) => row.stream === stream);

@@ -20,9 +20,11 @@ export function hasPersonalFields(fields: object): boolean {
 
 /** The fields of an event, as JSON, without those that describe the person. */
 export function withoutPersonalFields(json: string): string {
-  return JSON.stringify(
-    JSON.parse(json, (key, value: unknown) => (PERSONAL_FIELDS.has(key) ? undefined : value)),
-  );
+  return JSON.stringify(JSON.parse(json, withoutPersonal));
+}
+
+function withoutPersonal(name: string, value: unknown): unknown {
+  return PERSONAL_FIELDS.has(name) ? undefined : value;
 }
 
 /**
@@ -30,9 +32,11 @@ export function withoutPersonalFields(json: string): string {
  * clicked link. The data of the person in them cannot be found, because it is not stored any more.
  */
 export function fieldsAfterErasure(json: string): string {
-  const fields: Record<string, unknown> = JSON.parse(withoutPersonalFields(json));
-  const { url } = fields;
-  return typeof url === 'string' ? JSON.stringify({ ...fields, url: originOf(url) }) : JSON.stringify(fields);
+  return JSON.stringify(
+    JSON.parse(json, (name, value: unknown) =>
+      name === 'url' && typeof value === 'string' ? originOf(value) : withoutPersonal(name, value),
+    ),
+  );
 }
 
 /** Empty if the link cannot be parsed. */

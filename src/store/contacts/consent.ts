@@ -2,8 +2,8 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 
 /*
- * The consent history of each contact, numbered and append-only: the first entry, the one in effect, and the newest. The
- * column `consent_n` of the contact is the number of the entry that is in effect.
+ * The consent history of each contact, numbered: the first entry, the one in effect, and the newest. Entries are added and
+ * the oldest removed, never changed. The column `consent_n` of the contact is the number of the entry that is in effect.
  */
 
 /** Entries of a contact. A program that changes the consent with each request would otherwise fill the disk. */
