@@ -86,6 +86,7 @@ export function queueBatch(
   const copier = createCopier(tables, send, ready, content, now, deps, taken);
   const after = { ...send };
   const destinations = new Set<string>();
+  /** Not simulated: statistics count them. */
   let counted = 0;
   let stopped = false;
   for (const member of members) {
@@ -106,9 +107,10 @@ export function queueBatch(
   // There are no further members.
   if (!stopped && members.length < MEMBER_BATCH_SIZE) after.at_seq = send.last_seq ?? 0;
   if (isComplete(after)) countOthers(after);
-  after.next_at = now + Math.ceil((after.queued - send.queued) * pace.intervalMs);
-  if (counted > 0) {
-    const limited = deps.limits.takeMessages(tables, send.account_id, counted, now);
+  const queued = after.queued - send.queued;
+  after.next_at = now + Math.ceil(queued * pace.intervalMs);
+  if (queued > 0) {
+    const limited = deps.limits.takeMessages(tables, send.account_id, queued, now);
     // Thrown, so that the unit of work is rolled back: the messages are stored already.
     if (limited !== null) throw new Error(`${limited.message}, although the allowance was not used up`);
   }

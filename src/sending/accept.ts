@@ -11,7 +11,6 @@ import type { Tables } from '../store/tables.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
 import { checkingSend, type Sender } from './checks.ts';
 import {
-  countedCopies,
   createDraft,
   type Draft,
   PRIORITY_OF_STREAM,
@@ -222,7 +221,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
       // The domain can have been deleted while the request waited.
       if (all.domains.byId(domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', `The domain ${domain.name} was deleted`);
-      const limited = deps.limits.takeMessages(all, accountId, countedCopies(draft, deps), clock.now());
+      const limited = deps.limits.takeMessages(all, accountId, draft.copies.length, clock.now());
       if (limited !== null) return limited;
       reservation?.store(all, STATUS[sender.useCase], body);
       return storeDraft(all, draft, contents, deps, taken);

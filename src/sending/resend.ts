@@ -11,7 +11,7 @@ import type { QueueKey } from '../store/messages/queue.ts';
 import type { Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { checkDomain, checkSuppression, type Sender } from './checks.ts';
-import { isSimulated, PRIORITY_OF_STREAM, storeMessage, type TransactionalResult } from './draft.ts';
+import { PRIORITY_OF_STREAM, storeMessage, type TransactionalResult } from './draft.ts';
 import { encodeContents } from './encode.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { Pressure } from './pressure.ts';
@@ -126,8 +126,7 @@ export function createResend(deps: ResendDeps): Resend {
       // The domain can have been deleted meanwhile.
       if (all.domains.byId(domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', `The domain ${domain.name} was deleted`);
-      const counted = isSimulated(message.recipient, deps) ? 0 : 1;
-      const limited = limits.takeMessages(all, accountId, counted, now);
+      const limited = limits.takeMessages(all, accountId, 1, now);
       if (limited !== null) return limited;
       reservation?.store(all, STATUS, body);
       storeMessage(

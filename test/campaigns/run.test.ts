@@ -626,6 +626,17 @@ describe("an account's message limits", () => {
     expect(new Set(addresses).size).toBe(70);
   });
 
+  it('count members at the simulator', async () => {
+    const setup = await startCampaigns({ messagesPerHour: 2 });
+    for (const name of ['a', 'b', 'c']) await setup.member(`delivered+${name}@simulator.mail.test`);
+    const row = granted(await setup.send());
+    setup.runner.start();
+    await eventually('the first messages', () => setup.messages(row).length === 2);
+    await setup.severalRounds();
+    expect(setup.messages(row)).toHaveLength(2);
+    expect(setup.limits.allowance(setup.tables, 'acct_one', setup.clock.now()).left).toBe(0);
+  });
+
   it('roll back a batch that they refuse, which is repeated', async () => {
     const setup = await startCampaigns({ messagesPerHour: 30 });
     await addMembers(setup, 3);

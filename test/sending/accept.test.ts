@@ -547,9 +547,11 @@ describe('the message limits of an account', () => {
     expect(refused(await send({}, { idempotency: other })).code).toBe('RATE_LIMITED');
   });
 
-  it('do not count simulated mail', async () => {
-    const { send } = startAcceptance({ messagesPerHour: 0 });
+  it('count simulated mail', async () => {
+    const { send } = startAcceptance({ messagesPerHour: 2 });
     accepted(await send({ to: 'delivered@simulator.mail.test' }));
+    accepted(await send());
+    expect(refused(await send({ to: 'delivered@simulator.mail.test' })).code).toBe('RATE_LIMITED');
     expect(refused(await send()).code).toBe('RATE_LIMITED');
   });
 });

@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { runProgram } from '../../cli/run.ts';
 import type { ApiClient } from '../../support/api-client.ts';
-import { startInProcess } from '../../support/in-process-daemon.ts';
+import { eventually } from '../../support/eventually.ts';
+import { PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
 import { insertDomain } from '../../support/store.ts';
 
 // Starts the whole daemon and a process for each command, which is slow on a busy machine.
@@ -108,5 +109,23 @@ describe('limits set on the command line', () => {
     );
     await setLimits(api, '--messages-per-hour', 'unlimited');
     expect((await api.send(mail(three))).status).toBe(200);
+  });
+
+  it('apply to messages to the simulator, also those that are sent again', async () => {
+    const api = await daemon.account('Simulated');
+    verifiedDomain(api, 'simulated.example');
+    const to = `delivered@simulator.${PLATFORM}`;
+    const mail = { to, from: 'shop@simulated.example', subject: 'Hello', html: COMPLIANCE };
+    await setLimits(api, '--messages-per-hour', '2');
+    const sent = await api.send(mail);
+    expect(sent.status, sent.text).toBe(200);
+    const batch = await api.call<{ accepted: number }>('POST', '/transactional/send-batch', {
+      body: { messages: [mail, mail] },
+    });
+    expect(batch.data.accepted).toBe(1);
+    expect((await api.send(mail)).error.code).toBe('RATE_LIMITED');
+    const { messageId } = sent.data;
+    await eventually('the result', async () => (await api.message(messageId)).status === 'delivered');
+    expect((await api.post('/transactional/resend', { messageId })).error.code).toBe('RATE_LIMITED');
   });
 });

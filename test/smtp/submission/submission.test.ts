@@ -321,6 +321,15 @@ describe('a mail that HTTP refuses is rejected', () => {
     expect(setup.stored()).toHaveLength(2);
   });
 
+  it('more messages to the simulator than the account may send in an hour, temporarily', async () => {
+    const setup = await startSubmission({ account: { messagesPerHour: 1 } });
+    const client = await setup.loggedIn();
+    const simulated = 'delivered@simulator.mail.test';
+    expect(await client.mail(FROM, simulated, mail())).toMatch(/^250 /);
+    expect(await client.mail(FROM, simulated, mail())).toMatch(/^450 4\.7\.1 RATE_LIMITED: /);
+    expect(setup.stored()).toHaveLength(1);
+  });
+
   it('more bytes than over HTTP', async () => {
     const setup = await startSubmission({ limits: { sendBytes: 2000 } });
     const client = await setup.loggedIn();
