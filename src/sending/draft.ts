@@ -316,6 +316,11 @@ export function isSimulated(address: string, { simulatorDomain }: Pick<StoreOpti
   return domainOf(address) === simulatorDomain;
 }
 
+/** The number of messages that are not simulated. */
+function countedCopies({ copies }: Draft, options: Pick<StoreOptions, 'simulatorDomain'>): number {
+  return copies.filter(({ recipient }) => !isSimulated(recipient.mailbox.address, options)).length;
+}
+
 /**
  * Inserts the contents that `encodeContents` returned, and a message with a queue row for each copy, in a unit of work.
  * Messages that `take` takes are added to `taken`, also when an error is thrown afterwards.
