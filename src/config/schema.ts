@@ -431,10 +431,20 @@ export const configSchema = z.strictObject({
       contacts: quota.optional().meta(live('Contacts of such an account.', 'unlimited')),
       messagesPerHour: quota
         .optional()
-        .meta(live('Messages of such an account in any 60 minutes; each recipient counts, also at the simulator.', 'unlimited')),
+        .meta(
+          live(
+            'Messages of such an account in any 60 minutes; each recipient counts, also at the simulator.',
+            'unlimited',
+          ),
+        ),
       messagesPerDay: quota
         .optional()
-        .meta(live('Messages of such an account in any 24 hours; each recipient counts, also at the simulator.', 'unlimited')),
+        .meta(
+          live(
+            'Messages of such an account in any 24 hours; each recipient counts, also at the simulator.',
+            'unlimited',
+          ),
+        ),
       concurrentRequests: count.default(64).meta(live('Concurrent API requests of such an account.')),
       setupPerSecond: count
         .optional()
