@@ -195,6 +195,7 @@ function listen(server: Server, at: string, setting: string): Promise<void> {
     server.once('error', onError);
     server.listen(address.port, address.host, () => {
       server.removeListener('error', onError);
+      server.on('error', () => {}); // no descriptors or memory left for accept(): the client connects again
       resolve();
     });
   });

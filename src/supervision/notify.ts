@@ -1,4 +1,4 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
@@ -67,33 +67,36 @@ export function createNotifier({
   timeoutMs = TIMEOUT_MS,
 }: NotifierOptions): SystemdNotifier {
   const waiting: Waiting[] = [];
-  let shell: ChildProcessWithoutNullStreams | null = null;
+  let shell: ChildProcess | null = null;
   let timeout: NodeJS.Timeout | null = null;
   let closed = false;
   let lastError: string | null = null;
 
-  function startShell(): ChildProcessWithoutNullStreams {
+  function startShell(): ChildProcess {
     const env = { PATH: path ?? process.env['PATH'], NOTIFY_SOCKET: socket };
-    const child = spawn('/bin/sh', ['-c', SCRIPT], { env, stdio: 'pipe' });
+    const child: ChildProcess = spawn('/bin/sh', ['-c', SCRIPT], { env, stdio: 'pipe' });
     let errors = '';
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const status = /^status (\d+)$/.exec(line)?.[1];
-      if (status === undefined) {
-        errors = `${errors} ${line}`.slice(-MAX_ERROR_CHARS);
-      } else {
-        if (shell === child) finish(status === '0' ? null : `systemd-notify exited with ${status}:${errors}`);
-        errors = '';
-      }
-    });
-    // The shell has ended; its `close` event reports that.
-    child.stdin.on('error', () => {});
     const onEnd = (reason: string) => {
       if (shell !== child) return;
       shell = null;
       finish(reason);
     };
-    child.once('error', (error) => onEnd(`/bin/sh cannot be started: ${error.message}`));
-    child.once('close', (code, signal) => onEnd(`the shell ended (${signal ?? code})${errors}`));
+    child.on('error', (error) => onEnd(`/bin/sh cannot be started: ${error.message}`));
+    child.on('close', (code, signal) => onEnd(`the shell ended (${signal ?? code})${errors}`));
+    // The shell has ended; its `close` event reports that.
+    child.stdin?.on('error', () => {});
+    // Without descriptors for its pipes the process has none, and `error` follows.
+    if (child.stdout)
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        const status = /^status (\d+)$/.exec(line)?.[1];
+        if (status === undefined) {
+          errors = `${errors} ${line}`.slice(-MAX_ERROR_CHARS);
+        } else {
+          if (shell === child)
+            finish(status === '0' ? null : `systemd-notify exited with ${status}:${errors}`);
+          errors = '';
+        }
+      });
     return child;
   }
 
@@ -101,7 +104,7 @@ export function createNotifier({
     const [first] = waiting;
     if (first === undefined) return;
     shell ??= startShell();
-    shell.stdin.write(first.line);
+    shell.stdin?.write(first.line);
     timeout = setTimeout(() => {
       shell?.kill('SIGKILL');
       shell = null;
@@ -134,7 +137,7 @@ export function createNotifier({
       }),
     close: () => {
       closed = true;
-      shell?.stdin.end();
+      shell?.stdin?.end();
       shell?.kill();
       while (waiting.length > 0) finish('closed');
     },

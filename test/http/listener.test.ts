@@ -13,11 +13,15 @@ const LIMITS: HttpConnectionLimits = {
 };
 
 async function listening(limits: Partial<HttpConnectionLimits>) {
+  return (await started(limits)).port;
+}
+
+async function started(limits: Partial<HttpConnectionLimits>) {
   const listener = createListener('127.0.0.1:0', 'test.listen', { ...LIMITS, ...limits });
   listener.server.on('request', (_, res) => res.end('here'));
   await listener.listen();
   onTestFinished(() => listener.close(0));
-  return listener.address()?.port ?? 0;
+  return { listener, port: listener.address()?.port ?? 0 };
 }
 
 /** Sends a request and keeps the connection open. Returns whether there was a response. */
@@ -60,4 +64,11 @@ it('names the setting of an invalid or used address', async () => {
   await expect(createListener('nowhere', 'test.listen', LIMITS).listen()).rejects.toThrow(
     'test.listen: "nowhere"',
   );
+});
+
+it('continues when a connection cannot be accepted', async () => {
+  const { listener, port } = await started({});
+  // What Node emits when accept() fails.
+  listener.server.emit('error', Object.assign(new Error('accept ENFILE'), { code: 'ENFILE' }));
+  expect((await tryConnection(port)).answered).toBe(true);
 });

@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
@@ -22,7 +21,7 @@ import {
 } from './import.ts';
 import { type ImportRecord, readRecords, type StreamPosition } from './records.ts';
 import { MAX_IGNORED } from './rows.ts';
-import { type ImportFormat, type ImportSource, openSource } from './source.ts';
+import { bytesOfFile, type ImportFormat, type ImportSource, openSource } from './source.ts';
 
 /*
  * Imports that continue without the caller. An upload is stored as a file, and accepted when file and row are on disk. One
@@ -287,7 +286,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
   async function openFile(job: BackgroundImportRow): Promise<ImportSource | Refusal> {
     const columns = columnsOf(job);
     const source = await openSource(
-      createReadStream(fileOf(job.import_id)),
+      bytesOfFile(fileOf(job.import_id)),
       job.format,
       columns === undefined ? {} : { columns },
     );
@@ -297,7 +296,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
   async function* recordsOf(job: BackgroundImportRow, source: ImportSource): AsyncGenerator<ImportRecord[]> {
     const position: StreamPosition =
       job.at_byte === 0 ? source.rowsAt : { byte: job.at_byte, line: job.at_line };
-    const bytes = createReadStream(fileOf(job.import_id), { start: position.byte });
+    const bytes = bytesOfFile(fileOf(job.import_id), position.byte);
     yield* readRecords(bytes, source.cut, position);
   }
 
@@ -349,7 +348,7 @@ async function headerFault(
   file: string,
   { format, columns }: Pick<UploadedImport, 'format' | 'columns'>,
 ): Promise<string | null> {
-  const source = await openSource(createReadStream(file), format, columns === undefined ? {} : { columns });
+  const source = await openSource(bytesOfFile(file), format, columns === undefined ? {} : { columns });
   if (typeof source === 'string') return source;
   await source.close();
   return null;

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import {
   closeSync,
   constants,
-  createReadStream,
   existsSync,
   fstatSync,
   ftruncateSync,
@@ -25,7 +24,7 @@ import {
 } from './import.ts';
 import { type Cutter, type ImportRecord, readRecords, type StreamPosition } from './records.ts';
 import type { ImportRow, RowOptions } from './rows.ts';
-import { type ImportFormat, type ImportSource, openSource } from './source.ts';
+import { bytesOfFile, type ImportFormat, type ImportSource, openSource } from './source.ts';
 
 /**
  * Imports a file; it may be interrupted at any time, even by SIGKILL. The position is committed with the rows, and another
@@ -71,7 +70,7 @@ export async function importFile(
 ): Promise<FileImportResult | Refusal> {
   const { tables, writer, importer, now } = deps;
   const { key, size } = await identify(options);
-  const source = await openSource(createReadStream(options.file), options.format, options.rows);
+  const source = await openSource(bytesOfFile(options.file), options.format, options.rows);
   if (typeof source === 'string') return refuse('VALIDATION_ERROR', source);
   const first = await firstRow(source);
   await source.close();
@@ -134,7 +133,7 @@ async function* recordsFrom(
   cut: Cutter,
   position: StreamPosition,
 ): AsyncGenerator<ImportRecord[]> {
-  yield* readRecords(createReadStream(file, { start: position.byte }), cut, position);
+  yield* readRecords(bytesOfFile(file, position.byte), cut, position);
 }
 
 /** The key of an import: this version of the file, the account, the group and the options. */

@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import {
   BEGINNING,
   type Cutter,
@@ -25,7 +26,7 @@ export interface ImportSource {
   close(): Promise<void>;
 }
 
-/** Opens a stream from its beginning. Returns a string, the reason, if it cannot be imported. */
+/** Opens a stream from its beginning; `bytesOfFile` reads files. Returns a string, the reason, if it cannot be imported. */
 export async function openSource(
   bytes: AsyncIterable<Buffer>,
   format: ImportFormat,
@@ -46,6 +47,11 @@ export async function openSource(
   const cut = csvCutter(delimiterOf(header.text));
   const rest = concatenated(head.subarray(header.end.byte), iterator);
   return { reader, cut, rowsAt: header.end, records: readRecords(rest, cut, header.end), close };
+}
+
+/** The content of a file from `start` on. Opens the file when the first bytes are requested, so that an error has a receiver. */
+export async function* bytesOfFile(file: string, start = 0): AsyncGenerator<Buffer> {
+  yield* createReadStream(file, { start });
 }
 
 /** The first line that is not blank, and all the bytes that were read to find it. */

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { abortAfter } from '../../core/concurrency/abort.ts';
+import { fixedLookup } from '../../dns/fixed-lookup.ts';
 
 /** How the public pages answer at one address. */
 export type PageAnswer =
@@ -44,7 +45,7 @@ export function requestPage({
       path: url.pathname,
       agent: false,
       signal: abortAfter(timeoutMs, signal),
-      lookup: pinned(address),
+      lookup: fixedLookup(address),
     };
     const outgoing = isSecure
       ? requestHttps({
@@ -70,15 +71,6 @@ export function requestPage({
     );
     outgoing.end();
   });
-}
-
-/** Connects to `address`, whatever the name. */
-function pinned(address: string): LookupFunction {
-  return (_name, options, done) => {
-    const family = isIP(address);
-    if (options.all === true) done(null, [{ address, family }]);
-    else done(null, address, family);
-  };
 }
 
 function certificateOf({ socket }: IncomingMessage): ServedCertificate | null {

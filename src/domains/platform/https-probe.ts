@@ -1,6 +1,6 @@
 import { request } from 'node:https';
-import { isIP } from 'node:net';
 import { SECOND } from '../../core/clock.ts';
+import { fixedLookup } from '../../dns/fixed-lookup.ts';
 
 const PROBE_TIMEOUT_MS = 5 * SECOND;
 /** The path of a tracking pixel: the public pages return an image for any token. */
@@ -31,11 +31,7 @@ function answers(host: string, address: string, port: number, trusted?: string):
       agent: false,
       ...(trusted === undefined ? {} : { ca: trusted }),
       signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
-      lookup: (_name, options, done) => {
-        const family = isIP(address);
-        if (options.all === true) done(null, [{ address, family }]);
-        else done(null, address, family);
-      },
+      lookup: fixedLookup(address),
     });
     probe.on('response', (response) => {
       response.destroy();

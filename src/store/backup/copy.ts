@@ -91,10 +91,13 @@ export function createCopier(options: CopierOptions): Copier {
   let checker: Worker | null = null;
 
   function start(program: URL): Worker {
-    return new Worker(program, {
+    const thread = new Worker(program, {
       workerData: { bytesPerSecond, stop } satisfies ThreadData,
       resourceLimits: { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 },
     });
+    // A task in progress rejects with it. A thread that fails between two tasks is replaced.
+    thread.on('error', () => {});
+    return thread;
   }
 
   async function run(thread: Worker, task: Task): Promise<TaskResult> {

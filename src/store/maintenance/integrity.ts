@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { IntegrityLine } from './integrity-process.ts';
 
@@ -36,15 +36,11 @@ export function checkIntegrity(file: string, options: IntegrityOptions): Promise
       `await import(${JSON.stringify(script.href)})`,
       file,
     ];
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+    const child: ChildProcess = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] });
     const end = () => void child.kill('SIGKILL');
     const timer = setTimeout(end, options.timeoutMs);
     options.signal.addEventListener('abort', end, { once: true });
     if (options.signal.aborted) end();
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const parsed = parseLine(line);
-      if (parsed !== null) add(result, parsed);
-    });
     const finish = (code: number | null) => {
       clearTimeout(timer);
       options.signal.removeEventListener('abort', end);
@@ -55,6 +51,12 @@ export function checkIntegrity(file: string, options: IntegrityOptions): Promise
       finish(null);
     });
     child.on('close', finish);
+    // Without descriptors for its pipes the process has none, and `error` follows.
+    if (child.stdout)
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        const parsed = parseLine(line);
+        if (parsed !== null) add(result, parsed);
+      });
   });
 }
 

@@ -108,18 +108,28 @@ function inThread(file: string, script: URL): Runner {
     resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 },
   });
   thread.unref();
+  let pending: { resolve(result: unknown): void; reject(error: Error): void } | null = null;
+  /** Not null: the thread is gone, and every request rejects with it. */
+  let failure: Error | null = null;
+  const fail = (error: Error) => {
+    failure ??= error;
+    pending?.reject(failure);
+    pending = null;
+  };
+  // The thread may also fail while it waits for a request.
+  thread.on('message', (result: unknown) => {
+    pending?.resolve(result);
+    pending = null;
+  });
+  thread.on('error', (error) =>
+    fail(new Error('the thread that clears unused space failed', { cause: error })),
+  );
+  thread.on('exit', (code) => fail(new Error(`the thread that clears unused space ended with code ${code}`)));
   const send = <Result>(request: SlackRequest) =>
     new Promise<Result>((resolve, reject) => {
-      const settle = (act: () => void) => {
-        thread.off('message', onMessage).off('error', onError).off('exit', onExit);
-        act();
-      };
-      const onMessage = (result: Result) => settle(() => resolve(result));
-      const onError = (error: unknown) =>
-        settle(() => reject(new Error('the thread that clears unused space failed', { cause: error })));
-      const onExit = (code: number) =>
-        settle(() => reject(new Error(`the thread that clears unused space ended with code ${code}`)));
-      thread.on('message', onMessage).on('error', onError).on('exit', onExit);
+      if (failure !== null) return reject(failure);
+      // Sound: the thread answers each request with the result of its kind.
+      pending = { resolve: resolve as (result: unknown) => void, reject };
       thread.postMessage(request);
     });
   return {

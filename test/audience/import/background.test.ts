@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import {
@@ -8,6 +8,7 @@ import {
   type UploadedImport,
 } from '../../../src/audience/import/background.ts';
 import { createImporter, type Importer } from '../../../src/audience/import/import.ts';
+import { errorCode } from '../../../src/core/errors.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { isRefusal } from '../../../src/core/refusal.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
@@ -61,6 +62,19 @@ async function start() {
 /** A CSV of `count` people whose addresses begin with `name`. */
 function people(count: number, name = 'p'): string {
   return `email\n${Array.from({ length: count }, (_, n) => `${name}${n}@example.net\n`).join('')}`;
+}
+
+/** The files that this process has open. */
+function openFiles(): string[] {
+  return readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${fd}`)];
+    } catch (error) {
+      // Closed meanwhile, as the descriptor of this list.
+      if (errorCode(error) === 'ENOENT') return [];
+      throw error;
+    }
+  });
 }
 
 describe('an import in the background', () => {
@@ -192,6 +206,27 @@ describe('an import in the background', () => {
       reason: 'The uploaded file cannot be read: upload it again',
     });
     await imports.stop();
+  });
+
+  it('fails with a reason when the file of an NDJSON import is gone', async () => {
+    const { daemon, upload, folder, ended } = await start();
+    const imports = daemon();
+    const ndjson: Partial<UploadedImport> = { format: 'ndjson', fileName: 'people.ndjson' };
+    const lost = granted(await imports.add(upload('{"email":"a@example.net"}\n', ndjson)));
+    rmSync(join(folder, lost.import_id));
+    imports.start();
+    expect(await ended(lost.import_id)).toMatchObject({
+      status: 'failed',
+      reason: 'The uploaded file cannot be read: upload it again',
+    });
+    await imports.stop();
+  });
+
+  it('leaves no open files when NDJSON is uploaded', async () => {
+    const { daemon, upload } = await start();
+    const ndjson: Partial<UploadedImport> = { format: 'ndjson', fileName: 'people.ndjson' };
+    const { import_id } = granted(await daemon().add(upload('{"email":"a@example.net"}\n', ndjson)));
+    expect(openFiles()).not.toContainEqual(expect.stringContaining(import_id));
   });
 
   it('removes files of interrupted uploads at the start, and no others', async () => {

@@ -26,3 +26,18 @@ it('rejects a task whose thread ends, and starts another thread for the next tas
   for (const file of ['one', 'two'])
     await expect(copier.hash(file)).rejects.toThrow('the thread of a hash ended with code 3');
 });
+
+it('replaces a thread that fails between two tasks', async () => {
+  const code = `
+    import { parentPort } from 'node:worker_threads';
+    parentPort.once('message', () => {
+      parentPort.postMessage({ kind: 'hashed', sha256: 'first' });
+      setImmediate(() => { throw new Error('failed while idle'); });
+    });`;
+  const check = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
+  const copier = createCopier({ bytesPerSecond: UNLIMITED, programs: { copy, check } });
+  onTestFinished(() => copier.close());
+  expect(await copier.hash('one')).toBe('first');
+  // A task that meets the end of the old thread is rejected.
+  await expect.poll(() => copier.hash('two').catch(() => 'rejected')).toBe('first');
+});

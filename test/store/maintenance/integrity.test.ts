@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { checkIntegrity } from '../../../src/store/maintenance/integrity.ts';
 
@@ -25,5 +27,18 @@ it('fails when the process ends with an error', async () => {
   expect(result).toMatchObject({
     outcome: 'failed',
     problems: ['the process of the check ended with status 4'],
+  });
+});
+
+it('fails when no descriptors are left for the process, as a message to the service manager does', () => {
+  const program = fileURLToPath(new URL('no-descriptors-process.ts', import.meta.url));
+  const command = 'ulimit -n 100 && exec "$0" --import "$1" "$2"';
+  const printed = execFileSync('sh', ['-c', command, process.execPath, import.meta.resolve('tsx'), program], {
+    encoding: 'utf8',
+  });
+  expect(JSON.parse(printed)).toEqual({
+    outcome: 'failed',
+    problems: [expect.stringContaining('EMFILE')],
+    received: false,
   });
 });

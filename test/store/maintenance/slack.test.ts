@@ -324,3 +324,17 @@ describe('passes during a random workload', () => {
     },
   );
 });
+
+it('rejects when the thread fails between two requests', async () => {
+  const { db } = open();
+  const code = `
+    import { parentPort } from 'node:worker_threads';
+    parentPort.once('message', () => {
+      parentPort.postMessage(false);
+      setImmediate(() => { throw new Error('failed while idle'); });
+    });`;
+  const script = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
+  await expect(runSlackPass(db.name, { script })).rejects.toThrow(
+    'the thread that clears unused space failed',
+  );
+});
