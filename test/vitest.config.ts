@@ -1,6 +1,7 @@
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 import { FilesOfProjects } from './support/file-order.ts';
 import { LeftOutTests } from './support/left-out-tests.ts';
+import { LONG_TEST_TIMEOUT_MS, PATIENCE_MS, TEST_TIMEOUT_MS } from './support/patience.ts';
 import { COMPONENT, LONG, SERIAL } from './support/test-lists.ts';
 
 const long = Object.keys(LONG);
@@ -15,8 +16,9 @@ const shared = {
   // The projects share one pool. More than the cores of a small machine: tests wait for servers, sockets and timers.
   maxWorkers: 4,
   setupFiles: ['support/cost.ts'],
-  // A poll without its own timeout must not fail because the machine is busy.
-  expect: { poll: { timeout: 15_000 } },
+  testTimeout: TEST_TIMEOUT_MS,
+  hookTimeout: TEST_TIMEOUT_MS,
+  expect: { poll: { timeout: PATIENCE_MS } },
 } satisfies UserWorkspaceConfig['test'];
 
 /** Tests that import src/: their databases are in memory where possible. */
@@ -25,15 +27,10 @@ const inProcess = {
   globalSetup: ['support/build.ts', 'support/temporary-files.ts'],
 } satisfies UserWorkspaceConfig['test'];
 
-/**
- * Tests of the built program. What they start has its own ports and folders, so that files can run at the same time. The
- * timeouts are for tests that hang, also on a busy machine.
- */
+/** Tests of the built program. What they start has its own ports and folders, so that files can run at the same time. */
 const ofProgram = {
   ...shared,
   globalSetup: ['support/build.ts'],
-  testTimeout: 300_000,
-  hookTimeout: 300_000,
 } satisfies UserWorkspaceConfig['test'];
 
 export default defineConfig({
@@ -48,7 +45,7 @@ export default defineConfig({
           ...ofProgram,
           name: 'long',
           include: long,
-          testTimeout: 600_000,
+          testTimeout: LONG_TEST_TIMEOUT_MS,
         },
       },
       {
@@ -65,8 +62,6 @@ export default defineConfig({
           ...inProcess,
           name: 'scenarios',
           include: ['scenarios/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -75,8 +70,6 @@ export default defineConfig({
           name: 'component',
           include: [...COMPONENT],
           exclude: long,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -85,8 +78,6 @@ export default defineConfig({
           name: 'unit',
           include: ['**/*.test.ts'],
           exclude: ['e2e/**', 'chaos/**', 'scenarios/**', ...COMPONENT],
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
         },
       },
       {

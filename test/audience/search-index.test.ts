@@ -142,7 +142,7 @@ describe('contacts of a database without the index', () => {
       pause: async () => {},
     });
     steps.start();
-    await expect.poll(steps.pending, { timeout: 30_000 }).toBe(0);
+    await expect.poll(steps.pending).toBe(0);
     expect(tables.contacts.isIndexing('acct_one')).toBe(false);
     await steps.stop();
   }

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { findSubscriptionGroup, type SubscriptionGroups } from '../../src/audience/groups.ts';
 import { leaveGroup, returnToGroup } from '../../src/audience/opt-out.ts';
 import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
@@ -6,7 +6,6 @@ import { granted } from '../support/refusal.ts';
 import { CALLER, codeOf, GROUP, startAudience } from './setup.ts';
 
 /** For work in the background on a busy machine. */
-const WAIT = { timeout: 20_000 };
 const ADA = 'ada@example.net';
 const ADA_ID = emailIdentifier(ADA);
 const PHONE = '+442079460000';
@@ -330,7 +329,7 @@ describe('a group', () => {
     expect(codeOf(groups.get('acct_one', groupId))).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     expect(codeOf(await groups.remove('acct_one', groupId))).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     expect(await contacts.memberships(contact)).toEqual([]);
-    await vi.waitFor(() => expect(tables.subscriptionGroups.deleted()).toEqual([]), WAIT);
+    await expect.poll(() => tables.subscriptionGroups.deleted()).toEqual([]);
     expect(tables.subscriptions.list({ groupSeq: seq, beforeSeq: null, limit: 9 }).rows).toEqual([]);
     expect(contacts.history(contact, null, 9)).toHaveLength(2);
   });
@@ -343,7 +342,7 @@ describe('a group', () => {
     expect((await groups.list({ accountId: 'acct_one', beforeSeq: null, limit: 9 })).rows).toEqual([]);
     expect(codeOf(await join())).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     startBackground(groups);
-    await vi.waitFor(() => expect(tables.subscriptionGroups.deleted()).toEqual([]), WAIT);
+    await expect.poll(() => tables.subscriptionGroups.deleted()).toEqual([]);
     expect(codeOf(groups.get('acct_one', groupId))).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
   });
 });

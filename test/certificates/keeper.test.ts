@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { type IssuedCertificate, RateLimitedError } from '../../src/certificates/authority.ts';
 import { createKeeper, type KeeperDeps } from '../../src/certificates/keeper.ts';
 import {
@@ -447,7 +447,7 @@ it('abandons an order at a stop without counting a failure, and orders again aft
   const { certificates, keeper, answer, orders, row, issue } = start();
   answer(() => new Promise(() => {}));
   const running = certificates.runDue();
-  await vi.waitFor(() => expect(orders).toEqual([OWN]), { timeout: 15_000 });
+  await expect.poll(() => orders).toEqual([OWN]);
   await certificates.stop();
   await running;
   expect(row(OWN)).toMatchObject({ failures: 0, chain: null });

@@ -181,7 +181,7 @@ describe('the program', () => {
       { status: 0, err: '' },
     ]);
     expect(await shell.json('account', 'list', '--json')).toHaveLength(2);
-  }, 20_000);
+  });
 });
 
 describe('account limits', () => {

@@ -25,7 +25,7 @@ beforeAll(async () => {
   );
   scripts = manifest.scripts;
   // Loads every command.
-}, 120_000);
+});
 
 /** Commands in backticks or double quotes, as the words after `postrider`. */
 function commandsIn(text: string): string[][] {

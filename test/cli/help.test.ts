@@ -22,7 +22,7 @@ let program: CommandHelp;
 beforeAll(async () => {
   program = await programHelp();
   // Loads every command.
-}, 120_000);
+});
 
 describe('the help', () => {
   it('lists the commands in groups', async () => {

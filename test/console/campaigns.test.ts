@@ -104,8 +104,8 @@ describe('Campaigns', () => {
     await page.getByRole('button', { name: 'Send the campaign' }).press('Enter');
     await page.getByRole('dialog').getByText('to News: 3 active members?').waitFor();
     await page.keyboard.press('Enter');
-    await page.getByText('3 of 3 members are processed').waitFor({ timeout: 120_000 });
-    await page.locator('main .status', { hasText: 'sent' }).waitFor({ timeout: 120_000 });
+    await page.getByText('3 of 3 members are processed').waitFor();
+    await page.locator('main .status', { hasText: 'sent' }).waitFor();
     await page.getByRole('row', { name: /^Queued \d/ }).waitFor();
     // Nothing is left to cancel.
     await page.getByRole('button', { name: 'Cancel the campaign' }).waitFor({ state: 'detached' });

@@ -73,7 +73,7 @@ function report(ago: number, policy: string, passed: number, failed: number, dom
 }
 
 describe('The steps of a domain', () => {
-  it('lead from its name to a delivered message, by mouse', { timeout: 900_000 }, async () => {
+  it('lead from its name to a delivered message, by mouse', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context, consoleErrors } = window;
     await page.clock.install();
@@ -146,7 +146,7 @@ describe('The steps of a domain', () => {
     await page.getByLabel('Text').fill('Hello {{nobody}} & <b>all</b>');
     await page.getByRole('button', { name: 'Send the message' }).click();
     const sent = page.getByRole('region', { name: 'The message that was sent' });
-    await sent.getByText('delivered', { exact: true }).waitFor({ timeout: 120_000 });
+    await sent.getByText('delivered', { exact: true }).waitFor();
     const messageId = new URL(page.url()).searchParams.get('message') ?? '';
     expect((await other.message(messageId)).status).toBe('delivered');
     const content = await other.get<{ html: string }>(`/web-setup/messages/${messageId}/content`);
@@ -158,7 +158,7 @@ describe('The steps of a domain', () => {
     await page.getByRole('button', { name: 'Send again' }).press('Enter');
     await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).press('Enter');
     await expect.poll(() => page.url()).not.toContain(messageId);
-    await page.getByText('Accepted by the server of the recipient').waitFor({ timeout: 120_000 });
+    await page.getByText('Accepted by the server of the recipient').waitFor();
     const all = await other.allMessages();
     expect(all.map(({ status, subject }) => [status, subject])).toEqual([
       ['delivered', all[1]?.subject],
@@ -321,9 +321,7 @@ describe('The DMARC policy of a domain', () => {
     await context.close();
   });
 
-  it('has no finding of axe-core on a phone and a desktop, light and dark', {
-    timeout: 900_000,
-  }, async () => {
+  it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
     await open.examine(
       {
         domains: 'domains',

@@ -53,16 +53,13 @@ async function openTabs(pages: Page[], account: string): Promise<void> {
     const page = await pages[0]?.context().newPage();
     if (page === undefined) throw new Error('there is no page');
     pages.push(page);
-    page.setDefaultTimeout(120_000);
     await page.goto(`${daemon.consoleUrl}/console/messages?account=${account}`);
     await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
   }
 }
 
 describe(`${TABS} open tabs`, () => {
-  it('share a stream, which another tab opens when the first one is closed', {
-    timeout: 60_000,
-  }, async () => {
+  it('share a stream, which another tab opens when the first one is closed', async () => {
     await send('Before all');
     const window = await open.operator(DESKTOP);
     const { page, context, requests } = window;
@@ -87,7 +84,7 @@ describe(`${TABS} open tabs`, () => {
     await context.close();
   });
 
-  it('leave connections for requests where tabs cannot share', { timeout: 60_000 }, async () => {
+  it('leave connections for requests where tabs cannot share', async () => {
     const window = await open.operator(DESKTOP);
     const { context } = window;
     await context.addInitScript('Object.defineProperty(navigator, "locks", { value: undefined })');

@@ -31,9 +31,7 @@ afterAll(async () => {
   await daemon?.stop();
 });
 
-it('leads from the link of the command line to the first delivered message', {
-  timeout: 300_000,
-}, async () => {
+it('leads from the link of the command line to the first delivered message', async () => {
   const folder = fileURLToPath(new URL(IMAGES, import.meta.url));
   mkdirSync(folder, { recursive: true });
   const { page, context, consoleErrors } = await open.operator(SIZE);

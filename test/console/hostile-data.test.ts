@@ -39,16 +39,14 @@ beforeAll(async () => {
   hostile = await startHostileAccount();
   browser = await startBrowser(['localhost']);
   open = openConsole(hostile.daemon, browser);
-}, 120_000);
+});
 afterAll(async () => {
   await browser?.close();
   await hostile?.stop();
 });
 
 describe('The console', () => {
-  it('shows text of others as text on every page, and requests nothing from elsewhere', {
-    timeout: 900_000,
-  }, async () => {
+  it('shows text of others as text on every page, and requests nothing from elsewhere', async () => {
     const { daemon, client } = hostile;
     const window = await open.operator(DESKTOP);
     const { page, context, requests } = window;

@@ -48,7 +48,6 @@ describe.each([
     const client = await accountWithData(name);
     window = await open.operator(size);
     const { page } = window;
-    page.setDefaultTimeout(20_000);
     await addAuthenticator(window);
     const input = await inputOf(window);
     await showOverview(page, client);

@@ -318,7 +318,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       const checks = page.getByRole('region', { name: 'Checks' });
       const rows = checks.getByRole('row');
       // The checks take longer than everything else. The first row has the names of the columns.
-      await rows.nth(1).waitFor({ timeout: 180_000 });
+      await rows.nth(1).waitFor();
       const passed = checks.getByText('passes', { exact: true });
       expect(await passed.count()).toBe(0);
       const count = await rows.count();

@@ -32,8 +32,6 @@ let people = 0;
 export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsole {
   const signedIn = async (token: string, options: Parameters<TestBrowser['open']>): Promise<Window> => {
     const window = await browser.open(...options);
-    // Shorter than the limit of a test: a failure names the step.
-    window.page.setDefaultTimeout(60_000);
     await window.page.goto(`${daemon.consoleUrl}/console/#/link/${token}`);
     await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
     return window;
@@ -42,7 +40,7 @@ export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsol
     await page.goto(`${daemon.consoleUrl}/console/${path}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
     // The checks of the installation take longer than everything else.
-    await expect.poll(() => page.locator('.loading').count(), { timeout: 120_000 }).toBe(0);
+    await expect.poll(() => page.locator('.loading').count()).toBe(0);
   };
   const visit: OpenConsole['visit'] = (window, path, { accountId }) =>
     show(window, `${path}${path.includes('?') ? '&' : '?'}account=${accountId}`);

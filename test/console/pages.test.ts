@@ -91,7 +91,7 @@ const CUT_OFF = `[...document.querySelectorAll('main :is(th, td, button, select)
 const FIRST_LABEL = `getComputedStyle(document.querySelector('main td'), '::before').content`;
 
 describe('every page', () => {
-  it('shows a command that reads its data with the key that it names', { timeout: 240_000 }, async () => {
+  it('shows a command that reads its data with the key that it names', async () => {
     const window = await open.operator(DESKTOP);
     // The command of the import sends a file.
     const folder = mkdtempSync(join(tmpdir(), 'postrider-curl-'));
@@ -116,9 +116,7 @@ describe('every page', () => {
     await window.context.close();
   });
 
-  it('is printed over the whole width of the paper, without what only a screen needs', {
-    timeout: 240_000,
-  }, async () => {
+  it('is printed over the whole width of the paper, without what only a screen needs', async () => {
     const window = await open.operator(A4);
     const { page, context } = window;
     await page.emulateMedia({ media: 'print' });
@@ -143,9 +141,7 @@ describe('every page', () => {
     await context.close();
   });
 
-  it('shows whole rows of tables with the names of their columns on a phone', {
-    timeout: 240_000,
-  }, async () => {
+  it('shows whole rows of tables with the names of their columns on a phone', async () => {
     const window = await open.operator({ width: 390, height: 844 });
     const { page, context } = window;
     for (const [name, path] of Object.entries(pages)) {

@@ -275,7 +275,7 @@ it('shows the command of the list by account, and reads that list again after a 
   expect(await page.locator('.curl pre').textContent()).toContain('/web-setup/queue/accounts');
   const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'Shop' }) });
   await row.waitFor();
-  const read = page.waitForRequest('**/web-setup/queue/accounts', { timeout: 5000 });
+  const read = page.waitForRequest('**/web-setup/queue/accounts');
   await row.getByRole('button', { name: 'Retry now: Shop' }).click();
   await read;
   await open.visit(window, `queue/accounts/${client.accountId}`, client);

@@ -467,7 +467,7 @@ describe('Messages', () => {
       subject: 'After the restart',
       html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
     });
-    await window.page.getByRole('link', { name: 'After the restart' }).waitFor({ timeout: 120_000 });
+    await window.page.getByRole('link', { name: 'After the restart' }).waitFor();
     await window.context.close();
   });
 

@@ -47,7 +47,6 @@ describe('System', () => {
   it('shows failed checks with what to change, the queue and the accounts', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context, consoleErrors } = window;
-    page.setDefaultTimeout(120_000);
     await page.getByRole('link', { name: 'System', exact: true }).click();
     const checks = page.getByRole('region', { name: 'Checks' });
     await checks.getByText('failure').first().waitFor();

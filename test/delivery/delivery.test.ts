@@ -9,9 +9,8 @@ import { createTestDelivery, GOOD, newSink, users } from './setup.ts';
 const corrupt = (): never => {
   throw new Error('database disk image is malformed');
 };
-const WAIT = { timeout: 20_000 };
 
-describe('a domain whose DKIM key cannot be read', { timeout: 30_000 }, () => {
+describe('a domain whose DKIM key cannot be read', () => {
   it('is parked while the mail of others is sent, and its mail is sent when the key can be read again', async () => {
     let broken = true;
     const env = await createTestDelivery({
@@ -28,11 +27,11 @@ describe('a domain whose DKIM key cannot be read', { timeout: 30_000 }, () => {
     publishMailHost(env.dns, `bad.${GOOD}`, sink.host);
     put(users(20));
     delivery.start();
-    await expect.poll(() => sink.count, WAIT).toBe(20);
+    await expect.poll(() => sink.count).toBe(20);
     await expect
-      .poll(() => delivery.parked(), WAIT)
+      .poll(() => delivery.parked())
       .toMatchObject([{ kind: 'domain', id: 'domain_bad', reason: 'database disk image is malformed' }]);
-    await expect.poll(delivery.inFlight, WAIT).toBe(0);
+    await expect.poll(delivery.inFlight).toBe(0);
     expect(delivery.bytesInFlight()).toBe(0);
     expect(leases()).toBe(0);
     expect(bad.map(status)).toEqual(bad.map(() => 'queued'));
@@ -41,7 +40,7 @@ describe('a domain whose DKIM key cannot be read', { timeout: 30_000 }, () => {
 
     broken = false;
     clock.advance(2 * MINUTE);
-    await expect.poll(() => bad.map(status), WAIT).toEqual(bad.map(() => 'delivered'));
+    await expect.poll(() => bad.map(status)).toEqual(bad.map(() => 'delivered'));
     expect(delivery.parked()).toEqual([]);
   });
 
@@ -50,7 +49,7 @@ describe('a domain whose DKIM key cannot be read', { timeout: 30_000 }, () => {
     const [message] = env.put(users(1), { expires_at: env.clock.now() + 30_000 });
     if (message === undefined) throw new Error('no message');
     env.delivery.start();
-    await expect.poll(() => env.status(message), WAIT).toBe('failed');
+    await expect.poll(() => env.status(message)).toBe('failed');
     const [event] = env.tables.events.ofMessage(message.seq);
     expect(JSON.parse(event?.data ?? '')).toEqual({
       reason: 'expired',
@@ -60,15 +59,15 @@ describe('a domain whose DKIM key cannot be read', { timeout: 30_000 }, () => {
   });
 });
 
-describe('content that cannot be composed', { timeout: 30_000 }, () => {
+describe('content that cannot be composed', () => {
   it('fails immediately and permanently, and is logged as an error', async () => {
     const { delivery, put, sink, status, tables, lines } = await createTestDelivery();
     const [bad] = put(['bad@empfang.example'], { body: '{}' });
     put(users(3));
     delivery.start();
     if (bad === undefined) throw new Error('no message');
-    await expect.poll(() => status(bad), WAIT).toBe('failed');
-    await expect.poll(() => sink.count, WAIT).toBe(3);
+    await expect.poll(() => status(bad)).toBe('failed');
+    await expect.poll(() => sink.count).toBe(3);
     const last = tables.events.ofMessage(bad.seq).at(-1);
     expect(last?.kind).toBe('email_failed');
     expect(JSON.parse(last?.data ?? '')).toMatchObject({
@@ -87,20 +86,20 @@ describe('content that cannot be composed', { timeout: 30_000 }, () => {
   });
 });
 
-describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
+describe('while outcomes cannot be recorded', () => {
   it('sends nothing and leases nothing; sends the mail when they can be recorded again', async () => {
     const { delivery, put, sink, status, leases, tables } = await createTestDelivery();
     const { insert } = tables.events;
     tables.events.insert = corrupt;
     const messages = put(users(10));
     delivery.start();
-    await expect.poll(delivery.unrecorded, WAIT).toMatch(/^outcomes could not be recorded for/);
+    await expect.poll(delivery.unrecorded).toMatch(/^outcomes could not be recorded for/);
     expect(sink.count).toBe(0);
     expect(leases()).toBe(0);
     expect(delivery.inFlight()).toBe(0);
     expect(messages.map(status)).toEqual(messages.map(() => 'queued'));
     tables.events.insert = insert;
-    await expect.poll(() => messages.map(status), WAIT).toEqual(messages.map(() => 'delivered'));
+    await expect.poll(() => messages.map(status)).toEqual(messages.map(() => 'delivered'));
     expect(delivery.unrecorded()).toBeNull();
     expect(sink.count).toBe(10);
   });
@@ -116,8 +115,8 @@ describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
     };
     put(users(5));
     delivery.start();
-    await expect.poll(() => sink.count, WAIT).toBe(5);
-    await expect.poll(() => tries, WAIT).toBeGreaterThanOrEqual(5);
+    await expect.poll(() => sink.count).toBe(5);
+    await expect.poll(() => tries).toBeGreaterThanOrEqual(5);
     const before = tries;
     expect(await stop()).toBe(5);
     expect(tries).toBeGreaterThan(before + 5);
@@ -136,8 +135,8 @@ describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
     };
     const messages = put(users(5));
     delivery.start();
-    await expect.poll(() => sink.count, WAIT).toBe(5);
-    await expect.poll(() => tries, WAIT).toBeGreaterThanOrEqual(5);
+    await expect.poll(() => sink.count).toBe(5);
+    await expect.poll(() => tries).toBeGreaterThanOrEqual(5);
     const left = stop();
     tables.messages.insertAttempt = insertAttempt;
     expect(await left).toBe(0);
@@ -145,7 +144,7 @@ describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
   });
 });
 
-describe('workers that die at random times', { timeout: 120_000 }, () => {
+describe('workers that die at random times', () => {
   it('lose no message and no slot, and do not delay the stop', async () => {
     // Exits while it sends some of its first fifty messages.
     const mortal = `import { parentPort } from 'node:worker_threads';
@@ -161,9 +160,7 @@ describe('workers that die at random times', { timeout: 120_000 }, () => {
     });
     const messages = put(users(200));
     delivery.start();
-    await expect
-      .poll(() => messages.filter((message) => status(message) !== 'delivered').length, { timeout: 90_000 })
-      .toBe(0);
+    await expect.poll(() => messages.filter((message) => status(message) !== 'delivered').length).toBe(0);
     const got = new Set(sink.messages.flatMap(({ to }) => to));
     expect(got.size).toBe(200);
     const deaths = lines.filter(({ msg }) => String(msg).startsWith('delivery worker ended;'));
@@ -181,14 +178,14 @@ describe('workers that die at random times', { timeout: 120_000 }, () => {
     const messages = put(users(5));
     delivery.start();
     // The connections of a new site.
-    await expect.poll(delivery.inFlight, WAIT).toBe(2);
+    await expect.poll(delivery.inFlight).toBe(2);
     expect(await stop()).toBe(0);
     expect(leases()).toBe(0);
     expect(messages.map(status)).toEqual(messages.map(() => 'queued'));
   });
 });
 
-describe('the budgets', { timeout: 60_000 }, () => {
+describe('the budgets', () => {
   it('bound the bytes in flight to hosts that stall and admit mail of other accounts', async () => {
     const LIMIT = 8 << 20;
     const env = await createTestDelivery({ config: { 'delivery.inFlightBytes': LIMIT } });
@@ -205,9 +202,9 @@ describe('the budgets', { timeout: 60_000 }, () => {
       most = Math.max(most, delivery.bytesInFlight());
     }, 5);
     delivery.start();
-    await expect.poll(delivery.inFlight, WAIT).toBeGreaterThan(8);
+    await expect.poll(delivery.inFlight).toBeGreaterThan(8);
     put(users(20), { account_id: 'acct_two', domain_id: 'domain_two', bytes: 100_000 });
-    await expect.poll(() => sink.count, WAIT).toBe(20);
+    await expect.poll(() => sink.count).toBe(20);
     clearInterval(watch);
     expect(most).toBeLessThanOrEqual(LIMIT);
     expect(most).toBeGreaterThan(LIMIT / 2);
@@ -221,12 +218,12 @@ describe('the budgets', { timeout: 60_000 }, () => {
     publishMailHost(dns, 'stall.example', stalled.host);
     put(users(10, 'stall.example'), { bytes: 800_000 });
     delivery.start();
-    await expect.poll(() => stalled.open, WAIT).toBeGreaterThan(0);
+    await expect.poll(() => stalled.open).toBeGreaterThan(0);
     // A refused message does not block the smaller ones behind it.
     put(['large@empfang.example'], { bytes: 1_900_000 });
     put(users(20), { bytes: 20_000 });
-    await expect.poll(() => sink.count, WAIT).toBe(20);
-    await expect.poll(delivery.inFlight, WAIT).toBe(stalled.open);
+    await expect.poll(() => sink.count).toBe(20);
+    await expect.poll(delivery.inFlight).toBe(stalled.open);
   });
 
   it('bound the sessions of all sites together', async () => {
@@ -252,7 +249,7 @@ describe('the budgets', { timeout: 60_000 }, () => {
       most = Math.max(most, delivery.inFlight());
     }, 2);
     delivery.start();
-    await expect.poll(() => sinks.reduce((sum, { count }) => sum + count, 0), WAIT).toBe(120);
+    await expect.poll(() => sinks.reduce((sum, { count }) => sum + count, 0)).toBe(120);
     clearInterval(watch);
     expect(most).toBeLessThanOrEqual(6);
     expect(most).toBeGreaterThan(1);
@@ -262,7 +259,7 @@ describe('the budgets', { timeout: 60_000 }, () => {
     const { delivery, put, sink, dns } = await createTestDelivery({ config: { 'delivery.connections': 8 } });
     put(users(1));
     delivery.start();
-    await expect.poll(() => sink.count, WAIT).toBe(1);
+    await expect.poll(() => sink.count).toBe(1);
     const silent: Awaited<ReturnType<typeof newSink>>[] = [];
     for (let n = 1; n <= 6; n++) {
       const host = `127.0.3.${n}`;
@@ -276,10 +273,10 @@ describe('the budgets', { timeout: 60_000 }, () => {
       most = Math.max(most, delivery.inFlight());
     }, 2);
     // The scan finds them. Each would have two sessions: twelve.
-    await expect.poll(() => silent.reduce((sum, { open }) => sum + open, 0), WAIT).toBe(4);
+    await expect.poll(() => silent.reduce((sum, { open }) => sum + open, 0)).toBe(4);
     put(users(30));
     delivery.announce({ priority: 0, account_id: 'acct_one', destination: GOOD });
-    await expect.poll(() => sink.count, WAIT).toBe(31);
+    await expect.poll(() => sink.count).toBe(31);
     clearInterval(watch);
     expect(silent.reduce((sum, { peak }) => sum + peak, 0)).toBe(4);
     expect(most).toBeGreaterThan(4);
@@ -287,7 +284,7 @@ describe('the budgets', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a short outage', { timeout: 60_000 }, () => {
+describe('a short outage', () => {
   it('delays mail for about as long as it lasts and leaves messages without an attempt in their state', async () => {
     const env = await createTestDelivery({
       config: { 'delivery.retry.first': '60s', 'delivery.retry.factor': 1 },
@@ -298,9 +295,7 @@ describe('a short outage', { timeout: 60_000 }, () => {
     delivery.start();
     const count = (state: string) => messages.filter((message) => status(message) === state).length;
     // A third session may begin between the failures of the first two, which suspend the site.
-    await expect
-      .poll(() => count('deferred') >= 2 && count('queued') + count('deferred') === 60, WAIT)
-      .toBe(true);
+    await expect.poll(() => count('deferred') >= 2 && count('queued') + count('deferred') === 60).toBe(true);
     expect(count('deferred')).toBeLessThanOrEqual(3);
     const waiting = messages.find((message) => status(message) === 'queued');
     const queued = waiting && env.tables.queue.ready(waiting.seq);
@@ -311,7 +306,7 @@ describe('a short outage', { timeout: 60_000 }, () => {
     const since = clock.now();
     // The suspension, and the wait of the two messages with its spread.
     clock.advance(70_000);
-    await expect.poll(() => messages.map(status), WAIT).toEqual(messages.map(() => 'delivered'));
+    await expect.poll(() => messages.map(status)).toEqual(messages.map(() => 'delivered'));
     // Failures counted one by one would mean a wait of half an hour.
     expect(clock.now() - since).toBeLessThan(5 * MINUTE);
   });
@@ -328,7 +323,7 @@ function infoLog() {
   return { log, lines, attempts };
 }
 
-describe('a domain with neither MX nor address', { timeout: 30_000 }, () => {
+describe('a domain with neither MX nor address', () => {
   it('defers mail on the first day and bounces it with 5.1.2 when the result is the same on another day', async () => {
     const { log, attempts } = infoLog();
     const env = await createTestDelivery({ deps: { log } });
@@ -336,9 +331,9 @@ describe('a domain with neither MX nor address', { timeout: 30_000 }, () => {
     const [message] = env.put(['ada@textonly.example']);
     if (message === undefined) throw new Error('nothing was queued');
     env.delivery.start();
-    await expect.poll(() => env.status(message), { timeout: 60_000 }).toBe('deferred');
+    await expect.poll(() => env.status(message)).toBe('deferred');
     env.clock.advance(DAY);
-    await expect.poll(() => env.status(message), { timeout: 60_000 }).toBe('bounced');
+    await expect.poll(() => env.status(message)).toBe('bounced');
     const bounce = env.tables.events.ofMessage(message.seq).at(-1);
     expect(JSON.parse(bounce?.data ?? '')).toMatchObject({
       smtpCode: 550,
@@ -353,16 +348,14 @@ describe('a domain with neither MX nor address', { timeout: 30_000 }, () => {
   });
 });
 
-describe('the log of delivery attempts', { timeout: 30_000 }, () => {
+describe('the log of delivery attempts', () => {
   it('has account, domain, site, codes and reply of each attempt, failed lookups included', async () => {
     const { log, attempts } = infoLog();
     const env = await createTestDelivery({ deps: { log } });
     env.dns.set('broken.example', 'MX', 'SERVFAIL');
     const messages = env.put([`ada@${GOOD}`, 'ada@broken.example', 'ada@nowhere.example']);
     env.delivery.start();
-    await expect
-      .poll(() => messages.map(env.status), { timeout: 10_000 })
-      .toEqual(['delivered', 'deferred', 'bounced']);
+    await expect.poll(() => messages.map(env.status)).toEqual(['delivered', 'deferred', 'bounced']);
     const byDomain = attempts().toSorted((a, b) =>
       String(a['recipientDomain']).localeCompare(String(b['recipientDomain'])),
     );

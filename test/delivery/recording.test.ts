@@ -41,10 +41,10 @@ describe('an outcome', () => {
     let tries = 0;
     recording.persist(1, () => (++tries < 3 ? fails() : OUTCOME));
     expect(recording.pending()).toBe(1);
-    await expect.poll(() => recorded, { timeout: 60_000 }).toEqual([1]);
+    await expect.poll(() => recorded).toEqual([1]);
     expect(tries).toBe(3);
     expect(recording.pending()).toBe(0);
-  }, 15_000);
+  });
 
   it('is recorded once even if its callback throws', async () => {
     const { recording, recorded, lines } = start(() => {
@@ -108,9 +108,9 @@ describe('outcomes count as unrecordable', () => {
     await recording.check();
     expect(recording.unrecorded()).not.toBeNull();
     broken = false;
-    await expect.poll(() => recorded.length, { timeout: 60_000 }).toBe(3);
+    await expect.poll(() => recorded.length).toBe(3);
     expect(recording.unrecorded()).toBeNull();
-  }, 15_000);
+  });
 
   it('only by a check that inserts nothing', async () => {
     const { recording, tables } = start();

@@ -36,7 +36,7 @@ it.each(['constructor', '__proto__', 'nobody'])(
     const [message] = put([`${user}@simulator.mail.test`], { simulated: 1 });
     if (message === undefined) throw new Error('no message');
     delivery.start();
-    await expect.poll(() => status(message), { timeout: 60_000 }).toBe('bounced');
+    await expect.poll(() => status(message)).toBe('bounced');
     const bounce = tables.events.ofMessage(message.seq).at(-1);
     expect(JSON.parse(bounce?.data ?? '')).toMatchObject({ smtpCode: 550, enhancedCode: '5.1.1' });
   },

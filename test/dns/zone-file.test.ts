@@ -165,7 +165,7 @@ describe('parsed again', () => {
           ({ records }) => records,
           () => null,
         );
-      await expect.poll(served, { timeout: 10_000 }).toEqual([{ preference: 10, exchange: 'mx.mail.test' }]);
+      await expect.poll(served).toEqual([{ preference: 10, exchange: 'mx.mail.test' }]);
       const txt = async (name: string) =>
         (await resolver.txt(name)).records.map((strings) => strings.join(''));
       expect(await txt('s1._domainkey.mail.test')).toEqual([records[4]?.value]);

@@ -20,5 +20,5 @@ it('closes the connection to a server that does not close it after QUIT', async 
   socket.resume().write('220 mx.big.test ESMTP\r\n');
   expect(await greeting).toMatchObject({ kind: 'greeting', code: 220 });
   // The socket of the server remains.
-  await expect.poll(openSockets, { timeout: 10_000 }).toBe(before + 1);
+  await expect.poll(openSockets).toBe(before + 1);
 });

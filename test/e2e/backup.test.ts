@@ -65,8 +65,7 @@ function startLoad(api: ApiClient) {
   const senders = Promise.all(Array.from({ length: SENDERS }, sender));
   return {
     accepted,
-    until: (count: number) =>
-      eventually(`${count} accepted messages`, () => accepted.length >= count, { ms: 90_000 }),
+    until: (count: number) => eventually(`${count} accepted messages`, () => accepted.length >= count),
     stop: async () => {
       over.abort();
       await senders;
@@ -122,12 +121,8 @@ describe('a backup under load', () => {
     await load.until(during + 50);
     await load.stop();
     const delivered = before.filter(({ recipient }) => !recipient.startsWith('later+'));
-    await eventually(
-      'the original to deliver',
-      () => delivered.every(({ recipient }) => received(sink).has(recipient)),
-      {
-        ms: 90_000,
-      },
+    await eventually('the original to deliver', () =>
+      delivered.every(({ recipient }) => received(sink).has(recipient)),
     );
     await daemon.kill('SIGKILL');
 
@@ -249,7 +244,7 @@ describe('a standby', () => {
     const load = startLoad(daemon.api);
     // A checkpoint is due, and the log that the reader needs stays complete.
     const isCheckpointDue = async () => (await stat(`${file}-wal`)).size > (MAX_FRAMES + 500) * FRAME_BYTES;
-    await eventually('a long write-ahead log', isCheckpointDue, { ms: 90_000 });
+    await eventually('a long write-ahead log', isCheckpointDue);
     await load.stop();
     expect(await saltsOf(file)).toBe(salts);
     const copy = join(dir, 'replica');
@@ -269,9 +264,7 @@ describe('a standby', () => {
       'api.listen': `127.0.0.1:${standbyPort}`,
       'log.level': 'warn',
     });
-    await eventually('the old primary to stop', () => daemon.log().includes('has taken over'), {
-      ms: 30_000,
-    });
+    await eventually('the old primary to stop', () => daemon.log().includes('has taken over'));
     expect((await daemon.kill('SIGTERM')).code).toBe(4);
     const again = await daemon.tryCli('serve');
     expect(again).toMatchObject({ code: 4, stderr: expect.stringContaining('--force-new-generation') });

@@ -17,7 +17,6 @@ const required = requirePrograms('chromium');
 
 it.skipIf(required.missing)(
   `every page of the console is found and gets its data${required.reason}`,
-  { timeout: 900_000 },
   async () => {
     const root = mkdtempSync(join(tmpdir(), 'postrider-console-'));
     onTestFinished(() => rmSync(root, { recursive: true, force: true }));

@@ -104,7 +104,7 @@ describe.skipIf(required.missing)(`bounces from Postfix${required.reason}`, () =
   });
 
   it('receives reports over TLS with its self-signed certificate', async () => {
-    expect(await postfix.log()).toMatch(/Untrusted TLS connection established to 127\.0\.0\.1.*TLSv1\.3/);
+    await expect.poll(postfix.log).toMatch(/Untrusted TLS connection established to 127\.0\.0\.1.*TLSv1\.3/);
   });
 
   it('records soft bounces for a mailbox over quota, and suppresses it after five', async () => {
@@ -141,6 +141,7 @@ describe.skipIf(required.missing)(`bounces from Postfix${required.reason}`, () =
       classification: 'network-error',
       enhancedCode: '4.4.1',
     });
+    await postfix.expire('slow@empfang.example');
     const bounced = await waitForEvent(id, 'email_bounced');
     expect(last(bounced, 'email_bounced')).toMatchObject({ bounceType: 'soft', suppressed: false });
     expect(bounced.timeline.filter(({ event }) => event === 'email_delayed')).toHaveLength(1);
@@ -148,8 +149,11 @@ describe.skipIf(required.missing)(`bounces from Postfix${required.reason}`, () =
 
   it('records a repeated report once', async () => {
     const id = await send('ada');
-    const [verp] = [...(await postfix.log()).matchAll(/from=<(b-[a-z0-9]+@[^>]+)>/g)].slice(-1);
-    const to = verp?.[1] ?? '';
+    const to = await eventually('the delivery', async () => {
+      const log = await postfix.log();
+      const queueId = /: ([0-9A-F]+): to=<ada@empfang\.example>/.exec(log)?.[1];
+      return new RegExp(`: ${queueId}: from=<(b-[a-z0-9]+@[^>]+)>`).exec(log)?.[1] ?? null;
+    });
     const client = await smtpClient(mxPort);
     await client.say('EHLO mx.empfang.example');
     const mail = dsn({ recipient: 'ada@empfang.example' });
@@ -284,6 +288,7 @@ describe.skipIf(eximRequired.missing)(`bounces from Exim, each sent twice${eximR
     const id = await send('slow');
     const delayed = await waitForBoth(id, 'email_delayed');
     expect(eventsOf(delayed).filter((kind) => kind === 'email_delayed')).toHaveLength(1);
+    await server.expireSlow();
     const bounced = await waitForBoth(id, 'email_bounced');
     expect(eventsOf(bounced)).toEqual(['email_sent', 'email_delivered', 'email_delayed', 'email_bounced']);
     expect(last(bounced)).toMatchObject({ bounceType: 'soft', source: 'dsn', suppressed: false });

@@ -38,7 +38,7 @@ const ANSWERS = [
 ];
 const NUMBERS = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'];
 
-describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, { timeout: 600_000 }, () => {
+describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, () => {
   let dir: string;
   let system: DebianSystem;
   let dns: DnsServer;
@@ -75,7 +75,7 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, { timeout: 60
     writeFileSync(join(system.root, 'etc/apt/apt.conf.d/yes'), 'APT::Get::Assume-Yes "true";\n');
     await system.boot();
     await system.run('install', '-D', '/root/test.conf', '/run/systemd/system/postrider.service.d/test.conf');
-  }, 900_000);
+  });
 
   afterAll(async () => {
     await system?.remove();

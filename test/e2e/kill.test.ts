@@ -79,7 +79,6 @@ describe(`kill -9 during ${SENDS} sends`, () => {
       'the queue to be empty',
       async () => (await daemon.metric('postrider_queue_messages')) === 0,
       {
-        ms: 90_000,
         everyMs: 250,
       },
     );

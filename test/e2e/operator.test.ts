@@ -12,6 +12,7 @@ import { type Child, startChild } from '../support/child.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { PATIENCE_MS } from '../support/patience.ts';
 import { enqueue } from '../support/store.ts';
 
 /*
@@ -65,7 +66,7 @@ function environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
 
 function run(args: string[], env: Record<string, string> = { POSTRIDER_CONFIG: config }): Promise<Outcome> {
   return new Promise((resolve) => {
-    const options = { cwd: elsewhere, env: environment(env), timeout: 60_000 };
+    const options = { cwd: elsewhere, env: environment(env), timeout: PATIENCE_MS };
     execFile(process.execPath, [PROGRAM, ...args], options, (error, stdout, stderr) =>
       resolve({
         code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1,
@@ -118,7 +119,7 @@ describe('startup', () => {
       '[public]\nlisten = "127.0.0.1:0"\nurl = "http://track.example.net"\n[submission]\nlisten = "127.0.0.1:0"\n',
     );
     const child = serve();
-    await eventually('the daemon to be up', isUp(child), { ms: 30_000 });
+    await eventually('the daemon to be up', isUp(child));
     const listening = linesOf(child).filter(({ msg }) => msg === 'listening');
     expect(listening.map(({ listener }) => listener)).toEqual([
       'public',
@@ -129,7 +130,7 @@ describe('startup', () => {
     ]);
     for (const { address } of listening) expect(address).toMatch(/^127\.0\.0\.1:[1-9]\d*$/);
     const warnings = () => linesOf(child).filter(({ level, key }) => level === 'warn' && key !== undefined);
-    await eventually('the DNS checks', () => warnings().length === 3, { ms: 30_000 });
+    await eventually('the DNS checks', () => warnings().length === 3);
     expect(Object.fromEntries(warnings().map(({ key, msg }) => [key, msg]))).toEqual({
       'public.url': expect.stringContaining('is not https: one-click unsubscribe needs it'),
       'mx.listen': expect.stringContaining(`${HOST} resolves to ${ADDRESS}`),
@@ -154,7 +155,7 @@ describe('startup', () => {
     });
     const withDefaults = startChild(process.execPath, [PROGRAM, 'serve'], { cwd: elsewhere, env });
     onTestFinished(async () => void (await withDefaults.kill('SIGKILL')));
-    await eventually('the daemon to be up', isUp(withDefaults), { ms: 30_000 });
+    await eventually('the daemon to be up', isUp(withDefaults));
     expect(withDefaults.output).toContain('no configuration file found: using built-in defaults');
     expect(await withDefaults.kill('SIGTERM')).toMatchObject({ code: 0 });
   });
@@ -182,7 +183,7 @@ describe('startup', () => {
     }
     writeConfig(`[console]\nlisten = "127.0.0.1:${port}"\n`);
     const child = serve();
-    await eventually('the daemon to be up without the console', isUp(child), { ms: 30_000 });
+    await eventually('the daemon to be up without the console', isUp(child));
     expect(linesOf(child)).toContainEqual(
       expect.objectContaining({ level: 'error', msg: 'the console is not available' }),
     );

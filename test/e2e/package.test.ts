@@ -29,7 +29,7 @@ const UNIT = 'postrider.service';
 const MAX_EXPOSURE = 1.8;
 
 // Each installation unpacks 150 MB, which takes long on a busy machine.
-describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 900_000 }, () => {
+describe.skipIf(required.missing)(`the packages${required.reason}`, () => {
   let dir: string;
   let system: DebianSystem;
   let sink: Sink;
@@ -85,7 +85,7 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 9
     await system.boot();
     filesBefore = await listFiles(system.root);
     accountsBefore = await accounts();
-  }, 600_000);
+  });
 
   afterAll(async () => {
     await system?.remove();

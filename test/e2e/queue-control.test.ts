@@ -278,11 +278,11 @@ describe('a retry', () => {
     const repaired = await startSink({ host, port: mx.port });
     try {
       await daemon.cli('queue', 'retry', '--destination', 'down.example', '--yes');
-      // The suspension lasts for a minute.
-      await eventually(
-        'all to be delivered',
-        async () => (await statuses(ids)).every((status) => status === 'delivered'),
-        { ms: 45_000 },
+      // A suspension lasts for a minute.
+      const { reasons } = await queue('explain', ids[0] ?? '');
+      expect(reasons.map(({ code }: { code: string }) => code)).not.toContain('site_suspended');
+      await eventually('all to be delivered', async () =>
+        (await statuses(ids)).every((status) => status === 'delivered'),
       );
       expect(received(repaired, 'down.example').sort()).toEqual(ids.map((_, n) => `u${n}@down.example`));
     } finally {

@@ -7,6 +7,7 @@ import { startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
+import { LONG_PATIENCE_MS } from '../support/patience.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
 import { startSink } from '../support/smtp-sink.ts';
 import { publishPlatform, verifiedDomain } from '../support/verified-domain.ts';
@@ -22,7 +23,6 @@ import { startEndpoint } from '../support/webhook-endpoint.ts';
 /** The campaign queues at most 2,000 messages ahead: at the backup there are members without a message. */
 const MEMBERS = 2300;
 const DOMAIN = 'empfang.example';
-const LONG_MS = 300_000;
 
 interface CampaignData {
   campaign: { status: string; progress: { queued: number } };
@@ -33,7 +33,7 @@ interface Held {
 }
 
 describe('a restore with a campaign in progress and webhook calls that wait', () => {
-  it('sends each message and notifies each event once', { timeout: LONG_MS }, async () => {
+  it('sends each message and notifies each event once', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'postrider-restore-'));
     onTestFinished(() => rm(dir, { recursive: true, force: true }));
     const [dns, sink, endpoint] = await Promise.all([startDnsServer(), startSink(), startEndpoint(503)]);
@@ -63,7 +63,7 @@ describe('a restore with a campaign in progress and webhook calls that wait', ()
     expect((await api.post(`/web-setup/campaigns/${campaignId}/send`, mail)).status).toBe(202);
     const campaignAt = async (client: typeof api) =>
       (await client.get<CampaignData>(`/web-setup/campaigns/${campaignId}`)).data.campaign;
-    await eventually('the first messages', () => sink.count >= 50, { ms: LONG_MS });
+    await eventually('the first messages', () => sink.count >= 50, { ms: LONG_PATIENCE_MS });
     await original.cli('queue', 'pause', '--destination', DOMAIN, '--reason', 'test');
     await eventually(
       'the results and their webhook calls',
@@ -71,7 +71,7 @@ describe('a restore with a campaign in progress and webhook calls that wait', ()
         (await original.metric('postrider_deliveries_in_flight')) === 0 &&
         (await api.allEvents({ event: 'email_delivered' })).length === sink.count &&
         endpoint.received.length > 0,
-      { ms: LONG_MS },
+      { ms: LONG_PATIENCE_MS },
     );
     const before = sink.count;
     expect(await campaignAt(api)).toMatchObject({ status: 'sending' });
@@ -104,8 +104,8 @@ describe('a restore with a campaign in progress and webhook calls that wait', ()
     await second.cli('restore', 'release', '--webhooks', '--all', '--yes');
     expect((await client.post(`/web-setup/campaigns/${campaignId}/resume`)).status).toBe(200);
     const total = MEMBERS + 1;
-    await eventually('every message', () => sink.count >= total, { ms: LONG_MS });
-    await eventually('every event', () => endpoint.taken().length >= total, { ms: LONG_MS });
+    await eventually('every message', () => sink.count >= total, { ms: LONG_PATIENCE_MS });
+    await eventually('every event', () => endpoint.taken().length >= total, { ms: LONG_PATIENCE_MS });
     await eventually('the end of the campaign', async () => (await campaignAt(client)).status === 'sent');
     const recipients = sink.messages.flatMap(({ to }) => to);
     expect(recipients).toHaveLength(total);

@@ -146,7 +146,7 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     };
     domain = await verifiedDomain(one, dns, DOMAIN, { api: shop });
     await verifiedDomain(two, dns, 'news.example', { api: news });
-  }, 300_000);
+  });
   afterAll(async () => {
     await caddy?.stop();
     await proxy?.stop();
@@ -399,5 +399,5 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     expect(recipients.toSorted()).toEqual(
       ['first', 'other', 'second', 'third'].map((user) => `${user}@${RECEIVER}`),
     );
-  }, 300_000);
+  });
 });

@@ -26,7 +26,7 @@ const PROGRAMS = ['sh', 'env', 'cat', 'ls', 'uname', 'dirname', 'setpriv'];
 /** Host name, data, API, MX, submission, TLS, account, company, address, domain. */
 const ANSWERS = ['mail.example.net', '', '', '', '', '', 'Example', '', '', ''];
 
-describe.skipIf(required.missing)(`from source${required.reason}`, { timeout: 900_000 }, () => {
+describe.skipIf(required.missing)(`from source${required.reason}`, () => {
   let dir: string;
   let project: string;
   let env: NodeJS.ProcessEnv;

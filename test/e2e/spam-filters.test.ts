@@ -80,7 +80,7 @@ describe.skipIf(required.missing)(`spam filters${required.reason}`, () => {
   beforeAll(async () => {
     setup = await startSendingSetup({ 'public.url': `https://${HOSTNAME}` });
     rspamd = await startRspamd({ dns: setup.dns.address });
-  }, 180_000);
+  });
   afterAll(async () => {
     await rspamd?.stop();
     await setup?.stop();

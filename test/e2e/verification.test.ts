@@ -68,7 +68,7 @@ async function readZone(name: string, id: string): Promise<Zone> {
       const { data } = await daemon.api.get<CreatedDomain>(`/web-setup/domains/${id}/dns-records`);
       return data.dnsRecords.some(({ value }) => value === 'Creation in progress') ? null : data;
     },
-    { ms: 100_000, everyMs: 500 },
+    { everyMs: 500 },
   );
   const [dkim, spf, link, dmarc, mx, alt] = dnsRecords;
   if (!dkim || !spf || !link || !dmarc || !mx || !alt) throw new Error('the API must print six records');

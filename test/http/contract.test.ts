@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { NO_COUNTS } from '../../src/audience/import/import.ts';
 import { HOUR } from '../../src/core/clock.ts';
 import type { ApiClient, CreatedDomain, DomainRecord } from '../support/api-client.ts';
@@ -20,8 +20,6 @@ import { markdownReference, readApiDoc } from './openapi/markdown.ts';
  * entry in OVERRIDES.
  */
 // Each test sends requests to all operations.
-vi.setConfig({ testTimeout: 300_000 });
-
 const daemon = await startInProcess();
 afterAll(() => daemon.stop());
 const api = await daemon.account('One');

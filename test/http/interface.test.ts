@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { CallOptions, DomainRecord } from '../support/api-client.ts';
 import { PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 
@@ -6,8 +6,6 @@ import { PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
  * Calls each endpoint of the required interface, in its order: every field is present with its documented type.
  * Additional fields are allowed.
  */
-vi.setConfig({ testTimeout: 30_000 });
-
 const daemon = await startInProcess();
 afterAll(() => daemon.stop());
 const api = await daemon.account('Shop');

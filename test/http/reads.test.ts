@@ -88,13 +88,13 @@ describe('a read that a reader thread did not finish', () => {
   });
 });
 
-describe('every list', { timeout: 240_000 }, () => {
+describe('every list', () => {
   let daemon: InProcess;
   let api: ApiClient;
   beforeAll(async () => {
     daemon = await startInProcess();
     api = await daemon.account('One');
-  }, 60_000);
+  });
   afterAll(() => daemon.stop());
 
   interface Listed {

@@ -32,7 +32,7 @@ async function start({ signal, large = true }: { signal?: AbortSignal; large?: b
   return { file, lines, migrated, release: () => other.close(), url: `http://127.0.0.1:${port}` };
 }
 
-describe('a large migration at the start of the daemon', { timeout: 240_000 }, () => {
+describe('a large migration at the start of the daemon', () => {
   it('responds to health checks, and logs estimate and result', async () => {
     const { file, lines, migrated, release, url } = await start();
     const [alive, ready, send] = await Promise.all([

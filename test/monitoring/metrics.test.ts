@@ -83,7 +83,7 @@ const required = requirementsOf(
   findProgram('promtool') === null ? ['promtool (package prometheus) is not installed'] : [],
 );
 
-describe.skipIf(required.missing)(`promtool${required.reason}`, { timeout: 120_000 }, () => {
+describe.skipIf(required.missing)(`promtool${required.reason}`, () => {
   it('accepts the rules and the example configuration', async () => {
     expect(await promtool('check', 'rules', 'alerts.yml')).toContain('SUCCESS');
     expect(await promtool('check', 'config', 'prometheus.yml')).toContain('SUCCESS');

@@ -17,7 +17,7 @@ let program: CommandHelp;
 // Loads every command from source, which takes long on a busy machine.
 beforeAll(async () => {
   program = await programHelp();
-}, 120_000);
+});
 
 /** The text of a page without its markup. */
 const plain = (page: string) => page.replaceAll('\\-', '-').replaceAll('\\e', '\\').replaceAll('\\(dq', '"');

@@ -59,7 +59,7 @@ describe('the cost of one message', () => {
       for (const [sql, count] of perMessage) perMessage.set(sql, Math.min(count, executions.get(sql) ?? 0));
     }
     logPages = (logBytes() - before) / FRAME_BYTES;
-  }, 120_000);
+  });
 
   afterAll(async () => {
     restore();

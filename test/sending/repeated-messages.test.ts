@@ -185,7 +185,7 @@ function outcome(result: Accepted | Refusal): unknown {
 const FILLED = { a: 'Earlier', b: 'Earlier', c: 'Earlier', d: { e: 'Earlier' } };
 
 describe('a message with shared texts', () => {
-  it('is the same as the first one of its template', { timeout: 120_000 }, async () => {
+  it('is the same as the first one of its template', async () => {
     const setup = startAcceptance();
     const counts = { shared: 0, complete: 0, refused: 0 };
     let number = 0;

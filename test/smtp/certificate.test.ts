@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { OperatorFault } from '../../src/core/operator-fault.ts';
@@ -108,10 +108,10 @@ describe('the configured certificate', () => {
     onTestFinished(source.watch((pair) => void seen.push(pair)));
 
     put(tls.certificateFile, second.cert);
-    await vi.waitFor(() => expect(faults).toHaveLength(1), { timeout: 15_000 });
+    await expect.poll(() => faults).toHaveLength(1);
     expect(seen).toEqual([]);
     put(tls.keyFile, second.key);
-    await vi.waitFor(() => expect(seen).toEqual([second]), { timeout: 15_000 });
+    await expect.poll(() => seen).toEqual([second]);
     expect(faults).toHaveLength(1);
   });
 
@@ -142,10 +142,9 @@ describe('the configured certificate', () => {
     expect(old.serial).toBe(new X509Certificate(first.cert).serialNumber);
     put(tls.keyFile, second.key);
     put(tls.certificateFile, second.cert);
-    await vi.waitFor(
-      async () => expect((await connect()).serial).toBe(new X509Certificate(second.cert).serialNumber),
-      { timeout: 10_000, interval: 200 },
-    );
+    await expect
+      .poll(async () => (await connect()).serial, { interval: 200 })
+      .toBe(new X509Certificate(second.cert).serialNumber);
     expect(await old.client.say('NOOP')).toMatch(/^250 /);
   });
 

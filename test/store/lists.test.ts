@@ -97,7 +97,7 @@ function expectRows(found: readonly Numbered[], expected: readonly Numbered[], f
 }
 
 describe('messages', () => {
-  it('are found by every combination of filters', { timeout: 240_000 }, () => {
+  it('are found by every combination of filters', () => {
     const { db, messages, period } = seeded();
     const { list } = messageList(db, MAX_SCANNED);
     const filters = combinations<Omit<MessageFilter, 'limit' | 'beforeSeq' | 'accountId' | 'subject'>>({
@@ -167,7 +167,6 @@ describe('messages', () => {
 describe('events', () => {
   it.each([0, 3, 1000])(
     'are found by every combination of filters, by %i messages at most',
-    { timeout: 240_000 },
     (maxMessages) => {
       const { db, messages, period } = seeded();
       const { feed } = eventFeed(db, MAX_SCANNED, maxMessages);

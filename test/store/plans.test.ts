@@ -429,7 +429,7 @@ function isPage(sql: string, how: string): boolean {
   return conditions.split(' AND ').length === how.split(' AND ').length && conditions !== '';
 }
 
-it('no statement reads or sorts a whole table that grows', { timeout: 240_000 }, () => {
+it('no statement reads or sorts a whole table that grows', () => {
   const { statements } = collect();
   expect(statements.length).toBeGreaterThan(1000);
   const found = statements.map((statement) => ({ ...statement, violations: violations(statement) }));
@@ -482,9 +482,7 @@ it('every table is declared to grow or to be bounded', () => {
   expect([...Object.keys(BOUNDED), ...GROWING].toSorted()).toEqual(tables);
 });
 
-it('every module that composes statements is examined, and prepares each of them once', {
-  timeout: 240_000,
-}, () => {
+it('every module that composes statements is examined, and prepares each of them once', () => {
   const store = new URL('../../src/store/', import.meta.url);
   const composing = readdirSync(store, { recursive: true, encoding: 'utf8' }).filter(
     (file) =>

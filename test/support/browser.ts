@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { PATIENCE_MS } from './patience.ts';
 import { findBrowser } from './required-programs.ts';
 
 /**
@@ -60,6 +61,8 @@ export async function startBrowser(hosts: readonly string[] = []): Promise<TestB
         isMobile: size === PHONE,
         locale: 'en-GB',
       });
+      // Shorter than the timeout of a test: a failure names the step.
+      context.setDefaultTimeout(PATIENCE_MS);
       const page = await context.newPage();
       const requests: string[] = [];
       const consoleErrors: string[] = [];

@@ -6,6 +6,7 @@ import { type ApiClient, type Credentials, createApiClient } from './api-client.
 import { type Child, type Exit, startChild } from './child.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
+import { PATIENCE_MS } from './patience.ts';
 
 /**
  * The built program as an operator runs it: `postrider serve` as a child process, configured by environment
@@ -54,14 +55,13 @@ export const HOSTNAME = 'mx.postrider.example';
 export const PUBLIC_ADDRESS = '192.0.2.25';
 
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
-const START_TIMEOUT_MS = 60_000;
 
 /** `more`: further environment variables. */
 export async function startDaemon(
   settings: Settings = {},
   more: NodeJS.ProcessEnv = {},
   /** Timeout of a start, which includes the migration of a large database. */
-  { startMs = START_TIMEOUT_MS }: { startMs?: number } = {},
+  { startMs = PATIENCE_MS }: { startMs?: number } = {},
 ): Promise<RunningDaemon> {
   const dir = await mkdtemp(join(tmpdir(), 'postrider-e2e-'));
   // A data directory that the caller names is not removed.

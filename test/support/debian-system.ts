@@ -107,7 +107,7 @@ export async function installDebian(packages: readonly string[]): Promise<Debian
           const { output } = await tryRun('systemctl', 'is-system-running');
           return /^(running|degraded)$/m.test(output);
         },
-        { ms: 120_000, everyMs: 250 },
+        { everyMs: 250 },
       );
     },
     remove: async () => {

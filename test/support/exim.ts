@@ -10,7 +10,7 @@ import { findProgram } from './required-programs.ts';
 
 /**
  * A real Exim that accepts all mail for a domain and bounces it later: its mailboxes are over quota, mail to `slow` waits,
- * causes a warning and expires, and all other users are unknown. Its reports are sent to one host.
+ * causes a warning and expires with `expireSlow`, and all other users are unknown. Its reports are sent to one host.
  *
  * Debian allows one installed mail server, which is Postfix; Exim's packages are unpacked in a folder (`EXIM_ROOT`), and
  * it runs in a separate mount namespace with an overlay of /etc. Needs root.
@@ -22,12 +22,16 @@ export interface Exim {
   /** The text of a mailbox in mbox form; '' when it has no mail. Resolves when the queue is empty. */
   mailbox(user: string): Promise<string>;
   log(): Promise<string>;
+  /** Lets the mail to `slow` expire: its next attempt is the last one. */
+  expireSlow(): Promise<void>;
   stop(): Promise<void>;
 }
 
 /** An unused id, which is Exim's `Debian-exim`. */
 const EXIM_USER = 65_533;
 const DELIVERY_USER = 65_534;
+/** The file with which mail to `slow` expires. Not by a time, after which a slow machine would have sent no warning. */
+const EXPIRED = 'expired';
 
 function root(): string {
   return process.env['EXIM_ROOT'] ?? '/opt/exim';
@@ -106,6 +110,7 @@ export async function startExim(options: EximOptions): Promise<Exim> {
       return readFile(join(dir, 'mail', user), 'latin1').catch(() => '');
     },
     log,
+    expireSlow: () => writeFile(join(dir, EXPIRED), ''),
     stop: async () => {
       // A session ends with its connection only, which the client may keep.
       const sessions = await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
@@ -162,7 +167,7 @@ host_lookup =
 rfc1413_query_timeout = 0s
 acl_smtp_rcpt = rcpt
 acl_smtp_data = data
-delay_warning = 2s:1h
+delay_warning = 1s:1h
 ${main}
 
 begin acl
@@ -206,7 +211,7 @@ reports:
   allow_localhost
 
 begin retry
-slow@${domain} * F,8s,1s
+"\${if exists{${dir}/${EXPIRED}}{slow@${domain}}{none@${domain}}}" * F,1s,1s
 * quota
 * * F,1h,1s
 

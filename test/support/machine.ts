@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { PATIENCE_MS } from './patience.ts';
 import { longestFirst, STAND_INS } from './server-reader.ts';
 
 /** One of several machines of a document: runs commands in bash, with replaced texts and additional programs. */
@@ -20,7 +21,6 @@ export interface MachineOptions {
 }
 
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
-const TIMEOUT_MS = 120_000;
 
 export function createMachine({ dir, env, replace, programs = {} }: MachineOptions): Machine {
   const postrider = `exec '${process.execPath}' '${PROGRAM}' "$@"`;
@@ -33,7 +33,7 @@ export function createMachine({ dir, env, replace, programs = {} }: MachineOptio
     run: (commands) => {
       const script = texts.reduce((text, [from, to]) => text.replaceAll(from, to), commands);
       return new Promise((resolve, reject) => {
-        const options = { cwd: dir, env: { ...env, PATH: path }, timeout: TIMEOUT_MS };
+        const options = { cwd: dir, env: { ...env, PATH: path }, timeout: PATIENCE_MS };
         execFile('bash', ['-euo', 'pipefail', '-c', script], options, (error, stdout, stderr) => {
           if (error === null) resolve(stdout);
           else reject(new Error(`${script}\n${stdout}\n${stderr}`));

@@ -9,6 +9,7 @@ import { type CodeBlock, codeBlocks } from './documentation.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
 import type { PrintedRecord } from './knot.ts';
+import { PATIENCE_MS } from './patience.ts';
 import { publishMailHost } from './recipients.ts';
 import { type ServiceActions, type ServiceManager, startServiceManager } from './service-manager.ts';
 import { type Sink, startSink } from './smtp-sink.ts';
@@ -69,8 +70,6 @@ export interface ReaderOptions {
 
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const ROOT = new URL('../../', import.meta.url).pathname;
-const BLOCK_TIMEOUT_MS = 240_000;
-const START_TIMEOUT_MS = 120_000;
 
 /** What each reader replaces: the listeners of the documents, by free ports of this machine. */
 async function freeListeners(): Promise<Record<string, string>> {
@@ -102,14 +101,10 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
     if (daemon?.running) return;
     const child = startChild(join(bin, 'postrider'), ['serve'], { cwd: dir, env });
     daemon = child;
-    await eventually(
-      'the daemon to be ready',
-      () => {
-        if (!child.running) throw new Error(`the daemon exited: ${child.output}`);
-        return child.output.includes('postrider started');
-      },
-      { ms: START_TIMEOUT_MS },
-    );
+    await eventually('the daemon to be ready', () => {
+      if (!child.running) throw new Error(`the daemon exited: ${child.output}`);
+      return child.output.includes('postrider started');
+    });
   };
   const stop = async () => {
     const exit = await daemon?.kill('SIGTERM');
@@ -120,10 +115,8 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
     if (child === null) throw new Error('the daemon does not run');
     const before = child.output.length;
     child.signal('SIGHUP');
-    const outcome = await eventually(
-      'the reload',
-      () => /configuration (not )?reloaded/.exec(child.output.slice(before)),
-      { ms: START_TIMEOUT_MS },
+    const outcome = await eventually('the reload', () =>
+      /configuration (not )?reloaded/.exec(child.output.slice(before)),
     );
     if (outcome[1]) throw new Error(child.output.slice(before));
   };
@@ -176,7 +169,7 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
       `{ declare -p ${[...names].join(' ')} 2>/dev/null || true; declare -f; } > ../variables`,
     ];
     if (names.size === 0) script[3] = 'declare -f > ../variables';
-    return bash(script.join('\n'), { cwd: dir, env, timeout: BLOCK_TIMEOUT_MS }, { commands, exit });
+    return bash(script.join('\n'), { cwd: dir, env, timeout: PATIENCE_MS }, { commands, exit });
   };
 
   const adapted = (text: string) =>

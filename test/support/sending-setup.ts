@@ -54,7 +54,6 @@ export async function startSendingSetup(
     waitForEmptyQueue: async () => {
       const queued = () => daemon.metric('postrider_queue_messages');
       await eventually('the queue to be empty', async () => (await queued()) === 0, {
-        ms: 90_000,
         everyMs: 100,
       });
     },

@@ -144,17 +144,13 @@ export async function startRspamd({ dns }: { dns: string }): Promise<Rspamd> {
   };
   const url = `http://127.0.0.1:${port}`;
   try {
-    await eventually(
-      'rspamd to answer',
-      async () => {
-        if (!child.running) throw new Error(`rspamd ended: ${child.output}`);
-        return await fetch(`${url}/ping`).then(
-          ({ ok }) => ok,
-          () => false,
-        );
-      },
-      { ms: 300_000 },
-    );
+    await eventually('rspamd to answer', async () => {
+      if (!child.running) throw new Error(`rspamd ended: ${child.output}`);
+      return await fetch(`${url}/ping`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    });
   } catch (error) {
     await stop();
     throw new Error(`rspamd does not start: ${child.output}`, { cause: error });

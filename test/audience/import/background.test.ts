@@ -46,7 +46,7 @@ async function start() {
   const files = () => (existsSync(folder) ? readdirSync(folder) : []);
   const ended = async (importId: string, accountId = 'acct_one') => {
     const get = () => audience.tables.backgroundImports.get(accountId, importId);
-    await vi.waitFor(() => expect(get()?.finished_at).not.toBeNull(), { timeout: 20_000 });
+    await expect.poll(() => get()?.finished_at).not.toBeNull();
     const row = get();
     if (row === null) throw new Error('the import is gone');
     return { ...row, counts: JSON.parse(row.counts) as Record<string, number> };
@@ -93,7 +93,7 @@ describe('an import in the background', () => {
       rejected_rows: JSON.stringify([{ line: 3, reason: 'email: has no "@"' }]),
       ignored: '["Shoe size"]',
     });
-    await vi.waitFor(() => expect(files()).toEqual([]), { timeout: 15_000 });
+    await expect.poll(() => files()).toEqual([]);
     expect(tables.contacts.byIdentifier('acct_one', emailIdentifier('a@example.net'))?.first_name).toBe('A');
     await imports.stop();
   });
@@ -116,7 +116,7 @@ describe('an import in the background', () => {
     });
     first.start();
     const { import_id } = granted(await first.add(upload(people(1000))));
-    await vi.waitFor(() => expect(batches).toBe(2), { timeout: 20_000 });
+    await expect.poll(() => batches).toBe(2);
     await first.stop();
     const between = tables.backgroundImports.get('acct_one', import_id);
     expect(between).toMatchObject({ status: 'waiting', finished_at: null });
@@ -155,7 +155,7 @@ describe('an import in the background', () => {
     imports.start();
     const running = granted(await imports.add(upload(people(5000))));
     const row = () => tables.backgroundImports.get('acct_one', running.import_id);
-    await vi.waitFor(() => expect(row()?.at_byte).toBeGreaterThan(0), { timeout: 15_000 });
+    await expect.poll(() => row()?.at_byte).toBeGreaterThan(0);
     const cancelled = granted(await imports.cancel('acct_one', running.import_id));
     const { created } = JSON.parse(cancelled.counts) as { created: number };
     await imports.stop();
@@ -236,7 +236,7 @@ describe('an import in the background', () => {
     writeFileSync(join(folder, 'import_1_interrupted'), 'email\n');
     const imports = daemon();
     imports.start();
-    await vi.waitFor(() => expect(files()).toEqual([import_id]), { timeout: 15_000 });
+    await expect.poll(() => files()).toEqual([import_id]);
     await imports.stop();
   });
 });

@@ -248,7 +248,7 @@ all rejected rows with reasons: ${file}.rejected.csv`,
       unchanged: 0,
       rejected: 0,
     });
-  }, 120_000);
+  });
 });
 
 describe('contacts list and show', () => {

@@ -191,7 +191,7 @@ describe('queue retry and cancel by filter', () => {
       out: '1 message cancelled',
     });
     expect([statusOf(two), statusOf(campaign)]).toEqual(['queued', 'cancelled']);
-  }, 30_000);
+  });
 
   it.each([
     ['neither ids nor a filter', ['retry'], 2, 'Specify message ids, or a filter'],

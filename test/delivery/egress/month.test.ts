@@ -12,9 +12,7 @@ const SCHEDULE = [
   310, 360, 420,
 ];
 
-it('keeps the schedule for a month and loses nothing, with a provider that throttles and one that lists an address', {
-  timeout: 120_000,
-}, async () => {
+it('keeps the schedule for a month and loses nothing, with a provider that throttles and one that lists an address', async () => {
   const month: MonthResult = await simulateMonth({
     recipients: 8000,
     transactionalPerDay: 24,

@@ -3,7 +3,6 @@ import { MINUTE, SECOND } from '../../../src/core/clock.ts';
 import { insertAccount } from '../../support/store.ts';
 import { createTestDelivery, GOOD, users } from '../setup.ts';
 
-const WAIT = { timeout: 20_000 };
 /** Delivery with a profile for the sink. */
 async function createShaped(limits: object) {
   const env = await createTestDelivery();
@@ -18,15 +17,15 @@ async function createShaped(limits: object) {
   return { ...env, limitsNow };
 }
 
-describe('a site that replies that mail comes too fast', { timeout: 40_000 }, () => {
+describe('a site that replies that mail comes too fast', () => {
   it('is paused for the time that it names, then gets all mail, slower', async () => {
     const env = await createShaped({ connections: 4 });
     const { sink, put, delivery, clock, status, limitsNow } = env;
     sink.program({ script: { mail: '451 4.7.1 Too many messages, try again in 90 seconds' } });
     const sent = put(users(30));
     delivery.start();
-    await expect.poll(() => limitsNow()?.level, WAIT).toBe(1);
-    await expect.poll(delivery.inFlight, WAIT).toBe(0);
+    await expect.poll(() => limitsNow()?.level).toBe(1);
+    await expect.poll(delivery.inFlight).toBe(0);
     const attempted = sink.sessions.flatMap(({ commands }) =>
       commands.filter((line) => line.startsWith('MAIL')),
     );
@@ -49,7 +48,7 @@ describe('a site that replies that mail comes too fast', { timeout: 40_000 }, ()
       .poll(() => {
         clock.advance(MINUTE);
         return sent.map(status);
-      }, WAIT)
+      })
       .toEqual(sent.map(() => 'delivered'));
     expect(sink.count).toBe(30);
   });
@@ -59,7 +58,7 @@ describe('a site that replies that mail comes too fast', { timeout: 40_000 }, ()
     env.sink.program({ script: { greeting: { reply: '421 4.7.0 Too many connections', close: true } } });
     env.put(users(3));
     env.delivery.start();
-    await expect.poll(() => env.limitsNow()?.level, WAIT).toBe(1);
+    await expect.poll(() => env.limitsNow()?.level).toBe(1);
     await env.stop();
     const [row] = env.tables.siteLimits.newest(10);
     expect(row).toMatchObject({ site: 'sink via default', account: '', level: 1 });
@@ -67,7 +66,7 @@ describe('a site that replies that mail comes too fast', { timeout: 40_000 }, ()
   });
 });
 
-describe('a reply about one sender', { timeout: 40_000 }, () => {
+describe('a reply about one sender', () => {
   it('slows its account alone', async () => {
     const env = await createShaped({ connections: 4 });
     const { sink, put, delivery, status, tables, clock } = env;
@@ -86,11 +85,11 @@ describe('a reply about one sender', { timeout: 40_000 }, () => {
       { account_id: 'acct_bad', domain_id: 'domain_bad' },
     );
     delivery.start();
-    await expect.poll(() => env.limitsNow()?.accounts, WAIT).toBe(1);
-    await expect.poll(delivery.inFlight, WAIT).toBe(0);
+    await expect.poll(() => env.limitsNow()?.accounts).toBe(1);
+    await expect.poll(delivery.inFlight).toBe(0);
     const good = put(users(50));
     delivery.announce({ priority: 0, account_id: 'acct_one', destination: GOOD });
-    await expect.poll(() => good.map(status), WAIT).toEqual(good.map(() => 'delivered'));
+    await expect.poll(() => good.map(status)).toEqual(good.map(() => 'delivered'));
     expect(env.limitsNow()).toMatchObject({ level: 0, accounts: 1, connections: 4 });
     expect(bad.filter((message) => status(message) === 'queued').length).toBeGreaterThanOrEqual(16);
     const queued = tables.queue.ready(bad.at(-1)?.seq ?? 0);
@@ -99,13 +98,13 @@ describe('a reply about one sender', { timeout: 40_000 }, () => {
   });
 });
 
-describe('a rate', { timeout: 40_000 }, () => {
+describe('a rate', () => {
   it('is kept by the messages of a site', async () => {
     const { sink, put, delivery, status, limitsNow } = await createShaped({ connections: 10, perSecond: 20 });
     const began = performance.now();
     const sent = put(users(60));
     delivery.start();
-    await expect.poll(() => sent.map(status), WAIT).toEqual(sent.map(() => 'delivered'));
+    await expect.poll(() => sent.map(status)).toEqual(sent.map(() => 'delivered'));
     // 20 immediately, then 20 in each second.
     const most = 20 + (20 * (performance.now() - began)) / SECOND;
     expect(sink.count).toBe(60);

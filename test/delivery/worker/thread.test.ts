@@ -33,14 +33,14 @@ it('a worker thread reports ready, delivers over TLS, sends reports and exits af
   worker.on('message', (message: FromWorker) => received.push(message));
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   const post = (message: ToWorker) => worker.postMessage(message);
-  await expect.poll(() => received, { timeout: 60_000 }).toEqual([{ kind: 'ready' }]);
+  await expect.poll(() => received).toEqual([{ kind: 'ready' }]);
 
   const jobs = Array.from({ length: 10 }, (_, index) =>
     job(to, { slot: `slot ${index % 3}`, content: jsonContent(content), signers }),
   );
   post({ kind: 'jobs', jobs });
   const reports = () => received.flatMap((each) => (each.kind === 'reports' ? each.reports : []));
-  await expect.poll(() => reports().length, { timeout: 60_000 }).toBe(10);
+  await expect.poll(() => reports().length).toBe(10);
   expect(new Set(reports().map(({ id }) => id)).size).toBe(10);
   expect(new Int32Array(begun)[0]).toBe(10);
   for (const report of reports()) {
@@ -57,4 +57,4 @@ it('a worker thread reports ready, delivers over TLS, sends reports and exits af
   post({ kind: 'stop', graceMs: 1000 });
   expect(await ended).toEqual([0]);
   expect(received.at(-1)).toEqual({ kind: 'stopped' });
-}, 30_000);
+});

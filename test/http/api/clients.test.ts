@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import { type OpenApiDocument, resolveParameters } from '../../../src/http/openapi/document.ts';
 import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
@@ -6,8 +6,6 @@ import { startInProcess } from '../../support/in-process-daemon.ts';
 import { insertDomain } from '../../support/store.ts';
 
 /** What client libraries of this interface rely on: consent evidence, opt-outs, read-back fields, paging. */
-vi.setConfig({ testTimeout: 60_000 });
-
 const daemon = await startInProcess();
 afterAll(() => daemon.stop());
 

@@ -1,12 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 
 // Starts the whole daemon, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
-
 const daemon = await startInProcess();
 afterAll(() => daemon.stop());
 
@@ -441,7 +439,7 @@ describe('an import over HTTP', () => {
     expect(started.status).toBe(202);
     const path = `${CONTACTS}/imports/${started.data.import.importId}`;
     const read = async () => (await api.get<Started>(path)).data.import;
-    await vi.waitFor(async () => expect((await read()).status).toBe('completed'), { timeout: 20_000 });
+    await expect.poll(async () => (await read()).status).toBe('completed');
     expect(await read()).toMatchObject({
       fileName: 'people.csv',
       reason: null,
@@ -484,7 +482,7 @@ describe('an import over HTTP', () => {
         controller.enqueue(new TextEncoder().encode(`email\n${lines.slice(0, 1200).join('\n')}\n`));
         // Rows are imported in order: once this one is there, so are 500 before it.
         const path = `${CONTACTS}/${emailIdentifier('q500@example.net')}`;
-        await expect.poll(async () => (await api.call('GET', path)).status, { timeout: 10_000 }).toBe(200);
+        await expect.poll(async () => (await api.call('GET', path)).status).toBe(200);
         caller.abort();
       },
     });

@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { type InProcess, startInProcess } from '../../support/in-process-daemon.ts';
 import { contentOf, insertDomain } from '../../support/store.ts';
 
 // Starts the whole daemon, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 30_000 });
-
 /** The compliance templates that a subscription group has for itself. */
 const GROUPS = '/web-setup/contacts/subscription-groups';
 const TEMPLATES = '/web-setup/compliance-templates';

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { runProgram } from '../../cli/run.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -6,8 +6,6 @@ import { PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
 import { insertDomain } from '../../support/store.ts';
 
 // Starts the whole daemon and a process for each command, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 120_000 });
-
 const daemon = await startInProcess();
 afterAll(() => daemon.stop());
 

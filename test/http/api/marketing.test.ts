@@ -284,9 +284,7 @@ describe('a marketing send', () => {
     await call('DELETE', `/web-setup/contacts/${emailIdentifier('leaver@reader.test')}`);
     const id = body.data.recipients[0].messageId;
     await expect
-      .poll(async () => (await call('GET', `/web-setup/messages/${id}`)).body.data.status, {
-        timeout: 10_000,
-      })
+      .poll(async () => (await call('GET', `/web-setup/messages/${id}`)).body.data.status)
       .toBe('cancelled');
   });
 

@@ -48,7 +48,7 @@ beforeAll(async () => {
   expect(sent.status, sent.text).toBe(200);
   messageId = sent.data.messageId;
   await eventually('the message to arrive', () => sink.messages.length === 1);
-}, 60_000);
+});
 
 afterAll(async () => {
   await daemon.stop();

@@ -44,7 +44,7 @@ beforeAll(async () => {
     'the message to be final',
     async () => (await client.message(messageId)).status === 'delivered',
   );
-}, 60_000);
+});
 
 afterAll(async () => {
   await daemon.stop();

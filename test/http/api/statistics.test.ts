@@ -41,7 +41,7 @@ beforeAll(async () => {
   });
   await writer.close();
   db.close();
-}, 60_000);
+});
 afterAll(() => daemon.stop());
 
 const statistics = async (query: string) => {

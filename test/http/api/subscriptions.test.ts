@@ -1,10 +1,8 @@
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 
 // Starts the whole daemon, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
-
 const daemon = await startInProcess();
 afterAll(() => daemon.stop());
 

@@ -1,9 +1,7 @@
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 
 // Starts the whole daemon, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 30_000 });
-
 const daemon = await startInProcess();
 afterAll(() => daemon.stop());
 

@@ -66,10 +66,10 @@ describe('the event stream', () => {
     await record(test.account, ID(1));
     const events = await stream(viewer, test.account);
     expect(events.status).toBe(200);
-    await vi.waitFor(() => expect(events.text()).toContain('event: hello'), { timeout: 15_000 });
+    await expect.poll(() => events.text()).toContain('event: hello');
     await record(test.other, ID(2));
     await record(test.account, ID(3));
-    await vi.waitFor(() => expect(events.text()).toContain('event: event'), { timeout: 30_000 });
+    await expect.poll(() => events.text()).toContain('event: event');
     const data = [...events.text().matchAll(/event: event\ndata: (.*)\n\n/g)].map(([, json = '']) =>
       JSON.parse(json),
     );
@@ -89,7 +89,7 @@ describe('the event stream', () => {
   it('ends when the session ends', async () => {
     const viewer = await test.member('viewer');
     const events = await stream(viewer, test.account);
-    await vi.waitFor(() => expect(events.text()).toContain('event: hello'), { timeout: 15_000 });
+    await expect.poll(() => events.text()).toContain('event: hello');
     await viewer.delete('/console/session');
     test.clock.time += 15_000;
     await events.ended;
@@ -98,7 +98,7 @@ describe('the event stream', () => {
   it('ends for members when the account is disabled', async () => {
     const viewer = await test.member('viewer');
     const events = await stream(viewer, test.account);
-    await vi.waitFor(() => expect(events.text()).toContain('event: hello'), { timeout: 15_000 });
+    await expect.poll(() => events.text()).toContain('event: hello');
     await test.accounts.setStatus(test.account, 'disabled');
     test.clock.time += 15_000;
     await events.ended;
@@ -111,7 +111,7 @@ describe('the event stream', () => {
     const before = seenAt();
     test.clock.time += 3_600_000;
     const events = await stream(viewer, test.account);
-    await vi.waitFor(() => expect(events.text()).toContain('event: hello'), { timeout: 15_000 });
+    await expect.poll(() => events.text()).toContain('event: hello');
     await test.writer.settled();
     expect(seenAt()).toBe(before);
   });
@@ -122,11 +122,9 @@ describe('the event stream', () => {
       expect((await stream(viewer, test.account)).status).toBe(200);
     const refused = await stream(viewer, test.account);
     expect(refused.status).toBe(429);
-    await vi.waitFor(() => expect(refused.text()).toContain('This browser has 3 event streams'));
+    await expect.poll(() => refused.text()).toContain('This browser has 3 event streams');
     open.shift()?.abort();
-    await vi.waitFor(async () => expect((await stream(viewer, test.account)).status).toBe(200), {
-      timeout: 30_000,
-    });
+    await expect.poll(async () => (await stream(viewer, test.account)).status).toBe(200);
     // Browsers have six connections to a host.
     expect(MAX_STREAMS_OF_SESSION).toBeLessThan(5);
   });
@@ -134,7 +132,7 @@ describe('the event stream', () => {
   it('sends a reset instead of more than 100 events', async () => {
     const viewer = await test.member('viewer');
     const events = await stream(viewer, test.account);
-    await vi.waitFor(() => expect(events.text()).toContain('event: hello'), { timeout: 15_000 });
+    await expect.poll(() => events.text()).toContain('event: hello');
     await test.writer.run((all) => {
       for (let number = 0; number < 150; number++)
         all.events.insert({
@@ -147,7 +145,7 @@ describe('the event stream', () => {
           data: '{}',
         });
     });
-    await vi.waitFor(() => expect(events.text()).toContain('event: reset'), { timeout: 30_000 });
+    await expect.poll(() => events.text()).toContain('event: reset');
     expect(events.text()).not.toContain('event: event');
   });
 });
@@ -178,9 +176,7 @@ it('a client that does not read is disconnected, and no longer counts', async ()
   };
   const all = Array.from({ length: MAX_STREAMS_OF_PERSON }, open);
   expect(open(null, MAX_STREAMS_OF_PERSON).shortage).toBe('person');
-  await vi.waitFor(() => expect(all.map(({ response }) => response.destroyed)).not.toContain(false), {
-    timeout: 15_000,
-  });
+  await expect.poll(() => all.map(({ response }) => response.destroyed)).not.toContain(false);
   expect(all.every(({ response }) => response.writableLength < 512 * 1024)).toBe(true);
   expect(open(null, 0).shortage).toBeNull();
   await streams.stop();
@@ -203,11 +199,11 @@ it('sends no event to a person who may no longer read the account', async () => 
   vi.spyOn(response, 'write').mockImplementation((text) => written.push(String(text)) > 0);
   const who = { accountId: 'acct_one', personId: 'person_1', sessionId: 'session_1', operator: false };
   streams.open({ ...who, response, isAllowed: () => isAllowed });
-  await vi.waitFor(() => expect(written.join('')).toContain('evt_1'), { timeout: 15_000 });
+  await expect.poll(() => written.join('')).toContain('evt_1');
   isAllowed = false;
   const before = written.length;
   // No heartbeat: the clock stands still.
-  await vi.waitFor(() => expect(response.writableEnded).toBe(true), { timeout: 15_000 });
+  await expect.poll(() => response.writableEnded).toBe(true);
   expect(written).toHaveLength(before);
   await streams.stop();
 });

@@ -1,4 +1,4 @@
-import { afterAll, expect, it, vi } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import {
   AUDITED_READS,
@@ -17,8 +17,6 @@ import { accepted, createTestBrowser, type TestBrowser } from './harness.ts';
  * The daemon with all operations of its OpenAPI document: each is called as an operator, with each role of an account, as
  * a member of another account, and without a session.
  */
-vi.setConfig({ testTimeout: 120_000 });
-
 const daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
 afterAll(() => daemon.stop());
 const { accountId } = await daemon.account('One');

@@ -51,7 +51,7 @@ describe('many connections with packed XML', () => {
     expect(setup.kept().map(({ kind }) => kind)).toEqual(Array(taken).fill('dmarc-report'));
     expect(setup.status(genuine)).toBe('bounced');
     expect(setup.parserThreads()).toBe(1);
-  }, 60_000);
+  });
 
   it('to dmarc@: a genuine bounce waits only for the report in progress', async () => {
     const setup = await startMx({ mx: { connectionsPerAddress: 200 } });
@@ -63,7 +63,7 @@ describe('many connections with packed XML', () => {
     const replies: string[] = [];
     const answers = flood.map((client) => client.say('.').then((reply) => void replies.push(reply)));
     // The first reports have reached the parser.
-    await expect.poll(() => replies.length, { timeout: 20_000 }).toBeGreaterThan(0);
+    await expect.poll(() => replies.length).toBeGreaterThan(0);
     const parsed = () => replies.filter((reply) => reply.startsWith('250')).length;
     const before = parsed();
     expect(await honest.say('.')).toMatch(/^250 /);
@@ -76,7 +76,7 @@ describe('many connections with packed XML', () => {
     // 30 of one network may wait.
     expect(parsed()).toBeLessThanOrEqual(32);
     expect(setup.parserThreads()).toBe(1);
-  }, 60_000);
+  });
 });
 
 describe('reports of one sender', () => {
@@ -106,7 +106,7 @@ describe('reports of one sender', () => {
     setup.clock.advance(HOUR);
     expect(await send(client, 'later')).toMatch(/^250 /);
     expect(setup.tables.dmarcReports.list('example.com', PERIOD)).toHaveLength(62);
-  }, 30_000);
+  });
 
   it('are limited in one organization’s name, whatever networks they come from', async () => {
     const setup = await startMx();
@@ -120,7 +120,7 @@ describe('reports of one sender', () => {
       ...Array(60).fill('250'),
       ...Array(10).fill('451'),
     ]);
-  }, 30_000);
+  });
 });
 
 describe('a TLS report with 10,000 policies', () => {
@@ -215,7 +215,7 @@ describe('forged reports', () => {
     const stored = setup.tables.dmarcReports.list('example.com', PERIOD);
     expect(stored).toHaveLength(61);
     expect(stored.every(({ end_at, received_at }) => end_at <= received_at)).toBe(true);
-  }, 30_000);
+  });
 });
 
 describe('mail for the operator', () => {
@@ -255,5 +255,5 @@ describe('mail for the operator', () => {
     const kept = setup.tables.keptMail.list('abuse', 5000);
     expect(kept).toHaveLength(27);
     expect(setup.tables.keptMail.get(kept.at(-1)?.seq ?? 0)?.raw.toString()).toBe(complaint);
-  }, 30_000);
+  });
 });

@@ -164,7 +164,7 @@ describe('a complaint about transactional mail', () => {
     await complaint;
     expect(order.map((reply) => reply.slice(0, 3))).toEqual(['250', '250']);
     expect(setup.lastEvent(message)).toMatchObject({ verified: false });
-  }, 15_000);
+  });
 });
 
 describe('a bounce', () => {

@@ -526,7 +526,7 @@ describe('an account that holds endless uploads', () => {
       body: `{{company_address_html}}{{unsubscribe_email_html}}${'<p>Hello</p>\r\n'.repeat(11_000)}`,
     });
     expect(await other.mail('shop@second.example', ADA, large)).toMatch(/^250 /);
-  }, 30_000);
+  });
 });
 
 describe('the TLS of submission', () => {

@@ -12,7 +12,7 @@ import {
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { isRefusal, refuse } from '../../../src/core/refusal.ts';
 import { type Database, openDatabase } from '../../../src/store/database/database.ts';
 import { StoreUnavailable, storageFailure } from '../../../src/store/database/failure.ts';
@@ -23,7 +23,6 @@ import { builtThread } from '../../support/built-thread.ts';
 import { startStore } from '../../support/store.ts';
 
 /** Waits long enough for threads on a busy machine. */
-const WAIT = { timeout: 20_000 };
 
 /** Commit frames in the write-ahead log: those that name a database size (https://sqlite.org/fileformat2.html §4.1). */
 function commitsInWal(dir: string): number {
@@ -159,7 +158,7 @@ describe('the group-commit writer with a write-ahead log', () => {
           () => settled.push(name),
           (error: Error) => settled.push(`${name}: ${error.message}`),
         );
-    const flushing = (count: number) => vi.waitFor(() => expect(flushes).toHaveLength(count), WAIT);
+    const flushing = (count: number) => expect.poll(() => flushes).toHaveLength(count);
     return { dir, tables, writer, flushes, flushing, lost, settled, put };
   }
   /** Resolves in the next turn of the event loop: a unit that did not wait for the flush would have run. */
@@ -310,7 +309,7 @@ describe('the flush thread', () => {
     }
     await writeAheadLog.close();
     db.close();
-  }, 60_000);
+  });
 
   it('rejects every flush after the thread has ended', async () => {
     const { dir } = startStore();
@@ -375,7 +374,7 @@ describe('checkpoints', () => {
     // About 12,000 frames were written.
     expect(frames()).toBeGreaterThan(MAX_FRAMES);
     expect(frames()).toBeLessThan(2 * MAX_FRAMES + 1000);
-  }, 120_000);
+  });
 
   it('keeps the frames that a reader needs, and runs again when the log has grown', async () => {
     const { dir, write, frames, failures } = start();
@@ -390,7 +389,7 @@ describe('checkpoints', () => {
     await write(75);
     expect(frames()).toBeLessThan(grown + 3 * MAX_FRAMES);
     expect(failures).toEqual([]);
-  }, 120_000);
+  });
 
   /** A thread that reports a long log after the first flushes, and ends checkpoints after `release`. */
   function startHeld() {
@@ -424,7 +423,7 @@ describe('checkpoints', () => {
     expect(writeAheadLog.isLong()).toBe(false);
     const releases = setInterval(release, 10);
     onTestFinished(() => clearInterval(releases));
-    await vi.waitFor(() => expect(writeAheadLog.isLong()).toBe(true), WAIT);
+    await expect.poll(() => writeAheadLog.isLong()).toBe(true);
     await writer.run((all) => all.settings.put('number', 'last'));
     await writer.close();
     expect(db.prepare("SELECT value FROM settings WHERE name = 'number'").pluck().get()).toBe('last');
@@ -434,10 +433,11 @@ describe('checkpoints', () => {
     const code = `import { parentPort } from 'node:worker_threads';
       parentPort.on('message', ({ kind }) => kind === 'flush' ? parentPort.postMessage({ kind: 'flushed', isLong: true }) : process.exit(3));`;
     const { write, failures } = start(new URL(`data:text/javascript,${encodeURIComponent(code)}`));
-    await vi.waitFor(async () => {
+    const failuresAfterWrite = async () => {
       await write(1);
-      expect(failures.length).toBeGreaterThanOrEqual(2);
-    }, WAIT);
+      return failures.length;
+    };
+    await expect.poll(failuresAfterWrite).toBeGreaterThanOrEqual(2);
     expect(String(failures[0])).toContain('the WAL checkpoint thread ended with code 3');
   });
 
@@ -446,10 +446,11 @@ describe('checkpoints', () => {
       parentPort.on('message', (request) => parentPort.postMessage(
         request.kind === 'flush' ? { kind: 'flushed', isLong: true } : { kind: 'failed', code: 'SQLITE_FULL', message: 'database or disk is full' }));`;
     const { write, failures } = start(new URL(`data:text/javascript,${encodeURIComponent(code)}`));
-    await vi.waitFor(async () => {
+    const failuresAfterWrite = async () => {
       await write(1);
-      expect(failures.length).toBeGreaterThanOrEqual(3);
-    }, WAIT);
+      return failures.length;
+    };
+    await expect.poll(failuresAfterWrite).toBeGreaterThanOrEqual(3);
     expect(failures[0]).toMatchObject({ code: 'SQLITE_FULL' });
   });
 

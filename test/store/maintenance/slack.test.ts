@@ -135,7 +135,7 @@ describe('clearing unused space', () => {
       expect(log()).toBeGreaterThan(0);
       expect(version.get()).not.toBe(before);
     }
-  }, 60_000);
+  });
 
   it('runs in a thread while other connections write', async () => {
     const { db, dir } = open('INCREMENTAL');
@@ -165,7 +165,7 @@ describe('clearing unused space', () => {
     expect(traces(dir)).toBe(0);
     check(db);
     expect(db.prepare('SELECT count(*) FROM sample_rows WHERE n >= ?').pluck().get(ROWS)).toBe(written);
-  }, 60_000);
+  });
 
   it('is busy while another connection has the write lock or reads an old state', () => {
     const { db, dir } = open();
@@ -263,66 +263,62 @@ describe('passes during a random workload', () => {
     { seed: 11, pageSize: 512, isLink: false, isKilled: false },
     { seed: 12, pageSize: 4096, isLink: false, isKilled: true },
     { seed: 13, pageSize: 1024, isLink: true, isKilled: false },
-  ])(
-    'change no row (pages of $pageSize, symbolic link: $isLink, kill -9: $isKilled)',
-    { timeout: 120_000 },
-    async (options) => {
-      const { seed, pageSize, isLink, isKilled } = options;
-      const dir = temporaryDir();
-      const file = join(dir, 'real.db');
-      const db = openConnection(file, { timeout: 5000 });
-      onTestFinished(() => void db.close());
-      db.exec(`PRAGMA page_size = ${pageSize}; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL`);
-      db.exec('CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID');
-      db.exec('CREATE TABLE rows (n INTEGER PRIMARY KEY, name TEXT NOT NULL, body BLOB NOT NULL) STRICT');
-      db.exec('CREATE INDEX rows_by_name ON rows (name, n)');
-      db.exec(`CREATE TABLE journal (
+  ])('change no row (pages of $pageSize, symbolic link: $isLink, kill -9: $isKilled)', async (options) => {
+    const { seed, pageSize, isLink, isKilled } = options;
+    const dir = temporaryDir();
+    const file = join(dir, 'real.db');
+    const db = openConnection(file, { timeout: 5000 });
+    onTestFinished(() => void db.close());
+    db.exec(`PRAGMA page_size = ${pageSize}; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL`);
+    db.exec('CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID');
+    db.exec('CREATE TABLE rows (n INTEGER PRIMARY KEY, name TEXT NOT NULL, body BLOB NOT NULL) STRICT');
+    db.exec('CREATE INDEX rows_by_name ON rows (name, n)');
+    db.exec(`CREATE TABLE journal (
       seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, n INTEGER NOT NULL, size INTEGER NOT NULL, filling INTEGER NOT NULL
     ) STRICT`);
-      const link = join(dir, 'link.db');
-      if (isLink) symlinkSync(file, link);
-      // Reads while pages are cleared, and keeps pages in its cache.
-      const reading = db.prepare<[], number>('SELECT sum(length(body) + length(name)) FROM rows').pluck();
+    const link = join(dir, 'link.db');
+    if (isLink) symlinkSync(file, link);
+    // Reads while pages are cleared, and keeps pages in its cache.
+    const reading = db.prepare<[], number>('SELECT sum(length(body) + length(name)) FROM rows').pluck();
 
-      const writer = spawn(
-        process.execPath,
-        ['--import', import.meta.resolve('tsx'), STRESS, file, String(seed), isKilled ? '1000000' : '1000'],
-        { stdio: 'inherit' },
-      );
-      onTestFinished(() => void writer.kill('SIGKILL'));
-      const ended = once(writer, 'exit').then(([code, signal]) => code ?? signal);
-      const isWriting = () => writer.exitCode === null && writer.signalCode === null;
-      const cleaner = openSlackCleaner(isLink ? link : file);
-      onTestFinished(() => cleaner.close());
-      let cleared = 0;
-      while (isWriting()) {
-        if (isKilled && cleared > 50) writer.kill('SIGKILL');
-        for (let from: number | null = 1; from !== null && isWriting(); ) {
-          const batch = cleaner.clear(from);
-          if (batch.kind === 'cleared') {
-            cleared += batch.pages;
-            from = batch.next;
-          }
-          reading.get();
-          await sleep(1);
+    const writer = spawn(
+      process.execPath,
+      ['--import', import.meta.resolve('tsx'), STRESS, file, String(seed), isKilled ? '1000000' : '1000'],
+      { stdio: 'inherit' },
+    );
+    onTestFinished(() => void writer.kill('SIGKILL'));
+    const ended = once(writer, 'exit').then(([code, signal]) => code ?? signal);
+    const isWriting = () => writer.exitCode === null && writer.signalCode === null;
+    const cleaner = openSlackCleaner(isLink ? link : file);
+    onTestFinished(() => cleaner.close());
+    let cleared = 0;
+    while (isWriting()) {
+      if (isKilled && cleared > 50) writer.kill('SIGKILL');
+      for (let from: number | null = 1; from !== null && isWriting(); ) {
+        const batch = cleaner.clear(from);
+        if (batch.kind === 'cleared') {
+          cleared += batch.pages;
+          from = batch.next;
         }
+        reading.get();
+        await sleep(1);
       }
-      expect(await ended).toBe(isKilled ? 'SIGKILL' : 0);
-      expect(cleared).toBeGreaterThan(0);
+    }
+    expect(await ended).toBe(isKilled ? 'SIGKILL' : 0);
+    expect(cleared).toBeGreaterThan(0);
 
-      expect(db.prepare('PRAGMA integrity_check').pluck().all()).toEqual(['ok']);
-      const journal = db.prepare<[], Entry>('SELECT * FROM journal ORDER BY seq').all();
-      expect(journal.length).toBeGreaterThan(100);
-      const rows = db.prepare<[], { n: number; name: string; body: Buffer }>('SELECT * FROM rows').all();
-      const expected = expectedRows(journal);
-      expect(rows.map(({ n }) => n)).toEqual([...expected.keys()].toSorted((one, two) => one - two));
-      for (const { n, name, body } of rows) {
-        const { size = 0, filling = 0 } = expected.get(n) ?? {};
-        if (name !== `${n}-${size}` || !body.equals(Buffer.alloc(size, filling)))
-          expect.fail(`row ${n} differs`);
-      }
-    },
-  );
+    expect(db.prepare('PRAGMA integrity_check').pluck().all()).toEqual(['ok']);
+    const journal = db.prepare<[], Entry>('SELECT * FROM journal ORDER BY seq').all();
+    expect(journal.length).toBeGreaterThan(100);
+    const rows = db.prepare<[], { n: number; name: string; body: Buffer }>('SELECT * FROM rows').all();
+    const expected = expectedRows(journal);
+    expect(rows.map(({ n }) => n)).toEqual([...expected.keys()].toSorted((one, two) => one - two));
+    for (const { n, name, body } of rows) {
+      const { size = 0, filling = 0 } = expected.get(n) ?? {};
+      if (name !== `${n}-${size}` || !body.equals(Buffer.alloc(size, filling)))
+        expect.fail(`row ${n} differs`);
+    }
+  });
 });
 
 it('rejects when the thread fails between two requests', async () => {

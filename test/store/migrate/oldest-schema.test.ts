@@ -21,7 +21,7 @@ function killedAt(file: string, step: string, report: number): NodeJS.Signals | 
 }
 
 describe('the database of the first release', () => {
-  it('has the same content after a migration that was killed in several steps', { timeout: 120_000 }, () => {
+  it('has the same content after a migration that was killed in several steps', () => {
     const dir = join(temporaryDir(), 'data');
     const file = createOldestDatabase(dir, MESSAGES);
     const before = digestOfOldest(file);

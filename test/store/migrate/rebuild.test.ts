@@ -247,50 +247,43 @@ describe('a migration with a rebuild', () => {
   it.each([
     { kind: 'rebuild', tables: NEW, points: 12 },
     { kind: 'in place', tables: OLD, points: 3 },
-  ])(
-    'is complete exactly once after a kill at any step ($kind)',
-    { timeout: 240_000 },
-    async ({ kind, tables, points }) => {
-      const expected = oldDatabase();
-      const old = rowsOf(expected, OLD);
-      const reports: string[] = [];
-      const states: string[] = [];
-      migrateDatabase({
-        file: expected,
-        migrations: migrationsFor(kind),
-        chunkRows: 100,
-        onProgress: ({ step, item, done }) => {
-          reports.push(`${step} ${item} ${done}`);
-          states.push(stateOf(expected));
-        },
-      });
-      const rows = rowsOf(expected, tables);
-      const expectComplete = (file: string, label: string) => {
-        const result = migrateDatabase({ file, migrations: migrationsFor(kind) });
-        expect(rowsOf(file, tables), label).toBe(rows);
-        expect(schemaOf(file), label).toBe(schemaOf(expected));
-        expect(read(file, 'PRAGMA integrity_check'), label).toEqual([['ok']]);
-        const files = readdirSync(dirname(file)).sort();
-        expect(files, label).toEqual([
-          'postrider.db',
-          expect.stringMatching(/^postrider\.db\.before-4-\d+$/),
-        ]);
-        expect(rowsOf(join(dirname(file), files[1] ?? ''), OLD), label).toBe(old);
-        if (result.copy !== null) expect(basename(result.copy), label).toBe(files[1]);
-      };
-      // The first and the last report of each step, and one between.
-      const chosen = new Set<number>();
-      for (const step of new Set(reports.map((report) => report.split(' ')[0]))) {
-        const of = reports.flatMap((report, at) => (report.startsWith(`${step} `) ? [at] : []));
-        for (const at of [of[0], of[of.length >> 1], of.at(-1)]) if (at !== undefined) chosen.add(at);
-      }
-      expect(chosen.size).toBeGreaterThanOrEqual(points);
-      for (const at of chosen) expectComplete(states[at] ?? '', `as at ${reports[at]}`);
-      // The copied states simulate killed processes; this process is killed.
-      const file = oldDatabase();
-      const at = reports.length >> 1;
-      expect(await killedAt(file, kind, at + 1)).toBe('SIGKILL');
-      expectComplete(file, `killed at ${reports[at]}`);
-    },
-  );
+  ])('is complete exactly once after a kill at any step ($kind)', async ({ kind, tables, points }) => {
+    const expected = oldDatabase();
+    const old = rowsOf(expected, OLD);
+    const reports: string[] = [];
+    const states: string[] = [];
+    migrateDatabase({
+      file: expected,
+      migrations: migrationsFor(kind),
+      chunkRows: 100,
+      onProgress: ({ step, item, done }) => {
+        reports.push(`${step} ${item} ${done}`);
+        states.push(stateOf(expected));
+      },
+    });
+    const rows = rowsOf(expected, tables);
+    const expectComplete = (file: string, label: string) => {
+      const result = migrateDatabase({ file, migrations: migrationsFor(kind) });
+      expect(rowsOf(file, tables), label).toBe(rows);
+      expect(schemaOf(file), label).toBe(schemaOf(expected));
+      expect(read(file, 'PRAGMA integrity_check'), label).toEqual([['ok']]);
+      const files = readdirSync(dirname(file)).sort();
+      expect(files, label).toEqual(['postrider.db', expect.stringMatching(/^postrider\.db\.before-4-\d+$/)]);
+      expect(rowsOf(join(dirname(file), files[1] ?? ''), OLD), label).toBe(old);
+      if (result.copy !== null) expect(basename(result.copy), label).toBe(files[1]);
+    };
+    // The first and the last report of each step, and one between.
+    const chosen = new Set<number>();
+    for (const step of new Set(reports.map((report) => report.split(' ')[0]))) {
+      const of = reports.flatMap((report, at) => (report.startsWith(`${step} `) ? [at] : []));
+      for (const at of [of[0], of[of.length >> 1], of.at(-1)]) if (at !== undefined) chosen.add(at);
+    }
+    expect(chosen.size).toBeGreaterThanOrEqual(points);
+    for (const at of chosen) expectComplete(states[at] ?? '', `as at ${reports[at]}`);
+    // The copied states simulate killed processes; this process is killed.
+    const file = oldDatabase();
+    const at = reports.length >> 1;
+    expect(await killedAt(file, kind, at + 1)).toBe('SIGKILL');
+    expectComplete(file, `killed at ${reports[at]}`);
+  });
 });

@@ -77,7 +77,7 @@ const reasonOf = (read: Promise<unknown>): Promise<string> =>
   );
 
 /** The timeout allows for starting threads. */
-describe('reader threads', { timeout: 240_000 }, () => {
+describe('reader threads', () => {
   it('returns what the method of the table returns', async () => {
     const { messages, tables, clock } = start();
     for (let n = 0; n < 3; n++) enqueue(tables, clock.now(), { recipient: `ada${n}@example.net` });
