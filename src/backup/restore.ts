@@ -292,6 +292,6 @@ function requireRightKey(
 ): void {
   if (needed === null || !existsSync(file) || keyFingerprint(readMasterKey(file)) === needed) return;
   throw new OperatorFault(
-    `${file} is not the master key of this backup: restore the right one, or move it away`,
+    `${file} is not the master key of this backup: restore the right one, or move it away. If it is lost, see docs/lost-master-key.md`,
   );
 }

@@ -106,7 +106,10 @@ async function examine({ path, manifest, problems, copier, masterKeyFile }: Exam
     problems.push(`${DATABASE_COPY} has schema ${content.schema}, the manifest ${manifest.schema}`);
   const keyFile = manifest.includesKey ? join(path, KEY_COPY) : masterKeyFile;
   const key = await testKey(keyFile, content);
-  if (key === 'does not fit') problems.push(`${keyFile} is not the master key of this backup`);
+  if (key === 'does not fit')
+    problems.push(
+      `${keyFile} is not the master key of this backup: if that key is lost, see docs/lost-master-key.md`,
+    );
   return key;
 }
 

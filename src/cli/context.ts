@@ -23,6 +23,7 @@ import {
   formatTable,
   type TableOptions,
 } from './output/table.ts';
+import { programName } from './program-name.ts';
 
 /**
  * The configuration, the database (opened on first use) and the output of a command. Data is written to stdout, everything
@@ -233,7 +234,7 @@ function requireData({ data, file }: Config): void {
   const source =
     file === null ? `no configuration file was found in ${CONFIG_FILES.join(' or ')}` : `data.dir of ${file}`;
   throw new StoreFault(
-    `There is no database in ${data.dir} (${source}). Specify the configuration with --config FILE, or set up this machine with "postrider init"`,
+    `There is no database in ${data.dir} (${source}). Specify the configuration with --config FILE, or set up this machine with "${programName()} init"`,
   );
 }
 

@@ -1,7 +1,9 @@
 import { Command } from 'commander';
-import { type ApiKey, createKeys, SCOPES } from '../accounts/keys.ts';
+import { type ApiKey, createKeys, keyHash, SCOPES } from '../accounts/keys.ts';
 import { iso } from '../core/clock.ts';
+import { OperatorFault } from '../core/operator-fault.ts';
 import { isRefusal } from '../core/refusal.ts';
+import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
 
 /** `postrider key create|list|revoke`. */
@@ -16,6 +18,7 @@ Examples:
   postrider key create --account acct_8f3k2m9x0q1z --scope marketing,transactional --name shop
   postrider key create --account acct_8f3k2m9x0q1z --scope transactional --allow-ip 192.0.2.0/24 --allow-from shop.example
   postrider key create --account acct_8f3k2m9x0q1z --scope operator --name monitoring --allow-ip 127.0.0.1
+  postrider key list --secret - < leaked.log
   postrider key revoke key_1769860800000_4kx0m2p9q8zt`,
   );
   command
@@ -37,6 +40,10 @@ Examples:
     .command('list')
     .description('List API keys, including revoked ones')
     .option('--account <id>', 'only this account')
+    .option(
+      '--secret <text>',
+      'only keys whose secret is in this text; "-" reads standard input, which leaves no trace in the shell history',
+    )
     .option('--json', 'print JSON')
     .action((options: ListOptions) => list(context, options));
   command
@@ -59,6 +66,7 @@ interface CreateOptions {
 
 interface ListOptions {
   account?: string;
+  secret?: string;
   json?: boolean;
 }
 
@@ -83,13 +91,15 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
   }
 }
 
-async function list(context: CliContext, { account, json }: ListOptions): Promise<void> {
+async function list(context: CliContext, { account, secret, json }: ListOptions): Promise<void> {
   const { tables, ...deps } = await context.open();
   if (account !== undefined && tables.accounts.get(account) === null) {
     context.fail(`There is no account ${account}`);
     return;
   }
-  const keys = createKeys({ tables, ...deps }).list(account ?? null);
+  const all = createKeys({ tables, ...deps }).list(account ?? null);
+  const keys = secret === undefined ? all : await leaked(context, tables, all, secret);
+  if (keys === null) return;
   if (json === true) context.printJson(keys.map(record));
   else {
     const rows = keys.map((key) => ({
@@ -106,6 +116,51 @@ async function list(context: CliContext, { account, json }: ListOptions): Promis
     context.printRows(rows, { json: false, empty: 'There are no keys; create one with: key create' });
   }
 }
+
+/** The keys whose secrets are in the text; null: there are none, which was reported. */
+async function leaked(
+  context: CliContext,
+  tables: Tables,
+  keys: readonly ApiKey[],
+  given: string,
+): Promise<ApiKey[] | null> {
+  const secrets = given === '-' ? await secretsOf(process.stdin) : secretsIn(given);
+  if (secrets.size === 0) {
+    context.usage(
+      'The text contains no API key: "pr_" and 43 letters and digits. A part of a key cannot be searched, because only its hash is stored',
+    );
+    return null;
+  }
+  const ids = new Set([...secrets].map((secret) => tables.apiKeys.byHash(keyHash(secret))?.key_id));
+  const found = keys.filter(({ keyId }) => ids.has(keyId));
+  if (found.length > 0) return found;
+  context.fail(
+    'No key has this secret: it belongs to another account or installation, or was revoked, and deleted after limits.eventDays',
+  );
+  return null;
+}
+
+/** Secrets in a stream of any length, such as a log or a patch; throws OperatorFault for more than MAX_SECRETS. */
+async function secretsOf(input: AsyncIterable<Buffer>): Promise<Set<string>> {
+  const found = new Set<string>();
+  let rest = '';
+  for await (const chunk of input) {
+    const text = rest + chunk.toString('latin1');
+    for (const secret of secretsIn(text)) found.add(secret);
+    if (found.size > MAX_SECRETS)
+      throw new OperatorFault(`The text contains more than ${MAX_SECRETS} keys: search it in parts`);
+    rest = text.slice(-SECRET_LENGTH);
+  }
+  return found;
+}
+
+function secretsIn(text: string): Set<string> {
+  return new Set(text.match(/pr_[0-9A-Za-z]{43}(?![0-9A-Za-z])/g));
+}
+
+/** `pr_` and 43 characters (core/ids). */
+const SECRET_LENGTH = 46;
+const MAX_SECRETS = 1000;
 
 async function revoke(context: CliContext, keyId: string, json: boolean): Promise<void> {
   const key = await createKeys(await context.open()).revoke(keyId);

@@ -143,7 +143,9 @@ function report(
       `Files outside the data directory were not restored: ${config.map(({ path, source }) => `${path} (was ${source})`).join(', ')}`,
     );
   if (isKeyMissing)
-    context.note(`${masterKeyFile} is missing: restore the master key before you start the daemon`);
+    context.note(
+      `${masterKeyFile} is missing: restore the master key before you start the daemon. If it is lost, see docs/lost-master-key.md`,
+    );
 }
 
 async function hold(context: CliContext, options: HoldOptions): Promise<void> {

@@ -15,9 +15,14 @@ export function emailIdentifier(address: string): string {
   return `email_${md5(address.trim().toLowerCase())}`;
 }
 
+/** Whether a text is an identifier of a mail address, in lower or upper case. */
+export function isEmailIdentifier(text: string): boolean {
+  return /^email_[0-9a-f]{32}$/i.test(text);
+}
+
 /** The identifier of a recipient: an address, plain or with display name, or the identifier itself. */
 export function recipientIdentifier(text: string): string {
-  return /^email_[0-9a-f]{32}$/.test(text) ? text : emailIdentifier(addressKey(text));
+  return isEmailIdentifier(text) ? text.toLowerCase() : emailIdentifier(addressKey(text));
 }
 
 /** A mail address as it is compared: in lower case, with the A-labels of its domain. Text that is none: in lower case. */

@@ -69,7 +69,7 @@ function readKeyFile(file: string, fromSystemd: boolean): Buffer {
     const key = readFileSync(fd);
     if (key.length !== KEY_BYTES) {
       throw new StoreFault(
-        `${file} must have ${KEY_BYTES} bytes, but has ${key.length}: check that data.masterKeyFile names the right file`,
+        `${file} must have ${KEY_BYTES} bytes, but has ${key.length}: check that data.masterKeyFile names the right file. If the key is lost, see docs/lost-master-key.md`,
       );
     }
     return key;
@@ -95,7 +95,7 @@ export async function openSeal(deps: SealDeps): Promise<Seal> {
   const { file, random, tables, writer } = deps;
   if (!exists(file) && tables.settings.get(FINGERPRINT) !== null) {
     throw new StoreFault(
-      `${file} is missing: restore the key file that belongs to this database. If systemd gives the key to the service (LoadCredential), run the command with systemd-run and the same credential: see docs/install.md`,
+      `${file} is missing: restore the key file that belongs to this database. If systemd gives the key to the service (LoadCredential), run the command with systemd-run and the same credential (docs/install.md). If the key is lost, see docs/lost-master-key.md`,
     );
   }
   const seal = createSeal(loadMasterKey(file, random, deps.credentialsDirectory), random);
@@ -106,7 +106,9 @@ export async function openSeal(deps: SealDeps): Promise<Seal> {
     return before ?? fingerprint;
   });
   if (stored !== fingerprint) {
-    throw new StoreFault(`${file} is not the key that this database was sealed with: restore the right one`);
+    throw new StoreFault(
+      `${file} is not the key that this database was sealed with: restore the right one. If it is lost, see docs/lost-master-key.md`,
+    );
   }
   return seal;
 }

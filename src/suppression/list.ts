@@ -3,7 +3,7 @@ import { type Clock, iso } from '../core/clock.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { parseMailbox } from '../mail/address.ts';
-import { emailIdentifier, recipientIdentifier } from '../mail/identifier.ts';
+import { emailIdentifier, isEmailIdentifier, recipientIdentifier } from '../mail/identifier.ts';
 import type { Writer } from '../store/database/writer.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Page } from '../store/rows/page.ts';
@@ -87,16 +87,16 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
   return {
     list: (filter) => reader.table(filter.accountId, 'suppressions', 'list', filter),
     add: async (accountId, { email, reason, stream }, by) => {
-      const mailbox = parseMailbox(email);
-      if (typeof mailbox === 'string') return invalid('email', mailbox);
-      const hash = emailIdentifier(mailbox.address);
+      const target = targetOf(email);
+      if (typeof target === 'string') return invalid('email', target);
+      const { address, hash } = target;
       return writer.run((all) => {
         const at = clock.now();
         const suppression = {
           account_id: accountId,
           recipient_hash: hash,
           stream,
-          email: mailbox.address,
+          email: address,
           message_seq: null,
           created_at: at,
         };
@@ -110,7 +110,7 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
         if (row === undefined) throw new Error('the suppression was not stored');
         if (created) {
           onSuppressionChange?.(all, accountId, hash);
-          if (reason === 'unsubscribe') recordOptOut(all, row, mailbox.address);
+          if (reason === 'unsubscribe') recordOptOut(all, row, address ?? hash);
         }
         return { row, created };
       }, accountId);
@@ -149,6 +149,15 @@ export interface Suppression {
   reason: SuppressionReason;
   stream: SuppressionStream;
   createdAt: string;
+}
+
+/** An address with its identifier, or an identifier alone; a string: why it is neither. */
+function targetOf(text: string): { address: string | null; hash: string } | string {
+  if (isEmailIdentifier(text)) return { address: null, hash: recipientIdentifier(text) };
+  const mailbox = parseMailbox(text);
+  return typeof mailbox === 'string'
+    ? mailbox
+    : { address: mailbox.address, hash: emailIdentifier(mailbox.address) };
 }
 
 /** `contactIdentifier`: the hash of the address (`email_<md5>`), which remains after the person was erased. */

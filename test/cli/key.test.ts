@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Readable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createShell } from './run.ts';
 
 let shell: ReturnType<typeof createShell>;
@@ -104,6 +105,35 @@ describe('key list', () => {
     const { out } = await shell.run('key', 'list');
     for (const secret of Object.values(other.keys)) expect(out + JSON.stringify(keys)).not.toContain(secret);
     expect(out).toContain('transactional');
+  });
+
+  it('finds a leaked key by its secret, in an argument or in text on standard input', async () => {
+    const args = ['--account', 'shop', '--scope', 'setup', '--name', 'leaked'];
+    const { key: secret, keyId } = await shell.json('key', 'create', ...args);
+    const found = [expect.objectContaining({ keyId, name: 'leaked', revokedAt: null })];
+    expect(await shell.json('key', 'list', '--secret', secret, '--json')).toEqual(found);
+    await shell.run('key', 'revoke', keyId);
+    const input = Readable.from([
+      Buffer.from(`${'x'.repeat(70_000)} API_KEY=${secret.slice(0, 20)}`),
+      Buffer.from(`${secret.slice(20)}\nAPI_KEY=pr_${'x'.repeat(43)}\n`),
+    ]);
+    vi.spyOn(process, 'stdin', 'get').mockReturnValue(
+      Object.assign(input, { fd: 0 }) as typeof process.stdin,
+    );
+    const { out, err } = await shell.run('key', 'list', '--secret', '-');
+    expect({ rows: out.match(/key_\d+_\w+/g), err }).toEqual({ rows: [keyId], err: '' });
+    expect(out).not.toContain(secret);
+  });
+
+  it.each([
+    ['a part of a secret', 'pr_4kx0', 2, /contains no API key: .* only its hash is stored/],
+    ['a secret of another installation', `pr_${'x'.repeat(43)}`, 1, /No key has this secret/],
+  ])('reports that no key belongs to %s', async (_, secret, status, message) => {
+    expect(await shell.run('key', 'list', '--secret', secret)).toMatchObject({
+      status,
+      out: '',
+      err: expect.stringMatching(message),
+    });
   });
 
   it('fails for an unknown account', async () => {

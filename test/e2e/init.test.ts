@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -137,7 +137,7 @@ describe('init', () => {
     expect(shown).toContain('must be a host name such as');
     expect(shown).toContain('mail: must be a fully qualified name');
     expect(shown).toMatch(
-      /Next:\s+1\. postrider serve\s+2\. postrider domain verify terminal\.example\s+\(.*\)\s+3\. curl /,
+      /Next:\s+1\. node \S+\/main\.js serve\s+2\. node \S+\/main\.js domain verify terminal\.example\s+\(.*\)\s+3\. curl /,
     );
     expect(shown).toMatch(/^mail\.postrider\.example\.\t3600\tIN\tMX\t10 mail\.postrider\.example\./m);
     const credentials: Credentials = JSON.parse(/^\{[\s\S]*?^\}/m.exec(shown)?.[0] ?? '{}');
@@ -160,6 +160,19 @@ describe('init', () => {
     expect(status).toBe(2);
     expect(err).toMatch(/is not a terminal: specify --data, .*--account, or --yes/);
     expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('says how to start over, and can then', async () => {
+    const { api, pages, mx } = await listeners();
+    const args = ['--yes', '--no-doctor', '--hostname', HOST, '--listen', api, '--public', pages, '--mx', mx];
+    const first = await run('init', ...args);
+    expect(first.out).toMatch(/\n {2}5\. curl -sS .*\/transactional\/send/);
+    const { status, err } = await run('init', ...args);
+    expect(status).toBe(1);
+    const command = /To start over, .* run "(rm -r [^"]+)", and run init again/.exec(err)?.[1] ?? '';
+    expect(command.split(' ')).toEqual(['rm', '-r', join(dir, 'config/postrider.toml'), join(dir, 'data')]);
+    execFileSync('sh', ['-c', command]);
+    expect((await run('init', ...args)).status).toBe(0);
   });
 
   it.each([

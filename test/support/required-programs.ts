@@ -47,6 +47,7 @@ export type Program =
   | 'caddy'
   | 'socat'
   | 'rsync'
+  | 'sqlite3'
   | 'prometheus'
   | 'fish'
   | 'zsh';
@@ -140,6 +141,7 @@ const FAULTS: Record<Program, () => string | null> = {
   caddy: () => findPrograms('Caddy (package caddy)', ['caddy']),
   socat: () => findPrograms('socat', ['socat']),
   rsync: () => findPrograms('rsync', ['rsync']),
+  sqlite3: () => findPrograms('sqlite3', ['sqlite3']),
   prometheus: () => findPrograms('Prometheus (package prometheus)', ['prometheus', 'promtool']),
   fish: () => findPrograms('fish', ['fish']),
   zsh: () => findPrograms('zsh', ['zsh']),

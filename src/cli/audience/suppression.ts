@@ -39,7 +39,7 @@ Examples:
     .action((options: ListOptions) => list(context, options));
   command
     .command('add <email>')
-    .description('Add a suppression')
+    .description('Add a suppression of an address (or of its identifier, email_<md5>)')
     .requiredOption('--account <id>', 'the account')
     .addOption(streamOption('stream to which it applies').default('all'))
     .addOption(reasonOption('reason').default('manual'))

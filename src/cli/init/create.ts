@@ -17,13 +17,16 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { accountInputSchema } from '../../accounts/account-form.ts';
 import { createAccounts } from '../../accounts/accounts.ts';
 import { parsePostalAddress } from '../../accounts/postal-address.ts';
+import { loadConfig } from '../../config/load.ts';
 import { errorCode, errorText } from '../../core/errors.ts';
 import { OperatorFault } from '../../core/operator-fault.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import type { DomainRecords } from '../../domains/records.ts';
 import { parseInput } from '../../http/validation/parse.ts';
+import { DATABASE_FILE } from '../../store/database/database.ts';
 import { type CliContext, createContext } from '../context.ts';
 import { withDomains } from '../domains/with-domains.ts';
+import { programName, quoted } from '../program-name.ts';
 import { configToml } from './config-file.ts';
 import type { ServiceUser } from './detect.ts';
 import type { InitPlan } from './plan.ts';
@@ -53,14 +56,34 @@ export interface InstallationOptions {
 
 /** Throws OperatorFault when the configuration file or the content of the data directory exists. */
 export function refuseExisting(configFile: string, dataDir: string): void {
-  if (existsSync(configFile))
+  if (existsSync(configFile)) {
+    const used = configuredDataDir(configFile) ?? dataDir;
     throw new OperatorFault(
-      `${configFile} exists: nothing was changed. Use another file (--output FILE), or edit it and run "postrider config check"`,
+      `${configFile} exists: nothing was changed. Edit it and run "${programName()} config check", or set up another installation with --output FILE and --data DIR. ${startOver([configFile], used)}`,
     );
+  }
   if (existsSync(dataDir) && !isEmpty(dataDir))
     throw new OperatorFault(
-      `${dataDir} is not empty: nothing was changed. Use another directory (--data DIR)`,
+      `${dataDir} is not empty: nothing was changed. Use another directory (--data DIR). ${startOver([], dataDir)}`.trim(),
     );
+}
+
+/** What to delete before another `init`: the files, and the directory if it contains a database. */
+function startOver(files: readonly string[], dataDir: string): string {
+  const paths = [...files, ...(existsSync(join(dataDir, DATABASE_FILE)) ? [dataDir] : [])];
+  return paths.length === 0
+    ? ''
+    : `To start over, which deletes all accounts, keys and mail of this installation, stop the daemon, run "rm -r ${paths.map(quoted).join(' ')}", and run init again`;
+}
+
+/** `data.dir` of an existing configuration; null: it is not valid, and names none. */
+function configuredDataDir(file: string): string | null {
+  try {
+    return loadConfig({ file }).data.dir;
+  } catch (error) {
+    if (error instanceof OperatorFault) return null;
+    throw error;
+  }
 }
 
 /** Throws OperatorFault when the path is not a directory that this user may read. */

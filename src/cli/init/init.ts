@@ -18,6 +18,7 @@ import {
   platformZoneTable,
 } from '../domains/record-output.ts';
 import { withResolver } from '../domains/with-domains.ts';
+import { programName } from '../program-name.ts';
 import { type Created, createInstallation, refuseExisting } from './create.ts';
 import { detectHost, findUser, type ServiceUser } from './detect.ts';
 import { mxNote, nextSteps } from './next-steps.ts';
@@ -191,7 +192,7 @@ async function report(
       const zoneNotes = platformNotes(platform, zone);
       const mx = mxNote(created);
       if (json) {
-        const next = nextSteps(created).map(({ command }) => command);
+        const next = nextSteps(created, programName()).map(({ command }) => command);
         const { name, domainId, records } = domain ?? { name: null, domainId: null, records: null };
         const details = domain === null ? null : { name, domainId, ...records };
         const notes = mx === null ? zoneNotes : [...zoneNotes, mx];
@@ -217,7 +218,7 @@ async function report(
   if (json) return;
   if (doctor) await runDoctor(context, configFile, runCommand);
   context.print('\nNext:');
-  for (const [index, { command, note }] of nextSteps(created).entries())
+  for (const [index, { command, note }] of nextSteps(created, programName()).entries())
     context.print(`  ${index + 1}. ${command}${note === null ? '' : `\n     (${note})`}`);
 }
 

@@ -1,6 +1,7 @@
 import { relative, resolve } from 'node:path';
 import { CONFIG_FILES } from '../../config/load.ts';
 import { formatListen, parseListen } from '../../config/setting-types.ts';
+import { quoted } from '../program-name.ts';
 import type { Created } from './create.ts';
 
 /** A command to run after `init`. */
@@ -10,44 +11,41 @@ export interface NextStep {
   note: string | null;
 }
 
-/** Three commands that lead to the first message, or to what it needs. */
-export function nextSteps(created: Created): NextStep[] {
+/** The commands that lead to the first message, whatever `init` did not create included. */
+export function nextSteps(created: Created, name: string): NextStep[] {
   const { configFile, account, domain, hasFooter } = created;
   const isSystem = configFile === CONFIG_FILES[1];
   const isFound = isSystem || configFile === resolve(CONFIG_FILES[0]);
-  const program = isFound ? 'postrider' : `postrider --config ${relative('', configFile) || configFile}`;
-  const start = { command: isSystem ? 'systemctl start postrider' : `${program} serve`, note: null };
-  const verify = (name: string) => ({
-    command: `${program} domain verify ${name}`,
-    note: 'when the DNS records above are published',
-  });
+  const program = isFound ? name : `${name} --config ${quoted(relative('', configFile) || configFile)}`;
+  const accountId = account?.accountId ?? PLACEHOLDERS.account;
+  const domainName = domain?.name ?? PLACEHOLDERS.domain;
   const footer = '--company "Example Ltd" --address "1 High Street, Sampletown, AB1 2CD, GB"';
+  const steps: NextStep[] = [
+    { command: isSystem ? 'systemctl start postrider' : `${program} serve`, note: null },
+  ];
   if (account === null)
-    return [
-      start,
-      { command: `${program} account create --name "Example" ${footer}`, note: 'with your name and address' },
-      { command: `${program} zone`, note: 'prints the DNS records of the platform' },
-    ];
-  const { accountId } = account;
+    steps.push({
+      command: `${program} account create --name "Example" ${footer}`,
+      note: 'with your name and address; prints the id of the account and its API keys',
+    });
+  else if (!hasFooter)
+    steps.push({
+      command: `${program} account update ${accountId} ${footer}`,
+      note: 'with your name and address: no message is sent without them',
+    });
   if (domain === null)
-    return [
-      start,
-      {
-        command: `${program} domain add example.com --account ${accountId} --use-case tx-local`,
-        note: 'with your domain; prints its DNS records',
-      },
-      verify('example.com'),
-    ];
-  if (!hasFooter)
-    return [
-      start,
-      verify(domain.name),
-      {
-        command: `${program} account update ${accountId} ${footer}`,
-        note: 'with your name and address: no message is sent without them',
-      },
-    ];
-  return [start, verify(domain.name), firstMessage(created.apiListen, account, domain.name)];
+    steps.push({
+      command: `${program} domain add ${domainName} --account ${accountId} --use-case tx-local`,
+      note: 'with your domain; prints its DNS records',
+    });
+  steps.push(
+    {
+      command: `${program} domain verify ${domainName}`,
+      note: 'when the DNS records of the platform and of the domain are published',
+    },
+    firstMessage(created.apiListen, account, domainName),
+  );
+  return steps;
 }
 
 /** What is missing for bounces to arrive: other servers connect to port 25. Null: nothing, or the operator chose to receive none. */
@@ -59,29 +57,29 @@ export function mxNote({ mxListen, configFile }: Created): string | null {
 const SMTP_PORT = 25;
 
 /** A transactional message over the API; the response contains the result of its delivery. */
-function firstMessage(
-  listen: string,
-  { accountId, keys }: { accountId: string; keys: Record<string, string> },
-  domain: string,
-): NextStep {
+function firstMessage(listen: string, account: Created['account'], domain: string): NextStep {
   const { host, port } = parseListen(listen) ?? { host: '', port: 0 };
   const authority = formatListen({ host: host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port });
   const body = JSON.stringify({
     from: `hello@${domain}`,
-    to: PLACEHOLDER,
+    to: PLACEHOLDERS.recipient,
     subject: 'The first message',
     html: '<p>It works.</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
   });
   const headers = [
-    `X-Id: ${accountId}`,
-    `X-Api-Key: ${keys['transactional']}`,
+    `X-Id: ${account?.accountId ?? PLACEHOLDERS.account}`,
+    `X-Api-Key: ${account?.keys['transactional'] ?? PLACEHOLDERS.key}`,
     'Content-Type: application/json',
     'Prefer: wait=10',
   ];
-  return {
-    command: `curl -sS http://${authority}/transactional/send ${headers.map((header) => `-H '${header}'`).join(' ')} -d '${body}'`,
-    note: `with your own address instead of ${PLACEHOLDER}`,
-  };
+  const command = `curl -sS http://${authority}/transactional/send ${headers.map((header) => `-H '${header}'`).join(' ')} -d '${body}'`;
+  const placeholders = Object.values(PLACEHOLDERS).filter((text) => command.includes(text));
+  return { command, note: `with your own values instead of ${placeholders.join(', ')}` };
 }
 
-const PLACEHOLDER = 'you@example.org';
+const PLACEHOLDERS = {
+  account: 'ACCOUNT_ID',
+  key: 'TRANSACTIONAL_KEY',
+  domain: 'example.com',
+  recipient: 'you@example.org',
+};

@@ -69,15 +69,31 @@ export function formatRecord(row: Row, options: TableOptions): string {
   );
 }
 
-/** One object as lines of name and value, with the values that `--json` prints. */
+/** One object as lines of name and value; times and numbers as `--json` prints them. */
 export function fieldLines(fields: object): string[] {
   return Object.entries(fields).map(([name, value]) => `${name.padEnd(FIELD_WIDTH)} ${fieldText(value)}`);
 }
 
-/** A value as text on one line. */
+/** A value as text on one line: entries of lists and objects with commas, nested ones in parentheses. */
 export function fieldText(value: unknown): string {
-  if (value === null || value === undefined) return '-';
-  return escapeControls(typeof value === 'string' ? value : JSON.stringify(value));
+  return isObject(value) ? entriesText(value) || '-' : scalarText(value);
+}
+
+function entriesText(value: object): string {
+  const text = (entry: unknown) => (isObject(entry) ? `(${entriesText(entry)})` : scalarText(entry));
+  return Array.isArray(value)
+    ? value.map(text).join(', ')
+    : Object.entries(value)
+        .map(([name, entry]) => `${escapeControls(name)} ${text(entry)}`)
+        .join(', ');
+}
+
+function scalarText(value: unknown): string {
+  return value === null || value === undefined ? '-' : escapeControls(String(value));
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 function record(names: readonly string[], values: readonly string[], options: TableOptions): string {
@@ -148,7 +164,7 @@ export function formatValue(value: unknown, { timeZone }: Pick<TableOptions, 'ti
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return value.toLocaleString('en');
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (typeof value !== 'string') return JSON.stringify(value);
+  if (typeof value !== 'string') return isObject(value) ? entriesText(value) : scalarText(value);
   if (ISO_TIME.test(value)) return localTime(new Date(value), timeZone);
   return escapeControls(value);
 }

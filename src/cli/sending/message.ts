@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import * as z from 'zod';
 import { iso, parseMoment } from '../../core/clock.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../events/message-view.ts';
 import { definedFields } from '../../http/api/fields.ts';
@@ -10,7 +11,7 @@ import type { ScanPage } from '../../store/rows/page.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { CliContext } from '../context.ts';
 import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
-import { fieldLines } from '../output/table.ts';
+import { escapeControls, fieldLines, fieldText } from '../output/table.ts';
 
 /** `postrider message list|show`. */
 export function messageCommand(context: CliContext): Command {
@@ -38,7 +39,7 @@ Examples:
     .action((options: ListOptions) => listMessages(context, options));
   command
     .command('show <id>')
-    .description('Show a message: fields, timeline, every SMTP reply')
+    .description('Show a message as text: fields, timeline, every SMTP reply')
     .option('--json', 'print JSON')
     .action((id: string, options: { json?: boolean }) => showMessage(context, id, options.json === true));
   return command;
@@ -145,13 +146,75 @@ async function showMessage(context: CliContext, id: string, json: boolean): Prom
   }
 }
 
+const replySchema = z.object({ code: z.int(), enhanced: z.string().nullable(), text: z.string() }).nullable();
+const sessionSchema = z.object({
+  host: z.string(),
+  address: z.string(),
+  port: z.int(),
+  localAddress: z.string().nullable(),
+  tls: z
+    .object({
+      protocol: z.string(),
+      cipher: z.string(),
+      verified: z.boolean(),
+      policy: z.string(),
+      requiredBy: z.string(),
+      verification: z.string(),
+    })
+    .nullable(),
+  stage: z.string(),
+  reply: replySchema,
+  error: z.string().nullable(),
+  startedAt: z.string(),
+  endedAt: z.string(),
+});
+/** An attempt as `presentTimeline` returns it. */
+const attemptSchema = z.object({
+  attempt: z.int(),
+  lane: z.string(),
+  classification: z.string().optional(),
+  reply: replySchema,
+  lastAttempt: z.boolean().optional(),
+  sessions: z.array(sessionSchema),
+});
+
 function timelineText(entry: Record<string, unknown>): string {
   const { type, timestamp, event, eventId: _, ...rest } = entry;
   const at = String(timestamp);
-  if (type === 'event') return `${at}  ${String(event)}  ${JSON.stringify(ownFields(rest))}`;
-  const last = rest['lastAttempt'] === true ? ', the last' : '';
-  const heading = `${at}  attempt ${String(rest['attempt'])} (${String(rest['lane'])}${last})  ${JSON.stringify(rest['reply'])}`;
-  return `${heading}\n${sessionsText(rest['sessions'])}`;
+  if (type === 'event') return `${at}  ${String(event)}${detailsOf(ownFields(rest))}`;
+  const attempt = attemptSchema.safeParse(rest).data;
+  // Earlier versions recorded fewer fields.
+  if (attempt === undefined) return `${at}  attempt${detailsOf(rest)}`;
+  const about = [
+    `${attempt.lane} lane`,
+    ...(attempt.lastAttempt === true ? ['the last'] : []),
+    ...(attempt.classification === undefined ? [] : [attempt.classification]),
+  ];
+  const heading = `${at}  attempt ${attempt.attempt} (${about.join(', ')}): ${replyText(attempt.reply)}`;
+  return [heading, ...attempt.sessions.flatMap(sessionLines)].join('\n');
+}
+
+function replyText(reply: z.output<typeof replySchema>): string {
+  return reply === null
+    ? 'no reply'
+    : escapeControls([reply.code, reply.enhanced, reply.text].filter((part) => part !== null).join(' '));
+}
+
+function sessionLines(session: z.output<typeof sessionSchema>): string[] {
+  const { host, address, port, localAddress, tls, stage, reply, error, startedAt, endedAt } = session;
+  const source = localAddress === null ? '' : ` from ${localAddress}`;
+  const duration = `${Date.parse(endedAt) - Date.parse(startedAt)} ms`;
+  return [
+    `    ${escapeControls(host)} (${address}, port ${port})${source}, ${duration}, ended in phase ${stage}: ${error === null ? replyText(reply) : escapeControls(error)}`,
+    tls === null
+      ? '      without TLS'
+      : `      ${tls.protocol} ${tls.cipher}, ${tls.verified ? `verified (${tls.verification})` : 'not verified'}; policy ${tls.policy}, required by ${tls.requiredBy}`,
+  ];
+}
+
+/** `: bounceType hard, …`, or nothing. */
+function detailsOf(fields: Record<string, unknown>): string {
+  return Object.keys(fields).length === 0 ? '' : `: ${fieldText(fields)}`;
 }
 
 /** Without the fields that all events of the message have in common. */
@@ -171,10 +234,4 @@ function ownFields(fields: Record<string, unknown>): Record<string, unknown> {
     'subscriptionGroupId',
   ]);
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !common.has(name)));
-}
-
-function sessionsText(sessions: unknown): string {
-  return Array.isArray(sessions)
-    ? sessions.map((session) => `    ${JSON.stringify(session)}`).join('\n')
-    : '';
 }

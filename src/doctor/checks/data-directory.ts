@@ -113,6 +113,6 @@ function missingKey(path: string): Result {
   return failure(
     path,
     'The master key is missing: without it the DKIM keys and secrets in the database cannot be read, and the daemon does not start.',
-    `Restore ${path} from the copy of the key, unless systemd provides it (LoadCredential): then start the service`,
+    `Restore ${path} from the copy of the key, unless systemd provides it (LoadCredential): then start the service. If the key is lost, see docs/lost-master-key.md`,
   );
 }

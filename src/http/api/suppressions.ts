@@ -31,7 +31,12 @@ const reason = z.enum(SUPPRESSION_REASONS).meta({ id: 'SuppressionReason' });
 
 export const suppression = z
   .object({
-    email: z.string().nullable().describe('`null` after the contact was erased.'),
+    email: z
+      .string()
+      .nullable()
+      .describe(
+        '`null` after the contact was erased, and of a suppression that was created with an identifier.',
+      ),
     contactIdentifier: z.string(),
     reason,
     stream: stream.describe('The mail that it blocks: `tx` transactional, `mk` marketing, `all` both.'),
@@ -90,7 +95,7 @@ function createRoute(suppressions: SuppressionList): Route {
       'Set `reason` to import a list from another service with its reasons. An opt-out (`unsubscribe`) also causes the event `email_unsubscribed` with the method `api`, and one of marketing mail adds an entry to the consent history of the contact.',
     body: z
       .object({
-        email: email.describe('An address, plain or with display name.'),
+        email: email.describe('An address, plain or with display name, or its identifier `email_<md5>`.'),
         reason: reason.default('manual'),
         stream: stream.default('all'),
       })

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_WIDTH, formatRecord, formatTable } from '../../../src/cli/output/table.ts';
+import { DEFAULT_WIDTH, fieldText, formatRecord, formatTable } from '../../../src/cli/output/table.ts';
 
 const PLAIN = { width: 80, color: false, timeZone: 'Europe/Berlin' };
 const ID = 'msg_1769860800000_8m2k4x7q1zab';
@@ -63,4 +63,20 @@ describe('a table', () => {
 
 it('writes a record as lines', () => {
   expect(formatRecord({ id: ID, at: null, ok: true }, PLAIN)).toBe(`id  ${ID}\nat  \nok  yes`);
+});
+
+it.each<[unknown, string]>([
+  [null, '-'],
+  [[], '-'],
+  [['a', 'b'], 'a, b'],
+  [{ city: 'Köln', zip: null, tags: ['a', 'b'] }, 'city Köln, zip -, tags (a, b)'],
+  [
+    [
+      { name: 'x\u001b', n: 1 },
+      { name: 'y', n: 2 },
+    ],
+    '(name x\\x1b, n 1), (name y, n 2)',
+  ],
+])('writes %j as text', (value, text) => {
+  expect(fieldText(value)).toBe(text);
 });

@@ -72,6 +72,59 @@ describe('message show', () => {
     expect(await shell.json('message', 'show', id, '--json')).toMatchObject({ subject });
   });
 
+  it('prints events, attempts and sessions as text, not as JSON', async () => {
+    const reply = { code: 550, enhanced: '5.1.1', text: 'User "bob" unknown' };
+    const session = {
+      host: 'mx.example.net',
+      address: '192.0.2.1',
+      port: 25,
+      localAddress: '192.0.2.9',
+      stage: 'rcpt',
+      error: null,
+      startedAt: 1_000,
+      endedAt: 1_250,
+    };
+    const tls = {
+      protocol: 'TLSv1.3',
+      cipher: 'TLS_AES_256_GCM_SHA384',
+      verified: true,
+      policy: 'verified',
+      requiredBy: 'dane',
+      verification: 'dane',
+    };
+    const id = store((tables) => {
+      const { seq, message_id } = enqueue(tables, 1_000, { recipient: 'bob@example.net' });
+      tables.messages.insertAttempt({
+        message_seq: seq,
+        attempt: 1,
+        at: 2_000,
+        lane: 'primary',
+        report: {
+          conclusion: 'replied',
+          action: 'bounce',
+          classification: 'invalid-recipient',
+          reply,
+          sessions: [
+            { ...session, tls, reply },
+            { ...session, tls: null, reply: null, error: 'connection refused' },
+          ],
+        },
+      });
+      tables.messages.setAttempts(seq, 1);
+      return message_id;
+    });
+    const { out } = await shell.run('message', 'show', id);
+    expect(out.split('\n').slice(-5)).toEqual([
+      '1970-01-01T00:00:02.000Z  attempt 1 (primary lane, invalid-recipient): 550 5.1.1 User "bob" unknown',
+      '    mx.example.net (192.0.2.1, port 25) from 192.0.2.9, 250 ms, ended in phase rcpt: 550 5.1.1 User "bob" unknown',
+      '      TLSv1.3 TLS_AES_256_GCM_SHA384, verified (dane); policy verified, required by dane',
+      '    mx.example.net (192.0.2.1, port 25) from 192.0.2.9, 250 ms, ended in phase rcpt: connection refused',
+      '      without TLS',
+    ]);
+    expect(out).not.toMatch(/[{}]/);
+    expect(await shell.json('message', 'show', id, '--json')).toMatchObject({ timeline: [{ reply }] });
+  });
+
   it('escapes them in errors', async () => {
     const { err } = await shell.run('message', 'show', 'a\u001b[2J');
     expect(err).toMatch(/^postrider: .*a\\x1b\[2J/);
