@@ -94,8 +94,8 @@ export function listIdField(name: string, id: string): string {
 }
 
 /**
- * Formats `value; name=value; …` (RFC 2045 §5.1). A non-ASCII value is encoded by RFC 2231, and also sent as an ASCII
- * approximation for parsers that do not support it.
+ * Formats `value; name=value; …` (RFC 2045 §5.1). A non-ASCII value is encoded by RFC 2231 alone: several programs, Python's
+ * `email` among them, would use an ASCII approximation next to it.
  */
 export function parameterField(name: string, value: string, parameters: Record<string, string>): string {
   const words = [value, ...Object.entries(parameters).flatMap(([key, text]) => parameter(key, text))];
@@ -172,25 +172,12 @@ function parameter(name: string, value: string): string[] {
     if ((sections[last]?.length ?? 0) + form.length > MAX_SECTION) sections.push(form);
     else sections[last] += form;
   }
-  const approximation = `${name}=${quotedString(toAscii(value).replaceAll('=?', '_?'))}`;
-  if (sections.length === 1) return [approximation, `${name}*=utf-8''${sections[0]}`];
-  return [
-    approximation,
-    ...sections.map((section, index) => `${name}*${index}*=${index === 0 ? "utf-8''" : ''}${section}`),
-  ];
+  if (sections.length === 1) return [`${name}*=utf-8''${sections[0]}`];
+  return sections.map((section, index) => `${name}*${index}*=${index === 0 ? "utf-8''" : ''}${section}`);
 }
 
 /** RFC 2231 §7 attribute-char, except those that old parsers do not support. */
 function percentEncode(char: string): string {
   if (/^[A-Za-z0-9._-]$/.test(char)) return char;
   return Buffer.from(char).toString('hex').toUpperCase().replace(/../g, '%$&');
-}
-
-/** Converts `Größe.pdf` to `Gro_e.pdf`: the file extension stays. */
-function toAscii(value: string): string {
-  return value
-    .normalize('NFKD')
-    .replace(/\p{M}/gu, '')
-    .replace(/[^ -~]/gu, '_')
-    .slice(-MAX_QUOTED);
 }

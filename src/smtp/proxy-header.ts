@@ -4,8 +4,8 @@ import { canonicalAddress } from '../accounts/caller-addresses.ts';
 import { SECOND } from '../core/clock.ts';
 
 /*
- * PROXY protocol version 2 (binary) for smtp-server, which reads only version 1 (text): each header is translated to
- * version 1 before smtp-server sees the connection. Applies to connections of the configured proxies only; from any
+ * PROXY protocol version 2 (binary) for smtp-server, which reads only version 1 (text), and of version 1 no addresses after
+ * UNKNOWN, which a receiver must ignore (§2.1): each header is translated before smtp-server sees the connection. Applies to connections of the configured proxies only; from any
  * other client such a header is an SMTP syntax error.
  *
  * https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt, §2.2
@@ -23,11 +23,13 @@ const MAX_LENGTH = 4096;
 /** A proxy sends its header right after it connects. */
 const HEADER_TIMEOUT_MS = 10 * SECOND;
 
-/** incomplete: more bytes are needed. absent: not version 2. malformed: version 2, but not valid. */
+/** incomplete: more bytes are needed. absent: nothing to translate. malformed: version 2, but not valid. */
 export type ProxyHeader = { line: string; length: number } | 'incomplete' | 'absent' | 'malformed';
 
 /** Parses a header at the beginning of the bytes of a connection. `line`: version 1; `length`: bytes it takes. */
 export function readProxyHeader(bytes: Buffer): ProxyHeader {
+  const unknown = readUnknown(bytes);
+  if (unknown !== 'absent') return unknown;
   const known = Math.min(bytes.length, SIGNATURE.length);
   if (!bytes.subarray(0, known).equals(SIGNATURE.subarray(0, known))) return 'absent';
   if (bytes.length < FIXED) return 'incomplete';
@@ -43,6 +45,19 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader {
 
 /** A health check of the proxy, or a connection without an IP address: the proxy's own address counts. */
 const UNKNOWN = 'PROXY UNKNOWN\r\n';
+
+/** The longest header of version 1 (§2.1), bytes. */
+const MAX_TEXT_LENGTH = 107;
+
+/** A header of version 1 without an IP address. */
+function readUnknown(bytes: Buffer): ProxyHeader {
+  const begin = UNKNOWN.slice(0, -2);
+  const known = bytes.toString('latin1', 0, begin.length);
+  if (known === '' || !begin.startsWith(known)) return 'absent';
+  const end = bytes.subarray(0, MAX_TEXT_LENGTH).indexOf('\n');
+  if (end >= 0) return { line: UNKNOWN, length: end + 1 };
+  return bytes.length < MAX_TEXT_LENGTH ? 'incomplete' : 'absent';
+}
 
 function lineFor(family: number, payload: Buffer): string | null {
   if (family !== TCP4 && family !== TCP6) return UNKNOWN;

@@ -4,6 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readProxyHeader } from '../../src/smtp/proxy-header.ts';
+import { sample } from '../support/samples.ts';
 import { PLAIN_MAIL } from './mx/mails.ts';
 import { HOST, startMx } from './mx/setup.ts';
 import { plain, startSubmission } from './submission/setup.ts';
@@ -58,6 +59,22 @@ describe('a binary PROXY header', () => {
     expect(readProxyHeader(Buffer.from(text))).toBe('absent');
   });
 
+  it.each([
+    ['alone', 'PROXY UNKNOWN\r\n'],
+    ['with addresses', sample('mx-proxy-unknown.txt').toString()],
+    ['with other text', 'PROXY UNKNOWN x\r\n'],
+  ])('of version 1 without an address is translated: %s', (_, line) => {
+    expect(readProxyHeader(Buffer.from(`${line}EHLO mta.example`))).toEqual({
+      line: 'PROXY UNKNOWN\r\n',
+      length: line.length,
+    });
+    expect(readProxyHeader(Buffer.from(line.slice(0, -1)))).toBe('incomplete');
+  });
+
+  it('of version 1 is absent when it is longer than the maximum', () => {
+    expect(readProxyHeader(Buffer.from(`PROXY UNKNOWN ${'x'.repeat(200)}`))).toBe('absent');
+  });
+
   it('is incomplete wherever it is cut', () => {
     const whole = header(PROXIED, TCP6, FROM_IPV6);
     for (let n = 0; n < whole.length; n++) expect(readProxyHeader(whole.subarray(0, n))).toBe('incomplete');
@@ -85,6 +102,7 @@ describe('a connection through a known proxy', () => {
     ['version 1', Buffer.from('PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n'), '203.0.113.7'],
     ['version 2', header(PROXIED, TCP4, FROM_IPV4), '203.0.113.7'],
     ['version 2 over IPv6', header(PROXIED, TCP6, FROM_IPV6), '2001:db8::7'],
+    ['version 1 without an address', sample('mx-proxy-unknown.txt'), '127.0.0.1'],
     ['version 2, a health check of the proxy', header(LOCAL, '00', ''), '127.0.0.1'],
   ])('has the address in the header: %s', async (_, first, address) => {
     const setup = await proxied();

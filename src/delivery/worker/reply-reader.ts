@@ -29,19 +29,31 @@ const MAX_REPLY_LENGTH = 64 * 1024;
 export function createReplyReader(): ReplyReader {
   let rest = '';
   let lines: string[] = [];
+  /** Lines and characters of the reply so far, those that are ignored among them. */
+  let count = 0;
   let total = 0;
+
+  const clear = () => {
+    lines = [];
+    count = 0;
+    total = 0;
+  };
 
   const takeLine = (line: string): WireReply | null => {
     const code = codeOf(line);
-    lines.push(line.slice(4));
+    if (code === null && count === 0)
+      throw new MalformedReply(`not an SMTP reply: ${printable(line).slice(0, 100)}`);
+    count++;
     total += line.length;
-    if (lines.length > MAX_LINES) throw new MalformedReply(`a reply of more than ${MAX_LINES} lines`);
+    if (count > MAX_LINES) throw new MalformedReply(`a reply of more than ${MAX_LINES} lines`);
     if (total > MAX_REPLY_LENGTH) throw new MalformedReply(`a reply of more than ${MAX_REPLY_LENGTH} bytes`);
+    // A line without a code within a reply is ignored, as in Postfix: some servers list extensions so.
+    if (code === null) return null;
+    lines.push(line.slice(4));
     if (line[3] === '-') return null;
     // If the codes of the lines differ, the last one counts, as in other clients.
     const reply = { code, lines };
-    lines = [];
-    total = 0;
+    clear();
     return reply;
   };
 
@@ -63,16 +75,14 @@ export function createReplyReader(): ReplyReader {
     },
     clear: () => {
       rest = '';
-      lines = [];
-      total = 0;
+      clear();
     },
   };
 }
 
-function codeOf(line: string): number {
+function codeOf(line: string): number | null {
   const code = /^[2-5][0-9]{2}(?=[ -]|$)/.exec(line)?.[0];
-  if (code === undefined) throw new MalformedReply(`not an SMTP reply: ${printable(line).slice(0, 100)}`);
-  return Number(code);
+  return code === undefined ? null : Number(code);
 }
 
 /** RFC 3463 §2; some appliances add `#` before it or a colon after it. */

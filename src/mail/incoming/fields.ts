@@ -21,7 +21,7 @@ export const NO_FIELDS: Fields = fieldsOf(new Map());
 export function readHeaderFields(block: string, limits: IncomingLimits): Fields {
   const found = new Map<string, string[]>();
   let count = 0;
-  for (const [name, value] of fieldLines(block, limits.fieldChars)) {
+  for (const [name, value] of fieldLines(block, limits.fieldChars, limits.keepsSpaces)) {
     if (++count > limits.headerFields) break;
     const values = found.get(name);
     if (values) values.push(value);
@@ -30,30 +30,38 @@ export function readHeaderFields(block: string, limits: IncomingLimits): Fields 
   return fieldsOf(found);
 }
 
-/** The name (lower case) and the unfolded value of each field of a block, in order; values up to `maxLength`. */
-export function* fieldLines(block: string, maxLength: number): Generator<[name: string, value: string]> {
+/**
+ * The name (lower case) and the unfolded value of each field of a block, in order; values up to `maxLength`. White space is
+ * collapsed, so that it cannot make a later regular expression slow, unless `keepsSpaces`.
+ */
+export function* fieldLines(
+  block: string,
+  maxLength: number,
+  keepsSpaces = false,
+): Generator<[name: string, value: string]> {
   let name = '';
   let pieces: string[] = [];
   let length = 0;
   for (const line of linesOf(block)) {
     if (line.startsWith(' ') || line.startsWith('\t')) {
-      if (length < maxLength) pieces.push(line.trim());
+      if (length < maxLength) pieces.push(line.replace('\t', ' '));
       length += line.length;
       continue;
     }
-    if (name) yield [name, unfolded(pieces, maxLength)];
+    if (name) yield [name, unfolded(pieces, maxLength, keepsSpaces)];
     const colon = line.slice(0, MAX_NAME_LENGTH + 1).indexOf(':');
     const candidate = colon > 0 ? line.slice(0, colon).trimEnd() : '';
     name = isFieldName(candidate) ? candidate.toLowerCase() : '';
-    pieces = [line.slice(colon + 1).trim()];
+    pieces = [line.slice(colon + 1)];
     length = line.length;
   }
-  if (name) yield [name, unfolded(pieces, maxLength)];
+  if (name) yield [name, unfolded(pieces, maxLength, keepsSpaces)];
 }
 
-/** White space is collapsed, so that it cannot make a later regular expression slow. */
-function unfolded(pieces: readonly string[], maxLength: number): string {
-  return pieces.join(' ').slice(0, maxLength).replaceAll(/\s+/g, ' ').trim();
+/** RFC 5322 §2.2.3: the white space that begins a line belongs to the value. */
+function unfolded(pieces: readonly string[], maxLength: number, keepsSpaces: boolean): string {
+  const value = pieces.join('').trim().slice(0, maxLength);
+  return (keepsSpaces ? value : value.replaceAll(/\s+/g, ' ')).trim();
 }
 
 const MAX_NAME_LENGTH = 100;
@@ -90,6 +98,8 @@ export interface ParameterizedValue {
   value: string;
   /** Names lower case; of `name` and `name*`, the extended form; continuations joined in order. */
   parameters: ReadonlyMap<string, string>;
+  /** The charsets that extended parameters declare. */
+  charsets: readonly string[];
 }
 
 /** A section of an extended or continued parameter (RFC 2231 §3, §4). */
@@ -113,7 +123,7 @@ export function readParameters(text: string): ParameterizedValue {
     const equals = piece.indexOf('=');
     if (equals < 1) continue;
     const name = piece.slice(0, equals).trim().toLowerCase();
-    const value = unquote(piece.slice(equals + 1).trim());
+    const value = unquote(piece.slice(equals + 1).trim(), FILE_NAMES.has(name));
     const [, base = '', number = '0', encoded = ''] = /^([^*]+)\*(\d{1,3})?(\*)?$/.exec(name) ?? [];
     if (base === '') {
       if (name !== '' && !name.includes('*')) parameters.set(name, decodeWords(value));
@@ -123,20 +133,28 @@ export function readParameters(text: string): ParameterizedValue {
     const pieces = extended.get(base) ?? [];
     extended.set(base, [...pieces, { number: Number(number), isEncoded, value }]);
   }
-  for (const [name, pieces] of extended) parameters.set(name, joinSections(pieces));
-  return { value: (first.trim().split(/[\s(]/, 1)[0] ?? '').toLowerCase(), parameters };
+  const charsets: string[] = [];
+  for (const [name, pieces] of extended) {
+    const { text, charset } = joinSections(pieces);
+    parameters.set(name, text);
+    charsets.push(charset);
+  }
+  return { value: (first.trim().split(/[\s(]/, 1)[0] ?? '').toLowerCase(), parameters, charsets };
 }
 
+/** Parameters whose values are often written with spaces and without quotes. */
+const FILE_NAMES: ReadonlySet<string> = new Set(['filename', 'name']);
+
 /** The first encoded section declares the charset of all (RFC 2231 §4.1): `utf-8'en'%C3%A4`. */
-function joinSections(pieces: readonly Section[]): string {
+function joinSections(pieces: readonly Section[]): { text: string; charset: string } {
   const [head, ...tail] = pieces.toSorted((a, b) => a.number - b.number);
-  if (head === undefined) return '';
+  if (head === undefined) return { text: '', charset: '' };
   const [, charset = 'utf-8', start = head.value] =
     (head.isEncoded && /^([\w-]*)'[\w-]*'(.*)$/s.exec(head.value)) || [];
   const bytes = [{ ...head, value: start }, ...tail].map(({ isEncoded, value }) =>
     isEncoded ? percentDecoded(value) : Buffer.from(value),
   );
-  return decodeText(Buffer.concat(bytes), charset);
+  return { text: decodeText(Buffer.concat(bytes), charset), charset };
 }
 
 function percentDecoded(text: string): Buffer {
@@ -163,10 +181,18 @@ function splitOutsideQuotes(text: string): string[] {
   return pieces.slice(0, 50);
 }
 
-function unquote(text: string): string {
-  if (!text.startsWith('"')) return text.split(/\s/, 1)[0] ?? '';
+function unquote(text: string, mayHaveSpaces: boolean): string {
+  if (!text.startsWith('"')) return mayHaveSpaces ? text : (text.split(/\s/, 1)[0] ?? '');
   const end = text.lastIndexOf('"');
   return text.slice(1, end > 0 ? end : undefined).replaceAll(/\\(.)/g, '$1');
+}
+
+const ENCODED_WORD =
+  /=\?([\w.:+-]{1,40})(?:\*[\w-]{1,20})?\?(?:(b)\?([^?\s]{0,2000})|q\?([^?]{0,2000}))\?=/gi;
+
+/** The charsets that the encoded-words of a value declare. */
+export function charsetsOfWords(text: string): string[] {
+  return text.includes('=?') ? [...text.matchAll(ENCODED_WORD)].map(([, charset = '']) => charset) : [];
 }
 
 /** Charsets with shift states: each encoded-word begins and ends in ASCII (RFC 2047 §3, RFC 1468). */
@@ -185,9 +211,7 @@ export function decodeWords(text: string): string {
     for (const { charset, bytes } of runs.splice(0)) out += decodeText(Buffer.concat(bytes), charset);
   };
   let at = 0;
-  for (const word of joined.matchAll(
-    /=\?([\w.:+-]{1,40})(?:\*[\w-]{1,20})?\?(?:(b)\?([^?\s]{0,2000})|q\?([^?]{0,2000}))\?=/gi,
-  )) {
+  for (const word of joined.matchAll(ENCODED_WORD)) {
     const [whole, charset = '', base64, encoded = '', quoted = ''] = word;
     if (word.index > at) {
       flush();

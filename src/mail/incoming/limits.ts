@@ -15,6 +15,8 @@ export interface IncomingLimits {
   headerFields: number;
   /** Characters of one header field's value. */
   fieldChars: number;
+  /** Repeated spaces in header fields are kept, else they count as one. */
+  keepsSpaces: boolean;
   /** Decoded bytes of all text parts together, and of all delivery-status parts. */
   textBytes: number;
   /** Lines of the notice, all text parts together. */
@@ -50,6 +52,7 @@ export const INCOMING_LIMITS: IncomingLimits = {
   headerBytes: 256 * 1024,
   headerFields: 1000,
   fieldChars: 16 * 1024,
+  keepsSpaces: false,
   textBytes: 512 * 1024,
   noticeLines: 5000,
   attachments: 3,

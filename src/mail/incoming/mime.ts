@@ -1,7 +1,7 @@
 import { decodeLines, decodeText } from './charset.ts';
 import { type Fields, linesOf, readHeaderFields, readParameters } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
-import { decodeBase64, decodeQuotedPrintable } from './transfer-encoding.ts';
+import { decodeBase64, decodeQuotedPrintable, decodeUuencode } from './transfer-encoding.ts';
 
 /**
  * Parses a mail into its MIME parts (RFC 2045, 2046), within limits: bodies are slices of the mail until their text is
@@ -34,16 +34,29 @@ export function* leavesOf(part: Part): Generator<Part> {
   else for (const child of part.children) yield* leavesOf(child);
 }
 
-/** The body with its transfer encoding decoded, at most `maxLength` bytes. */
+/** The body with its transfer encoding decoded, at most `maxLength` bytes; unchanged if the encoding is unknown. */
 export function contentOf(part: Part, maxLength: number): Buffer {
-  const encoding = part.fields.get('content-transfer-encoding').trim().toLowerCase();
-  if (encoding.startsWith('base64')) {
-    const encoded = part.body.subarray(0, Math.ceil(maxLength / 3) * 4 + Math.ceil(maxLength / 16));
-    return decodeBase64(encoded.toString('latin1')).subarray(0, maxLength);
+  switch (encodingOf(part)) {
+    case 'base64': {
+      const encoded = part.body.subarray(0, Math.ceil(maxLength / 3) * 4 + Math.ceil(maxLength / 16));
+      return decodeBase64(encoded.toString('latin1')).subarray(0, maxLength);
+    }
+    case 'quoted-printable':
+      return decodeQuotedPrintable(part.body.subarray(0, maxLength * 3), maxLength);
+    case 'uuencode':
+      return decodeUuencode(part.body.subarray(0, maxLength * 2 + 1024), maxLength);
+    default:
+      return part.body.subarray(0, maxLength);
   }
-  if (encoding.startsWith('quoted-printable'))
-    return decodeQuotedPrintable(part.body.subarray(0, maxLength * 3), maxLength);
-  return part.body.subarray(0, maxLength);
+}
+
+/** How the body of a part is encoded, null: an encoding that is not supported. */
+export function encodingOf(part: Part): 'identity' | 'base64' | 'quoted-printable' | 'uuencode' | null {
+  const declared = part.fields.get('content-transfer-encoding').trim().toLowerCase();
+  if (declared.startsWith('base64')) return 'base64';
+  if (declared.startsWith('quoted-printable')) return 'quoted-printable';
+  if (/^(?:x-)?uu(?:encode)?$|^x-uue$/.test(declared)) return 'uuencode';
+  return /^(?:(?:7|8)[ -]?bits?|binary|none)?(?:[\s;(]|$)/.test(declared) ? 'identity' : null;
 }
 
 /** The body as text with LF line ends, of at most `maxLength` bytes. */
@@ -163,8 +176,9 @@ function normalizeLineEnds(bytes: Buffer): Buffer {
 function afterPreamble(bytes: Buffer): number {
   let at = 0;
   while (bytes[at] === LF || bytes[at] === CR) at++;
-  const start = bytes.subarray(at, at + 6).toString('latin1');
-  if (!start.startsWith('From ') && start !== '>From ') return at;
+  const start = bytes.toString('latin1', at, at + 100);
+  // Not the field of RFC 5322 §4.5.3, with spaces in front of its colon.
+  if (!/^>?From (?![ \t]*:)/.test(start)) return at;
   const end = bytes.indexOf(LF, at);
   return end < 0 ? bytes.length : end + 1;
 }

@@ -1,4 +1,4 @@
-/** Decodes the content transfer encodings of received mail (RFC 2045 §6), which need not be well-formed. */
+/** Decodes the content transfer encodings of received mail (RFC 2045 §6, and uuencode), which need not be well-formed. */
 
 const TAB = 0x09;
 const LF = 0x0a;
@@ -50,4 +50,34 @@ function hexByte(high: number | undefined, low: number | undefined): number {
   if (high === undefined || low === undefined) return Number.NaN;
   const digits = String.fromCharCode(high, low);
   return /^[0-9a-f]{2}$/i.test(digits) ? Number.parseInt(digits, 16) : Number.NaN;
+}
+
+/**
+ * Decodes uuencode (POSIX `uuencode`), at most `maxLength` bytes: the lines between `begin` and `end`, each with its length
+ * in the first character.
+ */
+export function decodeUuencode(encoded: Buffer, maxLength: number): Buffer {
+  const out = Buffer.alloc(Math.min(encoded.length, maxLength));
+  let length = 0;
+  let hasBegun = false;
+  for (const line of encoded.toString('latin1').split('\n')) {
+    if (!hasBegun) {
+      hasBegun = /^begin [0-7]{3,4} /.test(line);
+      continue;
+    }
+    const bytes = sixBits(line, 0);
+    if (bytes === 0 || line.startsWith('end')) break;
+    for (let n = 0; n < bytes && length < out.length; n++) {
+      // Byte n is in the characters at 4 of every 3 bytes, most significant bits first.
+      const at = 1 + 4 * Math.trunc(n / 3) + (n % 3);
+      const shift = 2 * (n % 3) + 2;
+      out[length++] = ((sixBits(line, at) << shift) | (sixBits(line, at + 1) >> (6 - shift))) & 0xff;
+    }
+  }
+  return out.subarray(0, length);
+}
+
+/** A character stands for its distance from the space, of which some programs write a grave accent. */
+function sixBits(line: string, at: number): number {
+  return at < line.length ? (line.charCodeAt(at) - SPACE) & 0x3f : 0;
 }

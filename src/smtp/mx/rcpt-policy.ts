@@ -89,8 +89,9 @@ export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
   return {
     judge: (address) => {
       const at = address.lastIndexOf('@');
-      if (at < 0) return address.toLowerCase() === 'postmaster' ? { kind: 'postmaster' } : 'no-such-address';
-      const local = address.slice(0, at);
+      if (at < 0)
+        return unquoted(address).toLowerCase() === 'postmaster' ? { kind: 'postmaster' } : 'no-such-address';
+      const local = unquoted(address.slice(0, at));
       const host = normalizeDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
       const isOwn = host === hostname;
       const domain = isOwn ? null : returnPathDomain(host);
@@ -103,4 +104,9 @@ export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
       return isLate ? signed : 'not-ours';
     },
   };
+}
+
+/** A quoted local part means the same as without its quotes (RFC 5321 §4.1.2). */
+function unquoted(local: string): string {
+  return /^"[^"\\]*"$/.test(local) ? local.slice(1, -1) : local;
 }

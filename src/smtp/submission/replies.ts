@@ -51,7 +51,7 @@ const NO_SENDING_SCOPE = refuse(
   'INSUFFICIENT_SCOPE',
   'The key needs the scope "transactional" or "marketing"',
 );
-const INVALID_CREDENTIALS = refuse(
+export const INVALID_CREDENTIALS = refuse(
   'UNAUTHENTICATED',
   'The user name must be an account id, and the password a key of that account',
 );

@@ -21,7 +21,7 @@ import { createMailParser } from '../parser/mail-parser.ts';
 import { createReceiveBudget } from '../receive-budget.ts';
 import { SmtpRejection, tryLater } from '../reply.ts';
 import { createAuthFailures } from './auth-failures.ts';
-import { authReplyTo, replyTo } from './replies.ts';
+import { authReplyTo, INVALID_CREDENTIALS, replyTo } from './replies.ts';
 import { requestedStream, submissionRequest } from './request.ts';
 import type { SubmittedMail } from './submitted-mail.ts';
 
@@ -97,7 +97,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
       accountId: auth.username ?? '',
       from: { address: session.remoteAddress, forwarded: false },
     };
-    const streams = logIn(credentials);
+    const streams = isOneIdentity(auth) ? logIn(credentials) : INVALID_CREDENTIALS;
     if (isRefusal(streams)) return failures.count(session, streams.code) ?? authReplyTo(streams);
     logins.set(session, { credentials, streams });
     return null;
@@ -249,6 +249,14 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
       await parser.stop();
     },
   };
+}
+
+/**
+ * RFC 4616 §2: the authentication identity is never empty. There is no authorization to act for another identity. smtp-server
+ * takes the authorization identity for an empty one.
+ */
+function isOneIdentity({ method, authcid, authzid = '' }: SMTPServerAuthentication): boolean {
+  return method !== 'PLAIN' || (authcid !== '' && (authzid === '' || authzid === authcid));
 }
 
 const AUTH_REQUIRED = 'Authentication required';

@@ -3,9 +3,10 @@ import type { Alternative, Attachment, Mailbox } from '../../mail/content.ts';
 import { CONTENT_ID, MEDIA_TYPE } from '../../mail/content.ts';
 import { escapeHtml } from '../../mail/html/escape.ts';
 import { unflowText } from '../../mail/html/flowed.ts';
-import { decodeWords, type Fields } from '../../mail/incoming/fields.ts';
+import { isKnownCharset } from '../../mail/incoming/charset.ts';
+import { charsetsOfWords, decodeWords, type Fields, readParameters } from '../../mail/incoming/fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from '../../mail/incoming/limits.ts';
-import { contentOf, type Part, readMail, textOf } from '../../mail/incoming/mime.ts';
+import { contentOf, encodingOf, type Part, readMail, textOf } from '../../mail/incoming/mime.ts';
 import { isServiceField } from '../../sending/headers.ts';
 
 /**
@@ -35,16 +36,22 @@ export interface SubmittedMail {
 
 export type Submitted = SubmittedMail | { problem: string };
 
-const LIMITS: IncomingLimits = { ...INCOMING_LIMITS, headerBytes: 64 * 1024, headerFields: 500 };
+const LIMITS: IncomingLimits = {
+  ...INCOMING_LIMITS,
+  headerBytes: 64 * 1024,
+  headerFields: 500,
+  keepsSpaces: true,
+};
 
 /** Never throws. `problem`: a sentence for the developer of the program. */
 export function parseSubmitted(raw: Buffer): Submitted {
   const mail = readMail(raw, LIMITS);
   const problem = incomplete(raw, mail);
   if (problem !== null) return { problem };
-  const found: MailParts = { bodies: [], files: [], alternatives: [] };
+  const found: MailParts = { bodies: [], files: [], alternatives: [], problems: [] };
   collect(mail, found, true);
   const { bodies, files, alternatives } = found;
+  if (found.problems[0] !== undefined) return { problem: found.problems[0] };
   const { html, text } = bodies.length === 0 ? { html: null, text: '' } : joined(bodies);
   const inlineIds = contentIdsIn(html ?? '');
   const { fields } = mail;
@@ -79,8 +86,34 @@ function incomplete(raw: Buffer, mail: Part): string | null {
     return 'Signed and encrypted mail is not supported: the mail is composed again, and signed for the domain';
   if (parts.some(({ type, children }) => type.startsWith('multipart/') && children.length === 0))
     return 'A multipart of the mail cannot be parsed: its boundary is missing, or it is nested too deep';
-  return null;
+  return parts.map(undecodable).find((problem) => problem !== null) ?? null;
 }
+
+/** Why the header fields or the content of a part cannot be decoded without guessing, null: they can. */
+function undecodable(part: Part): string | null {
+  const { fields } = part;
+  const declared = [
+    ...fields.names().flatMap((name) => fields.all(name).flatMap(charsetsOfWords)),
+    ...readParameters(fields.get('content-type')).charsets,
+    ...readParameters(fields.get('content-disposition')).charsets,
+  ];
+  const unknown = declared.find((charset) => !isKnownCharset(charset));
+  if (unknown !== undefined) return unknownCharset(unknown, 'a header field');
+  if (part.children.length > 0 || encodingOf(part) !== null) return null;
+  const encoding = shown(fields.get('content-transfer-encoding'));
+  return `The transfer encoding ${encoding} is not supported: use base64 or quoted-printable`;
+}
+
+function unknownCharset(label: string, place: string): string {
+  return `The charset ${shown(label)} of ${place} is not supported: use UTF-8`;
+}
+
+/** A value from the mail within a message: quoted, and short. */
+function shown(value: string): string {
+  return JSON.stringify(value.slice(0, MAX_SHOWN));
+}
+
+const MAX_SHOWN = 60;
 
 const SEALED_TYPES: ReadonlySet<string> = new Set(['multipart/signed', 'multipart/encrypted']);
 
@@ -100,6 +133,8 @@ interface MailParts {
   bodies: TextPiece[];
   files: Part[];
   alternatives: Alternative[];
+  /** Sentences about texts that cannot be decoded. */
+  problems: string[];
 }
 
 /** `isAlone`: nothing but alternatives is next to the part, so that a file name in its Content-Type does not make it a file. */
@@ -107,20 +142,27 @@ function collect(part: Part, found: MailParts, isAlone: boolean): void {
   const { bodies, files } = found;
   if (part.type === 'multipart/alternative') collectAlternatives(part, found);
   else if (part.children.length > 0) for (const child of part.children) collect(child, found, false);
-  else if (isBody(part, 'text/plain', isAlone)) bodies.push({ text: plainTextOf(part), html: null });
-  else if (isBody(part, 'text/html', isAlone))
-    bodies.push({ text: null, html: textOf(part, part.body.length) });
+  else if (isBody(part, 'text/plain', isAlone)) bodies.push({ text: plainTextOf(part, found), html: null });
+  else if (isBody(part, 'text/html', isAlone)) bodies.push({ text: null, html: decodedText(part, found) });
   else files.push(part);
 }
 
-function plainTextOf(part: Part): string {
-  const text = textOf(part, part.body.length);
+/** Files are passed on byte for byte; a text is decoded, so its charset must be known. */
+function decodedText(part: Part, { problems }: MailParts): string {
+  const charset = part.parameters.get('charset') ?? '';
+  if (charset !== '' && !isKnownCharset(charset)) problems.push(unknownCharset(charset, 'a text'));
+  return textOf(part, part.body.length);
+}
+
+function plainTextOf(part: Part, found: MailParts): string {
+  const text = decodedText(part, found);
   const isFlowed = part.parameters.get('format')?.toLowerCase() === 'flowed';
   return isFlowed ? unflowText(text, part.parameters.get('delsp')?.toLowerCase() === 'yes') : text;
 }
 
 /** The alternatives of one text: the plainest first, the richest last (RFC 2046 §5.1.4). */
-function collectAlternatives({ children }: Part, { bodies, files, alternatives }: MailParts): void {
+function collectAlternatives({ children }: Part, found: MailParts): void {
+  const { bodies, alternatives } = found;
   const choices: (TextPiece & { at: number })[] = [];
   const others: { part: Part; at: number }[] = [];
   for (const [at, child] of children.entries()) {
@@ -129,7 +171,7 @@ function collectAlternatives({ children }: Part, { bodies, files, alternatives }
       continue;
     }
     const inside: TextPiece[] = [];
-    collect(child, { bodies: inside, files, alternatives }, true);
+    collect(child, { ...found, bodies: inside }, true);
     // Only the children are alternatives of each other: the pieces inside of one belong together.
     if (inside.length > 0) choices.push({ ...joined(inside), at });
   }
@@ -140,7 +182,7 @@ function collectAlternatives({ children }: Part, { bodies, files, alternatives }
     const beforeText = text !== undefined && at < text.at;
     const afterHtml = html !== undefined && at > html.at;
     const position = beforeText ? 'before-text' : afterHtml ? 'after-html' : 'before-html';
-    alternatives.push(alternative(part, position));
+    alternatives.push(alternative(part, position, found));
   }
 }
 
@@ -156,13 +198,13 @@ function isOtherAlternative(part: Part): boolean {
 }
 
 /** Text is stored as UTF-8, whatever its charset was. */
-function alternative(part: Part, position: Alternative['position']): Alternative {
+function alternative(part: Part, position: Alternative['position'], found: MailParts): Alternative {
   const isText = part.type.startsWith('text/');
   const parameters = [...part.parameters]
     .filter(([name, value]) => !(isText && name === 'charset') && SAFE_PARAMETER.test(`${name}=${value}`))
     .slice(0, MAX_PARAMETERS)
     .map(([name, value]) => `${name}=${value}`);
-  const content = isText ? Buffer.from(textOf(part, part.body.length)) : contentOf(part, part.body.length);
+  const content = isText ? Buffer.from(decodedText(part, found)) : contentOf(part, part.body.length);
   return {
     position,
     contentType: [part.type, ...(isText ? ['charset=utf-8'] : []), ...parameters].join('; '),
@@ -229,17 +271,22 @@ function attachment(part: Part, index: number, inlineIds: ReadonlySet<string>): 
   };
 }
 
-/** The last segment of a path, without control characters. */
+/** The last segment of a path, without control characters; one that is too long keeps its extension. */
 function nameOf({ filename, type }: Part, index: number): string {
   const last = filename.split(/[/\\]/).at(-1) ?? '';
   const name = last
     .replaceAll(/[\p{Cc}\u2028\u2029]/gu, '')
     .toWellFormed()
-    .trim()
-    .slice(0, 255);
+    .trim();
+  if (name.length > MAX_FILE_NAME) {
+    const extension = /\.[^.\s]{1,20}$/u.exec(name)?.[0] ?? '';
+    return `${name.slice(0, MAX_FILE_NAME - extension.length)}${extension}`.toWellFormed();
+  }
   if (name !== '') return name;
   return type === 'message/rfc822' ? `message-${index + 1}.eml` : `attachment-${index + 1}`;
 }
+
+const MAX_FILE_NAME = 255;
 
 /** Messages within the message become files, as message/rfc822 must not be base64-encoded (RFC 2046 §5.2.1). */
 function contentType({ type, parameters }: Part): string {

@@ -31,6 +31,11 @@ describe('replies (RFC 5321 §4.2)', () => {
         { code: 354, lines: ['b'] },
       ],
     ],
+    [
+      'with lines without a code inside, which are ignored',
+      '250-sink\r\n8BITMIME\r\n\r\n250 SIZE\r\n',
+      [{ code: 250, lines: ['sink', 'SIZE'] }],
+    ],
     ['unfinished', '250-a\r\n250 b', []],
   ];
   it.each(CASES)('%s', (_, wire, replies) => {
@@ -90,6 +95,7 @@ describe('bounds', () => {
     ['a longer line without an end', 'x'.repeat(9000), false],
     ['128 lines', `${'250-x\r\n'.repeat(127)}250 x\r\n`, true],
     ['more lines', '250-x\r\n'.repeat(129), false],
+    ['more lines, without a code', `250-x\r\n${'x\r\n'.repeat(128)}`, false],
     ['more than 64 KiB in all', `250-${'x'.repeat(8000)}\r\n`.repeat(9), false],
   ];
   it.each(CASES)('%s: %3$s', (_, wire, fits) => {

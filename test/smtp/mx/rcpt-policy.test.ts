@@ -47,6 +47,8 @@ describe('the recipient policy', () => {
       { kind: 'bounce', messageId: ID },
     ],
     ['the postmaster of a return host', 'Postmaster@return-a.example.com', { kind: 'postmaster' }],
+    ['the postmaster in quotes', '"Postmaster"@mx.postrider.example', { kind: 'postmaster' }],
+    ['the same in quotes', `"${BOUNCE}"@return-a.example.com`, { kind: 'bounce', messageId: ID }],
     ['the postmaster of our own name', 'postmaster@mx.postrider.example', { kind: 'postmaster' }],
     ['the postmaster without a host', 'POSTMASTER', { kind: 'postmaster' }],
     ['abuse', 'abuse@mx.postrider.example', { kind: 'abuse' }],

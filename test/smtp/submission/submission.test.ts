@@ -363,6 +363,19 @@ describe('login', () => {
   });
 
   it.each([
+    ['an empty authentication identity (RFC 4616 §2)', 'acct_one\0\0'],
+    ['another authorization identity', 'acct_two\0acct_one\0'],
+  ])('rejects %s', async (_, identities) => {
+    const setup = await startSubmission();
+    const { secret } = await setup.key();
+    const client = await setup.connect();
+    await client.say('EHLO app.example');
+    const token = Buffer.from(`${identities}${secret}`).toString('base64');
+    expect(await client.say(`AUTH PLAIN ${token}`)).toMatch(/^535 5\.7\.8 UNAUTHENTICATED: /);
+    expect(await client.say(`MAIL FROM:<${FROM}>`)).toMatch(/^530 /);
+  });
+
+  it.each([
     [
       'PLAIN in one step',
       async (client: { say(line: string): Promise<string> }, secret: string) =>

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseSubmitted, type SubmittedMail } from '../../../src/smtp/submission/submitted-mail.ts';
+import { sample } from '../../support/samples.ts';
 
 function read(text: string): SubmittedMail {
   const mail = parseSubmitted(Buffer.from(text.replaceAll('\n', '\r\n')));
@@ -399,3 +400,96 @@ describe('a mail that cannot be parsed completely is refused', () => {
     expect(problem(`${'X-A: b\n'.repeat(400)}\n${'x\n\n'.repeat(50_000)}`)).toBe('');
   });
 });
+
+describe('a mail of other programs', () => {
+  const parsed = (name: string): SubmittedMail => {
+    const mail = parseSubmitted(sample(name));
+    if ('problem' in mail) throw new Error(mail.problem);
+    return mail;
+  };
+
+  it.each([
+    ['windows-1252-body', 'Preis: 99 € – „heute“ It’s'],
+    ['charset-cp866', 'Привет'],
+    ['charset-cp932', '①こんにちは'],
+    ['charset-iso-2022-kr', '안녕'],
+    ['charset-utf-7', 'Grüße'],
+    ['charset-x-mac-roman', 'Grüße'],
+  ])('has its characters: %s', (name, text) => {
+    expect(parsed(`sub-${name}.eml`).text?.trim()).toBe(text);
+  });
+
+  it('has the characters of its header fields', () => {
+    expect(parsed('sub-windows-1252-from.eml').from).toEqual([{ name: 'O’Brien', address: 'a@sender.test' }]);
+    expect(parsed('sub-windows-1252-subject.eml').subject).toBe('Angebot – nur 99 € It’s');
+  });
+
+  it('has a From whose colon follows a space (RFC 5322 §4.5.3)', () => {
+    expect(parsed('sub-from-space-colon.eml').from).toEqual([{ name: '', address: 'a@sender.test' }]);
+  });
+
+  it('has file names with spaces and without quotes', () => {
+    expect(parsed('sub-unquoted-filename.eml').attachments[0]?.name).toBe('This is a test.txt');
+  });
+
+  it('has decoded files in uuencode', () => {
+    const content = parsed('sub-uuencode.eml').attachments[0]?.content ?? '';
+    const [, line = ''] = sample('sub-uuencode.eml').toString().split('begin 644 x.bin\r\n');
+    expect(Buffer.from(content, 'base64').toString('latin1')).toBe(uudecoded(line.split('\r\n', 1)[0] ?? ''));
+  });
+
+  it('keeps the spaces of a subject and of its own fields, wherever they are folded', () => {
+    const mail = read('From: a@example.com\nSubject: Invoice  12   of\n  May\nX-Note: a  b\n\tc\n\nx\n');
+    expect(mail.subject).toBe('Invoice  12   of  May');
+    expect(mail.headers).toEqual([['X-Note', 'a  b c']]);
+  });
+
+  it('has file names of 255 characters at most, with their extension', () => {
+    const name = `${'a'.repeat(300)}.tar`;
+    const mail = read(
+      `${HEAD}Content-Type: application/x-tar\nContent-Disposition: attachment; filename="${name}"\n\nx\n`,
+    );
+    expect(mail.attachments[0]?.name).toBe(`${'a'.repeat(251)}.tar`);
+  });
+
+  it.each([
+    [
+      `${HEAD}Content-Type: text/plain; charset=x-none\n\nx`,
+      'The charset "x-none" of a text is not supported',
+    ],
+    [
+      `${HEAD}Content-Type: multipart/alternative; boundary=b\n\n--b\n\nx\n--b\nContent-Type: text/html; charset=johab\n\nx\n--b--\n`,
+      'The charset "johab" of a text is not supported',
+    ],
+    ['Subject: =?x-none?q?a?=\n\nx', 'The charset "x-none" of a header field is not supported'],
+    [
+      `${HEAD}Content-Type: application/pdf\nContent-Disposition: attachment; filename*=x-none''a\n\nx`,
+      'The charset "x-none" of a header field is not supported',
+    ],
+    [
+      `${HEAD}Content-Type: text/plain\nContent-Transfer-Encoding: x-yenc\n\nx`,
+      'The transfer encoding "x-yenc" is not supported',
+    ],
+  ])('is refused when it cannot be decoded without guessing', (mail, words) => {
+    expect(problem(mail)).toContain(words);
+  });
+
+  it('passes on files of an unknown charset byte for byte', () => {
+    const mail = read(
+      `${HEAD}Content-Type: multipart/mixed; boundary=b\n\n--b\n\nx\n--b\nContent-Type: text/csv; charset=x-none\nContent-Disposition: attachment; filename=a.csv\n\na;b\n--b--\n`,
+    );
+    expect(mail.attachments[0]).toMatchObject({
+      contentType: 'text/csv; charset=x-none',
+      content: Buffer.from('a;b').toString('base64'),
+    });
+  });
+});
+
+/** One line of uuencode, by the definition of POSIX. */
+function uudecoded(line: string): string {
+  const [length = 0, ...bits] = [...line].map((char) => (char.charCodeAt(0) - 32) & 63);
+  const binary = bits.map((each) => each.toString(2).padStart(6, '0')).join('');
+  return Array.from({ length }, (_, n) =>
+    String.fromCharCode(Number.parseInt(binary.slice(8 * n, 8 * n + 8), 2)),
+  ).join('');
+}
