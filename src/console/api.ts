@@ -1,3 +1,6 @@
+import { pageToken } from './page-token.ts';
+import { saveFile } from './parts/save-file.ts';
+
 /* Requests to the console's own listener. Responses have the envelope of the API. */
 
 /** What a request needs in addition to its path. */
@@ -135,8 +138,10 @@ for (const name of ['pointerdown', 'wheel', 'keydown'])
 
 /** The header fields of every request; the first one shows that no form of another site sent it. */
 function headersFor(account: string | undefined): Record<string, string> {
+  const token = pageToken();
   return {
     'X-Postrider-Console': '1',
+    ...(token === null ? {} : { 'X-Postrider-Page-Token': token }),
     Accept: 'application/json',
     ...(account === undefined ? {} : { 'X-Id': account }),
     ...(Date.now() - usedAt < UNATTENDED_MS ? {} : { 'X-Unattended': '1' }),
@@ -224,6 +229,32 @@ export async function readDocument<T>(path: string, signal: AbortSignal): Promis
   if (response.status === 401) onSignedOut();
   if (!response.ok) throw new ApiError(response.status, value);
   return value;
+}
+
+/** Saves the response of an export as a file; an incomplete response throws. */
+export async function saveExport(path: string, fileName: string): Promise<void> {
+  const failed = (): never => {
+    throw new ApiError(0, {});
+  };
+  const response = await fetch(path, { headers: { ...headersFor(undefined), Accept: '*/*' } }).catch(failed);
+  if (!response.ok) {
+    if (response.status === 401) onSignedOut();
+    throw new ApiError(
+      response.status,
+      (await response.json().catch(() => ({}))) as Partial<FailureEnvelope>,
+    );
+  }
+  saveFile(fileName, await response.blob().catch(failed));
+}
+
+/** Opens a stream of events of the server; throws when it is not accepted. */
+export async function openEvents(path: string, signal: AbortSignal): Promise<ReadableStream<string>> {
+  const response = await fetch(path, {
+    headers: { ...headersFor(undefined), Accept: 'text/event-stream' },
+    signal,
+  });
+  if (!response.ok || response.body === null) throw new ApiError(response.status, {});
+  return response.body.pipeThrough(new TextDecoderStream());
 }
 
 /** A new value for `idempotencyKey`. `randomUUID` exists only with HTTPS or on loopback. */

@@ -1,6 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, request, whenSignedOut } from './api.ts';
 import { LiveProvider, useLive } from './data.ts';
+import {
+  adoptPageToken,
+  findPageToken,
+  finishSignInElsewhere,
+  forgetPageToken,
+  whenSignedInElsewhere,
+} from './page-token.ts';
 import { SignInPage } from './pages/sign-in.tsx';
 import { CurrentPage, PAGES, WITHOUT_ACCOUNT } from './pages.tsx';
 import { AccountOptions } from './parts/account-options.tsx';
@@ -35,6 +42,7 @@ export function App() {
   const [session, setSession] = useState<ConsoleSession | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [texts, setTexts] = useState<Texts | null>(null);
+  const [isForeign, setForeign] = useState(false);
 
   const wanted = useRef<Language | null>(null);
   const applyLanguage = (language: Language) => {
@@ -46,23 +54,30 @@ export function App() {
     });
   };
   const begin = (next: ConsoleSession) => {
+    if (next.pageToken !== undefined) adoptPageToken(next.pageToken);
+    if (!next.signedIn) forgetPageToken();
     setSession(next);
     const language = next.person?.language;
     if (isLanguage(language)) applyLanguage(language);
   };
   const load = () => {
     setError(null);
-    request<ConsoleSession>('/console/session').then(begin, (failure: unknown) => {
-      if (!(failure instanceof ApiError)) throw failure;
-      setError(failure);
-    });
+    findPageToken()
+      .then(() => request<ConsoleSession>('/console/session'))
+      .then(begin, (failure: unknown) => {
+        if (!(failure instanceof ApiError)) throw failure;
+        setError(failure);
+      });
   };
   useEffect(() => {
     const stored = localStorage.getItem(LANGUAGE_KEY);
     applyLanguage(isLanguage(stored) ? stored : browserLanguage());
-    whenSignedOut(() =>
-      setSession((last) => (last === null ? null : { ...last, signedIn: false, person: null })),
-    );
+    whenSignedOut(() => {
+      forgetPageToken();
+      setSession((last) => (last === null ? null : { ...last, signedIn: false, person: null }));
+    });
+    whenSignedInElsewhere(load);
+    setForeign(!finishSignInElsewhere());
     load();
   }, []);
 
@@ -80,7 +95,12 @@ export function App() {
         <Failure error={error} retry={load} />
       </main>
     ) : session === null ? null : session.person === null ? (
-      <SignInPage methods={session.methods} onSignedIn={begin} settings={<Settings onLanguage={choose} />} />
+      <SignInPage
+        methods={session.methods}
+        isForeign={isForeign}
+        onSignedIn={begin}
+        settings={<Settings onLanguage={choose} />}
+      />
     ) : (
       <Shell person={session.person} onLanguage={choose} onSignedOut={load} />
     );

@@ -6,7 +6,9 @@
  * loopback only: otherwise each visible tab has a stream.
  */
 
-/** Delay before a stream that the browser does not reopen is reopened. */
+import { openEvents } from './api.ts';
+
+/** Delay before a stream that has ended is opened again. */
 const REOPEN_MS = 5000;
 
 /**
@@ -73,29 +75,39 @@ function shareStream(accountId: string, onChange: () => void): () => void {
 
 /** `isLate`: whether events may have been missed before the stream was opened. Returns a function that closes it. */
 function openStream(accountId: string, isLate: boolean, onChange: () => void): () => void {
-  let source: EventSource | undefined;
-  let reopening: number | undefined;
+  const closing = new AbortController();
+  const { signal } = closing;
+  const path = `/console/stream?account=${encodeURIComponent(accountId)}`;
   let mayHaveMissed = isLate;
+  const follow = async () => {
+    const reader = (await openEvents(path, signal)).getReader();
+    let rest = '';
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const events = (rest + value).split('\n\n');
+      rest = events.pop() ?? '';
+      for (const event of events) {
+        const name = /^event: (\w+)$/m.exec(event)?.[1];
+        // After a reconnect, events may have been missed.
+        if (name === 'event' || name === 'reset' || (name === 'hello' && mayHaveMissed)) onChange();
+        if (name === 'hello') mayHaveMissed = true;
+      }
+    }
+  };
+  let reopening: number | undefined;
   const open = () => {
-    const stream = new EventSource(`/console/stream?account=${encodeURIComponent(accountId)}`);
-    source = stream;
-    stream.addEventListener('event', onChange);
-    stream.addEventListener('reset', onChange);
-    stream.addEventListener('hello', () => {
-      // After a reconnect, events may have been missed.
-      if (mayHaveMissed) onChange();
-      mayHaveMissed = true;
-    });
-    stream.addEventListener('error', () => {
-      // The browser reconnects after a lost connection, but not after an error response, such as that of a proxy during a restart.
-      if (stream.readyState !== EventSource.CLOSED) return;
+    const reopen = () => {
+      if (signal.aborted) return;
       mayHaveMissed = true;
       reopening = window.setTimeout(open, REOPEN_MS);
-    });
+    };
+    // A lost connection, or the response of a proxy during a restart.
+    follow().then(reopen, reopen);
   };
   open();
   return () => {
-    source?.close();
+    closing.abort();
     window.clearTimeout(reopening);
   };
 }

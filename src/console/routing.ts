@@ -98,7 +98,7 @@ export function useBrowserLocation(): Navigation {
       if (!isPlain || link === null || event.defaultPrevented || link.target !== '' || link.download !== '')
         return;
       const isPage = link.origin === window.location.origin && link.pathname.startsWith(BASE);
-      if (!isPage || link.hash !== '' || link.pathname.startsWith(`${BASE}oidc/`)) return;
+      if (!isPage || link.hash !== '') return;
       event.preventDefault();
       if (!mayLeave(shown.current, link.href)) return;
       window.history.pushState(null, '', link.href);

@@ -1,6 +1,8 @@
+import { timingSafeEqual } from 'node:crypto';
 import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
+import { mac, type Seal } from '../core/seal.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { PersonRow } from '../store/people/people.ts';
 import type { SessionRow } from '../store/people/sessions.ts';
@@ -11,6 +13,11 @@ import { type ConsolePerson, presentPerson } from './person.ts';
 /**
  * Sessions of the console. The browser has a random token in a cookie, the database its hash. A session ends 12 hours after
  * its last request, when it is revoked, and when its person is disabled; each request reads it.
+ *
+ * Browsers send a cookie to every port of a host, so whoever listens on another port of this machine can obtain it. A
+ * request therefore also needs the page token of the session, which only the pages of the console have: it is in the
+ * response to the sign-in and in no other one. It is derived from the token of the cookie with the master key, and stored
+ * nowhere.
  */
 export interface Session {
   id: string;
@@ -40,13 +47,18 @@ export interface Browser {
 }
 
 export interface OpenedSession {
+  /** For the cookie. */
   token: string;
+  /** For the page. */
+  pageToken: string;
   person: ConsolePerson;
 }
 
 export interface Sessions {
   /** The session of a cookie; null: none, or it has ended. Extends the session, unless `passive` is set. */
   find(token: string, passive?: boolean): Session | null;
+  /** Whether the second token is the page token of the session with the first one. */
+  isOfPage(token: string, pageToken: string): boolean;
   /** Signs in with a link, which becomes invalid. Null: the link is unknown, used or expired. */
   openWithLink(token: string, browser: Browser): Promise<OpenedSession | null>;
   /** Opens a session of a person who proved who they are. Refuses a disabled person. */
@@ -68,6 +80,7 @@ export interface SessionDeps {
   writer: Writer;
   clock: Clock;
   ids: Ids;
+  seal: Pick<Seal, 'derive'>;
 }
 
 export const IDLE_TIMEOUT_MS = 12 * HOUR;
@@ -98,7 +111,10 @@ export function endedSession(all: Tables, { hash, person }: Session, now: number
  * Stateless, without a timer: retention deletes expired sessions. `find` writes the last use at most once a minute and
  * does not wait for it.
  */
-export function createSessions({ tables, writer, clock, ids }: SessionDeps): Sessions {
+export function createSessions({ tables, writer, clock, ids, seal }: SessionDeps): Sessions {
+  const pageKey = seal.derive('page tokens of console sessions');
+  const pageTokenOf = (token: string): string => mac(pageKey, token).toString('base64url');
+
   function openSession(
     all: Tables,
     row: PersonRow,
@@ -124,7 +140,7 @@ export function createSessions({ tables, writer, clock, ids }: SessionDeps): Ses
     );
     const signedIn = { ...row, signed_in_at: now };
     all.people.update(signedIn);
-    return { token, person: presentPerson(all, signedIn) };
+    return { token, pageToken: pageTokenOf(token), person: presentPerson(all, signedIn) };
   }
 
   return {
@@ -148,6 +164,11 @@ export function createSessions({ tables, writer, clock, ids }: SessionDeps): Ses
         authenticatedAt: row.authenticated_at,
         hash: row.session_hash,
       };
+    },
+    isOfPage: (token, pageToken) => {
+      const expected = Buffer.from(pageTokenOf(token));
+      const given = Buffer.from(pageToken);
+      return given.length === expected.length && timingSafeEqual(given, expected);
     },
     openWithLink: async (token, browser) => {
       if (token.length !== TOKEN_LENGTH) return null;

@@ -217,7 +217,7 @@ describe('Contacts', () => {
     await page.getByRole('link', { name: 'ada@example.net' }).waitFor({ state: 'detached' });
     expect(page.url()).toContain('search=formula');
     const download = page.waitForEvent('download');
-    await page.getByRole('link', { name: 'Export as CSV' }).click();
+    await page.getByRole('button', { name: 'Export as CSV' }).click();
     const file = await (await download).path();
     const [header, row, ...more] = (await readFile(file, 'utf8')).trimEnd().split('\r\n');
     expect(header).toMatch(/^contactIdentifier,email,/);
@@ -523,7 +523,7 @@ describe('Contacts', () => {
     await page.getByRole('link', { name: 'ada@example.net' }).waitFor();
     expect(await page.getByRole('checkbox').count()).toBe(0);
     expect(await page.getByRole('link', { name: 'Import contacts' }).count()).toBe(0);
-    expect(await page.getByRole('link', { name: 'Export as CSV' }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Export as CSV' }).count()).toBe(0);
     expect(await page.getByRole('form', { name: 'Add a contact' }).count()).toBe(0);
     await page.getByRole('link', { name: 'ada@example.net' }).click();
     await page.getByText('Consent given').waitFor();

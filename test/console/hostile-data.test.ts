@@ -90,10 +90,7 @@ describe('The console', () => {
         const query = searchParams.toString();
         const next = pathname.slice('/console/'.length) + (query === '' ? '' : `?${query}`);
         // The forms of single operations show no data of others; exports are files; frames are no pages of the application.
-        if (
-          !seen.has(next) &&
-          !/^(?:reference|exports|audit\/export|message-content|previews)(?:\/|\?|$)/.test(next)
-        ) {
+        if (!seen.has(next) && !/^(?:reference|exports|audit\/export|previews)(?:\/|\?|$)/.test(next)) {
           seen.add(next);
           waiting.push(next);
         }
@@ -119,21 +116,23 @@ async function useOtherSession(): Promise<void> {
   const issued = await daemon.people.issueLink(personId, 'sign-in');
   if (!('link' in issued)) throw new Error(issued.message);
   const userAgent = text('session');
-  const send = (method: string, path: string, body: object, cookie = '') =>
+  const send = (method: string, path: string, body: object, headers: Record<string, string> = {}) =>
     fetch(`${daemon.consoleUrl}/console/${path}`, {
       method,
       headers: {
         'Content-Type': 'application/json',
         'X-Postrider-Console': '1',
         'User-Agent': userAgent,
-        Cookie: cookie,
+        ...headers,
       },
       body: JSON.stringify(body),
     });
   const opened = await send('POST', 'session/link', { token: issued.link.token });
   const [cookie = ''] = opened.headers.get('set-cookie')?.split(';') ?? [];
+  const { data } = (await opened.json()) as { data: { pageToken: string } };
+  const credentials = { Cookie: cookie, 'X-Postrider-Page-Token': data.pageToken };
   const target = encodeURIComponent(text('id of person'));
-  expect((await send('DELETE', `people/${target}`, {}, cookie)).status).toBe(404);
+  expect((await send('DELETE', `people/${target}`, {}, credentials)).status).toBe(404);
   const failed = { email: text('failed sign-in'), password: 'a password' };
   expect((await send('POST', 'session/password', failed)).status).toBe(401);
   daemon.tables.passkeys.insert({

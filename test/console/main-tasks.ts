@@ -307,7 +307,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       const people = await page.locator('tbody td:nth-child(2)').allTextContents();
       expect(new Set(people)).toEqual(new Set([email]));
       const download = page.waitForEvent('download');
-      await input.press(page.getByRole('link', { name: 'Export as CSV' }));
+      await input.press(page.getByRole('button', { name: 'Export as CSV' }));
       expect(readFileSync(await (await download).path(), 'utf8')).toContain(`"${email}"`);
     },
   },

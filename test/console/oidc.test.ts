@@ -48,7 +48,7 @@ afterAll(async () => {
 async function follow(window: Window, claims: Record<string, unknown>): Promise<void> {
   provider.claims = { sub: 'user-1', email: EMAIL, email_verified: true, name: NAME, ...claims };
   await window.page.goto(`${daemon.consoleUrl}/console/`);
-  await window.page.getByRole('link', { name: 'Sign in with Company' }).press('Enter');
+  await window.page.getByRole('button', { name: 'Sign in with Company' }).press('Enter');
 }
 
 it('signs in at the provider, whose names and addresses are shown as text, and signs out', async () => {
@@ -71,7 +71,7 @@ it('signs in at the provider, whose names and addresses are shown as text, and s
   expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe(NAME);
   await page.getByText('with another service').first().waitFor();
   await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByRole('link', { name: 'Sign in with Company' }).waitFor();
+  await page.getByRole('button', { name: 'Sign in with Company' }).waitFor();
   expect(consoleErrors).toEqual([]);
   await context.close();
 });
@@ -91,9 +91,14 @@ it('shows why a sign-in failed, and signs nobody in', async () => {
   // The state is not in this browser.
   await page.goto(`${daemon.consoleUrl}/console/oidc/callback?code=1&state=1`);
   await alert.getByText('took too long').waitFor();
+  // A page of somebody else can lead to the return of a sign-in that its author began.
+  await page.goto('about:blank');
+  await page.goto(`${daemon.consoleUrl}/console/#/signed-in/${'x'.repeat(43)}`);
+  await alert.getByText('was not begun in this tab').waitFor();
+  expect(page.url()).toBe(`${daemon.consoleUrl}/console/`);
   // Only the reasons that the console knows are shown.
   await page.goto(`${daemon.consoleUrl}/console/?signInError=${encodeURIComponent(HOSTILE)}`);
-  await page.getByRole('link', { name: 'Sign in with Company' }).waitFor();
+  await page.getByRole('button', { name: 'Sign in with Company' }).waitFor();
   expect(await alert.innerText()).toBe('');
   expect(await context.cookies()).toEqual([]);
   await context.close();

@@ -33,6 +33,7 @@ export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsol
   const signedIn = async (token: string, options: Parameters<TestBrowser['open']>): Promise<Window> => {
     const window = await browser.open(...options);
     await window.page.goto(`${daemon.consoleUrl}/console/#/link/${token}`);
+    await window.page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
     return window;
   };

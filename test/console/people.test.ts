@@ -41,6 +41,7 @@ describe('People', () => {
 
     const invited = await browser.open(PHONE);
     await invited.page.goto(link);
+    await invited.page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await invited.page.getByRole('heading', { name: 'Overview' }).waitFor();
     await invited.page.getByRole('button', { name: 'Menu' }).click();
     expect(await invited.page.getByRole('link', { name: 'People', exact: true }).count()).toBe(0);
@@ -158,6 +159,7 @@ describe('People', () => {
     await other.page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
     const opened = await browser.open(DESKTOP);
     await opened.page.goto(link);
+    await opened.page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await opened.page.getByRole('heading', { name: 'Overview' }).waitFor();
     await opened.page.getByRole('link', { name: email }).waitFor();
     // The two refused requests.
@@ -330,7 +332,7 @@ describe('the audit log', () => {
     expect(page.url()).toContain('personId=person_');
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('link', { name: 'Export as CSV' }).click(),
+      page.getByRole('button', { name: 'Export as CSV' }).click(),
     ]);
     expect(readFileSync(await download.path(), 'utf8')).toContain('"console.invitePerson"');
     await context.close();
@@ -400,6 +402,7 @@ describe('the profile', () => {
     if (!('link' in link)) throw new Error(link.message);
     const other = await browser.open(PHONE);
     await other.page.goto(`${daemon.consoleUrl}/console/#/link/${link.link.token}`);
+    await other.page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await other.page.getByRole('heading', { name: 'Overview' }).waitFor();
     await open.visit(window, 'me', client);
     await page.getByText('this session').waitFor();

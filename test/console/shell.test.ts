@@ -79,13 +79,54 @@ describe('sign-in', () => {
     const { page, context } = await browser.open(DESKTOP);
     const link = await operatorLink();
     await page.goto(link);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     expect(page.url()).not.toContain('#');
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
     await page.goto('about:blank');
     await page.goto(link);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await page.getByText('The link is not valid').waitFor();
+    await context.close();
+  });
+
+  it('signs nobody in before a click, whoever opened the link', async () => {
+    const window = await browser.open(PHONE);
+    const { page, context, requests } = window;
+    await page.goto(await operatorLink());
+    await page.getByText('You opened a sign-in link').waitFor();
+    expect(requests.filter((url) => url.includes('/session/link'))).toEqual([]);
+    expect(await context.cookies()).toEqual([]);
+    expect(page.url()).not.toContain('#');
+    expect(await findings(window)).toEqual([]);
+    await window.screenshot('console-sign-in-link-phone-light');
+    await page.getByRole('button', { name: 'Go back' }).click();
+    await page.getByLabel('Sign-in link').waitFor();
+    await context.close();
+  });
+
+  it('remains after a reload, and in a new tab while another one is open', async () => {
+    const { page, context } = await open.operator(DESKTOP);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    const second = await context.newPage();
+    await second.goto(`${daemon.consoleUrl}/console/messages`);
+    await second.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+    await page.close();
+    await second.reload();
+    await second.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+    await second.close();
+    // The cookie alone is what a program on another port of this host could obtain.
+    const alone = await context.newPage();
+    await alone.goto(`${daemon.consoleUrl}/console/messages`);
+    await alone.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
+    // A sign-in in another tab is one in this tab, too.
+    const third = await context.newPage();
+    await third.goto(await operatorLink());
+    await third.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await third.getByRole('heading', { name: 'Overview' }).waitFor();
+    await alone.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
     await context.close();
   });
 

@@ -31,7 +31,13 @@ function start() {
     clientOf: (address) => address,
   });
   tables.people.insert(newPerson('person_1', 'ada@example.com', 'Ada', clock.now()));
-  const sessions = createSessions({ tables, writer, clock, ids });
+  const sessions = createSessions({
+    tables,
+    writer,
+    clock,
+    ids,
+    seal: createSeal(Buffer.alloc(32), systemRandom),
+  });
   const attempt = async (email: string, client: string, session?: Session) => {
     const verified = await credentials.verify({ email, client, session, password: 'a wrong password' });
     return isRefusal(verified) ? verified.code : verified;

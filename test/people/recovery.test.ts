@@ -22,10 +22,10 @@ async function start() {
   const { tables, writer, clock, ids } = startStore();
   const deps = { tables, writer, clock, ids };
   const people = createPeople(deps);
-  const sessions = createSessions(deps);
+  const seal = createSeal(Buffer.alloc(32), systemRandom);
+  const sessions = createSessions({ ...deps, seal });
   const hashing = deferred<string>();
   const verifying = deferred<boolean>();
-  const seal = createSeal(Buffer.alloc(32), systemRandom);
   const credentials = createPasswordCredentials({
     ...deps,
     random: systemRandom,

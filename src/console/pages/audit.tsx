@@ -1,10 +1,10 @@
 import type { PresentedRecord } from '../../http/console/audit-routes.ts';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
-import { withQuery } from '../api.ts';
+import { saveExport, withQuery } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
 import { Badge } from '../parts/badge.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
-import { Denied, Empty, Loaded, Page, Table } from '../parts.tsx';
+import { Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
@@ -38,14 +38,17 @@ function AuditLog() {
     account,
   );
   useRefresh(list.reload);
+  const { outcome, run } = useAction();
+  const save = (format: 'csv' | 'ndjson') =>
+    run(async () => {
+      const file = `audit-log.${format}`;
+      await saveExport(withQuery('/console/audit/export', { format, account }), file);
+      return t('messages.content.saved', { file });
+    });
   const exported = (format: 'csv' | 'ndjson') => (
-    <a
-      class="button"
-      download={`audit-log.${format}`}
-      href={withQuery('/console/audit/export', { format, account })}
-    >
+    <button type="button" disabled={outcome?.running === true} onClick={() => void save(format)}>
       {t('audit.export', { format: format.toUpperCase() })}
-    </a>
+    </button>
   );
   return (
     <>
@@ -74,6 +77,7 @@ function AuditLog() {
               {exported('csv')}
               {exported('ndjson')}
             </p>
+            <Outcome of={outcome} />
           </>
         )}
       </Loaded>

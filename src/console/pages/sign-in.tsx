@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { SignInError } from '../../http/console/oidc-pages.ts';
 import { ApiError, request } from '../api.ts';
+import { beginSignInElsewhere } from '../page-token.ts';
 import { Page } from '../parts.tsx';
 import { signWithPasskey } from '../passkeys.ts';
 import type { ConsoleSession } from '../session.ts';
@@ -21,14 +22,17 @@ const ERRORS = {
 
 interface SignInProps {
   methods: ConsoleSession['methods'];
+  /** Whether the address is the return of a sign-in that was not begun in this tab. */
+  isForeign: boolean;
   onSignedIn: (session: ConsoleSession) => void;
   settings: ComponentChildren;
 }
 
 /** Signs in with a link: that of the address, or one that is pasted. Alternatively with a password, or elsewhere. */
-export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
+export function SignInPage({ methods, isForeign, onSignedIn, settings }: SignInProps) {
   const { t, errorText } = useTexts();
-  const [error, setError] = useState('');
+  const [error, setError] = useState(isForeign ? t('signIn.oidc.foreign') : '');
+  const [link, setLink] = useState<string | null>(null);
   const [isRunning, setRunning] = useState(false);
   const [needsCode, setNeedsCode] = useState(false);
 
@@ -45,13 +49,13 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
       setRunning(false);
     }
   };
-  const byLink = (address: string) => {
+  const byLink = async (address: string) => {
     const token = LINK.exec(address.trim())?.[1];
-    if (token === undefined) setError(t('signIn.invalid'));
-    else
-      void signIn('link', { token }, (failure) =>
-        failure.status === 401 ? t('signIn.failed') : errorText(failure),
-      );
+    if (token === undefined) return setError(t('signIn.invalid'));
+    await signIn('link', { token }, (failure) =>
+      failure.status === 401 ? t('signIn.failed') : errorText(failure),
+    );
+    setLink(null);
   };
   const byPasskey = async () => {
     setError('');
@@ -80,7 +84,8 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
       if (!hash.startsWith('#/link/')) return;
       // The token leaves the address and the history before it is used.
       window.history.replaceState(null, '', pathname);
-      byLink(hash);
+      // Not used yet: a page of somebody else can open the address, to sign the person in as its author.
+      setLink(hash);
     };
     use();
     window.addEventListener('hashchange', use);
@@ -91,6 +96,24 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
     const value = new FormData(form).get(name);
     return typeof value === 'string' ? value : '';
   };
+  if (link !== null)
+    return (
+      <main class="sign-in">
+        <Page title={t('signIn.title')}>
+          <p>{t('signIn.opened')}</p>
+          <p role="status">{isRunning ? t('signIn.running') : ''}</p>
+          <p class="actions">
+            <button type="button" class="primary" disabled={isRunning} onClick={() => void byLink(link)}>
+              {t('signIn.submit')}
+            </button>
+            <button type="button" disabled={isRunning} onClick={() => setLink(null)}>
+              {t('app.cancel')}
+            </button>
+          </p>
+          {settings}
+        </Page>
+      </main>
+    );
   return (
     <main class="sign-in">
       <Page title={t('signIn.title')}>
@@ -101,7 +124,7 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            byLink(field(event.currentTarget, 'link'));
+            void byLink(field(event.currentTarget, 'link'));
           }}
         >
           <p>{t('signIn.byLink')}</p>
@@ -161,7 +184,9 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
         )}
         {methods.oidc !== null && (
           <p>
-            <a href="/console/oidc/start">{t('signIn.oidc', { name: methods.oidc })}</a>
+            <button type="button" onClick={beginSignInElsewhere}>
+              {t('signIn.oidc', { name: methods.oidc })}
+            </button>
           </p>
         )}
         {settings}

@@ -66,6 +66,8 @@ export const texts: Catalog = {
   'signIn.link': 'Anmeldelink',
   'signIn.link.hint': 'Der ganze Link, wie er ausgegeben wurde',
   'signIn.submit': 'Anmelden',
+  'signIn.opened':
+    'Sie haben einen Anmeldelink geöffnet. Fahren Sie nur fort, wenn Sie ihn angefordert haben oder jemand, den Sie kennen, Sie eingeladen hat: Mit dem Link einer anderen Person werden Sie als diese Person angemeldet.',
   'signIn.invalid': 'Das ist kein Anmeldelink: Er endet mit #/link/ und 43 Zeichen.',
   'signIn.failed': 'Der Link ist ungültig. Er gilt einmal und 15 Minuten lang: Erzeugen Sie einen neuen.',
   'signIn.running': 'Anmeldung läuft …',
@@ -79,6 +81,7 @@ export const texts: Catalog = {
     'Der Identitätsdienst ist nicht erreichbar. Versuchen Sie es später, oder melden Sie sich mit einem Link an.',
   'signIn.oidc.provider-denied':
     'Der Identitätsdienst hat die Anmeldung nicht bestätigt. Schlägt sie wieder fehl, steht der Grund im Protokoll des Servers.',
+  'signIn.oidc.foreign': 'Diese Anmeldung wurde nicht in diesem Tab begonnen: Melden Sie sich hier an.',
   'signIn.oidc.no-access':
     'Sie sind in keiner Gruppe mit Zugang zu dieser Konsole: Fragen Sie einen Betreiber.',
   'signIn.oidc.expired': 'Die Anmeldung hat zu lange gedauert: Versuchen Sie es noch einmal.',

@@ -61,6 +61,8 @@ export const en = {
   'signIn.link': 'Sign-in link',
   'signIn.link.hint': 'The whole link, as it was printed',
   'signIn.submit': 'Sign in',
+  'signIn.opened':
+    'You opened a sign-in link. Continue only if you asked for it, or if someone you know invited you: a link of somebody else signs you in as that person.',
   'signIn.invalid': 'This is not a sign-in link: it ends with #/link/ and 43 characters.',
   'signIn.failed': 'The link is not valid. It works once and for 15 minutes: create a new one.',
   'signIn.running': 'Signing in…',
@@ -74,6 +76,7 @@ export const en = {
     'The identity provider cannot be reached. Try again later, or sign in with a link.',
   'signIn.oidc.provider-denied':
     'The identity provider did not confirm the sign-in. If it fails again, an operator finds the reason in the log.',
+  'signIn.oidc.foreign': 'This sign-in was not begun in this tab: sign in here.',
   'signIn.oidc.no-access': 'You are in no group that has access to this console: ask an operator.',
   'signIn.oidc.expired': 'The sign-in took too long: try again.',
   'overview.question': 'What is wrong now?',

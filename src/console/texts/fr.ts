@@ -67,6 +67,8 @@ export const texts: Catalog = {
   'signIn.link': 'Lien de connexion',
   'signIn.link.hint': 'Le lien entier, tel qu’il a été affiché',
   'signIn.submit': 'Se connecter',
+  'signIn.opened':
+    'Vous avez ouvert un lien de connexion. Continuez seulement si vous l’avez demandé ou si une personne que vous connaissez vous a invité : le lien d’une autre personne vous connecte sous son identité.',
   'signIn.invalid': 'Ce n’est pas un lien de connexion : il se termine par #/link/ et 43 caractères.',
   'signIn.failed': 'Le lien n’est pas valable. Il sert une fois, pendant 15 minutes : créez-en un nouveau.',
   'signIn.running': 'Connexion en cours…',
@@ -80,6 +82,7 @@ export const texts: Catalog = {
     'Le fournisseur d’identité est injoignable. Réessayez plus tard, ou connectez-vous avec un lien.',
   'signIn.oidc.provider-denied':
     'Le fournisseur d’identité n’a pas confirmé la connexion. Si elle échoue encore, le journal du serveur en donne la raison.',
+  'signIn.oidc.foreign': 'Cette connexion n’a pas été commencée dans cet onglet : connectez-vous ici.',
   'signIn.oidc.no-access':
     'Vous n’êtes dans aucun groupe ayant accès à cette console : demandez à un opérateur.',
   'signIn.oidc.expired': 'La connexion a pris trop de temps : réessayez.',

@@ -54,7 +54,15 @@ export interface AccessRule {
   inAccount?: boolean;
   /** Whether the request does not extend the session. */
   passive?: boolean;
+  /**
+   * Whether the cookie is sufficient because the address contains a secret of the page: for frames, whose requests have no
+   * headers of the application.
+   */
+  secretInPath?: boolean;
 }
+
+/** The header with the page token of the session (`Sessions`). */
+export const PAGE_TOKEN_HEADER = 'x-postrider-page-token';
 
 export interface ConsoleAccess {
   /** The caller of a request. The identity is stored even if the request is refused, for the audit log. */
@@ -87,7 +95,11 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
     const token = cookie().read(req.headers);
     // The application marks what a page sends by itself while nobody uses it.
     const isPassive = rule.passive === true || req.headers['x-unattended'] !== undefined;
-    const session = token === null ? null : sessions.find(token, isPassive);
+    const pageToken = req.headers[PAGE_TOKEN_HEADER];
+    const isOfPage =
+      token !== null &&
+      (typeof pageToken === 'string' ? sessions.isOfPage(token, pageToken) : rule.secretInPath === true);
+    const session = isOfPage ? sessions.find(token, isPassive) : null;
     if (access === 'anyone') return { session, accountId: null, standing: null };
     if (session === null)
       return refuse('UNAUTHENTICATED', 'Sign in to the console: there is no valid session');

@@ -80,7 +80,7 @@ function isOriginOf(origin: string, host: string | undefined): boolean {
 }
 
 /** Paths that are answered as operations also when the browser navigates to them: downloads and redirects. */
-const NAVIGABLE = /^(?:api|oidc|audit\/export|exports|message-content|previews)(?:\/|$)/;
+const NAVIGABLE = /^(?:api|oidc|audit\/export|exports|previews)(?:\/|$)/;
 
 /** Whether the browser opens a page: pages of the application can have the path of an operation. `path`: below `/console/`. */
 export function isNavigation({ headers }: IncomingMessage, path: string): boolean {

@@ -13,6 +13,8 @@ export interface ConsoleRoute {
   ownAudit: boolean;
   /** Reads that are recorded: exports. */
   auditReads: boolean;
+  /** See `AccessRule`. */
+  secretInPath: boolean;
 }
 
 export interface ConsoleRouteDescription<
@@ -29,6 +31,7 @@ export interface ConsoleRouteDescription<
   accountOptional?: boolean;
   ownAudit?: boolean;
   auditReads?: boolean;
+  secretInPath?: boolean;
   /** Bytes of the body. */
   limit?: number;
 }
@@ -42,6 +45,7 @@ export function consoleRoute<Params extends z.ZodObject, Query extends z.ZodObje
   accountOptional = false,
   ownAudit = false,
   auditReads = false,
+  secretInPath = false,
   limit = MAX_BODY_BYTES,
   ...description
 }: ConsoleRouteDescription<Params, Query, Body>): ConsoleRoute {
@@ -51,6 +55,7 @@ export function consoleRoute<Params extends z.ZodObject, Query extends z.ZodObje
     accountOptional,
     ownAudit,
     auditReads,
+    secretInPath,
     route: route({
       ...description,
       path: `/console${description.path}`,

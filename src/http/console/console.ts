@@ -51,12 +51,11 @@ import type { ConsoleRoute } from './console-route.ts';
 import { type ConsoleCookie, sessionCookie } from './cookies.ts';
 import { credentialRoutes } from './credential-routes.ts';
 import { createEventStreams, type EventStreams } from './event-stream.ts';
-import { CONTENT_OPERATION, messageContentHandler } from './message-content.ts';
 import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
 import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
 import { AUDITED_READS, permissionOf, READS_WITH_BODY, REAUTHENTICATED } from './permissions.ts';
-import { previewRoutes } from './previews.ts';
+import { frameHandler, previewRoutes } from './previews.ts';
 import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-routes.ts';
 import { createStaticFiles } from './static-files.ts';
 import { streamedOperations } from './streamed.ts';
@@ -278,11 +277,8 @@ function assemble(
     operations: [
       ...own.map((each) => ownOperation(each, guard, access, auditing)),
       ownOperation(previews.create, guard, access, auditing),
-      { ...previewContent, handler: messageContentHandler(previewContent.handler) },
+      { ...previewContent, handler: frameHandler(previewContent.handler) },
       ...routes.map((each) => apiOperation(each, routes, guard, access, auditing)),
-      ...routes
-        .filter(({ operationId }) => operationId === CONTENT_OPERATION)
-        .map((each) => contentOperation(each, guard, access, auditing)),
       documentOperation(deps.document, access),
     ],
     oidc: oidcPages({ oidc, sessions, signIn, clock, log, url: parts.url }),
@@ -294,7 +290,7 @@ function assemble(
 
 /** An operation of the console itself. */
 function ownOperation(
-  { route, access: required, confirmed, accountOptional, ownAudit, auditReads }: ConsoleRoute,
+  { route, access: required, confirmed, accountOptional, ownAudit, auditReads, secretInPath }: ConsoleRoute,
   guard: Omit<GuardDeps, 'authenticate'>,
   access: ConsoleAccess,
   auditing: Auditing,
@@ -302,7 +298,7 @@ function ownOperation(
   const handler = guardedHandler(route, {
     ...guard,
     authenticate: (incoming) =>
-      access.authenticate(incoming, { access: required, confirmed, accountOptional }),
+      access.authenticate(incoming, { access: required, confirmed, accountOptional, secretInPath }),
   });
   return {
     ...route,
@@ -342,33 +338,6 @@ function apiOperation(
   };
 }
 
-/** The page with the content of a message. A frame sends no header of the application: its address names the account. */
-function contentOperation(
-  route: Route,
-  guard: Omit<GuardDeps, 'authenticate'>,
-  access: ConsoleAccess,
-  auditing: Auditing,
-): Operation {
-  const { operationId, method } = route;
-  const rule = {
-    access: permissionOf(operationId),
-    confirmed: false,
-    accountInQuery: true,
-    inAccount: true,
-  };
-  const content = guardedHandler(route, {
-    ...guard,
-    authenticate: (incoming) => access.authenticate(incoming, rule),
-  });
-  const [id] = Object.keys(route.params?.shape ?? {});
-  return {
-    method,
-    operationId,
-    path: `/console/message-content/{${id}}`,
-    handler: auditing.wrap(operationId, method, messageContentHandler(content)),
-  };
-}
-
 /** The OpenAPI document, for people with a session: its size would help others to keep the daemon busy. */
 function documentOperation(route: OpenRoute, access: ConsoleAccess): Operation {
   return {
@@ -400,7 +369,7 @@ function staticFiles(directory: string): Middleware {
 }
 
 /** The first segments of paths of operations. */
-const OPERATIONS = /^(?:api|session|me|people|audit|exports|stream|message-content|previews|oidc)(?:\/|$)/;
+const OPERATIONS = /^(?:api|session|me|people|audit|exports|stream|previews|oidc)(?:\/|$)/;
 
 function isOperation(path: string): boolean {
   return OPERATIONS.test(path);

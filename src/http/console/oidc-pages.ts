@@ -81,7 +81,8 @@ export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPages
     }
     const { headers } = await signIn.succeeded(opened, 'oidc', call);
     ctx.res.setHeader('Set-Cookie', [cleared, headers?.['Set-Cookie'] ?? '']);
-    redirect(ctx, '/console/');
+    // Browsers send a fragment to no server; the page removes it from the address.
+    redirect(ctx, `/console/#/signed-in/${opened.pageToken}`);
   }
 
   const middleware: Middleware = async (ctx: Context, next) => {

@@ -3,14 +3,16 @@ import * as z from 'zod';
 import { MINUTE } from '../../core/clock.ts';
 import type { Random } from '../../core/random.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
+import { type HttpResponse, refusalResponse } from '../responses.ts';
 import type { ApiResponse } from '../route.ts';
-import type { ConsoleAccess } from './access.ts';
+import type { Handler, RoutedRequest } from '../router.ts';
+import { type ConsoleAccess, PAGE_TOKEN_HEADER } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 
 /*
- * `/console/previews`: the HTML of a preview (`previewTemplate` of the API) as a document for a frame with another policy:
- * the policy of the page would apply to HTML that the page inserts itself. It is kept in memory for a few minutes, for the
- * person who sent it.
+ * `/console/previews`: HTML of a message or of a preview as a document for a frame with another policy: the policy of the
+ * page would apply to HTML that the page inserts itself. It is kept in memory for a few minutes, for the person who sent
+ * it. Its address contains a random id, which only the page that sent it has: a frame sends the cookie, but no page token.
  */
 
 export interface PreviewDeps {
@@ -46,7 +48,7 @@ const STORED_MS = 15 * MINUTE;
 const MAX_BODY_BYTES = 4 * MAX_CHARACTERS;
 const ID_BYTES = 16;
 
-/** The operations: to store the HTML, and to read it, which `messageContentHandler` turns into a page. */
+/** The operations: to store the HTML, and to read it, which `frameHandler` turns into a page. */
 export function previewRoutes({ access, random }: PreviewDeps): {
   create: ConsoleRoute;
   content: ConsoleRoute;
@@ -78,11 +80,16 @@ export function previewRoutes({ access, random }: PreviewDeps): {
       path: '/previews/{previewId}',
       operationId: 'getPreview',
       access: 'person',
+      secretInPath: true,
       params: z.object({ previewId: z.string().max(100) }),
-      handle: ({ caller, params }): ApiResponse | Refusal => {
+      handle: ({ caller, params, headers }): ApiResponse | Refusal => {
         const found = stored.get(params.previewId);
         return found === undefined || found.personId !== access.sessionOf(caller).person.id
-          ? refuse('NOT_FOUND', 'This preview has expired: change the content to create a new one')
+          ? refuse(
+              // With the cookie alone, as every other operation.
+              headers[PAGE_TOKEN_HEADER] === undefined ? 'UNAUTHENTICATED' : 'NOT_FOUND',
+              'This preview has expired: change the content to create a new one',
+            )
           : { status: 200, data: { html: found.html } };
       },
     }),
@@ -148,4 +155,44 @@ interface Usage {
 
 function sizeOf({ html }: StoredPreview): number {
   return html.length + OVERHEAD;
+}
+
+/**
+ * The headers of a frame. The policy forbids scripts, forms and everything from other hosts, such as images that would count
+ * as opens; `sandbox` isolates it from the origin of the console.
+ */
+const FRAME_HEADERS: Readonly<Record<string, string>> = {
+  'Content-Security-Policy':
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+  'X-Frame-Options': 'SAMEORIGIN',
+};
+
+/** `content`: the handler that reads the HTML. */
+export function frameHandler(content: Handler): Handler {
+  return async (incoming) => {
+    if (!isFrame(incoming))
+      return refusalResponse(
+        refuse('INSUFFICIENT_SCOPE', 'The content of a message is shown in its page only'),
+        incoming.requestId,
+      );
+    const reply = await content(incoming);
+    return reply === null || reply.status !== 200 ? reply : pageOf(reply);
+  };
+}
+
+/** Browsers that do not send Sec-Fetch-Dest apply `frame-ancestors` and `sandbox`. */
+function isFrame({ req: { headers } }: RoutedRequest): boolean {
+  const destination = headers['sec-fetch-dest'];
+  return destination === undefined || destination === 'iframe';
+}
+
+function pageOf({ body, headers }: HttpResponse): HttpResponse {
+  // Sound: the body of a success of `getPreview`.
+  const { data } = JSON.parse(String(body)) as { data: { html: string } };
+  return {
+    status: 200,
+    contentType: 'text/html; charset=utf-8',
+    body: data.html,
+    headers: { ...headers, ...FRAME_HEADERS },
+  };
 }

@@ -25,6 +25,8 @@ export interface ConsoleSession {
   person: SessionPerson | null;
   /** Version of the program. */
   version: string;
+  /** Of the session that was opened: only in the response to a sign-in. */
+  pageToken?: string;
 }
 
 export interface SessionPerson {
@@ -96,7 +98,7 @@ export function createSignIn(deps: SessionRouteDeps): SignIn {
   });
   return {
     browserOf: (call) => ({ userAgent: call.headers['user-agent'] ?? '', address: call.address }),
-    succeeded: async ({ token, person }, method, call) => {
+    succeeded: async ({ token, pageToken, person }, method, call) => {
       await auditing.record({
         ...recordOf(method, person, '', call.address),
         outcome: 'done',
@@ -104,7 +106,7 @@ export function createSignIn(deps: SessionRouteDeps): SignIn {
       });
       return {
         status: 200,
-        data: presentSession(deps, sessions.find(token)),
+        data: { ...presentSession(deps, sessions.find(token)), pageToken },
         headers: { 'Set-Cookie': cookie().write(token) },
       };
     },

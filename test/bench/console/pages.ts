@@ -29,7 +29,7 @@ export interface FindOptions {
 const MAX_PAGES = 200;
 /** Requests that answer when something happens, or that run checks of DNS and other servers when they are asked. */
 const NOT_MEASURED = /\/(?:stream|verify)$|\/web-setup\/doctor/;
-const READ = /^\/console\/(?:api|me|people|audit|message-content)/;
+const READ = /^\/console\/(?:api|me|people|audit)/;
 const RENDERED = /^\/console\/(?:api\/web-setup\/templates\/preview|previews)$/;
 const CONTENT = /\/messages\/[^/]+\/content$/;
 /** Opens the parts of a page that read their data on demand, of each table and list the first one. */

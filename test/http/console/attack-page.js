@@ -32,8 +32,10 @@ globalThis.attacks = {
   },
 
   /** What the application itself does. */
-  async change(account) {
-    const headers = { 'X-Postrider-Console': '1', 'X-Id': account, 'Content-Type': 'application/json' };
+  async change(account, pageToken) {
+    const headers = {
+      'X-Postrider-Page-Token': pageToken,
+       'X-Postrider-Console': '1', 'X-Id': account, 'Content-Type': 'application/json' };
     const response = await fetch('/console/api/web-setup/templates', { method: 'POST', headers, body: '{}' });
     return response.status;
   },

@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type TestBrowser as Chromium, DESKTOP, startBrowser, type Window } from '../../support/browser.ts';
 import { findBrowser } from '../../support/required-programs.ts';
-import { startConsole, type TestConsole } from './harness.ts';
+import { HOSTILE_MESSAGE, type TestBrowser as Person, startConsole, type TestConsole } from './harness.ts';
 
 /*
  * Pages of an attacker in the browser of a person who is signed in: on another site, and on another port of the same host,
@@ -21,6 +21,7 @@ describe.skipIf(findBrowser() === null)('in Chromium', () => {
   const received: string[] = [];
   let page: Page;
   let origin: string;
+  let operator: Person;
 
   beforeAll(async () => {
     chromium = await startBrowser(['localhost']);
@@ -42,7 +43,7 @@ describe.skipIf(findBrowser() === null)('in Chromium', () => {
   beforeEach(async () => {
     test = await startConsole();
     origin = test.console.url();
-    const operator = await test.operator();
+    operator = await test.operator();
     window = await chromium.open(DESKTOP);
     page = window.page;
     await window.context.addInitScript({
@@ -70,7 +71,10 @@ describe.skipIf(findBrowser() === null)('in Chromium', () => {
 
   it('the person is signed in, and may make the changes that the attacks attempt', async () => {
     await page.goto(`${origin}/console/`);
-    expect(await run('change', test.account)).toBe(200);
+    // What a page on another port of the host can obtain is not sufficient.
+    expect(await run('change', test.account, '')).toBe(401);
+    expect(changes()).toEqual([]);
+    expect(await run('change', test.account, operator.pageToken)).toBe(200);
     expect(changes()).toEqual(['createTemplate']);
   });
 
@@ -139,7 +143,9 @@ describe.skipIf(findBrowser() === null)('in Chromium', () => {
   it('a message as it was sent shows its text and does nothing else', async () => {
     await page.goto(`${origin}/console/`);
     const loaded = page.waitForEvent('framenavigated');
-    await run('frame', `${origin}/console/message-content/msg_${attackerPort}?account=${test.account}`);
+    const html = HOSTILE_MESSAGE.replaceAll('ATTACKER', String(attackerPort));
+    const { data } = await operator.post('/console/previews', { html }, test.account);
+    await run('frame', `${origin}/console/previews/${String(data['id'])}`);
     await loaded;
     const [, frame] = page.frames();
     expect(await frame?.locator('p').innerText()).toBe('Buy now');

@@ -27,6 +27,7 @@ describe('sign-in by link', () => {
     expect(response.headers.get('set-cookie')).toMatch(
       /^postrider_session=[A-Za-z0-9]{43}; Path=\/; HttpOnly; SameSite=Strict$/,
     );
+    expect(response.data['pageToken']).toMatch(/^[\w-]{43}$/);
     expect((await browser.get('/console/session')).data).toMatchObject({ signedIn: true });
   });
 
@@ -54,7 +55,7 @@ describe('sign-in by link', () => {
     expect((await test.browser().post('/console/session/link', { token: link.token })).status).toBe(401);
   });
 
-  it('stores neither the token of the link nor that of the session', async () => {
+  it('stores neither the token of the link nor those of the session', async () => {
     const { link } = accepted(await test.people.createOperator({ email: 'ops@example.com' }));
     const browser = test.browser();
     await browser.post('/console/session/link', { token: link.token });
@@ -64,6 +65,7 @@ describe('sign-in by link', () => {
       test.tables.auditRecords.list({}, 9),
     ]);
     expect(stored).not.toContain(browser.cookie.split('=')[1]);
+    expect(stored).not.toContain(browser.pageToken);
     expect(stored).not.toContain(link.token);
     expect(stored).not.toContain(unused.token);
   });
@@ -87,6 +89,15 @@ describe('a session', () => {
     }
     test.clock.time += 12 * HOUR;
     expect((await browser.get('/console/me')).status).toBe(401);
+  });
+
+  it('needs the page token for every operation of the API', async () => {
+    const thief = test.browser();
+    thief.cookie = (await test.operator()).cookie;
+    for (const operation of Object.keys(CALLS)) expect((await call(thief, operation)).status).toBe(401);
+    expect((await thief.get('/console/api/openapi.json')).status).toBe(401);
+    const routes = test.console.operations.filter(({ path }) => path.startsWith('/console/api/'));
+    expect(routes).toHaveLength(Object.keys(CALLS).length + 1);
   });
 
   it('is not extended by the requests of a page that nobody uses', async () => {
@@ -410,33 +421,3 @@ function call(browser: ReturnType<TestConsole['browser']>, operation: string) {
   const [method, path] = CALLS[operation] ?? ['GET', '/'];
   return browser.send(method, `/console/api${path}`, { headers: { 'X-Id': test.account } });
 }
-
-describe('the content of a message', () => {
-  const get = (cookie: string, path: string, headers: Record<string, string> = {}) =>
-    fetch(`${test.base}/console/message-content/${path}`, { headers: { Cookie: cookie, ...headers } });
-
-  it('is a page with a separate policy; text is escaped', async () => {
-    const operator = await test.operator();
-    const response = await get(operator.cookie, `msg_text?account=${test.account}`, {
-      'Sec-Fetch-Dest': 'iframe',
-      'Sec-Fetch-Site': 'same-origin',
-    });
-    expect(response.status).toBe(200);
-    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
-    expect(response.headers.get('content-security-policy')).toMatch(
-      /^sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:;/,
-    );
-    expect(response.headers.get('x-frame-options')).toBe('SAMEORIGIN');
-    expect(await response.text()).toContain('<pre>&lt;script&gt;1 &amp; 2&lt;/script&gt;</pre>');
-  });
-
-  it('is shown in the account of the message, to people who may read it, and in a frame', async () => {
-    const operator = await test.operator();
-    const status = async (...args: Parameters<typeof get>) => (await get(...args)).status;
-    expect(await status('', `msg_text?account=${test.account}`)).toBe(401);
-    expect(await status(operator.cookie, 'msg_text')).toBe(400);
-    expect(await status(operator.cookie, 'msg_text?account=acct_none')).toBe(403);
-    const asPage = { 'Sec-Fetch-Dest': 'document', 'Sec-Fetch-Site': 'same-origin' };
-    expect(await status(operator.cookie, `msg_text?account=${test.account}`, asPage)).toBe(403);
-  });
-});

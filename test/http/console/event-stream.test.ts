@@ -27,12 +27,12 @@ interface OpenStream {
   ended: Promise<void>;
 }
 
-/** Opens the stream of an account as a browser's EventSource does. */
+/** Opens the stream of an account as the application does. */
 async function stream(browser: TestBrowser, account: string): Promise<OpenStream> {
   const controller = new AbortController();
   open.push(controller);
   const response = await fetch(`${test.base}/console/stream?account=${account}`, {
-    headers: { Cookie: browser.cookie, Accept: 'text/event-stream', 'Sec-Fetch-Site': 'same-origin' },
+    headers: { ...browser.credentials(), Accept: 'text/event-stream', 'Sec-Fetch-Site': 'same-origin' },
     signal: controller.signal,
   });
   let text = '';
@@ -81,7 +81,7 @@ describe('the event stream', () => {
     expect((await stream(test.browser(), test.account)).status).toBe(401);
     expect((await stream(viewer, test.other)).status).toBe(403);
     const response = await fetch(`${test.base}/console/stream?account=${test.account}`, {
-      headers: { Cookie: viewer.cookie, 'Sec-Fetch-Site': 'same-site' },
+      headers: { ...viewer.credentials(), 'Sec-Fetch-Site': 'same-site' },
     });
     expect(response.status).toBe(403);
   });

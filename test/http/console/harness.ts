@@ -42,7 +42,6 @@ export const SAMPLE_ROUTES: Route[] = [
   sample('POST', '/web-setup/campaigns/{campaignId}/send', 'sendCampaign', 'marketing'),
   sample('DELETE', '/web-setup/contacts/{contactIdentifier}', 'eraseContact', 'setup'),
   sample('GET', '/web-setup/queue', 'getQueue', 'operator'),
-  messageContent(),
   sample('GET', '/web-setup/unlisted', 'anOperationThatIsNotListed', 'setup'),
 ];
 
@@ -72,27 +71,6 @@ export const HOSTILE_MESSAGE = `<!doctype html><title>Offer</title><p style="col
 <iframe src="http://localhost:ATTACKER/frame"></iframe><base href="http://localhost:ATTACKER/">
 <a id="link" href="http://localhost:ATTACKER/link">Link</a>`;
 
-function messageContent(): Route {
-  return route({
-    method: 'GET',
-    path: '/web-setup/messages/{id}/content',
-    operationId: 'getMessageContent',
-    tag: 'Test',
-    summary: 'Test',
-    scope: 'setup',
-    params: z.object({ id: z.string() }),
-    responses: {},
-    refusals: [],
-    handle: ({ params: { id } }) => ({
-      status: 200,
-      data:
-        id === 'msg_text'
-          ? { html: null, text: '<script>1 & 2</script>' }
-          : { html: HOSTILE_MESSAGE.replaceAll('ATTACKER', id.replace('msg_', '')), text: null },
-    }),
-  });
-}
-
 export async function startConsole(options: TestConsoleOptions = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-console-'));
   const directory = join(dir, 'console');
@@ -108,7 +86,8 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   const tables = createTables(db);
   const writer = createWriter(db, tables);
   const ids = createIds(clock, systemRandom);
-  const deps = { tables, writer, clock, ids };
+  const seal = createSeal(Buffer.alloc(32, 7), systemRandom);
+  const deps = { tables, writer, clock, ids, seal };
   const local = createLocalReader(tables);
   const { beforeReads = Promise.resolve() } = options;
   const reader: Reader = {
@@ -137,7 +116,6 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     ...deps,
     reader,
     random: systemRandom,
-    seal: createSeal(Buffer.alloc(32, 7), systemRandom),
     resolver,
     passwordLogCost: 4,
     config,
@@ -220,6 +198,9 @@ export interface TestResponse {
 /** A browser: stores the cookie and sends what the application sends. */
 export interface TestBrowser {
   cookie: string;
+  pageToken: string;
+  /** The headers of a request of the page. */
+  credentials(): Record<string, string>;
   send(
     method: string,
     path: string,
@@ -236,6 +217,11 @@ export function createTestBrowser(base: string): TestBrowser {
   const withAccount = (account: string | undefined) => (account === undefined ? {} : { 'X-Id': account });
   const browser: TestBrowser = {
     cookie: '',
+    pageToken: '',
+    credentials: () => ({
+      ...(browser.cookie === '' ? {} : { Cookie: browser.cookie }),
+      ...(browser.pageToken === '' ? {} : { 'X-Postrider-Page-Token': browser.pageToken }),
+    }),
     send: async (method, path, { body, headers = {} } = {}) => {
       const response = await fetch(base + path, {
         method,
@@ -243,7 +229,7 @@ export function createTestBrowser(base: string): TestBrowser {
         headers: {
           Accept: 'application/json',
           'X-Postrider-Console': '1',
-          ...(browser.cookie === '' ? {} : { Cookie: browser.cookie }),
+          ...browser.credentials(),
           ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
           ...headers,
         },
@@ -255,12 +241,9 @@ export function createTestBrowser(base: string): TestBrowser {
       const parsed = (response.headers.get('content-type') ?? '').includes('json')
         ? (JSON.parse(text) as Record<string, unknown>)
         : {};
-      return {
-        status: response.status,
-        headers: response.headers,
-        body: parsed,
-        data: (parsed['data'] ?? {}) as Record<string, unknown>,
-      };
+      const data = (parsed['data'] ?? {}) as Record<string, unknown>;
+      if (typeof data['pageToken'] === 'string') browser.pageToken = data['pageToken'];
+      return { status: response.status, headers: response.headers, body: parsed, data };
     },
     get: (path, account) => browser.send('GET', path, { headers: withAccount(account) }),
     put: (path, body, account) => browser.send('PUT', path, { body, headers: withAccount(account) }),

@@ -46,6 +46,9 @@ beforeEach(async () => {
 });
 afterEach(() => test.stop());
 
+/** The address that the browser returns to, with the page token. */
+const SIGNED_IN = /^\/console\/#\/signed-in\/[\w-]{43}$/;
+
 /** The address and the cookie of a sign-in that was begun. */
 async function begin(): Promise<{ location: string; cookie: string }> {
   const response = await fetch(`${test.base}/console/oidc/start`, { redirect: 'manual' });
@@ -74,7 +77,9 @@ async function returnFromProvider(
   const browser = test.browser();
   const session = response.headers.getSetCookie().find((text) => text.startsWith('postrider_session='));
   browser.cookie = session?.split(';')[0] ?? '';
-  return { browser, location: response.headers.get('location') ?? '' };
+  const location = response.headers.get('location') ?? '';
+  browser.pageToken = /^\/console\/#\/signed-in\/([\w-]{43})$/.exec(location)?.[1] ?? '';
+  return { browser, location };
 }
 
 async function signIn(): Promise<{ browser: TestBrowser; location: string }> {
@@ -91,7 +96,7 @@ describe('sign-in with OpenID Connect', () => {
 
   it('creates a person with the role of the group', async () => {
     const { browser, location } = await signIn();
-    expect(location).toBe('/console/');
+    expect(location).toMatch(SIGNED_IN);
     expect(await personOf(browser)).toMatchObject({
       email: 'ada@example.com',
       name: 'Ada',
@@ -142,7 +147,7 @@ describe('sign-in with OpenID Connect', () => {
           })
         ).headers.get('location');
       expect(await locationWith(pair.replace('__Host-', ''))).toBe('/console/?signInError=expired');
-      expect(await locationWith(pair)).toBe('/console/');
+      expect(await locationWith(pair)).toMatch(SIGNED_IN);
     } finally {
       await secure.stop();
     }
@@ -301,7 +306,7 @@ describe('the return from the provider is refused', () => {
     expect((await returnFromProvider(back, late.cookie)).location).toBe('/console/?signInError=expired');
     const twice = await begin();
     const address = await provider.authorize(twice.location);
-    expect((await returnFromProvider(address, twice.cookie)).location).toBe('/console/');
+    expect((await returnFromProvider(address, twice.cookie)).location).toMatch(SIGNED_IN);
     expect((await returnFromProvider(address, twice.cookie)).browser.cookie).toBe('');
     expect(provider.refused).toEqual(['unknown code']);
   });

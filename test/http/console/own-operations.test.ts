@@ -71,7 +71,6 @@ const RULES: Readonly<Record<string, Rule>> = {
   'GET /console/stream': { access: 'read', account: 'account' },
   'POST /console/previews': { access: 'read', account: 'X-Id', body: { html: '<p>Hello</p>' } },
   'GET /console/previews/{previewId}': { access: 'person' },
-  'GET /console/message-content/{id}': { access: 'messages', account: 'account' },
   // Ends the session with which the operations are called.
   'DELETE /console/session': { access: 'anyone', body: {} },
 };
@@ -242,7 +241,7 @@ async function call(
     redirect: 'manual',
     headers: {
       'X-Postrider-Console': '1',
-      ...(browser.cookie === '' ? {} : { Cookie: browser.cookie }),
+      ...browser.credentials(),
       ...(isRead ? {} : { 'Content-Type': 'application/json' }),
       ...(query === '' ? named : {}),
       ...headers,
@@ -321,6 +320,23 @@ it('nobody may call an operation without a session, except to sign in', async ()
     browser.cookie = cookie;
     expect(await differences(browser, { accountId: test.account }, expected)).toEqual([]);
   }
+});
+
+it('nobody may call an operation with the cookie alone, or with the page token of another session', async () => {
+  const expected = ({ rule }: OwnOperation) => (rule.access === 'anyone' ? 'allowed' : 'UNAUTHENTICATED');
+  const operator = await test.operator('stolen@example.com');
+  const other = await test.operator('another@example.com');
+  for (const pageToken of ['', other.pageToken, 'x'.repeat(43), 'é']) {
+    const thief = test.browser();
+    Object.assign(thief, { cookie: operator.cookie, pageToken: encodeURIComponent(pageToken) });
+    expect(await differences(thief, { accountId: test.account }, expected)).toEqual([]);
+    const { data } = await thief.get('/console/session');
+    expect(data).toMatchObject({ signedIn: false, person: null });
+    expect(JSON.stringify(data)).not.toContain(operator.pageToken);
+  }
+  // What the thief did has not ended the session.
+  expect((await operator.get('/console/me')).status).toBe(200);
+  expect((await operator.get('/console/session')).data).not.toHaveProperty('pageToken');
 });
 
 it('no sign-in succeeds with an empty request', async () => {

@@ -227,7 +227,7 @@ describe('the audit log', () => {
     );
     const get = (format: string) =>
       fetch(`${test.base}/console/audit/export?format=${format}`, {
-        headers: { Cookie: operator.cookie, 'Sec-Fetch-Dest': 'document', 'Sec-Fetch-Site': 'same-origin' },
+        headers: { ...operator.credentials(), 'Sec-Fetch-Dest': 'empty', 'Sec-Fetch-Site': 'same-origin' },
       });
     const csv = await get('csv');
     expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8');
@@ -264,7 +264,7 @@ describe('the audit log', () => {
         });
     });
     const response = await fetch(`${test.base}/console/audit/export?format=ndjson&account=${test.account}`, {
-      headers: { Cookie: operator.cookie },
+      headers: operator.credentials(),
     });
     const numbers = (await response.text())
       .trimEnd()
@@ -284,13 +284,13 @@ describe('the audit log', () => {
     );
     const failing = await startConsole({ log });
     try {
-      const { cookie } = await failing.operator();
+      const operator = await failing.operator();
       failing.tables.auditRecords.list = () => {
         throw new Error('database disk image is malformed');
       };
       const url = `${failing.base}/console/audit/export?format=csv`;
       await expect(
-        fetch(url, { headers: { Cookie: cookie } }).then((response) => response.text()),
+        fetch(url, { headers: operator.credentials() }).then((response) => response.text()),
       ).rejects.toThrow();
       expect(logged).toEqual(['export of the audit log failed']);
     } finally {
@@ -300,10 +300,10 @@ describe('the audit log', () => {
 
   it('is not exported for others', async () => {
     const viewer = await test.member('viewer');
-    const status = async (query: string, cookie = viewer.cookie) =>
-      (await fetch(`${test.base}/console/audit/export?${query}`, { headers: { Cookie: cookie } })).status;
+    const status = async (query: string, browser = viewer) =>
+      (await fetch(`${test.base}/console/audit/export?${query}`, { headers: browser.credentials() })).status;
     expect(await status(`account=${test.account}`)).toBe(403);
     expect(await status('')).toBe(400);
-    expect(await status(`account=${test.account}`, '')).toBe(401);
+    expect(await status(`account=${test.account}`, test.browser())).toBe(401);
   });
 });

@@ -26,6 +26,11 @@ describe('/console/previews', () => {
     const path = `/console/previews/${String(data['id'])}`;
     const other = await test.operator('other@example.com');
     expect((await other.get(path)).status).toBe(404);
+    const withCookie = (cookie: string, id: string) =>
+      fetch(`${test.base}/console/previews/${id}`, { headers: { Cookie: cookie } });
+    expect((await withCookie(other.cookie, String(data['id']))).status).toBe(401);
+    expect((await withCookie(operator.cookie, 'another')).status).toBe(401);
+    expect((await withCookie(operator.cookie, String(data['id']))).status).toBe(200);
     const opened = await operator.send('GET', path, {
       headers: { 'Sec-Fetch-Dest': 'document', 'Sec-Fetch-Site': 'none' },
     });

@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { messageContentSchema } from '../../../http/api/sending/message-content.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { StoredFrame } from '../../parts/preview/stored-frame.tsx';
 import { saveFile } from '../../parts/save-file.ts';
 import { Loaded, Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
@@ -40,13 +41,7 @@ function Parts({ messageId }: { messageId: string }) {
       {({ html, text, headers, attachments, size: bytes }) => (
         <>
           <p class="small">{t('messages.content.hint')}</p>
-          {html !== null && (
-            <iframe
-              title={t('messages.content')}
-              sandbox=""
-              src={`/console/message-content/${encodeURIComponent(messageId)}?account=${encodeURIComponent(accountId)}`}
-            />
-          )}
+          {html !== null && <StoredFrame title={t('messages.content')} html={html} />}
           {text !== null && (
             <details open={html === null}>
               <summary>{t('messages.content.text')}</summary>
