@@ -89,7 +89,8 @@ function entriesText(value: object): string {
 }
 
 function scalarText(value: unknown): string {
-  return value === null || value === undefined ? '-' : escapeControls(String(value));
+  if (value === null || value === undefined) return '-';
+  return escapeControls(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
 function isObject(value: unknown): value is object {

@@ -128,8 +128,8 @@ function inThread(file: string, script: URL): Runner {
   const send = <Result>(request: SlackRequest) =>
     new Promise<Result>((resolve, reject) => {
       if (failure !== null) return reject(failure);
-      // Sound: the thread answers each request with the result of its kind.
-      pending = { resolve: resolve as (result: unknown) => void, reject };
+      // Sound, since `resolve` is a method of `pending`: the thread answers each request with the result of its kind.
+      pending = { resolve, reject };
       thread.postMessage(request);
     });
   return {

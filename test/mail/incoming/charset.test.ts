@@ -103,7 +103,10 @@ const VARIANTS: Readonly<Record<string, string>> = {
   '\u2295': '\u2641',
   '\u2299': '\u2609',
 };
-const unified = (text: string) => [...text].map((char) => VARIANTS[char] ?? char).join('');
+const unified = (text: string) =>
+  Array.from(text)
+    .map((char) => VARIANTS[char] ?? char)
+    .join('');
 
 describe('decodeText', () => {
   it.skipIf(python.missing)(`decodes every byte as Python does${python.reason}`, () => {

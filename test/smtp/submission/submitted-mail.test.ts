@@ -487,7 +487,7 @@ describe('a mail of other programs', () => {
 
 /** One line of uuencode, by the definition of POSIX. */
 function uudecoded(line: string): string {
-  const [length = 0, ...bits] = [...line].map((char) => (char.charCodeAt(0) - 32) & 63);
+  const [length = 0, ...bits] = Array.from(line).map((char) => (char.charCodeAt(0) - 32) & 63);
   const binary = bits.map((each) => each.toString(2).padStart(6, '0')).join('');
   return Array.from({ length }, (_, n) =>
     String.fromCharCode(Number.parseInt(binary.slice(8 * n, 8 * n + 8), 2)),
