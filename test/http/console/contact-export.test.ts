@@ -3,7 +3,7 @@ import { createContacts } from '../../../src/audience/contacts.ts';
 import { createIds } from '../../../src/core/ids.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { isRefusal } from '../../../src/core/refusal.ts';
-import { accepted, startConsole, type TestConsole } from './harness.ts';
+import { accepted, startConsole, type TestBrowser, type TestConsole } from './harness.ts';
 
 let test: TestConsole;
 beforeEach(async () => {
