@@ -438,7 +438,7 @@ describe('a mail of other programs', () => {
     expect(Buffer.from(content, 'base64').toString('latin1')).toBe(uudecoded(line.split('\r\n', 1)[0] ?? ''));
   });
 
-  it('keeps the spaces of a subject and of its own fields, wherever they are folded', () => {
+  it('keeps the spaces of a subject and of custom fields, wherever they are folded', () => {
     const mail = read('From: a@example.com\nSubject: Invoice  12   of\n  May\nX-Note: a  b\n\tc\n\nx\n');
     expect(mail.subject).toBe('Invoice  12   of  May');
     expect(mail.headers).toEqual([['X-Note', 'a  b c']]);
