@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { programVersion } from '../src/config/version.ts';
@@ -12,7 +12,8 @@ import { fetchRuntime, type Processor } from './runtime.ts';
 /*
  * `npm run package -- [--arch arm64] [--maintainer "Name <address>"] [--fast] [--out DIR]`: builds the Debian package and
  * the tarball into dist-package/. The same sources and the same compiler result in the same files. --fast compresses less,
- * for tests.
+ * for tests. A package gets its name when it is complete: compressing takes minutes on a slow machine, and apt refuses an
+ * incomplete file.
  */
 const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 const { values } = parseArgs({
@@ -31,7 +32,9 @@ const cache = join(root, 'dist-package/cache');
 mkdirSync(out, { recursive: true });
 const work = mkdtempSync(join(out, 'work-'));
 try {
+  progress('Node for the packages');
   const runtime = fetchRuntime(processor, cache);
+  progress('better-sqlite3 for this Node');
   const parts: Parts = {
     root,
     version: programVersion(),
@@ -40,9 +43,12 @@ try {
     epoch: sourceDateEpoch(),
   };
   const prefix = join(work, 'prefix');
+  progress('files');
   await writePrefix(parts, prefix);
-  report(buildDeb(parts, { processor, maintainer, isFast: values.fast }, prefix, join(work, 'deb'), out));
-  report(buildTarball(parts, prefix));
+  progress('Debian package: compressing takes a minute or more');
+  publish(buildDeb(parts, { processor, maintainer, isFast: values.fast }, prefix, join(work, 'deb'), work));
+  progress('tarball');
+  publish(buildTarball(parts, prefix));
 } finally {
   rmSync(work, { recursive: true, force: true });
 }
@@ -55,7 +61,7 @@ function buildTarball(parts: Parts, prefix: string): string {
     copy(join(root, file), join(dir, file), 0o644);
   copy(join(root, '.packaging/install.sh'), join(dir, 'install.sh'), 0o755);
   normalize(dir, parts.epoch);
-  const file = join(out, `${name}.tar.gz`);
+  const file = join(work, `${name}.tar.gz`);
   const owner = ['--owner=0', '--group=0', '--numeric-owner'];
   execFileSync('tar', [
     '--sort=name',
@@ -88,6 +94,13 @@ function sourceDateEpoch(): number {
   return seconds;
 }
 
-function report(file: string): void {
-  console.log(`${file}  ${(statSync(file).size / 1e6).toFixed(1)} MB`);
+function progress(step: string): void {
+  console.error(`${processor}: ${step} …`);
+}
+
+/** Moves a complete file to its place, which is on the same file system, and prints it. */
+function publish(file: string): void {
+  const target = join(out, basename(file));
+  renameSync(file, target);
+  console.log(`${target}  ${(statSync(target).size / 1e6).toFixed(1)} MB`);
 }

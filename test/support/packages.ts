@@ -18,6 +18,15 @@ export interface Packages {
 
 /** Builds the packages of the built program in `dir`, with less compression than for users. */
 export async function buildPackages(dir: string): Promise<Packages> {
+  const stdout = await runPackaging(dir);
+  const deb = /^(\S+\.deb) /m.exec(stdout)?.[1];
+  const tarball = /^(\S+\.tar\.gz) /m.exec(stdout)?.[1];
+  if (deb === undefined || tarball === undefined) throw new Error(`no package was built: ${stdout}`);
+  return { deb, tarball };
+}
+
+/** Runs the build of the packages, and resolves with what it prints. `env`: variables that it gets in addition. */
+export async function runPackaging(dir: string, env: Record<string, string> = {}): Promise<string> {
   const script = join(PROJECT, '.packaging/package.ts');
   const options = ['--fast', '--maintainer', MAINTAINER, '--out', dir];
   // Several test files build packages, and share the runtime and the compiled module in the cache.
@@ -26,11 +35,8 @@ export async function buildPackages(dir: string): Promise<Packages> {
     `postrider-packages-${createHash('sha256').update(PROJECT).digest('hex').slice(0, 12)}.lock`,
   );
   const command = [lock, process.execPath, '--import', 'tsx', script, ...options];
-  const { stdout } = await run('flock', command, { cwd: PROJECT });
-  const deb = /^(\S+\.deb) /m.exec(stdout)?.[1];
-  const tarball = /^(\S+\.tar\.gz) /m.exec(stdout)?.[1];
-  if (deb === undefined || tarball === undefined) throw new Error(`no package was built: ${stdout}`);
-  return { deb, tarball };
+  const { stdout } = await run('flock', command, { cwd: PROJECT, env: { ...process.env, ...env } });
+  return stdout;
 }
 
 /** Builds a package of another version with the same contents, next to `deb`; returns its path. */
