@@ -79,10 +79,17 @@ export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
       ? stored
       : { lastSuccessAt: null, error: null, ...stored, schedule, nextAt: nextRun() };
   let isRunning = false;
-  gaugesOf(deps.registry)(
+  for (const outcome of ['succeeded', 'failed']) runs.inc({ outcome }, 0);
+  const gauge = gaugesOf(deps.registry);
+  gauge(
     'postrider_backup_last_success_timestamp_seconds',
     'When the last scheduled backup was complete; 0: none yet.',
     () => (state.lastSuccessAt ?? 0) / 1000,
+  );
+  gauge(
+    'postrider_backup_next_timestamp_seconds',
+    'When the next scheduled backup is due; in the past while it runs or has failed.',
+    () => state.nextAt / 1000,
   );
 
   /** Epoch ms. */

@@ -40,6 +40,7 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
     bounce: async (context) => (await import('./bounce.ts')).bounceCommand(context),
   },
   Diagnosis: {
+    health: async (context) => (await import('./health.ts')).healthCommand(context),
     doctor: async (context) => (await import('./doctor/doctor.ts')).doctorCommand(context),
     stats: async (context) => (await import('./stats.ts')).statsCommand(context),
     top: async (context) => (await import('./top/top.ts')).topCommand(context),

@@ -1,5 +1,6 @@
 import { Counter, type Registry } from 'prom-client';
 import { createTopLabels } from '../core/top-labels.ts';
+import { BOUNCE_CLASSES } from '../mail/classify/rules.ts';
 import { COUNTED_OUTCOMES, type CountedMessages } from '../store/messages/hourly-counts.ts';
 
 /** Accounts and providers with separate time series: those with the most messages. */
@@ -24,6 +25,8 @@ export function registerMessageCounters(
   // Prometheus computes rates from differences: the first increment counts only if the series existed before.
   for (const stream of ['tx', 'mk']) {
     for (const outcome of COUNTED_OUTCOMES) messages.inc({ stream, outcome, class: '' }, 0);
+    for (const outcome of ['deferred', 'bounced'])
+      for (const name of BOUNCE_CLASSES) messages.inc({ stream, outcome, class: name }, 0);
   }
   const ofAccounts = new Counter({
     name: 'postrider_account_messages_total',

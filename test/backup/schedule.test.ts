@@ -88,7 +88,13 @@ describe('the schedule of backups', () => {
     await expect.poll(() => schedule.status().error).toContain('ENOTDIR');
     expect(schedule.status()).toMatchObject({ lastSuccessAt: '1970-01-01T00:00:05.000Z', isRunning: false });
     expect(schedule.status().nextAt).toBe('1970-01-01T00:00:00.000Z');
-    expect(await schedule.metric()).toContainEqual('postrider_backups_total{outcome="failed"} 1');
+    expect(await schedule.metric()).toEqual(
+      expect.arrayContaining([
+        'postrider_backups_total{outcome="failed"} 1',
+        'postrider_backup_last_success_timestamp_seconds 5',
+        'postrider_backup_next_timestamp_seconds 0',
+      ]),
+    );
     await schedule.stop();
     expect(start(installation, join(blocked, 'backups')).status().error).toContain('ENOTDIR');
   });

@@ -61,7 +61,7 @@ function intervalSeconds(text: string): number {
 
 async function showTop(context: CliContext, { url, interval, once = false }: TopOptions): Promise<void> {
   const { api } = context.config();
-  const target = metricsUrl(url ?? urlOf(api.listen), api.metricsKey !== undefined);
+  const target = metricsUrl(url ?? apiUrl(api.listen), api.metricsKey !== undefined);
   const read = () => readMetrics(target, api.metricsKey);
   const frame = { source: target.host, color: usesColor() };
   if (once || !process.stdout.isTTY || !process.stdin.isTTY) {
@@ -104,7 +104,7 @@ async function showTop(context: CliContext, { url, interval, once = false }: Top
 }
 
 /** The base URL of a listener on this machine. */
-function urlOf(listen: Config['api']['listen']): string {
+export function apiUrl(listen: Config['api']['listen']): string {
   const address = parseListen(listen);
   if (address === null) throw new OperatorFault(`api.listen ${listen} is not an address and port`);
   const { host, port } = address;
