@@ -7,7 +7,7 @@ import {
   type MessageContent,
   personalize,
 } from './content.ts';
-import { type EncodedBody, encodeText, encodingText, wrapBase64 } from './encode.ts';
+import { type EncodedBody, encodeFile, encodeText, encodingText, wrapBase64 } from './encode.ts';
 import {
   addressField,
   isUrlList,
@@ -272,18 +272,24 @@ function endsLine(chunk: Buffer | undefined): boolean {
 /** Types that must not be base64 (RFC 2045 §6.4); their attachments are sent as application/octet-stream. */
 const COMPOSITE = /^(?:message|multipart)\//i;
 
+/** Types whose content is probably shorter and readable without base64. */
+const TEXTUAL = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml) *(?:;|$))/i;
+
 function attachmentEntity(attachment: Attachment): Entity {
   const { name, contentType, content, contentId } = attachment;
   const type = COMPOSITE.test(contentType) ? 'application/octet-stream' : contentType;
+  const { encoding, chunks }: EncodedBody = TEXTUAL.test(type)
+    ? encodeFile(content)
+    : { encoding: 'base64', chunks: [wrapBase64(content)] };
   const fields = [
     parameterField('Content-Type', type, type.includes(';') ? {} : { name }),
     parameterField('Content-Disposition', contentId === undefined ? 'attachment' : 'inline', {
       filename: name,
     }),
-    'Content-Transfer-Encoding: base64',
+    `Content-Transfer-Encoding: ${encoding}`,
   ];
   if (contentId !== undefined) fields.push(wordsField('Content-ID', [`<${contentId}>`]));
-  return { fields, chunks: [wrapBase64(content)] };
+  return { fields, chunks };
 }
 
 /** The CRLF before a boundary line belongs to the boundary (RFC 2046 §5.1.1). */

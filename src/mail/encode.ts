@@ -109,6 +109,23 @@ function* encodingLines(lines: readonly TextLines[]): Work<EncodedBody> {
   return { encoding: 'quoted-printable', chunks };
 }
 
+/**
+ * Encodes the base64 content of a file that is probably text, so that exactly its bytes are decoded: 7bit if that is safe in
+ * transit, else quoted-printable if it is shorter than base64. Line ends other than CRLF are escaped.
+ */
+export function encodeFile(base64: string): EncodedBody {
+  const bytes = Buffer.from(base64, 'base64');
+  const bareLineEnds = countBareLineEnds(bytes);
+  if (bareLineEnds === 0 && isSafe(bytes)) return { encoding: '7bit', chunks: [bytes] };
+  const escapes = countEscapes(bytes) + bareLineEnds;
+  // Without encoding: each escape adds two bytes.
+  if (bytes.length + 2 * escapes < base64.length) {
+    const quoted = quotedPrintable(bytes, escapes);
+    if (quoted.length < base64.length) return { encoding: 'quoted-printable', chunks: [quoted] };
+  }
+  return { encoding: 'base64', chunks: [wrapBase64(base64)] };
+}
+
 function escapesIn(lines: TextLines): number {
   lines.escapes ??= countEscapes(lines.bytes);
   return lines.escapes;
@@ -190,6 +207,16 @@ function hasOverlongLine(bytes: Buffer): boolean {
   return false;
 }
 
+/** Carriage returns and line feeds that are no CRLF. */
+function countBareLineEnds(bytes: Buffer): number {
+  let count = 0;
+  for (let at = bytes.indexOf(LF); at !== -1; at = bytes.indexOf(LF, at + 1))
+    if (bytes[at - 1] !== CR) count++;
+  for (let at = bytes.indexOf(CR); at !== -1; at = bytes.indexOf(CR, at + 1))
+    if (bytes[at + 1] !== LF) count++;
+  return count;
+}
+
 /** Bytes that quoted-printable must escape, except at line ends. */
 function countEscapes(bytes: Buffer): number {
   let escapes = 0;
@@ -205,7 +232,7 @@ function isFrom(bytes: Buffer, at: number): boolean {
   return bytes[at] === F && bytes.toString('latin1', at, at + 5) === 'From ';
 }
 
-/** Encodes bytes with CRLF line ends as quoted-printable (RFC 2045 §6.7). */
+/** Encodes bytes as quoted-printable (RFC 2045 §6.7). CRLF is a line end; other carriage returns and line feeds are escaped. */
 function quotedPrintable(bytes: Buffer, escapes: number): Buffer {
   const body = Buffer.allocUnsafe(maxQuotedPrintable(bytes, escapes));
   let at = 0;
@@ -218,14 +245,14 @@ function quotedPrintable(bytes: Buffer, escapes: number): Buffer {
       column++;
       continue;
     }
-    if (byte === CR) {
+    if (byte === CR && bytes[from + 1] === LF) {
       body[at++] = CR;
       body[at++] = LF;
       from++;
       column = 0;
       continue;
     }
-    const ends = from + 1 === bytes.length || bytes[from + 1] === CR;
+    const ends = from + 1 === bytes.length || (bytes[from + 1] === CR && bytes[from + 2] === LF);
     const literal = LITERAL[byte] === 1 ? !isFrom(bytes, from) : (byte === SPACE || byte === TAB) && !ends;
     const width = literal ? 1 : 3;
     if (column + width > (ends ? MAX_ENCODED_LINE : MAX_ENCODED_LINE - 1)) {

@@ -477,6 +477,23 @@ describe('a MIME parser finds', () => {
     expect(files.every((file) => file.contentDisposition === 'attachment')).toBe(true);
   });
 
+  it.each([
+    ['text/csv', 'a;b\r\n1;2\r\n', '7bit'],
+    ['text/plain; charset=iso-8859-1', 'Gr\u00f6\u00dfe\nund noch eine lange Zeile\n', 'quoted-printable'],
+    ['application/json', '{"name": "a longer value"}\n', 'quoted-printable'],
+    ['application/atom+xml', '<feed/>', '7bit'],
+    ['application/octet-stream', 'plain', 'base64'],
+    ['application/xmlish', 'plain', 'base64'],
+  ])('a file of the type %s with its bytes, as readable as possible', async (contentType, data, encoding) => {
+    const bytes = Buffer.from(data, 'latin1');
+    const message = made({ attachments: [attachment('file', bytes, { contentType })] });
+    const [, header = ''] =
+      /\r\n(Content-Disposition: [\s\S]*?)\r\n\r\n/.exec(message.toString('latin1')) ?? [];
+    expect(header).toMatch(new RegExp(`^Content-Transfer-Encoding: ${encoding}$`, 'm'));
+    const { attachments } = await simpleParser(message);
+    expect(attachments[0]?.content.equals(bytes)).toBe(true);
+  });
+
   it('the text of the HTML, with the links of the copy, when the caller sent none', async () => {
     const html = `<p>Hello <b>R&amp;D</b></p><p><a href="${MARKS.unsubscribeUrl}">Leave</a></p>`;
     const parsed = await simpleParser(

@@ -1,16 +1,27 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type EncodedBody, encodeLines, encodeText, textLines, wrapBase64 } from '../../src/mail/encode.ts';
+import {
+  type EncodedBody,
+  encodeFile,
+  encodeLines,
+  encodeText,
+  textLines,
+  wrapBase64,
+} from '../../src/mail/encode.ts';
 
 /** An independent decoder: simple and slow. */
-function decode({ encoding, chunks }: EncodedBody): string {
+function decode(body: EncodedBody): string {
+  return decodeBytes(body).toString();
+}
+
+function decodeBytes({ encoding, chunks }: EncodedBody): Buffer {
   const text = bytesOf(chunks);
-  if (encoding === '7bit') return text;
-  if (encoding === 'base64') return Buffer.from(text, 'base64').toString();
+  if (encoding === '7bit') return Buffer.from(text, 'latin1');
+  if (encoding === 'base64') return Buffer.from(text, 'base64');
   const bytes = text
     .replace(/=\r\n/g, '')
     .replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-  return Buffer.from(bytes, 'latin1').toString();
+  return Buffer.from(bytes, 'latin1');
 }
 
 const bytesOf = (chunks: Buffer[]) => Buffer.concat(chunks).toString('latin1');
@@ -161,4 +172,50 @@ it('finds each byte that is not safe in 7bit, wherever it is in a text', () => {
       expect(encoding === '7bit', `byte ${byte} after ${before}`).toBe(safe.test(character));
     }
   }
+});
+
+describe('encodeFile', () => {
+  const file = (data: string | Buffer) => encodeFile(Buffer.from(data).toString('base64'));
+
+  it.each<[string, string | Buffer, EncodedBody['encoding']]>([
+    ['a CSV with CRLF', 'a,b\r\n1,2\r\n', '7bit'],
+    ['a CSV with LF, whose bytes must not change', 'name,price\n1 pound,2 euros\n', 'quoted-printable'],
+    ['some accents', 'Größe;Preis;Menge;Lieferdatum\r\n1;2;3;4\r\n', 'quoted-printable'],
+    ['a line of 999 bytes', `${'a'.repeat(999)}\r\nb`, 'quoted-printable'],
+    ['a line that mailboxes would change', 'x\r\nFrom here on', 'quoted-printable'],
+    ['UTF-16', Buffer.from('a,b\r\n1,2\r\n', 'utf16le'), 'base64'],
+    ['Cyrillic', 'Привет, как дела?', 'base64'],
+    ['nothing', '', '7bit'],
+  ])('selects the shortest encoding for %s', (_, data, encoding) => {
+    const encoded = file(data);
+    expect(encoded.encoding).toBe(encoding);
+    expect(decodeBytes(encoded)).toEqual(Buffer.from(data));
+  });
+
+  it('is decoded to the same bytes, in ASCII lines, none too long or like a boundary, not longer than base64', () => {
+    const pieces = fc.oneof(
+      fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+      fc
+        .constantFrom('\n', '\r\n', '\r', ' \r\n', '\t', ' ', 'From ', '\r\nFrom ', '\r\n--=_', '=', '.', 'é')
+        .map((text) => Buffer.from(text)),
+      fc.nat({ max: 1200 }).map((length) => Buffer.alloc(length, 'x')),
+    );
+    fc.assert(
+      fc.property(fc.array(pieces), (parts) => {
+        const bytes = Buffer.concat(parts);
+        const base64 = bytes.toString('base64');
+        const encoded = encodeFile(base64);
+        expect(decodeBytes(encoded)).toEqual(bytes);
+        const body = bytesOf(encoded.chunks);
+        expect(body.length).toBeLessThanOrEqual(wrapBase64(base64).length);
+        const limit = encoded.encoding === '7bit' ? 998 : 76;
+        for (const line of body.split('\r\n')) {
+          expect(line).toMatch(/^[\t -~]*$/);
+          expect(line.length).toBeLessThanOrEqual(limit);
+          expect(line).not.toMatch(/^(?:--=_|From )/);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
 });
