@@ -40,6 +40,12 @@ export function jsonSchemaOf(schema: z.ZodType, direction: Direction): Converted
       if (jsonSchema.const !== undefined) delete jsonSchema.type;
       // The names in a JSON object are always strings.
       if (isDeepStrictEqual(jsonSchema.propertyNames, { type: 'string' })) delete jsonSchema.propertyNames;
+      // Generators of clients make properties with this keyword required.
+      if (direction === 'input' && jsonSchema.default !== undefined) {
+        const { description = '', default: value } = jsonSchema;
+        jsonSchema.description = `${description} Default: \`${JSON.stringify(value)}\`.`.trim();
+        delete jsonSchema.default;
+      }
       // Bounds of the number type, not of the API.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

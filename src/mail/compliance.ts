@@ -59,15 +59,24 @@ export const DEFAULT_COMPLIANCE_TEMPLATES: Readonly<Record<ComplianceKind, strin
  */
 const OWN_LINE = ['<span style="display:block"><!--[if mso]><br><![endif]-->', '</span>'] as const;
 
-/** The placeholders that compliance templates may use. */
-const PLACEHOLDERS: readonly string[] = [
-  'unsubscribe_url',
-  'report_abuse_url',
-  'company_name',
-  'company_address',
-  'sender_email',
-  'recipient_email',
-];
+/** The placeholders that compliance templates may use, with the form that other clients of the interface write. */
+const PLACEHOLDERS = {
+  unsubscribe_url: 'unsubscribeUrl',
+  report_abuse_url: 'reportAbuseUrl',
+  company_name: 'companyName',
+  company_address: 'companyAddress',
+  sender_email: 'senderEmail',
+  recipient_email: 'recipientEmail',
+} as const;
+
+type Placeholder = keyof typeof PLACEHOLDERS;
+
+/** The placeholder that a name stands for; null: none. */
+function placeholderOf(name: string): Placeholder | null {
+  // Sound: the keys of the table are its placeholders.
+  const known = Object.keys(PLACEHOLDERS) as Placeholder[];
+  return known.find((placeholder) => placeholder === name || PLACEHOLDERS[placeholder] === name) ?? null;
+}
 
 /** The service variables that insert a snippet, with their aliases: both insert HTML in HTML, and text in text. */
 const INSERTED = [
@@ -80,13 +89,6 @@ const INSERTED = [
 const REQUIRED_IN_TEXT: Record<RequiredVariable, readonly ServiceVariable[]> = {
   company_address_html: ['company_address_html', 'company_address_text', 'company_address'],
   unsubscribe_email_html: ['unsubscribe_email_html', 'unsubscribe_email_text', 'unsubscribe_url'],
-};
-
-/** The placeholder that a template of each kind must use. */
-const REQUIRED_PLACEHOLDER: Record<ComplianceKind, string> = {
-  unsubscribe: 'unsubscribe_url',
-  report_abuse: 'report_abuse_url',
-  company_address: 'company_address',
 };
 
 /**
@@ -156,27 +158,65 @@ export function missingInText({ names }: Pick<Template, 'names'>): RequiredVaria
 
 /** The errors in an account's compliance template; empty when it is valid. */
 export function complianceTemplateProblems(kind: ComplianceKind, htmlContent: string): string[] {
-  let displayed = '';
-  const visitor = {
-    open: (_: string, attributes: ReadonlyMap<string, string>) => {
-      displayed += attributes.get('href') ?? '';
-    },
-    text: (piece: string) => {
-      displayed += piece;
-    },
-  };
-  walkHtml(htmlContent, visitor, new Set(['href']));
-  const problems = parseTemplate(htmlContent)
-    .names.filter((name) => !PLACEHOLDERS.includes(name))
+  const unknown = parseTemplate(htmlContent)
+    .names.filter((name) => placeholderOf(name) === null)
     .map(
       (name) =>
-        `{{${name}}} is not available in compliance templates. Available are ${PLACEHOLDERS.map((known) => `{{${known}}}`).join(', ')}`,
+        `{{${name}}} is not available in compliance templates. Available are ${Object.keys(PLACEHOLDERS)
+          .map((known) => `{{${known}}}`)
+          .join(', ')}`,
     );
-  if (!parseTemplate(displayed).names.includes(REQUIRED_PLACEHOLDER[kind])) {
-    problems.push(`{{${REQUIRED_PLACEHOLDER[kind]}}} is missing, or is not in displayed text or a link`);
-  }
-  return problems;
+  const missing = CONTENT_FAULTS[kind](readCompliance(htmlContent));
+  return missing === null ? unknown : [...unknown, missing];
 }
+
+/** What a reader of a compliance template sees and can follow. */
+interface ComplianceContent {
+  /** Placeholders in displayed text and in links. */
+  used: ReadonlySet<Placeholder | null>;
+  /** Displayed text without placeholders. */
+  literal: string;
+  links: readonly string[];
+}
+
+function readCompliance(htmlContent: string): ComplianceContent {
+  const links: string[] = [];
+  let text = '';
+  const display = trackDisplay();
+  const visitor = {
+    open: (name: string, attributes: ReadonlyMap<string, string>) => {
+      const href = attributes.get('href');
+      if (href !== undefined) links.push(href.trim());
+      display.open(name, attributes);
+    },
+    close: display.close,
+    text: (piece: string) => {
+      if (display.isShown()) text += piece;
+    },
+  };
+  walkHtml(htmlContent, visitor, new Set(['href', ...DISPLAY_ATTRIBUTES]));
+  const names = parseTemplate([text, ...links].join('\n')).names;
+  return { used: new Set(names.map(placeholderOf)), literal: text.replaceAll(/\{\{[^{}]*\}\}/g, ''), links };
+}
+
+/** Letters and digits that a postal address has at least. */
+const MIN_ADDRESS_CHARACTERS = 10;
+
+/** Why a template does not do what its kind is for; null: it does. */
+const CONTENT_FAULTS: Record<ComplianceKind, (content: ComplianceContent) => string | null> = {
+  unsubscribe: ({ used }) =>
+    used.has('unsubscribe_url')
+      ? null
+      : '{{unsubscribe_url}} is missing, or is not in displayed text or a link: recipients could not unsubscribe',
+  report_abuse: ({ used, links }) =>
+    used.has('report_abuse_url') || used.has('sender_email') || links.some((link) => /^mailto:./i.test(link))
+      ? null
+      : '{{report_abuse_url}} is missing (or {{sender_email}}, or a mailto link), or is not in displayed text or a link',
+  company_address: ({ used, literal }) =>
+    used.has('company_address') || (literal.match(/[\p{L}\p{N}]/gu)?.length ?? 0) >= MIN_ADDRESS_CHARACTERS
+      ? null
+      : '{{company_address}} is missing (or a literal postal address), or is not displayed',
+};
 
 export interface CompanyAddress {
   line1: string;
@@ -231,7 +271,7 @@ function computeVariables(
   address: string | null,
   templates: Partial<Record<ComplianceKind, string>>,
 ): ComplianceVariables {
-  const placeholders = {
+  const values: Record<Placeholder, string> = {
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
     recipient_email: MARKS.recipient,
@@ -239,8 +279,8 @@ function computeVariables(
     company_name: escapeHtml(name ?? ''),
     company_address: escapeHtml(address ?? ''),
   };
-  const snippet = (kind: ComplianceKind) =>
-    OWN_LINE[0] + insert(templates[kind] ?? DEFAULT_COMPLIANCE_TEMPLATES[kind], placeholders) + OWN_LINE[1];
+  const source = (kind: ComplianceKind) => templates[kind] ?? DEFAULT_COMPLIANCE_TEMPLATES[kind];
+  const snippet = (kind: ComplianceKind) => OWN_LINE[0] + insert(source(kind), values) + OWN_LINE[1];
 
   const html: Partial<Record<ServiceVariable, string>> = {
     unsubscribe_email_html: snippet('unsubscribe'),
@@ -252,10 +292,21 @@ function computeVariables(
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
   };
-  if (name && address) {
+  const needed = new Set(parseTemplate(source('company_address')).names.map(placeholderOf));
+  // A template with a literal address is the address of an account that has none.
+  if ((name || !needed.has('company_name')) && (address || !needed.has('company_address')))
     html.company_address_html = snippet('company_address');
-    html.company_address = escapeHtml(`${name}, ${address}`);
-    text.company_address = `${name}, ${address}`;
+  const line =
+    name && address
+      ? `${name}, ${address}`
+      : html.company_address_html === undefined
+        ? undefined
+        : textFromHtml(html.company_address_html)
+            .trim()
+            .replaceAll(/\s*\n\s*/g, ', ');
+  if (line !== undefined) {
+    html.company_address = escapeHtml(line);
+    text.company_address = line;
   }
   for (const [variable, alias] of INSERTED) {
     const value = html[variable];
@@ -270,10 +321,15 @@ function computeVariables(
 }
 
 /** Unknown names are rejected when a template is saved; here they insert an empty text. */
-function insert(source: string, placeholders: Record<string, string>): string {
+function insert(source: string, values: Readonly<Record<Placeholder, string>>): string {
   const template = parseTemplate(source);
-  const empty = Object.fromEntries(template.names.map((name) => [name, '']));
-  const rendered = renderTemplate(template, 'html', {}, { ...empty, ...placeholders });
+  const inserted = Object.fromEntries(
+    template.names.map((name) => {
+      const placeholder = placeholderOf(name);
+      return [name, placeholder === null ? '' : values[placeholder]];
+    }),
+  );
+  const rendered = renderTemplate(template, 'html', {}, inserted);
   return typeof rendered === 'string' ? rendered : '';
 }
 

@@ -184,6 +184,9 @@ export interface ComplianceTemplate {
   type: ComplianceKind;
   domain: string | null;
   isDefault: boolean;
+  /** Templates cannot be deactivated: clients of the interface read whether one is used from either field. */
+  isActive: true;
+  status: 'active';
   htmlContent: string;
   createdAt: string;
   updatedAt: string;
@@ -197,6 +200,8 @@ export function presentComplianceTemplate(row: ComplianceTemplateRow): Complianc
     type: row.type,
     domain: row.domain,
     isDefault: row.is_default === 1,
+    isActive: true,
+    status: 'active',
     htmlContent: row.html_content,
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),

@@ -226,6 +226,17 @@ describe('a compliance template', () => {
     ['unsubscribe', '<!-- <a href="{{unsubscribe_url}}">x</a> -->', ['{{unsubscribe_url}} is missing']],
     ['unsubscribe', '<p class="{{unsubscribe_url}}">x</p>', ['{{unsubscribe_url}} is missing']],
     ['report_abuse', '<a href="{{unsubscribe_url}}">x</a>', ['{{report_abuse_url}} is missing']],
+    ['unsubscribe', '<a href="{{unsubscribeUrl}}">Leave</a> {{senderEmail}} {{recipientEmail}}', []],
+    ['unsubscribe', '<p style="display:none">{{unsubscribeUrl}}</p>', ['{{unsubscribe_url}} is missing']],
+    ['report_abuse', '<a href="{{reportAbuseUrl}}">Report</a>', []],
+    ['report_abuse', '<p>Write to {{sender_email}}</p>', []],
+    ['report_abuse', '<a href="mailto:abuse@example.com">Report</a>', []],
+    ['report_abuse', '<a href="https://example.com/">Report</a>', ['{{report_abuse_url}} is missing']],
+    ['company_address', '<p>{{companyName}}<br>{{companyAddress}}</p>', []],
+    ['company_address', '<p>Example Ltd, 1 High Street, Sampletown, AB1 2CD</p>', []],
+    ['company_address', '<p>{{company_name}}</p>', ['{{company_address}} is missing']],
+    ['company_address', '<p hidden>1 High Street, Sampletown</p>', ['{{company_address}} is missing']],
+    ['company_address', '{{companyPhone}} {{company_address}}', ['{{companyPhone}} is not available']],
     [
       'company_address',
       '{{company_address}} {{first_name}}',
@@ -235,5 +246,33 @@ describe('a compliance template', () => {
     const problems = complianceTemplateProblems(kind, html);
     expect(problems).toHaveLength(expected.length);
     for (const [index, start] of expected.entries()) expect(problems[index]).toContain(start);
+  });
+});
+
+describe('the values for templates of other clients', () => {
+  const account = { companyName: 'Example Ltd', companyAddress: null };
+  const from = 'shop@example.com';
+
+  it('are inserted for names in camel case', () => {
+    const { html } = complianceVariables({
+      account,
+      from,
+      templates: { unsubscribe: '<a href="{{unsubscribeUrl}}">{{senderEmail}} {{recipientEmail}}</a>' },
+    });
+    expect(html.unsubscribe_email_html).toContain(
+      `<a href="${MARKS.unsubscribeUrl}">shop@example.com ${MARKS.recipient}</a>`,
+    );
+  });
+
+  it('take the address of the template if it is a literal one', () => {
+    const templates = { company_address: '<p>Example Ltd<br>1 High Street, Sampletown</p>' };
+    const { html, text } = complianceVariables({ account, from, templates });
+    expect(html.company_address_html).toContain('<p>Example Ltd<br>1 High Street, Sampletown</p>');
+    expect(text.company_address).toBe('Example Ltd, 1 High Street, Sampletown');
+    expect(text.company_address_html).toContain('1 High Street');
+    const named = { company_address: '<p>{{company_name}}, {{company_address}}</p>' };
+    expect(complianceVariables({ account, from, templates: named }).html).not.toHaveProperty(
+      'company_address_html',
+    );
   });
 });

@@ -28,7 +28,7 @@ export function complianceTemplateRoutes(deps: ComplianceTemplateRouteDeps): Rou
 const COMMON = { tag: 'Compliance templates', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ templateId: z.string() });
 const CONTENT_DESCRIPTION =
-  'May contain `{{unsubscribe_url}}`, `{{report_abuse_url}}`, `{{company_name}}`, `{{company_address}}`, `{{sender_email}}` and `{{recipient_email}}`. Must contain the variable of its type where a reader can see or follow it.';
+  'May contain `{{unsubscribe_url}}`, `{{report_abuse_url}}`, `{{company_name}}`, `{{company_address}}`, `{{sender_email}}` and `{{recipient_email}}`, also written as `{{unsubscribeUrl}}` and so on. A reader must see or can follow: for `unsubscribe` `{{unsubscribe_url}}`; for `report_abuse` `{{report_abuse_url}}`, `{{sender_email}}` or a `mailto:` link; for `company_address` `{{company_address}}` or a literal address, which then stands in for that of the account.';
 
 const name = resourceName;
 const type = z.enum(COMPLIANCE_KINDS).meta({ id: 'ComplianceType' });
@@ -58,6 +58,8 @@ const template = z
     type,
     domain: z.string().nullable(),
     isDefault: z.boolean(),
+    isActive: z.literal(true),
+    status: z.literal('active'),
     htmlContent: z.string(),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
@@ -245,6 +247,8 @@ const EXAMPLE: z.output<typeof template> = {
   type: 'unsubscribe',
   domain: null,
   isDefault: true,
+  isActive: true,
+  status: 'active',
   htmlContent: '<p>Not for you? <a href="{{unsubscribe_url}}">Unsubscribe {{recipient_email}}</a></p>',
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:00.000Z',

@@ -101,7 +101,7 @@ function operationOf(
         place,
         required,
         type: typeOf(schema, schemas),
-        description: withDefault(description ?? resolve(schema, schemas)['description'], schema),
+        description: textOf(description ?? resolve(schema, schemas)['description']),
       }),
     ),
     body: body === undefined ? [] : fieldsOf(body.schema, '', schemas, 0),
@@ -161,7 +161,7 @@ function fieldsOf(schema: JsonSchema, prefix: string, schemas: Schemas, depth: n
         path,
         type: typeOf(inner, schemas),
         required: names.includes(name),
-        description: withDefault(inner['description'], inner),
+        description: textOf(inner['description']),
       },
       ...fieldsOf(inner, path, schemas, depth + 1),
     ];
@@ -204,10 +204,8 @@ function bounds(low: unknown, high: unknown, unit: string): string {
   return `, ${range}${unit === '' ? '' : ` ${unit}`}`;
 }
 
-function withDefault(description: unknown, schema: JsonSchema): string {
-  const text = typeof description === 'string' ? description : '';
-  if (!('default' in schema)) return text;
-  return `${text === '' ? '' : `${text} `}Default: ${code(schema['default'])}.`;
+function textOf(description: unknown): string {
+  return typeof description === 'string' ? description : '';
 }
 
 function code(value: unknown): string {

@@ -97,17 +97,17 @@ export function* preparingTemplate(
     ...(text === null ? [] : [{ field: 'text', kind: 'text', template: text } as const]),
   ];
   const company = companyOf(account);
-  if (company === null && namesOf(parts).some((name) => COMPANY_VARIABLES.includes(name))) {
-    return refuse(
-      'COMPANY_ADDRESS_MISSING',
-      'The account has no company name and postal address yet: set them with PUT /web-setup/account',
-    );
-  }
   const service = complianceVariables({
     account: { companyName: company?.name ?? null, companyAddress: company?.address ?? null },
     from: send.from.address,
     templates: complianceTexts(tables, account.account_id, send),
   });
+  if (namesOf(parts).some((name) => COMPANY_VARIABLES.includes(name) && !(name in service.html))) {
+    return refuse(
+      'COMPANY_ADDRESS_MISSING',
+      'The account has no company name and postal address yet: set them with PUT /web-setup/account',
+    );
+  }
   return { parts, service, required };
 }
 

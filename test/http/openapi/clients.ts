@@ -37,6 +37,19 @@ export const incomplete: Schemas['WebhookInput'] = { events: '*' };
 // @ts-expect-error The status is an enumeration.
 export const unknown: Schemas['MessageStatus'] = 'lost';
 
+type Fields<T> = T extends { requestBody?: { content: { 'application/json': infer Body } } } ? Body : never;
+type Post<Path extends keyof paths> = paths[Path] extends { post: infer Operation } ? Fields<Operation> : never;
+
+/** Fields with a default can be left out. */
+const SUBSCRIPTIONS = '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions';
+export const subscription: Post<typeof SUBSCRIPTIONS> = { email: 'ada@example.net' };
+export const suppression: Post<'/web-setup/suppressions'> = { email: 'ada@example.net' };
+export const key: Post<'/web-setup/keys'> = { scopes: ['transactional'] };
+export const replayed: Post<'/web-setup/webhooks/{webhookId}/replay'> = {
+  from: '2026-02-01T00:00:00Z',
+  to: '2026-02-02T00:00:00Z',
+};
+
 type CreateWebhook = paths['/web-setup/webhooks']['post'];
 type Created = CreateWebhook['responses'][201]['content']['application/json'];
 type ApiError = Schemas['Error'];
