@@ -83,7 +83,7 @@ export function beginSignInElsewhere(): void {
 
 /**
  * Takes the token from the address after the return from another service. False: the sign-in was not begun in this tab, so
- * that its author may be somebody else.
+ * that another person may have begun it.
  */
 export function finishSignInElsewhere(): boolean {
   const isBegun = sessionStorage.getItem(BEGUN_KEY) !== null;

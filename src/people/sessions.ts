@@ -14,7 +14,7 @@ import { type ConsolePerson, presentPerson } from './person.ts';
  * Sessions of the console. The browser has a random token in a cookie, the database its hash. A session ends 12 hours after
  * its last request, when it is revoked, and when its person is disabled; each request reads it.
  *
- * Browsers send a cookie to every port of a host, so whoever listens on another port of this machine can obtain it. A
+ * Browsers send a cookie to every port of a host, so a program that listens on another port can obtain it. A
  * request therefore also needs the page token of the session, which only the pages of the console have: it is in the
  * response to the sign-in and in no other one. It is derived from the token of the cookie with the master key, and stored
  * nowhere.

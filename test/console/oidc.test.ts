@@ -91,7 +91,7 @@ it('shows why a sign-in failed, and signs nobody in', async () => {
   // The state is not in this browser.
   await page.goto(`${daemon.consoleUrl}/console/oidc/callback?code=1&state=1`);
   await alert.getByText('took too long').waitFor();
-  // A page of somebody else can lead to the return of a sign-in that its author began.
+  // Another site can lead to the return of a sign-in that its author began.
   await page.goto('about:blank');
   await page.goto(`${daemon.consoleUrl}/console/#/signed-in/${'x'.repeat(43)}`);
   await alert.getByText('was not begun in this tab').waitFor();

@@ -91,7 +91,7 @@ describe('sign-in', () => {
     await context.close();
   });
 
-  it('signs nobody in before a click, whoever opened the link', async () => {
+  it('signs nobody in before a click', async () => {
     const window = await browser.open(PHONE);
     const { page, context, requests } = window;
     await page.goto(await operatorLink());

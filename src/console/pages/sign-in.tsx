@@ -84,7 +84,7 @@ export function SignInPage({ methods, isForeign, onSignedIn, settings }: SignInP
       if (!hash.startsWith('#/link/')) return;
       // The token leaves the address and the history before it is used.
       window.history.replaceState(null, '', pathname);
-      // Not used yet: a page of somebody else can open the address, to sign the person in as its author.
+      // Not used yet: another site can open the address, to sign the person in as its author.
       setLink(hash);
     };
     use();

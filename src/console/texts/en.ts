@@ -62,7 +62,7 @@ export const en = {
   'signIn.link.hint': 'The whole link, as it was printed',
   'signIn.submit': 'Sign in',
   'signIn.opened':
-    'You opened a sign-in link. Continue only if you asked for it, or if someone you know invited you: a link of somebody else signs you in as that person.',
+    'You opened a sign-in link. Continue only if you asked for it, or if someone you know invited you: the link of another person signs you in as that person.',
   'signIn.invalid': 'This is not a sign-in link: it ends with #/link/ and 43 characters.',
   'signIn.failed': 'The link is not valid. It works once and for 15 minutes: create a new one.',
   'signIn.running': 'Signing in…',

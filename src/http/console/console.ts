@@ -3,10 +3,13 @@ import Koa, { type Context, type Middleware } from 'koa';
 import { callerBlock } from '../../accounts/caller-addresses.ts';
 import { createFailureLimits, createRateLimits } from '../../accounts/rate-limits.ts';
 import type { Config } from '../../config/schema.ts';
+import { formatListen, parseListen } from '../../config/setting-types.ts';
 import type { Clock } from '../../core/clock.ts';
 import { eventLoopTurns } from '../../core/concurrency/slices.ts';
+import { errorCode } from '../../core/errors.ts';
 import type { Ids } from '../../core/ids.ts';
 import type { Log } from '../../core/log.ts';
+import { OperatorFault } from '../../core/operator-fault.ts';
 import type { Random } from '../../core/random.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import type { Seal } from '../../core/seal.ts';
@@ -128,11 +131,14 @@ export function createConsole(deps: ConsoleDeps): Console {
   const bodies = createBodyReader();
   let stopping = false;
   const isTrustedProxy = createTrust(() => settings.trustedProxies, 'console.trustedProxies');
-  const listener = createListener(settings.listen, 'console.listen', {
+  const limits: HttpConnectionLimits = {
     ...LIMITS,
     ofOneCaller: (address) =>
       isTrustedProxy(address) || isLoopback(address) ? Number.POSITIVE_INFINITY : CONNECTIONS_PER_CLIENT,
-  });
+  };
+  const listener = createListener(settings.listen, 'console.listen', limits);
+  const otherAddress = otherAddressOfLocalhost(settings);
+  const other = otherAddress === null ? null : createListener(otherAddress, 'console.listen', limits);
   const url = () => {
     const bound = listener.address();
     return settings.url.endsWith(':0') && bound !== null
@@ -167,17 +173,24 @@ export function createConsole(deps: ConsoleDeps): Console {
   app.use(refuseUnknownPath);
   const handle = app.callback();
   const onRequest = oneAtATime((req, res) => void handle(req, res));
-  const { server } = listener;
-  server.on('request', onRequest);
-  server.on('checkContinue', onRequest);
-  server.on('checkExpectation', onRequest);
-  server.on('clientError', (error: Error & { code?: string }, socket) => {
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && bodies.isUploading(socket)) return;
-    refuseInvalid(error, socket);
-  });
+  for (const { server } of other === null ? [listener] : [listener, other]) {
+    server.on('request', onRequest);
+    server.on('checkContinue', onRequest);
+    server.on('checkExpectation', onRequest);
+    server.on('clientError', (error: Error & { code?: string }, socket) => {
+      if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && bodies.isUploading(socket)) return;
+      refuseInvalid(error, socket);
+    });
+  }
 
   return {
-    listen: listener.listen,
+    listen: async () => {
+      await listener.listen();
+      await other?.listen().catch((error: unknown) => {
+        // Without the address, no other program can listen there.
+        if (!(error instanceof OperatorFault) || !NO_SUCH_ADDRESS.has(errorCode(error.cause))) throw error;
+      });
+    },
     address: listener.address,
     url,
     operations: [...oidc.operations, ...streamed.operations, ...operations],
@@ -185,10 +198,25 @@ export function createConsole(deps: ConsoleDeps): Console {
       stopping = true;
       signals.stop();
       await Promise.all([streams.stop(), closeOidc()]);
-      return listener.close(graceMs);
+      await Promise.all([listener.close(graceMs), other?.close(graceMs)]);
     },
   };
 }
+
+const NO_SUCH_ADDRESS = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
+
+/**
+ * The other loopback address when the console is opened as `localhost`, null otherwise. Browsers may try either one: another
+ * program at the port would have the origin of the console, and with it everything that its pages store.
+ */
+function otherAddressOfLocalhost({ listen, url }: Config['console']): string | null {
+  const address = parseListen(listen);
+  if (address === null || address.port === 0 || new URL(url).hostname !== 'localhost') return null;
+  const other = OTHER_LOOPBACK[address.host];
+  return other === undefined ? null : formatListen({ host: other, port: address.port });
+}
+
+const OTHER_LOOPBACK: Readonly<Record<string, string>> = { '127.0.0.1': '::1', '::1': '127.0.0.1' };
 
 interface Parts {
   signals: GuardDeps['signals'];

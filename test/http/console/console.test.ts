@@ -1,5 +1,7 @@
+import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../../src/core/clock.ts';
+import { freePort } from '../../support/free-port.ts';
 import { accepted, createTestBrowser, startConsole, type TestConsole } from './harness.ts';
 
 let test: TestConsole;
@@ -389,6 +391,28 @@ describe('the files of the application', () => {
     const response = await fetch(test.base + path, { headers: { Accept: '*/*' } });
     const text = await response.text();
     expect(response.status === 404 || text.includes('<title>Postrider</title>')).toBe(true);
+  });
+});
+
+describe('localhost', () => {
+  it('is answered at both loopback addresses, so that no other program has its origin', async () => {
+    const port = await freePort();
+    const local = await startConsole({ env: { POSTRIDER_CONSOLE__LISTEN: `127.0.0.1:${port}` } });
+    try {
+      for (const host of ['127.0.0.1', '[::1]'])
+        expect((await fetch(`http://${host}:${port}/console/`)).status).toBe(200);
+    } finally {
+      await local.stop();
+    }
+    const squatter = createServer();
+    await new Promise<void>((resolve) => squatter.listen(port, '::1', resolve));
+    try {
+      await expect(startConsole({ env: { POSTRIDER_CONSOLE__LISTEN: `127.0.0.1:${port}` } })).rejects.toThrow(
+        `console.listen: port ${port} of ::1 is in use`,
+      );
+    } finally {
+      squatter.close();
+    }
   });
 });
 

@@ -129,7 +129,17 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     version: '1.2.3',
     apiUrl: 'http://127.0.0.1:8080',
   });
-  await console.listen();
+  const stop = async () => {
+    await console.close(0);
+    resolver.close();
+    await writer.close();
+    db.close();
+    rmSync(dir, { recursive: true, force: true });
+  };
+  await console.listen().catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
   const base = `http://127.0.0.1:${console.address()?.port}`;
 
   async function accountNamed(name: string, accountId?: string): Promise<string> {
@@ -171,13 +181,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
       nextMoment();
       return signInWith(accepted(await people.invite(account, { email, role }, 'operator')));
     },
-    stop: async () => {
-      await console.close(0);
-      resolver.close();
-      await writer.close();
-      db.close();
-      rmSync(dir, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 
