@@ -62,6 +62,29 @@ export function callerBlock(address: string): string {
   return Buffer.from(parsed.toByteArray().slice(0, 8)).toString('hex');
 }
 
+/** A network of a caller, and how many times the connections of a single caller it may have. */
+export interface CallerNetwork {
+  network: string;
+  share: number;
+}
+
+/**
+ * The networks of a caller from the block that it controls to the largest one that it can plausibly obtain: /64, /56 and /48
+ * of an IPv6 address, an IPv4 address and its /24. Many callers can share a /24 of a provider that translates addresses.
+ */
+export function callerNetworks(address: string): readonly CallerNetwork[] {
+  const block = callerBlock(address);
+  if (!/^[0-9a-f]{16}$/.test(block))
+    return [
+      { network: block, share: 1 },
+      { network: callerNetwork(address), share: 8 },
+    ];
+  return [16, 14, 12].map((digits, index) => ({
+    network: `${block.slice(0, digits)}/${4 * digits}`,
+    share: 2 ** index,
+  }));
+}
+
 /**
  * The network that one caller can plausibly obtain as a whole: the /24 of an IPv4 address, the /48 of an IPv6
  * one. Limits that must hold against a caller with many addresses count by it.

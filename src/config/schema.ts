@@ -90,7 +90,11 @@ export const configSchema = z.strictObject({
       ),
     connectionsPerAddress: count
       .default(256)
-      .meta(live('Concurrent connections from one address (IPv6: /64); not counted for trustedProxies.')),
+      .meta(
+        live(
+          'Concurrent connections from one address (IPv6: /64); a /56 may have twice as many, a /48 four times, an IPv4 /24 eight times. Not counted for trustedProxies.',
+        ),
+      ),
     metricsKey: z
       .string()
       .min(MIN_METRICS_KEY_LENGTH)
@@ -158,7 +162,7 @@ export const configSchema = z.strictObject({
       .default(30)
       .meta(
         restart(
-          'Concurrent connections from one address (IPv4) or /64 (IPv6); a further connection replaces the least useful one.',
+          'Concurrent connections from one address (IPv4) or /64 (IPv6); a further connection replaces the least useful one. A /56 may have twice as many, a /48 four times, an IPv4 /24 eight times.',
         ),
       ),
   }),
@@ -178,7 +182,7 @@ export const configSchema = z.strictObject({
       .default(100)
       .meta(
         restart(
-          'Concurrent connections from one address (IPv4) or /64 (IPv6); a further connection replaces the least useful one.',
+          'Concurrent connections from one address (IPv4) or /64 (IPv6); a further connection replaces the least useful one. A /56 may have twice as many, a /48 four times, an IPv4 /24 eight times.',
         ),
       ),
   }),

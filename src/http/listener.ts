@@ -2,11 +2,11 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions } f
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { SecureContext } from 'node:tls';
-import { callerBlock } from '../accounts/caller-addresses.ts';
+import type { SecureContext, TLSSocket } from 'node:tls';
 import { parseListen } from '../config/setting-types.ts';
 import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { listenFault } from '../core/operator-fault.ts';
+import { type ConnectionCounts, createHttpConnections, type HttpConnections } from './connections.ts';
 
 /** An HTTP server that listens on an address, with limits on its connections. The owner handles the requests. */
 export interface HttpListener {
@@ -20,23 +20,22 @@ export interface HttpListener {
 }
 
 /** Limits of connections; times in ms. */
-export interface HttpConnectionLimits {
+export interface HttpConnectionLimits extends ConnectionCounts {
   headersMs: number;
   requestMs: number;
   keepAliveMs: number;
   /** Interval at which the three times above are checked. */
   checkMs: number;
-  connections: number;
   headerBytes: number;
   /** A connection is closed when the client reads none of the waiting bytes for this time. */
   writeStallMs: number;
-  /** Maximum number of connections of the client at an address; Infinity: not counted. */
-  ofOneCaller?(address: string): number;
 }
 
 /** Returns the certificate for the host that a TLS client names; null: none. */
 export type ContextFor = (host: string) => Promise<SecureContext | null>;
 
+/** Connections that wait to be accepted: with fewer, those of a flood take the places of others. */
+const BACKLOG = 4096;
 /** Header fields of a request. */
 export const MAX_HEADER_FIELDS = 100;
 /** Longer than obtaining a certificate during the handshake takes. */
@@ -72,14 +71,19 @@ export function createListener(
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: limits.checkMs,
   };
-  const tls = contextFor === undefined ? null : tlsServer(options, contextFor);
-  const server = tls?.server ?? createServer(options);
-  server.maxConnections = limits.connections;
+  const isSecure = contextFor !== undefined;
+  const connections = createHttpConnections(limits, isSecure);
+  const server =
+    contextFor === undefined ? createServer(options) : tlsServer(options, contextFor, connections);
   // Node drops further fields silently: one more shows that there are too many.
   server.maxHeadersCount = MAX_HEADER_FIELDS + 1;
   server.on('connection', eventLoopTurns.connected);
-  if (limits.ofOneCaller !== undefined) limitCallers(server, limits.ofOneCaller);
-  const stalls = closeStalled(server, tls === null ? 'connection' : 'secureConnection', limits);
+  const checkStalled = closeStalled(server, isSecure ? 'secureConnection' : 'connection', limits);
+  connections.attach(server);
+  const sweeps = setInterval(() => {
+    checkStalled();
+    connections.sweep();
+  }, limits.checkMs).unref();
 
   return {
     server,
@@ -91,46 +95,33 @@ export function createListener(
         : { host: address.address, port: address.port };
     },
     close: (graceMs) => {
-      const closed = close(server, graceMs).finally(stalls.stop);
-      tls?.endHandshakes();
+      const closed = close(server, graceMs).finally(() => clearInterval(sweeps));
+      connections.endHandshakes();
       return closed;
     },
   };
 }
 
 /** The handshake fails for clients that name no host: no certificate matches. */
-function tlsServer(
-  options: ServerOptions,
-  contextFor: ContextFor,
-): { server: Server; endHandshakes(): void } {
-  // The HTTP server does not know a connection before its handshake is complete.
-  const handshaking = new Map<string, Socket>();
-  const nameOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+function tlsServer(options: ServerOptions, contextFor: ContextFor, connections: HttpConnections): Server {
   const tls = createTlsServer({
     ...options,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
-    SNICallback: (host, respond) => {
-      contextFor(host).then(
-        (context) =>
-          context === null ? respond(new Error(`no certificate for ${host}`)) : respond(null, context),
-        (error: Error) => respond(error),
-      );
+    // Node calls it as a method of the connection.
+    SNICallback(this: TLSSocket, host, respond) {
+      if (!connections.waitForCertificate(this))
+        return respond(new Error('too many clients wait for a certificate'));
+      contextFor(host)
+        .finally(() => connections.continueHandshake(this))
+        .then(
+          (context) =>
+            context === null ? respond(new Error(`no certificate for ${host}`)) : respond(null, context),
+          (error: Error) => respond(error),
+        );
     },
   });
-  const server: Server = tls;
-  server.on('connection', (socket) => {
-    const name = nameOf(socket);
-    handshaking.set(name, socket);
-    socket.once('close', () => handshaking.delete(name));
-  });
-  tls.on('secureConnection', (socket) => handshaking.delete(nameOf(socket)));
   tls.on('tlsClientError', (_error, socket) => socket.destroy());
-  return {
-    server,
-    endHandshakes: () => {
-      for (const socket of handshaking.values()) socket.destroy();
-    },
-  };
+  return tls;
 }
 
 /**
@@ -141,40 +132,19 @@ export function hasTooManyFields({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.length > 2 * MAX_HEADER_FIELDS;
 }
 
-function limitCallers(server: Server, limitOf: Required<HttpConnectionLimits>['ofOneCaller']): void {
-  const open = new Map<string, number>();
-  server.on('connection', (socket) => {
-    const address = socket.remoteAddress ?? '';
-    const limit = limitOf(address);
-    if (limit === Number.POSITIVE_INFINITY) return;
-    const caller = callerBlock(address);
-    const count = (open.get(caller) ?? 0) + 1;
-    if (count > limit) {
-      socket.destroy();
-      return;
-    }
-    open.set(caller, count);
-    socket.once('close', () => {
-      const left = (open.get(caller) ?? 1) - 1;
-      if (left > 0) open.set(caller, left);
-      else open.delete(caller);
-    });
-  });
-}
-
-/** Closes connections whose client does not read. */
+/** Returns a check that closes connections whose client does not read. */
 function closeStalled(
   server: Server,
   event: 'connection' | 'secureConnection',
-  { checkMs, writeStallMs }: HttpConnectionLimits,
-): { stop(): void } {
+  { writeStallMs }: HttpConnectionLimits,
+): () => void {
   /** Bytes accepted by the operating system, and when that number last changed. */
   const progress = new Map<Socket, { taken: number; since: number }>();
   server.on(event, (socket: Socket) => {
     progress.set(socket, { taken: 0, since: performance.now() });
     socket.once('close', () => progress.delete(socket));
   });
-  const timer = setInterval(() => {
+  return () => {
     const now = performance.now();
     for (const [socket, last] of progress) {
       const taken = socket.bytesWritten - socket.writableLength;
@@ -183,8 +153,7 @@ function closeStalled(
         last.since = now;
       } else if (now - last.since >= writeStallMs) socket.destroy();
     }
-  }, checkMs).unref();
-  return { stop: () => clearInterval(timer) };
+  };
 }
 
 function listen(server: Server, at: string, setting: string): Promise<void> {
@@ -193,7 +162,7 @@ function listen(server: Server, at: string, setting: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const onError = (error: Error) => reject(listenFault(setting, address, error));
     server.once('error', onError);
-    server.listen(address.port, address.host, () => {
+    server.listen({ ...address, backlog: BACKLOG }, () => {
       server.removeListener('error', onError);
       server.on('error', () => {}); // no descriptors or memory left for accept(): the client connects again
       resolve();

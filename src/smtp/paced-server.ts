@@ -11,7 +11,7 @@ import { SmtpRejection } from './reply.ts';
  * of the event loop and writes every reply with a separate system call; here commands wait in a queue shared by all
  * connections, and replies to commands that arrived together are written together.
  *
- * Overrides `connect` of the server and `_onCommand` and `send` of the connection; package.json pins the version, and
+ * Overrides `connect`, `_acceptSocket` and `_upgrade` of the server, and `_onCommand` and `send` of the connection; package.json pins the version, and
  * test/smtp/paced-server.test.ts fails when they are no longer called.
  */
 
@@ -27,6 +27,8 @@ type ConnectArguments = Parameters<SMTPServer['connect']>;
 
 /** How long a socket stays open after a 421. smtp-server waits 5 s, in which the socket is occupied. */
 const LINGER_MS = SECOND;
+/** Sockets whose TLS handshake or PROXY header is not complete; a further one replaces the oldest. */
+export const MAX_PENDING_SOCKETS = 256;
 const ENHANCED_CODE = /^[245]\.\d{1,3}\.\d{1,3} /;
 
 export class PacedServer extends SMTPServer {
@@ -35,6 +37,23 @@ export class PacedServer extends SMTPServer {
   constructor(options: SMTPServerOptions, pacing: Pacing) {
     super(options);
     this.#pacing = pacing;
+  }
+
+  override _acceptSocket(...args: Parameters<SMTPServer['_acceptSocket']>): (() => void) | false {
+    if (this._pendingSockets.size >= MAX_PENDING_SOCKETS)
+      // Those that were closed in this turn of the event loop are still listed.
+      for (const socket of this._pendingSockets.values())
+        if (!socket.destroyed) {
+          socket.destroy();
+          break;
+        }
+    return super._acceptSocket(...args);
+  }
+
+  override _upgrade(...[socket, callback]: Parameters<SMTPServer['_upgrade']>): void {
+    // Closed since it was accepted, at the stop of the server for example: TLS on it would end the process (SIGSEGV).
+    if (socket.destroyed) callback(new Error('the socket was closed before the TLS handshake'));
+    else super._upgrade(socket, callback);
   }
 
   override connect(...[socket, options]: ConnectArguments): void {

@@ -1,5 +1,5 @@
 import type { Server, Socket } from 'node:net';
-import { callerBlock, canonicalAddress } from '../accounts/caller-addresses.ts';
+import { callerNetworks, canonicalAddress } from '../accounts/caller-addresses.ts';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import { eventLoopTurns } from '../core/concurrency/slices.ts';
 
@@ -8,13 +8,13 @@ import { eventLoopTurns } from '../core/concurrency/slices.ts';
 /** Sockets of an address beyond its connections while they are greeted or rejected. */
 const ADDRESS_MARGIN = 10;
 /** Limit for a TLS handshake or a PROXY header. */
-const HANDSHAKE_TIMEOUT_MS = 30 * SECOND;
+const HANDSHAKE_TIMEOUT_MS = 10 * SECOND;
 /** Sockets whose replies are not read for this long are closed. */
 export const WRITE_STALL_TIMEOUT_MS = MINUTE;
 
 /**
  * Closes sockets of an address that has more than its connections and a margin, without a reply: before the greeting
- * no other limit counts them. Connections through proxies are limited by `createConnections` only, by the address that
+ * no other limit counts them. The networks that contain it may have a multiple (`callerNetworks`). Connections through proxies are limited by `createConnections` only, by the address that
  * the proxy states. Returns a function that removes closed sockets from the count; called every few seconds.
  */
 export function limitSockets(server: Server, perAddress: number, proxies: readonly string[]): () => void {
@@ -23,11 +23,11 @@ export function limitSockets(server: Server, perAddress: number, proxies: readon
   const listeners = server.listeners('connection');
 
   // smtp-server removes all listeners of a socket at STARTTLS, so closed sockets are searched for.
-  function count(block: string): number {
-    const sockets = open.get(block);
+  function count(network: string): number {
+    const sockets = open.get(network);
     if (sockets === undefined) return 0;
     for (const socket of sockets) if (socket.destroyed) sockets.delete(socket);
-    if (sockets.size === 0) open.delete(block);
+    if (sockets.size === 0) open.delete(network);
     return sockets.size;
   }
 
@@ -36,19 +36,21 @@ export function limitSockets(server: Server, perAddress: number, proxies: readon
     eventLoopTurns.connected();
     const address = socket.remoteAddress ?? '';
     if (!exempt.has(canonicalAddress(address))) {
-      const block = callerBlock(address);
-      if (count(block) >= perAddress + ADDRESS_MARGIN) {
+      const networks = callerNetworks(address);
+      if (networks.some(({ network, share }) => count(network) >= perAddress * share + ADDRESS_MARGIN)) {
         socket.destroy();
         return;
       }
-      const sockets = open.get(block);
-      if (sockets === undefined) open.set(block, new Set([socket]));
-      else sockets.add(socket);
+      for (const { network } of networks) {
+        const sockets = open.get(network);
+        if (sockets === undefined) open.set(network, new Set([socket]));
+        else sockets.add(socket);
+      }
     }
     for (const listener of listeners) listener.call(server, socket);
   });
   return () => {
-    for (const block of open.keys()) count(block);
+    for (const network of open.keys()) count(network);
   };
 }
 

@@ -9,6 +9,8 @@ export const ATTACKED_DOMAIN = 'attacked.example';
 
 const FLOOD_CONNECTIONS = 300;
 const RETRY_DELAY_MS = 100;
+/** The public listener accepts 8192 connections. */
+const HALF_REQUESTS = 9000;
 
 /** A loopback address of the n-th attacker; ordinary clients have other addresses. */
 export function attackerAddress(n: number): string {
@@ -38,6 +40,23 @@ function slowHeaders(port: number, count: Count): void {
   };
   for (let n = 0; n < FLOOD_CONNECTIONS; n++) slow(n);
   for (let n = 0; n < FLOOD_CONNECTIONS / 3; n++) brief(n);
+}
+
+/** More connections than the listener has, each with the beginning of a request; a closed one is opened again. */
+function halfRequests(port: number, count: Count): void {
+  let opened = 0;
+  const half = (n: number) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: attackerAddress(n) });
+    socket.write('GET / HTTP/1.1\r\nHost: mx.postrider.example\r\nX-Half: ');
+    count('half requests');
+    socket.on('error', () => count('broken'));
+    socket.on('data', () => socket.destroy());
+    socket.on('close', () => setTimeout(half, 10 * RETRY_DELAY_MS, n));
+  };
+  const timer = setInterval(() => {
+    for (let each = 0; each < FLOOD_CONNECTIONS; each++) half(opened++);
+    if (opened >= HALF_REQUESTS) clearInterval(timer);
+  }, RETRY_DELAY_MS);
 }
 
 /** Endless requests whose responses are never read. */
@@ -198,6 +217,7 @@ function slowUploads(job: AbuseJob, count: Count): void {
 export const ABUSES_HTTP = {
   'flood-api': ({ ports }, count) => slowHeaders(ports.api, count),
   'flood-public': ({ ports }, count) => slowHeaders(ports.public, count),
+  'half-requests': ({ ports }, count) => halfRequests(ports.public, count),
   unread,
   keys: (job, count) =>
     repeatEndlessly(job, 10, (account, agent, n) =>

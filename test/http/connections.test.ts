@@ -110,11 +110,14 @@ describe('a slow client', () => {
     expect(answer).toContain('The request did not arrive in time');
   });
 
-  it('is disconnected over the limit of connections', async () => {
+  it('is disconnected for a new client when there are as many connections as permitted', async () => {
     api = await startApi({ options: { connectionLimits: { connections: 2 } } });
     const holders = [1, 2].map(() => connect(api.port, '127.0.0.1'));
     await Promise.all(holders.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
-    expect(await exchange(api.port, 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')).toBe('');
+    const closed = new Promise((resolve) => holders[0]?.once('close', resolve));
+    const request = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+    expect(await exchange(api.port, request)).toMatch(/^HTTP\/1\.1 200 /);
+    await closed;
     for (const socket of holders) socket.destroy();
   });
 });

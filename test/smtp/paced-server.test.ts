@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createCommandQueue } from '../../src/smtp/command-queue.ts';
-import { PacedServer, type Pacing } from '../../src/smtp/paced-server.ts';
+import { MAX_PENDING_SOCKETS, PacedServer, type Pacing } from '../../src/smtp/paced-server.ts';
 import { SmtpRejection } from '../../src/smtp/reply.ts';
 import { createStallCheck, WRITE_STALL_TIMEOUT_MS } from '../../src/smtp/sockets.ts';
 import { eventually } from '../support/eventually.ts';
@@ -10,12 +11,13 @@ import { smtpClient } from '../support/smtp-client.ts';
 import { heldClock } from '../support/store.ts';
 
 /** A server with pacing only; `commands`: the names of the commands that were charged. */
-async function start(verdict: Pacing['limits']['command'] = () => 0) {
+async function start(verdict: Pacing['limits']['command'] = () => 0, secure = false) {
   const commands: string[] = [];
   const refused: string[] = [];
   const server = new PacedServer(
     {
       closeTimeout: 10,
+      secure,
       disabledCommands: ['AUTH'],
       disableReverseLookup: true,
       hideENHANCEDSTATUSCODES: false,
@@ -55,6 +57,43 @@ describe('PacedServer', () => {
     for (const code of ['250', '250', '250', '221']) expect((await client.reply()).slice(0, 3)).toBe(code);
     const plain = ['EHLO', 'NOOP', 'VRFY', 'HELP', 'NONSENSE', 'RSET', 'STARTTLS'];
     expect(commands).toEqual([...plain, 'EHLO', 'MAIL', 'RCPT', 'QUIT']);
+  });
+
+  it('replaces the oldest sockets whose TLS handshake is not complete, so that others can connect', async () => {
+    const { server, port } = await start(() => 0, true);
+    const sockets: Socket[] = [];
+    for (let count = 0; count < MAX_PENDING_SOCKETS + 20; count++) {
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      onTestFinished(() => void socket.destroy());
+      await once(socket, 'connect');
+      // The first bytes of a ClientHello.
+      socket.write(Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]));
+      sockets.push(socket);
+    }
+    await eventually(
+      'the oldest sockets are closed',
+      () => sockets.filter(({ closed }) => closed).length === 20,
+    );
+    expect(sockets[0]?.closed).toBe(true);
+    const client = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+    onTestFinished(() => void client.destroy());
+    const [greeting] = await once(client, 'data');
+    expect(String(greeting)).toMatch(/^220 /);
+    expect(server._pendingSockets.size).toBeLessThanOrEqual(MAX_PENDING_SOCKETS);
+  });
+
+  it('closes sockets that were accepted in the same turn of the event loop', async () => {
+    const { server, port } = await start(() => 0, true);
+    const accepted: Socket[] = [];
+    const closing = new Promise<void>((resolve) => {
+      server.server.on('connection', (socket: Socket) => {
+        if (accepted.push(socket) === 1) server.close(resolve);
+      });
+    });
+    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    onTestFinished(() => void socket.destroy());
+    await closing;
+    expect(accepted.map(({ destroyed }) => destroyed)).toEqual([true]);
   });
 
   it('delays a command and those after it', async () => {

@@ -46,6 +46,14 @@ describe('sockets of one address', () => {
     expect(await isKept('127.0.0.2')).toBe(false);
   });
 
+  it('are closed beyond a multiple of them for its network', async () => {
+    const { isKept } = await start([]);
+    const kept: boolean[] = [];
+    for (let n = 0; n < 40; n++) kept.push(await isKept(`127.0.1.${n + 1}`));
+    expect(kept.filter(Boolean)).toHaveLength(8 * 2 + 10);
+    expect(await isKept('127.0.2.1')).toBe(true);
+  });
+
   it('are not counted for a proxy', async () => {
     const { isKept } = await start(['127.0.0.2']);
     for (let n = 0; n < 20; n++) expect(await isKept('127.0.0.2')).toBe(true);
@@ -53,13 +61,13 @@ describe('sockets of one address', () => {
 });
 
 describe('sockets without a session', () => {
-  it('are closed after half a minute', async () => {
+  it('are closed after ten seconds', async () => {
     const { accepted, isKept } = await start([]);
     const clock = heldClock();
     const check = createHandshakeCheck(clock);
     await isKept('127.0.0.2');
     check(accepted);
-    clock.advance(30 * SECOND);
+    clock.advance(10 * SECOND);
     await isKept('127.0.0.2');
     check(accepted);
     expect(accepted.map(({ destroyed }) => destroyed)).toEqual([false, false]);

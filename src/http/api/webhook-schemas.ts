@@ -81,7 +81,16 @@ export const delivery = z
     responseBody: z.string().optional().describe('The first 1 KiB of the response body.'),
     error: z.string().optional().describe('Why the last attempt failed.'),
     lastAttemptAt: z.iso.datetime().optional(),
-    nextAttemptAt: z.iso.datetime().optional().describe('Present while it is pending.'),
+    nextAttemptAt: z.iso
+      .datetime()
+      .optional()
+      .describe('Time of the next attempt of a pending delivery; absent once it is due.'),
+    nextProbeAt: z.iso
+      .datetime()
+      .optional()
+      .describe(
+        'The delivery waits for the endpoint, which responded with 429, 502 or 504 or not in time: time of the next call to it.',
+      ),
     createdAt: z.iso.datetime(),
   })
   .meta({ id: 'WebhookDelivery' });

@@ -47,7 +47,7 @@ function collectionRoutes(webhooks: Webhooks): Route[] {
       operationId: 'createWebhook',
       summary: 'Create a webhook',
       description:
-        'Every new event of these kinds is sent to the URL as a POST request, signed according to Standard Webhooks (headers `webhook-id`, `webhook-timestamp`, `webhook-signature`). A 2xx response within 15 s is a success; otherwise the call is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. An event may arrive more than once, with the same `webhook-id`, and in any order. Redirects are not followed. A webhook is disabled if its endpoint responds with 410, or if every call fails for 5 days.',
+        'Every new event of these kinds is sent to the URL as a POST request, signed according to Standard Webhooks (headers `webhook-id`, `webhook-timestamp`, `webhook-signature`). A 2xx response within 15 s is a success; otherwise the call is retried after 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. An event may arrive more than once, with the same `webhook-id`, and in any order. Redirects are not followed. A webhook is disabled if its endpoint responds with 410, or if every call fails for 5 days.',
       body: z.object(webhookFields).meta({ id: 'WebhookInput' }),
       example: {
         url: WEBHOOK_EXAMPLES.webhook.url,

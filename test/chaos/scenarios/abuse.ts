@@ -205,6 +205,13 @@ const LISTENERS: Row[] = [
     probe: 'page',
   },
   {
+    name: 'flood-full',
+    summary: 'more half-sent requests than the public listener has connections',
+    abuse: 'half-requests',
+    settleMs: 6000,
+    probe: 'page',
+  },
+  {
     name: 'flood-mx',
     summary: 'connections from four addresses that take every slot of the MX listener',
     abuse: 'flood-mx',
