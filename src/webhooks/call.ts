@@ -17,7 +17,7 @@ export type CallResult =
   /** `body`: the first KiB as text. */
   | { kind: 'response'; status: number; body: string; retryAfter: string | undefined }
   /** `reason`: for the account. `detail`: for the operator's log only. */
-  | { kind: 'no-response'; reason: string; detail?: string };
+  | { kind: 'no-response'; reason: string; detail?: string; timedOut?: boolean };
 
 export interface WebhookCaller {
   /** Never rejects; follows no redirect. Null: `signal` was aborted before a response arrived. */
@@ -121,7 +121,11 @@ export function createWebhookCaller(options: WebhookCallerOptions): WebhookCalle
       } catch (error) {
         if (signal.aborted) return null;
         if (ended.signal.aborted)
-          return { kind: 'no-response', reason: `no response within ${timeoutMs / SECOND} s` };
+          return {
+            kind: 'no-response',
+            reason: `no response within ${timeoutMs / SECOND} s`,
+            timedOut: true,
+          };
         return {
           kind: 'no-response',
           ...callFailure(error, target.hostname, options.allowPrivateNetworks()),

@@ -85,6 +85,8 @@ export interface WebhookDeliveriesDeps {
   writer: Writer;
   clock: Clock;
   ids: Ids;
+  /** `WebhookSender.nextProbeAt`; none: not known, outside of the daemon. */
+  nextProbeAt?: (webhook: number) => number | null;
 }
 
 /**
@@ -94,6 +96,9 @@ export interface WebhookDeliveriesDeps {
 export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDeliveries {
   const { tables, writer, clock, ids } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
+
+  const present = (row: ListedWebhookDelivery): WebhookDelivery =>
+    presentDelivery(row, { now: clock.now(), nextProbeAt: deps.nextProbeAt?.(row.webhook) ?? null });
 
   function findActive(all: Tables, accountId: string, webhookId: string): WebhookRow | Refusal {
     const webhook = findWebhook(all, accountId, webhookId);
@@ -132,7 +137,7 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
         beforeSeq: beforeSeq ?? Number.MAX_SAFE_INTEGER,
         limit,
       });
-      return { deliveries: rows.map(presentDelivery), nextSeq };
+      return { deliveries: rows.map(present), nextSeq };
     },
     delivery: (accountId, webhookId, deliveryId) => {
       const webhook = findWebhook(tables, accountId, webhookId);
@@ -140,7 +145,7 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
       const row = tables.webhookDeliveries.byId(webhook.number, deliveryId);
       if (row === null) return unknownDelivery(webhookId, deliveryId);
       const event = tables.events.bySeq(row.event_seq);
-      return { ...presentDelivery(row), payload: event === null ? null : webhookPayload(event) };
+      return { ...present(row), payload: event === null ? null : webhookPayload(event) };
     },
     retry: async (accountId, webhookId, deliveryId) => {
       const row = await writer.run((all): ListedWebhookDelivery | Refusal => {
@@ -153,7 +158,7 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
         all.webhookDeliveries.makeReady(webhook.number, delivery.event_seq, clock.now());
         return all.webhookDeliveries.byId(webhook.number, deliveryId) ?? delivery;
       }, accountId);
-      return isRefusal(row) ? row : presentDelivery(row);
+      return isRefusal(row) ? row : present(row);
     },
     replay: async (accountId, webhookId, input) => {
       let afterSeq = tables.events.firstSeqAt(input.from) - 1;

@@ -9,9 +9,11 @@ export interface CallFailure {
   reason: string;
   /** For the operator's log: the message of the error. */
   detail: string;
+  timedOut: boolean;
 }
 
 const MAX_DETAIL_LENGTH = 300;
+const TIMEOUT = /^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/;
 
 /**
  * Describes a failed call. An account must not learn from it what names resolve to in the operator's network: where
@@ -24,6 +26,7 @@ export function callFailure(error: unknown, hostname: string, allowPrivateNetwor
   return {
     reason: reasonOf(cause, hostname, allowPrivateNetworks),
     detail: detail.slice(0, MAX_DETAIL_LENGTH),
+    timedOut: TIMEOUT.test(errorCode(cause)),
   };
 }
 
@@ -46,7 +49,7 @@ function reasonOf(error: unknown, hostname: string, allowPrivateNetworks: boolea
 /** Reasons by error code of Node, OpenSSL or undici; the first match applies. */
 const REASONS: readonly [codes: RegExp, reason: string][] = [
   [/^ECONNREFUSED$/, 'the connection was refused'],
-  [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'the connection timed out'],
+  [TIMEOUT, 'the connection timed out'],
   [/^E(HOST|NET)(UNREACH|DOWN)$/, 'the host cannot be reached'],
   [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'the connection was closed before a response arrived'],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'the certificate is not valid for the host name'],

@@ -11,7 +11,7 @@ export interface CallOutcome {
   succeeded: boolean;
   /** The endpoint replied that it no longer exists (410). */
   gone: boolean;
-  /** The endpoint replied that it is overloaded. */
+  /** The endpoint replied that it is overloaded, or did not respond in time. */
   overloaded: boolean;
   retryAfterMs: number | null;
 }
@@ -61,7 +61,7 @@ export function outcomeOf(
     },
     succeeded: false,
     gone: status === GONE,
-    overloaded: OVERLOADED.has(status),
+    overloaded: OVERLOADED.has(status) || (result.kind === 'no-response' && result.timedOut === true),
     retryAfterMs: requestedMs,
   };
 }

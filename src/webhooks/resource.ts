@@ -96,14 +96,18 @@ export interface WebhookDelivery {
   error?: string;
   lastAttemptAt?: string;
   nextAttemptAt?: string;
+  nextProbeAt?: string;
   createdAt: string;
 }
 
 /**
- * `pending` stands for `ready` and `waiting`. `nextAttemptAt` is present for pending deliveries only, and not while a
- * restore holds them.
+ * `pending` stands for `ready` and `waiting`. `nextAttemptAt` is present for pending deliveries only, not while a
+ * restore holds them, and not once they are due: they then wait for a free call, or until `nextProbeAt` for the endpoint.
  */
-export function presentDelivery(row: ListedWebhookDelivery): WebhookDelivery {
+export function presentDelivery(
+  row: ListedWebhookDelivery,
+  { now, nextProbeAt }: { now: number; nextProbeAt: number | null },
+): WebhookDelivery {
   const status = row.state === 'ready' || row.state === 'waiting' ? 'pending' : row.state;
   return {
     deliveryId: row.delivery_id,
@@ -115,7 +119,16 @@ export function presentDelivery(row: ListedWebhookDelivery): WebhookDelivery {
     ...(row.response_body === null ? {} : { responseBody: row.response_body }),
     ...(row.error === null ? {} : { error: row.error }),
     ...(row.attempted_at === null ? {} : { lastAttemptAt: iso(row.attempted_at) }),
-    ...(status === 'pending' && row.due_at < HELD_BY_RESTORE ? { nextAttemptAt: iso(row.due_at) } : {}),
+    ...(status === 'pending' && row.due_at < HELD_BY_RESTORE ? nextCallOf(row.due_at, now, nextProbeAt) : {}),
     createdAt: iso(row.created_at),
   };
+}
+
+function nextCallOf(
+  dueAt: number,
+  now: number,
+  nextProbeAt: number | null,
+): Pick<WebhookDelivery, 'nextAttemptAt' | 'nextProbeAt'> {
+  if (nextProbeAt !== null && dueAt <= nextProbeAt) return { nextProbeAt: iso(nextProbeAt) };
+  return dueAt > now ? { nextAttemptAt: iso(dueAt) } : {};
 }

@@ -4,7 +4,9 @@ import type { Random } from '../core/random.ts';
 /** Waits between attempts: three days in total, so that an endpoint that was down for a day receives everything. */
 export const RETRY_WAITS_MS: readonly number[] = [
   5 * SECOND,
-  5 * MINUTE,
+  30 * SECOND,
+  2 * MINUTE,
+  10 * MINUTE,
   30 * MINUTE,
   2 * HOUR,
   5 * HOUR,

@@ -27,6 +27,8 @@ export interface WebhookSender {
   due(webhook: number): void;
   /** Called after a webhook was changed or deleted: aborts its calls if it is disabled or deleted. */
   changed(webhook: number): void;
+  /** When an endpoint that is overloaded is called again, epoch ms; null: deliveries do not wait for it. */
+  nextProbeAt(webhook: number): number | null;
   /** Starts calls for everything that is due; `start` does so every second. */
   round(): Promise<void>;
   /** Resolves when no call is in progress. */
@@ -183,7 +185,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     if (result === null) return;
     const outcome = outcomeOf(row, result, { now: clock.now(), random });
     if (outcome.succeeded) queue.pace.succeeded();
-    else queue.pace.failed(clock.now(), outcome);
+    else if (outcome.overloaded) queue.pace.overloaded(clock.now(), outcome.retryAfterMs);
     const { attempts, error, response_code: status } = outcome.row;
     const detail = result.kind === 'no-response' ? result.detail : undefined;
     log[outcome.succeeded ? 'debug' : 'info'](
@@ -313,6 +315,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
       const queue = queues.get(webhook);
       if (queue !== undefined) refresh(queue);
     },
+    nextProbeAt: (webhook) => queues.get(webhook)?.pace.pausedUntil(clock.now()) ?? null,
     round,
     idle,
     inFlight: () => calls.size,

@@ -36,6 +36,7 @@ export interface WebhooksDeps {
   mayAdd: MayAdd;
   /** Called after a webhook was changed or deleted, with its number. */
   onChange?: (webhook: number) => void;
+  nextProbeAt?: (webhook: number) => number | null;
 }
 
 /** Webhooks of accounts. A webhook of another account is refused like one that does not exist. */

@@ -32,5 +32,8 @@ export interface WebhookSystemDeps {
 export function createWebhookSystem(deps: WebhookSystemDeps): { webhooks: Webhooks; sender: WebhookSender } {
   const shared = { ...deps, secrets: createWebhookSecrets(deps), caller: createWebhookCaller(deps) };
   const sender = createWebhookSender(shared);
-  return { sender, webhooks: createWebhooks({ ...shared, onChange: sender.changed }) };
+  return {
+    sender,
+    webhooks: createWebhooks({ ...shared, onChange: sender.changed, nextProbeAt: sender.nextProbeAt }),
+  };
 }

@@ -2,9 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../src/core/clock.ts';
 import { createEndpointPace } from '../../src/webhooks/pace.ts';
 
-const FAILED = { overloaded: false, retryAfterMs: null };
-const SLOW = { overloaded: true, retryAfterMs: null };
-
 /** A pace with its own clock; each failure follows the end of the pause before. */
 function start() {
   const pace = createEndpointPace();
@@ -17,10 +14,11 @@ function start() {
   return {
     pace,
     width: () => pace.width(now),
-    fail: (result: Parameters<typeof pace.failed>[1], times = 1) => {
+    pausedUntil: () => pace.pausedUntil(now),
+    overload: (retryAfterMs: number | null = null, times = 1) => {
       for (let n = 0; n < times; n++) {
         pause();
-        pace.failed(now, result);
+        pace.overloaded(now, retryAfterMs);
       }
     },
     succeed: (times: number) => {
@@ -36,51 +34,37 @@ describe('the pace of an endpoint', () => {
     expect(start().width()).toBe(10);
   });
 
-  it('ignores single failures', () => {
+  it('halves when the endpoint is overloaded, with growing pauses of at most a minute', () => {
     const endpoint = start();
-    for (let n = 0; n < 20; n++) {
-      endpoint.fail(FAILED, 4);
-      expect(endpoint.width()).toBe(10);
-      endpoint.succeed(1);
-    }
-  });
-
-  it('halves after consecutive failures, with growing pauses of at most a minute', () => {
-    const endpoint = start();
-    endpoint.fail(FAILED, 5);
+    endpoint.overload();
+    expect(endpoint.pausedUntil()).toBe(SECOND);
     expect(endpoint.pause()).toBe(SECOND);
+    expect(endpoint.pausedUntil()).toBeNull();
     expect(endpoint.width()).toBe(5);
-    endpoint.fail(FAILED);
+    endpoint.overload();
     expect(endpoint.pause()).toBe(2 * SECOND);
     expect(endpoint.width()).toBe(2);
-    endpoint.fail(FAILED, 20);
+    endpoint.overload(null, 20);
     expect(endpoint.pause()).toBe(MINUTE);
     expect(endpoint.width()).toBe(1);
   });
 
-  it('halves immediately when the endpoint is overloaded', () => {
-    const endpoint = start();
-    endpoint.fail(SLOW);
-    expect(endpoint.pause()).toBe(SECOND);
-    expect(endpoint.width()).toBe(5);
-  });
-
   it('counts concurrent failures as one', () => {
     const endpoint = start();
-    for (let n = 0; n < 10; n++) endpoint.pace.failed(0, SLOW);
+    for (let n = 0; n < 10; n++) endpoint.pace.overloaded(0, null);
     expect(endpoint.pause()).toBe(SECOND);
     expect(endpoint.width()).toBe(5);
   });
 
   it('pauses as long as Retry-After requests', () => {
     const endpoint = start();
-    endpoint.fail({ overloaded: false, retryAfterMs: 90 * SECOND });
+    endpoint.overload(90 * SECOND);
     expect(endpoint.pause()).toBe(90 * SECOND);
   });
 
   it('grows by one call with each success', () => {
     const endpoint = start();
-    endpoint.fail(SLOW, 5);
+    endpoint.overload(null, 5);
     endpoint.pause();
     expect(endpoint.width()).toBe(1);
     endpoint.succeed(3);
@@ -89,7 +73,7 @@ describe('the pace of an endpoint', () => {
     endpoint.succeed(20);
     expect(endpoint.width()).toBe(10);
     expect(endpoint.isInitial()).toBe(true);
-    endpoint.fail(SLOW);
+    endpoint.overload();
     expect(endpoint.pause()).toBe(SECOND);
   });
 });

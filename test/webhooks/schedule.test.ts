@@ -11,28 +11,30 @@ const [low, middle, high] = [dice(0), dice(0.5), dice(1)];
 describe('the schedule', () => {
   it.each([
     [1, 5 * SECOND],
-    [2, 5 * MINUTE],
-    [3, 30 * MINUTE],
-    [4, 2 * HOUR],
-    [5, 5 * HOUR],
-    [6, 10 * HOUR],
-    [7, 14 * HOUR],
-    [8, 20 * HOUR],
-    [9, 24 * HOUR],
+    [2, 30 * SECOND],
+    [3, 2 * MINUTE],
+    [4, 10 * MINUTE],
+    [5, 30 * MINUTE],
+    [6, 2 * HOUR],
+    [7, 5 * HOUR],
+    [8, 10 * HOUR],
+    [9, 14 * HOUR],
+    [10, 20 * HOUR],
+    [11, 24 * HOUR],
   ])('waits after failure %i for %i ms ± 20 %%', (failures, wait) => {
     expect(waitAfter(failures, null, low)).toBe(wait * 0.8);
     expect(waitAfter(failures, null, middle)).toBe(wait);
     expect(waitAfter(failures, null, high)).toBe(wait * 1.2);
   });
 
-  it('ends with the tenth failure', () => {
-    expect(waitAfter(10, null, middle)).toBe(null);
-    expect(waitAfter(10, MINUTE, middle)).toBe(null);
+  it('ends with the twelfth failure', () => {
+    expect(waitAfter(12, null, middle)).toBe(null);
+    expect(waitAfter(12, MINUTE, middle)).toBe(null);
   });
 
   it('waits for the longer of Retry-After and the schedule', () => {
     expect(waitAfter(1, HOUR, middle)).toBe(HOUR);
-    expect(waitAfter(2, SECOND, middle)).toBe(5 * MINUTE);
+    expect(waitAfter(2, SECOND, middle)).toBe(30 * SECOND);
   });
 });
 

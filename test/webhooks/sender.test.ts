@@ -183,16 +183,16 @@ describe('a failure', () => {
     expect(endpoint.received.length).toBeGreaterThanOrEqual(5);
   });
 
-  it('is final after ten attempts', async () => {
+  it('is final after twelve attempts', async () => {
     const env = await startWebhooks();
     const endpoint = await startEndpoint(500);
     const { webhookId } = await env.hook(endpoint.url);
     await env.sent();
     await env.sendDue();
     await pass(env, 4 * DAY, 30 * MINUTE);
-    expect(endpoint.received).toHaveLength(10);
+    expect(endpoint.received).toHaveLength(12);
     const [delivery] = await deliveriesOf(env, webhookId);
-    expect(delivery).toMatchObject({ status: 'failed', attempts: 10, responseCode: 500 });
+    expect(delivery).toMatchObject({ status: 'failed', attempts: 12, responseCode: 500 });
     expect(delivery).not.toHaveProperty('nextAttemptAt');
   });
 
@@ -203,14 +203,68 @@ describe('a failure', () => {
     await env.sent();
     await env.sendDue();
     expect((await deliveriesOf(env, webhookId))[0]?.nextAttemptAt).toBe(iso(env.clock.now() + HOUR));
-    // The request is about the endpoint, not about this event: other deliveries wait as well.
+    // The endpoint is not overloaded: the first attempts of other events follow.
+    await env.sent();
+    await env.sendDue();
+    expect(endpoint.received).toHaveLength(2);
+    await pass(env, 59 * MINUTE, MINUTE);
+    expect(endpoint.received).toHaveLength(2);
+    endpoint.answer(200);
+    await pass(env, 2 * MINUTE, MINUTE);
+    expect(endpoint.taken()).toHaveLength(2);
+  });
+
+  it('that shows an overload lets other events wait for the endpoint, until a time that is shown', async () => {
+    const env = await startWebhooks();
+    const endpoint = await startEndpoint(() => ({ status: 429, headers: { 'retry-after': '3600' } }));
+    const { webhookId } = await env.hook(endpoint.url);
+    await env.sent();
+    await env.sendDue();
+    const nextProbeAt = iso(env.clock.now() + HOUR);
     await env.sent();
     await env.sendDue();
     await pass(env, 59 * MINUTE, MINUTE);
     expect(endpoint.received).toHaveLength(1);
+    for (const delivery of await deliveriesOf(env, webhookId)) {
+      expect(delivery).toMatchObject({ status: 'pending', nextProbeAt });
+      expect(delivery).not.toHaveProperty('nextAttemptAt');
+    }
     endpoint.answer(200);
     await pass(env, 2 * MINUTE, MINUTE);
     expect(endpoint.taken()).toHaveLength(2);
+  });
+
+  it.each([500, 503])(
+    '%i of all calls does not delay the first attempts of further events',
+    async (status) => {
+      const env = await startWebhooks();
+      const endpoint = await startEndpoint(status);
+      const { webhookId } = await env.hook(endpoint.url);
+      for (let round = 1; round <= 5; round++) {
+        await env.sentTogether(20);
+        await env.sendDue();
+        expect(new Set(endpoint.received.map(idOf)).size).toBe(20 * round);
+      }
+      const now = env.clock.now();
+      for (const delivery of await deliveriesOf(env, webhookId)) {
+        expect(delivery).not.toHaveProperty('nextProbeAt');
+        expect(Date.parse(delivery.nextAttemptAt ?? '')).toBeGreaterThan(now);
+      }
+    },
+  );
+
+  it('has no time of a next attempt in the past while it waits for a call', async () => {
+    const env = await startWebhooks();
+    const endpoint = await startEndpoint(() => new Promise(() => {}));
+    const { webhookId } = await env.hook(endpoint.url);
+    await env.sentTogether(15);
+    await env.sender.round();
+    await until('ten calls to arrive', () => endpoint.received.length === 10);
+    env.clock.advance(MINUTE);
+    for (const delivery of await deliveriesOf(env, webhookId)) {
+      expect(delivery.status).toBe('pending');
+      expect(delivery).not.toHaveProperty('nextAttemptAt');
+    }
   });
 
   it.each([

@@ -71,6 +71,7 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
     allowPrivateNetworks: () => allowPrivateNetworks,
     mayAdd: store.limits.mayAdd.webhooks,
     onChange: sender.changed,
+    nextProbeAt: sender.nextProbeAt,
   });
   onTestFinished(async () => {
     await sender.stop();

@@ -220,7 +220,7 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
             attempts: delivery.attempts,
             'last attempt': delivery.lastAttemptAt,
             result: delivery.error ?? delivery.responseCode,
-            next: delivery.nextAttemptAt,
+            next: delivery.nextProbeAt ?? delivery.nextAttemptAt,
           })),
       { json, empty: 'No delivery matches' },
     );

@@ -734,6 +734,7 @@ export const texts: Catalog = {
   'webhooks.noDeliveries.hint':
     'Sie erscheinen, wenn ein Ereignis dieses Webhooks eintritt. Prüfen Sie den Endpunkt mit einem Testereignis.',
   'webhooks.retry': 'Jetzt wiederholen',
+  'webhooks.nextProbe': 'Wartet auf den Endpunkt: nächster Versuch {time}',
   'webhooks.retried': 'Die Zustellung wird jetzt versucht',
   'page.reports': 'Berichte',
   'reports.question': 'Wer sendet unter meiner Domain?',

@@ -713,6 +713,7 @@ export const en = {
   'webhooks.noDeliveries.hint':
     'They appear when an event of this webhook happens. Send a test event to try the endpoint.',
   'webhooks.retry': 'Retry now',
+  'webhooks.nextProbe': 'Waiting for the endpoint: next probe at {time}',
   'webhooks.retried': 'The delivery is tried now',
   'page.reports': 'Reports',
   'reports.question': 'Who sends as my domain?',

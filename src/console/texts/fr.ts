@@ -740,6 +740,7 @@ export const texts: Catalog = {
   'webhooks.noDeliveries.hint':
     'Elles apparaissent quand un événement de ce webhook se produit. Essayez avec un événement de test.',
   'webhooks.retry': 'Réessayer maintenant',
+  'webhooks.nextProbe': 'En attente du point de terminaison : prochain essai {time}',
   'webhooks.retried': 'La livraison est réessayée maintenant',
   'page.reports': 'Rapports',
   'reports.question': 'Qui envoie au nom de mon domaine ?',

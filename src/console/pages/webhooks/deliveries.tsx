@@ -115,6 +115,9 @@ function DeliveryRows({ of: each, path, onRetry }: DeliveryRowsProps) {
         <td>
           {each.attempts}
           <p class="small">{time(each.lastAttemptAt)}</p>
+          {each.nextProbeAt !== undefined && (
+            <p class="small">{t('webhooks.nextProbe', { time: time(each.nextProbeAt) })}</p>
+          )}
           {each.nextAttemptAt !== undefined && (
             <p class="small">
               {t('messages.next')}: {time(each.nextAttemptAt)}
