@@ -12,6 +12,7 @@ import { openSeal } from '../../src/store/master-key.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { builtThread } from '../support/built-thread.ts';
 import { startDnsServer } from '../support/dns-server.ts';
+import { PATIENCE_MS } from '../support/patience.ts';
 import { publishMailHost } from '../support/recipients.ts';
 import { RSA_KEY } from '../support/rsa-keys.ts';
 import { type Sink, type SinkOptions, startSink } from '../support/smtp-sink.ts';
@@ -49,7 +50,12 @@ export async function createTestDelivery(options: TestDeliveryOptions = {}) {
   ]);
   const config = loadConfig({ cwd: dir, env: Object.fromEntries(env) });
   const seal = await openSeal({ file: `${dir}/master.key`, random: systemRandom, tables, writer });
-  const resolver = createResolver({ resolvers: [dns.address], timeoutMs: 5000, clock, random: systemRandom });
+  const resolver = createResolver({
+    resolvers: [dns.address],
+    timeoutMs: PATIENCE_MS,
+    clock,
+    random: systemRandom,
+  });
   onTestFinished(() => resolver.close());
   const lines: Record<string, unknown>[] = [];
   const delivery = createDelivery({

@@ -6,6 +6,7 @@ import { createExchange, type Exchange } from '../../src/dns/exchange.ts';
 import type { QueryResult } from '../../src/dns/query-result.ts';
 import { parseServer } from '../../src/dns/transport.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { PATIENCE_MS } from '../support/patience.ts';
 
 let first: DnsServer;
 let second: DnsServer;
@@ -44,7 +45,7 @@ function summary(result: QueryResult): unknown {
 describe('several servers', () => {
   it('queries only the first while it answers', async () => {
     first.set('host.test', 'A', ['192.0.2.1']);
-    const exchange = between([first.address, second.address], 2000);
+    const exchange = between([first.address, second.address], PATIENCE_MS);
     expect(summary(await exchange.query(HOST))).toEqual(['192.0.2.1']);
     expect(second.questions).toEqual([]);
   });
@@ -54,7 +55,7 @@ describe('several servers', () => {
     async (behavior) => {
       first.set('host.test', 'A', behavior);
       second.set('host.test', 'A', ['192.0.2.2']);
-      expect(summary(await between([first.address, second.address], 2000).query(HOST))).toEqual([
+      expect(summary(await between([first.address, second.address], PATIENCE_MS).query(HOST))).toEqual([
         '192.0.2.2',
       ]);
     },
@@ -62,14 +63,16 @@ describe('several servers', () => {
 
   it('accepts a negative answer of the first', async () => {
     second.set('host.test', 'A', ['192.0.2.2']);
-    expect(summary(await between([first.address, second.address], 2000).query(HOST))).toBe('ENOTFOUND');
+    expect(summary(await between([first.address, second.address], PATIENCE_MS).query(HOST))).toBe(
+      'ENOTFOUND',
+    );
     expect(second.questions).toEqual([]);
   });
 
   it('skips a server that does not answer, and queries it last from then on', async () => {
     first.set('*', '*', 'silent');
     second.set('*', 'A', ['192.0.2.2']);
-    const exchange = between([first.address, second.address], 1000);
+    const exchange = between([first.address, second.address], 5000);
     expect(summary(await exchange.query(HOST))).toEqual(['192.0.2.2']);
     const before = first.questions.length;
     expect(summary(await exchange.query({ name: 'other.test', type: 'A' }))).toEqual(['192.0.2.2']);
@@ -80,14 +83,16 @@ describe('several servers', () => {
     second.set('host.test', 'A', ['192.0.2.2']);
     const gone = await startDnsServer();
     await gone.close();
-    expect(summary(await between([gone.address, second.address], 5000).query(HOST))).toEqual(['192.0.2.2']);
+    expect(summary(await between([gone.address, second.address], PATIENCE_MS).query(HOST))).toEqual([
+      '192.0.2.2',
+    ]);
   });
 
   it('still queries a server first for other names after SERVFAIL', async () => {
     first.set('host.test', 'A', 'SERVFAIL');
     first.set('other.test', 'A', ['192.0.2.1']);
     second.set('host.test', 'A', ['192.0.2.2']);
-    const exchange = between([first.address, second.address], 2000);
+    const exchange = between([first.address, second.address], PATIENCE_MS);
     await exchange.query(HOST);
     expect(summary(await exchange.query({ name: 'other.test', type: 'A' }))).toEqual(['192.0.2.1']);
   });
@@ -101,12 +106,12 @@ describe('several servers', () => {
   ] as const)('with %s and %s the result is %s', async (one, other, code) => {
     first.set('host.test', 'A', one);
     second.set('host.test', 'A', other);
-    expect(summary(await between([first.address, second.address], 600).query(HOST))).toBe(code);
+    expect(summary(await between([first.address, second.address], 2000).query(HOST))).toBe(code);
   });
 
   it('names the server and its response code in a failure', async () => {
     first.set('host.test', 'A', 'SERVFAIL');
-    expect(await between([first.address], 2000).query(HOST)).toMatchObject({
+    expect(await between([first.address], PATIENCE_MS).query(HOST)).toMatchObject({
       kind: 'failed',
       detail: `SERVFAIL from ${first.address}`,
     });
@@ -116,20 +121,20 @@ describe('several servers', () => {
 describe('one server', () => {
   it('receives the query three times when it does not answer', async () => {
     first.set('host.test', 'A', 'silent');
-    expect(summary(await between([first.address], 200).query(HOST))).toBe('ETIMEOUT');
+    expect(summary(await between([first.address], 1000).query(HOST))).toBe('ETIMEOUT');
     await expect.poll(() => first.asked('host.test', 'A')).toBe(3);
   });
 
   it('may answer the first transmission after the second', async () => {
-    first.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 300 });
-    const exchange = between([first.address], 800);
+    first.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 1200 });
+    const exchange = between([first.address], 4000);
     expect(summary(await exchange.query(HOST))).toEqual(['192.0.2.1']);
     expect(first.questions.length).toBeGreaterThan(1);
   });
 
   it('without EDNS support receives the query without EDNS', async () => {
     first.set('host.test', 'A', { values: ['192.0.2.1'], withoutEdns: true });
-    expect(summary(await between([first.address], 2000).query(HOST))).toEqual(['192.0.2.1']);
+    expect(summary(await between([first.address], PATIENCE_MS).query(HOST))).toEqual(['192.0.2.1']);
     expect(first.asked('host.test', 'A')).toBe(2);
   });
 });
@@ -144,8 +149,10 @@ describe('more queries than the limit', () => {
     const silent = await Promise.all(many(exchange, 'silent.test', 300));
     expect(new Set(silent.map(summary))).toEqual(new Set(['ETIMEOUT']));
     first.set('*', '*', 'NODATA');
-    const there = await Promise.all(many(exchange, 'there.test', 300));
-    expect(new Set(there.map(summary))).toEqual(new Set(['ENODATA']));
+    // The timeout also applies to these, which a busy machine may exceed.
+    await expect
+      .poll(async () => new Set((await Promise.all(many(exchange, 'there.test', 300))).map(summary)))
+      .toEqual(new Set(['ENODATA']));
   });
 
   it('are delayed by queries of the same owner only, and refused above a limit', async () => {
@@ -168,7 +175,7 @@ describe('forged answers', () => {
     'with %s are ignored in favor of the real one',
     async (forgery) => {
       first.set('host.test', 'A', { values: ['192.0.2.1'], forgery });
-      expect(summary(await between([first.address], 2000).query(HOST))).toEqual(['192.0.2.1']);
+      expect(summary(await between([first.address], PATIENCE_MS).query(HOST))).toEqual(['192.0.2.1']);
     },
   );
 
@@ -179,7 +186,7 @@ describe('forged answers', () => {
 
   it('from another sender are ignored, even with the correct id and question', async () => {
     first.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 150 });
-    const answer = between([first.address], 5000).query(HOST);
+    const answer = between([first.address], PATIENCE_MS).query(HOST);
     await expect.poll(() => first.questions).toHaveLength(1);
     const [received] = first.questions;
     if (!received) throw new Error('the server received no query');

@@ -13,6 +13,7 @@ import { createResolver, type Resolver } from '../../src/dns/resolver.ts';
 import { framed } from '../../src/dns/transport.ts';
 import { optRecord } from '../../src/dns/wire.ts';
 import type { ZoneRecord } from '../../src/dns/zone-record.ts';
+import { PATIENCE_MS } from '../support/patience.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 
 const DKIM = `v=DKIM1; k=rsa; p=${'A'.repeat(392)}`;
@@ -51,7 +52,7 @@ beforeEach(async () => {
   });
   resolver = createResolver({
     resolvers: [`127.0.0.1:${nameserver.port}`],
-    timeoutMs: 2000,
+    timeoutMs: PATIENCE_MS,
     clock: systemClock,
     random: systemRandom,
   });
@@ -337,7 +338,7 @@ describe('on IPv6', () => {
     });
     const resolver = createResolver({
       resolvers: [`[::1]:${sixth.port}`],
-      timeoutMs: 2000,
+      timeoutMs: PATIENCE_MS,
       clock: systemClock,
       random: systemRandom,
     });
@@ -365,7 +366,7 @@ describe('a zone with a lookup function', () => {
     });
     const resolver = createResolver({
       resolvers: [`127.0.0.1:${byLookup.port}`],
-      timeoutMs: 2000,
+      timeoutMs: PATIENCE_MS,
       clock: systemClock,
       random: systemRandom,
     });

@@ -3,6 +3,7 @@ import { systemRandom } from '../../src/core/random.ts';
 import { DnsError } from '../../src/dns/dns-error.ts';
 import { type ConfigurableResolver, createResolver } from '../../src/dns/resolver.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { PATIENCE_MS } from '../support/patience.ts';
 
 let dns: DnsServer;
 let resolver: ConfigurableResolver;
@@ -12,7 +13,12 @@ beforeEach(async () => {
   now = 1_700_000_000_000;
   dns = await startDnsServer();
   const clock = { now: () => now };
-  resolver = createResolver({ resolvers: [dns.address], timeoutMs: 8000, clock, random: systemRandom });
+  resolver = createResolver({
+    resolvers: [dns.address],
+    timeoutMs: PATIENCE_MS,
+    clock,
+    random: systemRandom,
+  });
 });
 
 afterEach(async () => {
@@ -111,7 +117,7 @@ describe('a lookup returns', () => {
     ['never', false],
   ] as const)('the AD bit of a server on loopback with trustAd %s: %s', async (trustAd, counts) => {
     dns.set('trusted.test', 'A', { values: ['192.0.2.1'], authenticated: true });
-    resolver.configure({ resolvers: [dns.address], timeoutMs: 5000, trustAd });
+    resolver.configure({ resolvers: [dns.address], timeoutMs: PATIENCE_MS, trustAd });
     expect((await resolver.a('trusted.test')).authenticated).toBe(counts);
   });
 
@@ -265,7 +271,7 @@ describe('the cache', () => {
     const clock = { now: () => now };
     const asking = createResolver({
       resolvers: [other.address],
-      timeoutMs: 2000,
+      timeoutMs: PATIENCE_MS,
       clock,
       random: systemRandom,
     });
@@ -324,7 +330,7 @@ describe('the cache', () => {
     const clock = { now: () => now };
     const small = createResolver({
       resolvers: [dns.address],
-      timeoutMs: 2000,
+      timeoutMs: PATIENCE_MS,
       clock,
       random: systemRandom,
       cacheSize: 2,
@@ -343,7 +349,7 @@ describe('a large answer', () => {
   it('takes the place of several in the cache', async () => {
     const places = createResolver({
       resolvers: [dns.address],
-      timeoutMs: 2000,
+      timeoutMs: PATIENCE_MS,
       clock: { now: () => now },
       random: systemRandom,
       cacheSize: 20,
@@ -382,7 +388,7 @@ describe('many lookups', () => {
 });
 
 describe('createResolver', () => {
-  const deps = { timeoutMs: 2000, clock: { now: () => 0 }, random: systemRandom };
+  const deps = { timeoutMs: PATIENCE_MS, clock: { now: () => 0 }, random: systemRandom };
 
   it('uses the resolvers of the system by default', () => {
     expect(() => createResolver({ resolvers: [], ...deps })).not.toThrow();

@@ -11,6 +11,7 @@ import { createResolver } from '../../src/dns/resolver.ts';
 import { toZoneFile } from '../../src/dns/zone-file.ts';
 import type { ZoneRecord, ZoneRecordType } from '../../src/dns/zone-record.ts';
 import { freePort } from '../support/free-port.ts';
+import { PATIENCE_MS } from '../support/patience.ts';
 import { findProgram, requirePrograms } from '../support/required-programs.ts';
 
 const record = (type: ZoneRecordType, value: string, more: Partial<ZoneRecord> = {}): ZoneRecord => ({
@@ -155,7 +156,7 @@ describe('parsed again', () => {
       });
       const resolver = createResolver({
         resolvers: [`127.0.0.1:${port}`],
-        timeoutMs: 1000,
+        timeoutMs: PATIENCE_MS,
         clock: systemClock,
         random: systemRandom,
       });

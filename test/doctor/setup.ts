@@ -66,7 +66,7 @@ export async function startHealthySetup(options: SetupOptions = {}) {
   const config = settings(dir, {
     hostname: HOST,
     'dns.resolvers': [dns.address],
-    'dns.timeoutMs': 400,
+    'dns.timeoutMs': 5000,
     'delivery.port': big.port,
     'mx.listen': '0.0.0.0:25',
     'public.url': `https://pages.test:${pages.port}`,

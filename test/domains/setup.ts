@@ -11,6 +11,7 @@ import type { PlatformOptions } from '../../src/domains/platform/platform.ts';
 import { createDomains, type DomainsDeps } from '../../src/domains/service.ts';
 import type { DomainRow } from '../../src/store/domains/domains.ts';
 import { startDnsServer } from '../support/dns-server.ts';
+import { PATIENCE_MS } from '../support/patience.ts';
 import { fixedKeys } from '../support/rsa-keys.ts';
 import { heldClock, insertAccount, startStore } from '../support/store.ts';
 
@@ -25,7 +26,7 @@ export async function startDomains(
     limits?: AccountLimitDefaults;
   } = {},
 ) {
-  const { platform, timeoutMs = 1000, limits = {}, ...deps } = options;
+  const { platform, timeoutMs = PATIENCE_MS, limits = {}, ...deps } = options;
   const clock = heldClock();
   const store = startStore(clock, limits);
   const { tables, writer, ids } = store;

@@ -8,6 +8,7 @@ import { type CallResult, createWebhookCaller } from '../../src/webhooks/call.ts
 import { createAuthority } from '../support/certificates.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { portOf } from '../support/https-client.ts';
+import { PATIENCE_MS } from '../support/patience.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
 
 interface Options {
@@ -19,8 +20,8 @@ interface Options {
 
 async function start({
   allowPrivateNetworks = true,
-  timeoutMs = 5000,
-  dnsTimeoutMs = 1000,
+  timeoutMs = PATIENCE_MS,
+  dnsTimeoutMs = PATIENCE_MS,
   trusted,
 }: Options = {}) {
   const dns = await startDnsServer();
@@ -135,7 +136,7 @@ describe('a call', () => {
     });
     const { call } = await start();
     expect(await call(endpoint.url)).toMatchObject({ kind: 'response', status: 200, body: 'begun' });
-    const impatient = await start({ timeoutMs: 1000 });
+    const impatient = await start({ timeoutMs: 3000 });
     endpoint.answer((_, response) => {
       response.writeHead(200);
       response.write('begun');
@@ -157,7 +158,7 @@ describe('a call', () => {
       more();
       return 'nothing';
     });
-    const { call } = await start({ timeoutMs: 600_000 });
+    const { call } = await start({ timeoutMs: PATIENCE_MS });
     expect(await call(endpoint.url)).toMatchObject({ kind: 'response', status: 200, body: 'x'.repeat(1024) });
   });
 
@@ -167,7 +168,7 @@ describe('a call', () => {
     ['a reason phrase', 'HTTP/1.1 200 ', 'x'],
   ])('ends a response that consists of %s without end', async (_, beginning, repeated) => {
     const url = await startEndless(beginning, repeated);
-    const { call } = await start({ timeoutMs: 600_000 });
+    const { call } = await start({ timeoutMs: PATIENCE_MS });
     expect(reasonOf(await call(url))).toBe('the response is too large');
   });
 
@@ -177,7 +178,7 @@ describe('a call', () => {
   ])('does not read %s without end', async (_, beginning, repeated) => {
     const header = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
     const url = await startEndless(header + beginning, repeated);
-    const { call } = await start({ timeoutMs: 600_000 });
+    const { call } = await start({ timeoutMs: PATIENCE_MS });
     expect(await call(url)).toMatchObject({ kind: 'response', status: 200 });
   });
 
@@ -195,8 +196,8 @@ describe('a call', () => {
 
   it('times out without a response', async () => {
     const endpoint = await startEndpoint(() => 'nothing');
-    const { call } = await start({ timeoutMs: 100 });
-    expect(reasonOf(await call(endpoint.url))).toBe('no response within 0.1 s');
+    const { call } = await start({ timeoutMs: 1000 });
+    expect(reasonOf(await call(endpoint.url))).toBe('no response within 1 s');
     expect(endpoint.received).toHaveLength(1);
   });
 
@@ -244,7 +245,7 @@ describe('a name', () => {
 
   it('that is never answered delays the calls of its account only', async () => {
     const endpoint = await startEndpoint();
-    const { call, dns } = await start({ dnsTimeoutMs: 60_000 });
+    const { call, dns } = await start({ timeoutMs: 10_000 });
     dns.set('*', '*', 'silent');
     dns.set('receiver.test', 'A', ['127.0.0.1']);
     const { signal } = new AbortController();
@@ -253,7 +254,7 @@ describe('a name', () => {
       call(`http://h${n}.silent.test/`, signal, 'acct_silent'),
     );
     expect(await call(`http://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
-    expect(new Set((await Promise.all(silent)).map(reasonOf))).toEqual(new Set(['no response within 5 s']));
+    expect(new Set((await Promise.all(silent)).map(reasonOf))).toEqual(new Set(['no response within 10 s']));
   });
 
   it('localhost is this machine, without a DNS query', async () => {
@@ -371,7 +372,7 @@ describe('the error that an account reads', () => {
   });
 
   it('does not name a resolver', async () => {
-    const { call, dns } = await start();
+    const { call, dns } = await start({ dnsTimeoutMs: 1000 });
     for (const behavior of ['SERVFAIL', 'REFUSED', 'silent'] as const) {
       dns.set('receiver.test', '*', behavior);
       const result = await call('http://receiver.test/');

@@ -19,6 +19,7 @@ import { parseFile } from '../../../src/mail/incoming/parse.ts';
 import { openSeal } from '../../../src/store/master-key.ts';
 import { createAuthority, selfSigned } from '../../support/certificates.ts';
 import { type DnsServer, startDnsServer } from '../../support/dns-server.ts';
+import { PATIENCE_MS } from '../../support/patience.ts';
 import { type PolicyHost, startPolicyHost } from '../../support/policy-host.ts';
 import { RSA_KEY } from '../../support/rsa-keys.ts';
 import { type Sink, type SinkOptions, startSink } from '../../support/smtp-sink.ts';
@@ -115,7 +116,12 @@ async function createSystem(port: number, options: SystemOptions = {}): Promise<
   ]);
   const config = loadConfig({ cwd: dir, env: Object.fromEntries(env) });
   const clock = { now: () => Date.now() + ahead };
-  const resolver = createResolver({ resolvers: [dns.address], timeoutMs: 5000, clock, random: systemRandom });
+  const resolver = createResolver({
+    resolvers: [dns.address],
+    timeoutMs: PATIENCE_MS,
+    clock,
+    random: systemRandom,
+  });
   const seal = await openSeal({ file: `${dir}/master.key`, random: systemRandom, tables, writer });
   const system = createTlsSystem({
     config,

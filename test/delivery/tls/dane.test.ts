@@ -8,6 +8,7 @@ import { createTlsPolicies } from '../../../src/delivery/tls/host-policies.ts';
 import type { StsPolicy } from '../../../src/delivery/tls/sts-policy.ts';
 import { type ConfigurableResolver, createResolver } from '../../../src/dns/resolver.ts';
 import { type DnsServer, startDnsServer } from '../../support/dns-server.ts';
+import { PATIENCE_MS } from '../../support/patience.ts';
 
 const HASH = 'ab'.repeat(32);
 const RECORD = { usage: 3, selector: 1, matchingType: 1, data: HASH };
@@ -23,7 +24,7 @@ beforeEach(async () => {
   dns = await startDnsServer();
   resolver = createResolver({
     resolvers: [dns.address],
-    timeoutMs: 2000,
+    timeoutMs: PATIENCE_MS,
     clock: systemClock,
     random: systemRandom,
   });
@@ -106,7 +107,7 @@ describe('TLSA records', () => {
     ['there are other records at their name', () => dns.set('_25._tcp.mx.one.test', 'TLSA', 'NODATA')],
     [
       'the resolver is not trusted',
-      () => resolver.configure({ resolvers: [dns.address], timeoutMs: 2000, trustAd: 'never' }),
+      () => resolver.configure({ resolvers: [dns.address], timeoutMs: PATIENCE_MS, trustAd: 'never' }),
     ],
     ['they are turned off', () => void (isDaneOn = false)],
   ])('do not apply if %s', async (_, change) => {
@@ -124,6 +125,8 @@ describe('TLSA records', () => {
     'exclude the host if the answer is: %s',
     async (answer) => {
       dns.set('_25._tcp.mx.one.test', 'TLSA', answer);
+      if (answer === 'silent')
+        resolver.configure({ resolvers: [dns.address], timeoutMs: 2000, trustAd: 'loopback' });
       expect(await policies()).toMatchObject([{ kind: 'dane', fault: FAULT }]);
       const found = await route();
       expect(found.ttl).toBeLessThanOrEqual(60);

@@ -8,6 +8,7 @@ import { createStsPolicies, type StsPolicies } from '../../../src/delivery/tls/s
 import { createResolver } from '../../../src/dns/resolver.ts';
 import { createAuthority, selfSigned } from '../../support/certificates.ts';
 import { type DnsServer, startDnsServer } from '../../support/dns-server.ts';
+import { PATIENCE_MS } from '../../support/patience.ts';
 import { type Handler, type PolicyHost, policyText, startPolicyHost } from '../../support/policy-host.ts';
 import { startStore } from '../../support/store.ts';
 
@@ -38,10 +39,18 @@ const announce = (id: string) =>
   dns.set(`_mta-sts.${DOMAIN}`, 'TXT', { values: [`v=STSv1; id=${id};`], ttl: 60 });
 
 /** As after a start of the daemon: nothing is in memory. */
-function start({ maxWaitMs = 10_000, timeoutMs = 10_000 } = {}): StsPolicies & { logged: string[] } {
+function start({
+  maxWaitMs = PATIENCE_MS,
+  timeoutMs = PATIENCE_MS,
+} = {}): StsPolicies & { logged: string[] } {
   const clock = { now: () => Date.now() + ahead };
   const logged: string[] = [];
-  const resolver = createResolver({ resolvers: [dns.address], timeoutMs: 5000, clock, random: systemRandom });
+  const resolver = createResolver({
+    resolvers: [dns.address],
+    timeoutMs: PATIENCE_MS,
+    clock,
+    random: systemRandom,
+  });
   const { tables, writer } = store;
   const policies = createStsPolicies({
     clock,
@@ -168,7 +177,7 @@ describe('a fetch fails', () => {
   it.each(CASES)('%s', async (_, handler, type, text) => {
     host.serve(DOMAIN, VALID, handler);
     const isSlow = handler === silent || handler === dribble;
-    const { fault, policy } = await start({ timeoutMs: isSlow ? 300 : 10_000 }).of(DOMAIN);
+    const { fault, policy } = await start({ timeoutMs: isSlow ? 300 : PATIENCE_MS }).of(DOMAIN);
     expect(policy).toBeNull();
     expect(fault).toMatchObject({ type, text: expect.stringMatching(text) });
   });
@@ -228,7 +237,7 @@ describe('hosts of policies that never respond', () => {
       host.serve(domain, authority.issue([`mta-sts.${domain}`]), silent);
     }
     host.serve(DOMAIN, VALID, ENFORCE);
-    const policies = start({ maxWaitMs: 60_000, timeoutMs: 60_000 });
+    const policies = start();
     const waiting = domains.map((domain) => policies.of(domain, 'acct_one'));
     await expect.poll(() => host.requests).toHaveLength(20);
     expect(await policies.of(DOMAIN, 'acct_two')).toEqual(ENFORCED);

@@ -4,16 +4,17 @@ import { systemRandom } from '../../../src/core/random.ts';
 import { createResolver } from '../../../src/dns/resolver.ts';
 import { createHostLocator } from '../../../src/domains/platform/host-locator.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
+import { PATIENCE_MS } from '../../support/patience.ts';
 import { heldClock } from '../../support/store.ts';
 
 const OURS = 'track.mail.example';
 
-async function start({ timeoutMs = 5000 } = {}) {
+async function start({ timeoutMs = PATIENCE_MS } = {}) {
   const dns = await startDnsServer();
   const clock = heldClock();
   const resolver = createResolver({
     resolvers: [dns.address],
-    timeoutMs: 60_000,
+    timeoutMs: PATIENCE_MS,
     clock,
     random: systemRandom,
   });
@@ -55,7 +56,7 @@ it('returns unknown while our own addresses are unknown', async () => {
 });
 
 it('returns as soon as one address is ours, without the answer for the other family', async () => {
-  const { dns, locator } = await start({ timeoutMs: 60_000 });
+  const { dns, locator } = await start();
   dns.set('link.customer.example', 'A', ['192.0.2.1']);
   dns.set('link.customer.example', 'AAAA', 'silent');
   expect(await locator.locate('link.customer.example', 'proven')).toBe('here');
@@ -75,7 +76,7 @@ it('repeats lookups at growing intervals while a host leads elsewhere', async ()
 });
 
 it('pauses lookups of a domain whose name servers do not answer, for all its hosts', async () => {
-  const { dns, locator, clock } = await start({ timeoutMs: 50 });
+  const { dns, locator, clock } = await start({ timeoutMs: 1000 });
   const hosts = Array.from({ length: 50 }, (_, n) => `t${n}.dead.example`);
   for (const host of hosts) dns.set(host, '*', 'silent');
   const asked = () => hosts.filter((host) => dns.asked(host, 'A') > 0).length;
@@ -93,7 +94,7 @@ it('pauses lookups of a domain whose name servers do not answer, for all its hos
 });
 
 it('delays no other class and no other domain while name servers do not answer', async () => {
-  const { dns, locator } = await start({ timeoutMs: 60_000 });
+  const { dns, locator } = await start();
   const dead = Array.from({ length: 20 }, (_, n) => `link.dead${n}.example`);
   for (const host of dead) dns.set(host, '*', 'silent');
   for (const host of ['link.one.example', 'link.two.example']) dns.set(host, 'A', ['192.0.2.1']);
