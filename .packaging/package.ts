@@ -7,7 +7,7 @@ import { programVersion } from '../src/config/version.ts';
 import { copy, normalize, type Parts, writePrefix } from './contents.ts';
 import { buildDeb, maintainerOf } from './deb.ts';
 import { buildNativeModule } from './native.ts';
-import { fetchRuntime, type Processor } from './runtime.ts';
+import { fetchRuntime, PACKAGED, type Processor } from './runtime.ts';
 
 /*
  * `npm run package -- [--arch arm64] [--maintainer "Name <address>"] [--fast] [--out DIR]`: builds the Debian package and
@@ -33,7 +33,7 @@ mkdirSync(out, { recursive: true });
 const work = mkdtempSync(join(out, 'work-'));
 try {
   progress('Node for the packages');
-  const runtime = fetchRuntime(processor, cache);
+  const runtime = fetchRuntime(PACKAGED, processor, cache);
   progress('better-sqlite3 for this Node');
   const parts: Parts = {
     root,

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The Node runtime of the packages: a pinned long-term support release, unpacked from its npm package. */
+/** A Node runtime: a pinned long-term support release, unpacked from its npm package. */
 export interface Runtime {
   version: string;
   /** Contains `bin/node`, `include/node` (for native modules) and `LICENSE`. */
@@ -13,15 +13,30 @@ export interface Runtime {
 /** Processors as Node names them. */
 export type Processor = 'x64' | 'arm64';
 
-const PINNED: {
+export interface PinnedRuntime {
   version: string;
-  packages: Record<Processor, { name: string; integrity: string }>;
-} = JSON.parse(readFileSync(new URL('node-runtime.json', import.meta.url), 'utf8'));
+  packages: Partial<Record<Processor, { name: string; integrity: string }>>;
+}
+
+/** The pinned runtime of the packages. */
+export const PACKAGED: PinnedRuntime = readPinned('node-runtime.json');
+
+/** Of the tests only (.ci/test-on-other-nodes.ts). */
+export const NODE_22: PinnedRuntime = readPinned('node-22.json');
+
+function readPinned(file: string): PinnedRuntime {
+  return JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8'));
+}
 
 /** Returns the runtime in `cache`, which is downloaded first if it is not there. Throws when its checksum is wrong. */
-export function fetchRuntime(processor: Processor, cache: string): Runtime {
-  const { version } = PINNED;
-  const { name, integrity } = PINNED.packages[processor];
+export function fetchRuntime(
+  { version, packages }: PinnedRuntime,
+  processor: Processor,
+  cache: string,
+): Runtime {
+  const pinned = packages[processor];
+  if (pinned === undefined) throw new Error(`Node ${version} is not pinned for ${processor}`);
+  const { name, integrity } = pinned;
   const dir = join(cache, `${name}-${version}`);
   if (existsSync(dir)) return { version, dir };
   mkdirSync(cache, { recursive: true });
@@ -32,7 +47,7 @@ export function fetchRuntime(processor: Processor, cache: string): Runtime {
   const actual = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;
   if (actual !== integrity)
     throw new Error(
-      `${archive} has the checksum ${actual}, .packaging/node-runtime.json expects ${integrity}`,
+      `${archive} has the checksum ${actual}, the pin of Node ${version} in .packaging expects ${integrity}`,
     );
   const partial = `${dir}.partial`;
   rmSync(partial, { recursive: true, force: true });
