@@ -8,7 +8,7 @@ import { runOnTerminal } from '../support/terminal.ts';
 /*
  * Documents that begin with `postrider init` in an empty directory, answered on a terminal.
  */
-const required = requirePrograms('curl', 'jq', 'python3');
+const required = requirePrograms('curl', 'jq', 'python3', 'terminal');
 const POSTAL = '1 High Street, Sampletown, AB1 2CD, GB';
 /** Host name, public address, data, API, MX, submission, TLS, account, company, address, domain; '' is the default. */
 const ANSWERS = ['mail.example.net', '192.0.2.25', '', '', '', '', 'none', 'Shop', 'Shop Ltd', POSTAL, ''];

@@ -19,6 +19,7 @@ import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { CTRL_C, CTRL_D, runOnTerminal } from '../support/terminal.ts';
 
@@ -26,6 +27,7 @@ import { CTRL_C, CTRL_D, runOnTerminal } from '../support/terminal.ts';
  * `postrider init` in an empty directory, up to a delivered message. The operator runs four commands: init, serve,
  * domain verify, and the request that sends.
  */
+const terminal = requirePrograms('python3', 'terminal');
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const HOST = 'mail.postrider.example';
 const ADDRESS = '192.0.2.25';
@@ -125,7 +127,7 @@ describe('init', () => {
     await deliver(api, created.account, 'optionen.example', 'ada');
   });
 
-  it('asks on a terminal, up to a delivered message', async () => {
+  it.skipIf(terminal.missing)(`asks on a terminal, up to a delivered message${terminal.reason}`, async () => {
     const { api, pages, mx } = await listeners();
     const { status, shown } = await runOnTerminal(
       [process.execPath, PROGRAM, 'init', '--no-doctor', '--public', pages, '--public-address', ADDRESS],
@@ -144,10 +146,10 @@ describe('init', () => {
     await deliver(api, credentials, 'terminal.example', 'bob');
   });
 
-  it.each([
+  it.skipIf(terminal.missing).each([
     ['Ctrl-C', CTRL_C],
     ['Ctrl-D', CTRL_D],
-  ])('leaves nothing after %s at a question', async (_, key) => {
+  ])(`leaves nothing after %s at a question${terminal.reason}`, async (_, key) => {
     const command = [process.execPath, PROGRAM, 'init'];
     const { status, shown } = await runOnTerminal(command, [HOST, '', key], { cwd: dir, env });
     expect(shown).toContain('Interrupted: nothing was created');

@@ -3,7 +3,7 @@ import { promisify, stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { parseExposition, type Samples } from '../../src/cli/top/exposition.ts';
 import { eventually } from '../support/eventually.ts';
-import { findProgram, requirementsOf } from '../support/required-programs.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';
 
 /*
@@ -189,9 +189,7 @@ const OPENED = '\x1b[?1049h\x1b[?25l';
 const HOME = '\x1b[H';
 const BOLD = '\x1b[1m';
 const RESTORED = '\x1b[?25h\x1b[?1049l';
-const required = requirementsOf(
-  findProgram('script') === null ? ['script (package bsdutils) is not installed'] : [],
-);
+const required = requirePrograms('terminal');
 
 describe.skipIf(required.missing)(`postrider top in a terminal${required.reason}`, () => {
   /** Runs `top` in a pseudo terminal of 100 columns and 30 rows; returns it with its output so far. */

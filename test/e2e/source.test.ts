@@ -19,7 +19,7 @@ import { runOnTerminal } from '../support/terminal.ts';
  * and a PATH with Node, npm and a shell alone. The compiled SQLite module comes from a local server in place of the one of
  * its authors.
  */
-const required = requirePrograms('python3');
+const required = requirePrograms('python3', 'terminal');
 const run = promisify(execFile);
 const PROJECT = new URL('../..', import.meta.url).pathname;
 const PROGRAMS = ['sh', 'env', 'cat', 'ls', 'uname', 'dirname', 'setpriv'];

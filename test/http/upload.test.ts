@@ -143,13 +143,13 @@ describe('an upload', () => {
 
   it('may take longer than other requests', async () => {
     const { upload } = uploadRoute();
-    const connectionLimits = { headersMs: 100, requestMs: 200, checkMs: 20 };
+    const connectionLimits = { headersMs: 1500, requestMs: 2000, checkMs: 20 };
     api = await startApi({ routes: [upload], options: { connectionLimits } });
     const slow = new ReadableStream({
       async start(controller) {
         for (let n = 0; n < 6; n++) {
           controller.enqueue(new TextEncoder().encode('abc'));
-          await new Promise((resolve) => setTimeout(resolve, 100));
+          await new Promise((resolve) => setTimeout(resolve, 500));
         }
         controller.close();
       },

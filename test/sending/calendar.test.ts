@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseCalendar } from '../../src/sending/calendar.ts';
+import { cpuMsOf } from '../support/process-cost.ts';
 
 const EVENT = 'BEGIN:VCALENDAR\nVERSION:2.0\nMETHOD:REQUEST\nSUMMARY:Grüße\nEND:VCALENDAR';
 
@@ -45,14 +46,15 @@ describe('a calendar object', () => {
     const properties = ['METHOD;\u2028', 'METHOD;\u2029', 'METHOD;', '\nMETHOD;'].map((one) =>
       one.repeat(10_000),
     );
-    const start = performance.now();
-    for (const property of properties) {
-      const { parts, faults } = parse('PUBLISH', EVENT.replace('METHOD:REQUEST', property));
-      expect(faults).toEqual([]);
-      expect(parts?.warnings).toHaveLength(1);
-    }
+    const cost = cpuMsOf(() => {
+      for (const property of properties) {
+        const { parts, faults } = parse('PUBLISH', EVENT.replace('METHOD:REQUEST', property));
+        expect(faults).toEqual([]);
+        expect(parts?.warnings).toHaveLength(1);
+      }
+    });
     // Quadratic time is seconds.
-    expect(performance.now() - start).toBeLessThan(500);
+    expect(cost).toBeLessThan(500);
   });
 
   it('without a METHOD property is accepted with a warning', () => {

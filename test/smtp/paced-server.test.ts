@@ -121,13 +121,13 @@ describe('PacedServer', () => {
   });
 
   it('removes a client that disconnects while its command waits', async () => {
-    const { server, port, commands } = await start((_, name) => (name === 'NOOP' ? 50 : 0));
+    const { server, port, commands } = await start((_, name) => (name === 'NOOP' ? 1000 : 0));
     const client = await smtpClient(port);
     client.write('NOOP\r\nNOOP\r\nNOOP\r\n');
     await eventually('the command to arrive', () => commands.length === 1);
     client.destroy();
     await eventually('the connection to be removed', () => server.connections.size === 0);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await new Promise((resolve) => setTimeout(resolve, 1500));
     expect(commands).toEqual(['NOOP']);
   });
 

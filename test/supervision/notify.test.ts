@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createNotifier, type NotifierOptions } from '../../src/supervision/notify.ts';
 import { startNotifySocket } from '../support/notify-socket.ts';
+import { findChild } from '../support/process-cost.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 
 const required = requirePrograms('systemd-notify');
@@ -58,10 +58,8 @@ describe.skipIf(required.missing)(`messages to the service manager${required.rea
     const socket = await startNotifySocket();
     const { notifier } = start({ socket: socket.path });
     expect(await notifier.send({ READY: '1' })).toBe(true);
-    const [shell] = execFileSync('pgrep', ['-P', String(process.pid), '-f', 'systemd-notify'], {
-      encoding: 'utf8',
-    }).split('\n');
-    process.kill(Number(shell), 'SIGKILL');
+    // The end of its script.
+    process.kill(findChild('/bin/sh', '\ndone'), 'SIGKILL');
     await expect.poll(() => notifier.send({ WATCHDOG: '1' })).toBe(true);
     expect(socket.messages()).toContainEqual(['WATCHDOG=1']);
   });

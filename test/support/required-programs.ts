@@ -33,6 +33,7 @@ export type Program =
   | 'go'
   | 'django'
   | 'python3'
+  | 'terminal'
   | 'spamassassin'
   | 'rspamd'
   | 'systemd-notify'
@@ -127,6 +128,7 @@ const FAULTS: Record<Program, () => string | null> = {
     importModules('Django (package python3-django)', ['django']) ??
     findPrograms('django-admin (package python3-django)', ['django-admin']),
   python3: () => findPrograms('Python', ['python3']),
+  terminal: () => findPrograms('script (package bsdutils)', ['script']) ?? noTerminal(),
   spamassassin: () => findPrograms('SpamAssassin (package spamassassin)', ['spamassassin']),
   rspamd: () => findPrograms('Rspamd (package rspamd)', ['rspamd']),
   'systemd-notify': () => findPrograms('systemd-notify (package systemd)', ['systemd-notify']),
@@ -151,6 +153,16 @@ const FAULTS: Record<Program, () => string | null> = {
 
 function findPrograms(title: string, names: string[]): string | null {
   return names.every((name) => findProgram(name) !== null) ? null : `${title} is not installed`;
+}
+
+/** In a container or a chroot without /dev/pts, programs have no pseudo terminal. */
+function noTerminal(): string | null {
+  try {
+    execFileSync('script', ['-qec', 'true', '/dev/null'], { stdio: 'ignore' });
+    return null;
+  } catch {
+    return 'no pseudo terminal can be opened (/dev/pts is not mounted)';
+  }
 }
 
 const importModules = (title: string, modules: string[]) =>

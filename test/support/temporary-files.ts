@@ -1,7 +1,18 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { errorText } from '../../src/core/errors.ts';
 
 /** Small shared-memory file systems, as in containers, are not used. */
 const MIN_FREE_BYTES = 2 ** 30;
@@ -14,7 +25,12 @@ const PREFIX = 'postrider-unit-';
  * killed is removed by the next run.
  */
 export default function useTemporaryFolder(project: TestProject): () => void {
-  const parent = hasMemory() ? MEMORY : tmpdir();
+  const fault = memoryFault();
+  const parent = fault === null ? MEMORY : tmpdir();
+  if (fault !== null && !isReported) {
+    console.log(`${fault}: temporary files are in ${parent}, where commits wait for the disk`);
+    isReported = true;
+  }
   removeLeftovers(parent);
   const folder = mkdtempSync(join(parent, `${PREFIX}${process.pid}-`));
   // Mail servers that tests start run as other users, which need to reach their folders below this one.
@@ -23,10 +39,20 @@ export default function useTemporaryFolder(project: TestProject): () => void {
   return () => rmSync(folder, { recursive: true, force: true });
 }
 
-function hasMemory(): boolean {
-  if (!existsSync(MEMORY)) return false;
+/** Each project has this global setup, in one process. */
+let isReported = false;
+
+/** Why temporary files cannot be in memory; null when they can. */
+function memoryFault(): string | null {
+  try {
+    accessSync(MEMORY, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    return `${MEMORY} cannot be used (${errorText(error)})`;
+  }
   const { bavail, bsize } = statfsSync(MEMORY);
-  return bavail * bsize >= MIN_FREE_BYTES;
+  return bavail * bsize >= MIN_FREE_BYTES
+    ? null
+    : `${MEMORY} has less than ${MIN_FREE_BYTES >> 20} MiB of free space`;
 }
 
 /** Removes this user's folders of processes that no longer exist. */

@@ -305,7 +305,7 @@ describe('a connection that is lost while a message is sent with BDAT', () => {
   it.each(['mail', 'rcpt', 'dot'] as const)(
     'after a timeout at %s: the server may have accepted it',
     async (phase) => {
-      const { to, by } = await warm({}, { dot: 60 });
+      const { to, by } = await warm({}, { dot: 1000 });
       to.program({ script: { [phase]: 'silent' } });
       const report = await deliver(by, job(to));
       expect(summary(report)).toBe('unanswered dot');

@@ -41,7 +41,7 @@ const report = ({ id, slot }: DeliveryJob): AttemptReport => ({
 
 describe('jobs', () => {
   it('run concurrently, each in its slot', async () => {
-    const to = await sink({ script: { dot: { reply: '250 taken', delayMs: 30 } } });
+    const to = await sink({ script: { dot: { reply: '250 taken', delayMs: 2000 } } });
     const { receive, reports } = runner(client());
     const jobs = Array.from({ length: 20 }, (_, index) => job(to, { slot: `slot ${index}` }));
     receive({ kind: 'jobs', jobs });

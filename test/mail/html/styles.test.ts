@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { trackDisplay } from '../../../src/mail/html/display.ts';
 import { trackVisibility, voidElementStyle } from '../../../src/mail/html/visibility.ts';
+import { cpuMsOf } from '../../support/process-cost.ts';
 
 /** Whether the text of an element with this style is displayed, for the compliance checks and for the text part. */
 function isShown(style: string) {
@@ -67,10 +68,11 @@ describe('a style', () => {
     ['repeated names', 'opacity\t'.repeat(20_000)],
     ['semicolons', ';'.repeat(50_000)],
   ])('is read in linear time: %s', (_, style) => {
-    const start = performance.now();
-    isShown(style);
-    voidElementStyle(new Map([['style', style]]));
+    const cost = cpuMsOf(() => {
+      isShown(style);
+      voidElementStyle(new Map([['style', style]]));
+    });
     // Quadratic time is seconds.
-    expect(performance.now() - start).toBeLessThan(500);
+    expect(cost).toBeLessThan(500);
   });
 });
