@@ -33,7 +33,7 @@ describe('a domain whose DKIM key cannot be read', () => {
       .toMatchObject([{ kind: 'domain', id: 'domain_bad', reason: 'database disk image is malformed' }]);
     await expect.poll(delivery.inFlight).toBe(0);
     expect(delivery.bytesInFlight()).toBe(0);
-    expect(leases()).toBe(0);
+    await expect.poll(leases).toBe(0);
     expect(bad.map(status)).toEqual(bad.map(() => 'queued'));
     expect(lines.map(({ msg }) => msg)).toContain('message cannot be prepared');
     expect(env.tables.events.ofMessage(bad[0]?.seq ?? 0)).toEqual([]);

@@ -227,7 +227,8 @@ export function createTestBrowser(base: string): TestBrowser {
       ...(browser.pageToken === '' ? {} : { 'X-Postrider-Page-Token': browser.pageToken }),
     }),
     send: async (method, path, { body, headers = {} } = {}) => {
-      const response = await fetch(base + path, {
+      // Not every container knows the name localhost.
+      const response = await fetch(base.replace('//localhost:', '//127.0.0.1:') + path, {
         method,
         redirect: 'manual',
         headers: {
