@@ -9,7 +9,7 @@ import { hasBody } from './body/body.ts';
 import type { CallerAddressOf } from './caller-address.ts';
 import { hasTooManyFields, MAX_HEADER_FIELDS } from './listener.ts';
 import type { HttpMetrics } from './metrics.ts';
-import { type HttpResponse, refusalResponse } from './responses.ts';
+import { faultRefusal, type HttpResponse, refusalResponse } from './responses.ts';
 import type { RequestState } from './router.ts';
 
 /*
@@ -187,8 +187,7 @@ function faultOf(error: unknown, state: RequestState, logError: LogError): Refus
   const { requestId, operationId } = state;
   const failure = storageFailure(error);
   logError(failure?.kind ?? null, { err: error, requestId, operationId }, 'request failed');
-  if (failure !== null) return refuse('UNAVAILABLE', `The request was not processed: ${failure.reason}`);
-  return refuse('INTERNAL_ERROR', 'Internal error; the log has the details under this request id');
+  return faultRefusal(error);
 }
 
 function discardRest(ctx: Context): void {

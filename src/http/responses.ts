@@ -1,6 +1,7 @@
 import type { RateClass } from '../accounts/rate-limits.ts';
-import { type Refusal, type RefusalCode, type RefusalDetail, shortened } from '../core/refusal.ts';
+import { type Refusal, type RefusalCode, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
+import { PartlyDone, storageFailure } from '../store/database/failure.ts';
 import type { ApiResponse, OpenResponse } from './route.ts';
 
 /* Responses as they are sent: the envelopes and header fields of all responses of the API. */
@@ -24,6 +25,16 @@ const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
 
 function retryAfterOf({ code, extras }: Refusal): number | undefined {
   return extras.retryAfter ?? RETRY_AFTER[code];
+}
+
+/** The refusal of a request, or of an item of one, for which an unexpected error was thrown. It has no details of it. */
+export function faultRefusal(error: unknown): Refusal {
+  const failure = storageFailure(error);
+  const [outcome, done] =
+    error instanceof PartlyDone ? ['completed', `. Before that, ${error.done}`] : ['processed', ''];
+  return failure === null
+    ? refuse('INTERNAL_ERROR', `Internal error; the log has the details under this request id${done}`)
+    : refuse('UNAVAILABLE', `The request was not ${outcome}: ${failure.reason}${done}`);
 }
 
 /** The body of a success. `warnings` are added to `data` only if there are any. */

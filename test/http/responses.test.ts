@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refuse } from '../../src/core/refusal.ts';
-import { refusalBody, refusedItemBody } from '../../src/http/responses.ts';
+import { faultRefusal, refusalBody, refusedItemBody } from '../../src/http/responses.ts';
+import { PartlyDone } from '../../src/store/database/failure.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
 
@@ -123,6 +124,22 @@ describe('an I/O error of the database', () => {
     expect(api.logged).toMatchObject([
       { level: 'error', requestId: 'trace-0', err: { code: 'SQLITE_IOERR_READ' } },
     ]);
+  });
+});
+
+describe('a fault in work that is done in portions', () => {
+  const disk = Object.assign(new Error('no space'), { code: 'SQLITE_FULL' });
+
+  it('states what was done before', () => {
+    expect(faultRefusal(new PartlyDone('300 rows were imported', disk))).toMatchObject({
+      code: 'UNAVAILABLE',
+      message: 'The request was not completed: the disk is full. Before that, 300 rows were imported',
+    });
+    expect(faultRefusal(new PartlyDone('300 rows were imported', new Error('secret')))).toMatchObject({
+      code: 'INTERNAL_ERROR',
+      message:
+        'Internal error; the log has the details under this request id. Before that, 300 rows were imported',
+    });
   });
 });
 

@@ -6,6 +6,7 @@ import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../../mail/identifier.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
+import { PartlyDone } from '../../store/database/failure.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { MayAdd, Tables } from '../../store/tables.ts';
 import type { Provenance } from '../consent.ts';
@@ -55,6 +56,8 @@ export interface ImportJob {
   afterBatch?(batch: ImportBatch): void;
   /** Counts and rejects as an import does, and rolls back each batch. */
   dryRun?: boolean;
+  /** Asked before each batch; a refusal ends the import, and rows imported before remain. */
+  storageRefusal?(): Refusal | null;
   /** Ends the import after the batch in progress. With the reason TURN_OVER it is not interrupted, but continues later. */
   signal: AbortSignal;
   /** Rows in a unit of work, for which other writes wait. */
@@ -79,7 +82,10 @@ export interface ImportResult {
 }
 
 export interface Importer {
-  /** Refuses an unknown group, also one that is deleted during the import; rows imported before remain. */
+  /**
+   * Refuses an unknown group, also one that is deleted during the import; rows imported before remain, and the message
+   * states their number. Rejects with `PartlyDone` when the database fails after the first batch.
+   */
   run(job: ImportJob): Promise<ImportResult | Refusal>;
 }
 
@@ -123,15 +129,19 @@ export function createImporter(deps: {
 
   async function importRows(job: ImportJob): Promise<ImportResult | Refusal> {
     const { signal } = job;
+    const earlierRows = job.counts?.rows ?? 0;
     let counts = job.counts ?? NO_COUNTS;
     const rejected: RejectedRow[] = [];
     let complete = true;
     for await (const { rows, position } of batches(job)) {
       const began = performance.now();
       let tried: ImportBatch | null = null;
-      const stored = await writer.run((all): ImportBatch | Refusal => {
+      const importedRows = job.dryRun === true ? 0 : counts.rows - earlierRows;
+      const full = job.storageRefusal?.() ?? null;
+      if (full !== null) return afterRows(full, importedRows);
+      const storing = writer.run((all): ImportBatch | Refusal => {
         const done = applyBatch(all, deps, job, rows, { ...job.actor, at: clock.now() });
-        if (isRefusal(done)) return done;
+        if (isRefusal(done)) return afterRows(done, importedRows);
         const result = { position, counts: sum(counts, done.counts), rejected: done.rejected };
         if (job.dryRun === true) {
           tried = result;
@@ -139,6 +149,9 @@ export function createImporter(deps: {
         }
         return job.onBatch?.(all, result) ?? result;
       }, job.accountId);
+      const stored = await storing.catch((error: unknown) => {
+        throw importedRows === 0 ? error : new PartlyDone(rowsImported(importedRows), error);
+      });
       const batch = stored === ROLL_BACK && tried !== null ? tried : stored;
       if (isRefusal(batch)) return batch;
       job.afterBatch?.(batch);
@@ -166,17 +179,27 @@ export function createImporter(deps: {
       if (job.dryRun === true) return importRows(job);
       const refusal = await setGroupStatus(job, 'running');
       if (refusal !== null) return refusal;
-      let complete = false;
-      try {
-        const result = await importRows(job);
-        complete = !isRefusal(result) && result.complete;
-        return result;
-      } finally {
-        if (job.signal.reason !== TURN_OVER)
-          await setGroupStatus(job, complete ? 'completed' : 'interrupted');
-      }
+      const result = await importRows(job).catch(async (error: unknown) => {
+        // The first error is reported: it states how far the import came. The second one has the same cause.
+        await setGroupStatus(job, 'interrupted').catch(() => null);
+        throw error;
+      });
+      const isComplete = !isRefusal(result) && result.complete;
+      if (job.signal.reason !== TURN_OVER)
+        await setGroupStatus(job, isComplete ? 'completed' : 'interrupted');
+      return result;
     },
   };
+}
+
+/** A refusal in the course of an import: the rows before it remain. */
+function afterRows(refusal: Refusal, rows: number): Refusal {
+  if (rows === 0) return refusal;
+  return refuse(refusal.code, `${refusal.message}. Before that, ${rowsImported(rows)}`, refusal.extras);
+}
+
+function rowsImported(rows: number): string {
+  return `${rows === 1 ? '1 row was' : `${rows} rows were`} imported; the import may be repeated`;
 }
 
 async function* batches({

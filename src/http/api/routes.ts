@@ -119,7 +119,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...domainReportRoutes(deps),
     ...domainGroupRoutes({ domains }),
     ...sendRoutes(sends),
-    ...sendBatchRoutes(sends),
+    ...sendBatchRoutes({ ...sends, log: deps.log }),
     resendRoute({ resend: deps.resend, account }),
     ...messageRoutes({ reader }),
     ...messageContentRoutes(deps),

@@ -21,6 +21,19 @@ export class StoreUnavailable extends Error {
   }
 }
 
+/** An error in work that is done in units, of which the first were committed: what they did remains. */
+export class PartlyDone extends Error {
+  /** What was done before the error, as a clause: `300 rows were imported`. */
+  readonly done: string;
+
+  constructor(done: string, cause: unknown) {
+    super(`${done}, then an error occurred: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
+    this.done = done;
+  }
+}
+
 /**
  * A read was not run to its end. too-broad: it exceeded its time budget. busy: too many reads wait. lost: the thread
  * that ran it ended. closing: the service is shutting down.
@@ -115,6 +128,7 @@ const OPENING_KINDS: Readonly<Record<string, StorageFailure['kind']>> = {
 
 /** Null when the error does not come from storage. */
 export function storageFailure(error: unknown): StorageFailure | null {
+  if (error instanceof PartlyDone) return storageFailure(error.cause);
   if (error instanceof StoreUnavailable) return failureOf(error.reason);
   const code = codeOf(error);
   const kind = SQLITE_KINDS.find(([prefix]) => code.startsWith(prefix))?.[1] ?? SYSTEM_KINDS[code];
@@ -142,7 +156,10 @@ export function usingFault(file: string, error: unknown): unknown {
 }
 
 function faultOf(file: string, error: unknown, { remedy }: StorageFailure): StoreFault {
-  return new StoreFault(`${file} cannot be used: ${detailOf(error)}. ${remedy}`, { cause: error });
+  const [cause, done] = error instanceof PartlyDone ? [error.cause, `. Before that, ${error.done}`] : [error, ''];
+  return new StoreFault(`${file} cannot be used: ${detailOf(cause)}. ${remedy.replace(/\.$/, '')}${done}.`, {
+    cause: error,
+  });
 }
 
 function failureOf(kind: StorageFailure['kind']): StorageFailure {

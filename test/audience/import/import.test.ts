@@ -5,8 +5,9 @@ import { importFile } from '../../../src/audience/import/file.ts';
 import type { ImportCounts } from '../../../src/audience/import/import.ts';
 import { openSource } from '../../../src/audience/import/source.ts';
 import { eventLoopTurns } from '../../../src/core/concurrency/slices.ts';
-import { isRefusal } from '../../../src/core/refusal.ts';
+import { isRefusal, refuse } from '../../../src/core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
+import { PartlyDone, storageFailure } from '../../../src/store/database/failure.ts';
 import { granted } from '../../support/refusal.ts';
 import { CALLER, codeOf, startAudience } from '../setup.ts';
 
@@ -418,4 +419,77 @@ describe('an import of a file', () => {
     writeFileSync(file, 'name\nAda\n');
     expect(codeOf(await run())).toBe('VALIDATION_ERROR');
   });
+});
+
+describe('an import that fails after some batches', () => {
+  /** 1,000 contacts; the database has space for some of them. */
+  async function failing(batchRows: number) {
+    const setup = await startAudience();
+    const text = Array.from({ length: 1000 }, (_, n) => `p${n}@example.net,${'x'.repeat(400)}`).join('\n');
+    const source = await openSource(chunks(`email,customFields.note\n${text}\n`, 4000), 'csv');
+    if (typeof source === 'string') throw new Error(source);
+    const pages = Number(setup.db.pragma('page_count', { simple: true }));
+    setup.db.pragma(`max_page_count = ${pages + 100}`);
+    const imported = setup.importer.run({
+      accountId: 'acct_one',
+      groupId: setup.groupId,
+      actor: CALLER,
+      reader: source.reader,
+      records: source.records,
+      signal: new AbortController().signal,
+      batchRows,
+      pauseShare: 0,
+    });
+    const error = await imported.then(
+      () => null,
+      (thrown: unknown) => thrown,
+    );
+    setup.db.pragma('max_page_count = 1000000');
+    const { contacts = -1 } =
+      setup.db.prepare<[], { contacts: number }>('SELECT count(*) AS contacts FROM contacts').get() ?? {};
+    return { error, contacts };
+  }
+
+  it('states how many rows it has stored', async () => {
+    const { error, contacts } = await failing(50);
+    expect(contacts).toBeGreaterThan(0);
+    expect(contacts).toBeLessThan(1000);
+    expect(error).toBeInstanceOf(PartlyDone);
+    expect(error).toMatchObject({ done: `${contacts} rows were imported; the import may be repeated` });
+    expect(storageFailure(error)).toMatchObject({ kind: 'full' });
+  });
+
+  it('does not state it when nothing was stored', async () => {
+    const { error, contacts } = await failing(1000);
+    expect(contacts).toBe(0);
+    expect(error).not.toBeInstanceOf(PartlyDone);
+    expect(storageFailure(error)).toMatchObject({ kind: 'full' });
+  });
+});
+
+it('ends before the batch for which there is no storage, and states how far it came', async () => {
+  const setup = await startAudience();
+  const full = refuse('UNAVAILABLE', 'Nothing more is stored: the disk is nearly full', { retryAfter: 30 });
+  const source = await openSource(chunks('email\na@example.net\nb@example.net\nc@example.net\n'), 'csv');
+  if (typeof source === 'string') throw new Error(source);
+  let asked = 0;
+  const imported = await setup.importer.run({
+    accountId: 'acct_one',
+    groupId: null,
+    actor: CALLER,
+    reader: source.reader,
+    records: source.records,
+    storageRefusal: () => (++asked > 2 ? full : null),
+    signal: new AbortController().signal,
+    batchRows: 1,
+    pauseShare: 0,
+  });
+  expect(imported).toMatchObject({
+    code: 'UNAVAILABLE',
+    message:
+      'Nothing more is stored: the disk is nearly full. Before that, 2 rows were imported; the import may be repeated',
+    extras: { retryAfter: 30 },
+  });
+  expect(person(setup, 'b@example.net')).not.toBeNull();
+  expect(person(setup, 'c@example.net')).toBeNull();
 });

@@ -1,7 +1,31 @@
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createBulkChanges, parseNextHop } from '../../../src/delivery/control/bulk.ts';
+import { StoreUnavailable } from '../../../src/store/database/failure.ts';
 import { enqueue, startStore } from '../../support/store.ts';
+
+it('states how many messages it has changed when the database fails', async () => {
+  const { dir, db, tables, writer, recorder, clock } = startStore();
+  let units = 0;
+  const bulk = createBulkChanges({
+    config: loadConfig({ cwd: dir, env: {} }),
+    writer: {
+      ...writer,
+      run: (unit, share) =>
+        ++units > 2 ? Promise.reject(new StoreUnavailable('busy', 'locked')) : writer.run(unit, share),
+    },
+    recorder,
+    read: {
+      waiting: async (filter, page) => tables.queue.waiting(filter, page),
+      counts: async (filter) => tables.queue.counts(filter),
+    },
+  });
+  for (let n = 0; n < 50; n++) enqueue(tables, clock.now(), { recipient: `a${n}@one.test` });
+  await expect(bulk.purge({ destination: 'one.test' }, 'mistake')).rejects.toMatchObject({
+    done: '40 messages were changed; the request may be repeated',
+  });
+  expect(db.prepare('SELECT count(*) FROM queue').pluck().get()).toBe(10);
+});
 
 /** A queued message, and bulk changes over its store. */
 function setup() {

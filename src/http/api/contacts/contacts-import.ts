@@ -87,7 +87,7 @@ function uploadRoutes({ tables, importer, backgroundImports }: ContactImportDeps
       scope: 'setup',
       summary: 'Import contacts from CSV or NDJSON',
       description:
-        'The body may have any length. Rows of existing contacts update the fields that they contain. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; the separator is comma, semicolon or tab. Rows are stored while they are read: after a failure the rows before it remain, and the import may be repeated. An import never ends an opt-out or a suppression. Rows with a `globalStatus` other than `active` or with `isActive: false` are rejected, so that people who opted out do not become recipients. Without `consentMethod`, `imported` is recorded.',
+        'The body may have any length. Rows of existing contacts update the fields that they contain. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; the separator is comma, semicolon or tab. Rows are stored while they are read: after a failure the rows before it remain, the error states their number, and the import may be repeated. An import never ends an opt-out or a suppression. Rows with a `globalStatus` other than `active` or with `isActive: false` are rejected, so that people who opted out do not become recipients. Without `consentMethod`, `imported` is recorded.',
       query: z.object({
         subscriptionGroupId: z.string().max(100).optional().describe('Adds every row to this group.'),
         columns,

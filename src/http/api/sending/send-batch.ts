@@ -1,8 +1,10 @@
 import * as z from 'zod';
+import { createErrorLog, type Log } from '../../../core/log.ts';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
+import { storageFailure } from '../../../store/database/failure.ts';
 import type { Stream } from '../../../store/domains/domains.ts';
 import { JsonElement } from '../../body/json-parse.ts';
-import { refusedItemBody, successBody } from '../../responses.ts';
+import { faultRefusal, refusedItemBody, successBody } from '../../responses.ts';
 import { type Call, type Route, route } from '../../route.ts';
 import { unknownFields } from '../../validation/known-fields.ts';
 import { parseInput } from '../../validation/parse.ts';
@@ -101,17 +103,23 @@ const STREAMS: BatchStream[] = [
   },
 ];
 
+export interface SendBatchDeps extends SendRouteDeps {
+  log: Log;
+}
+
 /**
  * One route for each stream, with its scope; bodies of up to 32 MiB. The status is that of a success whenever the batch
  * itself is valid, however many items were refused.
  */
-export function sendBatchRoutes(deps: SendRouteDeps): Route[] {
+export function sendBatchRoutes(deps: SendBatchDeps): Route[] {
   return STREAMS.map((stream) => batchRoute(deps, stream));
 }
 
-function batchRoute(deps: SendRouteDeps, stream: BatchStream): Route {
+function batchRoute(deps: SendBatchDeps, stream: BatchStream): Route {
   const warningsOf = unknownFields(stream.schema, 'field');
+  const logError = createErrorLog(deps.log);
 
+  /** Never rejects because of an error of the item: messages of the batch may have been accepted before. */
   async function sendOne(
     call: Call<unknown, unknown, unknown>,
     item: JsonElement,
@@ -132,11 +140,16 @@ function batchRoute(deps: SendRouteDeps, stream: BatchStream): Route {
     const account = deps.account(call.caller.accountId);
     if (account === null) return refused(refuse('UNAUTHENTICATED', 'The account does not exist'));
     const { allowFrom, allowEssential } = call.caller;
-    const accepted = await deps.acceptance.accept({
+    const accepting = deps.acceptance.accept({
       sender: { account, useCase: stream.useCase, allowFrom, allowEssential },
       body,
       idempotency: key === null ? null : { endpoint: stream.endpoint, key: `${key}#${index}` },
       envelope: (data, more) => successBody(data, [...warnings, ...more]),
+    });
+    const accepted = await accepting.catch((error: unknown) => {
+      const { requestId } = call;
+      logError(storageFailure(error)?.kind ?? null, { err: error, requestId, index }, 'item of a batch failed');
+      return faultRefusal(error);
     });
     return isRefusal(accepted) ? refused(accepted) : { kind: accepted.kind, body: accepted.body };
   }
