@@ -3,6 +3,7 @@ import { createLoop, type Loop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
 import type { HeldFilter } from '../store/backup/restore-holds.ts';
+import { partlyDone, unitAfter } from '../store/database/failure.ts';
 import type { Writer } from '../store/database/writer.ts';
 import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -46,7 +47,10 @@ export function createHeldMail(deps: HeldMailDeps): HeldMail {
   async function change(which: HeldSelection, apply: (all: Tables, seq: number) => boolean): Promise<number> {
     let changed = 0;
     const run = async (seqs: readonly number[]) => {
-      changed += await writer.run((all) => seqs.filter((seq) => apply(all, seq)).length);
+      changed += await unitAfter(
+        partlyDone(changed, 'message', 'changed'),
+        writer.run((all) => seqs.filter((seq) => apply(all, seq)).length),
+      );
     };
     if ('seqs' in which) {
       for (let at = 0; at < which.seqs.length; at += BATCH_SIZE)
@@ -65,7 +69,7 @@ export function createHeldMail(deps: HeldMailDeps): HeldMail {
   /** Repeats a step until it changes nothing. */
   async function repeat(step: (all: Tables) => number): Promise<number> {
     for (let sum = 0; ; ) {
-      const changed = await writer.run(step);
+      const changed = await unitAfter(partlyDone(sum, 'webhook call', 'changed'), writer.run(step));
       if (changed === 0) return sum;
       sum += changed;
     }

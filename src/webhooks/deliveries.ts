@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { partlyDone, unitAfter } from '../store/database/failure.ts';
 import type { Writer } from '../store/database/writer.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
@@ -165,13 +166,15 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
       const lastSeq = tables.events.firstSeqAt(input.to) - 1;
       let replayed = 0;
       for (let read = 0; ; read += REPLAY_BATCH_SIZE) {
-        const batch = await writer.run((all): { candidates: ReplayCandidate[]; count: number } | Refusal => {
+        const done = partlyDone(replayed, 'event', 'replayed');
+        const unit = writer.run((all): { candidates: ReplayCandidate[]; count: number } | Refusal => {
           const webhook = findActive(all, accountId, webhookId);
           if (isRefusal(webhook)) return webhook;
           const range = { afterSeq, lastSeq, limit: REPLAY_BATCH_SIZE };
           const candidates = all.webhookDeliveries.replayCandidates(webhook.number, accountId, range);
           return { candidates, count: makeReady(all, webhook, candidates, input) };
         }, accountId);
+        const batch = await unitAfter(done, unit);
         if (isRefusal(batch)) return batch;
         replayed += batch.count;
         const last = batch.candidates.at(-1);

@@ -6,7 +6,7 @@ import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../../mail/identifier.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
-import { PartlyDone } from '../../store/database/failure.ts';
+import { partlyDone, unitAfter } from '../../store/database/failure.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { MayAdd, Tables } from '../../store/tables.ts';
 import type { Provenance } from '../consent.ts';
@@ -139,19 +139,19 @@ export function createImporter(deps: {
       const importedRows = job.dryRun === true ? 0 : counts.rows - earlierRows;
       const full = job.storageRefusal?.() ?? null;
       if (full !== null) return afterRows(full, importedRows);
-      const storing = writer.run((all): ImportBatch | Refusal => {
-        const done = applyBatch(all, deps, job, rows, { ...job.actor, at: clock.now() });
-        if (isRefusal(done)) return afterRows(done, importedRows);
-        const result = { position, counts: sum(counts, done.counts), rejected: done.rejected };
-        if (job.dryRun === true) {
-          tried = result;
-          return ROLL_BACK;
-        }
-        return job.onBatch?.(all, result) ?? result;
-      }, job.accountId);
-      const stored = await storing.catch((error: unknown) => {
-        throw importedRows === 0 ? error : new PartlyDone(rowsImported(importedRows), error);
-      });
+      const stored = await unitAfter(
+        rowsImported(importedRows),
+        writer.run((all): ImportBatch | Refusal => {
+          const done = applyBatch(all, deps, job, rows, { ...job.actor, at: clock.now() });
+          if (isRefusal(done)) return afterRows(done, importedRows);
+          const result = { position, counts: sum(counts, done.counts), rejected: done.rejected };
+          if (job.dryRun === true) {
+            tried = result;
+            return ROLL_BACK;
+          }
+          return job.onBatch?.(all, result) ?? result;
+        }, job.accountId),
+      );
       const batch = stored === ROLL_BACK && tried !== null ? tried : stored;
       if (isRefusal(batch)) return batch;
       job.afterBatch?.(batch);
@@ -194,12 +194,14 @@ export function createImporter(deps: {
 
 /** A refusal in the course of an import: the rows before it remain. */
 function afterRows(refusal: Refusal, rows: number): Refusal {
-  if (rows === 0) return refusal;
-  return refuse(refusal.code, `${refusal.message}. Before that, ${rowsImported(rows)}`, refusal.extras);
+  const done = rowsImported(rows);
+  return done === null
+    ? refusal
+    : refuse(refusal.code, `${refusal.message}. Before that, ${done}`, refusal.extras);
 }
 
-function rowsImported(rows: number): string {
-  return `${rows === 1 ? '1 row was' : `${rows} rows were`} imported; the import may be repeated`;
+function rowsImported(rows: number): string | null {
+  return partlyDone(rows, 'row', 'imported');
 }
 
 async function* batches({

@@ -1,7 +1,7 @@
 import { isNextHopHost } from '../../config/setting-types.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { Recorder } from '../../events/record.ts';
-import { PartlyDone } from '../../store/database/failure.ts';
+import { partlyDone, unitAfter } from '../../store/database/failure.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import { MAX_REROUTES, type Reroute } from '../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
@@ -184,9 +184,7 @@ async function changeUnits(
     const page = await read(filter, { deferred, afterSeq, limit: PAGE_SIZE });
     for (let n = 0; n < page.length; n += UNIT_SIZE) {
       const unit = page.slice(n, n + UNIT_SIZE);
-      const changed = await change(unit).catch((error: unknown) => {
-        throw result.changed === 0 ? error : new PartlyDone(messagesChanged(result.changed), error);
-      });
+      const changed = await unitAfter(partlyDone(result.changed, 'message', 'changed'), change(unit));
       result.changed += changed;
       result.skipped += unit.length - changed;
       afterSeq = unit.at(-1)?.seq ?? afterSeq;
@@ -194,10 +192,6 @@ async function changeUnits(
     }
     if (page.length < PAGE_SIZE) return { ...result, next: null };
   }
-}
-
-function messagesChanged(count: number): string {
-  return `${count === 1 ? '1 message was' : `${count} messages were`} changed; the request may be repeated`;
 }
 
 function isWaiting(tables: Tables, seq: number): boolean {

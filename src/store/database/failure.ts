@@ -34,6 +34,21 @@ export class PartlyDone extends Error {
   }
 }
 
+/** Awaits a unit of such work; `done`: what earlier ones did, null for nothing. */
+export async function unitAfter<T>(done: string | null, unit: Promise<T>): Promise<T> {
+  try {
+    return await unit;
+  } catch (error) {
+    throw done === null ? error : new PartlyDone(done, error);
+  }
+}
+
+/** `3 messages were changed; …`; null for none. */
+export function partlyDone(count: number, noun: string, done: string): string | null {
+  if (count === 0) return null;
+  return `${count === 1 ? `1 ${noun} was` : `${count} ${noun}s were`} ${done}; it may be repeated`;
+}
+
 /**
  * A read was not run to its end. too-broad: it exceeded its time budget. busy: too many reads wait. lost: the thread
  * that ran it ended. closing: the service is shutting down.
@@ -156,7 +171,8 @@ export function usingFault(file: string, error: unknown): unknown {
 }
 
 function faultOf(file: string, error: unknown, { remedy }: StorageFailure): StoreFault {
-  const [cause, done] = error instanceof PartlyDone ? [error.cause, `. Before that, ${error.done}`] : [error, ''];
+  const [cause, done] =
+    error instanceof PartlyDone ? [error.cause, `. Before that, ${error.done}`] : [error, ''];
   return new StoreFault(`${file} cannot be used: ${detailOf(cause)}. ${remedy.replace(/\.$/, '')}${done}.`, {
     cause: error,
   });

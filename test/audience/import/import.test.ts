@@ -455,7 +455,7 @@ describe('an import that fails after some batches', () => {
     expect(contacts).toBeGreaterThan(0);
     expect(contacts).toBeLessThan(1000);
     expect(error).toBeInstanceOf(PartlyDone);
-    expect(error).toMatchObject({ done: `${contacts} rows were imported; the import may be repeated` });
+    expect(error).toMatchObject({ done: `${contacts} rows were imported; it may be repeated` });
     expect(storageFailure(error)).toMatchObject({ kind: 'full' });
   });
 
@@ -487,7 +487,7 @@ it('ends before the batch for which there is no storage, and states how far it c
   expect(imported).toMatchObject({
     code: 'UNAVAILABLE',
     message:
-      'Nothing more is stored: the disk is nearly full. Before that, 2 rows were imported; the import may be repeated',
+      'Nothing more is stored: the disk is nearly full. Before that, 2 rows were imported; it may be repeated',
     extras: { retryAfter: 30 },
   });
   expect(person(setup, 'b@example.net')).not.toBeNull();

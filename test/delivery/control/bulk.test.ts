@@ -22,7 +22,7 @@ it('states how many messages it has changed when the database fails', async () =
   });
   for (let n = 0; n < 50; n++) enqueue(tables, clock.now(), { recipient: `a${n}@one.test` });
   await expect(bulk.purge({ destination: 'one.test' }, 'mistake')).rejects.toMatchObject({
-    done: '40 messages were changed; the request may be repeated',
+    done: '40 messages were changed; it may be repeated',
   });
   expect(db.prepare('SELECT count(*) FROM queue').pluck().get()).toBe(10);
 });

@@ -148,7 +148,11 @@ function batchRoute(deps: SendBatchDeps, stream: BatchStream): Route {
     });
     const accepted = await accepting.catch((error: unknown) => {
       const { requestId } = call;
-      logError(storageFailure(error)?.kind ?? null, { err: error, requestId, index }, 'item of a batch failed');
+      logError(
+        storageFailure(error)?.kind ?? null,
+        { err: error, requestId, index },
+        'item of a batch failed',
+      );
       return faultRefusal(error);
     });
     return isRefusal(accepted) ? refused(accepted) : { kind: accepted.kind, body: accepted.body };
