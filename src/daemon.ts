@@ -81,7 +81,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     const deliveries = startDelivery(base, { resolver, recorder, domains, publicUrl });
     const { delivery } = deliveries;
     const sending = await startSending(base, { recorder, limits, audience, delivery, publicUrl });
-    pages.acceptSignUps(sending.acceptance.accept);
+    const { storageRefusal } = sending.pressure;
+    pages.acceptSignUps({ accept: sending.acceptance.accept, storageRefusal });
     const mx = await startMx(base, { ...pages, ...sending, resolver, recorder });
     registerMetrics(base, deliveries);
     const authentication = startAuthentication(base);

@@ -424,7 +424,11 @@ export const configSchema = z.strictObject({
       .int()
       .min(0)
       .default(1_073_741_824)
-      .meta(live('Free disk space below which sends answer 503, in bytes.')),
+      .meta(
+        live(
+          'Free disk space below which sends, and every other request that adds data, answer 503, in bytes.',
+        ),
+      ),
     bodyDays: count.default(7).meta(live('Days until message bodies are deleted after the final state.')),
     eventDays: count.default(90).meta(live('Days until events and message records are deleted.')),
     idempotencyHours: count.default(24).meta(restart('Hours for which an Idempotency-Key is stored.')),

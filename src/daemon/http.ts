@@ -144,6 +144,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     doctor,
     audience: parts.audience,
     backgroundImports: parts.backgroundImports,
+    storageRefusal: parts.pressure.storageRefusal,
     webhooks: parts.webhooks,
     acceptance: parts.acceptance,
     resend: parts.resend,

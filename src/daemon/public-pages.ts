@@ -7,9 +7,16 @@ import { createLinkHosts, type LinkHosts } from '../domains/platform/link-hosts.
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { createPublicPages, type PublicPages } from '../http/public/public.ts';
 import type { Acceptance } from '../sending/accept.ts';
+import type { Pressure } from '../sending/pressure.ts';
 import { createUnsubscribing, type Unsubscribing } from '../suppression/unsubscribe.ts';
 import { GRACE_MS, logListener } from './context.ts';
 import type { DaemonBase } from './storage.ts';
+
+/** What sign-up forms need of the send path. */
+interface SignUpSending {
+  accept: Acceptance['accept'];
+  storageRefusal: Pressure['storageRefusal'];
+}
 
 interface PublicPagesParts {
   resolver: Resolver;
@@ -24,7 +31,7 @@ export interface DaemonPublicPages {
   linkHosts: LinkHosts;
   unsubscribing: Unsubscribing;
   /** Sets the send path, which is created later: until then, sign-up forms are not accepted. */
-  acceptSignUps(accept: Acceptance['accept']): void;
+  acceptSignUps(sending: SignUpSending): void;
 }
 
 /** Starts the public pages and the certificates of their hosts. */
@@ -65,10 +72,11 @@ export async function startPublicPages(
   });
 
   const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
-  let acceptConfirmation: Acceptance['accept'] | null = null;
+  let sending: SignUpSending | null = null;
   const publicPages = createPublicPages({
     audience,
-    accept: () => acceptConfirmation,
+    accept: () => sending?.accept ?? null,
+    storageRefusal: (accountId) => sending?.storageRefusal(accountId) ?? null,
     config,
     clock,
     log,
@@ -91,8 +99,8 @@ export async function startPublicPages(
     publicPages,
     linkHosts,
     unsubscribing,
-    acceptSignUps: (accept) => {
-      acceptConfirmation = accept;
+    acceptSignUps: (parts) => {
+      sending = parts;
     },
   };
 }

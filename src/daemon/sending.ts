@@ -61,7 +61,7 @@ export async function startSending(
     ids,
     log,
     dataDir: config.data.dir,
-    isDiskLow: pressure.isDiskLow,
+    storageRefusal: pressure.storageRefusal,
   });
   backgroundImports.start();
   onStop(() => backgroundImports.stop());

@@ -89,6 +89,11 @@ export interface RouteDescription<
   narrowBy?: readonly string[];
   /** Errors in addition to those of every operation that requires a key. */
   refusals: RefusalCode[];
+  /**
+   * Whether a request adds to what its account stores: it is then refused while there is no storage (storage-check.ts).
+   * Default: yes, except for the methods GET and DELETE and the scope `operator`. Opt-outs must not be refused.
+   */
+  stores?(body: z.output<Body>): boolean;
   handle(
     call: Call<z.output<Params>, z.output<Query>, z.output<Body>>,
   ): Promise<ApiResponse | Refusal> | ApiResponse | Refusal;

@@ -8,7 +8,8 @@ import type { Tables } from '../store/tables.ts';
 
 /**
  * Whether more mail can be accepted: the limit of the queue and the free disk space, checked every few seconds. Under
- * pressure sends are refused with 503; deliveries continue.
+ * pressure sends are refused with 503; deliveries continue. Below the limit of free space everything that accounts store is
+ * refused, too.
  *
  * Above the limit of the queue, a ninth of it is reserved for accounts with few messages, so that one account cannot block
  * the others: an account may have 9 times as many messages as the unused part of the reserve (dynamic thresholds, as in the
@@ -17,6 +18,8 @@ import type { Tables } from '../store/tables.ts';
 export interface Pressure {
   /** Null: mail of the account is accepted. Without an account: mail of all accounts is accepted. */
   refusal(accountId?: string): Refusal | null;
+  /** Why nothing more is stored for an account, such as contacts; null: it is. */
+  storageRefusal(accountId: string): Refusal | null;
   /** Messages that campaigns can still add to the queue; a share of its limit is reserved for other mail. */
   capacity(): number;
   isDiskLow(): boolean;
@@ -114,6 +117,12 @@ export function createPressure(deps: PressureDeps): Pressure {
         ? null
         : refuse('UNAVAILABLE', `Nothing was accepted: ${current}`, { retryAfter: RETRY_AFTER_SECONDS });
     },
+    storageRefusal: () =>
+      shortage?.kind === 'disk'
+        ? refuse('UNAVAILABLE', `Nothing more is stored: ${shortage.reason}`, {
+            retryAfter: RETRY_AFTER_SECONDS,
+          })
+        : null,
     capacity: () => {
       const count = deps.queuedMessages <= MAX_EXACT_COUNT ? tables.queue.count() : queued;
       // Rounded up, so that campaigns can send even with a limit of one.

@@ -53,8 +53,8 @@ export interface ImportState {
 export interface BackgroundImports {
   /**
    * Stores an upload and runs it later. Refuses a file without a valid header (`VALIDATION_ERROR`), one of more than
-   * MAX_FILE_BYTES (`PAYLOAD_TOO_LARGE`), more than MAX_UNFINISHED imports of an account (`LIMIT_REACHED`), and all while
-   * the disk is nearly full (`UNAVAILABLE`). Rejects when the upload ends early; nothing is stored then.
+   * MAX_FILE_BYTES (`PAYLOAD_TOO_LARGE`), more than MAX_UNFINISHED imports of an account (`LIMIT_REACHED`), and all for which
+   * there is no storage. Rejects when the upload ends early; nothing is stored then.
    */
   add(upload: UploadedImport): Promise<BackgroundImportRow | Refusal>;
   /** Newest first; the newest MAX_KEPT_IMPORTS. */
@@ -75,7 +75,8 @@ export interface BackgroundImportsDeps {
   log: Log;
   /** The data directory. */
   dataDir: string;
-  isDiskLow(): boolean;
+  /** Why nothing more is stored for an account; null: it is. `UNAVAILABLE`: for no account at present. */
+  storageRefusal(accountId: string): Refusal | null;
   /** Default: FAIR_TURN_MS. */
   turnMs?: number;
 }
@@ -122,7 +123,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
     uploads.set(importId, accountId);
     let isStored = false;
     try {
-      const bytes = await storeFile(upload.bytes, importId);
+      const bytes = await storeFile(upload, importId);
       if (isRefusal(bytes)) return bytes;
       const fault = await headerFault(fileOf(importId), upload);
       if (fault !== null) return invalid('body', fault);
@@ -152,7 +153,10 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
   }
 
   /** Writes an upload to its file; returns its length when it is on disk. */
-  async function storeFile(bytes: AsyncIterable<Buffer>, importId: string): Promise<number | Refusal> {
+  async function storeFile(
+    { accountId, bytes }: UploadedImport,
+    importId: string,
+  ): Promise<number | Refusal> {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const file = await open(fileOf(importId), 'wx', 0o600);
     let length = 0;
@@ -164,8 +168,8 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
             'PAYLOAD_TOO_LARGE',
             `The file has more than ${MAX_FILE_BYTES / 2 ** 20} MiB: split it, or import it with postrider contacts import`,
           );
-        if (deps.isDiskLow())
-          return refuse('UNAVAILABLE', 'Nothing was imported: the disk is nearly full', { retryAfter: 30 });
+        const refusal = deps.storageRefusal(accountId);
+        if (refusal !== null) return refusal;
         await file.writeFile(chunk);
       }
       await file.sync();
@@ -193,6 +197,8 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
     if (!areOrphansRemoved) await removeOrphans();
     areOrphansRemoved = true;
     for (let job = next(); job !== null && !stopping.signal.aborted; job = next()) {
+      // All imports wait for storage; the loop tries again.
+      if (deps.storageRefusal(job.account_id)?.code === 'UNAVAILABLE') return;
       lastAccount = job.account_id;
       await runTurn(job);
     }
@@ -228,6 +234,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
           reader: source.reader,
           records: recordsOf(job, source),
           counts: stateOf(job).counts,
+          storageRefusal: () => deps.storageRefusal(accountId),
           onBatch: (all, batch) => record(all, job, source, batch),
           afterBatch: () => {
             const isOver = performance.now() >= turnEnd && next()?.account_id !== accountId;
@@ -238,6 +245,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
           pauseShare: PAUSE_SHARE,
         });
         if (result === ENDED) return;
+        if (isRefusal(result) && result.code === 'UNAVAILABLE') return;
         if (isRefusal(result)) await finish(importId, 'failed', result.message);
         else if (result.complete) await finish(importId, 'completed', null);
       } finally {

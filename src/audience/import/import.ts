@@ -137,7 +137,7 @@ export function createImporter(deps: {
       const began = performance.now();
       let tried: ImportBatch | null = null;
       const importedRows = job.dryRun === true ? 0 : counts.rows - earlierRows;
-      const full = job.storageRefusal?.() ?? null;
+      const full = job.dryRun === true ? null : (job.storageRefusal?.() ?? null);
       if (full !== null) return afterRows(full, importedRows);
       const stored = await unitAfter(
         rowsImported(importedRows),

@@ -74,7 +74,7 @@ function judgeSpace(dir: string, { freeBytes, inodes }: DiskFacts, minFreeBytes:
     results.push(
       failure(
         `${dir}: free space`,
-        `Only ${free}: below limits.freeDiskBytes mail is refused with 503.`,
+        `Only ${free}: below limits.freeDiskBytes mail and new data are refused with 503.`,
         fix,
       ),
     );

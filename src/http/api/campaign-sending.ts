@@ -27,6 +27,8 @@ export function campaignSendingRoutes(deps: CampaignSendingDeps): Route[] {
       method: 'POST',
       path: `/web-setup/campaigns/{campaignId}/${verb}`,
       operationId: `${verb}Campaign`,
+      // Messages of a campaign that is resumed wait for storage.
+      stores: () => false,
       summary: texts.summary,
       ...(texts.description === undefined ? {} : { description: texts.description }),
       params,

@@ -78,7 +78,7 @@ export const installationSchema = z
       databaseBytes: z.int(),
       logBytes: z.int().describe('The write-ahead log.'),
       freeBytes: z.int().describe('Of the file system with the database.'),
-      minFreeBytes: z.int().describe('Below it new mail is refused: `limits.freeDiskBytes`.'),
+      minFreeBytes: z.int().describe('Below it new mail and data are refused: `limits.freeDiskBytes`.'),
     }),
     backups: z
       .object({

@@ -9,7 +9,7 @@ import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Ids } from '../../core/ids.ts';
 import type { Log } from '../../core/log.ts';
-import { isRefusal } from '../../core/refusal.ts';
+import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { createBulkChanges } from '../../delivery/control/bulk.ts';
 import { createControlOrders } from '../../delivery/control/orders.ts';
 import type { Delivery } from '../../delivery/delivery.ts';
@@ -31,6 +31,7 @@ import { createComplianceTemplates } from '../../templates/compliance-templates.
 import { createTemplates } from '../../templates/templates.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import type { Route } from '../route.ts';
+import { withStorageCheck } from '../storage-check.ts';
 import { accountRoutes } from './accounts/account.ts';
 import { installationAccountRoutes } from './accounts/accounts.ts';
 import { accountKeyRoutes, keyRoutes } from './accounts/keys.ts';
@@ -78,6 +79,8 @@ export interface ApiDeps {
   doctor: Pick<Doctor, 'examine'>;
   audience: Audience;
   backgroundImports: BackgroundImports;
+  /** Why nothing more is stored for an account; null: it is. */
+  storageRefusal(accountId: string): Refusal | null;
   webhooks: Webhooks;
   acceptance: Acceptance;
   resend: Resend;
@@ -100,6 +103,10 @@ export interface ApiDeps {
 
 /** All operations that require a key, in the order of the documentation. */
 export function apiRoutes(deps: ApiDeps): Route[] {
+  return operations(deps).map((route) => withStorageCheck(route, deps.storageRefusal));
+}
+
+function operations(deps: ApiDeps): Route[] {
   const { acceptance, audience, delivery, domains, limits, oneClick, reader, tables, webhooks } = deps;
   const account = tables.accounts.get;
   const keys = createKeys(deps);
@@ -143,6 +150,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
       tables,
       importer: audience.importer,
       backgroundImports: deps.backgroundImports,
+      storageRefusal: deps.storageRefusal,
     }),
     ...contactRoutes(audience),
     ...subscriptionGroupRoutes({

@@ -90,6 +90,7 @@ function createRoute(suppressions: SuppressionList): Route {
     ...COMMON,
     method: 'POST',
     operationId: 'createSuppression',
+    stores: () => false,
     summary: 'Suppress an address',
     description:
       'Set `reason` to import a list from another service with its reasons. An opt-out (`unsubscribe`) also causes the event `email_unsubscribed` with the method `api`, and one of marketing mail adds an entry to the consent history of the contact.',

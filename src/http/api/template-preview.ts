@@ -44,6 +44,7 @@ export function templatePreviewRoutes({ tables, contacts }: TemplatePreviewDeps)
       method: 'POST',
       path: '/web-setup/templates/preview',
       operationId: 'previewTemplate',
+      stores: () => false,
       tag: 'Templates',
       summary: 'Preview a template',
       description:

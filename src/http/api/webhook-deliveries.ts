@@ -122,6 +122,7 @@ function retryRoute(webhooks: Webhooks): Route {
     method: 'POST',
     path: '/web-setup/webhooks/{webhookId}/deliveries/{deliveryId}/retry',
     operationId: 'retryWebhookDelivery',
+    stores: () => false,
     summary: 'Retry a webhook delivery now',
     description:
       'Works for deliveries of any status. A delivery that succeeded or failed starts its schedule again.',

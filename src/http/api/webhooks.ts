@@ -79,6 +79,7 @@ function memberRoutes(webhooks: Webhooks): Route[] {
       params,
       body: z.object(webhookFields).partial().meta({ id: 'WebhookPatch' }),
       example: { events: ['*'] },
+      stores: ({ isActive }) => isActive !== false,
       responses: {
         200: { description: 'The updated webhook.', data: webhookDetail, example: WEBHOOK_EXAMPLES.detail },
       },

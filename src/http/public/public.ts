@@ -41,6 +41,7 @@ export interface PublicPagesDeps {
   unsubscribing: Unsubscribing;
   audience: SignUpDeps['audience'];
   accept: SignUpDeps['accept'];
+  storageRefusal: SignUpDeps['storageRefusal'];
   onSuppressionChange: OnSuppressionChange;
   /** Whether a host is the link host of a verified customer domain. */
   isCustomerHost(host: string): boolean;

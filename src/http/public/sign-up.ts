@@ -42,6 +42,8 @@ export interface SignUpDeps {
   audience: Pick<Audience, 'signUps'>;
   /** Sends the confirmation mail; null: the send path is not ready. */
   accept: () => Acceptance['accept'] | null;
+  /** Why nothing more is stored for an account; null: it is. */
+  storageRefusal(accountId: string): Refusal | null;
   /** Whether a host is the link host of a customer: a form of another account must not appear under its name. */
   isCustomerHost(host: string): boolean;
   /** Base of the link in the mail. */
@@ -152,6 +154,8 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
       .of(`${signUp.groupId} ${emailIdentifier(signUp.email)}`)
       .take();
     if (!allowed) return signUpUnavailablePage(retryAfterSeconds, 429);
+    if (deps.storageRefusal(open.account.account_id) !== null)
+      return signUpUnavailablePage(RETRY_SECONDS, 503);
     const state = await signUps.confirm(open.account.account_id, signUp, {
       by: 'recipient',
       ipAddress: visitor.ip,

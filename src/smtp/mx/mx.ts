@@ -35,7 +35,7 @@ export interface MxDeps {
   recorder: Recorder;
   tokens: Tokens;
   resolver: Pick<Resolver, 'txt'>;
-  /** Whether the disk is too full to accept mail. */
+  /** Whether the disk is too full for mail to the operator, and reports. */
   isDiskLow(): boolean;
   optOut(tables: Tables, message: SentMessage): void;
   /** Counts mail by purpose and result. */
@@ -123,12 +123,13 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
     clock,
     log,
     options: { disabledCommands: [...DISABLED_COMMANDS], lenientAddressParsing: true },
-    onMail: diskRejection,
     onRecipient: (address, session) => {
       const verdict = policy.judge(address);
       if (isPurpose(verdict)) {
-        if ('messageId' in verdict) proven.add(session.envelope);
-        return diskRejection() ?? receiver.rejection(verdict, session.remoteAddress);
+        const isProven = 'messageId' in verdict;
+        if (isProven) proven.add(session.envelope);
+        // Bounces, complaints and opt-outs end mail that would otherwise be sent.
+        return (isProven ? null : diskRejection()) ?? receiver.rejection(verdict, session.remoteAddress);
       }
       return verdict === 'not-ours'
         ? new SmtpRejection(550, '5.7.1', 'Relaying denied')

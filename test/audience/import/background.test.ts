@@ -10,7 +10,7 @@ import {
 import { createImporter, type Importer } from '../../../src/audience/import/import.ts';
 import { errorCode } from '../../../src/core/errors.ts';
 import { createLog } from '../../../src/core/log.ts';
-import { isRefusal } from '../../../src/core/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../../../src/core/refusal.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { IMPORT_FOLDER, MAX_KEPT_IMPORTS } from '../../../src/store/contacts/background-imports.ts';
 import { granted } from '../../support/refusal.ts';
@@ -21,14 +21,14 @@ async function start() {
   const audience = await startAudience();
   const dataDir = temporaryDir();
   const folder = join(dataDir, IMPORT_FOLDER);
-  const isDiskLow = vi.fn(() => false);
+  const storageRefusal = vi.fn<() => Refusal | null>(() => null);
   /** A daemon's imports; `turnMs` 0: each batch is a turn. */
   const daemon = (options: { turnMs?: number; importer?: Importer } = {}) =>
     createBackgroundImports({
       ...audience,
       log: createLog({ level: 'silent', hashAddresses: false }),
       dataDir,
-      isDiskLow,
+      storageRefusal,
       ...options,
     });
   const upload = (text: string, more: Partial<UploadedImport> = {}): UploadedImport => ({
@@ -56,7 +56,7 @@ async function start() {
       const account = all.accounts.get('acct_one');
       if (account !== null) all.accounts.update({ ...account, status, updated_at: audience.clock.now() });
     });
-  return { ...audience, setStatus, folder, isDiskLow, daemon, upload, files, ended };
+  return { ...audience, setStatus, folder, storageRefusal, daemon, upload, files, ended };
 }
 
 /** A CSV of `count` people whose addresses begin with `name`. */
@@ -252,7 +252,7 @@ describe('an upload', () => {
   });
 
   it('is refused when it is too long, and when the disk is nearly full', async () => {
-    const { daemon, upload, files, isDiskLow } = await start();
+    const { daemon, upload, files, storageRefusal } = await start();
     const imports = daemon();
     const tooLong = upload('', {
       bytes: (async function* () {
@@ -262,9 +262,31 @@ describe('an upload', () => {
       })(),
     });
     expect(codeOf(await imports.add(tooLong))).toBe('PAYLOAD_TOO_LARGE');
-    isDiskLow.mockReturnValue(true);
+    storageRefusal.mockReturnValue(refuse('UNAVAILABLE', 'the disk is nearly full'));
     expect(codeOf(await imports.add(upload(people(1))))).toBe('UNAVAILABLE');
     expect(files()).toEqual([]);
+  });
+
+  it('waits while the disk is nearly full, and continues after the rows that are stored', async () => {
+    const { daemon, upload, storageRefusal, tables, ended } = await start();
+    const imports = daemon();
+    const { import_id: importId } = granted(await imports.add(upload(people(250))));
+    let asked = 0;
+    storageRefusal.mockImplementation(() =>
+      ++asked > 2 ? refuse('UNAVAILABLE', 'the disk is nearly full') : null,
+    );
+    imports.start();
+    await expect.poll(() => asked).toBeGreaterThan(2);
+    await imports.stop();
+    expect(tables.backgroundImports.get('acct_one', importId)).toMatchObject({
+      status: 'waiting',
+      counts: expect.stringContaining('"rows":100'),
+    });
+    storageRefusal.mockReturnValue(null);
+    const next = daemon();
+    next.start();
+    expect(await ended(importId)).toMatchObject({ status: 'completed', counts: { rows: 250, created: 250 } });
+    await next.stop();
   });
 
   it('leaves nothing when the client disconnects', async () => {

@@ -42,6 +42,7 @@ export async function startPublic(
     unsubscribing,
     audience: { signUps: createSignUps({ ...store, mayAdd: () => null }) },
     accept: () => null,
+    storageRefusal: () => null,
     onSuppressionChange,
     isCustomerHost: (host) => CUSTOMER_HOSTS.includes(host),
     certificates,

@@ -99,6 +99,7 @@ export function backgroundImportRoutes(imports: BackgroundImports): Route[] {
       method: 'POST',
       path: `${ONE}/cancel`,
       operationId: 'cancelContactImport',
+      stores: () => false,
       summary: 'Cancel an import in the background',
       description: 'Rows that were imported before remain. The file is deleted.',
       params,

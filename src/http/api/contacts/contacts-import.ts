@@ -70,6 +70,8 @@ export interface ContactImportDeps {
   tables: Tables;
   importer: Importer;
   backgroundImports: BackgroundImports;
+  /** Why nothing more is stored for an account; null: it is. */
+  storageRefusal(accountId: string): Refusal | null;
 }
 
 /** `/web-setup/contacts/import`: imports contacts from a stream; `/web-setup/contacts/imports`: imports in the background. */
@@ -77,7 +79,8 @@ export function contactImportRoutes(deps: ContactImportDeps): Route[] {
   return [...uploadRoutes(deps), ...backgroundImportRoutes(deps.backgroundImports)];
 }
 
-function uploadRoutes({ tables, importer, backgroundImports }: ContactImportDeps): Route[] {
+function uploadRoutes(deps: ContactImportDeps): Route[] {
+  const { tables, backgroundImports } = deps;
   return [
     route({
       method: 'POST',
@@ -128,14 +131,14 @@ function uploadRoutes({ tables, importer, backgroundImports }: ContactImportDeps
         if (call.upload === null) throw new Error('the route has no upload');
         if (call.query.background === 'true')
           return importInBackground(backgroundImports, call, call.upload, groupId);
-        return importUpload(importer, call, call.upload, groupId);
+        return importUpload(deps, call, call.upload, groupId);
       },
     }),
   ];
 }
 
 async function importUpload(
-  importer: Importer,
+  { importer, storageRefusal }: ContactImportDeps,
   call: Call<unknown, ImportQuery, unknown>,
   { type, bytes }: Upload,
   groupId: string | null,
@@ -155,6 +158,7 @@ async function importUpload(
       reader: source.reader,
       records: source.records,
       dryRun: dryRun === 'true',
+      storageRefusal: () => storageRefusal(call.caller.accountId),
       signal: call.signal,
       batchRows: BATCH_ROWS,
       pauseShare: PAUSE_SHARE,

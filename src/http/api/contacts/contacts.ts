@@ -255,6 +255,8 @@ function updateRoute(
     params,
     body: input,
     example: { firstName: 'Augusta Ada', customFields: { plan: 'gold', since: 2026 } },
+    stores: ({ globalStatus, customFields }) =>
+      globalStatus === undefined || globalStatus === 'active' || customFields !== undefined,
     responses: { 200: { description: 'The updated contact.', data: result, example } },
     refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS', 'INVALID_STATE'],
     handle: async (call) => {

@@ -180,6 +180,7 @@ function putRoute(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operati
     params,
     body: patch.prefault({}),
     example: { isActive: true, consentMethod: 'web_form', consentDetails: 'Preference page' },
+    stores: ({ isActive, customFields }) => isActive !== false || customFields !== undefined,
     responses: {
       200: { description: 'The subscription was updated.', data: joined, example: UPDATED },
       201: { description: 'The contact was added.', data: joined, example: JOINED },

@@ -254,6 +254,7 @@ function dnsRoutes(domains: Domains): Route[] {
       method: 'POST',
       path: '/web-setup/domains/{domainId}/verify',
       operationId: 'verifyDomain',
+      stores: () => false,
       summary: 'Verify a domain now',
       description:
         'Queries DNS without using the cache. If DNS does not respond for a record, its last result remains. Limited to ten requests per minute and domain.',

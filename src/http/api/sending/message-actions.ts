@@ -13,6 +13,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
       method: 'POST',
       path: '/web-setup/messages/{id}/cancel',
       operationId: 'cancelMessage',
+      stores: () => false,
       tag: 'Messages and events',
       summary: 'Cancel a queued message',
       description:
@@ -34,6 +35,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
       method: 'POST',
       path: '/web-setup/messages/{id}/retry',
       operationId: 'retryMessage',
+      stores: () => false,
       tag: 'Messages and events',
       summary: 'Retry a deferred message now',
       description: 'Makes the message due now. `message` states why it waits, if it does.',

@@ -18,6 +18,8 @@ export function resendRoute({ resend, account }: ResendRouteDeps): Route {
     method: 'POST',
     path: '/transactional/resend',
     operationId: 'resendTransactional',
+    // The send path refuses it, except for a request that was repeated.
+    stores: () => false,
     tag: 'Sending',
     summary: 'Send a transactional email again',
     description:

@@ -162,6 +162,8 @@ function batchRoute(deps: SendBatchDeps, stream: BatchStream): Route {
     method: 'POST',
     path: stream.path,
     operationId: stream.operationId,
+    // The send path refuses each message for itself.
+    stores: () => false,
     tag: 'Sending',
     summary: `Send up to ${MAX_ITEMS} ${stream.scope} emails`,
     description:

@@ -80,6 +80,8 @@ function transactionalSend(deps: SendRouteDeps): Route {
     method: 'POST',
     path: '/transactional/send',
     operationId: 'sendTransactional',
+    // As the send path decides: a repeated request gets its first response.
+    stores: () => false,
     tag: 'Sending',
     summary: 'Send a transactional email',
     description:
@@ -116,6 +118,8 @@ function marketingSend(deps: SendRouteDeps): Route {
     method: 'POST',
     path: '/marketing/send',
     operationId: 'sendMarketing',
+    // As the send path decides: a repeated request gets its first response.
+    stores: () => false,
     tag: 'Sending',
     summary: 'Send a marketing email',
     description:
