@@ -1,7 +1,7 @@
 import { createTask } from 'node-cron';
 import { Counter, type Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
-import { type Clock, iso, MINUTE } from '../core/clock.ts';
+import { type Clock, DAY, HOUR, iso, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import { gaugesOf } from '../core/metrics.ts';
@@ -17,6 +17,8 @@ export interface BackupSchedule {
   /** Aborts a backup in progress and removes its files. */
   stop(): Promise<void>;
   status(): BackupStatus;
+  /** Why the backup that is due does not exist; null: none is overdue. */
+  overdue(): string | null;
 }
 
 /** Shown with the details of readiness. */
@@ -34,6 +36,7 @@ export interface BackupScheduleDeps {
   /** `backup.schedule` */
   schedule: string;
   clock: Clock;
+  monotonic: Clock;
   log: Log;
   tables: Tables;
   writer: Writer;
@@ -56,13 +59,17 @@ const STATE = 'backup-schedule';
 /** Time within which a changed system clock is noticed. */
 const MAX_PAUSE_MS = MINUTE;
 const RETRY_MS = 15 * MINUTE;
+/** Three retries may fail before a backup is overdue. */
+const OVERDUE_MS = HOUR;
+/** A run that takes longer does not end: a file system does not respond. */
+const MAX_RUN_MS = DAY;
 
 /**
  * Starts nothing; registers its metrics in `registry` and reads the stored state. A schedule that has changed gets a
  * new next time. A failed backup is repeated after 15 minutes. Throws when the schedule has no next time.
  */
 export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
-  const { config, schedule, clock, log, tables, writer } = deps;
+  const { config, schedule, clock, monotonic, log, tables, writer } = deps;
   const stopping = new AbortController();
   // Never started: the expression is only evaluated.
   const times = createTask(schedule, () => {});
@@ -78,7 +85,10 @@ export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
     stored?.schedule === schedule
       ? stored
       : { lastSuccessAt: null, error: null, ...stored, schedule, nextAt: nextRun() };
-  let isRunning = false;
+  /** Monotonic; null: no run is in progress. */
+  let runningSince: number | null = null;
+  /** Whether a run has failed since the start, and none succeeded after it: a run that was missed begins first. */
+  let hasFailed = false;
   for (const outcome of ['succeeded', 'failed']) runs.inc({ outcome }, 0);
   const gauge = gaugesOf(deps.registry);
   gauge(
@@ -134,17 +144,19 @@ export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
       if (stopping.signal.aborted) return MAX_PAUSE_MS;
       const waitMs = state.nextAt - clock.now();
       if (waitMs > 0) return Math.min(waitMs, MAX_PAUSE_MS);
-      isRunning = true;
+      runningSince = monotonic.now();
       try {
         await run();
+        hasFailed = false;
         return 0;
       } catch (error) {
         if (stopping.signal.aborted) return MAX_PAUSE_MS;
+        hasFailed = true;
         runs.inc({ outcome: 'failed' });
         await save({ error: error instanceof Error ? error.message : String(error) });
         throw error;
       } finally {
-        isRunning = false;
+        runningSince = null;
       }
     },
   });
@@ -160,8 +172,14 @@ export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
       lastSuccessAt: state.lastSuccessAt === null ? null : iso(state.lastSuccessAt),
       nextAt: iso(state.nextAt),
       error: state.error,
-      isRunning,
+      isRunning: runningSince !== null,
     }),
+    overdue: () => {
+      const due = `the backup that was due at ${iso(state.nextAt)}`;
+      if (runningSince !== null)
+        return monotonic.now() - runningSince > MAX_RUN_MS ? `${due} has not ended within a day` : null;
+      return hasFailed && clock.now() - state.nextAt > OVERDUE_MS ? `${due} has failed` : null;
+    },
   };
 }
 

@@ -12,7 +12,7 @@ export interface DaemonBackups {
 
 /** Creates the schedule of backups and the expiry of what a restore holds, with its metrics. Starts neither. */
 export function createBackups(base: DaemonBase, recorder: Recorder): DaemonBackups {
-  const { config, env, clock, log, registry, tables, writer, instanceId } = base;
+  const { config, env, clock, monotonic, log, registry, tables, writer, instanceId } = base;
   const held = createHeldExpiry({ clock, tables, writer, recorder, log });
   const gauge = gaugesOf(registry);
   gauge(
@@ -32,6 +32,7 @@ export function createBackups(base: DaemonBase, recorder: Recorder): DaemonBacku
           config,
           schedule: config.backup.schedule,
           clock,
+          monotonic,
           log,
           tables,
           writer,

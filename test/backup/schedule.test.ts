@@ -4,20 +4,24 @@ import { Registry } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { listBackups } from '../../src/backup/folder.ts';
 import { createBackupSchedule } from '../../src/backup/schedule.ts';
+import type { Clock } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
+import { heldClock } from '../support/store.ts';
 import { PROGRAMS, startInstallation } from './setup.ts';
 
 type Installation = Awaited<ReturnType<typeof startInstallation>>;
 
-const DAY = 86_400_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
-function start(installation: Installation, dir: string) {
+function start(installation: Installation, dir: string, monotonic: Clock = installation.clock) {
   const { config, clock, tables, writer } = installation;
   const registry = new Registry();
   const backups = createBackupSchedule({
     config: { ...config, backup: { ...config.backup, dir, keep: 1 } },
     schedule: '30 3 * * *',
     clock,
+    monotonic,
     log: createLog({ level: 'silent', hashAddresses: true }),
     tables,
     writer,
@@ -97,5 +101,44 @@ describe('the schedule of backups', () => {
     );
     await schedule.stop();
     expect(start(installation, join(blocked, 'backups')).status().error).toContain('ENOTDIR');
+  });
+
+  it('is overdue once retries have failed for an hour, and no longer after a backup', async () => {
+    const installation = await startInstallation();
+    const { clock, writer } = installation;
+    // The schedule computes its times with the system clock.
+    clock.advance(Date.now() - clock.now());
+    const blocked = join(installation.backups, 'file');
+    writeFileSync(blocked, '');
+    const dueAt = clock.now();
+    const stored = { schedule: '30 3 * * *', nextAt: dueAt, lastSuccessAt: null, error: null };
+    await writer.run((all) => all.settings.put('backup-schedule', JSON.stringify(stored)));
+    const failing = start(installation, join(blocked, 'backups'));
+    await expect.poll(() => failing.status().error).toContain('ENOTDIR');
+    expect(failing.overdue()).toBeNull();
+    clock.advance(HOUR + 1);
+    expect(failing.overdue()).toBe(`the backup that was due at ${new Date(dueAt).toISOString()} has failed`);
+    await failing.stop();
+
+    // The first run after a start may succeed: nothing is reported before it has failed.
+    const working = start(installation, installation.backups);
+    expect(working.overdue()).toBeNull();
+    await expect.poll(() => working.status().lastSuccessAt).not.toBeNull();
+    expect(working.overdue()).toBeNull();
+  });
+
+  it('is overdue when a run does not end within a day', async () => {
+    const installation = await startInstallation();
+    const { clock, writer } = installation;
+    clock.advance(Date.now() - clock.now());
+    const stored = { schedule: '30 3 * * *', nextAt: clock.now(), lastSuccessAt: null, error: null };
+    await writer.run((all) => all.settings.put('backup-schedule', JSON.stringify(stored)));
+    const monotonic = heldClock(0);
+    const backups = start(installation, installation.backups, monotonic);
+    expect(backups.status().isRunning).toBe(true);
+    monotonic.advance(DAY + 1);
+    expect(backups.overdue()).toMatch(/has not ended within a day$/);
+    await expect.poll(() => backups.status().isRunning).toBe(false);
+    expect(backups.overdue()).toBeNull();
   });
 });

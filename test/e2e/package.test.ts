@@ -1,6 +1,6 @@
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApiClient, type Credentials, createApiClient } from '../support/api-client.ts';
 import { startChild } from '../support/child.ts';
@@ -206,6 +206,33 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, () => {
     );
     await eventually('the end of the reload', async () => (await show('ActiveState')) === 'active');
     expect(await mainPid()).toBe(before);
+  });
+
+  it('creates scheduled backups, also with the lowest priority from the command line', async () => {
+    const dropIn = join(system.root, `etc/systemd/system/${UNIT}.d/schedule.conf`);
+    await system.run('mkdir', '-p', dirname(dropIn));
+    await writeFile(dropIn, '[Service]\nEnvironment="POSTRIDER_BACKUP__SCHEDULE=* * * * *"\n');
+    await system.run('systemctl', 'daemon-reload');
+    await system.run('systemctl', 'restart', UNIT);
+    await ready();
+    await eventually(
+      'a scheduled backup',
+      async () => {
+        const log = await journal();
+        expect(log).not.toContain('"loop":"backup"');
+        return log.includes('"msg":"backup created"');
+      },
+      { ms: 180_000 },
+    );
+    const { data } = await (await fetch(`http://${ADDRESS}:8080/readyz`)).json();
+    expect(data.checks).toContainEqual(expect.objectContaining({ check: 'backup', ok: true }));
+    expect(
+      await system.run('nice', '-n', '19', 'postrider', 'backup', 'create', '/var/lib/postrider/manual'),
+    ).toContain('/var/lib/postrider/manual/postrider-');
+    await system.run('rm', '-r', '/var/lib/postrider/manual', dropIn);
+    await system.run('systemctl', 'daemon-reload');
+    await system.run('systemctl', 'restart', UNIT);
+    await ready();
   });
 
   it('refuses to reload an invalid configuration, and continues', async () => {

@@ -45,6 +45,17 @@ describe('/readyz', () => {
     });
   });
 
+  it('is 200 when only excluded checks fail, and still shows them', async () => {
+    const backup = { name: 'backup', check: () => 'overdue' };
+    await start({ options: { health: [well, backup] } });
+    expect((await fetch(`${api.base}/readyz`)).status).toBe(503);
+    const response = await fetch(`${api.base}/readyz?exclude=queue,backup`);
+    expect(response.status).toBe(200);
+    expect(await jsonOf(response)).toMatchObject({
+      data: { checks: [{ check: 'database' }, { check: 'backup', ok: false, message: 'overdue' }] },
+    });
+  });
+
   it('is 503 with the failed checks, including one that throws', async () => {
     const broken = {
       name: 'queue',

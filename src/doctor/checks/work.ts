@@ -19,8 +19,8 @@ const LOOP_METRIC = 'nodejs_eventloop_lag_p99_seconds';
 const RESTART = 'journalctl -u postrider -n 100; systemctl restart postrider';
 
 /**
- * Failures: an API that does not answer, and each check of `/readyz` that fails. Warnings: a stopped daemon, a
- * scheduled backup that failed, and an event loop whose delay (p99) is 250 ms or more.
+ * Failures: an API that does not answer, and each check of `/readyz` that fails, an overdue backup among them. Warnings:
+ * a stopped daemon, a scheduled backup that failed and is not overdue yet, and an event loop whose delay (p99) is 250 ms or more.
  */
 export function judgeDaemon(state: DaemonState): Result[] {
   if (state.kind === 'stopped')
@@ -41,18 +41,9 @@ export function judgeDaemon(state: DaemonState): Result[] {
       ),
     ];
   const { report, pid } = state;
-  const results = report.checks.flatMap(({ check: name, ok: passes, message }) =>
-    passes ? [] : [failure(`readyz: ${name}`, quoted(message ?? 'The check fails.'), RESTART)],
+  const results = report.checks.flatMap((entry) =>
+    entry.check === 'backup' ? backupResults(entry) : readyResults(entry),
   );
-  const backupError = report.checks.find(({ check: name }) => name === 'backup')?.details?.['error'];
-  if (typeof backupError === 'string')
-    results.push(
-      warning(
-        'backup',
-        `The last scheduled backup failed: ${quoted(backupError)}`,
-        'df -h; the unit must be allowed to write to backup.dir: systemctl edit postrider, [Service], ReadWritePaths=',
-      ),
-    );
   const lag = report.metrics.get(LOOP_METRIC) ?? 0;
   if (lag >= SLOW_LOOP_SECONDS)
     results.push(
@@ -65,6 +56,30 @@ export function judgeDaemon(state: DaemonState): Result[] {
   return results.length > 0
     ? results
     : [ok('daemon', `Runs${process(pid)}; all ${report.checks.length} checks of /readyz pass.`)];
+}
+
+type ReadyCheck = DaemonReport['checks'][number];
+
+function readyResults({ check: name, ok: passes, message }: ReadyCheck): Result[] {
+  return passes ? [] : [failure(`readyz: ${name}`, quoted(message ?? 'The check fails.'), RESTART)];
+}
+
+/** An overdue backup, or one that failed and is tried again. */
+function backupResults({ ok: passes, message, details }: ReadyCheck): Result[] {
+  const error = typeof details?.['error'] === 'string' ? details['error'] : null;
+  if (passes && error === null) return [];
+  const last = error === null ? '' : `The last scheduled backup failed: ${quoted(error)}`;
+  const fix = backupRemedy(error ?? '');
+  if (passes) return [warning('backup', last, fix)];
+  const overdue = `${quoted(message ?? 'The backup is overdue')}.`;
+  return [failure('backup', last === '' ? overdue : `${overdue} ${last}`, fix)];
+}
+
+function backupRemedy(error: string): string {
+  if (/\b(?:ENOSPC|EDQUOT|SQLITE_FULL)\b|free space/.test(error)) return 'df -h';
+  if (/\bE(?:ACCES|PERM|ROFS)\b.*'\//.test(error))
+    return 'The user of the daemon must own backup.dir, and the unit allow it: systemctl edit postrider, [Service], ReadWritePaths=';
+  return 'journalctl -u postrider --grep backup; postrider backup create DIRECTORY';
 }
 
 function process(pid: number | null): string {

@@ -1,4 +1,4 @@
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Task, TaskMessage, TaskProgress, TaskResult, ThreadData } from './copy.ts';
 
@@ -14,10 +14,19 @@ class Stopped extends Error {}
 export function serveTasks(run: (task: Task) => Promise<TaskResult> | TaskResult): void {
   const port = parentPort;
   if (port === null) throw new Error('this program runs as a worker thread only');
-  setPriority(LOW_PRIORITY);
+  lowerPriority();
   port.on('message', (task: Task) => {
     void answerOf(task, run).then((message) => port.postMessage(message));
   });
+}
+
+/** Optional: the service manager may forbid it, and a process that is already slower may not become faster. */
+function lowerPriority(): void {
+  try {
+    if (getPriority() < LOW_PRIORITY) setPriority(LOW_PRIORITY);
+  } catch {
+    // The rate of the copy is limited anyway.
+  }
 }
 
 async function answerOf(

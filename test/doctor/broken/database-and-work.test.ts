@@ -138,6 +138,42 @@ describeBroken(
       fix: /ReadWritePaths=/,
     },
     {
+      title: 'overdue backup',
+      check: 'daemon',
+      break: reporting({
+        checks: [
+          {
+            check: 'backup',
+            ok: false,
+            message: 'the backup that was due at 2026-01-01T03:30:00.000Z has failed',
+            details: { error: '/srv has 1 MB of free space, and a backup needs about 2 MB: free space' },
+          },
+        ],
+      }),
+      status: 'failure',
+      subject: 'backup',
+      reason: /^the backup that was due at \S+ has failed\. The last scheduled backup failed: \/srv has 1 MB/,
+      fix: /^df -h$/,
+    },
+    {
+      title: 'overdue backup without a path in its error',
+      check: 'daemon',
+      break: reporting({
+        checks: [
+          {
+            check: 'backup',
+            ok: false,
+            message: 'the backup that was due at 2026-01-01T03:30:00.000Z has failed',
+            details: { error: 'A system error occurred: uv_os_setpriority returned EPERM' },
+          },
+        ],
+      }),
+      status: 'failure',
+      subject: 'backup',
+      reason: /EPERM/,
+      fix: /^journalctl -u postrider --grep backup/,
+    },
+    {
       title: 'overloaded event loop',
       check: 'daemon',
       break: reporting({ metrics: new Map([['nodejs_eventloop_lag_p99_seconds', 0.9]]) }),
