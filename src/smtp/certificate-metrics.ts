@@ -2,23 +2,16 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Gauge, type Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
-import { filesOf } from './certificate.ts';
+import { listenerFiles } from './certificate.ts';
 
 /**
- * Registers the gauge of the expiry of the certificates that `mx.tls` and `submission.tls` name. The files are read at
- * each scrape, as the listeners read them again when they change. A file that cannot be read has no value: the log of
+ * Registers the gauge of the expiry of the certificate files of the SMTP listeners. The files are read at each scrape, as the listeners read them again when they change. A file that cannot be read has no value: the log of
  * the listener has the reason.
  */
 export function registerListenerCertificates(
   registry: Registry,
   config: Pick<Config, 'mx' | 'submission'>,
 ): void {
-  const listeners = (['mx', 'submission'] as const).flatMap((listener) => {
-    const files = filesOf(`${listener}.tls`, config[listener].tls);
-    return files === null || config[listener].listen === 'off'
-      ? []
-      : [{ listener, file: files.certificateFile }];
-  });
   const expiry = new Gauge({
     name: 'postrider_listener_certificate_expiry_timestamp_seconds',
     help: 'Expiry of the certificate files of the SMTP listeners (mx, submission).',
@@ -26,8 +19,10 @@ export function registerListenerCertificates(
     registers: [],
     async collect() {
       this.reset();
-      for (const { listener, file } of listeners) {
-        const expiresAt = await expiryOf(file);
+      for (const listener of ['mx', 'submission'] as const) {
+        // Read at each scrape: a reload can add, change and remove the files.
+        const files = config[listener].listen === 'off' ? null : listenerFiles(config, listener);
+        const expiresAt = files === null ? null : await expiryOf(files.certificateFile);
         if (expiresAt !== null) this.set({ listener }, expiresAt / 1000);
       }
     },

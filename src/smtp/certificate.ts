@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
+import type { Config } from '../config/schema.ts';
 import type { Clock } from '../core/clock.ts';
 import { SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
@@ -20,15 +21,15 @@ export interface CertificateFiles {
   section: string;
 }
 
-/** The files that a configuration section names; null when it names none. */
-export function filesOf(
-  section: string,
-  tls: { certificateFile?: string | undefined; keyFile?: string | undefined },
+/** The files of a listener's certificate; null: it is self-signed. Submission without files of its own uses those of mx.tls. */
+export function listenerFiles(
+  config: Pick<Config, 'mx' | 'submission'>,
+  listener: 'mx' | 'submission',
 ): CertificateFiles | null {
-  const { certificateFile, keyFile } = tls;
-  return certificateFile === undefined || keyFile === undefined
-    ? null
-    : { certificateFile, keyFile, section };
+  const { certificateFile, keyFile } = config[listener].tls;
+  if (certificateFile !== undefined && keyFile !== undefined)
+    return { certificateFile, keyFile, section: `${listener}.tls` };
+  return listener === 'mx' ? null : listenerFiles(config, 'mx');
 }
 
 export interface CertificateSource {
