@@ -60,7 +60,7 @@ function jsonOf(estimate: MigrationEstimate, fits: boolean): Record<string, unkn
     newSchema: to,
     steps,
     rows,
-    estimatedSeconds: Math.ceil(seconds),
+    estimatedSeconds: seconds === null ? null : Math.ceil(seconds),
     databaseBytes,
     newDatabaseBytes: Math.ceil(newBytes),
     neededBytes,
@@ -76,13 +76,15 @@ function textOf(estimate: MigrationEstimate): Record<string, unknown> {
   return {
     schema: `${from}, this version needs ${to}`,
     steps: steps.join(', '),
-    rows: `about ${rows.toLocaleString('en')}`,
-    time: `about ${formatSeconds(seconds)}`,
+    rows: rows === null ? UNMEASURED : `about ${rows.toLocaleString('en')}`,
+    time: seconds === null ? UNMEASURED : `about ${formatSeconds(seconds)}`,
     database: `${formatBytes(databaseBytes)} in ${dir}, about ${formatBytes(newBytes)} afterwards`,
     space: `about ${formatBytes(neededBytes)} needed, ${formatBytes(freeBytes)} available`,
     copy: copyText(estimate),
   };
 }
+
+const UNMEASURED = 'not measured: too little free space';
 
 function copyText({ to, rebuilds, clones, dir }: MigrationEstimate): string {
   const how = rebuilds ? 'the old file itself' : clones ? 'shares blocks with the database' : 'a full copy';

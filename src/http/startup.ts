@@ -107,7 +107,7 @@ export async function migrateAtStart(deps: StartupMigrationDeps): Promise<void> 
       script: deps.script,
       signal: deps.signal,
       onEstimate: ({ steps, rows, neededBytes, freeBytes, seconds }) => {
-        const estimatedSeconds = meter.expect(seconds);
+        const estimatedSeconds = seconds === null ? null : meter.expect(seconds);
         log.info({ steps, rows, neededBytes, freeBytes, estimatedSeconds }, 'migration estimated');
       },
       onProgress: meter.update,

@@ -1,12 +1,15 @@
-import { readdirSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { lockDaemon } from '../../src/store/database/database.ts';
 import { schemaOf } from '../../src/store/migrate/migrate.ts';
 import { knownMigrations, newestOf } from '../../src/store/migrate/migrations.ts';
 import { createOldDatabase, OLD_SCHEMA } from '../support/old-database.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 import { createShell } from './run.ts';
 
+const rootRequired = requirePrograms('root');
 const NEWEST = newestOf(knownMigrations());
 let shell: ReturnType<typeof createShell>;
 let dir: string;
@@ -52,6 +55,27 @@ describe('postrider migrate', () => {
     expect(schemaOf(file)).toBe(OLD_SCHEMA);
     expect(readdirSync(dir).filter((name) => name !== 'daemon.lock')).toEqual(before);
   });
+
+  it.skipIf(rootRequired.missing)(
+    `exits with 3 and the figures in a dry run without the space${rootRequired.reason}`,
+    async () => {
+      const file = makeOld(true);
+      const content = readFileSync(file);
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=80m', 'tmpfs', dir]);
+      try {
+        writeFileSync(file, content.subarray(0, 8 * 2 ** 20));
+        truncateSync(file, content.byteLength);
+        const { status, out, err } = await shell.run('migrate', '--dry-run');
+        expect(status).toBe(3);
+        expect(out).toMatch(/space +about [\d.]+ MB needed, [\d.]+ MB available/);
+        expect(out).toMatch(/time +not measured: too little free space/);
+        expect(err).toMatch(/too little free space: about [\d.]+ MB more is needed/);
+        expect(readdirSync(dir).filter((name) => !/-(?:wal|shm)$/.test(name))).toEqual(['postrider.db']);
+      } finally {
+        execFileSync('umount', ['--lazy', dir]);
+      }
+    },
+  );
 
   it('is refused while a daemon runs', async () => {
     const file = makeOld();

@@ -209,9 +209,12 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, () => {
   });
 
   it('creates scheduled backups, also with the lowest priority from the command line', async () => {
-    const dropIn = join(system.root, `etc/systemd/system/${UNIT}.d/schedule.conf`);
+    const dropIn = `/etc/systemd/system/${UNIT}.d/schedule.conf`;
     await system.run('mkdir', '-p', dirname(dropIn));
-    await writeFile(dropIn, '[Service]\nEnvironment="POSTRIDER_BACKUP__SCHEDULE=* * * * *"\n');
+    await writeFile(
+      join(system.root, dropIn),
+      '[Service]\nEnvironment="POSTRIDER_BACKUP__SCHEDULE=* * * * *"\n',
+    );
     await system.run('systemctl', 'daemon-reload');
     await system.run('systemctl', 'restart', UNIT);
     await ready();

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import fs, {
   cpSync,
   existsSync,
@@ -15,7 +16,7 @@ import { openConnection } from '../../../src/store/database/connection.ts';
 import { lockDaemon, openDatabase } from '../../../src/store/database/database.ts';
 import { StoreFault } from '../../../src/store/database/failure.ts';
 import { type MigrationProgress, migrateDatabase, schemaOf } from '../../../src/store/migrate/migrate.ts';
-import { estimateMigration } from '../../../src/store/migrate/migration-estimate.ts';
+import { estimateMigration, freeBytesOf } from '../../../src/store/migrate/migration-estimate.ts';
 import {
   knownMigrations,
   type Migration,
@@ -24,7 +25,18 @@ import {
 } from '../../../src/store/migrate/migrations.ts';
 import { upgradeDatabase } from '../../../src/store/migrate/upgrade.ts';
 import { createOldDatabase, OLD_SCHEMA } from '../../support/old-database.ts';
+import { requirePrograms } from '../../support/required-programs.ts';
 import { temporaryDir } from '../../support/store.ts';
+
+const rootRequired = requirePrograms('root');
+
+/** A tmpfs of a size such as `80m`, until the test has finished. */
+function smallDisk(size: string): string {
+  const dir = temporaryDir();
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', dir]);
+  onTestFinished(() => void execFileSync('umount', ['--lazy', dir]));
+  return dir;
+}
 
 /** Sets the free space of all file systems until `restore`. */
 function setFreeBytes(bytes: number): { restore(): void } {
@@ -201,6 +213,52 @@ describe('an estimate', () => {
 
   it('is null for a database with the newest schema', () => {
     expect(estimateMigration(notes(), [FIRST])).toBeNull();
+  });
+});
+
+describe.skipIf(rootRequired.missing)(`an estimate on a small disk${rootRequired.reason}`, () => {
+  it('takes a bounded part of the free space, and states what was free before', () => {
+    const dir = smallDisk('400m');
+    const file = createOldDatabase(dir);
+    const db = openConnection(file, {});
+    db.exec(`WITH RECURSIVE n (value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM n WHERE value < 10000)
+      INSERT INTO contents (body, created_at) SELECT hex(randomblob(6000)), value FROM n`);
+    db.close();
+    const free = freeBytesOf(dir);
+    const { size } = statSync(file);
+    // Two copies of the newest 10,000 rows of each table, which this is about, would not fit.
+    expect(free).toBeLessThan(3 * size);
+    const estimate = estimateMigration(file, knownMigrations());
+    expect(estimate).toMatchObject({
+      rows: expect.any(Number),
+      seconds: expect.any(Number),
+      freeBytes: free,
+    });
+    expect(estimate?.newBytes).toBeGreaterThan(0.9 * size);
+    expect(estimate?.newBytes).toBeLessThan(1.1 * size);
+    expect(readdirSync(dir)).toEqual(['postrider.db']);
+    expect(() => upgradeDatabase(dir)).not.toThrow();
+  });
+
+  it('writes nothing when little is free, and uses the size of the file', () => {
+    const dir = smallDisk('80m');
+    const file = createOldDatabase(dir, { large: true });
+    const free = freeBytesOf(dir);
+    const estimate = estimateMigration(file, knownMigrations());
+    expect(estimate).toMatchObject({ rows: null, seconds: null, freeBytes: free });
+    expect(estimate?.neededBytes).toBeGreaterThan(free);
+    expect(() => upgradeDatabase(dir)).toThrow(/needs about [\d.]+ MB in .+, and [\d.]+ MB are available/);
+    expect(schemaOf(file)).toBe(OLD_SCHEMA);
+  });
+
+  it('uses the size of the file when a row is too large for the sample', () => {
+    const dir = smallDisk('400m');
+    const file = createOldDatabase(dir);
+    const db = openConnection(file, {});
+    db.exec('INSERT INTO contents (body, created_at) VALUES (hex(zeroblob(10000000)), 2)');
+    db.close();
+    expect(estimateMigration(file, knownMigrations())).toMatchObject({ rows: null });
+    expect(readdirSync(dir)).toEqual(['postrider.db']);
   });
 });
 
