@@ -7,7 +7,7 @@ import { readProxyPasswords } from './delivery/egress/proxies.ts';
 import { readPasswords } from './delivery/jobs.ts';
 import type { ConfigurableResolver } from './dns/resolver.ts';
 import { parseTrust } from './http/caller-address.ts';
-import { listenerFiles, verifyCertificateFiles } from './smtp/certificate.ts';
+import { certificateFilesOf, verifyCertificateFiles } from './smtp/certificate.ts';
 
 /*
  * Changes of the configuration while the daemon runs. Most parts read their settings from the shared configuration at
@@ -49,10 +49,7 @@ async function run(
   parseTrust(result.api.trustedProxies, 'api.trustedProxies');
   parseTrust(result.public.trustedProxies, 'public.trustedProxies');
   parseTrust(result.console.trustedProxies, 'console.trustedProxies');
-  for (const section of ['mx', 'submission'] as const) {
-    const files = listenerFiles(result, section);
-    if (files !== null && result[section].listen !== 'off') await verifyCertificateFiles(files);
-  }
+  for (const { files } of certificateFilesOf(result)) await verifyCertificateFiles(files);
   // The following steps are synchronous, so that no request sees only a part of the changes.
   assignLive(config, next);
   const isChanged = (prefix: string) => changes.applied.some((name) => name.startsWith(prefix));

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Gauge, type Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
-import { listenerFiles } from './certificate.ts';
+import { certificateFilesOf } from './certificate.ts';
 
 /**
  * Registers the gauge of the expiry of the certificate files of the SMTP listeners. The files are read at each scrape, as the listeners read them again when they change. A file that cannot be read has no value: the log of
@@ -19,10 +19,9 @@ export function registerListenerCertificates(
     registers: [],
     async collect() {
       this.reset();
-      for (const listener of ['mx', 'submission'] as const) {
-        // Read at each scrape: a reload can add, change and remove the files.
-        const files = config[listener].listen === 'off' ? null : listenerFiles(config, listener);
-        const expiresAt = files === null ? null : await expiryOf(files.certificateFile);
+      // Read at each scrape: a reload can add, change and remove the files.
+      for (const { listener, files } of certificateFilesOf(config)) {
+        const expiresAt = await expiryOf(files.certificateFile);
         if (expiresAt !== null) this.set({ listener }, expiresAt / 1000);
       }
     },

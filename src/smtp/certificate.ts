@@ -21,15 +21,36 @@ export interface CertificateFiles {
   section: string;
 }
 
-/** The files of a listener's certificate; null: it is self-signed. Submission without files of its own uses those of mx.tls. */
-export function listenerFiles(
+/** The files that `mx.tls` names; null: the certificate is self-signed. */
+export function mxCertificateFiles({ mx }: Pick<Config, 'mx'>): CertificateFiles | null {
+  return filesOf('mx.tls', mx.tls);
+}
+
+/** The files that `submission.tls` names, otherwise those of `mx.tls`; null: the certificate is self-signed. */
+export function submissionCertificateFiles(
   config: Pick<Config, 'mx' | 'submission'>,
-  listener: 'mx' | 'submission',
 ): CertificateFiles | null {
-  const { certificateFile, keyFile } = config[listener].tls;
-  if (certificateFile !== undefined && keyFile !== undefined)
-    return { certificateFile, keyFile, section: `${listener}.tls` };
-  return listener === 'mx' ? null : listenerFiles(config, 'mx');
+  return filesOf('submission.tls', config.submission.tls) ?? mxCertificateFiles(config);
+}
+
+function filesOf(
+  section: string,
+  { certificateFile, keyFile }: Config['mx']['tls'],
+): CertificateFiles | null {
+  return certificateFile === undefined || keyFile === undefined
+    ? null
+    : { certificateFile, keyFile, section };
+}
+
+/** The certificate files of the SMTP listeners that are on. */
+export function certificateFilesOf(
+  config: Pick<Config, 'mx' | 'submission'>,
+): { listener: 'mx' | 'submission'; files: CertificateFiles }[] {
+  const files = { mx: mxCertificateFiles(config), submission: submissionCertificateFiles(config) };
+  return (['mx', 'submission'] as const).flatMap((listener) => {
+    const found = config[listener].listen === 'off' ? null : files[listener];
+    return found === null ? [] : [{ listener, files: found }];
+  });
 }
 
 export interface CertificateSource {

@@ -227,8 +227,10 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, () => {
       },
       { ms: 180_000 },
     );
-    const { data } = await (await fetch(`http://${ADDRESS}:8080/readyz`)).json();
-    expect(data.checks).toContainEqual(expect.objectContaining({ check: 'backup', ok: true }));
+    const readiness = await fetch(`http://${ADDRESS}:8080/readyz`);
+    expect(await readiness.json()).toMatchObject({
+      data: { checks: expect.arrayContaining([expect.objectContaining({ check: 'backup', ok: true })]) },
+    });
     expect(
       await system.run('nice', '-n', '19', 'postrider', 'backup', 'create', '/var/lib/postrider/manual'),
     ).toContain('/var/lib/postrider/manual/postrider-');

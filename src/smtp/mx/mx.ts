@@ -11,7 +11,7 @@ import type { Tokens } from '../../mail/tokens.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
 import { smtpCaller } from '../caller.ts';
-import { createCertificateSource, listenerFiles } from '../certificate.ts';
+import { createCertificateSource, mxCertificateFiles } from '../certificate.ts';
 import { MX_COMMAND_RATES } from '../command-limits.ts';
 import { CONNECTION_LIMITS } from '../connections.ts';
 import { createSmtpListener, type SmtpListener } from '../listener.ts';
@@ -79,7 +79,7 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
   /** Envelopes with at least one recipient that is a valid token. */
   const proven = new WeakSet<SMTPServerSession['envelope']>();
   const certificate = createCertificateSource({
-    files: () => listenerFiles(config, 'mx'),
+    files: () => mxCertificateFiles(config),
     hostname,
     clock,
     log,

@@ -13,7 +13,7 @@ import type { SendResult } from '../../sending/draft.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import { storageFailure } from '../../store/database/failure.ts';
 import type { Stream } from '../../store/domains/domains.ts';
-import { createCertificateSource, listenerFiles } from '../certificate.ts';
+import { createCertificateSource, submissionCertificateFiles } from '../certificate.ts';
 import { SUBMISSION_COMMAND_RATES } from '../command-limits.ts';
 import { CONNECTION_LIMITS } from '../connections.ts';
 import { createSmtpListener, type SmtpListener } from '../listener.ts';
@@ -182,7 +182,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
     listen: submission.listen,
     hostname,
     certificate: createCertificateSource({
-      files: () => listenerFiles(config, 'submission'),
+      files: () => submissionCertificateFiles(config),
       hostname,
       clock,
       log,
