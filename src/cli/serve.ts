@@ -6,6 +6,7 @@ import { secretWarnings } from '../config/warnings.ts';
 import { type Clock, SECOND, systemClock } from '../core/clock.ts';
 import { abortAfter } from '../core/concurrency/abort.ts';
 import { createAddressHasher, createLog, type Log } from '../core/log.ts';
+import { createLogOutput, type LogOutput } from '../core/log-output.ts';
 import { openFilesLimit, requireOpenFiles } from '../core/open-files.ts';
 import { type Random, systemRandom } from '../core/random.ts';
 import type { Daemon } from '../daemon.ts';
@@ -16,6 +17,10 @@ import type { Superseded } from '../store/database/failure.ts';
 import { createServiceReports } from '../supervision/service.ts';
 import { refuseMovedData, SUPERSEDED } from './context.ts';
 import { stopSignal } from './signals.ts';
+
+/** How long the last log records, and then the process, wait for readers of the output. */
+const FLUSH_TIMEOUT_MS = SECOND;
+const EXIT_TIMEOUT_MS = 5 * SECOND;
 
 /** Timeout of the checks of the host that need DNS. */
 const MAX_CHECK_MS = 15 * SECOND;
@@ -57,13 +62,24 @@ Examples:
 }
 
 async function serve(file: string | undefined, takeOver: boolean): Promise<void> {
+  const output = createLogOutput();
+  try {
+    await runDaemon(file, takeOver, output);
+  } finally {
+    await output.flush(FLUSH_TIMEOUT_MS);
+    // What nobody reads, also from standard error, does not keep the process.
+    setTimeout(() => process.exit(), EXIT_TIMEOUT_MS).unref();
+  }
+}
+
+async function runDaemon(file: string | undefined, takeOver: boolean, output: LogOutput): Promise<void> {
   const options = file === undefined ? {} : { file };
   const sources = readSources(options);
   const config = configFrom(sources);
   refuseMovedData(config);
   requireOpenFiles(openFilesLimit());
   const addresses = createAddressHasher();
-  const log = createLog(config.log, undefined, addresses);
+  const log = createLog(config.log, output, addresses);
   if (config.file === null) {
     log.warn(
       { searched: CONFIG_FILES },
@@ -90,6 +106,7 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
     random: systemRandom,
     log,
     addresses,
+    droppedLogRecords: output.dropped,
     startSignal: start.signal,
     takeOver,
     onSuperseded: (error: Superseded) => {

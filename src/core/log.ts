@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { createLogOutput, type LogOutput } from './log-output.ts';
 
 /**
  * Structured log: one JSON line per record, ids in fields, never keys, bodies or secrets. Addresses of people are hashed
@@ -51,10 +52,10 @@ const ADDRESS_FIELDS = ['recipient', 'from', 'to'];
 const TEXT_FIELDS = ['reply', 'diagnostic'];
 const MAX_TEXT_LENGTH = 500;
 
-/** Without `addresses`, or before it has a key, addresses that would be hashed are omitted. */
+/** Default of `output`: standard output. Without `addresses`, or before it has a key, addresses that would be hashed are omitted. */
 export function createLog(
   settings: LogSettings,
-  destination?: DestinationStream,
+  output: DestinationStream | LogOutput = createLogOutput(),
   addresses: AddressHasher = createAddressHasher(),
 ): Log {
   // Evaluated for each record: the level changes while the daemon runs.
@@ -78,8 +79,10 @@ export function createLog(
         ...Object.fromEntries(TEXT_FIELDS.map((field) => [field, ofText])),
       },
     },
-    destination ?? standardOutput(),
+    output,
   );
+  if ('onDropped' in output)
+    output.onDropped((dropped) => log.warn({ dropped }, 'log records dropped: standard output was not read'));
   return log;
 }
 
@@ -100,18 +103,6 @@ function oneLine(text: string): string {
 
 function bounded(text: string): string {
   return text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text;
-}
-
-/** Bytes of records that wait while standard output is blocked; further records are dropped. */
-const MAX_WAITING_BYTES = 1024 * 1024;
-
-/** Standard output; a failed write (a file on a full disk) does not end the process. */
-function standardOutput(): DestinationStream {
-  const stream = pino.destination({ dest: 1, sync: true, maxLength: MAX_WAITING_BYTES });
-  stream.on('error', () => {
-    // The stream retries with the next record; there is nowhere else to report the error.
-  });
-  return stream;
 }
 
 /**

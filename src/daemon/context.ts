@@ -20,6 +20,8 @@ export interface DaemonEnv {
   log: Log;
   /** Hashes addresses in the log; receives its key from the daemon. */
   addresses?: AddressHasher;
+  /** The number of log records that were dropped because the log was not read; default: none. */
+  droppedLogRecords?(): number;
   /** Default: our own resolver over `dns.resolvers`. */
   resolver?: Resolver;
   /** Generates DKIM keys; default: new RSA keys. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { collectDefaultMetrics } from 'prom-client';
+import { Counter, collectDefaultMetrics, type Registry } from 'prom-client';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { AccountLimits } from '../accounts/limits.ts';
 import type { Audience } from '../audience/service.ts';
@@ -50,12 +50,26 @@ const CONSOLE_GRACE_MS = 5 * SECOND;
 
 /** Registers the metrics of the process, the queue and the certificates. */
 export function registerMetrics(base: DaemonBase, { delivery, holds }: DaemonDelivery): void {
-  const { config, registry, setOnSchedule, onStop } = base;
+  const { config, env, registry, setOnSchedule, onStop } = base;
+  registerLogCounter(registry, env.droppedLogRecords ?? (() => 0));
   collectDefaultMetrics({ register: registry });
   onStop(measureEventLoopDelay(registry));
   registerDeliveryGauges(registry, delivery, holds);
   setOnSchedule(delivery.waitingForWarmup);
   registerListenerCertificates(registry, config);
+}
+
+function registerLogCounter(registry: Registry, dropped: () => number): void {
+  const counter = new Counter({
+    name: 'postrider_log_records_dropped_total',
+    help: 'Log records that were dropped because standard output was not read, or its disk was full.',
+    registers: [],
+    collect() {
+      this.reset();
+      this.inc(dropped());
+    },
+  });
+  registry.registerMetric(counter);
 }
 
 /** The parts of the daemon that the API shows and changes. */

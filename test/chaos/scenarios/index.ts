@@ -7,6 +7,7 @@ import { DISK } from './disk.ts';
 import { DNS } from './dns.ts';
 import { KILL } from './kill.ts';
 import { LOCKS } from './locks.ts';
+import { OPERATION } from './operation.ts';
 import { RESOURCES } from './resources.ts';
 import { WORKERS } from './workers.ts';
 
@@ -18,6 +19,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...DISK,
   ...LOCKS,
   ...RESOURCES,
+  ...OPERATION,
   ...CLOCK,
   ...DNS,
   ...DESTINATIONS,

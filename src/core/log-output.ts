@@ -1,0 +1,106 @@
+import { constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+
+/**
+ * Where the log is written: standard output, whose reader may stop reading (a paused terminal, a stopped journald, a full
+ * pipe), or whose disk may be full. Records are written by the thread that logs them, so that they are complete when the process
+ * ends; what cannot be written waits, up to a limit, and further records are dropped and counted. Nothing blocks.
+ */
+export interface LogOutput {
+  write(record: string): void;
+  /** Records dropped since the start. */
+  dropped(): number;
+  /** Called with the number of records dropped since the last call, when there is space for records again. */
+  onDropped(report: (dropped: number) => void): void;
+  /** Resolves when everything is written, or after `timeoutMs`. */
+  flush(timeoutMs: number): Promise<void>;
+}
+
+/** Bytes of records that wait; further records are dropped. */
+const MAX_WAITING_BYTES = 1024 * 1024;
+const RETRY_MS = 100;
+
+/** `fd` must not block: a file, or a pipe, socket or terminal in non-blocking mode. */
+export function createLogOutput(fd = standardOutput()): LogOutput {
+  let waiting: Buffer[] = [];
+  let waitingBytes = 0;
+  let dropped = 0;
+  let unreported = 0;
+  let report: (dropped: number) => void = () => {};
+  let timer: NodeJS.Timeout | null = null;
+
+  function enqueue(bytes: Buffer): void {
+    waiting.push(bytes);
+    waitingBytes += bytes.byteLength;
+    timer ??= setInterval(retry, RETRY_MS).unref();
+  }
+
+  function retry(): void {
+    const rest = writeAll(fd, Buffer.concat(waiting, waitingBytes));
+    waiting = rest.byteLength === 0 ? [] : [rest];
+    waitingBytes = rest.byteLength;
+    if (unreported > 0 && waitingBytes <= MAX_WAITING_BYTES / 2) {
+      const count = unreported;
+      unreported = 0;
+      report(count);
+    }
+    if (waiting.length > 0 || timer === null) return;
+    clearInterval(timer);
+    timer = null;
+  }
+
+  // What waits is written as far as possible when the process ends.
+  process.once('exit', retry);
+  return {
+    write: (record) => {
+      const bytes = Buffer.from(record);
+      if (waiting.length === 0) {
+        const rest = writeAll(fd, bytes);
+        if (rest.byteLength > 0) enqueue(rest);
+      } else if (waitingBytes + bytes.byteLength <= MAX_WAITING_BYTES) {
+        enqueue(bytes);
+      } else {
+        dropped++;
+        unreported++;
+      }
+    },
+    dropped: () => dropped,
+    onDropped: (call) => {
+      report = call;
+    },
+    flush: async (timeoutMs) => {
+      const until = performance.now() + timeoutMs;
+      while (waiting.length > 0 && performance.now() < until) {
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS / 2));
+        retry();
+      }
+    },
+  };
+}
+
+/** Writes as much as possible; returns what is left. */
+function writeAll(fd: number, bytes: Buffer): Buffer {
+  let rest = bytes;
+  try {
+    while (rest.byteLength > 0) rest = rest.subarray(writeSync(fd, rest));
+  } catch {
+    // EAGAIN, a full disk, a reader that has gone: tried again with the next records. There is nowhere else to report it.
+  }
+  return rest;
+}
+
+/**
+ * Standard output in non-blocking mode. Another descriptor of a pipe or terminal, whose mode is not shared with other
+ * programs, where the system can open one; files do not block.
+ */
+function standardOutput(): number {
+  // Opens it as a stream, which makes a pipe or socket non-blocking. A socket cannot be opened again.
+  const { fd } = process.stdout;
+  if (!isatty(fd) && !fstatSync(fd).isFIFO()) return fd;
+  try {
+    return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch {
+    // Of another user, or no /proc.
+    return fd;
+  }
+}
