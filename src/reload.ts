@@ -2,9 +2,11 @@ import type { RateLimitOptions, RateLimits } from './accounts/rate-limits.ts';
 import { assignLive, type ConfigChanges, changesBetween, reloadedConfig } from './config/reload.ts';
 import type { Config } from './config/schema.ts';
 import type { Log } from './core/log.ts';
+import { readCertificatesFile } from './core/tls-pair.ts';
 import type { Delivery } from './delivery/delivery.ts';
 import { readProxyPasswords } from './delivery/egress/proxies.ts';
 import { readPasswords } from './delivery/jobs.ts';
+import { configuredAuthorities } from './delivery/tls/authorities.ts';
 import type { ConfigurableResolver } from './dns/resolver.ts';
 import { parseTrust } from './http/caller-address.ts';
 import { certificateFilesOf, verifyCertificateFiles } from './smtp/certificate.ts';
@@ -46,10 +48,7 @@ async function run(
   const result = reloadedConfig(config, next);
   const passwords = readPasswords(result);
   const proxyPasswords = readProxyPasswords(result.delivery.egress);
-  parseTrust(result.api.trustedProxies, 'api.trustedProxies');
-  parseTrust(result.public.trustedProxies, 'public.trustedProxies');
-  parseTrust(result.console.trustedProxies, 'console.trustedProxies');
-  for (const { files } of certificateFilesOf(result)) await verifyCertificateFiles(files);
+  for (const { verify } of namedParts(result)) await verify();
   // The following steps are synchronous, so that no request sees only a part of the changes.
   assignLive(config, next);
   const isChanged = (prefix: string) => changes.applied.some((name) => name.startsWith(prefix));
@@ -58,6 +57,35 @@ async function run(
   if (RATE_SETTINGS.some(isChanged)) rateLimits.configure(rateLimitsOf(config.limits));
   delivery.reload(passwords, proxyPasswords);
   return changes;
+}
+
+/**
+ * What the settings name and a start or a reload reads. `verify` throws an OperatorFault when it cannot be used; `key` is the
+ * setting, or its section.
+ */
+export function namedParts(config: Config): { key: string; verify(): unknown }[] {
+  const { directoryCaFile, listen } = config.public.tls;
+  return [
+    ...(['api', 'public', 'console'] as const).map((section) => {
+      const key = `${section}.trustedProxies`;
+      return { key, verify: () => parseTrust(config[section].trustedProxies, key) };
+    }),
+    { key: 'delivery.routes', verify: () => readPasswords(config) },
+    { key: 'delivery.egress', verify: () => readProxyPasswords(config.delivery.egress) },
+    { key: 'delivery.tls.caFile', verify: () => configuredAuthorities(config) },
+    ...(directoryCaFile === undefined || listen === 'off'
+      ? []
+      : [
+          {
+            key: 'public.tls.directoryCaFile',
+            verify: () => readCertificatesFile('public.tls.directoryCaFile', directoryCaFile),
+          },
+        ]),
+    ...certificateFilesOf(config).map(({ files }) => ({
+      key: files.section,
+      verify: () => verifyCertificateFiles(files),
+    })),
+  ];
 }
 
 const RATE_SETTINGS = [

@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.ts';
-import { fileFault } from '../core/operator-fault.ts';
+import { readCertificatesFile } from '../core/tls-pair.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { createCertificateAuthority } from './authority.ts';
 import { type CertificateKeeper, createKeeper, type KeeperDeps } from './keeper.ts';
@@ -20,7 +19,7 @@ export interface CertificatesDeps extends Omit<KeeperDeps, 'authority'> {
 
 const ACCOUNT_KEY = 'acme-account-key';
 
-/** Throws when `directoryCaFile` cannot be read. */
+/** Throws when `directoryCaFile` cannot be used. */
 export function createCertificates(deps: CertificatesDeps): Certificates {
   const { config, resolver, userAgent, writer, seal } = deps;
   /** Key authorizations by token, for the orders in progress. */
@@ -43,7 +42,10 @@ export function createCertificates(deps: CertificatesDeps): Certificates {
   const authority = createCertificateAuthority({
     directory: config.directory,
     email: config.email ?? null,
-    trusted: config.directoryCaFile === undefined ? null : readAuthorityFile(config.directoryCaFile),
+    trusted:
+      config.directoryCaFile === undefined
+        ? null
+        : readCertificatesFile('public.tls.directoryCaFile', config.directoryCaFile),
     userAgent,
     resolver,
     accountKey,
@@ -54,12 +56,4 @@ export function createCertificates(deps: CertificatesDeps): Certificates {
     ...createKeeper({ ...deps, authority }),
     challengeAnswer: (token) => challenges.get(token) ?? null,
   };
-}
-
-function readAuthorityFile(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw fileFault('public.tls.directoryCaFile', file, error);
-  }
 }

@@ -1,3 +1,5 @@
+import { accessSync, constants } from 'node:fs';
+import { dirname } from 'node:path';
 import { Command } from 'commander';
 import { exampleToml } from '../config/example.ts';
 import { effectiveSettings, lineOf, type Origin, settingLines } from '../config/inspect.ts';
@@ -8,9 +10,14 @@ import {
   configFrom,
   readSources,
 } from '../config/load.ts';
-import { configWarnings } from '../config/warnings.ts';
+import type { Config } from '../config/schema.ts';
+import { configWarnings, listenerConflicts } from '../config/warnings.ts';
+import { errorText } from '../core/errors.ts';
+import { isPresent, OperatorFault, thisUser } from '../core/operator-fault.ts';
 import { checkHostConfig } from '../domains/platform/host-checks.ts';
-import type { CliContext } from './context.ts';
+import { namedParts } from '../reload.ts';
+import { verifyMasterKeyFile } from '../store/master-key.ts';
+import { type CliContext, FAILED } from './context.ts';
 import { counted } from './output/table.ts';
 
 /** `postrider config check|show|example`. */
@@ -27,11 +34,11 @@ export function configCommand(context: CliContext, configFile: () => string | un
     .addHelpText(
       'after',
       `
-Reads the file and the POSTRIDER_ environment variables like "serve". Errors prevent the start: unknown keys, invalid
-values. Warnings concern valid settings that are probably mistakes: missing files, secrets that others can read, the API
-without TLS on a public address. A certificate file that is missing, or a master key that others can read, also prevents
-the start, although it is a warning: the file may be created later. Uses neither DNS nor the network; "postrider doctor" does.
-Exits 0 if the configuration is valid, even with warnings; 3 if it is not.
+Reads the file and the POSTRIDER_ environment variables like "serve", and the files that they name, as this user. Errors
+prevent the start: unknown keys, invalid values, files that cannot be used (a certificate and a key that do not belong
+together), listeners with the same address. Warnings concern settings that are probably mistakes: secrets that others can
+read, the API without TLS on a public address. Uses neither DNS nor the network; "postrider doctor" does.
+Exits 0 if the configuration is valid, even with warnings; 1 if a start would fail.
 
 Examples:
   postrider config check
@@ -75,8 +82,8 @@ interface Finding extends Omit<ConfigIssue, 'line'> {
   line: number | null;
 }
 
-function check(context: CliContext, read: () => ConfigSources, json: boolean): void {
-  const { file, findings } = examine(read);
+async function check(context: CliContext, read: () => ConfigSources, json: boolean): Promise<void> {
+  const { file, findings } = await examine(read);
   const isValid = findings.every(({ level }) => level === 'warning');
   if (json) {
     context.printJson({ file, valid: isValid, findings });
@@ -89,26 +96,24 @@ function check(context: CliContext, read: () => ConfigSources, json: boolean): v
     const source = file ?? 'the default configuration';
     context.print(isValid ? `${source} is valid` : `${source} is invalid: ${counted(count, 'error')}`);
   }
-  if (!isValid) context.partial();
+  if (!isValid) process.exitCode = FAILED;
 }
 
-function examine(read: () => ConfigSources): { file: string | null; findings: Finding[] } {
+async function examine(read: () => ConfigSources): Promise<{ file: string | null; findings: Finding[] }> {
   let sources: ConfigSources | null = null;
   try {
     sources = read();
     const { file, text } = sources;
     const config = configFrom(sources);
-    const warnings = [...configWarnings(sources, config), ...checkHostConfig(config)];
     const lines = settingLines(text);
-    return {
-      file,
-      findings: warnings.map(({ key, message }) => ({
-        level: 'warning',
-        key,
-        message,
-        line: lineOf(key, lines),
-      })),
-    };
+    const finding =
+      (level: Finding['level']) =>
+      ({ key, message }: ConfigIssue): Finding => ({ level, key, message, line: lineOf(key, lines) });
+    const errors = await startFaults(config);
+    const warnings = [...configWarnings(sources, config), ...checkHostConfig(config)].filter(
+      ({ key }) => !errors.some((error) => error.key === key),
+    );
+    return { file, findings: [...errors.map(finding('error')), ...warnings.map(finding('warning'))] };
   } catch (error) {
     if (!(error instanceof ConfigFault)) throw error;
     const lines = settingLines(sources?.text ?? '');
@@ -117,6 +122,45 @@ function examine(read: () => ConfigSources): { file: string | null; findings: Fi
       return { level: 'error', key, message, line: line ?? (isVariable ? null : lineOf(key, lines)) };
     });
     return { file: error.source, findings };
+  }
+}
+
+/** What would stop a start with a valid file: files that cannot be used, and listeners with the same address. */
+async function startFaults(config: Config): Promise<ConfigIssue[]> {
+  const { masterKeyFile } = config.data;
+  const parts = [
+    ...namedParts(config),
+    {
+      key: 'data.masterKeyFile',
+      verify: () => verifyMasterKeyFile(masterKeyFile, process.env['CREDENTIALS_DIRECTORY']),
+    },
+    { key: 'data.dir', verify: () => verifyDataDir(config.data.dir) },
+  ];
+  const issues = listenerConflicts(config);
+  for (const { key, verify } of parts) {
+    try {
+      await verify();
+    } catch (error) {
+      if (!(error instanceof OperatorFault)) throw error;
+      // Faults of files begin with the setting that names them.
+      const [, setting = key, message = error.message] = /^([a-z][\w.]+): (.*)$/s.exec(error.message) ?? [];
+      issues.push({ key: setting, message });
+    }
+  }
+  return issues;
+}
+
+/** Throws an OperatorFault when this user cannot write to the directory, or cannot create it. */
+function verifyDataDir(dir: string): void {
+  let existing = dir;
+  while (!isPresent(existing, 'Run the command as the user of the daemon') && existing !== dirname(existing))
+    existing = dirname(existing);
+  try {
+    accessSync(existing, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new OperatorFault(`data.dir: ${thisUser()} cannot write to ${existing}: ${errorText(error)}`, {
+      cause: error,
+    });
   }
 }
 

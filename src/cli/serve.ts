@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
-import { CONFIG_FILES, configFrom, loadConfig, readSources } from '../config/load.ts';
+import { CONFIG_FILES, configFrom, readSources, rereadSources } from '../config/load.ts';
+import type { ConfigChanges } from '../config/reload.ts';
 import type { Config } from '../config/schema.ts';
 import { secretWarnings } from '../config/warnings.ts';
 import { type Clock, SECOND, systemClock } from '../core/clock.ts';
@@ -94,7 +95,16 @@ async function runDaemon(file: string | undefined, takeOver: boolean, output: Lo
   const started = new Promise<Daemon>((resolve) => {
     announce = resolve;
   });
-  const reload = async () => reloadConfig(log, () => loadConfig(options), await started);
+  let current = sources;
+  const reload = async () => {
+    const daemon = await started;
+    await reloadConfig(log, async () => {
+      const next = await rereadSources(options, current);
+      const changes = await daemon.reload(configFrom(next));
+      current = next;
+      return changes;
+    });
+  };
   process.on('SIGHUP', () => void service.reload(reload));
   for (const ignored of ['SIGUSR1', 'SIGUSR2'] as const)
     process.on(ignored, () => log.info({ signal: ignored }, 'signal ignored'));
@@ -167,9 +177,9 @@ function reportHost(config: Config, deps: { clock: Clock; random: Random; log: L
 }
 
 /** Reads the configuration again and applies it. An invalid one changes nothing. */
-async function reloadConfig(log: Log, read: () => Config, daemon: Daemon): Promise<void> {
+async function reloadConfig(log: Log, apply: () => Promise<ConfigChanges>): Promise<void> {
   try {
-    const { applied, needsRestart } = await daemon.reload(read());
+    const { applied, needsRestart } = await apply();
     if (needsRestart.length > 0)
       log.warn({ applied, needsRestart }, 'configuration reloaded; some changed settings need a restart');
     else log.info({ applied, needsRestart }, 'configuration reloaded; nothing needs a restart');

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { parse as parseToml, TomlError } from 'smol-toml';
 import type * as z from 'zod';
 import { closest } from '../core/closest.ts';
@@ -98,6 +99,34 @@ export function readSources(options: LoadOptions = {}): ConfigSources {
     env,
     base: file === null ? cwd : dirname(file),
   };
+}
+
+const SETTLE_MS = 300;
+const MAX_SETTLE_READS = 20;
+
+/**
+ * Reads the sources of a running daemon again, when its file no longer changes. Throws ConfigFault when the file is missing or
+ * empty, or seems incomplete: writers that do not replace it atomically leave it in such states, permanently when they fail.
+ */
+export async function rereadSources(options: LoadOptions, current: ConfigSources): Promise<ConfigSources> {
+  const { file } = current;
+  // A daemon without a file may get one.
+  if (file === null) return readSources(options);
+  const fault = (message: string) => new ConfigFault(file, [{ key: '', message }]);
+  let text = readText(file);
+  for (let reads = 1; ; reads++) {
+    await setTimeout(SETTLE_MS);
+    const again = readText(file);
+    if (again === text) break;
+    if (reads === MAX_SETTLE_READS) throw fault('is being written');
+    text = again;
+  }
+  if (text.trim() !== '' && current.text.endsWith('\n') && !text.endsWith('\n'))
+    throw fault('seems incomplete: its last line has no line break');
+  const sources = readSources({ ...options, file });
+  if (Object.keys(parseToml(sources.text)).length === 0 && Object.keys(parseToml(current.text)).length > 0)
+    throw fault('has no settings any more: it seems incomplete');
+  return sources;
 }
 
 /** Validates the settings and completes them with defaults. Throws ConfigFault with all faults. */
@@ -278,16 +307,23 @@ function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.outp
   };
 }
 
-function readToml(file: string): { text: string; tree: SettingsTree } {
-  let text: string;
+function readText(file: string): string {
   try {
-    text = readFileSync(file, 'utf8');
+    return readFileSync(file, 'utf8');
   } catch (error) {
     const message = isDenied(error)
       ? `cannot be read: permission denied for ${thisUser()}. Run the command as root or as the user of the daemon; with the package, commands of root run as the user postrider, who must be able to read the file`
       : `cannot be read: ${errorText(error)}`;
     throw new ConfigFault(file, [{ key: '', message }]);
   }
+}
+
+function readToml(file: string): { text: string; tree: SettingsTree } {
+  const text = readText(file);
+  if (text.trim() === '' && statSync(file).isFile())
+    throw new ConfigFault(file, [
+      { key: '', message: 'is empty: write at least a comment into it if all defaults are meant' },
+    ]);
   try {
     return { text, tree: parseToml(text) };
   } catch (error) {

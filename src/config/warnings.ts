@@ -15,6 +15,7 @@ export function configWarnings(sources: ConfigSources, config: Config): ConfigIs
     ...secretWarnings(sources),
     ...fileWarnings(config),
     ...listenerWarnings(config),
+    ...sameListeners(config).filter(({ key }) => key === CONSOLE),
     ...nameServerWarnings(config),
     ...poolWarnings(config),
     ...valueWarnings(config),
@@ -113,13 +114,7 @@ function nameServerWarnings({ dns: { server } }: Config): ConfigIssue[] {
     }));
 }
 
-function listenerWarnings({
-  api,
-  public: pages,
-  console: webConsole,
-  mx,
-  submission,
-}: Config): ConfigIssue[] {
+function listenerWarnings({ api, public: pages, mx, submission }: Config): ConfigIssue[] {
   const warnings: ConfigIssue[] = [];
   if (isPublicListener(api.listen))
     warnings.push({
@@ -134,20 +129,31 @@ function listenerWarnings({
           'there is no certificate, so a self-signed one is generated, which mail programs reject: set certificateFile and keyFile',
       });
   }
+  return warnings;
+}
+
+const CONSOLE = 'console.listen';
+
+/** Listeners with the address of another one, except the console, which is then off: the start fails. */
+export function listenerConflicts(config: Config): ConfigIssue[] {
+  return sameListeners(config).filter(({ key }) => key !== CONSOLE);
+}
+
+function sameListeners({ api, public: pages, console: webConsole, mx, submission }: Config): ConfigIssue[] {
   const listeners = [
     ['api.listen', api.listen],
     ['public.listen', pages.listen],
     ['public.tls.listen', pages.tls.listen],
-    ['console.listen', webConsole.listen],
     ['mx.listen', mx.listen],
     ['submission.listen', submission.listen],
+    [CONSOLE, webConsole.listen],
   ] as const;
-  for (const [index, [key, listen]] of listeners.entries()) {
+  return listeners.flatMap(([key, listen], index) => {
     const other = listeners.slice(0, index).find(([, earlier]) => isSameListener(earlier, listen));
-    if (other !== undefined)
-      warnings.push({ key, message: `${listen} is also used by ${other[0]}: only one of them can listen` });
-  }
-  return warnings;
+    return other === undefined
+      ? []
+      : [{ key, message: `${listen} is also used by ${other[0]}: only one of them can listen` }];
+  });
 }
 
 const NOT_PUBLIC = new Set(['loopback', 'private', 'uniqueLocal', 'linkLocal', 'carrierGradeNat']);

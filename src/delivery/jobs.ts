@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/schema.ts';
 import type { DeliveryRoute } from '../config/setting-types.ts';
-import { fileFault } from '../core/operator-fault.ts';
+import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import type { JobContent } from '../mail/stored-content.ts';
 import type { DomainRow, Lane } from '../store/domains/domains.ts';
 import type { ContentRow } from '../store/messages/messages.ts';
@@ -163,9 +163,12 @@ export function readPasswords({
 }
 
 function readPassword(setting: string, file: string): string {
+  let password: string;
   try {
-    return readFileSync(file, 'utf8').trim();
+    password = readFileSync(file, 'utf8').trim();
   } catch (error) {
     throw fileFault(setting, file, error);
   }
+  if (password === '') throw new OperatorFault(`${setting}: ${file} is empty`);
+  return password;
 }

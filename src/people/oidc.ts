@@ -80,6 +80,12 @@ interface Profile {
   groups: ReadonlySet<string>;
 }
 
+function readSecret(file: string): string {
+  const secret = readFileSync(file, 'utf8').trim();
+  if (secret === '') throw new Error(`console.oidc.clientSecretFile: ${file} is empty`);
+  return secret;
+}
+
 /**
  * Sends nothing yet: the library is loaded, the secret file read and the provider's metadata requested with the first
  * sign-in, then again after an hour or a failure. Without a provider `begin` and `finish` reject.
@@ -94,7 +100,7 @@ export function createOidc(deps: OidcDeps): Oidc {
     if (issuer === undefined || clientId === undefined) throw new Error('no provider is configured');
     const client = await import('./oidc-library.ts');
     const { clientSecretFile } = settings;
-    const secret = clientSecretFile === undefined ? null : readFileSync(clientSecretFile, 'utf8').trim();
+    const secret = clientSecretFile === undefined ? null : readSecret(clientSecretFile);
     const provider = await client.discovery(
       new URL(issuer),
       clientId,

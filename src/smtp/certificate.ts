@@ -1,11 +1,11 @@
 import { readFile, stat } from 'node:fs/promises';
-import { createSecureContext } from 'node:tls';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../core/clock.ts';
 import { SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
+import { verifyTlsPair } from '../core/tls-pair.ts';
 import { generateSelfSignedCertificate, type KeyAndCertificate } from './self-signed-certificate.ts';
 
 /*
@@ -133,8 +133,7 @@ async function stamp(files: CertificateFiles | null): Promise<string> {
 async function read(files: CertificateFiles): Promise<KeyAndCertificate> {
   const [cert, key] = await both((file) => readFile(file, 'utf8'), files);
   try {
-    // Throws when the key is not that of the certificate.
-    createSecureContext({ cert, key });
+    await verifyTlsPair({ cert, key });
   } catch (error) {
     const { certificateFile, keyFile, section } = files;
     const why = error instanceof Error ? error.message : String(error);

@@ -42,6 +42,19 @@ export function loadMasterKey(file: string, random: Random, credentialsDirectory
   }
 }
 
+/**
+ * Throws a StoreFault when `file` exists and a start could not use it. Whether it is the key of the database is not
+ * examined.
+ */
+export function verifyMasterKeyFile(file: string, credentialsDirectory?: string): void {
+  if (!exists(file)) return;
+  try {
+    readKeyFile(file, dirname(file) === credentialsDirectory);
+  } catch (error) {
+    throw openingFault(`data.masterKeyFile ${file}`, error);
+  }
+}
+
 /** Reads the key in `file`, whatever its permissions, to compare it with a backup. Throws StoreFault when it is not a key. */
 export function readMasterKey(file: string): Buffer {
   try {

@@ -1,12 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { effectiveSettings } from '../../src/config/inspect.ts';
-import { ConfigFault, configFrom, loadConfig, readSources } from '../../src/config/load.ts';
+import { ConfigFault, configFrom, loadConfig, readSources, rereadSources } from '../../src/config/load.ts';
 import { assignLive, changesBetween } from '../../src/config/reload.ts';
 import { allSettings, valueAt } from '../../src/config/settings.ts';
-import { configWarnings } from '../../src/config/warnings.ts';
+import { configWarnings, listenerConflicts } from '../../src/config/warnings.ts';
 import { withSettingsTable } from './settings-table.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'postrider-settings-'));
@@ -137,7 +137,7 @@ describe('warnings', () => {
   };
 
   it('are none for the defaults', () => {
-    expect(warningsOf('')).toEqual([]);
+    expect(warningsOf('# defaults')).toEqual([]);
   });
 
   it('name a name server on every address', () => {
@@ -152,11 +152,13 @@ describe('warnings', () => {
       '[mx.tls]\ncertificateFile = "no.pem"\nkeyFile = "no.key"',
       /^mx\.tls\.certificateFile: .*no\.pem does not exist/,
     ],
+    [
+      '[console]\nlisten = "127.0.0.1:8081"',
+      /^console\.listen: 127\.0\.0\.1:8081 is also used by public\.listen/,
+    ],
     ['[api]\nlisten = "0.0.0.0:8080"', /^api\.listen: .* without TLS/],
     ['[api]\nmetricsKey = "0123456789abcdef"', /^api\.metricsKey: is a secret in the configuration file/],
     ['[submission]\nlisten = "0.0.0.0:587"', /^submission\.tls: there is no certificate/],
-    ['[api]\nlisten = "127.0.0.1:8081"', /^public\.listen: 127\.0\.0\.1:8081 is also used by api\.listen/],
-    ['[public]\nlisten = "0.0.0.0:2525"', /^mx\.listen: .* is also used by public\.listen/],
     ['[delivery]\nallowPrivateNetworks = true', /^delivery\.allowPrivateNetworks: is true/],
     ['[delivery.retry]\nfirst = "5h"', /^delivery\.retry\.first: is longer than/],
     ['[delivery.retry]\nexpireMarketing = "1m"', /^delivery\.retry\.expireMarketing: is not longer/],
@@ -170,7 +172,7 @@ describe('warnings', () => {
   });
 
   it('name a secret in the environment', () => {
-    const [warning] = warningsOf('', { POSTRIDER_API__METRICSKEY: '0123456789abcdef' });
+    const [warning] = warningsOf('# none', { POSTRIDER_API__METRICSKEY: '0123456789abcdef' });
     expect(warning).toContain('environment variable POSTRIDER_API__METRICSKEY');
   });
 
@@ -179,5 +181,68 @@ describe('warnings', () => {
     expect(warningsOf('[api]\nmetricsKeyFile = "open.key"')[0]).toMatch(
       /every user of this machine can read/,
     );
+  });
+});
+
+describe('listeners with the same address', () => {
+  it.each([
+    ['[api]\nlisten = "127.0.0.1:8081"', /^127\.0\.0\.1:8081 is also used by api\.listen/],
+    ['[public]\nlisten = "0.0.0.0:2525"', /is also used by public\.listen/],
+  ])('%j', (text, message) => {
+    const [conflict] = listenerConflicts(configFrom(sourcesOf(text)));
+    expect(conflict?.message).toMatch(message);
+  });
+
+  it('are no fault where the console is one of them: it is then off', () => {
+    expect(listenerConflicts(configFrom(sourcesOf('[console]\nlisten = "127.0.0.1:8081"')))).toEqual([]);
+  });
+});
+
+describe('the file of a running daemon', () => {
+  const TEXT = 'hostname = "mx.example.net"\n[log]\nlevel = "warn"\n';
+
+  it('is read again', async () => {
+    const file = fileWith(TEXT);
+    const current = readSources({ file, env: {} });
+    writeFileSync(file, TEXT.replace('warn', 'info'));
+    expect((await rereadSources({ env: {} }, current)).tree).toMatchObject({ log: { level: 'info' } });
+  });
+
+  it('may become shorter, as when its last section is removed', async () => {
+    const file = fileWith(TEXT);
+    const current = readSources({ file, env: {} });
+    writeFileSync(file, 'hostname = "mx.example.net"\n');
+    expect((await rereadSources({ env: {} }, current)).tree).toEqual({ hostname: 'mx.example.net' });
+  });
+
+  it.each([
+    ['is empty', '', /is empty/],
+    ['ends within a line', 'hostname = "mx.example.net"\n[log]', /its last line has no line break/],
+    ['ends within a value', 'hostname = "mx.exam', /its last line has no line break/],
+    ['has lost its settings', '# Settings\n', /has no settings any more/],
+  ])('is refused when it %s', async (_, text, message) => {
+    const file = fileWith(TEXT);
+    const current = readSources({ file, env: {} });
+    writeFileSync(file, text);
+    const reading = rereadSources({ env: {} }, current);
+    await expect(reading).rejects.toThrow(ConfigFault);
+    await expect(reading).rejects.toThrow(message);
+  });
+
+  it('is refused when it is missing, instead of using the defaults', async () => {
+    const file = fileWith(TEXT);
+    const current = readSources({ file, env: {} });
+    rmSync(file);
+    await expect(rereadSources({ env: {} }, current)).rejects.toThrow(/cannot be read: ENOENT/);
+  });
+
+  it('is read when it no longer changes', async () => {
+    const file = fileWith(TEXT);
+    const current = readSources({ file, env: {} });
+    // Written in two steps: the first one ends with a complete line.
+    writeFileSync(file, 'hostname = "mx.example.net"\n');
+    const reading = rereadSources({ env: {} }, current);
+    appendFileSync(file, '[log]\nlevel = "debug"\n');
+    expect((await reading).tree).toMatchObject({ log: { level: 'debug' } });
   });
 });

@@ -1,13 +1,7 @@
-import { readFileSync } from 'node:fs';
 import type { Config } from '../../config/schema.ts';
-import { fileFault } from '../../core/operator-fault.ts';
+import { readCertificatesFile } from '../../core/tls-pair.ts';
 
-/** The certificates in `delivery.tls.caFile`, PEM. Throws an `OperatorFault` when it cannot be read. */
+/** The certificates in `delivery.tls.caFile`, PEM. Throws an `OperatorFault` when it cannot be used. */
 export function configuredAuthorities({ delivery: { tls } }: Pick<Config, 'delivery'>): string[] {
-  if (tls.caFile === undefined) return [];
-  try {
-    return [readFileSync(tls.caFile, 'utf8')];
-  } catch (error) {
-    throw fileFault('delivery.tls.caFile', tls.caFile, error);
-  }
+  return tls.caFile === undefined ? [] : [readCertificatesFile('delivery.tls.caFile', tls.caFile)];
 }
