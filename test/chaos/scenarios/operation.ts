@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createAuthority } from '../../support/certificates.ts';
 import { eventually } from '../../support/eventually.ts';
-import type { ScenarioContext } from '../context.ts';
+import { smtpClient } from '../../support/smtp-client.ts';
+import { pause, type ScenarioContext } from '../context.ts';
 import { startEnvironment } from '../environment.ts';
 import type { Scenario } from '../scenario.ts';
 
@@ -66,4 +68,79 @@ export const OPERATION: Scenario[] = [
       return env.result(traffic);
     },
   },
+  {
+    name: 'reload-storm',
+    limitSeconds: 120,
+    summary:
+      'SIGHUP while the configuration, a certificate and its key are written in pieces: none of the pieces is used',
+    run: async (context) => {
+      const file = (name: string) => join(context.dir, name);
+      const [certificateFile, keyFile, configFile] = [
+        file('cert.pem'),
+        file('key.pem'),
+        file('postrider.toml'),
+      ];
+      const authority = createAuthority();
+      const pairs = [0, 1].map(() => authority.issue(['mx.postrider.example']));
+      const [first] = pairs;
+      writeFileSync(certificateFile, first?.cert ?? '');
+      writeFileSync(keyFile, first?.key ?? '');
+      const env = await startEnvironment(context, { config: { mx: { tls: { certificateFile, keyFile } } } });
+      const config = readFileSync(configFile, 'utf8');
+      const traffic = env.traffic();
+      await env.baseline(traffic);
+
+      const reload = () => process.kill(env.daemon.pid, 'SIGHUP');
+      /** Empty, half, complete: with a reload and a pause at each step. */
+      const writeInPieces = async (path: string, text: string) => {
+        for (const share of [0, 0.5, 1]) {
+          writeFileSync(path, text.slice(0, share * text.length));
+          reload();
+          await pause(100, context.signal);
+        }
+      };
+      let handshakes = 0;
+      const until = Date.now() + context.lasting(STORM_MS);
+      for (let round = 1; Date.now() < until; round++) {
+        const { cert, key } = pairs[round % pairs.length] ?? { cert: '', key: '' };
+        await writeInPieces(configFile, config);
+        await writeInPieces(certificateFile, cert);
+        await writeInPieces(keyFile, key);
+        const failure = await handshakeFault(env.daemon.ports.mx);
+        handshakes++;
+        if (failure !== null) env.fault(`STARTTLS in round ${round}: ${failure}`);
+      }
+      // A writer that failed: what it left is not used either.
+      writeFileSync(configFile, '');
+      writeFileSync(keyFile, '');
+      reload();
+      await eventually('the empty file to be refused', () =>
+        /configuration not reloaded.*is empty|is empty.*configuration not reloaded/.test(env.daemon.log()),
+      );
+      // The files of certificates are also read every 5 seconds.
+      await pause(6000, context.signal);
+      const failure = await handshakeFault(env.daemon.ports.mx);
+      if (failure !== null) env.fault(`STARTTLS with an empty key file: ${failure}`);
+      const refused = env.daemon.log().split('configuration not reloaded').length - 1;
+      env.note(`${handshakes} handshakes, ${refused} reloads refused`);
+      env.heal();
+      return env.result(traffic);
+    },
+  },
 ];
+
+const STORM_MS = 15_000;
+
+/** Why a client cannot begin TLS; null: it can. */
+async function handshakeFault(port: number): Promise<string | null> {
+  const client = await smtpClient(port);
+  try {
+    await client.say('EHLO mta.example');
+    await client.startTls();
+    return null;
+  } catch (error) {
+    return String(error);
+  } finally {
+    client.destroy();
+  }
+}
