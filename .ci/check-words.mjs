@@ -129,7 +129,9 @@ const ALLOWED = [
   // The wording of Postfix and qmail before a quoted reply.
   /\bsaid:/g,
   // A stored field of the sessions of an attempt.
-  /\bstage: (phase|string)\b/g,
+  /\bstage: (phase|string|z\.string|'rcpt')/g,
+  /\btls, stage, reply\b/g,
+  /\$\{stage\}/g,
   /"stage":"\w+"/g,
 ];
 const SKIPPED =

@@ -71,7 +71,7 @@ async function create(context: CliContext, dir: string, options: CreateOptions):
   context.print(`Created ${path} (${formatBytes(manifest.bytes)}).`);
   if (!manifest.includesKey && manifest.keyFingerprint !== null)
     context.note(
-      'The backup does not include the master key, without which its secrets cannot be read: keep a copy of the key in another place (docs/lost-master-key.md says why)',
+      'The backup does not include the master key, without which its secrets cannot be read: keep a copy of the key in another place (docs/lost-master-key.md states why)',
     );
 }
 

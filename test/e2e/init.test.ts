@@ -164,7 +164,7 @@ describe('init', () => {
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  it('says how to start over, and can then', async () => {
+  it('states how to start over, and can then', async () => {
     const { api, pages, mx } = await listeners();
     const args = ['--yes', '--no-doctor', '--hostname', HOST, '--listen', api, '--public', pages, '--mx', mx];
     const first = await run('init', ...args);
