@@ -20,6 +20,10 @@ export interface AccountLimitValues {
   messagesPerHour: number | null;
   messagesPerDay: number | null;
   concurrentRequests: number | null;
+  storedBytes: number | null;
+  campaigns: number | null;
+  subscriptionGroups: number | null;
+  suppressions: number | null;
 }
 
 /** Name of a limit; a null value is unlimited. */
@@ -33,6 +37,10 @@ const COLUMNS = {
   messagesPerHour: 'messages_per_hour',
   messagesPerDay: 'messages_per_day',
   concurrentRequests: 'concurrent_requests',
+  storedBytes: 'stored_bytes',
+  campaigns: 'campaigns',
+  subscriptionGroups: 'subscription_groups',
+  suppressions: 'suppressions',
 } as const satisfies Record<LimitName, keyof AccountLimitsRow>;
 
 // Sound: the compiler checks that COLUMNS has exactly these keys.
@@ -55,6 +63,8 @@ export interface AccountLimits {
   of(accountId: string): AccountLimitValues;
   /** A check for each counted resource, called in the unit of work that inserts one. */
   mayAdd: Record<CountedResource, MayAdd>;
+  /** Refuses an account (`LIMIT_REACHED`) that stores as many bytes as it may; null: it stores fewer. */
+  storedRefusal(accountId: string): Refusal | null;
   /**
    * Counts `messages` of an account against its hour and its day, in the unit of work that stores them: all or
    * none. A unit that is rolled back has counted nothing.
@@ -102,6 +112,14 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
       webhooks: mayAdd('webhooks'),
       templates: mayAdd('templates'),
       contacts: mayAdd('contacts'),
+      campaigns: mayAdd('campaigns'),
+      subscriptionGroups: mayAdd('subscriptionGroups'),
+      suppressions: mayAdd('suppressions'),
+    },
+    storedRefusal: (accountId) => {
+      const limit = limitOf(tables, defaults, accountId, 'storedBytes');
+      if (limit === null || tables.accountLimits.storedBytes(accountId) < limit) return null;
+      return accountLimitReached('storedBytes', limit);
     },
     takeMessages: (all, accountId, messages, now) => {
       const limits = limitsFrom(all.accountLimits.get(accountId), defaults);
@@ -144,6 +162,10 @@ export function readLimits(
     webhooks: tables.accountLimits.count('webhooks', accountId),
     templates: tables.accountLimits.count('templates', accountId),
     contacts: tables.accountLimits.count('contacts', accountId),
+    storedBytes: tables.accountLimits.storedBytes(accountId),
+    campaigns: tables.accountLimits.count('campaigns', accountId),
+    subscriptionGroups: tables.accountLimits.count('subscriptionGroups', accountId),
+    suppressions: tables.accountLimits.count('suppressions', accountId),
     messagesPerHour: sent(HOUR),
     messagesPerDay: sent(DAY),
     concurrentRequests: null,
@@ -189,6 +211,10 @@ const NO_LIMITS: Omit<AccountLimitsRow, 'account_id'> = {
   messages_per_hour: null,
   messages_per_day: null,
   concurrent_requests: null,
+  stored_bytes: null,
+  campaigns: null,
+  subscription_groups: null,
+  suppressions: null,
 };
 
 function limitOf(
@@ -214,6 +240,10 @@ function limitsFrom(row: AccountLimitsRow | null, defaults: AccountLimitDefaults
     messagesPerHour: value('messagesPerHour'),
     messagesPerDay: value('messagesPerDay'),
     concurrentRequests: value('concurrentRequests'),
+    storedBytes: value('storedBytes'),
+    campaigns: value('campaigns'),
+    subscriptionGroups: value('subscriptionGroups'),
+    suppressions: value('suppressions'),
   };
 }
 

@@ -7,7 +7,7 @@ import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups
 import type { Writer } from '../store/database/writer.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 
 /*
  * Subscription groups. An inactive group has members and receives no mail. A deleted group is invisible immediately; its
@@ -45,7 +45,7 @@ export interface SubscriptionGroups {
   /** Newest first. */
   list(filter: NamedPageFilter): Promise<Page<SubscriptionGroupRow>>;
   get(accountId: string, groupId: string): SubscriptionGroupRow | Refusal;
-  create(accountId: string, fields: SubscriptionGroupFields): Promise<SubscriptionGroupRow>;
+  create(accountId: string, fields: SubscriptionGroupFields): Promise<SubscriptionGroupRow | Refusal>;
   /** Changes the fields that are present. */
   update(
     accountId: string,
@@ -79,6 +79,8 @@ export function createSubscriptionGroups(deps: {
   clock: Clock;
   ids: Ids;
   log: Log;
+  /** The limit on the number of an account's groups. Default: none. */
+  mayAddGroup?: MayAdd;
 }): SubscriptionGroups {
   const { tables, writer, clock, ids } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
@@ -115,7 +117,9 @@ export function createSubscriptionGroups(deps: {
     list: (filter) => reader.table(filter.accountId, 'subscriptionGroups', 'list', filter),
     get: (accountId, groupId) => findSubscriptionGroup(tables, accountId, groupId),
     create: (accountId, fields) =>
-      writer.run((all): SubscriptionGroupRow => {
+      writer.run((all): SubscriptionGroupRow | Refusal => {
+        const full = deps.mayAddGroup?.(all, accountId) ?? null;
+        if (full !== null) return full;
         const now = clock.now();
         const row = {
           subscription_group_id: ids.make('sgroup'),

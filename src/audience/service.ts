@@ -37,6 +37,8 @@ export interface AudienceDeps {
   recorder: Recorder;
   /** The limit on the number of an account's contacts. */
   mayAdd: MayAdd;
+  /** The limit on the number of an account's subscription groups. Default: none. */
+  mayAddGroup?: MayAdd;
   /** How long responses to repeated requests are stored, ms. */
   responsesKeptMs: number;
   /** See `TracesDeps`. */

@@ -188,13 +188,21 @@ function createCopier(
       return filled;
     }
     const { subject, values, packed, digest } = filled;
-    sharedId ??= tables.sharedContents.findOrInsert({ campaignSeq: send.campaign_seq, digest }, packed, now);
+    sharedId ??= tables.sharedContents.findOrInsert(
+      { campaignSeq: send.campaign_seq, digest, accountId: send.account_id },
+      packed,
+      now,
+    );
     stored++;
     const own: OwnContent = { name, values };
     const { body, size } = packContent(JSON.stringify(own));
     work += size;
     const content = { body, size: size + packed.size, sharedId };
-    return { packed: content, contentId: tables.messages.insertContent(content, now), subject };
+    return {
+      packed: content,
+      contentId: tables.messages.insertContent(content, now, send.account_id),
+      subject,
+    };
   }
 
   return {

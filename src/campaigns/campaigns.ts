@@ -12,7 +12,7 @@ import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.t
 import type { Writer } from '../store/database/writer.ts';
 import { createLocalReader, type Reader, readQuery } from '../store/readers/reads.ts';
 import type { Page, PageFilter } from '../store/rows/page.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import { type PreparedSend, readPrepared, writePrepared } from './prepared.ts';
 
 /* Campaigns: names under which messages are sent and counted. Deleting one deletes its counts, not its messages. */
@@ -50,7 +50,7 @@ export interface Campaigns {
   /** Newest first. */
   list(filter: PageFilter): Promise<Page<CampaignRow>>;
   get(accountId: string, campaignId: string): CampaignRow | Refusal;
-  create(accountId: string, fields: CampaignFields): Promise<CampaignRow>;
+  create(accountId: string, fields: CampaignFields): Promise<CampaignRow | Refusal>;
   /** What is prepared can be changed until the campaign is sent. */
   update(
     accountId: string,
@@ -89,6 +89,8 @@ export interface CampaignsDeps {
   writer: Writer;
   clock: Clock;
   ids: Ids;
+  /** The limit on the number of an account's campaigns. Default: none. */
+  mayAdd?: MayAdd;
 }
 
 /**
@@ -102,7 +104,9 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
     list: (filter) => reader.table(filter.accountId, 'campaigns', 'list', filter),
     get: (accountId, campaignId) => findCampaign(tables, accountId, campaignId),
     create: (accountId, { prepared = null, ...fields }) =>
-      writer.run((all): CampaignRow => {
+      writer.run((all): CampaignRow | Refusal => {
+        const full = deps.mayAdd?.(all, accountId) ?? null;
+        if (full !== null) return full;
         const now = clock.now();
         const row = {
           ...fields,

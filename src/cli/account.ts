@@ -204,6 +204,10 @@ const LIMIT_HELP: Record<LimitName, string> = {
   messagesPerHour: 'messages in any 60 minutes; each recipient counts',
   messagesPerDay: 'messages in any 24 hours; each recipient counts',
   concurrentRequests: 'API requests processed at the same time',
+  storedBytes: 'bytes of contacts, templates, campaigns, groups and contents of messages',
+  campaigns: 'campaigns',
+  subscriptionGroups: 'subscription groups',
+  suppressions: 'suppressions',
 };
 
 type LimitOptions = JsonOption & Partial<Record<LimitName, string>> & { default?: true | string[] };

@@ -436,6 +436,23 @@ export const configSchema = z.strictObject({
       domains: quota.default(100).meta(live('Domains of an account without an individual limit.')),
       webhooks: quota.default(50).meta(live('Webhooks of such an account.')),
       templates: quota.default(10_000).meta(live('Templates of such an account.')),
+      storedBytes: quota
+        .default(5_368_709_120)
+        .meta(
+          live(
+            'Bytes that such an account stores: contacts, templates, campaigns, groups and the contents of its messages.',
+          ),
+        ),
+      campaigns: quota.default(10_000).meta(live('Campaigns of such an account.')),
+      subscriptionGroups: quota.default(1000).meta(live('Subscription groups of such an account.')),
+      suppressions: quota
+        .optional()
+        .meta(
+          live(
+            'Suppressions of such an account; those of bounces, complaints and recipients are added above it, too.',
+            'unlimited',
+          ),
+        ),
       contacts: quota.optional().meta(live('Contacts of such an account.', 'unlimited')),
       messagesPerHour: quota
         .optional()

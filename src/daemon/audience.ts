@@ -19,6 +19,7 @@ export function startAudience(
     log,
     recorder,
     mayAdd: limits.mayAdd.contacts,
+    mayAddGroup: limits.mayAdd.subscriptionGroups,
     responsesKeptMs: config.limits.idempotencyHours * HOUR,
     erasureWaitMs: 5 * SECOND,
     slackScript: env.slackScript ?? new URL('../store/maintenance/slack-thread.js', import.meta.url),

@@ -44,6 +44,7 @@ export async function startSending(
     log,
     dir: config.data.dir,
     unrecorded: delivery.unrecorded,
+    storedRefusal: limits.storedRefusal,
     get queuedMessages() {
       return config.limits.queuedMessages;
     },
@@ -92,7 +93,13 @@ export async function startSending(
     lifetimeMs: config.limits.idempotencyHours * HOUR,
   });
   const acceptance = createAcceptance({ ...intoQueue, publicUrl, oneClick, keys });
-  const campaignSystem = createCampaignSystem({ ...intoQueue, reader, log, publicUrl });
+  const campaignSystem = createCampaignSystem({
+    ...intoQueue,
+    reader,
+    log,
+    publicUrl,
+    mayAdd: limits.mayAdd.campaigns,
+  });
   onStop(() => campaignSystem.runner.stop());
   return {
     pressure,

@@ -8,8 +8,10 @@ import type { Route } from './route.ts';
  */
 export function withStorageCheck(route: Route, refusalOf: (accountId: string) => Refusal | null): Route {
   if (route.method === 'GET' || route.method === 'DELETE' || route.scope === 'operator') return route;
+  const refusals = new Set([...route.refusals, 'LIMIT_REACHED' as const]);
   return {
     ...route,
+    refusals: [...refusals],
     handle: (call) => {
       const stores = route.stores?.(call.body) ?? true;
       return (stores ? refusalOf(call.caller.accountId) : null) ?? route.handle(call);

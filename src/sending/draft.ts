@@ -333,8 +333,9 @@ export function storeDraft(
   taken: TakenMessage[],
 ): StoredDraft {
   const { sender, send, domain, jobId, now, dueAt } = draft;
-  const stored = contents.map((content) => withShared(tables, content, now));
-  const contentIds = stored.map((content) => tables.messages.insertContent(content, now));
+  const { account_id: accountId } = sender.account;
+  const stored = contents.map((content) => withShared(tables, content, accountId, now));
+  const contentIds = stored.map((content) => tables.messages.insertContent(content, now, accountId));
   const waiting = new Set<string>();
   let firstSeq = 0;
   for (const { recipient, messageId, content } of draft.copies) {
@@ -375,9 +376,14 @@ export function storeDraft(
 }
 
 /** The content with its reference to the texts that it shares; its size is that of both parts. */
-function withShared(tables: Tables, { shared, ...content }: StorableContent, now: number): PackedContent {
+function withShared(
+  tables: Tables,
+  { shared, ...content }: StorableContent,
+  accountId: string,
+  now: number,
+): PackedContent {
   if (shared === undefined) return content;
   const { packed, digest } = shared;
-  const sharedId = tables.sharedContents.referToTemplated(digest, packed, now);
+  const sharedId = tables.sharedContents.referToTemplated({ digest, accountId }, packed, now);
   return { ...content, size: content.size + packed.size, sharedId };
 }

@@ -57,6 +57,8 @@ export interface PressureDeps {
   readonly queuedMessages: number;
   /** Bytes. Read at each check, because a reload changes it. */
   readonly freeDiskBytes: number;
+  /** Refuses an account that stores as many bytes as it may; null: it stores fewer. Default: null. */
+  storedRefusal?: (accountId: string) => Refusal | null;
   /** Null while outcomes of deliveries can be recorded, else the reason: accepted mail could not be sent. */
   unrecorded?: () => string | null;
 }
@@ -113,16 +115,16 @@ export function createPressure(deps: PressureDeps): Pressure {
       const current =
         (isShort ? shortage?.reason : null) ??
         (deps.unrecorded?.() ? 'outcomes of deliveries cannot be recorded' : null);
-      return current === null
-        ? null
-        : refuse('UNAVAILABLE', `Nothing was accepted: ${current}`, { retryAfter: RETRY_AFTER_SECONDS });
+      if (current !== null)
+        return refuse('UNAVAILABLE', `Nothing was accepted: ${current}`, { retryAfter: RETRY_AFTER_SECONDS });
+      return accountId === undefined ? null : (deps.storedRefusal?.(accountId) ?? null);
     },
-    storageRefusal: () =>
+    storageRefusal: (accountId) =>
       shortage?.kind === 'disk'
         ? refuse('UNAVAILABLE', `Nothing more is stored: ${shortage.reason}`, {
             retryAfter: RETRY_AFTER_SECONDS,
           })
-        : null,
+        : (deps.storedRefusal?.(accountId) ?? null),
     capacity: () => {
       const count = deps.queuedMessages <= MAX_EXACT_COUNT ? tables.queue.count() : queued;
       // Rounded up, so that campaigns can send even with a limit of one.

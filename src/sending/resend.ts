@@ -142,7 +142,7 @@ export function createResend(deps: ResendDeps): Resend {
           from: message.from_address,
           recipient,
           messageId: newId,
-          contentId: all.messages.insertContent(only, now),
+          contentId: all.messages.insertContent(only, now, accountId),
           contentBytes: only.size,
           subject: content.subject,
           trackClicks: message.track_clicks === 1,

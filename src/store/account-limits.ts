@@ -1,6 +1,7 @@
 import { DAY } from '../core/clock.ts';
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database/database.ts';
+import { type BoundId, idNumbers } from './rows/id-numbers.ts';
 
 /** Limits of one account. Null: the configured default applies; -1: unlimited. */
 export interface AccountLimitsRow {
@@ -12,23 +13,34 @@ export interface AccountLimitsRow {
   messages_per_hour: number | null;
   messages_per_day: number | null;
   concurrent_requests: number | null;
+  stored_bytes: number | null;
+  campaigns: number | null;
+  subscription_groups: number | null;
+  suppressions: number | null;
 }
 
 /** Resources whose number is limited. */
-export type CountedResource = 'domains' | 'webhooks' | 'templates' | 'contacts';
+export type CountedResource =
+  | 'domains'
+  | 'webhooks'
+  | 'templates'
+  | 'contacts'
+  | 'campaigns'
+  | 'subscriptionGroups'
+  | 'suppressions';
 
 /**
- * `account_limits`, by account, cached until a write. Triggers count contacts in `contact_counts`; other resources are
- * counted at each call.
+ * `account_limits`, by account, cached until a write. Triggers count contacts in `contact_counts`, suppressions in
+ * `suppression_counts` and bytes in `stored_bytes`; other resources are counted at each call.
  */
 export function accountLimitTable(db: Database) {
   const get = db.prepare<[string], AccountLimitsRow>('SELECT * FROM account_limits WHERE account_id = ?');
   const ofAccount = cachedLookup(db, (accountId: string) => get.get(accountId) ?? null);
   const put = db.prepare<AccountLimitsRow>(`
     INSERT OR REPLACE INTO account_limits (account_id, domains, webhooks, templates, contacts, messages_per_hour,
-      messages_per_day, concurrent_requests)
+      messages_per_day, concurrent_requests, stored_bytes, campaigns, subscription_groups, suppressions)
     VALUES (@account_id, @domains, @webhooks, @templates, @contacts, @messages_per_hour, @messages_per_day,
-      @concurrent_requests)`);
+      @concurrent_requests, @stored_bytes, @campaigns, @subscription_groups, @suppressions)`);
   const counting = (sql: string) => db.prepare<[string], number>(sql).pluck();
   const counts: Record<CountedResource, ReturnType<typeof counting>> = {
     domains: counting('SELECT count(*) FROM domains WHERE account_id = ?'),
@@ -39,7 +51,16 @@ export function accountLimitTable(db: Database) {
       FROM (SELECT account_id FROM templates UNION ALL SELECT account_id FROM compliance_templates)
       WHERE account_id = ?`),
     contacts: counting('SELECT contacts FROM contact_counts WHERE account_id = ?'),
+    campaigns: counting('SELECT count(*) FROM campaigns WHERE account_id = ?'),
+    subscriptionGroups: counting(
+      'SELECT count(*) FROM subscription_groups WHERE account_id = ? AND deleted_at IS NULL',
+    ),
+    suppressions: counting('SELECT suppressions FROM suppression_counts WHERE account_id = ?'),
   };
+  const { account } = idNumbers(db);
+  const bytes = db
+    .prepare<[string, BoundId], number>('SELECT sum(bytes) FROM stored_bytes WHERE account_id IN (?, ?)')
+    .pluck();
   return {
     get: (accountId: string): AccountLimitsRow | null => ofAccount(accountId),
     /** Inserts or replaces the limits of an account. */
@@ -48,6 +69,8 @@ export function accountLimitTable(db: Database) {
     },
     /** The number of resources of this kind that the account has. */
     count: (resource: CountedResource, accountId: string): number => counts[resource].get(accountId) ?? 0,
+    /** Bytes of what the account manages and of the contents of its messages. */
+    storedBytes: (accountId: string): number => bytes.get(accountId, account.find(accountId)) ?? 0,
   };
 }
 

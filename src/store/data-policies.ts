@@ -113,6 +113,8 @@ export const OTHER_TABLES = [
   'compliance_templates',
   'contact_counts',
   'contact_imports',
+  'stored_bytes',
+  'suppression_counts',
   'dkim_keys',
   // Addresses of mail servers; deleted with the report.
   'dmarc_sources',

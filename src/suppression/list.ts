@@ -14,7 +14,7 @@ import type {
   SuppressionRow,
   SuppressionStream,
 } from '../store/suppressions.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 
 /*
  * The suppression list as the account manages it. Suppressions after bounces and complaints are added by
@@ -75,6 +75,8 @@ export interface SuppressionListDeps {
   clock: Clock;
   recorder: Recorder;
   onSuppressionChange?: OnSuppressionChange;
+  /** The limit on the number of an account's suppressions. Default: none. */
+  mayAdd?: MayAdd;
 }
 
 /**
@@ -90,7 +92,13 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
       const target = targetOf(email);
       if (typeof target === 'string') return invalid('email', target);
       const { address, hash } = target;
-      return writer.run((all) => {
+      return writer.run((all): { row: SuppressionRow; created: boolean } | Refusal => {
+        // An opt-out is never refused.
+        const isKnown = all.suppressions
+          .of(accountId, hash)
+          .some((one) => one.stream === stream && one.reason === reason);
+        const full = isKnown || reason === 'unsubscribe' ? null : (deps.mayAdd?.(all, accountId) ?? null);
+        if (full !== null) return full;
         const at = clock.now();
         const suppression = {
           account_id: accountId,

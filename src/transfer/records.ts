@@ -128,6 +128,11 @@ export const RECORD_SCHEMAS = {
           messages_per_hour: limit,
           messages_per_day: limit,
           concurrent_requests: limit,
+          // Absent in files of earlier versions.
+          stored_bytes: limit.default(null),
+          campaigns: limit.default(null),
+          subscription_groups: limit.default(null),
+          suppressions: limit.default(null),
         }),
       )
       .max(1),

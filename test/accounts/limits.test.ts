@@ -141,6 +141,10 @@ describe('the usage of an account', () => {
       { limit: 'messagesPerHour', value: 5, isDefault: false, used: 3 },
       { limit: 'messagesPerDay', value: null, isDefault: true, used: 3 },
       { limit: 'concurrentRequests', value: null, isDefault: true, used: null },
+      { limit: 'storedBytes', value: null, isDefault: true, used: 0 },
+      { limit: 'campaigns', value: null, isDefault: true, used: 0 },
+      { limit: 'subscriptionGroups', value: null, isDefault: true, used: 0 },
+      { limit: 'suppressions', value: null, isDefault: true, used: 0 },
     ]);
   });
 });

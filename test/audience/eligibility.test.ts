@@ -162,7 +162,7 @@ describe('the eligibility for marketing mail', () => {
   it('ignores groups of other accounts', async () => {
     const setup = await startAudience();
     await setup.add(ADA);
-    const ofTwo = await setup.groups.create('acct_two', GROUP);
+    const ofTwo = granted(await setup.groups.create('acct_two', GROUP));
     const result = marketingIneligibility(setup.tables, 'acct_one', ADA_ID, ofTwo.subscription_group_id);
     expect(result).toMatchObject(NOT_SUBSCRIBED);
     expect(marketingIneligibility(setup.tables, 'acct_two', ADA_ID, null)).toMatchObject(NOT_SUBSCRIBED);

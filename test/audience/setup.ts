@@ -27,7 +27,7 @@ export async function startAudience(defaults: AccountLimitDefaults = {}) {
     responsesKeptMs: 86_400_000,
   });
   insertAccount(tables, 'acct_two', clock.now());
-  const group = await audience.groups.create('acct_one', GROUP);
+  const group = granted(await audience.groups.create('acct_one', GROUP));
 
   return {
     ...store,

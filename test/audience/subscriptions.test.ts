@@ -121,7 +121,7 @@ describe('adding a member', () => {
   it('refuses groups and contacts of another account', async () => {
     const { subscriptions, contacts, groupId, groups } = await startWithAda();
     granted(await contacts.create('acct_two', { email: 'two@example.net' }, CALLER));
-    const ofTwo = await groups.create('acct_two', GROUP);
+    const ofTwo = granted(await groups.create('acct_two', GROUP));
     const add = (account: string, group: string, email: string) =>
       subscriptions.add(account, group, { email }, CALLER).then(codeOf);
     expect(await add('acct_two', groupId, 'two@example.net')).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');

@@ -84,16 +84,18 @@ try {
 }
 
 async function run(): Promise<void> {
-  const { subscription_group_id: groupId, seq: groupSeq } = await audience.groups.create(accountId, {
-    name: 'Everybody',
-    description: null,
-    isActive: true,
-    tags: [],
-    unsubscribeTemplateId: null,
-    reportAbuseTemplateId: null,
-    companyAddressTemplateId: null,
-    signUp: null,
-  });
+  const { subscription_group_id: groupId, seq: groupSeq } = granted(
+    await audience.groups.create(accountId, {
+      name: 'Everybody',
+      description: null,
+      isActive: true,
+      tags: [],
+      unsubscribeTemplateId: null,
+      reportAbuseTemplateId: null,
+      companyAddressTemplateId: null,
+      signUp: null,
+    }),
+  );
   const source = await openSource(csv(), 'csv');
   if (typeof source === 'string') throw new Error(source);
   const cpuBefore = process.cpuUsage();

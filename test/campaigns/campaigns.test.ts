@@ -18,7 +18,7 @@ function start() {
 describe('a campaign', () => {
   it('is created as a draft; an update changes the given fields only', async () => {
     const { campaigns, clock } = start();
-    const created = await campaigns.create('acct_one', { name: 'Spring', description: 'Sale' });
+    const created = granted(await campaigns.create('acct_one', { name: 'Spring', description: 'Sale' }));
     expect(created).toMatchObject({ name: 'Spring', description: 'Sale', status: 'draft' });
     clock.advance(MINUTE);
     const changed = granted(await campaigns.update('acct_one', created.campaign_id, { description: null }));
@@ -28,7 +28,7 @@ describe('a campaign', () => {
 
   it('of another account is refused like one that does not exist', async () => {
     const { campaigns } = start();
-    const { campaign_id } = await campaigns.create('acct_one', FIELDS);
+    const { campaign_id } = granted(await campaigns.create('acct_one', FIELDS));
     for (const id of [campaign_id, 'campaign_x']) {
       for (const answer of [
         campaigns.get('acct_two', id),
@@ -52,7 +52,7 @@ describe('a campaign', () => {
     ['cancelled', true],
   ])('that is %s can be deleted: %s', async (status, expected) => {
     const { campaigns, tables } = start();
-    const created = await campaigns.create('acct_one', FIELDS);
+    const created = granted(await campaigns.create('acct_one', FIELDS));
     tables.campaigns.update({ ...created, status });
     const answer = await campaigns.remove('acct_one', created.campaign_id);
     expect(isRefusal(answer) ? answer.code : null).toBe(expected ? null : 'INVALID_STATE');
@@ -61,7 +61,7 @@ describe('a campaign', () => {
 
   it('is listed in pages, newest first', async () => {
     const { campaigns } = start();
-    for (const name of ['a', 'b', 'c']) await campaigns.create('acct_one', { ...FIELDS, name });
+    for (const name of ['a', 'b', 'c']) granted(await campaigns.create('acct_one', { ...FIELDS, name }));
     const first = await campaigns.list({ accountId: 'acct_one', beforeSeq: null, limit: 2 });
     expect([first.rows.map(({ name }) => name), first.more]).toEqual([['c', 'b'], true]);
     const rest = await campaigns.list({
@@ -78,7 +78,7 @@ describe('analytics', () => {
   async function counted() {
     const setup = start();
     const { campaigns, tables, writer, clock } = setup;
-    const { campaign_id: id } = await campaigns.create('acct_one', FIELDS);
+    const { campaign_id: id } = granted(await campaigns.create('acct_one', FIELDS));
     const noon = clock.now();
     await writer.run((all) => {
       all.campaignCounts.add(id, noon, 'sent', 3);

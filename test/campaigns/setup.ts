@@ -47,7 +47,7 @@ export async function startCampaigns(
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
   const audience = createAudience({ ...store, log, recorder, mayAdd: () => null, responsesKeptMs: DAY });
   const createGroup = async (name: string) =>
-    (
+    granted(
       await audience.groups.create('acct_one', {
         name,
         description: null,
@@ -57,7 +57,7 @@ export async function startCampaigns(
         reportAbuseTemplateId: null,
         companyAddressTemplateId: null,
         signUp: null,
-      })
+      }),
     ).subscription_group_id;
   const groupId = await createGroup('News');
   let pressure: Refusal | null = null;
@@ -137,7 +137,7 @@ export async function startCampaigns(
     },
     join,
     draft: async () =>
-      (await campaigns.create('acct_one', { name: 'Spring', description: null })).campaign_id,
+      granted(await campaigns.create('acct_one', { name: 'Spring', description: null })).campaign_id,
     /** Creates a campaign and sends it. */
     send: async (
       changes: Partial<CampaignRequest> = {},

@@ -201,6 +201,10 @@ describe('account limits', () => {
         messagesPerHour: { value: null, isDefault: true, used: 0 },
         messagesPerDay: { value: null, isDefault: true, used: 0 },
         concurrentRequests: { value: 64, isDefault: true, used: null },
+        storedBytes: { value: 5 * 1024 ** 3, isDefault: true, used: 0 },
+        campaigns: { value: 10_000, isDefault: true, used: 0 },
+        subscriptionGroups: { value: 1000, isDefault: true, used: 0 },
+        suppressions: { value: null, isDefault: true, used: 0 },
       },
     });
     const { out } = await shell.run('account', 'limits', 'shop');

@@ -7,9 +7,15 @@ let api: Api;
 beforeEach(async () => {
   // The routes need the accounts of the listener that serves them.
   const late: Route[] = accountRoutes({
-    ...({} as Api['accounts']),
-    get: (id) => api.accounts.get(id),
-    update: (id, changes) => api.accounts.update(id, changes),
+    accounts: {
+      ...({} as Api['accounts']),
+      get: (id) => api.accounts.get(id),
+      update: (id, changes) => api.accounts.update(id, changes),
+    },
+    limitsOf: () => [
+      { limit: 'storedBytes', value: 1000, isDefault: true, used: 25 },
+      { limit: 'concurrentRequests', value: 64, isDefault: true, used: null },
+    ],
   });
   api = await startApi({ routes: late });
 });
@@ -41,6 +47,8 @@ describe('GET /web-setup/account', () => {
         logoUrl: null,
         createdAt: '2026-01-31T12:00:00.000Z',
         updatedAt: '2026-01-31T12:00:00.000Z',
+        limits: expect.objectContaining({ storedBytes: 1000, concurrentRequests: 64, contacts: null }),
+        usage: expect.objectContaining({ storedBytes: 25, contacts: 0 }),
       },
     });
   });

@@ -39,6 +39,8 @@ const BOUNDED: Record<string, string> = {
   certificates: 'one row per host name',
   compliance_templates: 'limited per account',
   contact_counts: 'one row per account',
+  stored_bytes: 'two rows per account',
+  suppression_counts: 'one row per account',
   contact_imports: 'imports that run or were interrupted',
   dkim_keys: 'a few per domain',
   domain_checks: 'one row per domain',

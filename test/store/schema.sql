@@ -182,7 +182,7 @@ CREATE TABLE account_limits (       -- NULL: the default of the configuration; -
   messages_per_hour   INTEGER,
   messages_per_day    INTEGER,
   concurrent_requests INTEGER
-) STRICT, WITHOUT ROWID;
+, stored_bytes INTEGER, campaigns INTEGER, subscription_groups INTEGER, suppressions INTEGER) STRICT, WITHOUT ROWID;
 
 CREATE TABLE account_numbers (
   number INTEGER PRIMARY KEY,
@@ -466,7 +466,7 @@ CREATE TABLE contents (
   -- Not null: the content is the part of one copy, the rest is in shared_contents, and size is that of both parts.
   shared_id  INTEGER,
   body       ANY NOT NULL          -- mail/stored-content.ts
-) STRICT;
+, account INTEGER) STRICT;
 
 CREATE TABLE delay_notices (
   message_seq INTEGER NOT NULL,
@@ -831,7 +831,7 @@ CREATE TABLE shared_contents (
   created_at   INTEGER NOT NULL,
   copies       INTEGER NOT NULL,   -- rows of `contents` that refer to it
   size         INTEGER NOT NULL,   -- bytes of the JSON
-  body         ANY NOT NULL,
+  body         ANY NOT NULL, account INTEGER,
   UNIQUE (campaign_seq, digest)
 ) STRICT;
 
@@ -856,6 +856,11 @@ CREATE TABLE site_limits (
   greylist_ms     INTEGER,            -- wait after which greylisted mail was accepted; NULL: not known
   updated_at      INTEGER NOT NULL,
   PRIMARY KEY (site, account)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE stored_bytes (
+  account_id ANY PRIMARY KEY,      -- the id: what the account manages; its number (account_numbers): contents of its messages
+  bytes      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE strikes (
@@ -912,6 +917,11 @@ CREATE TABLE subscriptions (
   joined_at       INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL,
   PRIMARY KEY (group_seq, contact_seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE suppression_counts (
+  account_id   TEXT PRIMARY KEY,
+  suppressions INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE suppression_removals (
@@ -1075,12 +1085,94 @@ CREATE TABLE zone_changes (
   changes INTEGER NOT NULL
 ) STRICT;
 
+CREATE TRIGGER campaign_mails_bytes_delete AFTER DELETE ON campaign_mails BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.mail), 0)) WHERE account_id = (SELECT account_id FROM campaigns WHERE seq = OLD.campaign_seq);
+END;
+
+CREATE TRIGGER campaign_mails_bytes_insert AFTER INSERT ON campaign_mails BEGIN
+  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM campaigns WHERE seq = NEW.campaign_seq), 100 + coalesce(octet_length(NEW.mail), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER campaign_mails_bytes_update AFTER UPDATE OF mail ON campaign_mails BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.mail), 0) - (100 + coalesce(octet_length(NEW.mail), 0))) WHERE account_id = (SELECT account_id FROM campaigns WHERE seq = NEW.campaign_seq);
+END;
+
+CREATE TRIGGER campaigns_bytes_cascade BEFORE DELETE ON campaigns BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (SELECT coalesce(sum(100 + coalesce(octet_length(mail), 0)), 0) FROM campaign_mails WHERE campaign_seq = OLD.seq) WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER campaigns_bytes_delete AFTER DELETE ON campaigns BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.description), 0) + coalesce(octet_length(OLD.prepared), 0)) WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER campaigns_bytes_insert AFTER INSERT ON campaigns BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.description), 0) + coalesce(octet_length(NEW.prepared), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER campaigns_bytes_update AFTER UPDATE OF name, description, prepared ON campaigns BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.description), 0) + coalesce(octet_length(OLD.prepared), 0) - (200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.description), 0) + coalesce(octet_length(NEW.prepared), 0))) WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER compliance_templates_bytes_delete AFTER DELETE ON compliance_templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.html_content), 0)) WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER compliance_templates_bytes_insert AFTER INSERT ON compliance_templates BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.html_content), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER compliance_templates_bytes_update AFTER UPDATE OF name, html_content ON compliance_templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.html_content), 0) - (200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.html_content), 0))) WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER consents_bytes_delete AFTER DELETE ON consents BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.method), 0) + coalesce(octet_length(OLD.details), 0) + coalesce(octet_length(OLD.user_agent), 0)) WHERE account_id = (SELECT account_id FROM contacts WHERE seq = OLD.contact_seq);
+END;
+
+CREATE TRIGGER consents_bytes_insert AFTER INSERT ON consents BEGIN
+  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM contacts WHERE seq = NEW.contact_seq), 100 + coalesce(octet_length(NEW.method), 0) + coalesce(octet_length(NEW.details), 0) + coalesce(octet_length(NEW.user_agent), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER consents_bytes_update AFTER UPDATE OF method, details, user_agent ON consents BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.method), 0) + coalesce(octet_length(OLD.details), 0) + coalesce(octet_length(OLD.user_agent), 0) - (100 + coalesce(octet_length(NEW.method), 0) + coalesce(octet_length(NEW.details), 0) + coalesce(octet_length(NEW.user_agent), 0))) WHERE account_id = (SELECT account_id FROM contacts WHERE seq = NEW.contact_seq);
+END;
+
+CREATE TRIGGER contacts_bytes_delete AFTER DELETE ON contacts BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (400 + coalesce(octet_length(OLD.email), 0) + coalesce(octet_length(OLD.phone), 0) + coalesce(octet_length(OLD.first_name), 0) + coalesce(octet_length(OLD.last_name), 0) + coalesce(octet_length(OLD.custom_fields), 0)) WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER contacts_bytes_insert AFTER INSERT ON contacts BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 400 + coalesce(octet_length(NEW.email), 0) + coalesce(octet_length(NEW.phone), 0) + coalesce(octet_length(NEW.first_name), 0) + coalesce(octet_length(NEW.last_name), 0) + coalesce(octet_length(NEW.custom_fields), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER contacts_bytes_update AFTER UPDATE OF email, phone, first_name, last_name, custom_fields ON contacts BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (400 + coalesce(octet_length(OLD.email), 0) + coalesce(octet_length(OLD.phone), 0) + coalesce(octet_length(OLD.first_name), 0) + coalesce(octet_length(OLD.last_name), 0) + coalesce(octet_length(OLD.custom_fields), 0) - (400 + coalesce(octet_length(NEW.email), 0) + coalesce(octet_length(NEW.phone), 0) + coalesce(octet_length(NEW.first_name), 0) + coalesce(octet_length(NEW.last_name), 0) + coalesce(octet_length(NEW.custom_fields), 0))) WHERE account_id = NEW.account_id;
+END;
+
 CREATE TRIGGER contacts_count_delete AFTER DELETE ON contacts BEGIN
   UPDATE contact_counts SET contacts = contacts - 1 WHERE account_id = OLD.account_id;
 END;
 
 CREATE TRIGGER contacts_count_insert AFTER INSERT ON contacts BEGIN
   INSERT INTO contact_counts VALUES (NEW.account_id, 1) ON CONFLICT (account_id) DO UPDATE SET contacts = contacts + 1;
+END;
+
+CREATE TRIGGER contents_bytes_delete AFTER DELETE ON contents WHEN OLD.account IS NOT NULL BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + octet_length(OLD.body)) WHERE account_id = OLD.account;
+END;
+
+CREATE TRIGGER contents_bytes_insert AFTER INSERT ON contents WHEN NEW.account IS NOT NULL BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account, 100 + octet_length(NEW.body))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER contents_bytes_update AFTER UPDATE OF body ON contents WHEN NEW.account IS NOT NULL BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (octet_length(OLD.body) - octet_length(NEW.body)) WHERE account_id = NEW.account;
 END;
 
 CREATE TRIGGER contents_deleted AFTER DELETE ON contents WHEN OLD.shared_id IS NOT NULL BEGIN
@@ -1109,4 +1201,65 @@ END;
 
 CREATE TRIGGER platform_keys_zone_update AFTER UPDATE OF state ON platform_keys BEGIN
   UPDATE zone_changes SET changes = changes + 1 WHERE id = 1;
+END;
+
+CREATE TRIGGER shared_contents_bytes_delete AFTER DELETE ON shared_contents WHEN OLD.account IS NOT NULL BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + octet_length(OLD.body)) WHERE account_id = OLD.account;
+END;
+
+CREATE TRIGGER shared_contents_bytes_insert AFTER INSERT ON shared_contents WHEN NEW.account IS NOT NULL BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account, 100 + octet_length(NEW.body))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER subscription_groups_bytes_delete AFTER DELETE ON subscription_groups BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.description), 0) + coalesce(octet_length(OLD.tags), 0) + coalesce(octet_length(OLD.sign_up), 0)) WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER subscription_groups_bytes_insert AFTER INSERT ON subscription_groups BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.description), 0) + coalesce(octet_length(NEW.tags), 0) + coalesce(octet_length(NEW.sign_up), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER subscription_groups_bytes_update AFTER UPDATE OF name, description, tags, sign_up ON subscription_groups BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.description), 0) + coalesce(octet_length(OLD.tags), 0) + coalesce(octet_length(OLD.sign_up), 0) - (200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.description), 0) + coalesce(octet_length(NEW.tags), 0) + coalesce(octet_length(NEW.sign_up), 0))) WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER suppressions_count_delete AFTER DELETE ON suppressions BEGIN
+  UPDATE suppression_counts SET suppressions = suppressions - 1 WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER suppressions_count_insert AFTER INSERT ON suppressions BEGIN
+  INSERT INTO suppression_counts VALUES (NEW.account_id, 1)
+  ON CONFLICT (account_id) DO UPDATE SET suppressions = suppressions + 1;
+END;
+
+CREATE TRIGGER template_versions_bytes_delete AFTER DELETE ON template_versions BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.subject), 0) + coalesce(octet_length(OLD.html), 0) + coalesce(octet_length(OLD.text), 0)) WHERE account_id = (SELECT account_id FROM templates WHERE seq = OLD.template_seq);
+END;
+
+CREATE TRIGGER template_versions_bytes_insert AFTER INSERT ON template_versions BEGIN
+  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM templates WHERE seq = NEW.template_seq), 100 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.subject), 0) + coalesce(octet_length(NEW.html), 0) + coalesce(octet_length(NEW.text), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER template_versions_bytes_update AFTER UPDATE OF name, subject, html, text ON template_versions BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.subject), 0) + coalesce(octet_length(OLD.html), 0) + coalesce(octet_length(OLD.text), 0) - (100 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.subject), 0) + coalesce(octet_length(NEW.html), 0) + coalesce(octet_length(NEW.text), 0))) WHERE account_id = (SELECT account_id FROM templates WHERE seq = NEW.template_seq);
+END;
+
+CREATE TRIGGER templates_bytes_cascade BEFORE DELETE ON templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (SELECT coalesce(sum(100 + coalesce(octet_length(name), 0) + coalesce(octet_length(subject), 0) + coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)), 0) FROM template_versions WHERE template_seq = OLD.seq) WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER templates_bytes_delete AFTER DELETE ON templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.subject), 0) + coalesce(octet_length(OLD.html), 0) + coalesce(octet_length(OLD.text), 0)) WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER templates_bytes_insert AFTER INSERT ON templates BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.subject), 0) + coalesce(octet_length(NEW.html), 0) + coalesce(octet_length(NEW.text), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER templates_bytes_update AFTER UPDATE OF name, subject, html, text ON templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.subject), 0) + coalesce(octet_length(OLD.html), 0) + coalesce(octet_length(OLD.text), 0) - (200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.subject), 0) + coalesce(octet_length(NEW.html), 0) + coalesce(octet_length(NEW.text), 0))) WHERE account_id = NEW.account_id;
 END;

@@ -128,6 +128,10 @@ export async function startFull(options: InstallationOptions = {}) {
     messages_per_hour: 100,
     messages_per_day: null,
     concurrent_requests: null,
+    stored_bytes: 1_000_000,
+    campaigns: null,
+    subscription_groups: null,
+    suppressions: -1,
   });
   tables.dkimKeys.insert(
     sealKey(seal, RSA_KEY, 'domain_one', { selector: 'pr1', lane: 'primary', state: 'active' }, now),

@@ -65,6 +65,7 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
       companyAddressTemplateId: null,
       signUp: null,
     });
+    if (isRefusal(created)) return context.refused(created);
     context.printRecord({ ...presentGroup(created) }, { json: options.json === true });
   });
 }

@@ -20,6 +20,7 @@ export async function withAudience(
     log: createLog({ level: 'silent', hashAddresses: true }),
     recorder: createRecorder({ clock, ids, onSuppressionChange: createStatusFollower(clock) }),
     mayAdd: deps.limits.mayAdd.contacts,
+    mayAddGroup: deps.limits.mayAdd.subscriptionGroups,
     responsesKeptMs: config.limits.idempotencyHours * HOUR,
     claimFile: () => tryLockDaemon(config.data.dir),
   });

@@ -70,7 +70,9 @@ async function create(context: CliContext, { account, json, ...options }: Create
   const deps = await context.open();
   if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
   const { name, description = null } = input;
-  const created = await createCampaigns(deps).create(account, { name, description });
+  const { campaigns: mayAdd } = deps.limits.mayAdd;
+  const created = await createCampaigns({ ...deps, mayAdd }).create(account, { name, description });
+  if (isRefusal(created)) return context.refused(created);
   context.printRecord({ ...presentCampaign(created) }, { json: json === true });
 }
 

@@ -97,7 +97,9 @@ function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       handle: async ({ caller, body }) => {
         const { name, description = null, prepared = null } = body;
         const created = await campaigns.create(caller.accountId, { name, description, prepared });
-        return { status: 201, data: { campaign: presentWithProgress(sending, created) } };
+        return isRefusal(created)
+          ? created
+          : { status: 201, data: { campaign: presentWithProgress(sending, created) } };
       },
     }),
   ];

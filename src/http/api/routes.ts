@@ -1,6 +1,6 @@
 import type { Accounts } from '../../accounts/accounts.ts';
 import { createKeys } from '../../accounts/keys.ts';
-import type { AccountLimits } from '../../accounts/limits.ts';
+import { type AccountLimits, readLimits } from '../../accounts/limits.ts';
 import type { BackgroundImports } from '../../audience/import/background.ts';
 import type { Audience } from '../../audience/service.ts';
 import type { BackupSchedule } from '../../backup/schedule.ts';
@@ -145,7 +145,9 @@ function operations(deps: ApiDeps): Route[] {
     }),
     ...webhookRoutes({ webhooks }),
     ...webhookDeliveryRoutes({ webhooks }),
-    ...suppressionRoutes({ suppressions: createSuppressionList(deps) }),
+    ...suppressionRoutes({
+      suppressions: createSuppressionList({ ...deps, mayAdd: limits.mayAdd.suppressions }),
+    }),
     ...contactImportRoutes({
       tables,
       importer: audience.importer,
@@ -166,7 +168,10 @@ function operations(deps: ApiDeps): Route[] {
       },
     }),
     ...subscriptionRoutes(audience),
-    ...accountRoutes(deps.accounts),
+    ...accountRoutes({
+      accounts: deps.accounts,
+      limitsOf: (accountId) => readLimits(tables, deps.config.limits.account, accountId, deps.clock.now()),
+    }),
     ...keyRoutes({ keys }),
     ...installationAccountRoutes({ ...deps, defaults: () => deps.config.limits.account }),
     ...accountKeyRoutes({ ...deps, keys }),

@@ -26,6 +26,7 @@ const REPLIES: Partial<Record<RefusalCode, [code: number, enhanced: string]>> = 
   ATTACHMENTS_TOO_LARGE: [552, '5.3.4'],
   INTERNAL_ERROR: [451, '4.3.0'],
   UNAVAILABLE: [452, '4.3.1'],
+  LIMIT_REACHED: [452, '4.3.1'],
   QUERY_TOO_BROAD: [451, '4.3.0'],
 };
 

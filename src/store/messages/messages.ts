@@ -102,8 +102,8 @@ const MAX_RECENT_MESSAGES = 1000;
 export function messageTable(db: Database) {
   const { account } = idNumbers(db);
   const { toRow, toStored } = messageRows(db);
-  const insertContent = db.prepare<[string | Uint8Array, number, number | null, number]>(
-    'INSERT INTO contents (body, size, shared_id, created_at) VALUES (?, ?, ?, ?)',
+  const insertContent = db.prepare<[string | Uint8Array, number, number | null, number, BoundId | null]>(
+    'INSERT INTO contents (body, size, shared_id, created_at, account) VALUES (?, ?, ?, ?, ?)',
   );
   // Rows of older programs have no size, and are JSON.
   const content = db.prepare<[number], Omit<ContentRow, 'bytes'> & { bytes: Buffer }>(`
@@ -145,9 +145,11 @@ export function messageTable(db: Database) {
   );
 
   return {
-    /** Returns its id. */
-    insertContent: ({ body, size, sharedId }: NewContent, at: number): number =>
-      Number(insertContent.run(body, size, sharedId ?? null, at).lastInsertRowid),
+    /** Returns its id. Without an account its bytes are not counted. */
+    insertContent: ({ body, size, sharedId }: NewContent, at: number, accountId?: string): number => {
+      const owner = accountId === undefined ? null : account.assign(accountId);
+      return Number(insertContent.run(body, size, sharedId ?? null, at, owner).lastInsertRowid);
+    },
     /** Null when retention has deleted it. */
     content: (contentId: number): ContentRow | null => {
       const row = content.get(contentId);

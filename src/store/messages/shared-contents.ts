@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
 import type { ContentRow, NewContent } from './messages.ts';
 
 /*
@@ -16,6 +17,8 @@ export interface SharedContentKey {
    * messages with the same template it includes their account.
    */
   digest: Uint8Array;
+  /** The account whose bytes are counted; undefined: they are not. */
+  accountId?: string;
 }
 
 /** No campaign has this number. */
@@ -40,8 +43,12 @@ export function sharedContentTable(db: Database) {
       'SELECT shared_id FROM shared_contents WHERE campaign_seq = ? AND digest = ?',
     )
     .pluck();
-  const insert = db.prepare<[number, Uint8Array, number, number, string | Uint8Array]>(`
-    INSERT INTO shared_contents (campaign_seq, digest, created_at, copies, size, body) VALUES (?, ?, ?, 0, ?, ?)`);
+  const insert = db.prepare<[number, Uint8Array, number, number, string | Uint8Array, BoundId | null]>(`
+    INSERT INTO shared_contents (campaign_seq, digest, created_at, copies, size, body, account)
+    VALUES (?, ?, ?, 0, ?, ?, ?)`);
+  const { account } = idNumbers(db);
+  const ownerOf = (accountId: string | undefined) =>
+    accountId === undefined ? null : account.assign(accountId);
   const addCopies = db.prepare<[number, number]>(
     'UPDATE shared_contents SET copies = copies + ? WHERE shared_id = ?',
   );
@@ -59,21 +66,25 @@ export function sharedContentTable(db: Database) {
   return {
     /** Returns the id of the row with this key, which is inserted if it does not exist. */
     findOrInsert: (
-      { campaignSeq, digest }: SharedContentKey,
+      { campaignSeq, digest, accountId }: SharedContentKey,
       { body, size }: NewContent,
       at: number,
     ): number =>
       find.get(campaignSeq, digest) ??
-      Number(insert.run(campaignSeq, digest, at, size, body).lastInsertRowid),
+      Number(insert.run(campaignSeq, digest, at, size, body, ownerOf(accountId)).lastInsertRowid),
     /** Adds to the number of contents that refer to this row; a trigger subtracts deleted ones. */
     addCopies: (sharedId: number, count: number): void => {
       addCopies.run(count, sharedId);
     },
     /** Adds a content that refers to the row of a template, which is inserted if it does not exist; returns its id. */
-    referToTemplated: (digest: Uint8Array, { body, size }: NewContent, at: number): number => {
+    referToTemplated: (
+      { digest, accountId }: Omit<SharedContentKey, 'campaignSeq'>,
+      { body, size }: NewContent,
+      at: number,
+    ): number => {
       const known = refer.get(TEMPLATED, digest);
       if (known !== undefined) return known;
-      const { lastInsertRowid } = insert.run(TEMPLATED, digest, at, size, body);
+      const { lastInsertRowid } = insert.run(TEMPLATED, digest, at, size, body, ownerOf(accountId));
       addCopies.run(1, Number(lastInsertRowid));
       return Number(lastInsertRowid);
     },

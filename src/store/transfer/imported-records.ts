@@ -54,6 +54,8 @@ const OWNED: readonly (readonly [table: string, key: string])[] = [
   ['account_limits', 'account_id'],
   ['token_keys', 'account_id'],
   ['contact_counts', 'account_id'],
+  ['suppression_counts', 'account_id'],
+  ['stored_bytes', 'account_id'],
   ['account_imports', 'account_id'],
   ['accounts', 'account_id'],
 ];

@@ -16,6 +16,8 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   closed_sign_ups: 'links of the last seven days: opt-outs, which end them too, are exported',
   console_sessions: 'sessions of the console of this installation',
   contact_counts: 'counted by a trigger',
+  stored_bytes: 'counted by triggers',
+  suppression_counts: 'counted by a trigger',
   contact_imports: 'positions in files of this machine',
   contact_search: 'derived from contacts',
   contents: 'belong to messages',

@@ -72,6 +72,59 @@ describe('limits set on the command line', () => {
     expect(imported.data).toMatchObject({ rejected: 1, updated: 1 });
   });
 
+  it('apply to campaigns, subscription groups and suppressions, but not to opt-outs', async () => {
+    const api = await daemon.account('More');
+    await setLimits(api, '--campaigns', '1', '--subscription-groups', '1', '--suppressions', '1');
+    const code = async (path: string, body: object) => {
+      const answer = await api.post(path, body);
+      return answer.status < 300 ? answer.status : answer.error.code;
+    };
+    for (const path of ['/web-setup/campaigns', '/web-setup/contacts/subscription-groups']) {
+      expect(await code(path, { name: 'One' })).toBe(201);
+      expect(await code(path, { name: 'Two' })).toBe('LIMIT_REACHED');
+    }
+    const suppressions = '/web-setup/suppressions';
+    expect(await code(suppressions, { email: 'a@example.net' })).toBe(201);
+    expect(await code(suppressions, { email: 'a@example.net' })).toBe(200);
+    expect(await code(suppressions, { email: 'b@example.net' })).toBe('LIMIT_REACHED');
+    expect(await code(suppressions, { email: 'b@example.net', reason: 'unsubscribe' })).toBe(201);
+  });
+
+  it('apply to the bytes that an account stores, until it deletes some', async () => {
+    const api = await daemon.account('Bytes');
+    verifiedDomain(api, 'bytes.example');
+    const mail = { to: 'a@example.net', from: 'shop@bytes.example', subject: 'Hello', html: COMPLIANCE };
+    const usage = async () => {
+      const { data } =
+        await api.get<Record<'limits' | 'usage', { storedBytes: number }>>('/web-setup/account');
+      return [data.limits.storedBytes, data.usage.storedBytes];
+    };
+    expect(await usage()).toEqual([5 * 1024 ** 3, expect.any(Number)]);
+    const contact = { email: 'a@example.net', customFields: { note: 'x'.repeat(20_000) } };
+    expect((await api.post('/web-setup/contacts', contact)).status).toBe(201);
+    await setLimits(api, '--stored-bytes', '20000');
+    const [limit, used = 0] = await usage();
+    expect(limit).toBe(20_000);
+    expect(used).toBeGreaterThan(20_000);
+    const refused = await api.post('/web-setup/contacts', { email: 'b@example.net' });
+    expect(refused.status).toBe(409);
+    expect(refused.error).toMatchObject({ code: 'LIMIT_REACHED', details: [{ name: 'storedBytes' }] });
+    const imported = await api.call('POST', '/web-setup/contacts/import', {
+      rawBody: 'email\nb@example.net\n',
+      headers: { 'Content-Type': 'text/csv' },
+    });
+    expect(imported.error.code).toBe('LIMIT_REACHED');
+    expect((await api.send(mail)).error.code).toBe('LIMIT_REACHED');
+    expect((await api.post('/web-setup/suppressions', { email: 'c@example.net' })).status).toBe(201);
+    const { data } = await api.get<{ contacts: { contactIdentifier: string }[] }>('/web-setup/contacts');
+    const id = data.contacts[0]?.contactIdentifier ?? '';
+    expect((await api.call('DELETE', `/web-setup/contacts/${id}`)).status).toBe(200);
+    expect((await api.post('/web-setup/contacts', { email: 'b@example.net' })).status).toBe(201);
+    const before = (await usage())[1] ?? 0;
+    expect((await api.send(mail)).status).toBe(200);
+    expect((await usage())[1]).toBeGreaterThan(before);
+  });
+
   it('apply to messages, counted by recipient, in single and batch sends', async () => {
     const api = await daemon.account('Messages');
     verifiedDomain(api, 'messages.example');

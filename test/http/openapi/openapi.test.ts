@@ -17,7 +17,7 @@ import { type Api, startApi } from '../harness.ts';
 import { sampleRoutes } from '../sample-routes.ts';
 
 // The handlers are not called.
-const routes = [...sampleRoutes, ...accountRoutes({} as Accounts)];
+const routes = [...sampleRoutes, ...accountRoutes({ accounts: {} as Accounts, limitsOf: () => [] })];
 
 let api: Api;
 let document: OpenApiDocument;

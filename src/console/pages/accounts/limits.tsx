@@ -15,6 +15,10 @@ const NAMES = [
   'domains',
   'webhooks',
   'templates',
+  'storedBytes',
+  'campaigns',
+  'subscriptionGroups',
+  'suppressions',
   'concurrentRequests',
 ] as const satisfies LimitName[];
 const MODES = ['configured', 'unlimited', 'own'] as const;

@@ -1,15 +1,22 @@
 import * as z from 'zod';
 import { accountPatchSchema } from '../../../accounts/account-form.ts';
 import type { Account, Accounts } from '../../../accounts/accounts.ts';
+import type { LimitName, LimitReading } from '../../../accounts/limits.ts';
 import { iso } from '../../../core/clock.ts';
 import { isRefusal, refuse } from '../../../core/refusal.ts';
 import { type Route, route } from '../../route.ts';
+
+export interface AccountDeps {
+  accounts: Accounts;
+  /** The limits of an account with their use. */
+  limitsOf(accountId: string): LimitReading[];
+}
 
 /**
  * `/web-setup/account`: the profile of the account. The footer of every mail contains company name and postal address;
  * without them, mail that uses the footer is refused.
  */
-export function accountRoutes(accounts: Accounts): Route[] {
+export function accountRoutes({ accounts, limitsOf }: AccountDeps): Route[] {
   return [
     route({
       method: 'GET',
@@ -17,14 +24,20 @@ export function accountRoutes(accounts: Accounts): Route[] {
       operationId: 'getAccount',
       tag: 'Account',
       summary: 'Get the account',
+      description: 'The profile, the limits of the account, and what of them is used.',
       scope: 'setup',
-      responses: { 200: { description: 'The account.', data: accountSchema, example: EXAMPLE_ACCOUNT } },
+      responses: {
+        200: { description: 'The account.', data: accountWithUsageSchema, example: EXAMPLE_WITH_USAGE },
+      },
       refusals: [],
       handle: ({ caller }) => {
         const account = accounts.get(caller.accountId);
         return account === null
           ? refuse('NOT_FOUND', 'The account does not exist')
-          : { status: 200, data: presentAccount(account) };
+          : {
+              status: 200,
+              data: { ...presentAccount(account), ...presentUsage(limitsOf(caller.accountId)) },
+            };
       },
     }),
     route({
@@ -80,6 +93,50 @@ export const accountSchema = z
   })
   .meta({ id: 'Account' });
 
+/** One field for each limit. */
+export function forEachLimit<Value>(value: Value) {
+  return {
+    domains: value,
+    webhooks: value,
+    templates: value,
+    contacts: value,
+    messagesPerHour: value,
+    messagesPerDay: value,
+    concurrentRequests: value,
+    storedBytes: value,
+    campaigns: value,
+    subscriptionGroups: value,
+    suppressions: value,
+  } satisfies Record<LimitName, Value>;
+}
+
+const { concurrentRequests: _notCounted, ...countedLimits } = forEachLimit(z.int());
+const accountWithUsageSchema = accountSchema
+  .extend({
+    limits: z
+      .object(forEachLimit(z.int().nullable()))
+      .describe('`null`: unlimited.')
+      .meta({ id: 'AccountLimits' }),
+    usage: z
+      .object(countedLimits)
+      .describe('What counts toward each limit now; `storedBytes` includes the contents of messages.')
+      .meta({ id: 'AccountUsage' }),
+  })
+  .meta({ id: 'AccountWithUsage' });
+
+function presentUsage(
+  readings: readonly LimitReading[],
+): Pick<z.output<typeof accountWithUsageSchema>, 'limits' | 'usage'> {
+  const limits = forEachLimit<number | null>(null);
+  const used = forEachLimit(0);
+  for (const reading of readings) {
+    limits[reading.limit] = reading.value;
+    used[reading.limit] = reading.used ?? 0;
+  }
+  const { concurrentRequests: _unknown, ...usage } = used;
+  return { limits, usage };
+}
+
 /** The account as the API returns it. */
 export function presentAccount(account: Account): z.output<typeof accountSchema> {
   const { accountId, name, companyName, companyAddress, abuseEmail, logoUrl } = account;
@@ -105,4 +162,30 @@ export const EXAMPLE_ACCOUNT = {
   logoUrl: null,
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:00.000Z',
+};
+
+const EXAMPLE_WITH_USAGE: z.output<typeof accountWithUsageSchema> = {
+  ...EXAMPLE_ACCOUNT,
+  limits: {
+    ...forEachLimit(null),
+    domains: 100,
+    webhooks: 50,
+    templates: 10_000,
+    concurrentRequests: 64,
+    storedBytes: 5_368_709_120,
+    campaigns: 10_000,
+    subscriptionGroups: 1000,
+  },
+  usage: {
+    domains: 2,
+    webhooks: 1,
+    templates: 12,
+    contacts: 4200,
+    messagesPerHour: 130,
+    messagesPerDay: 1800,
+    storedBytes: 7_340_032,
+    campaigns: 4,
+    subscriptionGroups: 3,
+    suppressions: 57,
+  },
 };

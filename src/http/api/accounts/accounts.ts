@@ -1,14 +1,14 @@
 import * as z from 'zod';
 import { accountInputSchema, accountPatchSchema } from '../../../accounts/account-form.ts';
 import type { Account, Accounts } from '../../../accounts/accounts.ts';
-import { type AccountLimitDefaults, type LimitName, readLimits } from '../../../accounts/limits.ts';
+import { type AccountLimitDefaults, readLimits } from '../../../accounts/limits.ts';
 import type { Clock } from '../../../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import { NO_ACCOUNT, type Reader } from '../../../store/readers/reads.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { type Route, type RouteDescription, route } from '../../route.ts';
 import { idPageKey, pageEndFields, paging, readIdPageKey, SHORT_PAGES, unknownKey } from '../paging.ts';
-import { accountSchema, EXAMPLE_ACCOUNT, presentAccount } from './account.ts';
+import { accountSchema, EXAMPLE_ACCOUNT, forEachLimit, presentAccount } from './account.ts';
 
 export interface InstallationAccountDeps {
   accounts: Pick<Accounts, 'create' | 'get' | 'setStatus' | 'update'>;
@@ -45,19 +45,6 @@ const changeSchema = z
   .union([z.int().min(0).max(999_999_999_999_999), z.literal('default'), z.null()])
   .meta({ id: 'AccountLimitChange', description: '`null`: unlimited; `default`: as configured.' })
   .optional();
-
-/** One field for each limit. */
-function forEachLimit<Value>(value: Value) {
-  return {
-    domains: value,
-    webhooks: value,
-    templates: value,
-    contacts: value,
-    messagesPerHour: value,
-    messagesPerDay: value,
-    concurrentRequests: value,
-  } satisfies Record<LimitName, Value>;
-}
 
 const limitChanges = z
   .object(forEachLimit(changeSchema))

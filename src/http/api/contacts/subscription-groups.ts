@@ -75,7 +75,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
           ...definedFields(body),
           name: body.name,
         });
-        return { status: 201, data: { group: present(created) } };
+        return isRefusal(created) ? created : { status: 201, data: { group: present(created) } };
       },
     }),
     route({
