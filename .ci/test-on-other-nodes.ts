@@ -3,47 +3,68 @@ import { cpSync, linkSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildNativeModule } from '../.packaging/native.ts';
-import { fetchRuntime, NODE_22, PACKAGED } from '../.packaging/runtime.ts';
+import { fetchRuntime, NODE_22, PACKAGED, type PinnedRuntime, type Runtime } from '../.packaging/runtime.ts';
 
 /*
- * `node --import tsx .ci/test-on-other-nodes.ts`: runs the unit and component tests and an end-to-end test on Node 22 and 24,
- * in a copy of the checkout. `.ci/run` runs everything on the oldest version, 20.
+ * The tests on Node 22 and 24. `.ci/run` runs everything on the oldest version, 20.
+ *
+ *     node --import tsx .ci/test-on-other-nodes.ts prepare 22   # downloads Node and compiles better-sqlite3 for it
+ *     node --import tsx .ci/test-on-other-nodes.ts              # runs the unit and component tests and an end-to-end test
  */
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
+const VERSIONS: Record<string, PinnedRuntime> = { 22: NODE_22, 24: PACKAGED };
 const RUNS = [
   ['--project', 'unit', '--project', 'component'],
   ['--project', 'e2e', 'e2e/demo'],
 ];
 
 if (process.arch !== 'x64') throw new Error(`Node 22 is not pinned for ${process.arch}: see .packaging/node-22.json`);
+const processor = process.arch;
 const cache = join(CHECKOUT, 'dist-package/cache');
-// In the same file system: the copy has links to the libraries.
 mkdirSync(cache, { recursive: true });
-const copy = mkdtempSync(join(CHECKOUT, 'dist-package/other-nodes-'));
-try {
-  copyCheckout();
-  for (const pinned of [PACKAGED, NODE_22]) {
-    const runtime = fetchRuntime(pinned, process.arch, cache);
-    useModule(runtime.version, buildNativeModule(CHECKOUT, process.arch, runtime, cache));
-    for (const run of RUNS) {
-      console.log(`Node ${runtime.version}: vitest ${run.join(' ')}`);
-      const node = join(runtime.dir, 'bin/node');
-      const vitest = join(copy, 'node_modules/vitest/vitest.mjs');
-      // What the tests start finds this Node in PATH.
-      const { status } = spawnSync(node, [vitest, 'run', '--config', 'test/vitest.config.ts', ...run], {
-        cwd: copy,
-        stdio: ['ignore', 'inherit', 'inherit'],
-        env: { ...process.env, PATH: `${dirname(node)}:${process.env['PATH']}` },
-      });
-      if (status !== 0) process.exitCode = 1;
+
+const [action, major = ''] = process.argv.slice(2);
+if (action === 'prepare') {
+  const pinned = VERSIONS[major];
+  if (pinned === undefined) throw new Error(`prepare ${major}: must be one of ${Object.keys(VERSIONS).join(', ')}`);
+  prepare(pinned);
+} else testAll();
+
+function prepare(pinned: PinnedRuntime): { runtime: Runtime; module: string } {
+  const runtime = fetchRuntime(pinned, processor, cache);
+  return { runtime, module: buildNativeModule(CHECKOUT, processor, runtime, cache) };
+}
+
+function testAll(): void {
+  // In the same file system: the copy has links to the libraries.
+  const copy = mkdtempSync(join(CHECKOUT, 'dist-package/other-nodes-'));
+  try {
+    copyCheckout(copy);
+    for (const pinned of Object.values(VERSIONS)) {
+      const { runtime, module } = prepare(pinned);
+      useModule(copy, runtime.version, module);
+      for (const run of RUNS) test(copy, runtime, run);
     }
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
   }
-} finally {
-  rmSync(copy, { recursive: true, force: true });
+}
+
+/** What the tests start finds this Node in PATH. */
+function test(copy: string, { version, dir }: Runtime, run: string[]): void {
+  console.log(`Node ${version}: vitest ${run.join(' ')}`);
+  const node = join(dir, 'bin/node');
+  const vitest = join(copy, 'node_modules/vitest/vitest.mjs');
+  const { status } = spawnSync(node, [vitest, 'run', '--config', 'test/vitest.config.ts', ...run], {
+    cwd: copy,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: { ...process.env, PATH: `${dirname(node)}:${process.env['PATH']}` },
+  });
+  if (status !== 0) process.exitCode = 1;
 }
 
 /** The files of the repository; links to those of the libraries, which nothing changes. */
-function copyCheckout(): void {
+function copyCheckout(copy: string): void {
   const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: CHECKOUT,
     encoding: 'utf8',
@@ -58,8 +79,8 @@ function copyCheckout(): void {
 }
 
 /** Where the loader of better-sqlite3 finds the module of a version, when there is none in its folder `build`. */
-function useModule(version: string, module: string): void {
-  const dir = join(copy, 'node_modules/better-sqlite3/compiled', version, process.platform, process.arch);
+function useModule(copy: string, version: string, module: string): void {
+  const dir = join(copy, 'node_modules/better-sqlite3/compiled', version, process.platform, processor);
   mkdirSync(dir, { recursive: true });
   linkSync(module, join(dir, 'better_sqlite3.node'));
 }

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import type { Processor, Runtime } from './runtime.ts';
 
 /**
- * Compiles better-sqlite3 for the runtime of the packages, whose ABI differs from that of the Node that runs this
- * script. Needs node-gyp (part of npm), python3, make and a C++ compiler; for another processor its cross compiler.
+ * Compiles better-sqlite3 for a runtime, whose ABI differs from that of the Node that runs this script. Needs node-gyp (part of npm), python3, make and a C++ compiler; for another processor its cross compiler.
  */
 export function buildNativeModule(
   root: string,
@@ -19,7 +18,7 @@ export function buildNativeModule(
   const module = join(cache, name);
   if (existsSync(module)) return module;
   const tools = toolsFor(processor);
-  const dir = join(cache, `build-${processor}`);
+  const dir = join(cache, `build-${processor}-${runtime.version}`);
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
   for (const part of ['package.json', 'binding.gyp', 'src', 'deps'])
