@@ -25,6 +25,7 @@ export const REPLY_MEANINGS = [
   'IP address blocklisted',
   'rate limit',
   'sender rate limit',
+  'IP address rate limit',
   'greylisted',
   'network error',
   'TLS failed',

@@ -258,7 +258,7 @@ export const configSchema = z.strictObject({
       .default([])
       .meta(
         live(
-          'Limits by destination, before those of the program: { match = MX hosts or recipient domains, connections, messagesPerConnection, perSecond, idleSeconds, tls, chunking, shared }; with the name of a profile of the program ("google", "default", …) instead of match, only the keys to change.',
+          'Limits by destination, before those of the program: { match = MX hosts or recipient domains, connections, messagesPerConnection, perSecond, idleSeconds, tls, chunking, shared, addressPause, delisting }; with the name of a profile of the program ("google", "default", …) instead of match, only the keys to change.',
         ),
       ),
     replies: replyRules
@@ -376,6 +376,15 @@ export const configSchema = z.strictObject({
       .boolean()
       .default(true)
       .meta(live('Whether webhooks may call private addresses; link-local addresses are always refused.')),
+    operatorAccounts: z
+      .array(z.string().max(100))
+      .max(20)
+      .default([])
+      .meta(
+        live(
+          'Ids of the accounts whose webhooks and events include those of the installation (`source_address_blocked`); empty: the only account, if there is no other.',
+        ),
+      ),
   }),
   doctor: section({
     blocklists: z

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parse as parseToml } from 'smol-toml';
 import * as z from 'zod';
+import { HOUR } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
-import { count, HOST_PATTERN, tlsMode } from './setting-types.ts';
+import { count, duration, HOST_PATTERN, tlsMode } from './setting-types.ts';
 
 /*
  * Shaping: the limits of connections and rate at a destination. The profiles of large receivers are data of the program
@@ -30,6 +31,10 @@ export interface ShapingProfile {
   chunking: boolean;
   /** Whether all destinations of the profile are one site; false: each set of MX hosts is one. */
   shared: boolean;
+  /** Ms without mail after a temporary refusal because of our address's volume or reputation; 0: as after other ones. */
+  addressPause: number;
+  /** How to ask the receiver to remove a block of our address, a sentence; empty: not known. */
+  delisting: string;
   /** `changed`: a profile of the program with keys that the configuration replaces. */
   origin: 'program' | 'changed' | 'configuration';
 }
@@ -40,6 +45,8 @@ export const SHAPING_FILE = fileURLToPath(new URL('../../config/shaping.toml', i
 export const DEFAULT_PROFILE_NAME = 'default';
 const MAX_PROFILES = 500;
 const MAX_PATTERNS = 200;
+/** A longer pause is a block, which a pause does not end. */
+const MAX_ADDRESS_PAUSE_MS = 4 * HOUR;
 
 const pattern = z
   .string()
@@ -76,6 +83,8 @@ export const shapingEntry = z
     tls: tlsMode.optional(),
     chunking: z.boolean().optional(),
     shared: z.boolean().optional(),
+    addressPause: duration.refine((ms) => ms <= MAX_ADDRESS_PAUSE_MS, 'must be at most "4h"').optional(),
+    delisting: z.string().max(300).optional(),
   })
   .refine(
     ({ name, match }) => name !== undefined || match !== undefined,
@@ -99,6 +108,8 @@ const FALLBACK: Limits = {
   tls: 'opportunistic',
   chunking: true,
   shared: true,
+  addressPause: 0,
+  delisting: '',
 };
 
 export interface ShapingFault {
@@ -178,8 +189,17 @@ function toProfile(entry: ShapingEntry, changes: ShapingEntry | undefined, base:
     tls: given.tls ?? base.tls,
     chunking: given.chunking ?? base.chunking,
     shared: given.shared ?? base.shared,
+    addressPause: given.addressPause ?? base.addressPause,
+    delisting: given.delisting ?? base.delisting,
     origin: changes === undefined ? 'program' : 'changed',
   };
+}
+
+/** Whether a name in lower case matches a pattern of the profile. */
+export function covers({ match }: Pick<ShapingProfile, 'match'>, name: string): boolean {
+  return match.some((pattern) =>
+    pattern.startsWith('*.') ? name.endsWith(pattern.slice(1)) : name === pattern,
+  );
 }
 
 function listOf(match: ShapingEntry['match']): readonly string[] {

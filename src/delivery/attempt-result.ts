@@ -27,6 +27,11 @@ export interface AttemptResult {
   failure?: LocalFailure;
   /** The rest of the wait after which the site has accepted other greylisted mail, ms. */
   greylistMs?: number | undefined;
+  /**
+   * refused: the receiver refuses our address, which no longer sends to it. throttled: the reply asks to send less, and
+   * names our address. recovered: the receiver accepts mail again that waited for the address.
+   */
+  address?: 'refused' | 'throttled' | 'recovered' | undefined;
 }
 
 /** Evaluates a worker's report. `classify`: with the rules of the configuration. */

@@ -15,7 +15,7 @@ import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts'
 import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
 import { type Controls, createControls } from './control/controls.ts';
 import { createInspection, type Inspection } from './control/inspection.ts';
-import { createEgress } from './egress/egress.ts';
+import { createEgress, type Egress } from './egress/egress.ts';
 import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './egress/proxies.ts';
 import type { EgressObstacle, EgressProblem, WarmupUse } from './egress/ticket.ts';
 import { createFlights, type ObserveAttempt } from './flights.ts';
@@ -104,6 +104,8 @@ export interface Delivery {
   egressObstacle(message: QueuedMessage): EgressObstacle | null;
   /** Source addresses that cannot be used or are refused by a provider, at most 100. */
   egressProblems(): EgressProblem[];
+  /** Blocked source addresses, at most 100. */
+  addressBlocks(): ReturnType<Egress['blocks']>;
   /** Warm-ups with a limit today, those with the most messages first. */
   warmupUse(): WarmupUse[];
   /** Keys of the queue whose mail waits for the quota of a warm-up. */
@@ -189,10 +191,21 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     onChange: () => scheduler.readAgain(),
     onRetried: () => {
       for (const site of sites.all()) site.probeNow();
+      egress.probeNow();
     },
   });
   const proxies = createEgressProxies(deps, readProxyPasswords(config.egress));
-  const egress = createEgress({ ...deps, pools, proxies });
+  const egress = createEgress({
+    ...deps,
+    pools,
+    proxies,
+    onRefused: (all, { since, nextProbeAt, ...block }) =>
+      recorder.operator(all, 'source_address_blocked', {
+        ...block,
+        since: iso(since),
+        nextProbeAt: iso(nextProbeAt),
+      }),
+  });
   const routes = createRouteCache({
     finder: configuredRouteFinder({ ...deps, tlsPolicies: deps.tls?.policies }),
     clock: monotonic,
@@ -386,6 +399,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     unreadable: reader.unreadable,
     egressObstacle: targets.egressObstacle,
     egressProblems: egress.problems,
+    addressBlocks: egress.blocks,
     warmupUse: egress.warmupUse,
     waitingForWarmup: reader.waitingForWarmup,
     reload: (passwords, proxyPasswords) => {

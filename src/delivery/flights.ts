@@ -78,8 +78,8 @@ export interface FlightsDeps {
 }
 
 /** What decides about the source address of a message. */
-function mailOf({ message, provider, hosts }: ReservedMessage['assignment']): EgressMail {
-  return { provider, priority: message.priority, hosts };
+function mailOf({ message, provider, receiver, hosts }: ReservedMessage['assignment']): EgressMail {
+  return { provider, receiver, priority: message.priority, hosts };
 }
 
 /** `site`: the key of the site. `result`: what the attempt led to. */

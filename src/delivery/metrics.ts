@@ -132,6 +132,18 @@ export function registerDeliveryGauges(
     },
   });
   registry.registerMetric(refused);
+  const blocked = new Gauge({
+    name: 'postrider_source_address_blocked',
+    help: `1 for each source address that a receiver blocks, so that its mail waits: at most ${MAX_PROBLEMS}.`,
+    labelNames: ['address', 'receiver'],
+    registers: [],
+    collect() {
+      this.reset();
+      for (const { address, receiver } of delivery.addressBlocks().slice(0, MAX_PROBLEMS))
+        this.set({ address, receiver: siteLabel(receiver) }, 1);
+    },
+  });
+  registry.registerMetric(blocked);
   const warmup = (name: string, help: string, value: (row: WarmupUse) => number) =>
     registry.registerMetric(
       new Gauge({

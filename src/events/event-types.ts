@@ -367,17 +367,43 @@ export const DOMAIN_EVENT_TYPES = {
   }),
 };
 
-export const EVENT_TYPES = { ...MESSAGE_EVENT_TYPES, ...DOMAIN_EVENT_TYPES };
+/** Events of the installation; the accounts of the operator have them (`webhooks.operatorAccounts`). */
+export const OPERATOR_EVENT_TYPES = {
+  source_address_blocked: {
+    description:
+      'a receiver refuses mail from one of our addresses; only the accounts of the operator have this event',
+    fields: z.object({
+      address: z.string().describe('The source address, as receivers see it.'),
+      receiver: z.string().describe('The shaping profile, the MX hosts or the provider that refuses it.'),
+      reply: z.string().describe('The last refusal, without mail addresses.'),
+      since: z.iso.datetime(),
+      nextProbeAt: z.iso.datetime().describe('When one message is sent from the address again.'),
+      delisting: z.string().describe('How to ask for the removal of the block.'),
+    }),
+    example: {
+      address: '192.0.2.1',
+      receiver: 'microsoft-consumer',
+      reply: "550 5.7.1 Unfortunately, messages from [192.0.2.1] weren't sent. (S3140)",
+      since: '2026-02-01T12:00:00.000Z',
+      nextProbeAt: '2026-02-01T12:30:00.000Z',
+      delisting: 'Request support at https://olcsupport.office.com.',
+    },
+  },
+};
+
+export const EVENT_TYPES = { ...MESSAGE_EVENT_TYPES, ...DOMAIN_EVENT_TYPES, ...OPERATOR_EVENT_TYPES };
 
 export type MessageEventKind = keyof typeof MESSAGE_EVENT_TYPES;
 export type DomainEventKind = keyof typeof DOMAIN_EVENT_TYPES;
-export type EventKind = MessageEventKind | DomainEventKind;
+export type OperatorEventKind = keyof typeof OPERATOR_EVENT_TYPES;
+export type EventKind = MessageEventKind | DomainEventKind | OperatorEventKind;
 
 export const MESSAGE_EVENT_KINDS = kindsOf(MESSAGE_EVENT_TYPES);
 export const DOMAIN_EVENT_KINDS = kindsOf(DOMAIN_EVENT_TYPES);
-export const EVENT_KINDS = [...MESSAGE_EVENT_KINDS, ...DOMAIN_EVENT_KINDS] as const;
+export const OPERATOR_EVENT_KINDS = kindsOf(OPERATOR_EVENT_TYPES);
+export const EVENT_KINDS = [...MESSAGE_EVENT_KINDS, ...DOMAIN_EVENT_KINDS, ...OPERATOR_EVENT_KINDS] as const;
 
-/** Whether the text is the kind of an event of a message or a domain. */
+/** Whether the text is the kind of an event of a message, a domain or the installation. */
 export function isEventKind(text: string): text is EventKind {
   return Object.hasOwn(EVENT_TYPES, text);
 }

@@ -15,6 +15,7 @@ import {
   type MessageEvent,
   type MessageEventKind,
   nextState,
+  type OperatorEventKind,
 } from './event-types.ts';
 import { countEgressComplaint, countMessageEvent } from './message-counts.ts';
 
@@ -40,6 +41,8 @@ export interface Recorder {
   /** Tests whether events can be recorded: throws if not, else returns a refusal, which rolls the inserted event back. */
   probe(tables: Tables): Refusal;
   domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, fields: DomainEventFields): void;
+  /** Records an event of the installation for each account of the operator. */
+  operator<Kind extends OperatorEventKind>(tables: Tables, kind: Kind, fields: EventFields[Kind]): void;
   /** Records that a send was refused because of its recipient; there is no message. */
   refusedSend(tables: Tables, event: EventWithoutMessage<'email_suppressed'>): void;
   /** Records an opt-out that belongs to no message, or to one that was purged. */
@@ -91,11 +94,13 @@ export interface RecorderDeps {
   onSuppressionChange?: OnSuppressionChange;
   /** Called when a delivery to a webhook was inserted, by a unit of work that is not committed yet. */
   onWebhookDue?: (webhook: number) => void;
+  /** The accounts that have the events of the installation. Default: none. */
+  operatorAccounts?: (tables: Tables) => readonly string[];
 }
 
 /** Keeps no state. The callbacks are called inside the unit of work, which may still be rolled back. */
 export function createRecorder(deps: RecorderDeps): Recorder {
-  const { clock, ids, onSuppressionChange, onWebhookDue } = deps;
+  const { clock, ids, onSuppressionChange, onWebhookDue, operatorAccounts = () => [] } = deps;
 
   /** Inserts an event, and a delivery for each webhook that subscribes to its kind. */
   function insert(tables: Tables, event: Omit<NewEvent, 'event_id'>): void {
@@ -229,6 +234,17 @@ export function createRecorder(deps: RecorderDeps): Recorder {
         domain_id: domain.domain_id,
         data: JSON.stringify({ domain: domain.name, ...fields }),
       }),
+    operator: (tables, kind, fields) => {
+      for (const account_id of operatorAccounts(tables))
+        insert(tables, {
+          account_id,
+          kind,
+          at: clock.now(),
+          message_seq: null,
+          domain_id: null,
+          data: JSON.stringify(fields),
+        });
+    },
     refusedSend: withoutMessage('email_suppressed'),
     optedOut: withoutMessage('email_unsubscribed'),
     complained: withoutMessage('email_complained'),

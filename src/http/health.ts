@@ -1,4 +1,5 @@
 import { Gauge, type Registry } from 'prom-client';
+import { iso } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import { refuse } from '../core/refusal.ts';
@@ -41,7 +42,10 @@ export interface ReadinessResult {
 export interface ReadinessDeps {
   database: Pick<Probe, 'check'>;
   pressure: Pick<Pressure, 'refusal'>;
-  delivery: Pick<Delivery, 'stalled' | 'parked' | 'slowSites' | 'unrecorded' | 'egressProblems' | 'controls'>;
+  delivery: Pick<
+    Delivery,
+    'stalled' | 'parked' | 'slowSites' | 'unrecorded' | 'egressProblems' | 'addressBlocks' | 'controls'
+  >;
   holds: Pick<Holds, 'count'>;
   public: BoundListener;
   mx: BoundListener | null;
@@ -79,6 +83,11 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
         const held = holds.count();
         const slowSites = delivery.slowSites();
         const egress = delivery.egressProblems();
+        const blocked = delivery.addressBlocks().map(({ since, nextProbeAt, ...block }) => ({
+          ...block,
+          since: iso(since),
+          nextProbeAt: iso(nextProbeAt),
+        }));
         const controls = delivery.controls.list().slice(0, MAX_LISTED_CONTROLS).map(presentControl);
         const details = {
           ...(parked.length === 0 ? {} : { parked }),
@@ -87,6 +96,7 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
           ...(controls.length === 0 ? {} : { controls }),
           ...(isRestored ? { heldSinceRestore: sinceRestore } : {}),
           ...(egress.length === 0 ? {} : { egress }),
+          ...(blocked.length === 0 ? {} : { blocked }),
         };
         return Object.keys(details).length === 0 ? null : details;
       },

@@ -113,7 +113,7 @@ async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthR
     idleSeconds: 60,
     tls: 'none',
     chunking: true,
-    shared: true,
+    shared: true, addressPause: 0, delisting: '',
     origin: 'configuration',
   }));
   const providers = createProviders(clock.now);

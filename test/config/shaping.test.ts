@@ -103,6 +103,8 @@ describe('delivery.shaping', () => {
       tls: 'opportunistic',
       chunking: true,
       shared: true,
+      addressPause: 0,
+      delisting: '',
       origin: 'configuration',
     });
     expect(profiles.at(-1)).toMatchObject({ name: 'default', connections: 3, origin: 'changed' });

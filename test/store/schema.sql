@@ -592,7 +592,7 @@ CREATE TABLE egress_health (
   probe_at   INTEGER NOT NULL,     -- when the next message is sent from the address
   failures   INTEGER NOT NULL,     -- refusals of probes in a row; the first refusal included
   passed     INTEGER NOT NULL,     -- probes accepted in a row
-  reply      TEXT NOT NULL,        -- the last refusal, without mail addresses
+  reply      TEXT NOT NULL, blocked INTEGER NOT NULL DEFAULT 0,        -- the last refusal, without mail addresses
   PRIMARY KEY (entry, provider)
 ) STRICT, WITHOUT ROWID;
 

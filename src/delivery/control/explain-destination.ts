@@ -6,6 +6,7 @@ import { readQuery } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import { createControlIndex } from './controls.ts';
 import {
+  blockedAt,
   type ExplainDeps,
   type ExplainedAttempt,
   type ExplainedRoute,
@@ -30,6 +31,8 @@ export interface DestinationExplanation {
   oldestAcceptedAt: string | null;
   /** ISO 8601: when the next attempt is due; null: there is none. */
   nextAttemptAt: string | null;
+  /** Since when a receiver blocks the only source address that could send an examined message; null: none is blocked. */
+  blockedAt: string | null;
   control: QueueControl | null;
   /** Why the examined messages wait, with the number of messages; the most frequent first. */
   reasons: (WaitReason & { messages: number })[];
@@ -75,9 +78,11 @@ export async function explainDestination(
   const routes = new Map<string, ExplainedRoute>();
   const sites = new Map<string, ExplainedSite>();
   const unknown = new Set<string>();
+  let blocked: string | null = null;
   for (const row of rows) {
     const facts = inspection === null ? null : inspection.message(row);
     const live = inspection === null || facts === null ? null : { inspection, facts };
+    blocked ??= blockedAt(facts);
     const [deciding] = reasonsOf(row, controls, live, clock);
     if (deciding !== undefined) count(reasons, deciding.code, deciding);
     const last = tables.messages.attemptsOf(row.seq).at(-1);
@@ -102,6 +107,7 @@ export async function explainDestination(
     held: counts.paused,
     oldestAcceptedAt: rows.length === 0 ? null : iso(Math.min(...rows.map(({ created_at }) => created_at))),
     nextAttemptAt: due.length === 0 ? null : iso(Math.min(...due.map(({ due_at }) => due_at))),
+    blockedAt: blocked,
     control: control === null ? null : presentControl(control),
     reasons: byFrequency(reasons),
     replies: byFrequency(replies).slice(0, MAX_REPLIES),

@@ -12,7 +12,7 @@ import { createControlIndex } from './controls.ts';
 import type { Inspection, MessageFacts, SiteFacts } from './inspection.ts';
 import { presentControl, type QueueControl } from './orders.ts';
 import { reasonsOf, routeFailureText, type WaitReason } from './reasons.ts';
-import { REMEDIES } from './remedies.ts';
+import { localRemedy, policyOf, replyRemedy } from './remedies.ts';
 
 /** Why a message is not delivered yet, and what it waits for. */
 export interface MessageExplanation {
@@ -29,6 +29,8 @@ export interface MessageExplanation {
   /** When the next attempt is due; null: it is held, or final. */
   nextAttemptAt: string | null;
   expiresAt: string;
+  /** Since when a receiver blocks the only source address that could send it; null: none is blocked. */
+  blockedAt: string | null;
   /** The deciding one first. */
   reasons: WaitReason[];
   /** Due messages of the same account to the same destination that precede it, counted up to `MAX_AHEAD`. */
@@ -109,6 +111,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
       destination: domainOf(message.recipient),
       lane: 'primary',
       nextAttemptAt: null,
+      blockedAt: null,
       reasons: [finalReason(message)],
       ahead: 0,
       route: null,
@@ -122,12 +125,30 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
     destination: queued.destination,
     lane: queued.secondary === 1 ? 'secondary' : 'primary',
     nextAttemptAt: queued.paused === 1 ? null : iso(queued.due_at),
-    reasons: reasonsOf(queued, controls, live, clock),
+    blockedAt: blockedAt(facts),
+    reasons: reasonsOf(queued, controls, live, clock).map((reason) =>
+      withPolicy(reason, common.lastAttempts),
+    ),
     ahead: queued.ready === 1 ? tables.queue.ahead(queued, queued.seq, MAX_AHEAD) : 0,
     route: facts === null ? null : presentRoute(facts, queued),
     site: facts?.site === undefined || facts.site === null ? null : presentSite(facts.site, clock),
     unknown: unknownOf(deps, facts),
   };
+}
+
+/** ISO 8601: since when the source address of the message is blocked; null: it is not. */
+export function blockedAt(facts: MessageFacts | null): string | null {
+  const block = facts?.obstacle?.block;
+  return block === undefined ? null : iso(block.since);
+}
+
+/** Names the published policy because of which the last attempt was deferred. */
+function withPolicy(reason: WaitReason, [last]: readonly ExplainedAttempt[]): WaitReason {
+  if (reason.code !== 'deferred' || last?.classification !== 'tls-failed') return reason;
+  const policy = policyOf(last.reply?.text ?? '');
+  return policy === null
+    ? reason
+    : { ...reason, text: `${policy} does not permit the connection. ${reason.text}` };
 }
 
 /** Converts the facts of a site to what the API returns. */
@@ -184,11 +205,12 @@ export function explainAttempt({ attempt, at, lane, report }: AttemptRow): Expla
   // In the form that attempt-result stores.
   const stored: {
     action?: string;
+    conclusion?: string;
     classification?: string;
     reply?: SmtpReply | null;
-    sessions?: { host: string; address: string; reply?: SmtpReply | null }[];
+    sessions?: { host: string; address: string; reply?: SmtpReply | null; error?: string | null }[];
   } = JSON.parse(report);
-  const { sessions = [], reply = null, classification = null } = stored;
+  const { sessions = [], reply = null, classification = null, conclusion = '' } = stored;
   const deciding = sessions.findLast((session) => session.reply?.text === reply?.text) ?? sessions.at(-1);
   return {
     attempt,
@@ -198,7 +220,9 @@ export function explainAttempt({ attempt, at, lane, report }: AttemptRow): Expla
     address: deciding === undefined || deciding.address === '' ? null : deciding.address,
     reply,
     classification,
-    remedy: isBounceClass(classification) ? REMEDIES[classification] : null,
+    remedy: isBounceClass(classification)
+      ? (localRemedy(conclusion, deciding?.error) ?? replyRemedy(classification, reply))
+      : null,
   };
 }
 

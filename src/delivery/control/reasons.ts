@@ -2,9 +2,11 @@ import { type Clock, iso } from '../../core/clock.ts';
 import type { HoldReason } from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { ListedInQueue } from '../../store/messages/queue-list.ts';
+import type { AddressBlock } from '../egress/ticket.ts';
 import type { RouteFailure } from '../routing/exchangers.ts';
 import { type ControlIndex, describeControl } from './controls.ts';
 import type { Inspection, MessageFacts, SiteFacts } from './inspection.ts';
+import { localRemedy } from './remedies.ts';
 
 export const WAIT_REASON_CODES = [
   'final',
@@ -23,6 +25,7 @@ export const WAIT_REASON_CODES = [
   'account_limited',
   'warmup',
   'address_unusable',
+  'address_blocked',
   'site_busy',
   'site_rate',
   'sessions_used',
@@ -80,7 +83,12 @@ export function reasonsOf(
   if (pause !== null) reasons.push(controlReason(pause));
   const hold = queued.hold_reason ?? (queued.paused === 1 ? 'campaign_paused' : null);
   if (hold !== null) reasons.push({ code: 'held', ...HOLDS[hold], until: null });
-  else if (queued.ready === 0 && queued.due_at > clock.now()) reasons.push(dueReason(queued));
+  else {
+    // It decides: the next attempt waits for the address, too.
+    const block = live?.facts.obstacle?.block;
+    if (block !== undefined) reasons.push(blockReason(block));
+    if (queued.ready === 0 && queued.due_at > clock.now()) reasons.push(dueReason(queued));
+  }
   if (live !== null) {
     reasons.push(...liveReasons(queued, live, clock));
     if (reasons.length === 0 && live.facts.route === null)
@@ -169,7 +177,7 @@ function limitReasons(
         'Read the last replies: complaints or content of this sender are usually the cause.',
       ),
     );
-  if (obstacle !== null)
+  if (obstacle !== null && obstacle.block === undefined)
     reasons.push(
       reason(
         obstacle.kind === 'warmup' ? 'warmup' : 'address_unusable',
@@ -183,16 +191,25 @@ function limitReasons(
   return reasons;
 }
 
+function blockReason({ address, receiver, nextProbeAt, reply, delisting }: AddressBlock): WaitReason {
+  return reason(
+    'address_blocked',
+    `${receiver} blocks mail from ${address}, and no other source address can send it: "${reply}". One message tries again at ${iso(nextProbeAt)}.`,
+    iso(nextProbeAt),
+    `Find and stop the cause. ${delisting} Then "postrider queue retry" tries the address immediately.`,
+  );
+}
+
 /** Why a destination has no route, a sentence. */
 export function routeFailureText(destination: string, { failure, route }: RouteFailure): string {
   const hop = route === null ? '' : ` through ${route.host}`;
   return `There is no route to ${destination}${hop}: ${failure.replaceAll('-', ' ')}.`;
 }
 
-function routeRemedy({ route }: RouteFailure): string {
+function routeRemedy({ failure, route }: RouteFailure): string {
   if (route !== null)
     return `Check that the name ${route.host} of the next hop has an address in DNS: it comes from delivery.routes, "secondary" or a reroute.`;
-  return 'Query the MX records with "dig MX"; if other domains fail as well, run "postrider doctor" to check the resolver.';
+  return localRemedy(failure) ?? 'Query the MX records of the domain with "dig MX".';
 }
 
 /** Why a site takes no mail now. */

@@ -1,6 +1,7 @@
 import type { BounceClass } from '../../mail/classify/classify.ts';
+import type { SmtpReply } from '../../mail/reply.ts';
 
-/** What a reply means for the operator, and what to do about it: a sentence or two for each bounce class. */
+/** A sentence or two for each bounce class. */
 export const REMEDIES: Readonly<Record<BounceClass, string>> = {
   'invalid-recipient': 'The address does not exist. Remove it from the list that it comes from.',
   'invalid-domain': 'The domain accepts no mail. Correct or remove the addresses with this domain.',
@@ -13,8 +14,7 @@ export const REMEDIES: Readonly<Record<BounceClass, string>> = {
     'The destination rejects the content. Correct what the reply names; another route does not help.',
   'spam-block':
     'The destination classifies the content as spam. Find out which message it is and pause its campaign.',
-  'policy-block':
-    'A policy of the destination rejects the mail. Follow the link or the contact in the reply; its postmaster can remove the block.',
+  'policy-block': 'A policy of the destination rejects the mail; its postmaster can remove the block.',
   'authentication-failed':
     'SPF, DKIM or DMARC does not pass. Run "postrider domain verify DOMAIN" and publish what it names.',
   'reputation-block':
@@ -36,3 +36,85 @@ export const REMEDIES: Readonly<Record<BounceClass, string>> = {
     'The MX records of the destination lead back to this server. Check the MX records and "hostname".',
   unclassified: 'No rule matches the reply. Read its text; it usually names the cause or a contact.',
 };
+
+/** What to do about a failure on this side, by the conclusion of the attempt. */
+const LOCAL_REMEDIES: Readonly<Record<string, string>> = {
+  'dns-trouble':
+    'The domain could not be looked up in DNS: its name servers or our resolver failed. If other domains fail as well, run "postrider doctor" to check the resolver; otherwise nothing to do: the message is retried.',
+  'ipv6-only':
+    'The mail hosts of the domain have IPv6 addresses only. Give an entry of delivery.egress an "address6" (with reverse DNS and in SPF), or the domain a next hop in delivery.routes.',
+  'no-mail-service':
+    'The domain has neither an MX record nor an address. The message bounces if an attempt on another day finds the same: correct or remove the address.',
+  'no-mail-host':
+    'None of the MX hosts of the domain has an address: its owner has to correct its DNS records.',
+  'private-network':
+    'The mail host of the domain has a private address here. If the resolver answers for an internal network, correct "dns.resolvers"; to deliver there, set delivery.allowPrivateNetworks.',
+  'egress-failed':
+    'The source address cannot be used on this machine. Run "postrider doctor": it checks the addresses and proxies of delivery.egress.',
+  'rejected-by-operator':
+    'The operator rejects the mail to this destination; "postrider queue resume" ends it.',
+  unanswered:
+    'The connection was lost after the message was sent, and the destination may have it: the next attempt can deliver it twice. If this repeats, a firewall or an MTU on the path interrupts large messages.',
+  'worker-lost':
+    'A delivery worker ended during the session: see the log. The message may have been delivered, and is sent again.',
+};
+
+/** Errors of connections whose cause is this machine, by words of the error. */
+const LOCAL_ERRORS: readonly (readonly [string, string])[] = [
+  [
+    'own firewall',
+    'The firewall of this machine blocks the connection. Permit outbound connections to port 25.',
+  ],
+  [
+    'too many open files',
+    'Raise the limit of open files (LimitNOFILE of the unit) or lower delivery.connections.',
+  ],
+  [
+    'network unreachable',
+    'This machine has no route to the address. Check its network; without IPv6 leave out "address6" in delivery.egress.',
+  ],
+  ['local address', LOCAL_REMEDIES['egress-failed'] ?? ''],
+  ['has only IPv6 addresses, and the source', LOCAL_REMEDIES['ipv6-only'] ?? ''],
+  [
+    'has only IPv4 addresses, and the source',
+    'The mail host has IPv4 addresses only. Give an entry of the pool an IPv4 "address".',
+  ],
+];
+
+/** What to do about a failure on this side; null: it is none. `error`: of the deciding session. */
+export function localRemedy(conclusion: string, error: string | null = null): string | null {
+  const byError = LOCAL_ERRORS.find(([words]) => error?.includes(words))?.[1];
+  return byError ?? LOCAL_REMEDIES[conclusion] ?? null;
+}
+
+const NAMES = /\bptr\b|reverse|rdns|fcrdns|iprev|helo\b|ehlo\b|hostname/i;
+const LINK = /https?:\/\//i;
+const CONTACT = /@|contact/i;
+
+/** What a reply means for the operator, and what to do about it. */
+export function replyRemedy(
+  bounceClass: BounceClass,
+  reply: Pick<SmtpReply, 'enhanced' | 'text'> | null,
+): string {
+  const { enhanced = null, text = '' } = reply ?? {};
+  if (bounceClass === 'reputation-block' && (enhanced?.endsWith('.7.25') === true || NAMES.test(text)))
+    return 'The source address has no reverse DNS name that leads back to it, or the EHLO name does not match. "postrider doctor" names the record: whoever assigned the address sets it.';
+  if (bounceClass === 'policy-block') {
+    if (LINK.test(text)) return `${REMEDIES[bounceClass]} Follow the link in the reply.`;
+    return `${REMEDIES[bounceClass]} ${CONTACT.test(text) ? 'Write to the contact in the reply' : 'Write to the postmaster of the destination'}, and quote the reply.`;
+  }
+  if (bounceClass === 'tls-failed') {
+    const policy = policyOf(text);
+    if (policy !== null)
+      return `${policy} does not permit this connection, so that the message waits. Its owner has to correct the policy or the certificate; mail is not sent without what it requires.`;
+  }
+  return REMEDIES[bounceClass];
+}
+
+/** The published policy that a reply of this side names, to begin a sentence; null: none. */
+export function policyOf(text: string): string | null {
+  const sts = /MTA-STS policy of ([^\s,)]+)/.exec(text)?.[1];
+  if (sts !== undefined) return `The MTA-STS policy of ${sts}`;
+  const tlsa = /TLSA records of ([^\s,):]+)/.exec(text)?.[1];
+  return tlsa === undefined ? null : `DANE (the TLSA records of ${tlsa})`;
+}

@@ -6,17 +6,21 @@ import { TRANSACTIONAL_PRIORITY } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { AttemptResult } from '../attempt-result.ts';
 import { addressOf, type EgressEntry, type EgressPools, reachingEntries } from '../routing/egress.ts';
+import { presentBlock } from './delisting.ts';
 import { createEgressFaults } from './faults.ts';
 import { createEgressHealth } from './health.ts';
 import type { EgressProxies } from './proxies.ts';
 import { createSettlements, type Settlement } from './settlement.ts';
-import type {
-  EgressMail,
-  EgressObstacle,
-  EgressProblem,
-  EgressTicket,
-  SettledReport,
-  WarmupUse,
+import {
+  type AddressBlock,
+  type EgressMail,
+  type EgressObstacle,
+  type EgressProblem,
+  type EgressTicket,
+  healthName,
+  receiverOf,
+  type SettledReport,
+  type WarmupUse,
 } from './ticket.ts';
 import { createEgressUsage } from './usage.ts';
 import { reservedForTransactional } from './warmup.ts';
@@ -41,6 +45,10 @@ export interface Egress {
   refresh(): Promise<void>;
   /** Addresses that cannot be used, or that a provider refuses: at most 100. */
   problems(): EgressProblem[];
+  /** The blocked addresses, for which mail waits: at most 100. */
+  blocks(): (AddressBlock & { entry: string })[];
+  /** Lets one message probe each refused address now. */
+  probeNow(): void;
   /** Warm-ups with a limit today and mail, those with the most messages first. */
   warmupUse(): WarmupUse[];
 }
@@ -54,6 +62,8 @@ export interface EgressDeps {
   writer: Writer;
   pools: EgressPools;
   proxies: Pick<EgressProxies, 'isResolved'>;
+  /** Called in the unit of work that records that an address is refused. */
+  onRefused?: ((tables: Tables, block: AddressBlock) => void) | undefined;
 }
 
 /** How long mail waits for the first resolution of a proxy's name. */
@@ -65,13 +75,13 @@ const MAX_PROBLEMS = 100;
  * use on a day. Starts no timer: `refresh` notices what other processes change.
  */
 export function createEgress(deps: EgressDeps): Egress {
-  const { config, clock, monotonic, log, tables, pools, proxies } = deps;
+  const { config, clock, monotonic, tables, pools, proxies } = deps;
   const usage = createEgressUsage({ clock, tables });
   const faults = createEgressFaults(monotonic);
   const health = createEgressHealth();
   health.load(tables.egressHealth.all());
   const warmup = createEgressWarmup({ ...deps, usage });
-  const settlements = createSettlements({ clock, log, usage, faults, health, warmup, alternativeTo });
+  const settlements = createSettlements({ ...deps, usage, faults, health, warmup, alternativeTo });
   const offsets = new WeakMap<object, number>();
 
   /** Sites begin with different entries, so that each entry is the first one of some. */
@@ -133,12 +143,33 @@ export function createEgress(deps: EgressDeps): Egress {
     };
   }
 
-  function isRefused(entry: EgressEntry, { provider }: EgressMail): boolean {
-    return provider !== null && entry.name !== null && health.isRefused(entry.name, provider);
+  function isRefused(entry: EgressEntry, mail: EgressMail): boolean {
+    const receiver = receiverOf(mail);
+    return receiver !== null && health.isRefused(healthName(entry), receiver);
   }
 
-  function mayProbe(entry: EgressEntry, { provider }: EgressMail): boolean {
-    return provider !== null && entry.name !== null && health.mayProbe(entry.name, provider, clock.now());
+  function mayProbe(entry: EgressEntry, mail: EgressMail): boolean {
+    const receiver = receiverOf(mail);
+    return receiver !== null && health.mayProbe(healthName(entry), receiver, clock.now());
+  }
+
+  /** What mail waits for that only a blocked address can send; null: the address is not blocked. */
+  function blockOf(entry: EgressEntry, mail: EgressMail): EgressObstacle | null {
+    const receiver = receiverOf(mail);
+    if (receiver === null || !health.isBlocked(healthName(entry), receiver)) return null;
+    const row = health.get(healthName(entry), receiver);
+    if (row === null) return null;
+    const address = addressOf(entry);
+    return {
+      kind: 'blocked',
+      entry: entry.name,
+      address,
+      provider: receiver,
+      limit: null,
+      block: presentBlock(config, row),
+      until: health.probeAt(healthName(entry), receiver, clock.now()),
+      text: `waits until ${receiver} accepts mail from ${address} again`,
+    };
   }
 
   /** Whether an entry other than `entry` could send the message, now or when its quota allows it. */
@@ -157,12 +188,14 @@ export function createEgress(deps: EgressDeps): Egress {
       if (found !== null) obstacles.push(found);
       return found === null;
     });
-    // When a provider refuses all addresses, all of them are used.
-    const accepted = areAllRefused ? usable : usable.filter((entry) => !isRefused(entry, mail));
-    if (!areAllRefused) {
-      const probe = usable.find((entry) => mayProbe(entry, mail) && quotaOf(entry, mail, 1) === null);
-      if (probe !== undefined) return { entry: probe, isProbe: true };
-    }
+    // When a provider refuses all addresses, those that it does not block are used.
+    const isAvoided = (entry: EgressEntry) =>
+      areAllRefused ? blockOf(entry, mail) !== null : isRefused(entry, mail);
+    const accepted = usable.filter((entry) => !isAvoided(entry));
+    const avoided = usable.filter(isAvoided);
+    obstacles.push(...avoided.flatMap((entry) => blockOf(entry, mail) ?? []));
+    const probe = avoided.find((entry) => mayProbe(entry, mail) && quotaOf(entry, mail, 1) === null);
+    if (probe !== undefined) return { entry: probe, isProbe: true };
     for (const entry of accepted) {
       const found = quotaOf(entry, mail, 1);
       if (found === null) return { entry, isProbe: false };
@@ -173,7 +206,7 @@ export function createEgress(deps: EgressDeps): Egress {
       const over = accepted.find((entry) => quotaOf(entry, mail, factor) === null);
       if (over !== undefined) return { entry: over, isProbe: false };
     }
-    // An entry that is not refused either sends the message or has an obstacle.
+    // An entry that is not avoided either sends the message or has an obstacle, as a blocked one has.
     const [next] = obstacles.toSorted((a, b) => a.until - b.until);
     if (next === undefined) throw new Error('no address of the pool was chosen or had an obstacle');
     return next;
@@ -225,6 +258,13 @@ export function createEgress(deps: EgressDeps): Egress {
           .slice(0, MAX_PROBLEMS)
           .map(({ entry, provider, reply }) => ({ entry, provider, reason: reply })),
       ].slice(0, MAX_PROBLEMS),
+    blocks: () =>
+      health
+        .all()
+        .filter(({ blocked }) => blocked === 1)
+        .slice(0, MAX_PROBLEMS)
+        .map((row) => ({ entry: row.entry, ...presentBlock(config, row) })),
+    probeNow: () => health.probeNow(clock.now()),
     warmupUse: () =>
       pools
         .all()

@@ -1,22 +1,29 @@
 import { LRUCache } from 'lru-cache';
-import { HOUR, MINUTE } from '../../core/clock.ts';
+import { HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import type { SmtpReply } from '../../mail/reply.ts';
 import type { EgressHealthRow } from '../../store/egress/egress-standings.ts';
 
 /**
  * Which source addresses a provider refuses. A refused address is avoided while another one of its pool can send to the
- * provider. After a wait that doubles with each refusal one message probes it; after several consecutive accepted probes
- * the address has recovered. The rows are durable: the caller writes what the functions return.
+ * provider. After several refusals in phases in which a server knows nothing but the address it is blocked: mail that only
+ * it can send waits. After a wait that doubles with each refusal one message probes the address; after several consecutive
+ * accepted probes it has recovered. The rows are durable: the caller writes what the functions return.
  */
 export interface EgressHealth {
   isRefused(entry: string, provider: string): boolean;
+  /** Whether the address is refused, and mail that only it can send waits. */
+  isBlocked(entry: string, provider: string): boolean;
   /** Null: it is not refused. */
   get(entry: string, provider: string): EgressHealthRow | null;
   /** Whether a message may be sent from a refused address now; at most one at a time. */
   mayProbe(entry: string, provider: string, now: number): boolean;
+  /** When the next message may be sent from a refused address, epoch ms; while a probe is in flight, soon. */
+  probeAt(entry: string, provider: string, now: number): number;
+  /** Lets one message probe each refused address now. */
+  probeNow(now: number): void;
   /** A probe is in flight, or has ended. */
   setProbing(entry: string, provider: string, isProbing: boolean): void;
-  /** The provider refused the address. `isNamed`: the reply names it. Null: too few replies to conclude that. */
+  /** The provider refused the address. Null: too few replies to conclude that, or nothing changes. */
   refused(refusal: AddressRefusal, now: number): HealthChange | null;
   /** The provider accepted a message from the address. Null: nothing changes. */
   accepted(entry: string, provider: string, now: number): HealthChange | null;
@@ -28,94 +35,116 @@ export interface AddressRefusal {
   entry: string;
   provider: string;
   reply: SmtpReply;
+  /** The reply names the address. */
   isNamed: boolean;
+  /** The reply came in a phase in which the server knows the address alone. */
+  isBlock: boolean;
 }
 
 /** What to store. */
 export type HealthChange =
-  | { kind: 'put'; row: EgressHealthRow }
-  | { kind: 'remove'; entry: string; provider: string };
+  /** `isNew`: the address was not refused before. */
+  | { kind: 'put'; row: EgressHealthRow; isNew: boolean }
+  /** `wasBlocked`: mail waited for the address. */
+  | { kind: 'remove'; entry: string; provider: string; wasBlocked: boolean };
 
-const FIRST_PROBE_MS = 15 * MINUTE;
-const MAX_PROBE_MS = 12 * HOUR;
+/** The first wait for a probe and the longest, of addresses that are avoided, and of those for which mail waits. */
+const PROBE_WAITS = {
+  avoided: { first: 15 * MINUTE, longest: 12 * HOUR },
+  blocked: { first: 30 * MINUTE, longest: 4 * HOUR },
+};
+/** How long mail waits while another message probes the address. */
+const PROBE_IN_FLIGHT_MS = 5 * SECOND;
 /** Consecutive accepted probes after which the address has recovered. */
 export const PROBES_TO_RECOVER = 3;
-/** Consecutive replies that do not name the address, after which it counts as refused. */
-const UNNAMED_REFUSALS = 3;
+/** Consecutive refusals after which the address counts as refused if none names it, and as blocked. */
+const REFUSALS = 3;
 /** Addresses and providers that are remembered; further refusals have no effect. */
 const MAX_REFUSED = 500;
 const MAX_REPLY_LENGTH = 300;
 
 /**
- * Empty until `load`. Remembers at most 500 refusals of an address by a provider, and for 2000 other pairs the replies
- * that do not name the address; those are lost with a restart.
+ * Empty until `load`. Remembers at most 500 refusals of an address by a provider, and for 2000 pairs how often the address
+ * was refused in a row, which is lost with a restart.
  */
 export function createEgressHealth(): EgressHealth {
   const rows = new Map<string, EgressHealthRow>();
   const probing = new Set<string>();
-  const unnamed = new LRUCache<string, number>({ max: 2000 });
+  const refusals = new LRUCache<string, number>({ max: 2000 });
   const keyOf = (entry: string, provider: string) => `${entry} ${provider}`;
 
   return {
     isRefused: (entry, provider) => rows.size > 0 && rows.has(keyOf(entry, provider)),
+    isBlocked: (entry, provider) => rows.get(keyOf(entry, provider))?.blocked === 1,
     get: (entry, provider) => rows.get(keyOf(entry, provider)) ?? null,
     mayProbe: (entry, provider, now) => {
       const key = keyOf(entry, provider);
       const row = rows.get(key);
-      return row !== undefined && row.probe_at <= now && !probing.has(key);
+      return row !== undefined && waitMs(row, now) === 0 && !probing.has(key);
+    },
+    probeAt: (entry, provider, now) =>
+      now + Math.max(waitMs(rows.get(keyOf(entry, provider)), now), PROBE_IN_FLIGHT_MS),
+    probeNow: (now) => {
+      for (const [key, row] of rows) if (row.probe_at > now) rows.set(key, { ...row, probe_at: now });
     },
     setProbing: (entry, provider, isProbing) => {
       const key = keyOf(entry, provider);
       if (isProbing) probing.add(key);
       else probing.delete(key);
     },
-    refused: ({ entry, provider, reply, isNamed }, now) => {
+    refused: ({ entry, provider, reply, isNamed, isBlock }, now) => {
       const key = keyOf(entry, provider);
       const known = rows.get(key);
-      if (known === undefined) {
-        const count = (unnamed.get(key) ?? 0) + 1;
-        if (!isNamed && count < UNNAMED_REFUSALS) {
-          unnamed.set(key, count);
-          return null;
-        }
-        if (rows.size >= MAX_REFUSED) return null;
-      }
-      unnamed.delete(key);
-      // Several messages that were in flight together are one refusal.
-      if (known !== undefined && known.passed === 0 && known.probe_at > now) return null;
-      const failures = (known?.failures ?? 0) + 1;
-      const row = {
+      if (known === undefined && rows.size >= MAX_REFUSED) return null;
+      const count = Math.min((refusals.get(key) ?? 0) + 1, REFUSALS);
+      refusals.set(key, count);
+      if (known === undefined && !isNamed && count < REFUSALS) return null;
+      const isWaiting = known !== undefined && known.passed === 0 && waitMs(known, now) > 0;
+      const isBlocked =
+        known?.blocked === 1 || (isBlock && (count >= REFUSALS || (known !== undefined && !isWaiting)));
+      // Several messages that were in flight together are one refusal, but may show that the address is blocked.
+      if (isWaiting && (known.blocked === 1 || !isBlocked)) return null;
+      const failures = (known?.failures ?? 0) + (isWaiting ? 0 : 1);
+      const { first, longest } = isBlocked ? PROBE_WAITS.blocked : PROBE_WAITS.avoided;
+      const row: EgressHealthRow = {
         entry,
         provider,
         since: known?.since ?? now,
-        probe_at: now + Math.min(FIRST_PROBE_MS * 2 ** Math.min(failures - 1, 16), MAX_PROBE_MS),
+        probe_at: now + Math.min(first * 2 ** Math.min(failures - 1, 16), longest),
         failures,
         passed: 0,
+        blocked: isBlocked ? 1 : 0,
         reply: replyText(reply),
       };
       rows.set(key, row);
-      return { kind: 'put', row };
+      return { kind: 'put', row, isNew: known === undefined };
     },
     accepted: (entry, provider, now) => {
       const key = keyOf(entry, provider);
-      if (unnamed.size > 0) unnamed.delete(key);
+      if (refusals.size > 0) refusals.delete(key);
       const known = rows.size === 0 ? undefined : rows.get(key);
       // A message that was sent before the refusal proves nothing about the time after it.
-      if (known === undefined || known.probe_at > now) return null;
+      if (known === undefined || waitMs(known, now) > 0) return null;
       const passed = known.passed + 1;
       if (passed >= PROBES_TO_RECOVER) {
         rows.delete(key);
-        return { kind: 'remove', entry, provider };
+        return { kind: 'remove', entry, provider, wasBlocked: known.blocked === 1 };
       }
       const row = { ...known, passed };
       rows.set(key, row);
-      return { kind: 'put', row };
+      return { kind: 'put', row, isNew: false };
     },
     all: () => [...rows.values()],
     load: (loaded) => {
       for (const row of loaded.slice(0, MAX_REFUSED)) rows.set(keyOf(row.entry, row.provider), row);
     },
   };
+}
+
+/** Milliseconds until the address may be probed. A longer wait than any comes from a clock that was set back: it is over. */
+function waitMs(row: EgressHealthRow | undefined, now: number): number {
+  const ms = (row?.probe_at ?? now) - now;
+  return ms > 0 && ms <= PROBE_WAITS.avoided.longest ? ms : 0;
 }
 
 /** The lookbehind makes the time linear: of a run of such characters only the first one begins a search. */

@@ -1,9 +1,10 @@
 import type { Config } from '../../config/schema.ts';
 import { DAY, iso } from '../../core/clock.ts';
 import { emptyCounts } from '../../store/egress/egress-counts.ts';
-import type { EgressWarmupRow } from '../../store/egress/egress-standings.ts';
+import type { EgressHealthRow, EgressWarmupRow } from '../../store/egress/egress-standings.ts';
 import type { Tables } from '../../store/tables.ts';
 import { addressOf, createEgressPools, type EgressEntry, type WarmupSetting } from '../routing/egress.ts';
+import { presentBlock } from './delisting.ts';
 import { MAX_PROVIDERS } from './usage.ts';
 import { dayOf, positionOf } from './warmup.ts';
 
@@ -11,6 +12,19 @@ import { dayOf, positionOf } from './warmup.ts';
 export interface EgressOverview {
   entries: EntryOverview[];
   warmup: WarmupRow[];
+  /** All refusals, also those of the address that the system chooses. */
+  refused: (Refusal & { address: string; delisting: string })[];
+}
+
+/** A receiver that refuses a source address. Times are ISO 8601. */
+export interface Refusal {
+  provider: string;
+  since: string;
+  nextProbeAt: string;
+  failures: number;
+  reply: string;
+  /** Mail that only this address can send waits. */
+  blocked: boolean;
 }
 
 export interface EntryOverview {
@@ -25,7 +39,7 @@ export interface EntryOverview {
   warmup: string | null;
   /** Messages of today (UTC). */
   today: { sent: number; delivered: number; throttled: number; refused: number; complained: number };
-  refusedBy: { provider: string; since: string; nextProbeAt: string; failures: number; reply: string }[];
+  refusedBy: Refusal[];
 }
 
 export interface WarmupRow {
@@ -93,18 +107,25 @@ export function egressOverview(deps: OverviewDeps): EgressOverview {
         refused: sum((row) => row.refused),
         complained: sum((row) => row.complained),
       },
-      refusedBy: refusals
-        .filter((row) => row.entry === name)
-        .map(({ provider, since, probe_at, failures, reply }) => ({
-          provider,
-          since: iso(since),
-          nextProbeAt: iso(probe_at),
-          failures,
-          reply,
-        })),
+      refusedBy: refusals.filter((row) => row.entry === name).map(toRefusal),
     });
   }
-  return { entries, warmup };
+  const refused = refusals.map((row) => {
+    const { address, delisting } = presentBlock(config, row);
+    return { ...toRefusal(row), address, delisting };
+  });
+  return { entries, warmup, refused };
+}
+
+function toRefusal({ provider, since, probe_at, failures, reply, blocked }: EgressHealthRow): Refusal {
+  return {
+    provider,
+    since: iso(since),
+    nextProbeAt: iso(probe_at),
+    failures,
+    reply,
+    blocked: blocked === 1,
+  };
 }
 
 /** The providers of today and yesterday and those with a step back, by name; then all others. */

@@ -1,15 +1,24 @@
 import { isIP, isIPv6 } from 'node:net';
+import type { Config } from '../../config/schema.ts';
 import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { normalizeAddress } from '../../dns/address-kinds.ts';
+import { PHASES_ABOUT_ADDRESS } from '../../mail/classify/classify.ts';
 import type { EgressCounts } from '../../store/egress/egress-counts.ts';
 import { TRANSACTIONAL_PRIORITY } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { AttemptResult } from '../attempt-result.ts';
 import { addressOf, type EgressEntry } from '../routing/egress.ts';
+import { presentBlock } from './delisting.ts';
 import type { EgressFaults } from './faults.ts';
 import type { EgressHealth, HealthChange } from './health.ts';
-import type { EgressTicket, SettledReport } from './ticket.ts';
+import {
+  type AddressBlock,
+  type EgressTicket,
+  healthName,
+  receiverOf,
+  type SettledReport,
+} from './ticket.ts';
 import type { EgressUsage } from './usage.ts';
 import type { EgressWarmup } from './warmup-state.ts';
 
@@ -36,6 +45,7 @@ export interface Settlements {
 }
 
 export interface SettlementDeps {
+  config: Pick<Config, 'delivery'>;
   clock: Clock;
   log: Log;
   usage: EgressUsage;
@@ -44,6 +54,8 @@ export interface SettlementDeps {
   warmup: EgressWarmup;
   /** Whether another entry could send the message of the ticket. */
   alternativeTo(ticket: EgressTicket): boolean;
+  /** Called in the unit of work that records that an address is refused. */
+  onRefused?: ((tables: Tables, block: AddressBlock) => void) | undefined;
 }
 
 /** After this time a message is sent again from another address. */
@@ -54,7 +66,7 @@ const OTHER_ADDRESS_WAIT_MS = 2 * SECOND;
  * or `settle`; a ticket from before midnight (UTC) no longer changes the counts in memory.
  */
 export function createSettlements(deps: SettlementDeps): Settlements {
-  const { clock, log, usage, faults, health, warmup, alternativeTo } = deps;
+  const { config, clock, log, usage, faults, health, warmup, alternativeTo, onRefused } = deps;
 
   /** Null: the ticket counts nowhere, or its day is over. */
   function usageOf({ entry, provider, countedAs, day }: EgressTicket) {
@@ -66,33 +78,46 @@ export function createSettlements(deps: SettlementDeps): Settlements {
     const counts = usageOf(ticket);
     // Counts that were read from the database again have no messages in flight.
     if (counts !== null && counts.inFlight > 0) counts.inFlight--;
-    if (ticket.isProbe && ticket.entry.name !== null && ticket.provider !== null)
-      health.setProbing(ticket.entry.name, ticket.provider, false);
+    setProbing(ticket, false);
+  }
+
+  function setProbing({ isProbe, entry, mail }: EgressTicket, isProbing: boolean): void {
+    const receiver = receiverOf(mail);
+    if (isProbe && receiver !== null) health.setProbing(healthName(entry), receiver, isProbing);
   }
 
   function judge(ticket: EgressTicket, result: AttemptResult, report: SettledReport): HealthChange | null {
-    const { entry, provider } = ticket;
-    if (entry.name === null || provider === null) return null;
+    const { entry, mail } = ticket;
+    const provider = receiverOf(mail);
+    if (provider === null) return null;
+    const name = healthName(entry);
     const { action } = result.classification;
     if (action === 'deliver') {
-      const change = health.accepted(entry.name, provider, clock.now());
+      const change = health.accepted(name, provider, clock.now());
       if (change?.kind === 'remove')
-        log.info({ entry: entry.name, provider }, 'source address accepted by the provider again');
+        log.info({ entry: name, provider }, 'source address accepted by the provider again');
       return change;
     }
     if (!isRefusal(result)) return null;
     const { reply } = result;
     const isNamed = namesAddress(reply.text, entry, report);
-    const change = health.refused({ entry: entry.name, provider, reply, isNamed }, clock.now());
+    const isBlock = report.phase !== undefined && PHASES_ABOUT_ADDRESS.has(report.phase);
+    const change = health.refused({ entry: name, provider, reply, isNamed, isBlock }, clock.now());
     if (change?.kind === 'put')
-      log.warn({ ...change.row, address: addressOf(entry) }, 'source address refused by the provider');
+      log.warn(
+        { ...change.row, ...presentBlock(config, change.row), event: 'source_address_blocked' },
+        change.row.blocked === 1
+          ? 'source address blocked: its mail to the receiver waits'
+          : 'source address refused by the provider',
+      );
     return change;
   }
 
   /** Defers a message that the address could not send, or that was refused because of the address. */
   function deferForAddress(ticket: EgressTicket, result: AttemptResult, waitMs: number): AttemptResult {
-    const { entry, provider } = ticket;
-    const isAvoided = provider !== null && entry.name !== null && health.isRefused(entry.name, provider);
+    const { entry, mail } = ticket;
+    const receiver = receiverOf(mail);
+    const isAvoided = receiver !== null && health.isRefused(healthName(entry), receiver);
     const isUnusable = result.failure === 'egress-failed';
     if (!isUnusable && !(isAvoided && isRefusal(result))) return result;
     const hasAlternative = alternativeTo(ticket);
@@ -106,6 +131,25 @@ export function createSettlements(deps: SettlementDeps): Settlements {
         retryAfterMs: hasAlternative ? OTHER_ADDRESS_WAIT_MS : waitMs,
       },
     };
+  }
+
+  /** What the attempt means for the address, beyond the message. */
+  function effectOf(
+    ticket: EgressTicket,
+    result: AttemptResult,
+    report: SettledReport,
+    change: HealthChange | null,
+  ): AttemptResult['address'] {
+    const { entry, mail } = ticket;
+    const { bounceClass, scope } = result.classification;
+    if (scope === 'sender' && bounceClass === 'rate-limited')
+      return namesAddress(result.reply.text, entry, report) ? 'throttled' : undefined;
+    if (change?.kind === 'remove') return change.wasBlocked ? 'recovered' : undefined;
+    const receiver = receiverOf(mail);
+    if (receiver === null || !isRefusal(result)) return undefined;
+    const name = healthName(entry);
+    const isLeft = health.isRefused(name, receiver) && alternativeTo(ticket);
+    return isLeft || health.isBlocked(name, receiver) ? 'refused' : undefined;
   }
 
   function judgeUse(ticket: EgressTicket, report: SettledReport): number {
@@ -136,8 +180,7 @@ export function createSettlements(deps: SettlementDeps): Settlements {
       const counts = usageOf(ticket);
       if (counts !== null) counts.inFlight++;
       faults.begun(ticket.entry);
-      if (ticket.isProbe && ticket.entry.name !== null && ticket.provider !== null)
-        health.setProbing(ticket.entry.name, ticket.provider, true);
+      setProbing(ticket, true);
     },
     release: (ticket) => {
       end(ticket);
@@ -146,9 +189,8 @@ export function createSettlements(deps: SettlementDeps): Settlements {
     settle: (ticket, result, report) => {
       end(ticket);
       const { entry, provider, countedAs, day, mail } = ticket;
-      if (entry.name === null) return withoutRecord(result);
       const waitMs = judgeUse(ticket, report);
-      const used = { egress: entry.name, provider: countedAs };
+      const used = entry.name === null ? undefined : { egress: entry.name, provider: countedAs };
       if (provider === null || !isCounted(result, report)) {
         return { ...withoutRecord(deferForAddress(ticket, result, waitMs)), used };
       }
@@ -160,12 +202,15 @@ export function createSettlements(deps: SettlementDeps): Settlements {
       if (counts !== null) for (const [name, n] of entriesOf(added)) counts[name] += n;
       const change = judge(ticket, result, report);
       const step = counts === null ? null : warmup.evaluate(entry, countedAs);
-      const key = { day, entry: entry.name, provider: countedAs };
       return {
-        result: deferForAddress(ticket, result, 0),
+        result: { ...deferForAddress(ticket, result, 0), address: effectOf(ticket, result, report, change) },
         record: (tables) => {
-          tables.egressCounts.add(key, added);
-          if (change?.kind === 'put') tables.egressHealth.put(change.row);
+          if (entry.name !== null)
+            tables.egressCounts.add({ day, entry: entry.name, provider: countedAs }, added);
+          if (change?.kind === 'put') {
+            tables.egressHealth.put(change.row);
+            if (change.isNew) onRefused?.(tables, presentBlock(config, change.row));
+          }
           if (change?.kind === 'remove') tables.egressHealth.remove(change.entry, change.provider);
           if (step !== null) tables.egressWarmup.put(step);
         },

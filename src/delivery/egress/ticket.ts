@@ -9,8 +9,20 @@ export interface EgressMail {
    * nor judged.
    */
   provider: string | null;
+  /** Whose refusals of an address count together (`Profiles.receiverOf`). Default: the provider. */
+  receiver?: string | undefined;
   priority: QueuePriority;
   hosts: readonly TargetHost[];
+}
+
+/** Whose refusals of an address count together; null: addresses are not judged. */
+export function receiverOf({ provider, receiver }: EgressMail): string | null {
+  return provider === null ? null : (receiver ?? provider);
+}
+
+/** The name of the entry in the table `egress_health`. */
+export function healthName({ name }: Pick<EgressEntry, 'name'>): string {
+  return name ?? '';
 }
 
 /** The source address of one attempt, and what the attempt counts toward. `Egress` describes how it ends. */
@@ -30,20 +42,39 @@ export interface EgressTicket {
 
 export type SettledReport = Pick<AttemptReport, 'sessions'> & {
   conclusion: AttemptReport['conclusion'] | 'worker-lost';
+  /** Absent: no reply decided. */
+  phase?: AttemptReport['phase'];
 };
 
-/** A limit that a message waits for. */
+/** What a message waits for: a limit, or an address that can be used. */
 export interface EgressObstacle {
-  kind: 'warmup' | 'unusable';
+  kind: 'warmup' | 'unusable' | 'blocked';
   entry: string | null;
   address: string;
   provider: string;
+  /** Of an address that is blocked. */
+  block?: AddressBlock;
   /** Messages of the day; null: the obstacle is not a limit of messages. */
   limit: { cap: number; used: number } | null;
   /** Epoch ms of the next attempt. */
   until: number;
   /** `waits for tomorrow's warm-up quota of 192.0.2.1 at Google (50 of 50 used)` */
   text: string;
+}
+
+/** Where a source address is blocked, and how to end it. */
+export interface AddressBlock {
+  /** As receivers see it. */
+  address: string;
+  /** The shaping profile, MX hosts or provider that refuses it. */
+  receiver: string;
+  /** Epoch ms, like `nextProbeAt`. */
+  since: number;
+  nextProbeAt: number;
+  /** The last refusal, without mail addresses. */
+  reply: string;
+  /** How to ask for the removal of the block, a sentence. */
+  delisting: string;
 }
 
 export interface EgressProblem {

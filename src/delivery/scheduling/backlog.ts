@@ -19,6 +19,8 @@ export interface Assignment {
   lane: Lane;
   /** The mailbox provider behind the hosts (`providerOfHosts`); null: over a fixed route. */
   provider: string | null;
+  /** Whose refusals of a source address count together; absent: those of the provider. */
+  receiver?: string | undefined;
   /** What the destination has published about TLS; absent with a configured route. */
   tls?: DestinationTls;
   /** When it was read from the queue (monotonic). */

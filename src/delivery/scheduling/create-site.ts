@@ -295,7 +295,12 @@ export function createSite(options: SiteOptions): Site {
       accounts.delivered(accountId, accountEpoch);
     },
     unreachable: ({ suspensionEpoch }) => suspension.unreachable(suspensionEpoch),
-    throttled: ({ limitEpoch }, waitMs) => limiter.throttled(limitEpoch, waitMs, measuredPace()),
+    throttled: ({ limitEpoch }, waitMs, resumesWithOne) =>
+      limiter.throttled(limitEpoch, waitMs, measuredPace(), resumesWithOne),
+    restrict: (restriction) => {
+      limiter.restrict(restriction, measuredPace());
+      return limiter.epoch();
+    },
     senderThrottled: ({ accountId, accountEpoch }, waitMs) =>
       accounts.throttled(accountId, accountEpoch, waitMs, measuredPace()),
     hasAnswered: () => suspension.answers() > 0,

@@ -1,4 +1,5 @@
 import type { QueueKey, QueuePriority, ReadyMessage } from '../../store/messages/queue.ts';
+import type { Restriction } from '../shaping/limiter.ts';
 import type { SiteLimits, SiteMemory } from '../shaping/site-limits.ts';
 import type { TlsMode } from '../worker/protocol.ts';
 import type { Assignment } from './backlog.ts';
@@ -98,7 +99,9 @@ export interface Site {
   /** No host of the site could be reached. Returns for how many ms the site is suspended because of it; 0: it is not. */
   unreachable(reservation: SlotReservation): number;
   /** The site asked to send less, see `Limiter.throttled`. Returns for how many ms it gets no mail; 0: counted already. */
-  throttled(reservation: SlotReservation, waitMs: number | null): number;
+  throttled(reservation: SlotReservation, waitMs: number | null, resumesWithOne?: boolean): number;
+  /** Limits the site at once, see `Limiter.restrict`. Returns the epoch in which sessions begin from now on. */
+  restrict(restriction: Restriction): number;
   /**
    * The site asked the sender to send less: limits only the account of the message. Returns what `throttled` returns.
    */
@@ -174,4 +177,6 @@ export interface SiteProfile {
   idleMs: number;
   tls: TlsMode;
   chunking: boolean;
+  /** The pause after a temporary refusal because of our address, ms; 0: as after other ones. */
+  addressPauseMs: number;
 }

@@ -2,7 +2,7 @@ import type { DeliveryRoute } from '../../config/setting-types.ts';
 import type { ShapingProfile } from '../../config/shaping.ts';
 import { type Clock, SECOND } from '../../core/clock.ts';
 import type { HostAnswers } from '../shaping/host-answers.ts';
-import { createProfiles } from '../shaping/profiles.ts';
+import { createProfiles, hostNames } from '../shaping/profiles.ts';
 import type { SiteMemory } from '../shaping/site-limits.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 import { createSite } from './create-site.ts';
@@ -31,6 +31,8 @@ export interface Sites {
   /** Like `of`, without creating a site; null: the site is not in memory. */
   find(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site | null;
   all(): Iterable<Site>;
+  /** See `Profiles.receiverOf`. */
+  receiverOf(destination: string, hosts: TargetHost[]): string | null;
   /** The keys that wait at the sites. */
   readonly waiting: Pick<WaitingIndex, 'since' | 'delete'>;
   /** Removes the site if it is obsolete: unused for a long time, or for a second where there are many. Returns whether it was. */
@@ -142,6 +144,7 @@ export function createSites(options: SitesOptions): Sites {
     },
     find: (...where) => sites.get(identify(...where).key) ?? null,
     all: () => sites.values(),
+    receiverOf: profiles.receiverOf,
     waiting,
     mayCreate: (accountId) => isBelow(accountId, 1),
     removeObsolete: (site) => {
@@ -155,14 +158,11 @@ export function createSites(options: SitesOptions): Sites {
 
 function siteName(hosts: TargetHost[], route: DeliveryRoute | null): string {
   if (route !== null) return `route ${route.host}:${route.port}`;
-  return hosts
-    .map(({ name }) => name)
-    .sort()
-    .join(',');
+  return hostNames(hosts);
 }
 
 function toSiteProfile(profile: ShapingProfile, route: DeliveryRoute | null): SiteProfile {
-  const { connections, messagesPerConnection, perSecond, idleSeconds, tls, chunking } = profile;
+  const { connections, messagesPerConnection, perSecond, idleSeconds, tls, chunking, addressPause } = profile;
   return {
     connections,
     messagesPerConnection,
@@ -170,6 +170,7 @@ function toSiteProfile(profile: ShapingProfile, route: DeliveryRoute | null): Si
     idleMs: idleSeconds * 1000,
     tls: route?.tls ?? tls,
     chunking,
+    addressPauseMs: addressPause,
   };
 }
 
@@ -180,6 +181,7 @@ function isSameProfile(a: SiteProfile, b: SiteProfile): boolean {
     a.perSecond === b.perSecond &&
     a.idleMs === b.idleMs &&
     a.tls === b.tls &&
-    a.chunking === b.chunking
+    a.chunking === b.chunking &&
+    a.addressPauseMs === b.addressPauseMs
   );
 }

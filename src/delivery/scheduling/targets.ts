@@ -112,12 +112,21 @@ export function createTargets(deps: TargetsDeps): Targets {
     const site = sites.of(destination, hosts, route, pool, accountId);
     const obstacle = site.isPaused() ? null : egress.obstacle(pool, mail);
     if (obstacle !== null) return { kind: 'blocked', obstacle };
-    const { provider } = mail;
+    const { provider, receiver } = mail;
     const readAt = monotonic.now();
     return {
       kind: 'site',
       site,
-      assignment: { message, hosts, route, lane, provider, readAt, ...(tls === undefined ? {} : { tls }) },
+      assignment: {
+        message,
+        hosts,
+        route,
+        lane,
+        provider,
+        receiver,
+        readAt,
+        ...(tls === undefined ? {} : { tls }),
+      },
     };
   }
 
@@ -130,7 +139,7 @@ export function createTargets(deps: TargetsDeps): Targets {
       provider = providerOfHosts(destination, hosts);
       providers.set(hosts, provider);
     }
-    return { provider, priority, hosts };
+    return { provider, receiver: sites.receiverOf(destination, hosts) ?? provider, priority, hosts };
   }
 
   /** `location` null: the route is not known, or there is none. */

@@ -40,17 +40,34 @@ export type SiteSignal =
   | 'sender-throttled';
 
 /** What the report means for the site; null: nothing, because no host was contacted. */
-export function signalOf(report: AttemptReport, classification: Classification): SiteSignal | null {
+export function signalOf(
+  report: AttemptReport,
+  { classification, address }: Pick<AttemptResult, 'classification' | 'address'>,
+): SiteSignal | null {
   const state = siteStateOf(report);
   if (report.reply === null || report.conclusion === 'unanswered' || report.conclusion === 'refused-locally')
     return state;
+  // The address is not used while the receiver refuses it: other addresses of the site are not slower.
+  if (address === 'refused') return 'answered';
   const { action, bounceClass, scope } = classification;
   const asksForLess =
     bounceClass === 'rate-limited' ||
-    (action === 'defer' && (bounceClass === 'reputation-block' || report.reply.code === 421));
+    (report.reply.code < 500 &&
+      action === 'defer' &&
+      (bounceClass === 'reputation-block' || report.reply.code === 421));
   if (scope === 'sender' && asksForLess)
-    return PHASES_BEFORE_MAIL.has(report.phase) ? 'throttled' : 'sender-throttled';
+    return PHASES_BEFORE_MAIL.has(report.phase) || isAboutAddress({ classification, address })
+      ? 'throttled'
+      : 'sender-throttled';
   return scope === 'site' && bounceClass === 'rate-limited' ? 'throttled' : state;
+}
+
+/** Whether the reply concerns our address, which all accounts share. */
+function isAboutAddress({
+  classification,
+  address,
+}: Pick<AttemptResult, 'classification' | 'address'>): boolean {
+  return classification.isAboutAddress === true || address === 'throttled';
 }
 
 /** Greylisted messages in memory; the oldest are forgotten first. */
@@ -86,8 +103,16 @@ export function createFeedback({ clock, log, hostAnswers, onUnclassified }: Feed
     }
     if (signal === null) return;
     site.answered(reservation, action === 'deliver');
+    // Mail that waited for the address resumes slowly.
+    if (result.address === 'recovered') site.restrict({ connections: 1 });
     if (signal === 'throttled') {
-      const waitMs = site.throttled(reservation, retryAfterMs);
+      const isAddress = isAboutAddress(result);
+      const pauseMs = isAddress ? site.profile().addressPauseMs : 0;
+      const waitMs = site.throttled(
+        reservation,
+        pauseMs === 0 ? retryAfterMs : Math.max(pauseMs, retryAfterMs ?? 0),
+        isAddress,
+      );
       const { connections, perSecond } = site.limits();
       if (waitMs > 0)
         log.warn(
@@ -134,7 +159,7 @@ export function createFeedback({ clock, log, hostAnswers, onUnclassified }: Feed
     apply: (report, result, reservation, message) => {
       const { classification } = result;
       hostAnswers.record(report.sessions);
-      applySignal(signalOf(report, classification), report, result, reservation);
+      applySignal(signalOf(report, result), report, result, reservation);
       const { action } = classification;
       if (result.source === 'smtp' && action !== 'deliver' && classification.bounceClass === 'unclassified')
         onUnclassified(report, decidingSession(report)?.host ?? null);

@@ -5,7 +5,8 @@ import { createTokenBucket, type TokenBucket } from '../../core/token-bucket.ts'
  * The limits of connections and rate in force at a site, or of one account at a site. When the receiver asks to send
  * less, the limiter backs off: it allows nothing for the time that the reply names, else for a minute, twice as long for each
  * further step, at most half an hour, and halves connections and rate. Each hundred messages that are accepted after
- * that, or ten minutes after that time, take back one step. Over a limit, mail is slower; it never stops.
+ * that, or ten minutes after that time, take back one step. Over a limit, mail is slower; it never stops. After a refusal
+ * because of our address it resumes with one connection.
  *
  * Replies to sessions that began before the last step belong to the same event and count once.
  */
@@ -26,9 +27,11 @@ export interface Limiter {
   epoch(): number;
   /**
    * The receiver asked to send less. `waitMs`: the time that it names; null: none. `pace`: messages per second until now.
-   * Returns for how many ms nothing is allowed; 0: the session began before the last step.
+   * `resumesWithOne`: with one connection instead of half of them. Returns for how many ms nothing is allowed; 0: the session began before the last step.
    */
-  throttled(epoch: number, waitMs: number | null, pace: number): number;
+  throttled(epoch: number, waitMs: number | null, pace: number, resumesWithOne?: boolean): number;
+  /** Limits more at once, whatever the epoch; sessions that began before belong to the same event. */
+  restrict(restriction: Restriction, pace: number): void;
   /** A message was accepted in a session of this epoch. */
   delivered(epoch: number): void;
   configure(limits: Limits): void;
@@ -41,6 +44,16 @@ export interface Limits {
   connections: number;
   /** Messages per second; 0: no limit. */
   perSecond: number;
+}
+
+/** Limits from which the steps are then taken back. */
+export interface Restriction {
+  /** Nothing is allowed for this time, ms. Default: 0. */
+  pauseMs?: number;
+  /** Connections at most. */
+  connections?: number;
+  /** Messages per second at most. */
+  perSecond?: number;
 }
 
 /** What survives a restart. Times are of the system clock, epoch ms. */
@@ -65,7 +78,7 @@ export interface LimiterOptions {
 
 const FIRST_PAUSE_MS = MINUTE;
 const MAX_PAUSE_MS = 30 * MINUTE;
-/** A reply can name a shorter time, and a longer one up to this. */
+/** A reply can name a shorter time, and a reply or a rule a longer one up to this. */
 const MIN_NAMED_PAUSE_MS = SECOND;
 const MAX_NAMED_PAUSE_MS = 4 * HOUR;
 const DELIVERIES_PER_STEP = 100;
@@ -140,6 +153,28 @@ export function createLimiter(options: LimiterOptions): Limiter {
     return bucket.tokens;
   }
 
+  /** The lowest level with at most this number of connections. */
+  function levelOf(connections: number): number {
+    let level = 0;
+    while (level < MAX_LEVEL && limits.connections / 2 ** level >= connections + 1) level++;
+    return level;
+  }
+
+  function stepTo(level: number, pace: number, ms: number): void {
+    epoch++;
+    deliveries = 0;
+    const now = clock.now();
+    const since = step?.stored.since ?? now;
+    const limitedUntil = monotonic.now() + ms;
+    step = {
+      level,
+      pace,
+      limitedUntil,
+      steppedAt: limitedUntil,
+      stored: { level, pace, limitedUntil: now + ms, since, steppedAt: now + ms },
+    };
+  }
+
   const limitedMs = () => (step === null ? 0 : Math.max(0, step.limitedUntil - monotonic.now()));
 
   return {
@@ -158,28 +193,24 @@ export function createLimiter(options: LimiterOptions): Limiter {
     waitMs: () => Math.max(limitedMs(), tokens()?.waitMs(1) ?? 0),
     start: () => tokens()?.charge(1),
     epoch: () => epoch,
-    throttled: (begunIn, waitMs, pace) => {
+    throttled: (begunIn, waitMs, pace, resumesWithOne = false) => {
       if (begunIn !== epoch) return 0;
       settle();
-      epoch++;
-      deliveries = 0;
-      const level = Math.min((step?.level ?? 0) + 1, MAX_LEVEL);
+      const level = Math.min(Math.max((step?.level ?? 0) + 1, resumesWithOne ? levelOf(1) : 0), MAX_LEVEL);
       const ms =
         waitMs === null
           ? Math.min(FIRST_PAUSE_MS * 2 ** (level - 1), MAX_PAUSE_MS)
           : Math.min(Math.max(waitMs, MIN_NAMED_PAUSE_MS), MAX_NAMED_PAUSE_MS);
-      const now = clock.now();
-      const measured = step?.pace ?? Math.max(pace, 1);
-      const since = step?.stored.since ?? now;
-      const limitedUntil = monotonic.now() + ms;
-      step = {
-        level,
-        pace: measured,
-        limitedUntil,
-        steppedAt: limitedUntil,
-        stored: { level, pace: measured, limitedUntil: now + ms, since, steppedAt: now + ms },
-      };
+      stepTo(level, step?.pace ?? Math.max(pace, 1), ms);
       return ms;
+    },
+    restrict: ({ pauseMs = 0, connections, perSecond: rate }, pace) => {
+      settle();
+      const wanted = connections === undefined ? 1 : levelOf(connections);
+      const level = Math.min(Math.max(step?.level ?? 1, wanted, 1), MAX_LEVEL);
+      const measured = step?.pace ?? Math.max(pace, 1);
+      const reduced = rate === undefined ? measured : Math.min(measured, rate * 2 ** level);
+      stepTo(level, reduced, Math.max(Math.min(pauseMs, MAX_NAMED_PAUSE_MS), limitedMs()));
     },
     delivered: (begunIn) => {
       if (step === null || begunIn !== epoch) return;

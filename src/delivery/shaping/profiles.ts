@@ -1,10 +1,15 @@
-import { DEFAULT_PROFILE_NAME, type ShapingProfile } from '../../config/shaping.ts';
+import { covers, DEFAULT_PROFILE_NAME, type ShapingProfile } from '../../config/shaping.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 
 /** Finds the shaping profile of a destination. */
 export interface Profiles {
   /** The first profile of which a pattern matches an MX host or the destination, else the default profile. */
   of(destination: string, hosts: readonly TargetHost[]): FoundProfile;
+  /**
+   * Whose refusals of a source address count together: the profile of the destination or, where each customer decides
+   * (`shared = false`), its MX hosts. Null: no profile covers the destination, and the provider of its hosts is meant.
+   */
+  receiverOf(destination: string, hosts: readonly TargetHost[]): string | null;
   default(): ShapingProfile;
 }
 
@@ -31,36 +36,43 @@ export function createProfiles(options: { readonly shaping: readonly ShapingProf
     return last;
   };
 
+  function of(destination: string, hosts: readonly TargetHost[]): FoundProfile {
+    if (searched !== options.shaping) {
+      searched = options.shaping;
+      found = new WeakMap();
+    }
+    const known = found.get(hosts);
+    if (known?.destination === destination) return known.result;
+    const domain = destination.toLowerCase();
+    const names = hosts.map(({ name }) => name.toLowerCase());
+    const profile =
+      searched.find((one) => covers(one, domain) || names.some((name) => covers(one, name))) ??
+      defaultProfile();
+    const coversDomain = covers(profile, domain);
+    const result = {
+      profile,
+      isWhole: coversDomain || names.every((name) => covers(profile, name)),
+      isNamed: coversDomain && profile.origin === 'configuration',
+    };
+    found.set(hosts, { destination, result });
+    return result;
+  }
+
   return {
-    of: (destination, hosts) => {
-      if (searched !== options.shaping) {
-        searched = options.shaping;
-        found = new WeakMap();
-      }
-      const known = found.get(hosts);
-      if (known?.destination === destination) return known.result;
-      const domain = destination.toLowerCase();
-      const names = hosts.map(({ name }) => name.toLowerCase());
-      const profile =
-        searched.find((one) => covers(one, domain) || names.some((name) => covers(one, name))) ??
-        defaultProfile();
-      const coversDomain = covers(profile, domain);
-      const result = {
-        profile,
-        isWhole: coversDomain || names.every((name) => covers(profile, name)),
-        isNamed: coversDomain && profile.origin === 'configuration',
-      };
-      found.set(hosts, { destination, result });
-      return result;
+    of,
+    receiverOf: (destination, hosts) => {
+      const { profile, isWhole } = of(destination, hosts);
+      if (!isWhole || profile.match.length === 0) return null;
+      return profile.shared ? profile.name : hostNames(hosts);
     },
     default: defaultProfile,
   };
 }
 
-function covers({ match }: ShapingProfile, name: string): boolean {
-  return match.some((pattern) => matches(pattern, name));
-}
-
-function matches(pattern: string, name: string): boolean {
-  return pattern.startsWith('*.') ? name.endsWith(pattern.slice(1)) : name === pattern;
+/** The names of the hosts in one text, whatever their order. */
+export function hostNames(hosts: readonly TargetHost[]): string {
+  return hosts
+    .map(({ name }) => name)
+    .toSorted()
+    .join(',');
 }

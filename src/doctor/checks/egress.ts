@@ -28,19 +28,25 @@ export const egressHealthCheck = check<EgressOverview>({
 const MAX_FINDINGS = 20;
 
 /**
- * Warnings only, at most 20: addresses that providers refuse, then warm-ups that are behind the calendar and whose mail
- * was throttled today.
+ * At most 20 results: addresses that receivers refuse, which are failures where mail waits for them, then warm-ups that are
+ * behind the calendar and whose mail was throttled today.
  */
-export function judgeEgressHealth({ entries, warmup }: EgressOverview): Result[] {
-  const refused = entries.flatMap(({ address, refusedBy }) =>
-    refusedBy.map(({ provider, since, nextProbeAt, reply }) =>
-      warning(
-        address,
-        `${provider} has refused this address since ${since}; the next probe is at ${nextProbeAt}. ${quoted(reply)}`,
-        'Find and stop the cause, then follow the link in the reply; postrider egress list shows the state',
-      ),
-    ),
-  );
+export function judgeEgressHealth({ entries, warmup, refused: all }: EgressOverview): Result[] {
+  const refused = all
+    .toSorted((a, b) => Number(b.blocked) - Number(a.blocked))
+    .map(({ address, provider, since, nextProbeAt, reply, blocked, delisting }) =>
+      blocked
+        ? failure(
+            address,
+            `${provider} has blocked this address since ${since}, and mail that only it can send waits; the next probe is at ${nextProbeAt}. ${quoted(reply)}`,
+            `Find and stop the cause. ${delisting}`,
+          )
+        : warning(
+            address,
+            `${provider} has refused this address since ${since}; the next probe is at ${nextProbeAt}. ${quoted(reply)}`,
+            `Find and stop the cause. ${delisting}`,
+          ),
+    );
   const behind = warmup.flatMap(({ entry, address, provider, day, reason, throttled }) =>
     reason === null || throttled === 0
       ? []
@@ -55,7 +61,7 @@ export function judgeEgressHealth({ entries, warmup }: EgressOverview): Result[]
   const results = [...refused, ...behind].slice(0, MAX_FINDINGS);
   if (results.length > 0) return results;
   return entries.length === 0
-    ? [ok('delivery.egress', 'The system chooses the source address.')]
+    ? [ok('delivery.egress', 'The system chooses the source address, and no receiver refuses it.')]
     : [ok('delivery.egress', `No provider refuses the ${entries.length} source addresses.`)];
 }
 

@@ -49,6 +49,13 @@ export const eventSchema = z
   .union([
     z.intersection(messageFields, messageEventVariants()),
     z.intersection(identity, z.object({ event: z.enum(DOMAIN_EVENT_KINDS), ...DOMAIN_EVENT_SCHEMA.shape })),
+    z.intersection(
+      identity,
+      z.object({
+        event: z.literal('source_address_blocked'),
+        ...EVENT_TYPES.source_address_blocked.fields.shape,
+      }),
+    ),
   ])
   .meta({ id: 'Event' });
 

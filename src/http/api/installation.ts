@@ -50,6 +50,7 @@ const entry = z
         nextProbeAt: z.string(),
         failures: z.int(),
         reply: z.string(),
+        blocked: z.boolean().describe('Mail that only this address can send waits.'),
       }),
     ),
   })

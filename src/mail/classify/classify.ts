@@ -45,6 +45,8 @@ export interface Classification {
   /** Milliseconds to wait that the reply itself names ("try again in 300 seconds"). */
   retryAfterMs: number | null;
   greylisted: boolean;
+  /** It concerns our address, which all accounts share; absent: something else. */
+  isAboutAddress?: true;
 }
 
 export interface ClassifierInput {
@@ -104,11 +106,7 @@ export function meaningOf(name: MeaningName, reply: SmtpReply, phase: ReplyPhase
 }
 
 /** Before MAIL a reply cannot be about the message; only these rejections are final nevertheless. */
-const FINAL_BEFORE_MAIL: ReadonlySet<BounceClass> = new Set([
-  'reputation-block',
-  'policy-block',
-  'invalid-domain',
-]);
+const FINAL_BEFORE_MAIL: ReadonlySet<BounceClass> = new Set(['policy-block', 'invalid-domain']);
 /** Before MAIL a server knows our address only, which all accounts share. */
 export const PHASES_BEFORE_MAIL: ReadonlySet<ReplyPhase> = new Set([
   'dns',
@@ -118,12 +116,15 @@ export const PHASES_BEFORE_MAIL: ReadonlySet<ReplyPhase> = new Set([
   'starttls',
   'auth',
 ]);
+/** A block in these phases concerns our address alone: mail can wait until it is lifted, so no message bounces for it. */
+export const PHASES_ABOUT_ADDRESS: ReadonlySet<ReplyPhase> = new Set([...PHASES_BEFORE_MAIL, 'mail']);
 
 function toClassification(meaning: Meaning, reply: SmtpReply, phase: ReplyPhase): Classification {
   const { bounceClass, scope } = meaning;
   // A rejected login is an error in the operator's configuration, whatever the text: no message bounces for it.
   const isEarly = PHASES_BEFORE_MAIL.has(phase) && (phase === 'auth' || !FINAL_BEFORE_MAIL.has(bounceClass));
-  const isPermanent = reply.code >= 500 && !isEarly && !meaning.isRetried;
+  const isAddressBlock = bounceClass === 'reputation-block' && PHASES_ABOUT_ADDRESS.has(phase);
+  const isPermanent = reply.code >= 500 && !isEarly && !isAddressBlock && !meaning.isRetried;
   return {
     action: isPermanent ? 'bounce' : 'defer',
     bounceType: isPermanent || meaning.bounceType === 'block' ? meaning.bounceType : 'soft',
@@ -132,6 +133,7 @@ function toClassification(meaning: Meaning, reply: SmtpReply, phase: ReplyPhase)
     suppress: isPermanent ? meaning.suppress : 'never',
     retryAfterMs: isPermanent ? null : retryAfter(reply.text),
     greylisted: !isPermanent && bounceClass === 'greylisted',
+    ...(meaning.isAboutAddress === true ? { isAboutAddress: true } : {}),
   };
 }
 

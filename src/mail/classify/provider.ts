@@ -20,6 +20,15 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
+    phrases: ['unusual rate of * your ip'],
+    meaning: 'IP address rate limit',
+    example: {
+      code: 421,
+      enhanced: '4.7.28',
+      text: 'Our system has detected an unusual rate of unsolicited mail originating from your IP address.',
+    },
+  },
+  {
     phrases: [
       'unusual rate of unsolicited mail',
       'sending quota exceeded',
@@ -30,7 +39,7 @@ export const PROVIDER_RULES: readonly Rule[] = [
     example: {
       code: 421,
       enhanced: '4.7.28',
-      text: 'Our system has detected an unusual rate of unsolicited mail originating from your IP address.',
+      text: 'Our system has detected an unusual rate of unsolicited mail originating from your DKIM domain.',
     },
   },
   {
@@ -218,7 +227,7 @@ export const PROVIDER_RULES: readonly Rule[] = [
   },
   {
     phrases: ['[tss0', '[ts0', 'unexpected volume or user complaints'],
-    meaning: 'sender rate limit',
+    meaning: 'IP address rate limit',
     example: {
       code: 421,
       enhanced: '4.7.0',

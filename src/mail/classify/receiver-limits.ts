@@ -18,13 +18,14 @@ export const RECEIVER_LIMIT_RULES: readonly Rule[] = [
     example: { code: 421, enhanced: '4.7.0', text: 'Try again later, closing connection.', phase: 'mail' },
   },
   {
-    phrases: [
-      'mail relay for your ip is limited',
-      'daily user sending limit exceeded',
-      'daily sending quota',
-    ],
-    meaning: 'sender rate limit',
+    phrases: ['mail relay for your ip is limited'],
+    meaning: 'IP address rate limit',
     example: { code: 550, enhanced: '5.7.28', text: 'Mail relay for your IP is limited.', phase: 'mail' },
+  },
+  {
+    phrases: ['daily user sending limit exceeded', 'daily sending quota'],
+    meaning: 'sender rate limit',
+    example: { code: 550, enhanced: '5.4.5', text: 'Daily user sending limit exceeded.', phase: 'mail' },
   },
   {
     phrases: ['not sent over a tls connection', 'certificate validation failed'],
@@ -221,6 +222,11 @@ export const RECEIVER_LIMIT_RULES: readonly Rule[] = [
       code: 550,
       text: 'Domain frequency limited. http://service.mail.qq.com/cgi-bin/help?id=20022',
     },
+  },
+  {
+    phrases: ['domain may not exist or dns check failed'],
+    meaning: 'sender rejected',
+    example: { code: 550, text: 'Domain may not exist or DNS check failed', mxHost: 'mx3.qq.com' },
   },
   {
     phrases: ['connection denied'],

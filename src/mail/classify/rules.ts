@@ -49,6 +49,8 @@ export interface Meaning {
   suppress: SuppressWhen;
   /** Retried even after a 5xx: the failure concerns the connection or the rate, and the next attempt may succeed. */
   isRetried?: true;
+  /** It concerns our address, which all accounts share, not one sender. */
+  isAboutAddress?: true;
 }
 
 /** All meanings that a rule may assign. Only permanent failures of the recipient suppress an address. */
@@ -74,11 +76,16 @@ export const MEANINGS = {
   'message rejected by policy': meaning('policy-block', 'block', 'message', 'never'),
   'sender rejected': meaning('policy-block', 'block', 'sender', 'never'),
   'sender not authenticated': meaning('authentication-failed', 'block', 'sender', 'never'),
-  'IP address blocklisted': meaning('reputation-block', 'block', 'sender', 'never'),
+  'IP address blocklisted': {
+    ...meaning('reputation-block', 'block', 'sender', 'never'),
+    isAboutAddress: true,
+  },
   /** Retried even after a 5xx: the same message is accepted at a lower rate. */
   'rate limit': { ...meaning('rate-limited', 'soft', 'site', 'never'), isRetried: true },
   /** A limit on one sender's volume or complaints, not on the number of our connections. */
   'sender rate limit': meaning('rate-limited', 'soft', 'sender', 'never'),
+  /** The same for our address, whoever the sender is. */
+  'IP address rate limit': { ...meaning('rate-limited', 'soft', 'sender', 'never'), isAboutAddress: true },
   greylisted: meaning('greylisted', 'soft', 'recipient', 'never'),
   'network error': meaning('network-error', 'soft', 'site', 'never'),
   'TLS failed': { ...meaning('tls-failed', 'soft', 'site', 'never'), isRetried: true },

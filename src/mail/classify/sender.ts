@@ -139,6 +139,22 @@ export const SENDER_RULES: readonly Rule[] = [
     meaning: 'sender rate limit',
     example: { code: 550, enhanced: '5.5.0', text: 'Rejected due to too many unknown recipients' },
   },
+  // Blocklists of domains: another address of ours would not help.
+  {
+    phrases: [
+      'dbl.spamhaus',
+      'rhsbl',
+      'sender domain listed',
+      'sender domain is listed',
+      'sender address [@] blocked',
+    ],
+    meaning: 'sender rejected',
+    example: {
+      code: 554,
+      enhanced: '5.7.1',
+      text: 'Service unavailable; Sender address [a@example.com] blocked using dbl.spamhaus.org',
+    },
+  },
   {
     phrases: [
       'spamhaus',
@@ -303,7 +319,6 @@ export const SENDER_RULES: readonly Rule[] = [
       'host * is on',
       'insecure mail relay',
       'no access from mail server',
-      'sender domain listed',
       'dns lookup of your',
     ],
     meaning: 'IP address blocklisted',

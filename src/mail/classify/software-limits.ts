@@ -34,11 +34,13 @@ export const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
   },
   // Symantec, Zoho, Rackspace
   {
-    phrases: [
-      'recipient quota exceeded',
-      'unusual sending activity',
-      'too many messages from a new or untrusted ip',
-    ],
+    phrases: ['too many messages from a new or untrusted ip'],
+    codes: [421, 451, 550, 554],
+    meaning: 'IP address rate limit',
+    example: { code: 421, text: 'Too many messages from a new or untrusted IP: 192.0.2.1', phase: 'mail' },
+  },
+  {
+    phrases: ['recipient quota exceeded', 'unusual sending activity'],
     codes: [421, 451, 550, 554],
     meaning: 'sender rate limit',
     example: { code: 421, enhanced: '4.7.1', text: 'Recipient quota exceeded', phase: 'mail' },

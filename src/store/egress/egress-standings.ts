@@ -18,7 +18,9 @@ export interface EgressWarmupRow {
 
 /** A source address that a provider refuses. */
 export interface EgressHealthRow {
+  /** Name of the entry of `delivery.egress`; '': the address that the system chooses. */
   entry: string;
+  /** The shaping profile, the MX hosts or the provider that refuses the address. */
   provider: string;
   /** Epoch ms, like `probe_at`. */
   since: number;
@@ -28,6 +30,8 @@ export interface EgressHealthRow {
   failures: number;
   /** Accepted probes in a row. */
   passed: number;
+  /** Mail that only this address can send waits. */
+  blocked: 0 | 1;
   /** The last refusal, without mail addresses. */
   reply: string;
 }
@@ -88,7 +92,14 @@ export function egressWarmupTable(db: Database) {
 export function egressHealthTable(db: Database) {
   const remove = db.prepare<[string, string]>('DELETE FROM egress_health WHERE entry = ? AND provider = ?');
   return {
-    ...standings<EgressHealthRow>(db, 'egress_health', ['since', 'probe_at', 'failures', 'passed', 'reply']),
+    ...standings<EgressHealthRow>(db, 'egress_health', [
+      'since',
+      'probe_at',
+      'failures',
+      'passed',
+      'blocked',
+      'reply',
+    ]),
     remove: (entry: string, provider: string): void => void remove.run(entry, provider),
   };
 }

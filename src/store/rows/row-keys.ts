@@ -150,6 +150,7 @@ const EVENT_KINDS = [
   'domain_verified',
   'domain_failing',
   'domain_failed',
+  'source_address_blocked',
 ];
 
 const KIND_CODES: ReadonlyMap<string, bigint> = new Map(

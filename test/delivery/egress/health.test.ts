@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../../src/core/clock.ts';
-import { localResult } from '../../../src/delivery/attempt-result.ts';
+import { type AttemptResult, localResult } from '../../../src/delivery/attempt-result.ts';
+import type { EgressTicket } from '../../../src/delivery/egress/ticket.ts';
+import type { SmtpPhase } from '../../../src/mail/reply.ts';
 import {
   createTestEgress,
   DELIVERED,
@@ -150,6 +152,109 @@ describe('an address that a provider refuses', () => {
     const reply = replied(550, '5.7.1', '<ann@gmail.com>: Client host [192.0.2.1] blocked using Spamhaus');
     await env.settle(ticketOf(env, 'a'), reply, 'replied');
     expect(env.egress().problems()[0]?.reason).not.toContain('ann');
+  });
+});
+
+describe('the only address, when a receiver blocks it at MAIL', () => {
+  const S3140 = 'messages were not sent: part of their network is on our block list (S3140)';
+  const blocked = replied(550, '5.7.1', S3140, 'mail');
+  const outlook = { ...transactional('Microsoft'), receiver: 'microsoft-consumer' };
+
+  /** `entries`: '[]' means the address that the system chooses. */
+  function setup(entries = '[]', mail = outlook) {
+    const env = createTestEgress(entries);
+    const end = (ticket: EgressTicket, result: AttemptResult, phase: SmtpPhase = 'mail') =>
+      env.settle(ticket, result, 'replied', undefined, phase);
+    const settle = async (result = blocked, phase: SmtpPhase = 'mail') => {
+      const ticket = env.take(mail);
+      if (ticket === null) throw new Error('no address was given');
+      return end(ticket, result, phase);
+    };
+    const block = async () => {
+      for (let n = 0; n < 3; n++) await settle();
+    };
+    const waitMs = () => (env.egress().obstacle('default', mail)?.until ?? 0) - env.clock.now();
+    return { ...env, mail, end, settle, block, waitMs };
+  }
+
+  it.each([
+    ['[]', 'the system address'],
+    [`[${A}]`, '192.0.2.1'],
+    [`[${A}, ${B}]`, '192.0.2.1'],
+  ])('is not used after three refusals in a row, with delivery.egress = %s', async (entries, address) => {
+    const env = setup(entries);
+    expect((await env.settle()).result.classification.action).toBe('defer');
+    await env.settle(DELIVERED);
+    for (let n = 0; n < (entries.includes('"b"') ? 6 : 3); n++) await env.settle();
+    expect(env.take(env.mail)).toBeNull();
+    expect(env.egress().obstacle('default', env.mail)).toMatchObject({
+      kind: 'blocked',
+      block: { address, receiver: 'microsoft-consumer', reply: expect.stringContaining('S3140') },
+    });
+    expect(env.egress().blocks()).toHaveLength(entries.includes('"b"') ? 2 : 1);
+    // Other mail of the provider goes to another receiver.
+    expect(env.take({ ...outlook, receiver: 'microsoft-business' })).not.toBeNull();
+    env.restart();
+    expect(env.take(env.mail)).toBeNull();
+  });
+
+  it('is probed by one message after half an hour, then after twice as long, at most four hours', async () => {
+    const env = setup();
+    await env.block();
+    const waits: number[] = [];
+    for (let n = 0; n < 5; n++) {
+      waits.push(env.waitMs());
+      env.clock.advance(env.waitMs());
+      const probe = env.take(env.mail);
+      expect(probe).toMatchObject({ isProbe: true });
+      expect(env.take(env.mail)).toBeNull();
+      if (probe !== null) await env.end(probe, blocked);
+    }
+    expect(waits).toEqual([30, 60, 120, 240, 240].map((minutes) => minutes * MINUTE));
+  });
+
+  it('is used again after three accepted probes, and the site resumes with one connection', async () => {
+    const env = setup();
+    await env.block();
+    env.clock.advance(30 * MINUTE);
+    const effects: unknown[] = [];
+    for (let n = 0; n < 3; n++) effects.push((await env.settle(DELIVERED)).result.address);
+    expect(effects).toEqual([undefined, undefined, 'recovered']);
+    expect(env.tables.egressHealth.all()).toEqual([]);
+    expect(env.take(env.mail)).toMatchObject({ isProbe: false });
+  });
+
+  it('is announced once, with how to ask for the removal', async () => {
+    const env = setup(`[${A}]`);
+    await env.block();
+    expect(env.blocks).toEqual([
+      expect.objectContaining({
+        address: '192.0.2.1',
+        receiver: 'microsoft-consumer',
+        delisting: expect.stringContaining('https://olcsupport.office.com'),
+      }),
+    ]);
+  });
+
+  it('is probed immediately when the operator retries mail', async () => {
+    const env = setup();
+    await env.block();
+    env.egress().probeNow();
+    expect(env.take(env.mail)).toMatchObject({ isProbe: true });
+  });
+
+  it('is probed when the clock was set back by a year', async () => {
+    const env = setup();
+    await env.block();
+    env.clock.advance(-365 * 24 * HOUR);
+    expect(env.take(env.mail)).toMatchObject({ isProbe: true });
+  });
+
+  it('stays in use when the refusals come at RCPT', async () => {
+    const env = setup();
+    const atRcpt = replied(554, '5.7.1', 'blocked using Spamhaus');
+    for (let n = 0; n < 10; n++)
+      expect((await env.settle(atRcpt, 'rcpt')).result.classification.action).toBe('bounce');
   });
 });
 

@@ -2,10 +2,11 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { type AttemptResult, localResult } from '../../../src/delivery/attempt-result.ts';
 import { createEgress } from '../../../src/delivery/egress/egress.ts';
-import type { EgressMail, EgressTicket } from '../../../src/delivery/egress/ticket.ts';
+import type { AddressBlock, EgressMail, EgressTicket } from '../../../src/delivery/egress/ticket.ts';
 import { createEgressPools } from '../../../src/delivery/routing/egress.ts';
 import type { SessionRecord } from '../../../src/delivery/worker/protocol.ts';
 import { classify } from '../../../src/mail/classify/classify.ts';
+import type { SmtpPhase } from '../../../src/mail/reply.ts';
 import { heldClock, startStore } from '../../support/store.ts';
 
 export const HOSTS = [{ name: 'gmail-smtp-in.l.google.com', addresses: ['192.0.2.200'] }];
@@ -39,7 +40,9 @@ export function createTestEgress(entries: string, settings: Settings = {}) {
       writer,
       pools,
       proxies: { isResolved: ({ name }) => name === null || !unresolved.has(name) },
+      onRefused: (_, block) => void blocks.push(block),
     });
+  const blocks: AddressBlock[] = [];
   let egress = start();
 
   const settle = async (
@@ -47,9 +50,10 @@ export function createTestEgress(entries: string, settings: Settings = {}) {
     result: AttemptResult,
     conclusion: 'replied' | 'egress-failed',
     address = '192.0.2.200',
+    phase: SmtpPhase = 'rcpt',
   ) => {
     const sessions = [session(conclusion, address)];
-    const settlement = egress.settle(ticket, result, { conclusion, sessions });
+    const settlement = egress.settle(ticket, result, { conclusion, sessions, phase });
     await writer.run((all) => settlement.record(all));
     return settlement;
   };
@@ -59,6 +63,8 @@ export function createTestEgress(entries: string, settings: Settings = {}) {
     config,
     pools,
     unresolved,
+    /** What was announced as blocked. */
+    blocks,
     egress: () => egress,
     /** As after a crash: only what is stored is known. */
     restart: () => {
@@ -98,9 +104,14 @@ function session(conclusion: string, address: string): SessionRecord {
   };
 }
 
-export function replied(code: number, enhanced: string, text: string): AttemptResult {
+export function replied(
+  code: number,
+  enhanced: string,
+  text: string,
+  phase: SmtpPhase = 'rcpt',
+): AttemptResult {
   const reply = { code, enhanced, text };
-  return { classification: classify({ phase: 'rcpt', reply }), reply, source: 'smtp' };
+  return { classification: classify({ phase, reply }), reply, source: 'smtp' };
 }
 
 export const DELIVERED = replied(250, '2.0.0', 'OK');

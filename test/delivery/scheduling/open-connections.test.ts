@@ -24,6 +24,7 @@ function createTestSites(limit: number) {
         idleMs: MINUTE,
         tls: 'opportunistic',
         chunking: true,
+        addressPauseMs: 0,
       },
       clock,
       firstSuspensionMs: 5 * SECOND,

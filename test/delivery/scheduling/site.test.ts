@@ -23,6 +23,7 @@ function createTestSite({ messages = 100, connections = 10, isNew = false } = {}
       idleMs: MINUTE,
       tls: 'opportunistic',
       chunking: true,
+      addressPauseMs: 0,
     },
     clock,
     firstSuspensionMs: 5 * SECOND,
@@ -496,6 +497,7 @@ describe('changed limits', () => {
       idleMs: SECOND,
       tls: 'required',
       chunking: true,
+      addressPauseMs: 0,
     }) as const;
 
   it('apply to the next sessions; those in progress end by themselves', () => {

@@ -13,6 +13,8 @@ const DEFAULT: ShapingProfile = {
   tls: 'opportunistic',
   chunking: true,
   shared: true,
+  addressPause: 0,
+  delisting: '',
   origin: 'program',
 };
 const GOOGLE: ShapingProfile = {
@@ -52,6 +54,7 @@ describe('sites', () => {
     expect(sites.of('b.test', hosts('alt1.aspmx.l.google.com', 'x.google.com'), null, 'p')).toBe(site);
     expect(site.isShared).toBe(true);
     expect(site.profile()).toEqual({
+      addressPauseMs: 0,
       connections: 5,
       messagesPerConnection: 50,
       perSecond: 0,

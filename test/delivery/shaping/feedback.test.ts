@@ -37,7 +37,7 @@ function reportOf(
   return { id: 1, slot: '0:0', conclusion, phase, reply: reply(line), sessions: [session] };
 }
 
-function createTestFeedback({ isShared = false } = {}) {
+function createTestFeedback({ isShared = false, addressPauseMs = 0 } = {}) {
   const clock = heldClock();
   const profile = {
     connections: 8,
@@ -46,6 +46,7 @@ function createTestFeedback({ isShared = false } = {}) {
     idleMs: MINUTE,
     tls: 'none',
     chunking: true,
+    addressPauseMs,
   } as const;
   const site = createSite({
     key: 'mx.one.test via default',
@@ -96,7 +97,7 @@ function createTestFeedback({ isShared = false } = {}) {
 describe('what a reply means for the site', () => {
   const signal = (...args: Parameters<typeof reportOf>) => {
     const report = reportOf(...args);
-    return signalOf(report, evaluateReport(report, classify).classification);
+    return signalOf(report, evaluateReport(report, classify));
   };
 
   it.each([
@@ -109,7 +110,14 @@ describe('what a reply means for the site', () => {
     ['550 Connection frequency limited', 'mail', 'replied', 'throttled'],
     // The sender, as the server knows it after MAIL.
     ['421 4.7.28 unusual rate of unsolicited mail', 'dot', 'unreachable', 'sender-throttled'],
-    ['451 4.7.650 temporarily rate limited due to IP reputation', 'mail', 'replied', 'sender-throttled'],
+    ['451 4.7.650 temporarily rate limited due to IP reputation', 'mail', 'replied', 'throttled'],
+    ['421 4.7.0 [TSS04] Messages from 192.0.2.1 temporarily deferred', 'mail', 'unreachable', 'throttled'],
+    [
+      '421 4.7.28 an unusual rate of unsolicited mail originating from your IP address',
+      'dot',
+      'unreachable',
+      'throttled',
+    ],
     [
       '550 5.7.1 you have sent to too many recipients this hour. IB607',
       'rcpt',
@@ -166,6 +174,28 @@ describe('a site that replies that mail comes too fast', () => {
       if (n % 100 === 99) steps.push(site.limits().connections);
     }
     expect(steps).toEqual([4, 8]);
+  });
+});
+
+describe('a throttle that names our address', () => {
+  const TSS04 = '421 4.7.0 [TSS04] Messages from 192.0.2.1 temporarily deferred due to unexpected volume';
+
+  it('stops the mail of all accounts to the site for the pause of its profile, then one connection is used', () => {
+    const { clock, site, begin, end, mayStart } = createTestFeedback({ addressPauseMs: 2 * HOUR });
+    // Sessions that are in progress belong to the same event; a new site has two connections.
+    const sessions = Array.from({ length: 2 }, (_, n) => begin(`acct_${n}`));
+    for (const session of sessions) end(session, reportOf(TSS04, 'mail', 'unreachable'));
+    expect(Array.from({ length: 8 }, (_, n) => mayStart(`acct_${n}`))).toEqual(Array(8).fill(false));
+    expect(site.limits()).toMatchObject({ limitedMs: 2 * HOUR, connections: 1, accounts: 0 });
+    clock.advance(2 * HOUR + SECOND);
+    expect(mayStart('acct_0')).toBe(true);
+    expect(site.limits().connections).toBe(1);
+  });
+
+  it('follows a longer time that the reply names', () => {
+    const { site, begin, end } = createTestFeedback({ addressPauseMs: HOUR });
+    end(begin(), reportOf(`${TSS04}; try again in 3 hours`, 'mail', 'unreachable'));
+    expect(site.limitedMs()).toBe(3 * HOUR);
   });
 });
 

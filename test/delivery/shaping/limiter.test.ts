@@ -167,6 +167,35 @@ describe('the rate', () => {
   });
 });
 
+describe('a refusal because of our address', () => {
+  it('resumes with one connection, and takes back one step after each hundred accepted messages', () => {
+    const { clock, limiter, deliver } = createTestLimiter();
+    expect(limiter.throttled(limiter.epoch(), 2 * HOUR, 64, true)).toBe(2 * HOUR);
+    clock.advance(2 * HOUR);
+    const connections = [limiter.connections()];
+    for (let n = 0; n < 4; n++) {
+      deliver(100);
+      connections.push(limiter.connections());
+    }
+    expect(connections).toEqual([1, 2, 5, 10, 10]);
+  });
+});
+
+describe('a restriction', () => {
+  it('applies whatever the epoch, does not shorten a pause, and is taken back step by step', () => {
+    const { clock, limiter, throttle, deliver } = createTestLimiter();
+    throttle(HOUR);
+    limiter.restrict({ pauseMs: MINUTE, connections: 2, perSecond: 1 / 6 }, 64);
+    expect(limiter.limitedMs()).toBe(HOUR);
+    clock.advance(HOUR);
+    expect(limiter.connections()).toBe(2);
+    expect(limiter.perSecond()).toBeCloseTo(1 / 6);
+    deliver(100);
+    expect(limiter.connections()).toBe(5);
+    expect(limiter.perSecond()).toBeCloseTo(1 / 3);
+  });
+});
+
 describe('a restart', () => {
   function restarted(downMs: number) {
     const before = createTestLimiter();

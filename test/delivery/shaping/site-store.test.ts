@@ -14,6 +14,7 @@ const PROFILE = {
   idleMs: MINUTE,
   tls: 'none',
   chunking: true,
+  addressPauseMs: 0,
 } as const;
 
 /** A daemon: a store with its sites, over a database that survives it. */

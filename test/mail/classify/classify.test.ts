@@ -130,15 +130,28 @@ describe('the action', () => {
     expect(classifyAtRcpt(line)).toMatchObject({ action, bounceType });
   });
 
-  it('is to defer an error before MAIL, except for a blocklisting', () => {
+  it('is to defer an error before MAIL', () => {
     expect(classifyAt('greeting', '554 No SMTP service here')).toMatchObject({
       action: 'defer',
       scope: 'site',
     });
-    expect(classifyAt('greeting', '554 5.7.1 192.0.2.1 blocked using zen.spamhaus.org')).toMatchObject({
-      action: 'bounce',
+  });
+
+  it.each([
+    ['greeting', 'defer'],
+    ['ehlo', 'defer'],
+    ['starttls', 'defer'],
+    ['auth', 'defer'],
+    ['mail', 'defer'],
+    ['rcpt', 'bounce'],
+    ['dot', 'bounce'],
+    ['dsn', 'bounce'],
+  ] as const)('of a block of our address at %s is to %s', (phase, action) => {
+    expect(classifyAt(phase, '554 5.7.1 192.0.2.1 blocked using zen.spamhaus.org')).toMatchObject({
+      action,
       bounceType: 'block',
       bounceClass: 'reputation-block',
+      isAboutAddress: true,
     });
   });
 

@@ -255,6 +255,7 @@ const LASTING = new Set([
   'held',
   'warmup',
   'address_unusable',
+  'address_blocked',
   'site_limited',
   'account_limited',
   'site_rate',

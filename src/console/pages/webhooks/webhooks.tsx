@@ -26,6 +26,7 @@ const EVENTS = [
   'domain_verified',
   'domain_failing',
   'domain_failed',
+  'source_address_blocked',
 ] as const;
 
 /** The webhooks of the account. */

@@ -127,6 +127,7 @@ export const EXAMPLE_MESSAGE = {
   acceptedAt: '2026-01-31T12:00:00.000Z',
   nextAttemptAt: '2026-01-31T12:05:00.000Z',
   expiresAt: '2026-02-02T12:00:00.000Z',
+  blockedAt: null,
   reasons: [EXAMPLE_REASON],
   ahead: 0,
   lastAttempts: [{ attempt: 1, ...EXAMPLE_REPLY }],
@@ -143,6 +144,7 @@ export const EXAMPLE_DESTINATION = {
   held: 0,
   oldestAcceptedAt: '2026-01-31T12:00:00.000Z',
   nextAttemptAt: '2026-01-31T12:05:00.000Z',
+  blockedAt: null,
   control: null,
   reasons: [{ ...EXAMPLE_REASON, messages: 100 }],
   replies: [],
@@ -151,6 +153,13 @@ export const EXAMPLE_DESTINATION = {
   sites: [],
   unknown: [],
 };
+
+const blockedAt = z.iso
+  .datetime()
+  .nullable()
+  .describe(
+    'Since when a receiver blocks the only source address that could send the mail; null: none is blocked. The reason `address_blocked` has the address, the receiver and how to end the block.',
+  );
 
 const unknown = z.array(z.string()).describe('What could not be determined, and why.');
 
@@ -167,6 +176,7 @@ export const messageExplanationSchema = z
     acceptedAt: z.iso.datetime(),
     nextAttemptAt: z.iso.datetime().nullable(),
     expiresAt: z.iso.datetime(),
+    blockedAt,
     reasons: z.array(reasonSchema).describe('Why it is not sent now; the first one decides.'),
     ahead: z
       .int()
@@ -187,6 +197,7 @@ export const destinationExplanationSchema = z
     held: z.int(),
     oldestAcceptedAt: z.iso.datetime().nullable().describe('Of the messages examined.'),
     nextAttemptAt: z.iso.datetime().nullable(),
+    blockedAt,
     control: controlSchema.nullable(),
     reasons: z.array(reasonSchema),
     replies: z.array(replySchema),
