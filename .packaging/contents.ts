@@ -42,8 +42,9 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   copy(join(root, '.packaging/postrider.sh'), join(dir, 'bin/postrider'), 0o755);
   copy(join(runtime.dir, 'bin/node'), join(library, 'bin/node'), 0o755);
   cpSync(join(root, 'dist'), join(library, 'dist'), { recursive: true });
-  // Data that the program reads from its own directory (src/config/shaping.ts).
-  copy(join(root, 'config/shaping.toml'), join(library, 'config/shaping.toml'), 0o644);
+  // Data that the program reads from its own directory (src/config/shaping.ts, src/config/program-replies.ts).
+  for (const name of ['shaping.toml', 'replies.toml'])
+    copy(join(root, 'config', name), join(library, 'config', name), 0o644);
   copyDependencies(root, unbundledDependencies(root), library);
   copy(
     parts.nativeModule,

@@ -7,6 +7,7 @@ import { closest } from '../core/closest.ts';
 import { errorText } from '../core/errors.ts';
 import { isDenied, OperatorFault, thisUser } from '../core/operator-fault.ts';
 import { applyEnvironment, ENV_PREFIX, type Environment, type SettingsTree } from './environment.ts';
+import { withProviderHosts } from './reply-rules.ts';
 import { type Config, configSchema, defaultWorkers, MIN_METRICS_KEY_LENGTH } from './schema.ts';
 import { baseUrl, parseListen } from './setting-types.ts';
 import { shapeOf } from './settings.ts';
@@ -138,7 +139,21 @@ export function configFrom(sources: ConfigSources): Config {
   if (faults.length > 0 || !result.success) {
     throw new ConfigFault(faults.every(({ key }) => key.startsWith(ENV_PREFIX)) ? null : file, faults);
   }
-  return complete(result.data, shapingOf(result.data, file), file, env, base);
+  const shaping = shapingOf(result.data, file);
+  return complete(repliesOf(result.data, shaping, file), shaping, file, env, base);
+}
+
+/** Throws ConfigFault. */
+function repliesOf(
+  raw: z.output<typeof configSchema>,
+  shaping: readonly ShapingProfile[],
+  file: string | null,
+): z.output<typeof configSchema> {
+  const replies = withProviderHosts(raw.delivery.replies, shaping);
+  if (typeof replies !== 'number') return { ...raw, delivery: { ...raw.delivery, replies } };
+  const names = shaping.flatMap(({ name, match }) => (match.length > 0 ? [name] : []));
+  const message = `must be the name of a shaping profile: ${names.join(', ')}`;
+  throw new ConfigFault(file, [{ key: `delivery.replies[${replies}].provider`, message }]);
 }
 
 /** Throws ConfigFault. */

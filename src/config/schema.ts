@@ -265,7 +265,7 @@ export const configSchema = z.strictObject({
       .default([])
       .meta(
         live(
-          'Meaning of replies, before the built-in rules: { text, code, enhanced, host, meaning, action, retryAfter }. text: words of the reply with "*" for any words between them.',
+          'Meaning of replies, before the built-in rules: { match, code, enhanced, provider or mx, phase, meaning, action, retryAfter, automation = { after = 5, within = "1h", then = "suspend 2h", "connections 1" or "perMinute 10" } }. match: words of the reply with "*" for any words between them, or a regular expression between slashes; match, code, enhanced, mx and phase may be lists.',
         ),
       ),
     tls: deliveryTls,

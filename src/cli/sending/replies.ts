@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import type { ReplyAutomation } from '../../config/reply-rules.ts';
 import { iso } from '../../core/clock.ts';
 import { createClassifier, operatorRuleFor } from '../../mail/classify/classifier.ts';
 import { type ClassifierInput, classifyWithRule, enhancedCode } from '../../mail/classify/classify.ts';
@@ -35,7 +36,7 @@ which suppresses the recipient only if it is repeated on another day (5xx). To d
 configuration:
 
   [[delivery.replies]]
-  text = "mailbox * under maintenance"
+  match = "mailbox * under maintenance"
   meaning = "server error"
 
 "postrider replies classify" shows the effect of a rule; docs/delivery.md lists the meanings.`,
@@ -95,9 +96,10 @@ function classifyReply(
   const input: ClassifierInput = { phase, reply, mxHost: host ?? null };
   const own = operatorRuleFor(rules, input);
   const { rule } = classifyWithRule(input);
-  const { action, bounceClass, bounceType, scope, suppress, retryAfterMs, greylisted } = createClassifier({
-    rules,
-  })(input);
+  const { action, bounceClass, bounceType, scope, suppress, retryAfterMs, greylisted, automation } =
+    createClassifier({
+      rules,
+    })(input);
   const found = {
     decidedBy: own !== undefined ? 'delivery.replies' : rule !== undefined ? 'built-in rule' : 'no rule',
     meaning: own?.meaning ?? rule?.meaning ?? null,
@@ -108,8 +110,18 @@ function classifyReply(
     suppresses: suppress,
     retryAfterSeconds: retryAfterMs === null ? null : Math.round(retryAfterMs / 1000),
     greylisted,
+    automation: automation === undefined ? null : automationText(automation),
   };
   context.printRecord(found, { json });
+}
+
+/** `after 5 replies within 3600 s: suspend 7200 s`. */
+function automationText({ after, within, then: effect }: ReplyAutomation): string {
+  const value =
+    effect.kind === 'suspend'
+      ? `${effect.ms / 1000} s`
+      : String(effect.kind === 'connections' ? effect.connections : effect.messages);
+  return `after ${after} ${after === 1 ? 'reply' : 'replies'} within ${within / 1000} s: ${effect.kind} ${value}`;
 }
 
 /** "451 4.7.1 text" as a server sends it. Throws InvalidArgumentError. */

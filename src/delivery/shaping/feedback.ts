@@ -1,3 +1,4 @@
+import type { ReplyEffect } from '../../config/reply-rules.ts';
 import { type Clock, HOUR, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
@@ -7,6 +8,7 @@ import { type AttemptResult, decidingSession, siteStateOf } from '../attempt-res
 import type { Site, SlotReservation } from '../scheduling/site.ts';
 import type { AttemptReport } from '../worker/protocol.ts';
 import type { HostAnswers } from './host-answers.ts';
+import type { Restriction } from './limiter.ts';
 
 /** Applies the reply of a finished session to the limits of its site. */
 export interface Feedback {
@@ -70,6 +72,14 @@ function isAboutAddress({
   return classification.isAboutAddress === true || address === 'throttled';
 }
 
+function restrictionOf(effect: ReplyEffect): Restriction {
+  if (effect.kind === 'suspend') return { pauseMs: effect.ms, connections: 1 };
+  if (effect.kind === 'connections') return { connections: effect.connections };
+  return { perSecond: effect.messages / 60 };
+}
+
+/** Sites and rules whose replies are counted. */
+const MAX_AUTOMATED = 1000;
 /** Greylisted messages in memory; the oldest are forgotten first. */
 const MAX_GREYLISTED = 20_000;
 /** An acceptance after a longer time has another cause than greylisting. */
@@ -83,6 +93,8 @@ const MIN_GREYLIST_MS = SECOND;
 export function createFeedback({ clock, log, hostAnswers, onUnclassified }: FeedbackDeps): Feedback {
   /** When messages were greylisted first (monotonic), by seq. */
   const greylisted = createLru<{ at: number }>(MAX_GREYLISTED);
+  /** Times of replies (monotonic), and the epoch of the site since its automation was last applied. */
+  const automated = createLru<{ times: number[]; firedIn: number }>(MAX_AUTOMATED);
 
   /** Applies the signal to the limits and the suspension of the site. */
   function applySignal(
@@ -130,6 +142,23 @@ export function createFeedback({ clock, log, hostAnswers, onUnclassified }: Feed
     }
   }
 
+  /** Counts replies for the automation of their rule, which limits the site when there were enough of them. */
+  function automate({ automation }: Classification, { site, limitEpoch }: SlotReservation): void {
+    if (automation === undefined) return;
+    const { after, within, then: effect } = automation;
+    const key = `${site.key} ${JSON.stringify(automation)}`;
+    const count = automated.get(key) ?? { times: [], firedIn: 0 };
+    automated.set(key, count);
+    // Sessions from before the automation was applied belong to the same event.
+    if (limitEpoch < count.firedIn) return;
+    const now = clock.now();
+    count.times = [...count.times.filter((at) => now - at < within), now].slice(-after);
+    if (count.times.length < after) return;
+    count.times = [];
+    count.firedIn = site.restrict(restrictionOf(effect));
+    log.warn({ site: site.key, effect }, 'site limited by a rule for its replies');
+  }
+
   /** Remembers after which wait greylisted mail is accepted. Returns how long to wait now; null: not known. */
   function learn({ action, greylisted: isGreylisted }: Classification, site: Site, message: QueuedMessage) {
     const { attempts } = message;
@@ -160,6 +189,7 @@ export function createFeedback({ clock, log, hostAnswers, onUnclassified }: Feed
       const { classification } = result;
       hostAnswers.record(report.sessions);
       applySignal(signalOf(report, result), report, result, reservation);
+      automate(classification, reservation);
       const { action } = classification;
       if (result.source === 'smtp' && action !== 'deliver' && classification.bounceClass === 'unclassified')
         onUnclassified(report, decidingSession(report)?.host ?? null);

@@ -1,4 +1,5 @@
-import type { ReplyRule } from '../../config/reply-rules.ts';
+import { expressionOf, type ReplyRule } from '../../config/reply-rules.ts';
+import { compilePattern, type LinearPattern } from '../../core/linear-pattern.ts';
 import type { SmtpReply } from '../reply.ts';
 import { type Classification, type ClassifierInput, type Classify, classify, meaningOf } from './classify.ts';
 import { indexPhrases, type PhraseIndex } from './phrases.ts';
@@ -33,28 +34,44 @@ export function operatorRuleFor(rules: readonly ReplyRule[], input: ClassifierIn
   return findRule(prepare(rules), input);
 }
 
+interface PreparedRule {
+  rule: ReplyRule;
+  conditions: Pick<Rule, 'codes' | 'enhanced' | 'hosts' | 'phases'>;
+  /** Any of these phrases or patterns; both empty: any text. */
+  phrases: readonly string[];
+  patterns: readonly LinearPattern[];
+}
+
 interface Prepared {
-  rules: readonly { rule: ReplyRule; conditions: Pick<Rule, 'phrases' | 'codes' | 'enhanced' | 'hosts'> }[];
+  rules: readonly PreparedRule[];
   phrases: PhraseIndex;
 }
 
 function prepare(rules: readonly ReplyRule[]): Prepared {
-  const prepared = rules.map((rule) => {
-    const { text, code, enhanced, host } = rule;
+  const prepared = rules.map((rule): PreparedRule => {
+    const { match, text, code, enhanced, mx, host, phase } = rule;
+    const hosts = mx ?? host;
+    const texts = listOf(match ?? text ?? []);
     return {
       rule,
       conditions: {
-        ...(text === undefined ? {} : { phrases: [phraseOf(text)] }),
-        ...(code === undefined ? {} : { codes: [code] }),
-        ...(enhanced === undefined ? {} : { enhanced: [enhanced] }),
-        ...(host === undefined ? {} : { hosts: [host] }),
+        ...(code === undefined ? {} : { codes: listOf(code) }),
+        ...(enhanced === undefined ? {} : { enhanced: listOf(enhanced) }),
+        ...(hosts === undefined ? {} : { hosts: listOf(hosts) }),
+        ...(phase === undefined ? {} : { phases: listOf(phase) }),
       },
+      phrases: texts.filter((each) => expressionOf(each) === null).map(phraseOf),
+      patterns: texts.flatMap((each) => {
+        const compiled = compilePattern(expressionOf(each) ?? '');
+        return typeof compiled === 'string' ? [] : [compiled];
+      }),
     };
   });
-  return {
-    rules: prepared,
-    phrases: indexPhrases(prepared.flatMap(({ conditions }) => conditions.phrases ?? [])),
-  };
+  return { rules: prepared, phrases: indexPhrases(prepared.flatMap(({ phrases }) => phrases)) };
+}
+
+function listOf<Value>(given: Value | Value[]): Value[] {
+  return Array.isArray(given) ? given : [given];
 }
 
 /** The text as replies are compared: an operator copies it from a reply, with its codes and addresses. */
@@ -74,10 +91,24 @@ function findRule({ rules, phrases }: Prepared, input: ClassifierInput): ReplyRu
     phrases: phrases.find(normalizeText(reply.text)),
     mxHost: mxHost?.toLowerCase().replace(/\.$/, '') ?? null,
   };
-  return rules.find(({ conditions }) => matchesRule(conditions, fields))?.rule;
+  const text = reply.text.slice(0, MAX_TEXT_LENGTH).replace(/\s+/g, ' ');
+  const hasText = ({ phrases: wanted, patterns }: PreparedRule) =>
+    (wanted.length === 0 && patterns.length === 0) ||
+    wanted.some((phrase) => fields.phrases.has(phrase)) ||
+    patterns.some((pattern) => pattern.matches(text));
+  return rules.find((each) => matchesRule(each.conditions, fields) && hasText(each))?.rule;
 }
 
-function applyRule(rule: ReplyRule, { reply, phase }: ClassifierInput): Classification {
+/** Replies are truncated to this length; reports may quote more. */
+const MAX_TEXT_LENGTH = 2000;
+
+function applyRule(rule: ReplyRule, input: ClassifierInput): Classification {
+  const { automation } = rule;
+  const classification = classifyAs(rule, input);
+  return automation === undefined ? classification : { ...classification, automation };
+}
+
+function classifyAs(rule: ReplyRule, { reply, phase }: ClassifierInput): Classification {
   const classification = meaningOf(rule.meaning, asIf(reply, rule.action), phase);
   if (rule.action === undefined && rule.retryAfter === undefined) return classification;
   const action = rule.action ?? classification.action;

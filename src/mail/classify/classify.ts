@@ -1,10 +1,10 @@
+import type { ReplyAutomation } from '../../config/reply-rules.ts';
 import type { SmtpReply } from '../reply.ts';
 import { FILTER_RULES } from './filter.ts';
 import { MAILBOX_RULES } from './mailbox.ts';
 import { MESSAGE_RULES } from './message.ts';
 import { indexPhrases } from './phrases.ts';
 import { PROVIDER_RULES } from './provider.ts';
-import { RECEIVER_LIMIT_RULES } from './receiver-limits.ts';
 import { RECIPIENT_RULES } from './recipient.ts';
 import { retryAfter } from './retry-after.ts';
 import {
@@ -47,6 +47,8 @@ export interface Classification {
   greylisted: boolean;
   /** It concerns our address, which all accounts share; absent: something else. */
   isAboutAddress?: true;
+  /** What the rule of the operator does when such replies repeat. */
+  automation?: ReplyAutomation;
 }
 
 export interface ClassifierInput {
@@ -61,9 +63,8 @@ export type Classify = (input: ClassifierInput) => Classification;
 
 /** Most specific first; the first rule that matches decides. */
 export const RULES: readonly Rule[] = [
-  ...RECEIVER_LIMIT_RULES,
-  ...SOFTWARE_LIMIT_RULES,
   ...PROVIDER_RULES,
+  ...SOFTWARE_LIMIT_RULES,
   ...FILTER_RULES,
   ...SENDER_RULES,
   ...MAILBOX_RULES,

@@ -1,7 +1,9 @@
-import { TEMPORARY } from './receiver-limits.ts';
 import type { Rule } from './rules.ts';
 
-/** What mail filters and mail software reply when they defer or limit mail; see receiver-limits.ts. */
+/** Codes of temporary failures. */
+const TEMPORARY = [421, 432, 450, 451, 452, 454];
+
+/** What mail filters and mail software reply when they defer or limit mail; they precede general wording, as provider.ts does. */
 export const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
   // Mimecast: https://mimecastsupport.zendesk.com/hc/en-us/articles/34000709564691
   {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { replyRules } from '../../../src/config/reply-rules.ts';
 import { HOUR, MINUTE, SECOND } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { evaluateReport } from '../../../src/delivery/attempt-result.ts';
@@ -7,7 +8,8 @@ import type { SlotReservation } from '../../../src/delivery/scheduling/site.ts';
 import { createFeedback, signalOf } from '../../../src/delivery/shaping/feedback.ts';
 import { createHostAnswers } from '../../../src/delivery/shaping/host-answers.ts';
 import type { AttemptReport } from '../../../src/delivery/worker/protocol.ts';
-import { classify } from '../../../src/mail/classify/classify.ts';
+import { createClassifier } from '../../../src/mail/classify/classifier.ts';
+import { type Classify, classify } from '../../../src/mail/classify/classify.ts';
 import type { SmtpPhase, SmtpReply } from '../../../src/mail/reply.ts';
 import { heldClock } from '../../support/store.ts';
 import { readyMessage } from '../messages.ts';
@@ -77,6 +79,11 @@ function createTestFeedback({ isShared = false, addressPauseMs = 0 } = {}) {
     site.release(reservation);
     return feedback.apply(report, evaluateReport(report, classify), reservation, message);
   };
+  /** The same with other rules. */
+  const endWith = (reservation: SlotReservation, report: AttemptReport, rules: Classify) => {
+    site.release(reservation);
+    return feedback.apply(report, evaluateReport(report, rules), reservation, readyMessage(seq));
+  };
   const mayStart = (account_id: string) => {
     site.add({
       message: readyMessage(++seq, { account_id }),
@@ -91,7 +98,7 @@ function createTestFeedback({ isShared = false, addressPauseMs = 0 } = {}) {
     site.drop();
     return next !== 'full' && next !== 'refused';
   };
-  return { clock, site, feedback, unclassified, begin, end, mayStart };
+  return { clock, site, feedback, unclassified, begin, end, endWith, mayStart };
 }
 
 describe('what a reply means for the site', () => {
@@ -196,6 +203,42 @@ describe('a throttle that names our address', () => {
     const { site, begin, end } = createTestFeedback({ addressPauseMs: HOUR });
     end(begin(), reportOf(`${TSS04}; try again in 3 hours`, 'mail', 'unreachable'));
     expect(site.limitedMs()).toBe(3 * HOUR);
+  });
+});
+
+describe('a rule with an automation', () => {
+  const reportWith = (then: string, after = 3) => {
+    const env = createTestFeedback();
+    const rules = replyRules.parse([
+      { match: 'mumble', meaning: 'server error', automation: { after, within: '1h', then } },
+    ]);
+    const mumble = (account = 'acct_one') =>
+      env.endWith(env.begin(account), reportOf('451 4.3.0 Mumble', 'rcpt'), createClassifier({ rules }));
+    return { ...env, mumble };
+  };
+
+  it('suspends the site after enough replies within its time, and begins to count again', () => {
+    const { clock, site, mumble } = reportWith('suspend 2h');
+    mumble();
+    mumble();
+    clock.advance(HOUR);
+    mumble();
+    mumble();
+    expect(site.limitedMs()).toBe(0);
+    mumble();
+    expect(site.limitedMs()).toBe(2 * HOUR);
+    clock.advance(2 * HOUR);
+    expect(site.limits().connections).toBe(1);
+  });
+
+  it.each([
+    ['connections 2', { connections: 2 }],
+    ['perMinute 30', { perSecond: 0.5 }],
+  ])('limits the site: %s', (then, limits) => {
+    const { site, mumble } = reportWith(then, 1);
+    mumble();
+    expect(site.limitedMs()).toBe(0);
+    expect(site.limits()).toMatchObject(limits);
   });
 });
 

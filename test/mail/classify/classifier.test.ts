@@ -32,6 +32,35 @@ describe('rules of the operator', () => {
     expect(operatorRuleFor(rules, input(550, 'submailbox under maintenance'))).toBeUndefined();
   });
 
+  it('match any of several texts and regular expressions, hosts and phases', () => {
+    const [rule] = parse({
+      match: ['part of their network', '/\\(S\\d{4}\\)$/'],
+      mx: ['*.outlook.com', 'hotmail.com'],
+      phase: ['greeting', 'mail'],
+      code: [550, 451],
+      meaning: 'IP address blocklisted',
+    });
+    const rules = rule === undefined ? [] : [rule];
+    const found = (text: string, fields: Partial<ClassifierInput>) =>
+      operatorRuleFor(
+        rules,
+        input(550, text, { phase: 'mail', mxHost: 'x.olc.protection.outlook.com', ...fields }),
+      ) !== undefined;
+    expect(found('blocked (s3140)', {})).toBe(true);
+    expect(found('Part of their  network is listed', { mxHost: 'hotmail.com' })).toBe(true);
+    expect(found('blocked (S3140)', { phase: 'rcpt' })).toBe(false);
+    expect(found('blocked (S3140)', { mxHost: 'mx.example.net' })).toBe(false);
+    expect(found('blocked (S3140) today', {})).toBe(false);
+  });
+
+  it('carry their automation', () => {
+    const automation = { after: 5, within: '1h', then: 'suspend 2h' };
+    const rules = parse({ match: 'slow down', meaning: 'rate limit', automation });
+    expect(createClassifier({ rules })(input(450, 'Slow down'))).toMatchObject({
+      automation: { after: 5, within: 3_600_000, then: { kind: 'suspend', ms: 7_200_000 } },
+    });
+  });
+
   it('decide by codes alone', () => {
     const classified = createClassifier({ rules: parse({ enhanced: '5.7.x', meaning: 'rate limit' }) });
     const reply = { code: 550, enhanced: '5.7.999', text: 'no' };
@@ -77,7 +106,7 @@ describe('rules of the operator', () => {
   });
 
   it.each([
-    [{ meaning: 'spam' }, 'needs text, code or enhanced'],
+    [{ meaning: 'spam' }, 'needs match, code or enhanced'],
     [{ text: 'ab', meaning: 'spam' }, 'at least 3 characters'],
     [{ text: 'abc * d', meaning: 'spam' }, 'at least 3 characters'],
     [{ text: 'too many*connections', meaning: 'spam' }, 'only between words'],
