@@ -3,7 +3,7 @@ import { type Encrypted, type Encryption, TrustAnchorFound } from './encryption.
 import { SmtpSessionError } from './errors.ts';
 import type { DeliveryJob, SessionRecord, TlsRecord, TlsResult } from './protocol.ts';
 import { replyOf, type WireReply } from './reply-reader.ts';
-import { failureTypeOf, requiredByText, type TlsRequirement } from './requirement.ts';
+import { failureTypeOf, isOutdated, requiredByText, type TlsRequirement } from './requirement.ts';
 import { insecure, type SessionResult } from './session-result.ts';
 import { openWire, type Wire, type WireDeps } from './wire.ts';
 
@@ -188,7 +188,9 @@ function passwordObstacle(
   { allowUnverified }: Auth,
 ): string | null {
   if (tls === null) return allowUnverified && isLoopback(address) ? null : 'the connection is not encrypted';
-  return tls.verified || allowUnverified ? null : 'its certificate was not verified';
+  if (allowUnverified) return null;
+  if (isOutdated(tls)) return `${tls.protocol} is not secure`;
+  return tls.verified ? null : 'its certificate was not verified';
 }
 
 type Auth = NonNullable<DeliveryJob['auth']>;

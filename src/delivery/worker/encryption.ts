@@ -3,6 +3,7 @@ import {
   type ConnectionOptions,
   checkServerIdentity,
   createSecureContext,
+  DEFAULT_CIPHERS,
   rootCertificates,
   type SecureContext,
   type TLSSocket,
@@ -51,18 +52,26 @@ const MAX_CACHED_SESSIONS = 1000;
 const MAX_ANCHORED = 500;
 /** RFC 8996: nothing older. */
 const MIN_VERSION = 'TLSv1.2';
+/**
+ * Where plain text is the alternative (RFC 7435), TLS 1.0 is better. OpenSSL permits its signatures on level 0 only; a
+ * server that knows a later version uses it nevertheless.
+ */
+const OPPORTUNISTIC = { minVersion: 'TLSv1', ciphers: `${DEFAULT_CIPHERS}:@SECLEVEL=0` } as const;
 
 /** `authorities`: PEM certificates to trust in addition to the built-in ones. */
 export function createEncryption(authorities: readonly string[] = []): Encryption {
   const sessions = new LRUCache<string, CachedSession>({ max: MAX_CACHED_SESSIONS });
   /** Contexts that trust only the anchors of a host's TLSA records, by requirement. */
   const anchored = new LRUCache<string, SecureContext>({ max: MAX_ANCHORED });
-  let context: SecureContext | null = null;
-  const sharedContext = () => {
-    context ??= createSecureContext({
-      minVersion: MIN_VERSION,
+  const contexts = new Map<'opportunistic' | 'strict', SecureContext>();
+  const sharedContext = (kind: 'opportunistic' | 'strict') => {
+    const known = contexts.get(kind);
+    if (known !== undefined) return known;
+    const context = createSecureContext({
+      ...(kind === 'opportunistic' ? OPPORTUNISTIC : { minVersion: MIN_VERSION }),
       ...(authorities.length > 0 ? { ca: [...rootCertificates, ...authorities] } : {}),
     });
+    contexts.set(kind, context);
     return context;
   };
 
@@ -104,7 +113,9 @@ export function createEncryption(authorities: readonly string[] = []): Encryptio
       // RFC 7672 §8.1: the TLSA base domain.
       const name = dane?.base ?? hostname;
       const socket = await wire.encrypt({
-        secureContext: (dane === null ? undefined : anchored.get(requirement.key)) ?? sharedContext(),
+        secureContext:
+          (dane === null ? undefined : anchored.get(requirement.key)) ??
+          sharedContext(mode === 'opportunistic' ? mode : 'strict'),
         host: name,
         // RFC 6066 §3: no literal addresses in server_name.
         ...(isIP(name) === 0 ? { servername: name } : {}),

@@ -82,11 +82,17 @@ interface OpenedConnection {
 export function satisfies({ tls, requirement: opened }: OpenedConnection, needed: TlsRequirement): boolean {
   if (obstacleOf(needed) !== null) return false;
   if (needed.dane !== null) return tls?.verification === 'dane' && opened.key === needed.key;
-  if (needed.mode === 'verified') return tls?.verification === 'webpki';
-  if (needed.mode === 'required') return tls !== null;
+  const isCurrent = tls !== null && !isOutdated(tls);
+  if (needed.mode === 'verified') return isCurrent && tls.verification === 'webpki';
+  if (needed.mode === 'required') return isCurrent;
   if (needed.mode === 'none') return opened.mode === 'none';
   // Plain text is sufficient only where TLS was tried.
   return opened.mode !== 'none';
+}
+
+/** Whether the version is one that only opportunistic connections accept (RFC 8996). */
+export function isOutdated({ protocol }: Pick<TlsRecord, 'protocol'>): boolean {
+  return protocol === 'TLSv1' || protocol === 'TLSv1.1';
 }
 
 const EXPIRED = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);

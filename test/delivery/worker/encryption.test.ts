@@ -1,5 +1,5 @@
-import { createServer } from 'node:net';
-import { createSecureContext, TLSSocket } from 'node:tls';
+import { createServer, type Socket } from 'node:net';
+import { createSecureContext, TLSSocket, type TLSSocketOptions } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { TlsMode } from '../../../src/delivery/worker/protocol.ts';
 import { type Dial, dialTcp } from '../../../src/delivery/worker/wire.ts';
@@ -184,6 +184,19 @@ describe('a handshake that fails', () => {
       const report = await deliver(trusting(), job(await sink(), target));
       expect(summary(report)).toBe('replied dot 250');
       expect(report.sessions.map(({ tls }) => tls !== null)).toEqual([version === 'TLSv1.3', false]);
+    },
+  );
+
+  it.each(['TLSv1', 'TLSv1.1'] as const)(
+    'opportunistic: sends over %s where the server knows nothing newer, and does not where TLS is required',
+    async (version) => {
+      const { port } = await startOldServer(version);
+      const target = { port, hosts: [host(NAME, '127.0.0.1')] };
+      const report = await deliver(trusting(), job(await sink(), target));
+      expect(summary(report)).toBe('replied dot 250');
+      expect(report.sessions.map(({ tls }) => tls?.protocol)).toEqual([version]);
+      const required = await deliver(trusting(), job(await sink(), { ...target, tls: 'required' }));
+      expect(required).toMatchObject({ conclusion: 'refused-locally', sessions: [{ tls: null }] });
     },
   );
 
@@ -416,25 +429,40 @@ describe('AUTH and TLS', () => {
 });
 
 /** A server that requires a certificate of the client, which it has none of: it refuses every handshake. */
-async function startStrictServer(maxVersion: 'TLSv1.2' | 'TLSv1.3'): Promise<{ port: number }> {
+function startStrictServer(maxVersion: 'TLSv1.2' | 'TLSv1.3'): Promise<{ port: number }> {
   const secureContext = createSecureContext({ ...SELF_SIGNED, maxVersion });
+  return startServer({ secureContext, requestCert: true, rejectUnauthorized: true });
+}
+
+/** A server that knows nothing newer than TLS 1.0 or 1.1. */
+function startOldServer(maxVersion: 'TLSv1' | 'TLSv1.1'): Promise<{ port: number }> {
+  const ciphers = 'DEFAULT@SECLEVEL=0';
+  return startServer({
+    secureContext: createSecureContext({ ...SELF_SIGNED, minVersion: 'TLSv1', maxVersion, ciphers }),
+  });
+}
+
+async function startServer(options: TLSSocketOptions): Promise<{ port: number }> {
   const REPLIES: readonly [RegExp, string][] = [
     [/^EHLO/, '250-strict\r\n250 STARTTLS\r\n'],
     [/^(?:MAIL|RCPT)/, '250 ok\r\n'],
     [/^DATA/, '354 go\r\n'],
     [/\.\r\n$/, '250 taken\r\n'],
   ];
+  const answer = (to: Socket, text: string) =>
+    to.write(REPLIES.find(([command]) => command.test(text))?.[1] ?? '500 what\r\n');
   const server = createServer((socket) => {
     const onData = (chunk: Buffer) => {
       const text = chunk.toString();
       if (!text.startsWith('STARTTLS')) {
-        socket.write(REPLIES.find(([command]) => command.test(text))?.[1] ?? '500 what\r\n');
+        answer(socket, text);
         return;
       }
       socket.off('data', onData);
       socket.write('220 go\r\n');
-      const options = { isServer: true, secureContext, requestCert: true, rejectUnauthorized: true };
-      new TLSSocket(socket, options).on('error', () => socket.destroy()).resume();
+      const encrypted = new TLSSocket(socket, { isServer: true, ...options });
+      encrypted.on('error', () => socket.destroy());
+      encrypted.on('data', (data: Buffer) => void answer(encrypted, data.toString()));
     };
     socket.on('data', onData).on('error', () => socket.destroy());
     socket.write('220 strict\r\n');

@@ -1,4 +1,6 @@
+import { expect } from 'vitest';
 import { MINUTE } from '../../../src/core/clock.ts';
+import { policyOf } from '../../../src/delivery/control/remedies.ts';
 import type { Certificate } from '../../support/certificates.ts';
 import type { SinkBehavior } from '../../support/smtp-sink-session.ts';
 import { deferred, delivered } from './attempts.ts';
@@ -41,6 +43,10 @@ export function deferredForTls(options: DeferredForTls): Scenario {
     play: async (run) => {
       await run.sendAll();
       await run.settle();
+      // The explanation names the published policy that holds the message.
+      const policy = policyOf(session);
+      const reasons = await run.explain('ada');
+      expect(reasons.find(({ code }) => code === 'deferred')?.text).toContain(policy ?? 'was deferred');
       run.sink('mx').program({ tls: certificate });
     },
   };
