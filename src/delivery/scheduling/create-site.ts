@@ -298,7 +298,7 @@ export function createSite(options: SiteOptions): Site {
     throttled: ({ limitEpoch }, waitMs, resumesWithOne) =>
       limiter.throttled(limitEpoch, waitMs, measuredPace(), resumesWithOne),
     restrict: (restriction) => {
-      limiter.restrict(restriction, measuredPace());
+      limiter.restrict(restriction);
       return limiter.epoch();
     },
     senderThrottled: ({ accountId, accountEpoch }, waitMs) =>

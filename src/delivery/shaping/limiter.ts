@@ -31,7 +31,7 @@ export interface Limiter {
    */
   throttled(epoch: number, waitMs: number | null, pace: number, resumesWithOne?: boolean): number;
   /** Limits more at once, whatever the epoch; sessions that began before belong to the same event. */
-  restrict(restriction: Restriction, pace: number): void;
+  restrict(restriction: Restriction): void;
   /** A message was accepted in a session of this epoch. */
   delivered(epoch: number): void;
   configure(limits: Limits): void;
@@ -59,7 +59,7 @@ export interface Restriction {
 /** What survives a restart. Times are of the system clock, epoch ms. */
 export interface LimiterMemory {
   level: number;
-  /** Messages per second at which the first step halved. */
+  /** Messages per second at which the first step halved; 0: the steps limit the connections alone. */
   pace: number;
   limitedUntil: number;
   /** When the first step was taken. */
@@ -131,7 +131,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   function perSecond(): number | null {
     settle();
     const configured = limits.perSecond > 0 ? limits.perSecond : null;
-    if (step === null) return configured;
+    if (step === null || step.pace === 0) return configured;
     const base = configured === null ? step.pace : Math.min(configured, step.pace);
     const reduced = Math.max(base / 2 ** step.level, MIN_RATE);
     return configured === null ? reduced : Math.min(configured, reduced);
@@ -201,16 +201,23 @@ export function createLimiter(options: LimiterOptions): Limiter {
         waitMs === null
           ? Math.min(FIRST_PAUSE_MS * 2 ** (level - 1), MAX_PAUSE_MS)
           : Math.min(Math.max(waitMs, MIN_NAMED_PAUSE_MS), MAX_NAMED_PAUSE_MS);
-      stepTo(level, step?.pace ?? Math.max(pace, 1), ms);
+      const measured = step === null || step.pace === 0 ? Math.max(pace, 1) : step.pace;
+      // One connection is slow enough: the rate is halved, as with one step.
+      const extra = Math.max(level - (step?.level ?? 0) - 1, 0);
+      stepTo(level, measured * 2 ** extra, ms);
       return ms;
     },
-    restrict: ({ pauseMs = 0, connections, perSecond: rate }, pace) => {
+    restrict: ({ pauseMs = 0, connections, perSecond: rate }) => {
       settle();
       const wanted = connections === undefined ? 1 : levelOf(connections);
       const level = Math.min(Math.max(step?.level ?? 1, wanted, 1), MAX_LEVEL);
-      const measured = step?.pace ?? Math.max(pace, 1);
-      const reduced = rate === undefined ? measured : Math.min(measured, rate * 2 ** level);
-      stepTo(level, reduced, Math.max(Math.min(pauseMs, MAX_NAMED_PAUSE_MS), limitedMs()));
+      const before = step?.pace ?? 0;
+      const wantedPace = rate === undefined ? before : rate * 2 ** level;
+      stepTo(
+        level,
+        before === 0 ? wantedPace : Math.min(before, wantedPace),
+        Math.max(Math.min(pauseMs, MAX_NAMED_PAUSE_MS), limitedMs()),
+      );
     },
     delivered: (begunIn) => {
       if (step === null || begunIn !== epoch) return;
@@ -232,7 +239,8 @@ function restore({ memory, clock, monotonic }: LimiterOptions): Step | null {
   if (memory === undefined || memory === null) return null;
   const toMonotonic = (at: number) => monotonic.now() + Math.min(at - clock.now(), MAX_NAMED_PAUSE_MS);
   const level = Math.min(Math.max(Math.trunc(memory.level), 1), MAX_LEVEL);
-  const pace = Number.isFinite(memory.pace) ? Math.max(memory.pace, MIN_RATE) : 1;
+  const isKnown = Number.isFinite(memory.pace) && memory.pace !== 0;
+  const pace = isKnown ? Math.max(memory.pace, MIN_RATE) : memory.pace === 0 ? 0 : 1;
   return {
     level,
     pace,

@@ -8,7 +8,7 @@ function adviceFor(failure: LocalFailure, conclusion: string, error: string | nu
   const { classification, reply } = classifyLocal(failure);
   const sessions = error === null ? [] : [{ host: 'mx.example', address: '192.0.2.9', reply: null, error }];
   const report = JSON.stringify({ conclusion, classification: classification.bounceClass, reply, sessions });
-  return explainAttempt({ attempt: 1, at: 0, lane: 'primary', report }).remedy;
+  return explainAttempt({ message_seq: 1, attempt: 1, at: 0, lane: 'primary', report }).remedy;
 }
 
 describe('the advice for a failure on this side', () => {

@@ -179,13 +179,28 @@ describe('a refusal because of our address', () => {
     }
     expect(connections).toEqual([1, 2, 5, 10, 10]);
   });
+
+  it('halves the rate, as one step does', () => {
+    const { clock, limiter } = createTestLimiter();
+    limiter.throttled(limiter.epoch(), 2 * HOUR, 64, true);
+    clock.advance(2 * HOUR);
+    expect(limiter.perSecond()).toBe(32);
+  });
 });
 
 describe('a restriction', () => {
+  it('of the connections does not limit the rate, also after a restart', () => {
+    const { limiter } = createTestLimiter();
+    limiter.restrict({ connections: 1 });
+    expect([limiter.connections(), limiter.perSecond(), limiter.waitMs()]).toEqual([1, null, 0]);
+    const restarted = createTestLimiter(CONFIGURED, limiter.memory()).limiter;
+    expect([restarted.connections(), restarted.perSecond()]).toEqual([1, null]);
+  });
+
   it('applies whatever the epoch, does not shorten a pause, and is taken back step by step', () => {
     const { clock, limiter, throttle, deliver } = createTestLimiter();
     throttle(HOUR);
-    limiter.restrict({ pauseMs: MINUTE, connections: 2, perSecond: 1 / 6 }, 64);
+    limiter.restrict({ pauseMs: MINUTE, connections: 2, perSecond: 1 / 6 });
     expect(limiter.limitedMs()).toBe(HOUR);
     clock.advance(HOUR);
     expect(limiter.connections()).toBe(2);
