@@ -1,7 +1,8 @@
 import { iso } from '../core/clock.ts';
-import { invalid, type Refusal, refuse } from '../core/refusal.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import type { GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
+import type { SuppressionReason } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
 import { isNewConsent } from './consent.ts';
 import { addOptOut, apiOptOut, marketingOptOuts } from './opt-out.ts';
@@ -11,7 +12,7 @@ import { marketingStanding, statusOf } from './standing.ts';
 
 /**
  * `globalStatus` as a caller sets it. `unsubscribed` records a marketing opt-out. `active` ends one, but only together
- * with new consent; the other values follow from bounces, complaints and the suppression list and cannot be set.
+ * with new consent; the other values record a suppression with their reason.
  */
 export interface StatusChange {
   status: GlobalStatus | undefined;
@@ -51,10 +52,37 @@ function statusRefusal(
   }
   if (status === contact.global_status) return null;
   if (status === 'active') return endOptOut(tables, contact, change);
-  return invalid(
-    'globalStatus',
-    `cannot be set to "${status}": it follows bounces, complaints and the suppression list`,
-  );
+  suppress(tables, contact, SUPPRESSION_REASONS[status], change);
+  return null;
+}
+
+/** The reasons whose suppressions have these statuses (standing.ts). */
+const SUPPRESSION_REASONS = {
+  bounced: 'hard_bounce',
+  complained: 'complaint',
+  suppressed: 'manual',
+} as const satisfies Record<Exclude<GlobalStatus, 'active' | 'unsubscribed'>, SuppressionReason>;
+
+/** Records a suppression of all mail; an existing one with the reason is not changed. */
+function suppress(
+  tables: Tables,
+  contact: KnownContact,
+  reason: SuppressionReason,
+  { at }: Pick<StatusChange, 'at'>,
+): void {
+  const [identifier] = identifiersOf(contact);
+  if (identifier === undefined) return;
+  const { account_id, email } = contact;
+  tables.suppressions.add({
+    account_id,
+    recipient_hash: identifier,
+    stream: 'all',
+    reason,
+    email,
+    message_seq: null,
+    created_at: at,
+  });
+  updateStatus(tables, contact, identifier, at);
 }
 
 /** Records an opt-out; an existing one is not changed. */

@@ -142,6 +142,8 @@ export function presentSubscriber(groupId: string, { contact, subscription }: Me
 
 /** A membership with the contact's profile, as lists return it. */
 export interface SubscriberDetail extends Subscriber {
+  /** `<subscriptionGroupId>:<contactIdentifier>` */
+  subscriptionId: string;
   firstName: string;
   lastName: string;
   phone: string;
@@ -153,6 +155,7 @@ export interface SubscriberDetail extends Subscriber {
 export function presentMember(groupId: string, member: Member): SubscriberDetail {
   const { contact } = member;
   return {
+    subscriptionId: `${groupId}:${contactIdentifierOf(contact)}`,
     ...presentSubscriber(groupId, member),
     firstName: contact.first_name ?? '',
     lastName: contact.last_name ?? '',
@@ -170,6 +173,8 @@ export function presentSubscription(groupId: string, member: Member): Omit<Subsc
 
 export interface SubscriptionGroup {
   subscriptionGroupId: string;
+  /** The same id, under the name that other clients of the interface read. */
+  groupId: string;
   name: string;
   description: string | null;
   /** The account. */
@@ -196,6 +201,7 @@ export interface SubscriptionGroup {
 export function presentGroup(row: SubscriptionGroupRow): SubscriptionGroup {
   return {
     subscriptionGroupId: row.subscription_group_id,
+    groupId: row.subscription_group_id,
     name: row.name,
     description: row.description,
     userId: row.account_id,

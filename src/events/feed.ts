@@ -14,9 +14,9 @@ interface EventIdentity {
   eventId: string;
   timestamp: string;
   accountId: string;
-  /** Equal to `messageId`; both only for events of messages. */
-  emailId?: string;
-  messageId?: string;
+  /** Equal to `messageId`. Both are null for an event about a recipient without a message, and absent for one of a domain. */
+  emailId?: string | null;
+  messageId?: string | null;
   domainId?: string;
 }
 
@@ -28,11 +28,10 @@ export function presentEvent(row: EventRow): FeedEvent {
     event: row.kind,
     timestamp: iso(row.at),
     accountId: row.account_id,
+    ...(row.kind.startsWith('email_') ? { emailId: row.message_id, messageId: row.message_id } : {}),
     ...(row.message_id === null
       ? {}
       : {
-          emailId: row.message_id,
-          messageId: row.message_id,
           ...withoutNulls({
             jobId: row.job_id,
             campaignId: row.campaign_id,

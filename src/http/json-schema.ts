@@ -30,7 +30,7 @@ export function jsonSchemaOf(schema: z.ZodType, direction: Direction): Converted
     target: 'draft-2020-12',
     io: direction,
     unrepresentable: 'any',
-    override: ({ jsonSchema }) => {
+    override: ({ jsonSchema, path }) => {
       // Responses may grow: a client must not reject a field that it does not know.
       if (direction === 'output' && jsonSchema.additionalProperties === false)
         delete jsonSchema.additionalProperties;
@@ -41,7 +41,7 @@ export function jsonSchemaOf(schema: z.ZodType, direction: Direction): Converted
       // The names in a JSON object are always strings.
       if (isDeepStrictEqual(jsonSchema.propertyNames, { type: 'string' })) delete jsonSchema.propertyNames;
       // Generators of clients make properties with this keyword required.
-      if (direction === 'input' && jsonSchema.default !== undefined) {
+      if (direction === 'input' && path.length > 0 && jsonSchema.default !== undefined) {
         const { description = '', default: value } = jsonSchema;
         jsonSchema.description = `${description} Default: \`${JSON.stringify(value)}\`.`.trim();
         delete jsonSchema.default;

@@ -131,7 +131,7 @@ it('an invalid entry of to is rejected by its position', () =>
 
 it('to, cc and bcc are limited to 50 recipients together, and to is required', () =>
   expectErrors([
-    invalid('51 recipients', { to: people(20), cc: people(20, 'c'), bcc: people(11, 'b') }, 'to'),
+    invalid('51 recipients', { to: people(20), cc: people(31, 'c') }, 'to'),
     invalid('cc without to', { to: undefined, cc: 'bob@empfang.example' }, 'to'),
   ]));
 

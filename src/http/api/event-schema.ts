@@ -17,11 +17,14 @@ const identity = z
   })
   .meta({ id: 'EventIdentity' });
 
-/** Fields from the message; absent where an event has no message, as that of a refused send. */
+/** Fields from the message; where an event has none, as that of a refused send, the ids are null and other fields may be absent. */
 const messageFields = identity
   .extend({
-    emailId: z.string().optional().describe('The same as `messageId`.'),
-    messageId: z.string().optional(),
+    emailId: z.string().nullable().describe('The same as `messageId`.'),
+    messageId: z
+      .string()
+      .nullable()
+      .describe('`null`: there is no message, as for an opt-out through the API or a refused send.'),
     jobId: z.string().optional(),
     campaignId: z.string().optional(),
     subscriptionGroupId: z.string().optional(),

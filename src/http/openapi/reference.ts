@@ -101,7 +101,7 @@ function operationOf(
         place,
         required,
         type: typeOf(schema, schemas),
-        description: textOf(description ?? resolve(schema, schemas)['description']),
+        description: withDefault(description ?? resolve(schema, schemas)['description'], schema),
       }),
     ),
     body: body === undefined ? [] : fieldsOf(body.schema, '', schemas, 0),
@@ -161,7 +161,7 @@ function fieldsOf(schema: JsonSchema, prefix: string, schemas: Schemas, depth: n
         path,
         type: typeOf(inner, schemas),
         required: names.includes(name),
-        description: textOf(inner['description']),
+        description: withDefault(inner['description'], inner),
       },
       ...fieldsOf(inner, path, schemas, depth + 1),
     ];
@@ -204,8 +204,10 @@ function bounds(low: unknown, high: unknown, unit: string): string {
   return `, ${range}${unit === '' ? '' : ` ${unit}`}`;
 }
 
-function textOf(description: unknown): string {
-  return typeof description === 'string' ? description : '';
+function withDefault(description: unknown, schema: JsonSchema): string {
+  const text = typeof description === 'string' ? description : '';
+  if (!('default' in schema)) return text;
+  return `${text === '' ? '' : `${text} `}Default: ${code(schema['default'])}.`;
 }
 
 function code(value: unknown): string {

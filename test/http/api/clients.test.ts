@@ -276,7 +276,7 @@ describe('an opt-out over the API', () => {
     expect(ended.data.removals).toMatchObject([{ reason: 'unsubscribe', stream: 'mk' }]);
   });
 
-  it('does not end a suppression, and other states cannot be set', async () => {
+  it('does not end a suppression; other states record further suppressions', async () => {
     const { api, add, write } = await start();
     await add();
     await api.post('/web-setup/suppressions', { email: ADA, reason: 'manual', stream: 'all' });
@@ -285,8 +285,9 @@ describe('an opt-out over the API', () => {
     const consent = { consentMethod: 'web_form', consentIpAddress: '192.0.2.1' };
     const active = await write('PATCH', ADA_PATH, { globalStatus: 'active', ...consent });
     expect([active.status, active.error.code]).toEqual([409, 'INVALID_STATE']);
-    const bounced = await write('PATCH', ADA_PATH, { globalStatus: 'bounced' });
-    expect([bounced.status, bounced.error.details?.[0]?.field]).toEqual([400, 'globalStatus']);
+    await write('PATCH', ADA_PATH, { globalStatus: 'bounced' });
+    const { data } = await api.get<{ suppressions: Fields[] }>('/web-setup/suppressions');
+    expect(data.suppressions.map(({ reason }) => reason)).toEqual(['hard_bounce', 'manual']);
   });
 
   it('has its own date in a refusal, independent of later changes', async () => {
@@ -523,5 +524,88 @@ describe('a search of contacts', () => {
     expect(await found('ad')).toEqual([ADA]);
     for (const text of ['velax', 'ce', '9999', `${ADA_ID.slice(0, -1)}x`])
       expect(await found(text)).toEqual([]);
+  });
+});
+
+describe('names and values that other clients of the interface use', () => {
+  it('finds a contact by email: and its address, and by its identifier in any case', async () => {
+    const { api, add } = await start();
+    await add({ firstName: 'Ada' });
+    for (const reference of [`email:${ADA}`, `email:${ADA.toUpperCase()}`, ADA_ID.toUpperCase()]) {
+      const found = await api.get<OneContact>(`${CONTACTS}/${encodeURIComponent(reference)}`);
+      expect(found.data.contact['firstName']).toBe('Ada');
+    }
+    await api.post('/web-setup/suppressions', { email: ADA });
+    for (const email of [ADA, ADA_ID, ADA_ID.toUpperCase()]) {
+      const { data } = await api.get<{ count: number }>(
+        `/web-setup/suppressions?email=${encodeURIComponent(email)}`,
+      );
+      expect(data.count).toBe(1);
+    }
+    const refused = await api.get(`${CONTACTS}/${encodeURIComponent('email:nobody')}`);
+    expect([refused.status, refused.error.details?.[0]?.field]).toEqual([400, 'contactIdentifier']);
+  });
+
+  it('repeats the id of a group as groupId, and has ids of subscriptions', async () => {
+    const { api, group, members, member, add } = await start();
+    expect(group['groupId']).toBe(group.subscriptionGroupId);
+    await add();
+    await api.post(members, { email: ADA });
+    const subscriptionId = `${group.subscriptionGroupId}:${ADA_ID}`;
+    expect((await api.get<Fields>(member)).data).toMatchObject({ subscriptionId });
+    const listed = await api.get<{ subscribers: Fields[] }>(members);
+    expect(listed.data.subscribers).toMatchObject([{ subscriptionId }]);
+  });
+
+  it.each([
+    ['bounced', 'hard_bounce'],
+    ['complained', 'complaint'],
+    ['suppressed', 'manual'],
+  ])('records a suppression for the status %s, on create and update', async (globalStatus, reason) => {
+    const { api, add, write } = await start();
+    const created = await add({ globalStatus });
+    expect([created.status, created.data.contact.globalStatus]).toEqual([201, globalStatus]);
+    await add({ email: 'bob@example.net' });
+    const changed = await write('PATCH', `${CONTACTS}/${emailIdentifier('bob@example.net')}`, {
+      globalStatus,
+    });
+    expect([changed.status, changed.data.contact.globalStatus]).toEqual([200, globalStatus]);
+    const { data } = await api.get<{ suppressions: Fields[] }>('/web-setup/suppressions');
+    expect(data.suppressions.map(({ email, stream, reason }) => [email, stream, reason])).toEqual([
+      ['bob@example.net', 'all', reason],
+      [ADA, 'all', reason],
+    ]);
+  });
+
+  it('has null ids of messages in the event of an opt-out through the API', async () => {
+    const { add, unsubscribedEvents } = await start();
+    await add({ globalStatus: 'unsubscribed' });
+    expect(await unsubscribedEvents()).toMatchObject([{ messageId: null, emailId: null }]);
+  });
+
+  it.each([
+    [{ to: ADA, bcc: 'bob@example.net' }, 'is allowed only without "to"'],
+    [{ cc: ADA, bcc: 'bob@example.net' }, 'is allowed only without "cc"'],
+    [{ to: ADA, cc: 'eve@example.net', bcc: ['bob@example.net'] }, 'is allowed only without "to" and "cc"'],
+  ])('refuses blind copies next to other recipients: %j', async (recipients, message) => {
+    const { api } = await start();
+    const html = '{{company_address_html}}{{unsubscribe_email_html}}';
+    const body = { from: 'shop@example.com', subject: 'Hi', html, ...recipients };
+    const { status, error } = await api.post('/transactional/send', body);
+    expect([status, error.details?.map(({ field }) => field)]).toEqual([400, ['bcc']]);
+    expect(error.details?.[0]?.message).toContain(message);
+  });
+
+  it('sends with a literal address in the template of an account without one', async () => {
+    const { api } = await start();
+    expect(
+      (
+        await api.post('/web-setup/compliance-templates', {
+          name: 'Address',
+          type: 'company_address',
+          htmlContent: '<p>Example Ltd, 1 High Street, Sampletown</p>',
+        })
+      ).data,
+    ).toMatchObject({ template: { status: 'active', isActive: true } });
   });
 });

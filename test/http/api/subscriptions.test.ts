@@ -52,6 +52,7 @@ describe('a subscription group', () => {
     const { api, group, path } = await start();
     expect(group).toEqual({
       subscriptionGroupId: expect.stringMatching(/^sgroup_\d{13}_[0-9a-z]{12}$/),
+      groupId: group.subscriptionGroupId,
       name: 'News',
       description: null,
       userId: api.accountId,
@@ -141,6 +142,7 @@ describe('a subscription', () => {
     });
     const path = `${members}/${String(added.data.subscriber['contactIdentifier'])}`;
     expect((await api.get<object>(path)).data).toEqual({
+      subscriptionId: `${String(added.data.subscriber['subscriptionGroupId'])}:${String(added.data.subscriber['contactIdentifier'])}`,
       subscriptionGroupId: added.data.subscriber['subscriptionGroupId'],
       contactIdentifier: added.data.subscriber['contactIdentifier'],
       email: '',

@@ -13,7 +13,7 @@ export interface FoundResource {
 
 interface ListedEvent {
   eventId: string;
-  messageId?: string;
+  messageId?: string | null;
   domainId?: string;
 }
 
@@ -100,7 +100,7 @@ async function eventOf(read: Read, id: string): Promise<FoundResource[]> {
     const path = withQuery('/web-setup/events', { from, to, limit: '200', lastKey });
     const { events, nextKey } = await read<{ events: ListedEvent[]; nextKey?: string }>(path);
     const event = events.find(({ eventId }) => eventId === id);
-    if (event?.messageId !== undefined)
+    if (event?.messageId)
       return [{ kind: 'event', name: id, path: `messages/${encodeURIComponent(event.messageId)}` }];
     if (event?.domainId !== undefined)
       return [{ kind: 'event', name: id, path: `domains/${encodeURIComponent(event.domainId)}` }];

@@ -15,7 +15,7 @@ import {
   readSource,
   readUserAgent,
 } from '../../../audience/profile.ts';
-import { IDENTIFIER } from '../../../mail/identifier.ts';
+import { emailIdentifier, IDENTIFIER } from '../../../mail/identifier.ts';
 import { CONSENT_METHODS, type ConsentMethod } from '../../../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../../../store/contacts/contacts.ts';
 import type { Call } from '../../route.ts';
@@ -74,6 +74,22 @@ export const identifier = z
       '`email_` and the MD5 of the trimmed, lower-cased address, or `phone_` and the MD5 of the E.164 number.',
   });
 
+/** A contact in a path: an identifier, or `email:` and the address. */
+export const contactReference = z
+  .string()
+  .transform((text, context) => {
+    if (!/^email:/i.test(text)) return text.toLowerCase();
+    const read = readEmail(text.slice('email:'.length));
+    if ('value' in read) return emailIdentifier(read.value);
+    context.addIssue({ code: 'custom', message: read.fault });
+    return z.NEVER;
+  })
+  .refine((text) => IDENTIFIER.test(text), 'must be email_<md5>, phone_<md5> or email:<address>')
+  .meta({
+    id: 'ContactReference',
+    description: 'The identifier of a contact, or `email:` and its address, such as `email:ada@example.net`.',
+  });
+
 export const globalStatus = z.enum(GLOBAL_STATUSES).meta({ id: 'GlobalStatus' });
 
 const evidence = {
@@ -116,7 +132,7 @@ export const profileFields = {
   globalStatus: globalStatus
     .optional()
     .describe(
-      '`unsubscribed` records a marketing opt-out. `active` ends it, but only together with new consent. Other values are accepted only if they equal the current one.',
+      '`unsubscribed` records a marketing opt-out. `active` ends it, but only together with new consent. `bounced`, `complained` and `suppressed` record a suppression of all mail with the reason `hard_bounce`, `complaint` or `manual`.',
     ),
   consentMethod: consentMethod.nullable().optional(),
   consentDetails: consentDetails.nullable().optional(),
@@ -220,6 +236,8 @@ export const membership = z
   })
   .meta({ id: 'Membership' });
 
+const subscriptionId = z.string().describe('`<subscriptionGroupId>:<contactIdentifier>`.');
+
 const subscriberFields = {
   subscriptionGroupId: z.string(),
   contactIdentifier: z.string(),
@@ -234,6 +252,7 @@ const subscriberFields = {
 export const subscriber = z.object({ ...subscriberFields, userId: z.uuid() }).meta({ id: 'Subscriber' });
 
 const memberFields = {
+  subscriptionId,
   firstName: z.string(),
   lastName: z.string(),
   phone: z.string(),
@@ -259,6 +278,7 @@ const SUBSCRIBER = {
   consentMethod: 'double_opt_in',
   consentDetails: 'Form of 1 May',
 } as const;
+const SUBSCRIPTION_ID = `${SUBSCRIBER.subscriptionGroupId}:${SUBSCRIBER.contactIdentifier}`;
 const PROFILE = {
   firstName: 'Ada',
   lastName: 'Lovelace',
@@ -305,7 +325,13 @@ export const CONTACT_EXAMPLES = {
     ...SUBSCRIBER,
     userId: '019c1b2e-7f00-7c5e-9a55-3a1d5c0f2b11',
     ...PROFILE,
+    subscriptionId: SUBSCRIPTION_ID,
     globalStatus: 'active',
   } satisfies z.output<typeof member>,
-  subscription: { ...SUBSCRIBER, ...PROFILE, globalStatus: 'active' } satisfies z.output<typeof subscription>,
+  subscription: {
+    ...SUBSCRIBER,
+    ...PROFILE,
+    subscriptionId: SUBSCRIPTION_ID,
+    globalStatus: 'active',
+  } satisfies z.output<typeof subscription>,
 };

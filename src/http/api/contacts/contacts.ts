@@ -12,8 +12,8 @@ import {
   callerOf,
   consentOf,
   contact,
+  contactReference,
   globalStatus,
-  identifier,
   membership,
   profileFields,
 } from './contact-schemas.ts';
@@ -35,7 +35,7 @@ export function contactRoutes({ contacts, erasure }: ContactRouteDeps): Route[] 
 }
 
 const COMMON = { tag: 'Contacts', scope: 'setup' } satisfies Partial<RouteDescription>;
-const params = z.object({ contactIdentifier: identifier });
+const params = z.object({ contactIdentifier: contactReference });
 const result = z.object({ contact }).meta({ id: 'ContactResult' });
 const input = z.object(profileFields).meta({ id: 'ContactInput' });
 const example = { contact: CONTACT_EXAMPLES.contact };

@@ -224,6 +224,7 @@ const DEFAULTS = {
 export const group = z
   .object({
     subscriptionGroupId: z.string(),
+    groupId: z.string().describe('The same as `subscriptionGroupId`.'),
     name: z.string(),
     description: z.string().nullable(),
     userId: z.string().describe('The account id.'),
@@ -255,6 +256,7 @@ const result = z.object({ group }).meta({ id: 'SubscriptionGroupResult' });
 
 const EXAMPLE: z.output<typeof group> = {
   subscriptionGroupId: CONTACT_EXAMPLES.groupId,
+  groupId: CONTACT_EXAMPLES.groupId,
   name: 'News',
   description: 'What is new, once a month',
   userId: 'acct_7f3k2m9x7q1z',

@@ -93,7 +93,9 @@ export const transactionalBody = z
         'Recipients, plain or with display name: one address, a comma-separated list or an array. At most 50 with cc and bcc.',
       ),
     cc: oneOrMany.optional(),
-    bcc: oneOrMany.optional().describe('Each gets a copy that names none of them. Allowed without `to`.'),
+    bcc: oneOrMany
+      .optional()
+      .describe('Each gets a copy that names none of them. Allowed only without `to` and `cc`.'),
     ...commonSendFields,
     attachments: atMost(z.array(attachment), MAX_ATTACHMENTS, 'TOO_MANY_ATTACHMENTS')
       .optional()
@@ -110,7 +112,20 @@ export const transactionalBody = z
         'For sign-in codes, password resets and legal notices. Sent even to recipients who unsubscribed from transactional mail, but not after a hard bounce, a complaint or a manual suppression. Has no List-Unsubscribe field, and `{{unsubscribe_email_html}}` is optional.',
       ),
   })
+  .superRefine(({ to, cc, bcc }, context) => {
+    const others = [...(isGiven(to) ? ['"to"'] : []), ...(isGiven(cc) ? ['"cc"'] : [])];
+    if (isGiven(bcc) && others.length > 0)
+      context.addIssue({
+        code: 'custom',
+        path: ['bcc'],
+        message: `is allowed only without ${others.join(' and ')}: send blind copies in a request of their own`,
+      });
+  })
   .meta({ id: 'TransactionalSendInput' });
+
+function isGiven(recipients: string | readonly string[] | undefined): boolean {
+  return typeof recipients === 'string' ? recipients.trim() !== '' : (recipients ?? []).length > 0;
+}
 
 /** Refused instead of ignored: otherwise a caller would assume that these recipients or files were sent. */
 const transactionalOnly = z
