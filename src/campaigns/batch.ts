@@ -6,7 +6,7 @@ import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { countCampaignQueued } from '../events/campaign-counts.ts';
 import { domainOf } from '../mail/address.ts';
-import { hasRawVariables } from '../mail/compliance.ts';
+import { hidingVariable } from '../mail/compliance.ts';
 import type { Mailbox } from '../mail/content.ts';
 import type { OwnContent } from '../mail/shared-content.ts';
 import { type PackedContent, packContent } from '../mail/stored-content.ts';
@@ -158,9 +158,9 @@ function createCopier(
     ? 0
     : shared.rendering.parts.reduce((n, { template }) => n + template.holes.length, 0);
   const html = isRefusal(shared) ? undefined : shared.rendering.parts.find(({ field }) => field === 'html');
-  // With a raw variable the HTML is rendered and parsed for each member.
+  // With a variable that may hide the footer the HTML is rendered and parsed for each member.
   const rawHtmlCharacters = prepared.parts.some(
-    ({ field, template }) => field === 'html' && hasRawVariables(template),
+    ({ field, template }) => field === 'html' && hidingVariable(template) !== null,
   )
     ? 4 * Math.max(mail.wording.html.length, html?.template.length ?? 0)
     : 0;

@@ -4,7 +4,7 @@ import { inSlices } from '../core/concurrency/slices.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { formatMailbox } from '../mail/address.ts';
-import { hasRawVariables } from '../mail/compliance.ts';
+import { hidingVariable } from '../mail/compliance.ts';
 import type { Sender } from '../sending/checks.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { clippingWarnings } from '../sending/render/clipping.ts';
@@ -245,13 +245,13 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
   };
 }
 
-/** Characters of HTML with raw variables: it is parsed for each member, because a value can hide the footer. */
+/** Characters of HTML with variables that are raw or in styles: it is parsed for each member, since a value can hide the footer. */
 const MAX_RAW_HTML = 256 * 1024;
 
 function rawInLongHtml(parts: PreparedTemplate['parts'], html: string): Refusal | null {
-  const isRaw = parts.some(({ field, template }) => field === 'html' && hasRawVariables(template));
+  const isRaw = parts.some(({ field, template }) => field === 'html' && hidingVariable(template) !== null);
   if (!isRaw || html.length <= MAX_RAW_HTML) return null;
-  const message = `must have at most ${MAX_RAW_HTML} characters in a campaign with {{{raw}}} variables`;
+  const message = `must have at most ${MAX_RAW_HTML} characters in a campaign with {{{raw}}} variables or variables in styles`;
   return invalid('html', message);
 }
 

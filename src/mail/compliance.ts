@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { type Work, withoutPause } from '../core/concurrency/slices.ts';
 import { MARKS } from './content.ts';
-import { DISPLAY_ATTRIBUTES, trackDisplay } from './html/display.ts';
 import { escapeHtml } from './html/escape.ts';
 import { textFromHtml } from './html/text-part.ts';
+import { trackVisibility, VISIBILITY_ATTRIBUTES } from './html/visibility.ts';
 import { walkHtml, walkingHtml } from './html/walk.ts';
 import {
   isServiceVariable,
@@ -14,6 +14,7 @@ import {
   type ServiceVariable,
   type SlotPosition,
   type Template,
+  type TemplateSlot,
 } from './template.ts';
 
 /*
@@ -104,10 +105,28 @@ export function* findingMissingCompliance(html: string, template: Template): Wor
   return yield* findingNotDisplayed(html, template.slots);
 }
 
-/** Whether the HTML inserts an unescaped value of the caller, which may change the meaning of the HTML around it. */
-export function hasRawVariables({ slots }: Template): boolean {
-  return slots.some(({ raw, name }) => raw && !isServiceVariable(name));
+/**
+ * The first variable whose value may hide what is around it: it is inserted unescaped, or into a style. Null: none, so that
+ * the template has all that its copies display.
+ */
+export function hidingVariable(template: Template): TemplateSlot | null {
+  const known = hidingVariables.get(template);
+  if (known !== undefined) return known;
+  const { slots, texts } = template;
+  let before = '';
+  const found = slots.find(({ raw, name }, index) => {
+    before = `${before}x${texts[index] ?? ''}`.slice(-MAX_TAG_LENGTH);
+    return !isServiceVariable(name) && (raw || IN_STYLE.test(before.slice(before.lastIndexOf('<') + 1)));
+  });
+  hidingVariables.set(template, found ?? null);
+  return found ?? null;
 }
+
+const hidingVariables = new WeakMap<Template, TemplateSlot | null>();
+/** Characters before a variable in which the begin of its tag is searched. */
+const MAX_TAG_LENGTH = 2000;
+/** Within the value of an attribute that can hide an element. */
+const IN_STYLE = /[\s"'](?:style|hidden|color|bgcolor)\s*=\s*(?:"[^"]*|'[^']*|[^\s"'>]*)$/i;
 
 /**
  * The required variables that the rendered HTML does not display: an unescaped value may open a comment, a style sheet,
@@ -134,20 +153,20 @@ function* findingNotDisplayed(html: string, positions: readonly SlotPosition[]):
   const required = positions.filter(({ name }) => (REQUIRED as readonly string[]).includes(name));
   if (required.length === 0) return [...REQUIRED];
   const shown = new Set<string>();
-  const display = trackDisplay();
+  const visibility = trackVisibility();
   let next = 0;
   const visitor = {
-    open: display.open,
-    close: display.close,
+    open: visibility.open,
+    close: visibility.close,
     text: (piece: string, start: number) => {
       for (; next < required.length; next++) {
         const position = required[next];
         if (!position || position.start >= start + piece.length) return;
-        if (position.start >= start && display.isShown()) shown.add(position.name);
+        if (position.start >= start && visibility.isTextShown()) shown.add(position.name);
       }
     },
   };
-  yield* walkingHtml(html, visitor, DISPLAY_ATTRIBUTES);
+  yield* walkingHtml(html, visitor, new Set(VISIBILITY_ATTRIBUTES));
   return REQUIRED.filter((name) => !shown.has(name));
 }
 
@@ -182,19 +201,19 @@ interface ComplianceContent {
 function readCompliance(htmlContent: string): ComplianceContent {
   const links: string[] = [];
   let text = '';
-  const display = trackDisplay();
+  const visibility = trackVisibility();
   const visitor = {
     open: (name: string, attributes: ReadonlyMap<string, string>) => {
       const href = attributes.get('href');
       if (href !== undefined) links.push(href.trim());
-      display.open(name, attributes);
+      visibility.open(name, attributes);
     },
-    close: display.close,
+    close: visibility.close,
     text: (piece: string) => {
-      if (display.isShown()) text += piece;
+      if (visibility.isTextShown()) text += piece;
     },
   };
-  walkHtml(htmlContent, visitor, new Set(['href', ...DISPLAY_ATTRIBUTES]));
+  walkHtml(htmlContent, visitor, new Set(['href', ...VISIBILITY_ATTRIBUTES]));
   const names = parseTemplate([text, ...links].join('\n')).names;
   return { used: new Set(names.map(placeholderOf)), literal: text.replaceAll(/\{\{[^{}]*\}\}/g, ''), links };
 }

@@ -9,9 +9,21 @@ import {
 import { MARKS } from '../../src/mail/content.ts';
 import { textFromHtml } from '../../src/mail/html/text-part.ts';
 import { parseTemplate, renderTemplate, SERVICE_VARIABLES } from '../../src/mail/template.ts';
+import { sample } from '../support/samples.ts';
 
 const ADDRESS = '{{company_address_html}}';
 const UNSUBSCRIBE = '{{unsubscribe_email_html}}';
+
+/** Footers in displayed and hidden places. */
+const HTML_WITH_FOOTERS = [
+  '<p hidden>{{company_address_html}}</p>{{unsubscribe_email_html}}',
+  '<td style="font-size:0"><div style="font-size:12px">{{company_address_html}}</div>{{unsubscribe_email_html}}</td>',
+  '<div style="visibility:hidden">{{company_address_html}}<i style="visibility:visible">{{unsubscribe_email_html}}</i>',
+  '<td><div style="display:none">{{company_address_html}}</td><td>{{unsubscribe_email_html}}</td>',
+  '<div style="display:none"><p>x</div></p>{{company_address_html}}{{unsubscribe_email_html}}',
+  '<b style="display:none"><p>x</b>{{company_address_html}}</p>{{unsubscribe_email_html}}',
+  '<select><option>{{company_address_html}}</select>{{unsubscribe_email_html}}',
+];
 
 describe('the required variables', () => {
   it.each([
@@ -59,9 +71,29 @@ describe('the required variables', () => {
     ['an inner frame', `<iframe>${ADDRESS}</iframe>`],
     ['other names', '{{company_address}} {{company_address_html2}} {{x.company_address_html}}'],
     ['broken braces', '{{company_address_html} }'],
+    ['a box without height', `<div style="max-height:0;overflow:hidden;mso-hide:all">${ADDRESS}</div>`],
+    ['a collapsed element', `<div style="visibility:collapse">${ADDRESS}</div>`],
+    ['a transparent element', `<div style="opacity:0%">${ADDRESS}</div>`],
+    ['a font without size', `<div style="font-size:0">${ADDRESS}</div>`],
+    ['the color of the page', `<div style="color:#ffffff">${ADDRESS}</div>`],
+    ['a place outside of the page', `<div style="position:absolute;left:-9999px">${ADDRESS}</div>`],
   ])('are missing in %s', (_, html) => {
     expect(missingCompliance(html + UNSUBSCRIBE)).toContain('company_address_html');
     expect(missingCompliance(`${UNSUBSCRIBE}<p>${html}`)).toEqual(['company_address_html']);
+  });
+
+  it('are missing after a preheader that is not closed, and then in the text part, too', () => {
+    const html = sample('f1-unclosed-preheader.html').toString();
+    expect(missingCompliance(html)).toEqual(['company_address_html', 'unsubscribe_email_html']);
+    expect(textFromHtml(html)).not.toContain('company_address_html');
+    const { html: hidden }: { html: string } = JSON.parse(sample('f1-hidden-footer.json').toString());
+    expect(missingCompliance(hidden)).toEqual(['company_address_html', 'unsubscribe_email_html']);
+  });
+
+  it.each(HTML_WITH_FOOTERS)('are missing exactly where the text part lacks them: %s', (html) => {
+    const text = textFromHtml(html);
+    const inText = ['company_address_html', 'unsubscribe_email_html'].filter((name) => !text.includes(name));
+    expect(missingCompliance(html)).toEqual(inText);
   });
 
   it('are both returned when both are missing', () => {

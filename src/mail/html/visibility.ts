@@ -1,13 +1,21 @@
+import {
+  type DeclaredColors,
+  hidesByColor,
+  type Paint,
+  paintOf,
+  UNKNOWN_PAINT,
+  WHITE_PAGE,
+} from './colors.ts';
 import { ENDED_BY_THE_NEXT, VOID_ELEMENTS } from './walk.ts';
 
 /**
- * Tracks, while HTML is walked, what inline styles and the `hidden` attribute hide, for the text part. Style sheets are
- * not read. Where broken HTML is ambiguous, a hidden element counts as ended: a preheader in the text is better than a
- * lost paragraph. (Compliance checks need the opposite, see display.ts.)
+ * Tracks, while HTML is walked, what a reader sees of its text: the only definition of it, for the compliance checks and for
+ * the derived text part. Inline styles and attributes are read, style sheets are not. Elements end by the relevant rules of the
+ * HTML Standard (§13.2.6.4.7): an unclosed preheader hides what follows, as in mail clients.
  *
- * `font-size: 0` and `visibility: hidden` are inherited and can be reverted in inner elements: layout cells commonly set a
- * font size of 0 around content that sets another. `mso-hide: all` is ignored: it hides from Outlook alone, often a button
- * that a conditional comment renders for Outlook.
+ * `font-size: 0`, `visibility: hidden` and a color equal to the background are inherited and can be reverted in inner elements:
+ * layout cells commonly set a font size of 0 around content that sets another. `mso-hide: all` is ignored: it hides from
+ * Outlook alone, often a button that a conditional comment renders for Outlook.
  */
 export interface Visibility {
   /** Returns whether the style of the element makes it a block. Void elements have no content to track. */
@@ -15,99 +23,141 @@ export interface Visibility {
   /** Returns whether an element ended that its style made a block. */
   close(name: string): boolean;
   isTextShown(): boolean;
-  /** Also true inside a font size of 0. */
+  /** Also true inside a font size of 0, and in any color. */
   areImagesShown(): boolean;
   /** Whether nothing in the current element can be displayed. */
   isRemoved(): boolean;
 }
 
 /** The attributes that `open` reads. */
-export const VISIBILITY_ATTRIBUTES: readonly string[] = ['style', 'hidden'];
+export const VISIBILITY_ATTRIBUTES: readonly string[] = ['style', 'hidden', 'color', 'bgcolor', 'background'];
 
 const REMOVED = 1;
 const INVISIBLE = 2;
 const TINY = 4;
+const SAME_COLOR = 8;
 
-/** An element whose style changes visibility or makes it a block. */
-interface Frame {
-  name: string;
-  /** The flags outside the element. */
-  outer: number;
+const splitWords = (text: string): ReadonlySet<string> => new Set(text.split(' '));
+/** Elements whose content is not displayed, or only after an action of the reader. */
+const NOT_SHOWN = splitWords('canvas datalist dialog select');
+/** An end tag does not end elements outside of these. */
+const SCOPES = splitWords('applet caption html marquee object select table td template th');
+/** The end tag of any other element has no effect while one of these is open inside it. */
+const BLOCKS = splitWords(
+  'address article aside blockquote body button center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p pre search section summary tbody tfoot thead tr ul',
+);
+/** Elements whose end tag is limited only by their table, and ends cells in it. */
+const CELLS = splitWords('table tbody td tfoot th thead tr');
+/** Open elements that are searched for the one that an end tag ends: bounds the time for hostile HTML. */
+const MAX_STEPS = 64;
+
+/** Elements of one name. */
+interface ElementKind {
+  isVoid: boolean;
+  endedByNext: boolean;
+  isNotShown: boolean;
+  setsColors: boolean;
+  isTable: boolean;
+  isScope: boolean;
   isBlock: boolean;
-  /** The open elements in this frame that are in no inner frame, by name. */
-  inside: Map<string, number>;
-  count: number;
+  isCell: boolean;
+  /** How many of them are open. */
+  open: number;
 }
 
-/** Fast test for styles that may change visibility while everything is displayed. */
-const CANDIDATE =
-  /display\s*:\s*(?:none|block)|visibility\s*:\s*[hc]|opacity\s*:\s*[+.]?0|max-height\s*:\s*[+.]?0|font-size\s*:\s*[+.]?0|font\s*:/i;
+function createKind(name: string): ElementKind {
+  return {
+    isVoid: VOID_ELEMENTS.has(name),
+    endedByNext: ENDED_BY_THE_NEXT.has(name),
+    isNotShown: NOT_SHOWN.has(name),
+    setsColors: name === 'style',
+    isTable: name === 'table',
+    isScope: SCOPES.has(name),
+    isBlock: BLOCKS.has(name),
+    isCell: CELLS.has(name),
+    open: 0,
+  };
+}
 
-const MAX_PLAIN_STYLES = 8;
-const UNCHANGED: Styled = { flags: 0, isBlock: false };
+/** What applies outside an element that changed it. */
+interface Change {
+  /** The index of the element. */
+  at: number;
+  flags: number;
+  paint: Paint;
+  /** The style of the element made it a block. */
+  isBlock: boolean;
+}
 
 /** Creates a tracker for one walk. */
 export function trackVisibility(): Visibility {
-  const frames: Frame[] = [];
+  /** By name: one lookup for each tag, however many properties are examined. */
+  const kinds = new Map<string, ElementKind>();
+  /** The open elements, outermost first. */
+  const elements: ElementKind[] = [];
+  const changes: Change[] = [];
   let flags = 0;
-  /** The styles that were found last to change nothing where everything is displayed: most elements repeat a few. */
-  const plainStyles: string[] = [];
-  const styleOf = (attributes: ReadonlyMap<string, string>): Styled => {
-    if (flags !== 0) return styled(attributes, flags);
-    const style = attributes.get('style') ?? '';
-    if (plainStyles.includes(style) && !attributes.has('hidden')) return UNCHANGED;
-    const found = styled(attributes, 0);
-    if (found.flags === 0 && !found.isBlock) {
-      if (plainStyles.length === MAX_PLAIN_STYLES) plainStyles.shift();
-      plainStyles.push(style);
-    }
-    return found;
-  };
+  let paint: Paint = WHITE_PAGE;
+  let hasStyleSheet = false;
 
-  const truncate = (length: number): boolean => {
-    let endedBlock = false;
-    for (let at = frames.length - 1; at >= length; at--) {
-      const frame = frames[at];
-      if (frame === undefined) continue;
-      flags = frame.outer;
-      endedBlock ||= frame.isBlock;
+  const kindOf = (name: string): ElementKind => {
+    const known = kinds.get(name);
+    if (known !== undefined) return known;
+    const kind = createKind(name);
+    kinds.set(name, kind);
+    return kind;
+  };
+  const paragraph = kindOf('p');
+
+  const find = (kind: ElementKind): number => {
+    if (kind.open === 0) return -1;
+    const lowest = Math.max(0, elements.length - MAX_STEPS);
+    for (let at = elements.length - 1; at >= lowest; at--) {
+      const open = elements[at];
+      if (open === undefined) return -1;
+      if (open === kind) return at;
+      if (kind.isCell ? open.isTable : open.isScope) return -1;
+      if (!kind.isBlock && !kind.isCell && open.isBlock) return -1;
     }
-    frames.length = length;
+    return -1;
+  };
+  const end = (kind: ElementKind): boolean => {
+    const at = find(kind);
+    if (at === -1) return false;
+    for (let index = elements.length - 1; index >= at; index--) {
+      const closed = elements.pop();
+      if (closed !== undefined) closed.open--;
+    }
+    let endedBlock = false;
+    for (let last = changes.at(-1); last !== undefined && last.at >= at; last = changes.at(-1)) {
+      flags = last.flags;
+      if (!hasStyleSheet) paint = last.paint;
+      endedBlock ||= last.isBlock;
+      changes.pop();
+    }
     return endedBlock;
   };
 
   return {
     open: (name, attributes) => {
-      if ((attributes.size === 0 && frames.length === 0) || VOID_ELEMENTS.has(name)) return false;
-      let top = frames.at(-1);
-      if (top !== undefined && top.name === name && top.count === 0 && ENDED_BY_THE_NEXT.has(name)) {
-        truncate(frames.length - 1);
-        top = frames.at(-1);
-      }
-      const { flags: inner, isBlock } = styleOf(attributes);
-      if (inner !== flags || isBlock) {
-        frames.push({ name, outer: flags, isBlock, inside: new Map(), count: 0 });
-        flags = inner;
-      } else if (top !== undefined) {
-        top.inside.set(name, (top.inside.get(name) ?? 0) + 1);
-        top.count++;
-      }
-      return isBlock;
+      const kind = kindOf(name);
+      if (kind.isVoid) return false;
+      if (kind.endedByNext) end(kind);
+      else if (kind.isBlock) end(paragraph);
+      elements.push(kind);
+      kind.open++;
+      // A style sheet may set any color.
+      if (kind.setsColors) [paint, hasStyleSheet] = [UNKNOWN_PAINT, true];
+      if ((attributes.size === 0 && !kind.isNotShown) || (flags & REMOVED) !== 0) return false;
+      const style = readStyle(attributes);
+      const outer = { at: elements.length - 1, flags, paint, isBlock: style.isBlock };
+      if (kind.isNotShown) flags |= REMOVED;
+      if (!hasStyleSheet) paint = paintOf(name, style, attributes, paint);
+      flags = flagsInside(style, hidesByColor(paint) ? flags | SAME_COLOR : flags & ~SAME_COLOR);
+      if (flags !== outer.flags || paint !== outer.paint || style.isBlock) changes.push(outer);
+      return style.isBlock && (flags & REMOVED) === 0;
     },
-    close: (name) => {
-      for (let at = frames.length - 1; at >= 0; at--) {
-        const frame = frames[at];
-        const inside = frame?.inside.get(name) ?? 0;
-        if (frame !== undefined && inside > 0) {
-          frame.inside.set(name, inside - 1);
-          frame.count--;
-          return truncate(at + 1);
-        }
-        if (frame?.name === name) return truncate(at);
-      }
-      // The end of an element around all frames, or a stray end tag.
-      return frames.length > 0 && truncate(0);
-    },
+    close: (name) => end(kindOf(name)),
     isTextShown: () => flags === 0,
     areImagesShown: () => (flags & (REMOVED | INVISIBLE)) === 0,
     isRemoved: () => (flags & REMOVED) !== 0,
@@ -119,39 +169,116 @@ export function voidElementStyle(attributes: ReadonlyMap<string, string>): {
   isHidden: boolean;
   isBlock: boolean;
 } {
-  const { flags, isBlock } = styled(attributes, 0);
-  return { isHidden: (flags & (REMOVED | INVISIBLE)) !== 0, isBlock };
+  const style = readStyle(attributes);
+  return { isHidden: (flagsInside(style, 0) & (REMOVED | INVISIBLE)) !== 0, isBlock: style.isBlock };
 }
 
-interface Styled {
-  flags: number;
+function flagsInside({ isRemoved, isInvisible, isTiny }: Style, flags: number): number {
+  let inside = isRemoved ? flags | REMOVED : flags;
+  if (isInvisible !== null) inside = isInvisible ? inside | INVISIBLE : inside & ~INVISIBLE;
+  if (isTiny !== null) inside = isTiny ? inside | TINY : inside & ~TINY;
+  return inside;
+}
+
+/** What an inline style and the attribute `hidden` change. */
+interface Style extends DeclaredColors {
+  isRemoved: boolean;
   isBlock: boolean;
+  /** Null: as outside. */
+  isInvisible: boolean | null;
+  isTiny: boolean | null;
 }
 
-function styled(attributes: ReadonlyMap<string, string>, inherited: number): Styled {
-  if (attributes.size === 0 || (inherited & REMOVED) !== 0) return { flags: inherited, isBlock: false };
-  if (attributes.has('hidden')) return { flags: inherited | REMOVED, isBlock: false };
-  const style = attributes.get('style');
-  if (style === undefined || (inherited === 0 && !CANDIDATE.test(style))) {
-    return { flags: inherited, isBlock: false };
-  }
-  const declared = declarations(style);
-  const display = declared.get('display');
-  const isCollapsed =
-    isZero(declared.get('max-height')) && /^(?:hidden|clip)/.test(declared.get('overflow') ?? '');
-  if (display === 'none' || isCollapsed || isZero(declared.get('opacity'))) {
-    return { flags: inherited | REMOVED, isBlock: false };
-  }
-  let flags = inherited;
-  const visibility = declared.get('visibility');
-  if (visibility === 'hidden' || visibility === 'collapse') flags |= INVISIBLE;
-  else if (visibility === 'visible') flags &= ~INVISIBLE;
-  const size = declared.get('font-size');
-  if (isZero(size)) flags |= TINY;
-  else if (size !== undefined && ABSOLUTE_SIZE.test(size)) flags &= ~TINY;
-  return { flags, isBlock: display === 'block' };
+const UNSTYLED: Style = {
+  isRemoved: false,
+  isBlock: false,
+  isInvisible: null,
+  isTiny: null,
+  color: undefined,
+  background: undefined,
+};
+const HIDDEN: Style = { ...UNSTYLED, isRemoved: true };
+
+/** Fast test for styles that may change something. */
+const CANDIDATE =
+  /display|visibility|opacity|(?:max-)?(?:height|width)\s*:\s*[+.]?0|font|color|background|position|indent|margin[^:]{0,10}:\s*-|clip|transform/i;
+
+/** Mail repeats a few styles: those that were read last, by their text. */
+const styles = new Map<string, Style>();
+const MAX_STYLES = 500;
+const MAX_CACHED_LENGTH = 500;
+
+function readStyle(attributes: ReadonlyMap<string, string>): Style {
+  if (attributes.has('hidden')) return HIDDEN;
+  const source = attributes.get('style');
+  if (source === undefined) return UNSTYLED;
+  const known = styles.get(source);
+  if (known !== undefined) return known;
+  const style = CANDIDATE.test(source) ? parseStyle(source) : UNSTYLED;
+  if (source.length > MAX_CACHED_LENGTH) return style;
+  if (styles.size >= MAX_STYLES) styles.clear();
+  styles.set(source, style);
+  return style;
 }
 
+function parseStyle(source: string): Style {
+  const declared = declarations(source);
+  const value = (name: string) => declared.get(name);
+  const display = value('display');
+  const visibility = value('visibility');
+  const size = value('font-size');
+  const isRemoved =
+    display === 'none' || isZero(value('opacity')) || isCollapsed(declared) || isOutside(declared);
+  return {
+    isRemoved,
+    isBlock: display === 'block',
+    isInvisible: visibility === undefined ? null : (INVISIBLE_VALUES.get(visibility) ?? null),
+    isTiny:
+      size === undefined
+        ? null
+        : isZero(size) || TINY_SIZE.test(size)
+          ? true
+          : ABSOLUTE_SIZE.test(size)
+            ? false
+            : null,
+    color: value('color'),
+    background: value('background'),
+  };
+}
+
+const INVISIBLE_VALUES: ReadonlyMap<string, boolean> = new Map([
+  ['hidden', true],
+  ['collapse', true],
+  ['visible', false],
+]);
+
+/** Whether a box without height or width cuts off its content. */
+function isCollapsed(declared: ReadonlyMap<string, string>): boolean {
+  if (!/^(?:hidden|clip)/.test(declared.get('overflow') ?? '')) return false;
+  return ['max-height', 'height', 'max-width', 'width'].some((name) => isZero(declared.get(name)));
+}
+
+/** Farther than this from its place, text is outside of what a reader can scroll to. Pixels, or points, or characters. */
+const FAR = 400;
+
+/** Whether the content is placed outside of the page, cut off, or has no size. */
+function isOutside(declared: ReadonlyMap<string, string>): boolean {
+  const isPositioned = /^(?:absolute|fixed)/.test(declared.get('position') ?? '');
+  if (isPositioned && ['left', 'top', 'right', 'bottom'].some((name) => isFarOut(declared.get(name))))
+    return true;
+  if (isPositioned && /^rect\((?:[01](?:px)?[\s,]*){4}\)/.test(declared.get('clip') ?? '')) return true;
+  if (['text-indent', 'margin-left', 'margin-top'].some((name) => isFarOut(declared.get(name)))) return true;
+  if (/^inset\((?:100|[5-9]\d)%\)/.test(declared.get('clip-path') ?? '')) return true;
+  const transform = declared.get('transform') ?? '';
+  return /^scale[xy]?\(0[,)]/.test(transform) || /^translate[xy]?\(-\d{4}/.test(transform);
+}
+
+function isFarOut(value: string | undefined): boolean {
+  return value?.startsWith('-') === true && Number.parseFloat(value) <= -FAR;
+}
+
+/** Sizes that nobody can read. */
+const TINY_SIZE = /^(?:[01](?:\.\d{1,4})?|\.\d{1,4})(?:px|pt)$/;
 /** Sizes that revert an inherited size of 0; relative ones such as `100%` or `2em` do not. */
 const ABSOLUTE_SIZE =
   /^(?:[+\d.]+(?:px|pt|pc|in|cm|mm|q|rem|vw|vh|vmin|vmax)|(?:xx?-)?small|medium|(?:x{1,3}-)?large)$/;
@@ -159,7 +286,13 @@ const ABSOLUTE_SIZE =
 const SIZE_IN_SHORTHAND =
   /(?:^|\s)((?:\+?(?:0+(?:\.0+)?|\.0+)|[+\d.]+(?:px|pt|pc|in|cm|mm|q|rem|vw|vh|vmin|vmax|em|ex|ch|%)))(?=[\s/]|$)/;
 const RELEVANT_PROPERTIES =
-  /(?:^|;)\s*(display|visibility|opacity|max-height|overflow|font-size|font)\s*:\s*([^;]*)/gi;
+  /(?:^|;)\s*(display|visibility|opacity|max-height|height|max-width|width|overflow|font-size|font|color|background|background-color|background-image|position|left|top|right|bottom|clip|clip-path|text-indent|margin-left|margin-top|transform)\s*:\s*([^;]*)/gi;
+/** Properties that are read as another one. */
+const LONGHANDS: Readonly<Record<string, string>> = {
+  font: 'font-size',
+  'background-color': 'background',
+  'background-image': 'background',
+};
 
 /** The effective value of each relevant property, in lower case: the last one, `!important` before others. */
 function declarations(style: string): Map<string, string> {
@@ -168,11 +301,17 @@ function declarations(style: string): Map<string, string> {
   for (const [, name = '', text = ''] of style.toLowerCase().matchAll(RELEVANT_PROPERTIES)) {
     const declared = text.trim();
     const value = withoutImportant(declared);
-    const property = name === 'font' ? 'font-size' : name;
+    const property = LONGHANDS[name] ?? name;
     if (value !== declared) (important ??= new Set()).add(property);
     else if (important?.has(property)) continue;
     const effective = name === 'font' ? SIZE_IN_SHORTHAND.exec(value)?.[1] : value;
-    if (effective !== undefined) values.set(property, effective);
+    if (effective === undefined) continue;
+    // A background image stays next to a color that is declared after it.
+    const before = property === 'background' ? values.get(property) : undefined;
+    values.set(
+      property,
+      before?.includes('(') === true && name !== 'background' ? `${before} ${effective}` : effective,
+    );
   }
   return values;
 }

@@ -4,7 +4,7 @@ import {
   type ComplianceVariables,
   complianceVariables,
   findingHidden,
-  hasRawVariables,
+  hidingVariable,
   missingInText,
   type RequiredVariable,
   requiredVariables,
@@ -158,14 +158,14 @@ export function* renderingPrepared(
   return (yield* findingHiddenCompliance({ parts, service, required }, variables, optional)) ?? rendered;
 }
 
-/** Refuses when values of raw variables hide required parts of the html. */
+/** Refuses when values of variables hide required parts of the html. */
 export function* findingHiddenCompliance(
   { parts, service, required }: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
   optional?: ReadonlySet<string>,
 ): Work<Refusal | null> {
   const html = parts.find(({ field }) => field === 'html')?.template;
-  if (html === undefined || !hasRawVariables(html)) return null;
+  if (html === undefined || hidingVariable(html) === null) return null;
   const options = { limit: MAX_RENDERED, ...(optional === undefined ? {} : { optional }) };
   const found = yield* findingHidden(html, variables, service.html, options);
   const hidden = required.filter((name) => found.includes(name));
@@ -186,10 +186,14 @@ function complianceMissing(names: readonly string[], field: 'html' | 'text'): Re
   );
 }
 
-/** The template contains the variables, but values of raw variables hide them. */
+/** The template contains the variables, but values of other variables hide them. */
 function complianceHidden(names: string[], template: Template): Refusal {
-  const raw = template.slots.find((slot) => slot.raw && !isServiceVariable(slot.name));
-  const by = `the value of a raw variable such as {{{${shortened(raw?.name ?? '')}}}}`;
+  const slot = hidingVariable(template);
+  const name = shortened(slot?.name ?? '');
+  const by =
+    slot?.raw === false
+      ? `the value of a variable in a style such as {{${name}}}`
+      : `the value of a raw variable such as {{{${name}}}}`;
   const details = names.map(
     (name): RefusalDetail => ({ field: 'html', message: `{{${name}}} is hidden by ${by}`, name }),
   );

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { inSlices, type Work } from '../../core/concurrency/slices.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
-import { hasRawVariables } from '../../mail/compliance.ts';
+import { hidingVariable } from '../../mail/compliance.ts';
 import { fillingShared, joinShared } from '../../mail/shared-template.ts';
 import { isServiceVariable, renderingTemplate, type Template } from '../../mail/template.ts';
 import { type PackedShared, packShared } from '../encode-shared.ts';
@@ -92,7 +92,7 @@ export function createRepeatedTemplates(): RepeatedTemplates {
   return {
     find: (prepared, scope) => {
       const html = prepared.parts.find(({ field }) => field === 'html')?.template;
-      if (html === undefined || hasRawVariables(html)) return NOT_REPEATED;
+      if (html === undefined || hidingVariable(html) !== null) return NOT_REPEATED;
       if (sumOf(prepared.parts, ({ template }) => textLength(template)) > MAX_TEXT_CHARACTERS)
         return NOT_REPEATED;
       const key = keyOf(prepared, scope);

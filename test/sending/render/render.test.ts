@@ -79,6 +79,16 @@ describe('a raw value', () => {
     expect(refusal.message).toContain('{{{a}}}');
   });
 
+  it.each([
+    [`<div style="{{a}}">${FOOTER}</div>`, 'display:none'],
+    [`<div style="color:#000;opacity:{{a}}">${FOOTER}</div>`, '0'],
+    [`<body bgcolor="{{a}}"><font color="{{b}}">${FOOTER}</font>`, '#fff'],
+  ])('cannot hide the footer in a style: %s', (source, value) => {
+    const refusal = refused(render(source, { a: value, b: value }));
+    expect(refusal.code).toBe('COMPLIANCE_TEMPLATE_MISSING');
+    expect(refusal.message).toContain('a variable in a style such as {{a}}');
+  });
+
   it('cannot hide one of the two', () => {
     const source = '{{company_address_html}}{{{a}}}{{unsubscribe_email_html}}';
     const refusal = refused(render(source, { a: '<!--' }));
