@@ -13,7 +13,7 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
     init: async (context, configFile) =>
       (await import('./init/init.ts')).initCommand(context, configFile, runWithConfig),
     config: async (context, configFile) => (await import('./config.ts')).configCommand(context, configFile),
-    serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
+    serve: async (context, configFile) => (await import('./serve.ts')).serveCommand(context, configFile),
     account: async (context) => (await import('./account.ts')).accountCommand(context),
     key: async (context) => (await import('./key.ts')).keyCommand(context),
     operator: async (context) => (await import('./operator.ts')).operatorCommand(context),

@@ -16,7 +16,7 @@ import { createResolver } from '../dns/resolver.ts';
 import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
 import type { Superseded } from '../store/database/failure.ts';
 import { createServiceReports } from '../supervision/service.ts';
-import { refuseMovedData, SUPERSEDED } from './context.ts';
+import { type CliContext, refuseMovedData, SUPERSEDED } from './context.ts';
 import { stopSignal } from './signals.ts';
 
 /** How long the last log records, and then the process, wait for readers of the output. */
@@ -34,7 +34,7 @@ const MAX_CHECK_MS = 15 * SECOND;
 const HEAP_GROWTH = '--heap-growing-percent=50';
 
 /** `postrider serve`: runs the daemon until a signal ends it. */
-export function serveCommand(configFile: () => string | undefined): Command {
+export function serveCommand(context: CliContext, configFile: () => string | undefined): Command {
   return new Command('serve')
     .description('Run the daemon: API, delivery, background work')
     .addHelpText(
@@ -48,8 +48,12 @@ Signals:
 
 Exit status 4: another daemon has taken over this database or a restored copy of it (see docs/backup.md).
 
+--check accepts, writes and sends nothing: it binds each port for a moment, unless the daemon runs. Each obstacle is a line
+on stderr; exits 0 without obstacles, else 1.
+
 Examples:
   postrider serve
+  postrider serve --check
   postrider --config /etc/postrider/postrider.toml serve
   POSTRIDER_API__LISTEN=127.0.0.1:9090 postrider serve`,
     )
@@ -57,9 +61,15 @@ Examples:
       '--force-new-generation',
       'take over from daemons with newer copies of the database (standby.peers)',
     )
-    .action((options: { forceNewGeneration?: boolean }) =>
-      serve(configFile(), options.forceNewGeneration === true),
-    );
+    .option(
+      '--check',
+      'examine what a start needs (configuration, database, master key, certificates, ports), start nothing, and exit',
+    )
+    .action(async (options: { forceNewGeneration?: boolean; check?: boolean }) => {
+      if (options.check !== true) return serve(configFile(), options.forceNewGeneration === true);
+      const { checkStart } = await import('./serve-check.ts');
+      await checkStart(context);
+    });
 }
 
 async function serve(file: string | undefined, takeOver: boolean): Promise<void> {

@@ -64,7 +64,10 @@ export type DaemonState =
   | { kind: 'unknown'; reason: string };
 
 /** Tables of which a check reads few rows. */
-export type DoctorTables = Pick<Tables, 'dkimKeys' | 'egressCounts' | 'egressHealth' | 'egressWarmup'>;
+export type DoctorTables = Pick<
+  Tables,
+  'dkimKeys' | 'egressCounts' | 'egressHealth' | 'egressWarmup' | 'settings'
+>;
 
 export type DatabaseState =
   | { kind: 'open'; tables: DoctorTables; reader: Reader }

@@ -24,7 +24,7 @@ export async function findDaemon(options: DaemonReportOptions, signal: AbortSign
     return { kind: 'unknown', reason: 'The port of the API is not known: api.listen has port 0.' };
   const { pid } = process;
   try {
-    const host = reachable(address.host);
+    const host = reachableHost(address.host);
     const base = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
     return { kind: 'running', pid, report: await requestReport(base, options.metricsKey, signal) };
   } catch (error) {
@@ -47,7 +47,7 @@ async function processOf(dataDir: string): Promise<{ pid: number | null; reason:
 }
 
 /** The address under which this machine reaches a listener; loopback for a listener on all addresses. */
-function reachable(host: string): string {
+export function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   return host === '::' ? '::1' : host;
 }

@@ -106,11 +106,7 @@ export interface SealDeps {
  */
 export async function openSeal(deps: SealDeps): Promise<Seal> {
   const { file, random, tables, writer } = deps;
-  if (!exists(file) && tables.settings.get(FINGERPRINT) !== null) {
-    throw new StoreFault(
-      `${file} is missing: restore the key file that belongs to this database. If systemd gives the key to the service (LoadCredential), run the command with systemd-run and the same credential (docs/install.md). If the key is lost, see docs/lost-master-key.md`,
-    );
-  }
+  requireExisting(file, tables);
   const seal = createSeal(loadMasterKey(file, random, deps.credentialsDirectory), random);
   const fingerprint = seal.derive('fingerprint').toString('hex');
   const stored = await writer.run((tables) => {
@@ -118,12 +114,38 @@ export async function openSeal(deps: SealDeps): Promise<Seal> {
     if (before === null) tables.settings.put(FINGERPRINT, fingerprint);
     return before ?? fingerprint;
   });
-  if (stored !== fingerprint) {
-    throw new StoreFault(
-      `${file} is not the key that this database was sealed with: restore the right one. If it is lost, see docs/lost-master-key.md`,
-    );
-  }
+  if (stored !== fingerprint) throw otherKey(file);
   return seal;
+}
+
+/**
+ * Throws the StoreFault that `openSeal` would throw; creates and stores nothing. `tables`: null: the database is not open,
+ * and only the file is examined.
+ */
+export function requireMasterKey(
+  file: string,
+  tables: Pick<Tables, 'settings'> | null,
+  credentialsDirectory: string | undefined,
+): void {
+  if (tables !== null) requireExisting(file, tables);
+  if (!exists(file)) return;
+  // The file exists, so that nothing random is needed.
+  const key = loadMasterKey(file, systemRandom, credentialsDirectory);
+  const stored = tables?.settings.get(FINGERPRINT) ?? null;
+  if (stored !== null && stored !== keyFingerprint(key)) throw otherKey(file);
+}
+
+function requireExisting(file: string, { settings }: Pick<Tables, 'settings'>): void {
+  if (exists(file) || settings.get(FINGERPRINT) === null) return;
+  throw new StoreFault(
+    `${file} is missing: restore the key file that belongs to this database. If systemd gives the key to the service (LoadCredential), run the command with systemd-run and the same credential (docs/install.md). If the key is lost, see docs/lost-master-key.md`,
+  );
+}
+
+function otherKey(file: string): StoreFault {
+  return new StoreFault(
+    `${file} is not the key that this database was sealed with: restore the right one. If it is lost, see docs/lost-master-key.md`,
+  );
 }
 
 /** Throws StoreFault when a directory of the path may not be entered: it is then unknown whether the file exists. */

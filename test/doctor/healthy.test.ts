@@ -51,6 +51,15 @@ describe('an IPv6 source address in another text form', () => {
   );
 });
 
+describe('an IPv6 address of the machine', () => {
+  it('is no problem without address6: mail never leaves from it', async () => {
+    const setup = await startHealthySetup();
+    setup.config.delivery.egress = [];
+    setup.machine.addresses = () => [ADDRESS, '2001:db8::25'];
+    expect(await setup.examine('source-addresses')).toMatchObject([{ status: 'ok' }]);
+  });
+});
+
 describe('a listener on loopback', () => {
   it('is no problem when a redirection leads to it', async () => {
     const setup = await startHealthySetup({ settings: { 'mx.listen': '127.0.0.1:2525' } });

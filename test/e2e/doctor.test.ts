@@ -121,15 +121,23 @@ describe('GET /web-setup/doctor', () => {
   });
 });
 
+describe('postrider serve --check', () => {
+  it('examines nothing while the daemon runs', async () => {
+    const { code, stdout } = await daemon.tryCli('serve', '--check');
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/is running \(process \d+\)/)]);
+  });
+});
+
 describe('without the daemon', () => {
   it('reports that it is not running, and skips the checks that need it', async () => {
     await daemon.kill('SIGKILL');
     const { code, all } = await findings();
     expect(code).toBe(3);
     expect(all.find(({ check }) => check === 'daemon')).toMatchObject({
-      status: 'warning',
+      status: 'failure',
       reason: expect.stringContaining('is not running'),
     });
+    expect(await daemon.tryCli('serve', '--check')).toMatchObject({ code: 0 });
     for (const check of ['listeners', 'background-work']) expect(statusOf(all, check)).toEqual(['unknown']);
     expect(statusOf(all, 'queue')).toEqual(['ok']);
     await daemon.restart();

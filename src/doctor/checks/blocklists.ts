@@ -35,8 +35,25 @@ export const blocklistCheck = check<ListFacts[]>({
       .filter((address) => !isLocalNetwork(address));
     return Promise.all(context.config.doctor.blocklists.map((list) => examine(list, addresses, context)));
   },
-  judge: (lists) => lists.flatMap(judgeList),
+  judge: judgeLists,
 });
+
+/**
+ * One result for each list and address (`judgeList`). When several lists are examined and none has its test entry, the
+ * resolver is the common cause, and that is the one result.
+ */
+export function judgeLists(lists: readonly ListFacts[]): Result[] {
+  const isSilent = ({ listedEntry }: ListFacts) => listedEntry.kind !== 'records';
+  if (lists.length < 2 || !lists.every(isSilent)) return lists.flatMap(judgeList);
+  const zones = lists.map(({ zone }) => zone).join(', ');
+  return [
+    unknown(
+      'dns.resolvers',
+      `None of the ${lists.length} lists (${zones}) answers with its test entry: the DNS resolver does not reach them, or they do not serve it. Whether addresses are listed is not known.`,
+      OWN_RESOLVER,
+    ),
+  ];
+}
 
 async function examine(
   list: Blocklist,

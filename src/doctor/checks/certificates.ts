@@ -1,26 +1,8 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { DAY } from '../../core/clock.ts';
+import { certificateFiles, type FileCertificate } from '../certificate-files.ts';
 import { check } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import type { DoctorState } from '../state.ts';
-
-/** A certificate of an SMTP listener, from its files. */
-interface FileCertificate {
-  /** mx.tls, submission.tls */
-  setting: string;
-  file: string;
-  /** Why the files cannot be used; null: they can. */
-  fault: string | null;
-  certificate: {
-    notAfter: number;
-    matchesHost: boolean;
-    isSelfSigned: boolean;
-    /** The file also contains the certificate of the issuer. */
-    hasIssuer: boolean;
-    matchesKey: boolean;
-  } | null;
-}
 
 interface CertificateFacts {
   hostname: string;
@@ -42,20 +24,11 @@ export const certificatesCheck = check<CertificateFacts>({
   group: 'Network',
   gather: async ({ config, clock, database, state }) => {
     const { mx, submission, hostname } = config;
-    const settings = [
-      { setting: 'mx.tls', ...mx.tls },
-      { setting: 'submission.tls', ...submission.tls },
-    ];
-    const files = settings.flatMap(({ setting, certificateFile, keyFile }) =>
-      certificateFile === undefined || keyFile === undefined
-        ? []
-        : [readFiles(setting, certificateFile, keyFile, hostname)],
-    );
     const isUsed = config.public.tls.listen !== 'off' && database.kind === 'open';
     return {
       hostname,
       now: clock.now(),
-      files: await Promise.all(files),
+      files: await certificateFiles(config),
       submissionWithoutFiles:
         submission.listen !== 'off' &&
         submission.tls.certificateFile === undefined &&
@@ -65,38 +38,6 @@ export const certificatesCheck = check<CertificateFacts>({
   },
   judge: judgeCertificates,
 });
-
-async function readFiles(
-  setting: string,
-  file: string,
-  keyFile: string,
-  hostname: string,
-): Promise<FileCertificate> {
-  try {
-    const pem = await readFile(file, 'utf8');
-    const [first, ...chain] = (
-      pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-    ).map((each) => new X509Certificate(each));
-    if (first === undefined)
-      return { setting, file, fault: 'the file has no certificate', certificate: null };
-    const key = createPrivateKey(await readFile(keyFile));
-    return {
-      setting,
-      file,
-      fault: null,
-      certificate: {
-        notAfter: Date.parse(first.validTo),
-        matchesHost: first.checkHost(hostname) !== undefined,
-        isSelfSigned: first.checkIssued(first),
-        hasIssuer: chain.some((each) => first.checkIssued(each)),
-        matchesKey: first.checkPrivateKey(key),
-      },
-    };
-  } catch (error) {
-    const fault = error instanceof Error ? error.message : String(error);
-    return { setting, file, fault, certificate: null };
-  }
-}
 
 /**
  * One result for each certificate in files and each obtained one; a generated one of submission is a warning. Warns 14

@@ -66,8 +66,7 @@ function judgeDomain(examined: ExaminedDomain, platform: Platform, isNamed: bool
     const { verdict, hint } = results[name];
     const subject = `${row.name}: ${checkOf(name).label}`;
     if (verdict === 'unknown') return [unknown(subject, hint)];
-    const record = recordOf(name, examined, platform);
-    const fix = record === null ? undefined : zoneLines([record]);
+    const fix = fixOf(name, examined, platform);
     if (verdict === 'fail') {
       const isFatal = checkOf(name).isRequired && isOperating;
       return [(isFatal ? failure : warning)(subject, hint, fix)];
@@ -76,6 +75,15 @@ function judgeDomain(examined: ExaminedDomain, platform: Platform, isNamed: bool
   });
   const passed = REPORTED_CHECKS.filter((name) => results[name].verdict === 'pass').length;
   return findings.length > 0 ? findings : [ok(row.name, `All ${passed} records pass.`)];
+}
+
+/** The record to publish; `postrider zone` where it is published, and a record of the platform that it names is wrong. */
+function fixOf(name: ReportedCheck, examined: ExaminedDomain, platform: Platform): string | undefined {
+  const record = recordOf(name, examined, platform);
+  if (record === null) return undefined;
+  return record.type === 'TXT' && record.value === examined.results[name].found
+    ? 'postrider zone'
+    : zoneLines([record]);
 }
 
 /** The record that passes, merged with what is published; null: there is none to publish yet. */

@@ -110,7 +110,11 @@ export function judgeSpf({ hostname, result, sources, isUsed }: SpfFacts): Resul
   if (sources.length === 0)
     return [unknown(hostname, 'No source address is known for which SPF could be evaluated.')];
   if (verdict === 'unknown') return [unknown(hostname, hint)];
-  const fix = zoneLines([{ name: hostname, type: 'TXT', value: expected, ttl: FIX_TTL }]);
+  // The record itself may be right, and the one that it includes wrong.
+  const fix =
+    result.found === expected
+      ? 'postrider zone'
+      : zoneLines([{ name: hostname, type: 'TXT', value: expected, ttl: FIX_TTL }]);
   if (verdict === 'fail') return [(isUsed ? failure : warning)(hostname, hint, fix)];
   if (hint !== '') return [warning(hostname, hint, fix)];
   return [ok(hostname, `Passes for ${sources.map(({ address }) => address).join(', ')}.`)];

@@ -168,7 +168,7 @@ export const sourcesCheck = check<InterfaceFacts>({
 
 /**
  * Failures: a configured address that no interface has, and no known source address. Warnings: a private address, and a
- * public one of the machine that DNS does not have and from which the system may send.
+ * public IPv4 one of the machine that DNS does not have and from which the system may send.
  */
 export function judgeSources({ configured, own, known, lookupFault }: InterfaceFacts): Result[] {
   const missing = configured.filter((address) => !own.includes(address));
@@ -203,14 +203,17 @@ export function judgeSources({ configured, own, known, lookupFault }: InterfaceF
       ),
     );
   // Without configured addresses the system chooses: it may also send from a public address that DNS does not contain.
+  // IPv6 is used only from an `address6`.
   if (configured.length === 0 && known.length > 0) {
-    const stray = own.filter((address) => !isLocalNetwork(address) && !known.includes(address));
+    const stray = own.filter(
+      (address) => !isIPv6(address) && !isLocalNetwork(address) && !known.includes(address),
+    );
     for (const address of stray)
       results.push(
         warning(
           address,
           `This machine also has the address ${address}, and the system may send from it; SPF and reverse DNS cover ${known.join(', ')} only.`,
-          `[[delivery.egress]]\nname = "main"\n${isIPv6(known[0] ?? '') ? 'address6' : 'address'} = "${known[0]}"`,
+          `[[delivery.egress]]\nname = "main"\naddress = "${known.find((each) => !isIPv6(each)) ?? address}"`,
         ),
       );
   }

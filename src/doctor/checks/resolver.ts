@@ -122,6 +122,14 @@ export function judgeServer({ server, forged, validates, isTrusted, latencyMs }:
         OWN_RESOLVER,
       ),
     );
+  if (validates === null)
+    results.push(
+      unknown(
+        server,
+        'It did not answer the query for the root zone, which is signed: whether it validates DNSSEC is not known.',
+        OWN_RESOLVER,
+      ),
+    );
   const time = `${latencyMs < 1 ? '<1' : Math.round(latencyMs)} ms`;
   const trust = isTrusted
     ? ''

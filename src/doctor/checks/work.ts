@@ -1,15 +1,28 @@
 import { HOUR, iso, MINUTE } from '../../core/clock.ts';
 import { check, type DaemonReport, type DaemonState } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
+import { examineStart } from '../start.ts';
 import type { DoctorState } from '../state.ts';
 
 /* Checks of what the daemon does: itself, the queue, webhooks, background work. */
 
-export const daemonCheck = check<DaemonState>({
+interface DaemonFacts {
+  state: DaemonState;
+  /** There is a configuration file or a database, so that a daemon should run. */
+  isConfigured: boolean;
+  /** What prevents the start of a stopped daemon. */
+  obstacles: Result[];
+}
+
+export const daemonCheck = check<DaemonFacts>({
   id: 'daemon',
   title: 'Daemon',
   group: 'Work',
-  gather: ({ daemon }) => daemon(),
+  gather: async ({ daemon, config, database }) => {
+    const state = await daemon();
+    const obstacles = state.kind === 'stopped' ? await examineStart(config, database) : [];
+    return { state, isConfigured: config.file !== null || database.kind === 'open', obstacles };
+  },
   judge: judgeDaemon,
 });
 
@@ -17,20 +30,16 @@ export const daemonCheck = check<DaemonState>({
 const SLOW_LOOP_SECONDS = 0.25;
 const LOOP_METRIC = 'nodejs_eventloop_lag_p99_seconds';
 const RESTART = 'journalctl -u postrider -n 100; systemctl restart postrider';
+const FREE_SPACE = 'df -h; df -i; free space on the disk of data.dir';
+const UNRECORDED = `journalctl -u postrider -n 100; ${FREE_SPACE}`;
 
 /**
- * Failures: an API that does not answer, and each check of `/readyz` that fails, an overdue backup among them. Warnings:
- * a stopped daemon, a scheduled backup that failed and is not overdue yet, and an event loop whose delay (p99) is 250 ms or more.
+ * Failures: a configured daemon that does not run with what prevents its start, an API that does not answer, and each
+ * check of `/readyz` that fails, an overdue backup among them. Warnings: a scheduled backup that failed and is not overdue
+ * yet, an event loop whose delay (p99) is 250 ms or more, and a stopped daemon without configuration file and database.
  */
-export function judgeDaemon(state: DaemonState): Result[] {
-  if (state.kind === 'stopped')
-    return [
-      warning(
-        'daemon',
-        'The daemon is not running: nothing is sent or received. Checks that need it were skipped.',
-        'systemctl start postrider, or: postrider serve',
-      ),
-    ];
+export function judgeDaemon({ state, isConfigured, obstacles }: DaemonFacts): Result[] {
+  if (state.kind === 'stopped') return [judgeStopped(isConfigured, obstacles), ...obstacles];
   if (state.kind === 'unknown') return [unknown('daemon', state.reason)];
   if (state.kind === 'unreachable')
     return [
@@ -61,7 +70,7 @@ export function judgeDaemon(state: DaemonState): Result[] {
 type ReadyCheck = DaemonReport['checks'][number];
 
 function readyResults({ check: name, ok: passes, message }: ReadyCheck): Result[] {
-  return passes ? [] : [failure(`readyz: ${name}`, quoted(message ?? 'The check fails.'), RESTART)];
+  return passes ? [] : [failure(`readyz: ${name}`, quoted(message ?? 'The check fails.'), remedyOf(name))];
 }
 
 /** An overdue backup, or one that failed and is tried again. */
@@ -80,6 +89,27 @@ function backupRemedy(error: string): string {
   if (/\bE(?:ACCES|PERM|ROFS)\b.*'\//.test(error))
     return 'The user of the daemon must own backup.dir, and the unit allow it: systemctl edit postrider, [Service], ReadWritePaths=';
   return 'journalctl -u postrider --grep backup; postrider backup create DIRECTORY';
+}
+
+/** A restart helps neither a full disk nor a full queue, and sends messages again whose outcomes are not recorded. */
+function remedyOf(readinessCheck: string): string {
+  if (readinessCheck === 'sends') return `${FREE_SPACE}; postrider queue list`;
+  if (readinessCheck === 'database' || readinessCheck === 'outcomes') return UNRECORDED;
+  return RESTART;
+}
+
+function judgeStopped(isConfigured: boolean, obstacles: readonly Result[]): Result {
+  const isBlocked = obstacles.some(({ status }) => status === 'failure');
+  const start = isBlocked
+    ? 'It cannot start: the reasons are in the other findings of this check.'
+    : 'Nothing that prevents a start was found.';
+  return (isConfigured ? failure : warning)(
+    'daemon',
+    `The daemon is not running: nothing is sent or received. ${start} Checks that need it were skipped.`,
+    isBlocked
+      ? 'journalctl -u postrider -n 50; after the repair: systemctl start postrider, or: postrider serve'
+      : 'journalctl -u postrider -n 50; systemctl start postrider, or: postrider serve',
+  );
 }
 
 function process(pid: number | null): string {
@@ -315,7 +345,7 @@ export function judgeBackground({ failed, pending, unrecorded, unreadable }: Bac
       failure(
         'outcomes',
         'Results of deliveries cannot be recorded, so messages may be sent twice.',
-        RESTART,
+        UNRECORDED,
       ),
     );
   if (unreadable > 0)

@@ -31,7 +31,7 @@ export const GENERATION = 'generation';
 const COPY = 'copy';
 
 /** Null: no daemon has started on this database. */
-export function instanceIn({ settings }: Tables): Instance | null {
+export function instanceIn({ settings }: Pick<Tables, 'settings'>): Instance | null {
   const instanceId = settings.get(INSTANCE);
   return instanceId === null ? null : { instanceId, generation: settings.generation() };
 }
@@ -47,7 +47,7 @@ export function isCopy({ settings }: Pick<Tables, 'settings'>): boolean {
 }
 
 /** Throws StoreFault when the database is a copy that was not restored. */
-export function requireOriginal(tables: Tables, dir: string): void {
+export function requireOriginal(tables: Pick<Tables, 'settings'>, dir: string): void {
   const { settings } = tables;
   const remedy = `its messages may have been sent by the original since. Run "postrider restore hold", which holds them until you release them`;
   if (isCopy(tables))

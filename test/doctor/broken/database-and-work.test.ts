@@ -101,14 +101,6 @@ describeBroken(
       fix: /^fuser/,
     },
     {
-      title: 'stopped daemon',
-      check: 'daemon',
-      break: ({ setDaemon }) => setDaemon({ kind: 'stopped' }),
-      status: 'warning',
-      reason: /is not running: nothing is sent/,
-      fix: /systemctl start postrider/,
-    },
-    {
       title: 'daemon whose API does not answer',
       check: 'daemon',
       break: ({ setDaemon }) =>
@@ -123,6 +115,25 @@ describeBroken(
       status: 'failure',
       subject: 'readyz: queue',
       reason: /does not advance/,
+      fix: /systemctl restart/,
+    },
+    {
+      title: 'nearly full disk, which a restart does not help,',
+      check: 'daemon',
+      break: reporting({ checks: [{ check: 'sends', ok: false, message: 'the disk is nearly full' }] }),
+      status: 'failure',
+      subject: 'readyz: sends',
+      reason: /nearly full/,
+      fix: /^df -h(?!.*restart)/,
+    },
+    {
+      title: 'outcomes that are not recorded, whose messages a restart would send again,',
+      check: 'daemon',
+      break: reporting({ checks: [{ check: 'outcomes', ok: false, message: 'outcomes are not recorded' }] }),
+      status: 'failure',
+      subject: 'readyz: outcomes',
+      reason: /not recorded/,
+      fix: /^(?!.*restart).*df -h/,
     },
     {
       title: 'failed backup',

@@ -37,6 +37,15 @@ describeBroken(
       fix: /^example\.com\. 3600 IN TXT "v=spf1 .*include:spf\.mail\.example\.net/,
     },
     {
+      title: 'right SPF of a domain whose include is an error',
+      check: 'domain-records',
+      break: ({ dns }) => dns.set('spf.mail.example.net', 'TXT', ['v=spf1 ip4:not-an-address ~all']),
+      status: 'failure',
+      subject: 'example.com: SPF',
+      reason: /"postrider zone"/,
+      fix: /^postrider zone$/,
+    },
+    {
       title: 'DMARC policy without effect',
       check: 'domain-records',
       break: ({ dns }) => dns.set('_dmarc.example.com', 'TXT', ['v=DMARC1; p=none']),

@@ -30,6 +30,13 @@ describeBroken(
       reason: /does not validate DNSSEC/,
     },
     {
+      title: 'resolver that does not answer for the root zone',
+      check: 'resolver',
+      break: ({ dns }) => dns.set('.', 'NS', 'SERVFAIL'),
+      status: 'unknown',
+      reason: /whether it validates DNSSEC is not known/,
+    },
+    {
       title: 'resolver that does not answer',
       check: 'resolver',
       break: async ({ config }) => void (config.dns.resolvers = [`127.0.0.1:${await freePort()}`]),

@@ -115,6 +115,14 @@ describeBroken(
       fix: /^mail\.example\.net\. 3600 IN TXT "v=spf1 .*include:spf\.mail\.example\.net/,
     },
     {
+      title: 'right SPF of the platform whose include lacks an address',
+      check: 'spf',
+      break: ({ dns }) => dns.set(`spf.${HOST}`, 'TXT', spfRecord('ip4:198.51.100.1')),
+      status: 'failure',
+      reason: /does not list that address/,
+      fix: /^postrider zone$/,
+    },
+    {
       title: 'two SPF records of the platform',
       check: 'spf',
       break: ({ dns }) => dns.set(HOST, 'TXT', [...spfRecord('a'), ...spfRecord('mx')]),
@@ -285,6 +293,21 @@ describeBroken(
       break: ({ dns }) => dns.remove(`2.0.0.127.${LIST}`),
       status: 'unknown',
       reason: /does not have its own test entry/,
+    },
+    {
+      title: 'resolver through which no blocklist answers',
+      check: 'blocklists',
+      break: ({ dns, config }) => {
+        dns.remove(`2.0.0.127.${LIST}`);
+        config.doctor.blocklists = [
+          { zone: LIST, families: ['ipv4'] },
+          { zone: 'other.test', families: ['ipv4'] },
+        ];
+      },
+      status: 'unknown',
+      subject: 'dns.resolvers',
+      reason: /None of the 2 lists \(bl\.test, other\.test\)/,
+      fix: /unbound/,
     },
     {
       title: 'blocklist whose domain was sold',

@@ -67,7 +67,7 @@ async function judge(
   const results = await evaluateAll(view, subject);
   if ('kind' in results) return unknown(results.reason);
   const broken = results.find(({ result }) => result === 'permerror');
-  if (broken) return fail(found, errorHint(broken, subject, expected));
+  if (broken) return fail(found, errorHint(broken, subject, record, expected));
   const refused = results.filter(({ result }) => !['pass', 'temperror'].includes(result));
   if (refused.length > 0) return fail(found, refusedHint(record, refused, subject, expected));
   const undecided = results.find(({ result }) => result === 'temperror');
@@ -219,6 +219,7 @@ async function evaluate(
 function errorHint(
   { reason, lookups }: Evaluation,
   { domain, include }: SpfSubject,
+  record: string,
   expected: string,
 ): string {
   if (lookups > MAX_LOOKUPS || /too many dns/i.test(reason)) {
@@ -230,7 +231,10 @@ function errorHint(
   if (reason.endsWith(`for ${include}`)) {
     return `The record includes ${include}, which has no SPF record: the operator of this platform must publish the records of "postrider zone".`;
   }
-  return `Receivers treat the SPF of ${domain} as an error: ${reason}. Correct it to: ${expected}`;
+  const error = `Receivers treat the SPF of ${domain} as an error: ${reason}.`;
+  return record === expected
+    ? `${error} The record itself is right, but the records that it includes are not: the operator of this platform must publish the records of "postrider zone".`
+    : `${error} Correct it to: ${expected}`;
 }
 
 function refusedHint(
