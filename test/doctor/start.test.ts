@@ -15,7 +15,7 @@ import { freePort } from '../support/free-port.ts';
 import { portOf } from '../support/https-client.ts';
 import { type DoctorSetup, startHealthySetup } from './setup.ts';
 
-/** A stopped daemon that has run before, with a port of its own for the MX listener. */
+/** A stopped daemon that has run before. Its MX listener has a free port. */
 async function startStopped() {
   const setup = await startHealthySetup({
     settings: {
