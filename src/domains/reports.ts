@@ -81,8 +81,11 @@ const CLEAN_PERIOD_MS = 14 * DAY;
  * p=none to p=quarantine, and again to p=reject. `isStrictest`: the policy is p=reject.
  */
 export function dmarcProgress(history: DmarcReportHistory, now: number, isStrictest = false): string {
-  const { firstAt, lastAt } = history;
-  if (firstAt === null) return 'No DMARC reports yet: they arrive a day after the first mail.';
+  const { firstAt, lastAt, unverified } = history;
+  if (firstAt === null)
+    return unverified === 0
+      ? 'No DMARC reports yet: they arrive a day after the first mail.'
+      : `No DMARC report that its organization has signed yet: ${unverified} others do not count, because anyone can send them.`;
   if (isStale(history, now))
     return `No DMARC reports since ${day(lastAt ?? firstAt)}: without them, failures of your own mail are not visible.`;
   const raiseAt = cleanSince(firstAt, history) + CLEAN_PERIOD_MS;

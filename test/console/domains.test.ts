@@ -54,6 +54,7 @@ function report(ago: number, policy: string, passed: number, failed: number, dom
       received_at: begin + DAY,
       network: '192.0.2.0/24',
       signer: 'receiver.example',
+      verified: 1,
       domain,
       policy_domain: domain,
       organization: 'Receiver',

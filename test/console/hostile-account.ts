@@ -257,7 +257,7 @@ export async function startHostileAccount(): Promise<HostileAccount> {
 
   function reports(): void {
     const begin = Math.floor(now / DAY) * DAY - 2 * DAY;
-    const received = { received_at: now, network: '192.0.2.0/24', signer: QUOTED };
+    const received = { received_at: now, network: '192.0.2.0/24', signer: QUOTED, verified: 0 } as const;
     const period = { begin_at: begin, end_at: begin + DAY - 1 };
     const row = { header_from: 'shop.test', messages: 3, dkim: 'pass', spf: 'pass' };
     tables.dmarcReports.insert(

@@ -148,6 +148,7 @@ async function accountWithData(name: string): Promise<ApiClient> {
       received_at: Date.now(),
       network: '192.0.2.0/24',
       signer: 'receiver.example',
+      verified: 1,
       host: `return-a.${name}.test`,
       organization: 'Receiver',
       report_id: name,

@@ -32,7 +32,12 @@ beforeAll(async () => {
     { ...own, domain_id: 'domain_2', name: 'other.test', dkim_enabled: 0 },
     Date.now() - 1,
   );
-  const received = { received_at: Date.now(), network: '192.0.2.0/24', signer: 'receiver.example' };
+  const received = {
+    received_at: Date.now(),
+    network: '192.0.2.0/24',
+    signer: 'receiver.example',
+    verified: 1,
+  } as const;
   const row = { header_from: 'shop.test', disposition: 'none', messages: 3 };
   for (const ago of [2, 60])
     daemon.tables.dmarcReports.insert(

@@ -7,8 +7,13 @@ import type { DmarcReportHistory } from '../../src/store/domains/dmarc-reports.t
 
 const NOW = Date.UTC(2026, 0, 31);
 const SUBJECT = { domain: 'example.org', reportTo: 'dmarc@return-a.example.org', policy: 'any' as const };
-const NONE: DmarcReportHistory = { firstAt: null, lastAt: null, lastFailureAt: null };
-const CLEAN: DmarcReportHistory = { firstAt: NOW - 20 * DAY, lastAt: NOW - DAY, lastFailureAt: null };
+const NONE: DmarcReportHistory = { firstAt: null, lastAt: null, lastFailureAt: null, unverified: 0 };
+const CLEAN: DmarcReportHistory = {
+  firstAt: NOW - 20 * DAY,
+  lastAt: NOW - DAY,
+  lastFailureAt: null,
+  unverified: 0,
+};
 
 function published(policy: Policy, tags = '', at = 'example.org') {
   const text = `v=DMARC1; p=${policy}${tags}`;
@@ -48,7 +53,7 @@ describe('the way to a strict DMARC policy', () => {
     ['without reports it is not known', NONE, false, null],
     [
       'reports that ended a month ago prove nothing',
-      { firstAt: NOW - 90 * DAY, lastAt: NOW - 30 * DAY, lastFailureAt: null },
+      { ...CLEAN, firstAt: NOW - 90 * DAY, lastAt: NOW - 30 * DAY },
       false,
       null,
     ],

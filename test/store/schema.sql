@@ -503,7 +503,7 @@ CREATE TABLE dmarc_reports (
   truncated     INTEGER NOT NULL CHECK (truncated IN (0, 1)),
   received_at   INTEGER NOT NULL,
   network TEXT NOT NULL DEFAULT '',
-  signer TEXT NOT NULL DEFAULT '',
+  signer TEXT NOT NULL DEFAULT '', verified INTEGER NOT NULL DEFAULT 0 CHECK (verified IN (0, 1)),
   UNIQUE (domain, organization, report_id)
 ) STRICT;
 
@@ -995,7 +995,7 @@ CREATE TABLE tls_reports (
   failed       INTEGER NOT NULL,
   received_at  INTEGER NOT NULL,
   network TEXT NOT NULL DEFAULT '',
-  signer TEXT NOT NULL DEFAULT '',
+  signer TEXT NOT NULL DEFAULT '', verified INTEGER NOT NULL DEFAULT 0 CHECK (verified IN (0, 1)),
   UNIQUE (host, organization, report_id, policy_type)
 ) STRICT;
 

@@ -771,7 +771,14 @@ export const texts: Catalog = {
   'reports.policy': 'Richtlinie',
   'reports.id': 'Kennung',
   'reports.truncated': 'Er hatte mehr Zeilen, als gespeichert werden.',
-  'reports.notAuthenticated': 'Berichte kann jeder senden: Beurteilen Sie unbekannte Absender mit Vorsicht.',
+  'reports.notAuthenticated':
+    'Berichte kann jeder senden. Nur die, die ihre Organisation signiert hat, zählen für den nächsten Schritt der DMARC-Richtlinie.',
+  'reports.verified': 'Signiert von {signer}',
+  'reports.unverified': 'Nicht von seiner Organisation signiert: zählt nicht',
+  'reports.shown': 'Berichte',
+  'reports.shown.all': 'Alle',
+  'reports.shown.true': 'Von ihrer Organisation signiert',
+  'reports.shown.false': 'Andere',
   'reports.tls.empty': 'Keine TLS-Berichte in diesem Zeitraum',
   'reports.tls.empty.hint':
     'Server, die Bounces und Antworten an den Rückgabepfad der Domain senden, berichten über die Verschlüsselung.',

@@ -750,7 +750,14 @@ export const en = {
   'reports.policy': 'Policy',
   'reports.id': 'Report id',
   'reports.truncated': 'It had more rows than are stored.',
-  'reports.notAuthenticated': 'Anyone can send reports: judge unknown senders of reports with care.',
+  'reports.notAuthenticated':
+    'Anyone can send reports. Only those that their organization has signed count for the next step of the DMARC policy.',
+  'reports.verified': 'Signed by {signer}',
+  'reports.unverified': 'Not signed by its organization: does not count',
+  'reports.shown': 'Reports',
+  'reports.shown.all': 'All',
+  'reports.shown.true': 'Signed by their organization',
+  'reports.shown.false': 'Others',
   'reports.tls.empty': 'No TLS reports in this period',
   'reports.tls.empty.hint':
     'Servers that send bounces and replies to the return path of the domain report on the encryption.',

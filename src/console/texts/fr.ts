@@ -779,7 +779,13 @@ export const texts: Catalog = {
   'reports.id': 'Identifiant',
   'reports.truncated': 'Il avait plus de lignes que le nombre conservé.',
   'reports.notAuthenticated':
-    'Chacun peut envoyer des rapports : jugez avec prudence ceux d’expéditeurs inconnus.',
+    'Chacun peut envoyer des rapports. Seuls ceux que leur organisation a signés comptent pour la prochaine étape de la politique DMARC.',
+  'reports.verified': 'Signé par {signer}',
+  'reports.unverified': 'Non signé par son organisation : ne compte pas',
+  'reports.shown': 'Rapports',
+  'reports.shown.all': 'Tous',
+  'reports.shown.true': 'Signés par leur organisation',
+  'reports.shown.false': 'Autres',
   'reports.tls.empty': 'Pas de rapport TLS dans cette période',
   'reports.tls.empty.hint':
     'Les serveurs qui envoient des rejets et des réponses au chemin de retour du domaine rendent compte du chiffrement.',

@@ -195,7 +195,7 @@ export function createIntake(deps: IntakeDeps): Intake {
   ): Promise<StoredReports> {
     if ('unreadable' in outcome) return new Map();
     const domains = recipients.flatMap(({ purpose }) => ('domain' in purpose ? [purpose.domain] : []));
-    const origin = { hostname, now: clock.now(), network, signer: signer?.organization ?? '' };
+    const origin = { hostname, now: clock.now(), network, signer };
     return storeReports(writer, origin, outcome.parsed, domains);
   }
 

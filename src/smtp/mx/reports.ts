@@ -2,13 +2,15 @@ import { DAY } from '../../core/clock.ts';
 import { returnPathDomain, returnPathHost } from '../../domains/names.ts';
 import type { ParsedIncoming } from '../../mail/incoming/parse.ts';
 import type { AggregateReport } from '../../mail/incoming/reports/aggregate-report.ts';
+import { isFromNamedOrganization } from '../../mail/incoming/reports/reporting-organization.ts';
 import type { TlsReport } from '../../mail/incoming/reports/tls-report.ts';
+import type { AuthenticatedAuthor } from '../../mail/incoming/signatures.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
 
 /**
- * Stores reports of other servers on our domains. Anyone may send such a report, so reports are displayed and have no
- * other effect. Only reports on our names are stored, a bounded number of rows of each report
+ * Stores reports of other servers on our domains. Anyone may send such a report: all are displayed, and only those that the
+ * reporting organization has signed (`verified`) count for the next step of the DMARC policy. Only reports on our names are stored, a bounded number of rows of each report
  * (mail/incoming/limits.ts), and a bounded number of reports of each sender (store/domains/report-shares.ts).
  *
  * Reports on a domain are addressed to `return-a.` of the domain, which needs no authorization (RFC 9990 §4), or to our
@@ -22,8 +24,8 @@ export interface ReportSource {
   now: number;
   /** Network that the report came from. */
   network: string;
-  /** Organization whose DKIM signature verified, '' for none. */
-  signer: string;
+  /** Null: no DKIM signature verified. */
+  signer: AuthenticatedAuthor | null;
 }
 
 /** known: it was stored before. foreign: it is about none of our names. */
@@ -70,6 +72,7 @@ function storeAggregate(
   domain: string | null,
 ): StoreResult {
   const { now, network, signer } = origin;
+  const { organization, email: contact } = report;
   const subject = subjectOf(tables, origin, report.domain, domain);
   if (subject === null) return 'foreign';
   const { begin, end } = period(report, now);
@@ -77,7 +80,7 @@ function storeAggregate(
     {
       domain: subject,
       policy_domain: report.domain,
-      organization: report.organization || report.email,
+      organization: organization || contact,
       report_id: report.reportId,
       begin_at: begin,
       end_at: end,
@@ -85,7 +88,7 @@ function storeAggregate(
       truncated: report.isTruncated ? 1 : 0,
       received_at: now,
       network,
-      signer,
+      ...signedBy(signer, { organization, contact }),
     },
     report.sources.map(({ sourceIp, headerFrom, disposition, dkim, spf, count }) => ({
       source_ip: sourceIp,
@@ -107,6 +110,7 @@ function storeTls(
   { host, domains }: { host: string; domains: readonly (string | null)[] },
 ): StoreResult {
   const { now, network, signer } = origin;
+  const { organization, contact } = report;
   const ours = ownHost(tables, origin, host, domains);
   if (ours === null) return 'foreign';
   const { begin, end } = period(report, now);
@@ -114,13 +118,13 @@ function storeTls(
   const isNew = tables.tlsReports.insert(
     {
       host: ours,
-      organization: report.organization || report.contact,
+      organization: organization || contact,
       report_id: report.reportId,
       begin_at: begin,
       end_at: end,
       received_at: now,
       network,
-      signer,
+      ...signedBy(signer, { organization, contact }),
     },
     policies.map(({ type, successful, failed, failures }) => ({
       policy_type: type,
@@ -135,6 +139,14 @@ function storeTls(
     })),
   );
   return isNew ? 'stored' : 'known';
+}
+
+function signedBy(
+  signer: AuthenticatedAuthor | null,
+  report: { organization: string; contact: string },
+): { signer: string; verified: 0 | 1 } {
+  if (signer === null) return { signer: '', verified: 0 };
+  return { signer: signer.organization, verified: isFromNamedOrganization(signer, report) ? 1 : 0 };
 }
 
 /** The host under which a TLS report is stored: ours, or that of the domain that collects reports; null: none of ours. */

@@ -19,6 +19,8 @@ export interface DmarcReportRow {
   network: string;
   /** Organization whose DKIM signature verified; '': none. */
   signer: string;
+  /** Whether the signer is the reporting organization. */
+  verified: 0 | 1;
 }
 
 export interface DmarcSourceRow {
@@ -51,7 +53,7 @@ export interface DmarcDaySum {
   spf_passed: number;
 }
 
-/** Epoch ms; null: there is none. */
+/** Of the verified reports; epoch ms, null: there is none. */
 export interface DmarcReportHistory {
   /** Start of the first report. */
   firstAt: number | null;
@@ -59,6 +61,8 @@ export interface DmarcReportHistory {
   lastAt: number | null;
   /** End of the last report with mail that failed both DKIM and SPF. */
   lastFailureAt: number | null;
+  /** Number of reports that do not count: their reporting organization did not sign them. */
+  unverified: number;
 }
 
 /** Selects reports that end in this period, epoch ms. */
@@ -66,6 +70,16 @@ export interface ReportPeriod {
   from: number;
   to: number;
   limit: number;
+  /** Only reports that the reporting organization has signed, or only others; undefined: all. */
+  verified?: boolean | undefined;
+}
+
+/** A period as parameters of a statement. */
+export type BoundPeriod = Omit<ReportPeriod, 'verified'> & { verified: 0 | 1 | null };
+
+/** The parameters of a statement for a period. */
+export function boundPeriod({ verified, ...period }: ReportPeriod): BoundPeriod {
+  return { ...period, verified: verified === undefined ? null : verified ? 1 : 0 };
 }
 
 export const DMARC_REPORT_POLICY = {
@@ -80,21 +94,24 @@ export const DMARC_REPORT_POLICY = {
  */
 export function dmarcReportTable(db: Database) {
   const insert = db.prepare<Omit<DmarcReportRow, 'seq'>>(`
-    INSERT INTO dmarc_reports (domain, policy_domain, organization, report_id, begin_at, end_at, policy, truncated, received_at, network, signer)
-    VALUES (@domain, @policy_domain, @organization, @report_id, @begin_at, @end_at, @policy, @truncated, @received_at, @network, @signer)
+    INSERT INTO dmarc_reports (domain, policy_domain, organization, report_id, begin_at, end_at, policy, truncated, received_at, network, signer, verified)
+    VALUES (@domain, @policy_domain, @organization, @report_id, @begin_at, @end_at, @policy, @truncated, @received_at, @network, @signer, @verified)
     ON CONFLICT DO NOTHING`);
   const insertSource = db.prepare<DmarcSourceRow & { report_seq: number }>(`
     INSERT INTO dmarc_sources (report_seq, source_ip, header_from, disposition, dkim, spf, messages)
     VALUES (@report_seq, @source_ip, @header_from, @disposition, @dkim, @spf, @messages)
     ON CONFLICT DO UPDATE SET messages = messages + excluded.messages`);
-  const replaceUnsigned = db.prepare<Pick<DmarcReportRow, 'domain' | 'organization' | 'report_id'>>(`
+  const replaceForged = db.prepare<
+    Pick<DmarcReportRow, 'domain' | 'organization' | 'report_id' | 'verified'>
+  >(`
     DELETE FROM dmarc_reports WHERE domain = @domain AND organization = @organization AND report_id = @report_id
-      AND signer = ''`);
+      AND verified = 0 AND (@verified OR signer = '')`);
   const enforceShares = reportShares(db, { table: 'dmarc_reports', about: 'domain' });
-  const list = db.prepare<ReportPeriod & { domain: string }, DmarcReportRow & { messages: number }>(`
+  const list = db.prepare<BoundPeriod & { domain: string }, DmarcReportRow & { messages: number }>(`
     SELECT r.*, (SELECT coalesce(sum(messages), 0) FROM dmarc_sources s WHERE s.report_seq = r.seq) AS messages
-    FROM dmarc_reports r WHERE domain = @domain AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT +@limit`);
-  const sources = db.prepare<ReportPeriod & { domain: string }, DmarcSourceSum>(`
+    FROM dmarc_reports r WHERE domain = @domain AND end_at >= @from AND end_at < @to
+      AND (@verified IS NULL OR verified = @verified) ORDER BY end_at DESC LIMIT +@limit`);
+  const sources = db.prepare<BoundPeriod & { domain: string }, DmarcSourceSum>(`
     SELECT source_ip, sum(messages) AS messages,
       sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)) AS passed,
       sum(iif(dkim = 'pass', messages, 0)) AS dkim_passed,
@@ -103,10 +120,11 @@ export function dmarcReportTable(db: Database) {
       sum(iif(disposition = 'reject', messages, 0)) AS rejected
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
     WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
+      AND (@verified IS NULL OR r.verified = @verified)
     GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT +@limit`);
   // A report may end at the first moment of the day after the one that it is about. The sums by `end_at` are in the order of
   // the index: only those are sorted.
-  const days = db.prepare<ReportPeriod & { domain: string }, DmarcDaySum>(`
+  const days = db.prepare<BoundPeriod & { domain: string }, DmarcDaySum>(`
     SELECT date((end_at - 1) / 1000, 'unixepoch') AS day, sum(messages) AS messages, sum(passed) AS passed,
       sum(dkim_passed) AS dkim_passed, sum(spf_passed) AS spf_passed
     FROM (
@@ -115,23 +133,27 @@ export function dmarcReportTable(db: Database) {
         sum(iif(dkim = 'pass', messages, 0)) AS dkim_passed,
         sum(iif(spf = 'pass', messages, 0)) AS spf_passed
       FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
-      WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to GROUP BY r.end_at)
+      WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
+        AND (@verified IS NULL OR r.verified = @verified) GROUP BY r.end_at)
     GROUP BY day ORDER BY day DESC LIMIT +@limit`);
-  const total = db.prepare<ReportPeriod & { domain: string }, { messages: number; passed: number }>(`
+  const total = db.prepare<BoundPeriod & { domain: string }, { messages: number; passed: number }>(`
     SELECT coalesce(sum(messages), 0) AS messages,
       coalesce(sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)), 0) AS passed
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
-    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to AND @limit > 0`);
+    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
+      AND (@verified IS NULL OR r.verified = @verified) AND @limit > 0`);
   const history = db.prepare<[string], DmarcReportHistory>(`
-    SELECT min(begin_at) AS firstAt, max(end_at) AS lastAt, max(iif(EXISTS (
-      SELECT 1 FROM dmarc_sources s WHERE s.report_seq = r.seq AND s.dkim <> 'pass' AND s.spf <> 'pass'
-    ), end_at, NULL)) AS lastFailureAt
+    SELECT min(iif(verified, begin_at, NULL)) AS firstAt, max(iif(verified, end_at, NULL)) AS lastAt,
+      max(iif(verified AND EXISTS (
+        SELECT 1 FROM dmarc_sources s WHERE s.report_seq = r.seq AND s.dkim <> 'pass' AND s.spf <> 'pass'
+      ), end_at, NULL)) AS lastFailureAt,
+      coalesce(sum(1 - verified), 0) AS unverified
     FROM dmarc_reports r WHERE domain = ?`);
   return {
     /** Adds up rows with the same source and results. Returns false when the report is stored already. */
     insert: (report: Omit<DmarcReportRow, 'seq'>, rows: readonly DmarcSourceRow[]): boolean => {
-      // A signed report replaces an unsigned one with its id, which may have been forged.
-      if (report.signer !== '') replaceUnsigned.run(report);
+      // A signed report replaces an unsigned one with its id, and a verified one any other: they may be forged.
+      if (report.signer !== '') replaceForged.run(report);
       const { changes, lastInsertRowid } = insert.run(report);
       if (changes === 0) return false;
       for (const row of rows) insertSource.run({ report_seq: Number(lastInsertRowid), ...row });
@@ -140,15 +162,17 @@ export function dmarcReportTable(db: Database) {
     },
     /** Newest first. */
     list: (domain: string, period: ReportPeriod): (DmarcReportRow & { messages: number })[] =>
-      list.all({ domain, ...period }),
+      list.all({ domain, ...boundPeriod(period) }),
     /** The source with the most messages first. */
-    sources: (domain: string, period: ReportPeriod): DmarcSourceSum[] => sources.all({ domain, ...period }),
+    sources: (domain: string, period: ReportPeriod): DmarcSourceSum[] =>
+      sources.all({ domain, ...boundPeriod(period) }),
     /** The last day first; days without reports are omitted. */
-    days: (domain: string, period: ReportPeriod): DmarcDaySum[] => days.all({ domain, ...period }),
+    days: (domain: string, period: ReportPeriod): DmarcDaySum[] =>
+      days.all({ domain, ...boundPeriod(period) }),
     /** Sums of all sources, also those beyond the limit. With a limit of 0 the caller may see nothing: the sums are 0. */
     total: (domain: string, period: ReportPeriod): { messages: number; passed: number } =>
-      total.get({ domain, ...period }) ?? { messages: 0, passed: 0 },
+      total.get({ domain, ...boundPeriod(period) }) ?? { messages: 0, passed: 0 },
     history: (domain: string): DmarcReportHistory =>
-      history.get(domain) ?? { firstAt: null, lastAt: null, lastFailureAt: null },
+      history.get(domain) ?? { firstAt: null, lastAt: null, lastFailureAt: null, unverified: 0 },
   };
 }

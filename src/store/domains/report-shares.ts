@@ -3,8 +3,8 @@ import type { Database } from '../database/database.ts';
 /*
  * Limits of stored reports. Anyone can send reports, in any name and with any dates. Therefore reports are deleted in the
  * order of reception, and a sender's reports displace its own before those of others: each network, claimed organization
- * and signing organization has a share of the reports about one name. Where a share is exceeded, unsigned reports are
- * deleted before signed ones, and first those of the network with the most reports.
+ * and signing organization has a share of the reports about one name. Where a share is exceeded, unverified reports are
+ * deleted before verified ones, unsigned before signed ones, and first those of the network with the most reports.
  */
 
 export interface ReportOrigin {
@@ -38,7 +38,7 @@ export function reportShares(
       drop: db.prepare<{ name: string; value: string; surplus: number }>(`
         DELETE FROM ${table} WHERE seq IN (
           SELECT seq FROM ${table} WHERE ${where}
-          ORDER BY signer <> '', count(*) OVER (PARTITION BY network) DESC, seq LIMIT +@surplus)`),
+          ORDER BY verified, signer <> '', count(*) OVER (PARTITION BY network) DESC, seq LIMIT +@surplus)`),
     };
   });
   return (name, origin) => {

@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import type { ReportPeriod } from './dmarc-reports.ts';
+import { type BoundPeriod, boundPeriod, type ReportPeriod } from './dmarc-reports.ts';
 import { reportShares } from './report-shares.ts';
 
 /** SMTP TLS reports (RFC 8460) about return hosts, one row per reported policy. */
@@ -19,6 +19,8 @@ export interface TlsReportRow {
   network: string;
   /** Organization whose DKIM signature verified; '': none. */
   signer: string;
+  /** Whether the signer is the reporting organization. */
+  verified: 0 | 1;
 }
 
 export interface TlsFailureRow {
@@ -56,37 +58,41 @@ export const TLS_REPORT_POLICY = {
  */
 export function tlsReportTable(db: Database) {
   const insert = db.prepare<Omit<TlsReportRow, 'seq'>>(`
-    INSERT INTO tls_reports (host, policy_type, organization, report_id, begin_at, end_at, successful, failed, received_at, network, signer)
-    VALUES (@host, @policy_type, @organization, @report_id, @begin_at, @end_at, @successful, @failed, @received_at, @network, @signer)
+    INSERT INTO tls_reports (host, policy_type, organization, report_id, begin_at, end_at, successful, failed, received_at, network, signer, verified)
+    VALUES (@host, @policy_type, @organization, @report_id, @begin_at, @end_at, @successful, @failed, @received_at, @network, @signer, @verified)
     ON CONFLICT DO NOTHING`);
   const insertFailure = db.prepare<TlsFailureRow & { report_seq: number }>(`
     INSERT INTO tls_failures (report_seq, type, receiving_host, reason, sessions)
     VALUES (@report_seq, @type, @receiving_host, @reason, @sessions)
     ON CONFLICT DO UPDATE SET sessions = sessions + excluded.sessions`);
-  const replaceUnsigned = db.prepare<
-    Pick<TlsReportRow, 'host' | 'organization' | 'report_id' | 'policy_type'>
+  const replaceForged = db.prepare<
+    Pick<TlsReportRow, 'host' | 'organization' | 'report_id' | 'policy_type' | 'verified'>
   >(`
     DELETE FROM tls_reports WHERE host = @host AND organization = @organization AND report_id = @report_id AND policy_type = @policy_type
-      AND signer = ''`);
+      AND verified = 0 AND (@verified OR signer = '')`);
   const enforceShares = reportShares(db, { table: 'tls_reports', about: 'host' });
-  const list = db.prepare<ReportPeriod & { host: string }, TlsReportRow>(`
-    SELECT * FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT +@limit`);
-  const failures = db.prepare<ReportPeriod & { host: string }, TlsFailureRow>(`
+  const list = db.prepare<BoundPeriod & { host: string }, TlsReportRow>(`
+    SELECT * FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to
+      AND (@verified IS NULL OR verified = @verified) ORDER BY end_at DESC LIMIT +@limit`);
+  const failures = db.prepare<BoundPeriod & { host: string }, TlsFailureRow>(`
     SELECT type, receiving_host, reason, sum(sessions) AS sessions
     FROM tls_reports r JOIN tls_failures f ON f.report_seq = r.seq
     WHERE r.host = @host AND r.end_at >= @from AND r.end_at < @to
+      AND (@verified IS NULL OR r.verified = @verified)
     GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT +@limit`);
   // A report may end at the first moment of the day after the one that it is about.
-  const days = db.prepare<ReportPeriod & { host: string }, TlsDaySum>(`
+  const days = db.prepare<BoundPeriod & { host: string }, TlsDaySum>(`
     SELECT date((end_at - 1) / 1000, 'unixepoch') AS day, sum(successful) AS successful, sum(failed) AS failed
     FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to
+      AND (@verified IS NULL OR verified = @verified)
     GROUP BY day ORDER BY day DESC LIMIT +@limit`);
-  const total = db.prepare<ReportPeriod & { host: string }, { successful: number; failed: number }>(`
+  const total = db.prepare<BoundPeriod & { host: string }, { successful: number; failed: number }>(`
     SELECT coalesce(sum(successful), 0) AS successful, coalesce(sum(failed), 0) AS failed FROM tls_reports
-    WHERE host = @host AND end_at >= @from AND end_at < @to AND @limit > 0`);
+    WHERE host = @host AND end_at >= @from AND end_at < @to
+      AND (@verified IS NULL OR verified = @verified) AND @limit > 0`);
   function insertPolicy(report: Omit<TlsReportRow, 'seq'>, failures: readonly TlsFailureRow[]): boolean {
-    // A signed report replaces an unsigned one with its id, which may have been forged.
-    if (report.signer !== '') replaceUnsigned.run(report);
+    // As for DMARC reports.
+    if (report.signer !== '') replaceForged.run(report);
     const { changes, lastInsertRowid } = insert.run(report);
     if (changes === 0) return false;
     for (const row of failures) insertFailure.run({ report_seq: Number(lastInsertRowid), ...row });
@@ -107,13 +113,14 @@ export function tlsReportTable(db: Database) {
       return isNew;
     },
     /** Newest first. */
-    list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...period }),
+    list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...boundPeriod(period) }),
     /** The failure with the most sessions first. */
-    failures: (host: string, period: ReportPeriod): TlsFailureRow[] => failures.all({ host, ...period }),
+    failures: (host: string, period: ReportPeriod): TlsFailureRow[] =>
+      failures.all({ host, ...boundPeriod(period) }),
     /** The last day first; days without reports are omitted. */
-    days: (host: string, period: ReportPeriod): TlsDaySum[] => days.all({ host, ...period }),
+    days: (host: string, period: ReportPeriod): TlsDaySum[] => days.all({ host, ...boundPeriod(period) }),
     /** Sums of all reports, also those beyond the limit. With a limit of 0 the caller may see nothing: the sums are 0. */
     total: (host: string, period: ReportPeriod): { successful: number; failed: number } =>
-      total.get({ host, ...period }) ?? { successful: 0, failed: 0 },
+      total.get({ host, ...boundPeriod(period) }) ?? { successful: 0, failed: 0 },
   };
 }

@@ -165,6 +165,7 @@ function* reportsAbout(
           received_at: begin + DAY_MS + 3 * HOUR_MS,
           network: `198.51.${sender}.0/24`,
           signer: organization,
+          verified: 1 as const,
         };
         yield { domain: domains[kind].name, sources: size(sources), report, number: ++number };
       }
@@ -179,6 +180,7 @@ interface ReportHead {
   received_at: number;
   network: string;
   signer: string;
+  verified: 0 | 1;
 }
 
 function* addDmarcReports(

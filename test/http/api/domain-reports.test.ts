@@ -34,7 +34,7 @@ async function start() {
     hostname: 'mx.postrider.example',
     now: clock.now(),
     network: '192.0.2.0/24',
-    signer: '',
+    signer: null,
   };
   for (const id of ['1', '2'])
     for (const mail of [aggregateReport('kunde.example', id), tlsReport('return-a.kunde.example', id)])
@@ -44,6 +44,11 @@ async function start() {
   return {
     clock,
     tables,
+    storeSigned: async (id: string) => {
+      const signer = { from: 'noreply-dmarc@receiver.example', organization: 'receiver.example' };
+      for (const mail of [aggregateReport('kunde.example', id), tlsReport('return-a.kunde.example', id)])
+        await storeReports(writer, { ...origin, signer }, read(mail), ['kunde.example']);
+    },
     get: async (domainId: string, query = '') => {
       const response = await fetch(`${api.base}/web-setup/domains/${domainId}/reports${query}`, {
         headers: api.as('setup'),
@@ -118,6 +123,28 @@ describe('the reports on a domain', () => {
     expect(data.message).toBeUndefined();
   });
 
+  it('state whether the reporting organization signed them, and can be filtered by it', async () => {
+    const { get, storeSigned } = await start();
+    await storeSigned('3');
+    const all = (await get('domain_proven')).data;
+    const signers = (reports: object[]) =>
+      reports.map((each) => [Reflect.get(each, 'verified'), Reflect.get(each, 'signer')]);
+    for (const { reports } of [all.dmarc, all.tls])
+      expect(signers(reports)).toEqual(
+        expect.arrayContaining([
+          [true, 'receiver.example'],
+          [false, null],
+        ]),
+      );
+    const verified = (await get('domain_proven', '?verified=true')).data;
+    expect([verified.dmarc.messages, verified.dmarc.reports.length]).toEqual([15, 1]);
+    expect([verified.tls.successful, verified.tls.reports.length]).toEqual([90, 1]);
+    const others = (await get('domain_proven', '?verified=false')).data;
+    expect([others.dmarc.messages, others.dmarc.reports.length]).toEqual([30, 2]);
+    expect([others.tls.successful, others.tls.failures]).toMatchObject([180, [{ sessions: 8 }]]);
+    expect((await get('domain_proven', '?verified=maybe')).status).toBe(400);
+  });
+
   it('are shown only after verification of the DKIM record', async () => {
     const { get } = await start();
     const { status, data } = await get('domain_claimed');
@@ -153,6 +180,7 @@ describe('the reports on a domain', () => {
           received_at: DAY_AFTER,
           network: '192.0.2.0/24',
           signer: '',
+          verified: 0,
         },
         [source('pass', 2), source('fail', 1)],
       );

@@ -144,7 +144,7 @@ export function aggregateReport(domain: string, id = '1'): string {
   return mailWith(
     `Report domain: ${domain} Submitter: receiver.example Report-ID: <${id}>`,
     'text/xml',
-    `<?xml version="1.0"?><feedback><report_metadata><org_name>Receiver</org_name><report_id>${id}</report_id>
+    `<?xml version="1.0"?><feedback><report_metadata><org_name>Receiver</org_name><email>reports@receiver.example</email><report_id>${id}</report_id>
 <date_range><begin>1768348800</begin><end>1768435199</end></date_range></report_metadata>
 <policy_published><domain>${domain}</domain><p>reject</p></policy_published>
 ${record('192.0.2.25', 7, 'none', 'pass', 'pass')}${record('192.0.2.25', 3, 'none', 'pass', 'pass')}
@@ -164,6 +164,7 @@ export function tlsReport(host: string, id = '1'): string {
     'application/tlsrpt+json',
     JSON.stringify({
       'organization-name': 'Sender',
+      'contact-info': 'reports@receiver.example',
       'report-id': id,
       'date-range': { 'start-datetime': '2026-01-14T00:00:00Z', 'end-datetime': '2026-01-14T23:59:59Z' },
       policies: [

@@ -4,7 +4,7 @@ import type { MessageRow } from '../../../src/store/messages/messages.ts';
 import { exampleEvent } from '../../support/events.ts';
 import { SIGNING_RECORD, signMail } from '../../support/signed-mail.ts';
 import { enqueue } from '../../support/store.ts';
-import { arf, dsn } from './mails.ts';
+import { aggregateReport, arf, dsn, tlsReport } from './mails.ts';
 import { createTestResolver, HOST, RETURN, startMx } from './setup.ts';
 
 /*
@@ -25,6 +25,7 @@ async function start(options: Parameters<typeof startMx>[0] & { records?: Record
       's1._domainkey.arf.example.net': SIGNING_RECORD,
       's1._domainkey.yahoo.com': SIGNING_RECORD,
       's1._domainkey.provider.example': SIGNING_RECORD,
+      's1._domainkey.receiver.example': SIGNING_RECORD,
       's1._domainkey.evil.example': SIGNING_RECORD,
     },
   );
@@ -164,6 +165,47 @@ describe('a complaint about transactional mail', () => {
     await complaint;
     expect(order.map((reply) => reply.slice(0, 3))).toEqual(['250', '250']);
     expect(setup.lastEvent(message)).toMatchObject({ verified: false });
+  });
+});
+
+const ALWAYS = { from: 0, to: Date.UTC(2100, 0), limit: 10 };
+
+describe('a report on a domain', () => {
+  it.each<[string, (report: string) => string, verified: 0 | 1, signer: string]>([
+    [
+      'signed by the organization that it names',
+      (report) => signed(report, 'noreply-dmarc@receiver.example', 'receiver.example'),
+      1,
+      'receiver.example',
+    ],
+    ['without a signature', (report) => report, 0, ''],
+    [
+      'signed by another organization',
+      (report) => signed(report, 'dmarc@evil.example', 'evil.example'),
+      0,
+      'evil.example',
+    ],
+    [
+      'from a user of the organization',
+      (report) => signed(report, 'eve@receiver.example', 'receiver.example'),
+      0,
+      'receiver.example',
+    ],
+  ])('%s', async (_, signedBy, verified, signer) => {
+    const setup = await start();
+    const client = await setup.client();
+    const reports = [aggregateReport('example.com', '1'), tlsReport('return-a.example.com', '1')];
+    for (const report of reports) {
+      const mail = signedBy(report);
+      expect(
+        await client.mail('', ['dmarc@return-a.example.com', 'tlsrpt@return-a.example.com'], mail),
+      ).toMatch(/^250 /);
+    }
+    const { dmarcReports, tlsReports } = setup.tables;
+    expect(dmarcReports.list('example.com', ALWAYS)).toMatchObject([{ verified, signer }]);
+    expect(tlsReports.list('return-a.example.com', ALWAYS)).toMatchObject([{ verified, signer }]);
+    const { firstAt, unverified } = dmarcReports.history('example.com');
+    expect([firstAt !== null, unverified]).toEqual([verified === 1, 1 - verified]);
   });
 });
 

@@ -9,6 +9,7 @@ interface Given {
   network?: string;
   organization?: string;
   signer?: string;
+  verified?: 0 | 1;
   end?: number;
 }
 
@@ -16,10 +17,18 @@ function start() {
   const store = startStore();
   const { tables, writer, clock } = store;
   let made = 0;
-  const common = ({ network = 'n1', organization = 'Receiver', signer = '', end = 0, id }: Given) => ({
+  const common = ({
+    network = 'n1',
+    organization = 'Receiver',
+    signer = '',
+    verified = 0,
+    end = 0,
+    id,
+  }: Given) => ({
     organization,
     network,
     signer,
+    verified,
     report_id: id,
     begin_at: 0,
     end_at: end,
@@ -90,6 +99,31 @@ describe('the limits of stored reports', () => {
     expect(store.ids()).toHaveLength(3000);
   });
 
+  it('delete the signed reports of others before verified ones', async () => {
+    const store = start();
+    await store.insert(
+      many(90, (n) => ({ id: `genuine ${n}`, network: 'n2', signer: 'honest.example', verified: 1 })),
+    );
+    await store.insert(
+      many(3050, (n) => ({ id: `${n}`, network: `f${n}`, organization: `O${n}`, signer: `s${n}` })),
+    );
+    expect(store.ids().filter(isGenuine)).toHaveLength(90);
+  });
+
+  it('let a verified report replace a signed one with its id, and not the reverse', async () => {
+    const store = start();
+    const forged = { id: 'same', signer: 'evil.example' };
+    const verified = { id: 'same', signer: 'receiver.example', verified: 1 } as const;
+    expect(await store.insert([forged, verified, forged])).toEqual([true, true, false]);
+    expect(store.tables.dmarcReports.list('example.com', PERIOD)).toMatchObject([
+      { signer: 'receiver.example', verified: 1 },
+    ]);
+    await store.insertTls([forged, verified, forged]);
+    expect(store.tables.tlsReports.list('return-a.example.com', PERIOD)).toMatchObject([
+      { signer: 'receiver.example', verified: 1 },
+    ]);
+  });
+
   it('limit the reports of one signer over all its networks', async () => {
     const store = start();
     await store.insert(
@@ -131,6 +165,7 @@ it('the limits are enforced once for a TLS report, however many policies it has'
     received_at: 1,
     network: 'n1',
     signer: '',
+    verified: 0 as const,
   };
   const reads = vi.spyOn(Object.getPrototypeOf(db.prepare('SELECT 1')) as { get(): unknown }, 'get');
   const insert = async (report_id: string, count: number) => {

@@ -4,6 +4,7 @@ import { Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { DayChart } from './day-chart.tsx';
 import type { ShownReports } from './report-data.ts';
+import { SignedBy } from './signed-by.tsx';
 
 type Dmarc = ShownReports['dmarc'];
 
@@ -130,7 +131,10 @@ function Individual({ reports }: { reports: Dmarc['reports'] }) {
     >
       {reports.map((report) => (
         <tr key={`${report.organization} ${report.reportId} ${report.begin}`}>
-          <th scope="row">{report.organization}</th>
+          <th scope="row">
+            {report.organization}
+            <SignedBy report={report} />
+          </th>
           <td>
             {time(report.begin)} – {time(report.end)}
           </td>

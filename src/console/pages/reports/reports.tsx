@@ -16,6 +16,9 @@ type Tab = (typeof TABS)[number];
 const PERIODS = [7, 30, 90, 365] as const;
 type Period = (typeof PERIODS)[number];
 const DEFAULT_PERIOD = 30;
+/** Which reports are shown: all, or by whether their organization has signed them. */
+const SHOWN = ['all', 'true', 'false'] as const;
+type Shown = (typeof SHOWN)[number];
 const DAY_MS = 86_400_000;
 
 /** Reports of receivers about the account's domains. Domain, period and tab are in the address. */
@@ -26,13 +29,15 @@ export function ReportsPage() {
   const { domain: domainId } = location.query;
   const days = PERIODS.find((period) => String(period) === location.query['days']) ?? DEFAULT_PERIOD;
   const tab = TABS.find((name) => name === location.query['tab']) ?? 'dmarc';
+  const shown = SHOWN.find((name) => name === location.query['verified']) ?? 'all';
   const chosen = list.value?.domains.find((each) => each.domainId === domainId) ?? list.value?.domains[0];
-  const path = chosen === undefined ? undefined : reportPath(chosen.domainId, days);
-  const address = (changed: { domain?: string; days?: string; tab?: Tab }) =>
+  const path = chosen === undefined ? undefined : reportPath(chosen.domainId, days, shown);
+  const address = (changed: { domain?: string; days?: string; tab?: Tab; verified?: string }) =>
     href('reports', {
       domain: domainId,
       days: days === DEFAULT_PERIOD ? undefined : String(days),
       tab: tab === 'dmarc' ? undefined : tab,
+      verified: shown === 'all' ? undefined : shown,
       ...changed,
     });
   return (
@@ -56,7 +61,9 @@ export function ReportsPage() {
                 domains={domains}
                 chosen={chosen}
                 days={days}
+                shown={shown}
                 onDomain={(id) => go(address({ domain: id }))}
+                onShown={(verified) => go(address({ verified }))}
                 onDays={(count) => go(address({ days: count }))}
               />
               <nav class="actions" aria-label={t('page.reports')}>
@@ -81,10 +88,11 @@ export function ReportsPage() {
 }
 
 /** The path of a domain's reports. It is the same all day: its start is at midnight. */
-function reportPath(domainId: string, days: Period): string {
+function reportPath(domainId: string, days: Period, shown: Shown): string {
   const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
   return withQuery(`/web-setup/domains/${encodeURIComponent(domainId)}/reports`, {
     from: new Date(today - days * DAY_MS).toISOString(),
+    verified: shown === 'all' ? undefined : shown,
   });
 }
 
@@ -92,11 +100,13 @@ interface ChoiceProps {
   domains: readonly Domain[];
   chosen: Domain;
   days: Period;
+  shown: Shown;
   onDomain: (domainId: string) => void;
   onDays: (days: string) => void;
+  onShown: (shown: string) => void;
 }
 
-function Choice({ domains, chosen, days, onDomain, onDays }: ChoiceProps) {
+function Choice({ domains, chosen, days, shown, onDomain, onDays, onShown }: ChoiceProps) {
   const { t } = useTexts();
   return (
     <div class="search">
@@ -116,6 +126,16 @@ function Choice({ domains, chosen, days, onDomain, onDays }: ChoiceProps) {
           {PERIODS.map((period) => (
             <option value={String(period)} key={period}>
               {t('reports.days', { count: period })}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        {t('reports.shown')}
+        <select value={shown} onChange={(event) => onShown(event.currentTarget.value)}>
+          {SHOWN.map((name) => (
+            <option value={name} key={name}>
+              {t(`reports.shown.${name}`)}
             </option>
           ))}
         </select>

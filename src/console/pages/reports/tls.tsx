@@ -3,6 +3,7 @@ import { Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { DayChart } from './day-chart.tsx';
 import type { ShownReports } from './report-data.ts';
+import { SignedBy } from './signed-by.tsx';
 
 type Tls = ShownReports['tls'];
 
@@ -85,7 +86,10 @@ export function TlsReports({ tls, isProven }: TlsReportsProps) {
       >
         {reports.map((report) => (
           <tr key={`${report.organization} ${report.reportId} ${report.policyType}`}>
-            <th scope="row">{report.organization}</th>
+            <th scope="row">
+              {report.organization}
+              <SignedBy report={report} />
+            </th>
             <td>
               {time(report.begin)} – {time(report.end)}
             </td>

@@ -14,7 +14,7 @@ export interface DomainCheckDeps {
 
 const COMMON = { tag: 'Domains', scope: 'setup', method: 'GET' } satisfies Partial<RouteDescription>;
 const params = z.object({ domainId: z.string() });
-const NO_HISTORY = { firstAt: null, lastAt: null, lastFailureAt: null };
+const NO_HISTORY = { firstAt: null, lastAt: null, lastFailureAt: null, unverified: 0 };
 
 const timeOf = (at: number | null) => (at === null ? null : iso(at));
 
@@ -57,7 +57,7 @@ export function domainCheckRoutes({ domains, reader }: DomainCheckDeps): Route[]
       operationId: 'getDmarcPath',
       summary: 'Get the next step of the DMARC policy',
       description:
-        'The policy in DNS now, and the record of the next stricter one: `p=none`, `p=quarantine`, `p=reject`. Two weeks of reports without unauthenticated mail permit a step. Before the DKIM record is verified, reports are not considered.',
+        'The policy in DNS now, and the record of the next stricter one: `p=none`, `p=quarantine`, `p=reject`. Two weeks of reports without unauthenticated mail permit a step; only reports that their organization has signed (`verified`) count. Before the DKIM record is verified, reports are not considered.',
       params,
       responses: {
         200: {

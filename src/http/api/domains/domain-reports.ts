@@ -25,6 +25,16 @@ const MAX_ROWS = 200;
 
 const date = z.string().describe('Day on which the reports ended, in UTC.');
 
+const verified = z
+  .boolean()
+  .describe(
+    'Whether the DKIM signature of the mail belongs to the organization that the report names. Only such reports count for `dmarc-path`.',
+  );
+const signer = z
+  .string()
+  .nullable()
+  .describe('The organizational domain whose DKIM signature was verified; null: none.');
+
 export const domainReportsSchema = z.object({
   domainId: z.string(),
   domain: z.string(),
@@ -69,6 +79,8 @@ export const domainReportsSchema = z.object({
           policy: z.string().describe('The policy `p` that the receiver found.'),
           messages: z.int(),
           truncated: z.boolean().describe('The report had more rows than are stored.'),
+          verified,
+          signer,
         }),
       )
       .describe(`Newest first, at most ${MAX_ROWS}.`),
@@ -94,6 +106,8 @@ export const domainReportsSchema = z.object({
         end: z.string(),
         successful: z.int(),
         failed: z.int(),
+        verified,
+        signer,
       }),
     ),
   }),
@@ -129,6 +143,8 @@ const EXAMPLE: z.output<typeof domainReportsSchema> = {
         policy: 'reject',
         messages: 1204,
         truncated: false,
+        verified: true,
+        signer: 'receiver.example',
       },
     ],
   },
@@ -153,6 +169,8 @@ const EXAMPLE: z.output<typeof domainReportsSchema> = {
         end: '2026-01-30T23:59:59.000Z',
         successful: 311,
         failed: 1,
+        verified: true,
+        signer: 'receiver.example',
       },
     ],
   },
@@ -171,7 +189,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
       tag: 'Domains',
       summary: 'Get the DMARC and TLS reports of a domain',
       description:
-        'Reports of receivers on mail with the domain in From, totaled by source address, and on encryption of sessions with its return path, or with the domain itself if its TLSRPT record names `tlsrpt@return-a.<domain>`. Reports are not authenticated: anyone can send them. A report whose period ends in the future counts as ending when it was received.',
+        'Reports of receivers on mail with the domain in From, totaled by source address, and on encryption of sessions with its return path, or with the domain itself if its TLSRPT record names `tlsrpt@return-a.<domain>`. Anyone can send reports: `verified` tells which ones the reporting organization has signed. A report whose period ends in the future counts as ending when it was received.',
       scope: 'setup',
       params: z.object({ domainId: z.string() }),
       query: z.object({
@@ -181,6 +199,12 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
             `Start, inclusive, of the period in which reports ended. Default: ${DEFAULT_DAYS} days before \`to\`.`,
           ),
         to: requestTime.optional().describe('End, exclusive. Default: now.'),
+        verified: z
+          .stringbool({ truthy: ['true'], falsy: ['false'] })
+          .optional()
+          .describe(
+            'Only reports, in the totals as well, that the reporting organization has signed (`true`), or only others (`false`).',
+          ),
       }),
       responses: {
         200: { description: 'Totals and individual reports.', data: domainReportsSchema, example: EXAMPLE },
@@ -194,7 +218,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
         const from = query.from === undefined ? to - DEFAULT_DAYS * DAY : Date.parse(query.from);
         if (from > to) return invalid('from', 'must not be after `to`');
         const proven = domain.dkim_enabled === 1;
-        const period = { from, to, limit: proven ? MAX_ROWS : 0 };
+        const period = { from, to, limit: proven ? MAX_ROWS : 0, verified: query.verified };
         const { dmarc, tls } = await reader.query(accountId, domainReports, domain.name, period);
         return {
           status: 200,
@@ -243,6 +267,7 @@ function presentDmarc({ total, sources, days, reports }: DomainReports['dmarc'])
       policy: policyOf(row),
       messages: row.messages,
       truncated: row.truncated === 1,
+      ...presentSigner(row),
     })),
   };
 }
@@ -270,6 +295,11 @@ function presentTls({ total, failures, days, reports }: DomainReports['tls']) {
       end: iso(row.end_at),
       successful: row.successful,
       failed: row.failed,
+      ...presentSigner(row),
     })),
   };
+}
+
+function presentSigner({ verified: isVerified, signer: by }: Pick<DmarcReportRow, 'verified' | 'signer'>) {
+  return { verified: isVerified === 1, signer: by === '' ? null : by };
 }

@@ -28,6 +28,67 @@ export function isReportingOrganization(
   return !mayBePersonal || ROLES.has(roleOf(from));
 }
 
+/**
+ * Whether the author of a DMARC or TLS report is the organization that the report names: by its name, if that is a domain,
+ * else by the domain of its contact address. As above, a domain that may have user mailboxes counts only under a role name.
+ */
+export function isFromNamedOrganization(
+  { from, organization }: AuthenticatedAuthor,
+  report: { organization: string; contact: string },
+): boolean {
+  const name = report.organization.trim().toLowerCase();
+  const named = DOMAIN.test(name) ? name : domainOf(report.contact.trim().toLowerCase());
+  const owner = organizationalDomain(named);
+  if (owner !== organization && SIGNERS[owner] !== organization) return false;
+  const domain = domainOf(from);
+  return domain !== organizationalDomain(domain) || wordsOf(from).every((word) => REPORT_WORDS.has(word));
+}
+
+const DOMAIN = /^[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,10}$/;
+
+/** Organizations whose reports name one of their domains and are signed by another. */
+const SIGNERS: Readonly<Record<string, string | undefined>> = {
+  'outlook.com': 'microsoft.com',
+  'yahooinc.com': 'yahoo.com',
+};
+
+/** The words of a local part: `noreply-dmarc-support`, `dmarc_reports`. */
+function wordsOf(address: string): string[] {
+  return address
+    .slice(0, address.lastIndexOf('@'))
+    .toLowerCase()
+    .split(/[-_.+]/);
+}
+
+const REPORT_WORDS: ReadonlySet<string> = new Set([
+  'abuse',
+  'aggregate',
+  'daemon',
+  'dmarc',
+  'dmarcreport',
+  'dmarcreports',
+  'do',
+  'donotreply',
+  'help',
+  'mailer',
+  'no',
+  'not',
+  'noreply',
+  'postmaster',
+  'reply',
+  'report',
+  'reporting',
+  'reports',
+  'rpt',
+  'rua',
+  'smtp',
+  'support',
+  'tls',
+  'tlsreport',
+  'tlsreports',
+  'tlsrpt',
+]);
+
 /** `Feedback-Loop` and `feedback.loop2` are the same role. */
 function roleOf(address: string): string {
   return address
