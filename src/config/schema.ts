@@ -6,7 +6,9 @@ import { dnsServer, domainSettings } from './dns-settings.ts';
 import { DEFAULT_WARMUP_SCHEDULE, egressEntry, warmupSchedule } from './egress-settings.ts';
 import { replyRules } from './reply-rules.ts';
 import {
+  AEAD_CIPHERS,
   blocklist,
+  cipherList,
   count,
   DEFAULT_BLOCKLISTS,
   deliveryRoute,
@@ -144,6 +146,14 @@ export const configSchema = z.strictObject({
       .default('127.0.0.1:2525')
       .meta(restart('SMTP listener for bounces, complaints and reports, or "off".')),
     tls: tlsFiles('self-signed, generated at the start'),
+    ciphers: cipherList
+      .default(AEAD_CIPHERS)
+      .meta(
+        restart(
+          'Cipher suites of TLS 1.2 and 1.3, as in openssl-ciphers(1). A client without any of them sends its mail in plain text.',
+          'AEAD suites with forward secrecy (RFC 9325)',
+        ),
+      ),
     proxyProtocol: z
       .array(z.union([z.ipv4(), z.ipv6()]))
       .default([])

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { createSecureContext } from 'node:tls';
 import * as z from 'zod';
 
 /* The types of settings: primitive values, and the entries of lists and tables. `schema.ts` lists the settings. */
@@ -339,3 +340,26 @@ export const publicTls = section({
 );
 
 export type DeliveryRoute = z.output<typeof deliveryRoute>;
+
+/** Only AEAD suites with forward secrecy (RFC 9325 §4.2), for TLS 1.3 and 1.2. */
+export const AEAD_CIPHERS = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':');
+
+/** A list of TLS suites in the form of OpenSSL, of which at least one is known. */
+export const cipherList = z.string().refine((text) => {
+  try {
+    createSecureContext({ ciphers: text });
+    return true;
+  } catch {
+    return false;
+  }
+}, 'must be a list of TLS cipher suites as in openssl-ciphers(1)');

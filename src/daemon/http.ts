@@ -164,7 +164,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     resend: parts.resend,
     oneClick: parts.oneClick,
     publicUrl: publicPages.url(),
-    describeCopy: createDescribeCopy({ tokens, publicUrl: publicPages.url() }),
+    describeCopy: createDescribeCopy({ config, tokens, publicUrl: publicPages.url() }),
     campaignSystem: parts.campaignSystem,
     delivery,
     onSuppressionChange: parts.onSuppressionChange,

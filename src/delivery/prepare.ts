@@ -56,7 +56,7 @@ export type DescribeCopy = (message: MessageRow, domain: SendingDomain) => CopyD
  * Reads no table. `tracking` is absent from copies of messages that track neither opens nor clicks. `publicUrl` is the
  * base of links unless the domain has a verified tracking host.
  */
-export function createDescribeCopy({ tokens, publicUrl }: Omit<PrepareDeps, 'config'>): DescribeCopy {
+export function createDescribeCopy({ config, tokens, publicUrl }: PrepareDeps): DescribeCopy {
   const trackingOf = (message: MessageRow, signed: AccountTokens, base: string): Tracking => ({
     linkPrefix: `${base}/c/`,
     clickSigner: message.track_clicks === 1 ? signed.click : null,
@@ -77,7 +77,7 @@ export function createDescribeCopy({ tokens, publicUrl }: Omit<PrepareDeps, 'con
       unsubscribeAddress: `${signed.unsubscribe(id)}@${customerReturnHost(domain)}`,
       signedId: signed.signedId(id),
       feedbackAddress: `${signed.feedback(id)}@${customerReturnHost(domain)}`,
-      feedbackId: feedbackIdOf(message),
+      feedbackId: feedbackIdOf(message, config.hostname),
       ...(message.track_clicks + message.track_opens > 0
         ? { tracking: trackingOf(message, signed, base) }
         : {}),
@@ -108,9 +108,24 @@ function kindOf({ use_case, essential }: MessageRow): MailKind {
   return essential === 1 ? 'essential' : 'transactional';
 }
 
-/** The value of Feedback-ID: large receivers report complaint rates by its first field. */
-function feedbackIdOf({ campaign_id, subscription_group_id, account_id, use_case }: MessageRow): string {
-  return `${campaign_id ?? subscription_group_id ?? use_case}:${account_id}:${use_case}:postrider`;
+/**
+ * The value of Feedback-ID: large receivers report complaint rates by each of its fields, which must differ from each
+ * other. The last one is the same for all mail of the installation.
+ */
+function feedbackIdOf(
+  { campaign_id, subscription_group_id, account_id, use_case }: MessageRow,
+  hostname: string,
+): string {
+  const first = campaign_id ?? subscription_group_id ?? '-';
+  const sender = senderIdOf(hostname);
+  // The operator may choose the id of an account.
+  const account = [first, use_case, sender].includes(account_id) ? `account-${account_id}` : account_id;
+  return `${first}:${account}:${use_case}:${sender}`;
+}
+
+/** From 5 to 15 characters of the host name. */
+function senderIdOf(hostname: string): string {
+  return hostname.replaceAll('.', '').slice(0, 15).padEnd(5, '-');
 }
 
 /** The keys that sign a domain's mail in a lane; empty when there are none yet. */

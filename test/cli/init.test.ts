@@ -23,6 +23,7 @@ function planWith(changes: Partial<InitPlan>): InitPlan {
     tls: { kind: 'none' },
     account: null,
     domain: null,
+    hasOtherSenders: false,
     ...changes,
   };
 }
@@ -50,6 +51,16 @@ describe('the configuration file', () => {
       delivery: { egress: [{ name: 'main', publicAddress: '192.0.2.7' }] },
     });
   });
+
+  it.each([
+    [true, 'any'],
+    [false, 'enforced'],
+  ] as const)(
+    'accepts the DMARC policies that the domain needs: other senders %s, %s',
+    (hasOtherSenders, dmarcPolicy) => {
+      expect(load(planWith({ hasOtherSenders })).verification).toEqual({ dmarcPolicy });
+    },
+  );
 
   it('quotes values that contain quotes and backslashes', () => {
     const dataDir = '/srv/a "b" \\c';

@@ -20,6 +20,9 @@ describe('the base URL of links', () => {
   });
 });
 
+/** The sender of Feedback-ID. */
+const SENDER = 'maileuexample-h';
+
 describe('the details of a copy', () => {
   const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
   const prepared = (
@@ -28,7 +31,7 @@ describe('the details of a copy', () => {
   ) => {
     const message = readyMessage(1, columns);
     const prepare = createPrepare({
-      config: loadConfig({ env: {} }),
+      config: { ...loadConfig({ env: {} }), hostname: 'mail.eu.example-host.net' },
       tokens,
       publicUrl: 'https://track.example.net',
     });
@@ -68,10 +71,14 @@ describe('the details of a copy', () => {
       'mk',
     ],
     ['a group', { use_case: 'mk', subscription_group_id: groupId }, groupId, 'mk'],
-    ['neither, marketing', { use_case: 'mk' }, 'mk', 'mk'],
-    ['neither, transactional', {}, 'tx', 'tx'],
+    ['neither, marketing', { use_case: 'mk' }, '-', 'mk'],
+    ['neither, transactional', {}, '-', 'tx'],
   ] as const)('has Feedback-ID fields for %s', (_, columns, first, stream) => {
-    expect(prepared(columns).copy.feedbackId).toBe(`${first}:acct_one:${stream}:postrider`);
+    expect(prepared(columns).copy.feedbackId).toBe(`${first}:acct_one:${stream}:${SENDER}`);
+  });
+
+  it.each(['tx', SENDER])('has different Feedback-ID fields for an account with the id %s', (account_id) => {
+    expect(prepared({ account_id }).copy.feedbackId).toBe(`-:account-${account_id}:tx:${SENDER}`);
   });
 
   it.each([

@@ -131,12 +131,27 @@ describe('init', () => {
     const { api, pages, mx } = await listeners();
     const { status, shown } = await runOnTerminal(
       [process.execPath, PROGRAM, 'init', '--no-doctor', '--public', pages, '--public-address', ADDRESS],
-      // Host name (the first two answers are invalid), data, API, MX, submission, TLS, account, company, address, domain.
-      ['not a name', 'mail', HOST, '', api, mx, '', 'none', 'Shop', 'Shop Ltd', POSTAL, 'terminal.example'],
+      // Host name (the first two answers are invalid), data, API, MX, submission, TLS, account, company, address, domain, other senders.
+      [
+        'not a name',
+        'mail',
+        HOST,
+        '',
+        api,
+        mx,
+        '',
+        'none',
+        'Shop',
+        'Shop Ltd',
+        POSTAL,
+        'terminal.example',
+        'yes',
+      ],
       { cwd: dir, env },
     );
     expect(status, shown).toBe(0);
     expect(shown).toContain('must be a host name such as');
+    expect(readFileSync(join(dir, 'config/postrider.toml'), 'utf8')).toContain('dmarcPolicy = "any"');
     expect(shown).toContain('mail: must be a fully qualified name');
     expect(shown).toMatch(
       /Next:\s+1\. node \S+\/main\.js serve\s+2\. node \S+\/main\.js domain verify terminal\.example\s+\(.*\)\s+3\. curl /,

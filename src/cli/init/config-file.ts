@@ -51,6 +51,13 @@ export function configToml(plan: InitPlan, file: string): string {
   }
   if (plan.submissionListen !== 'off')
     lines.push('[submission]', `listen = ${text(plan.submissionListen)}`, '');
+  if (plan.hasOtherSenders)
+    lines.push(
+      '[verification]',
+      '# Other systems send for the domain: p=none with rua suffices. docs/deliverability.md describes the way to p=reject.',
+      'dmarcPolicy = "any"',
+      '',
+    );
   if (plan.publicAddress !== null)
     lines.push(
       '[delivery]',

@@ -70,6 +70,10 @@ export function initCommand(
     .option('--company <name>', 'company name in the footer of every message')
     .option('--address <line>', 'postal address in the footer, parts separated by commas')
     .option('--domain <name>', 'first sending domain')
+    .option(
+      '--other-senders <answer>',
+      'yes or no: whether other systems send mail from the domain, so that p=none suffices (default: no)',
+    )
     .option('--use-case <id>', 'use case of the domain', 'tx-local')
     .option('--format <format>', 'format of the DNS records: bind or table', zoneFormat, 'bind')
     .option('--no-doctor', 'do not check the installation afterwards')

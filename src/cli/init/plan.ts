@@ -26,6 +26,7 @@ export interface InitAnswers {
   company?: string;
   address?: string;
   domain?: string;
+  otherSenders?: string;
   useCase: string;
 }
 
@@ -50,6 +51,8 @@ export interface InitPlan {
   /** Null: none is created. */
   account: { name: string; company: string | null; address: string | null } | null;
   domain: { name: string; useCase: string } | null;
+  /** Other systems send for the domain, which therefore may need p=none for a while. */
+  hasOtherSenders: boolean;
 }
 
 export interface PlanDeps {
@@ -136,6 +139,17 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
           fallback: '',
           check: (text) => (normalizeDomain(text) === null ? 'must be a domain such as example.com' : null),
         });
+  const otherSenders =
+    domain === ''
+      ? (options.otherSenders ?? 'no')
+      : await answer(options.otherSenders, {
+          option: '--other-senders',
+          text: `Do other systems send mail from ${domain}, yes or no`,
+          reason:
+            'Company mail, a shop or a newsletter service. If so, a DMARC policy of p=none suffices until the reports show that all of it is authenticated.',
+          fallback: 'no',
+          check: yesOrNo,
+        });
   const publicListen = options.public ?? (await defaultPublicListen(tls, apiListen, every));
   const publicFault = faultOf(listen, publicListen);
   if (publicFault !== null) throw new InvalidOption(`--public ${publicListen}: ${publicFault}`);
@@ -150,6 +164,7 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
     tls,
     account,
     domain: domain === '' ? null : { name: domain, useCase: options.useCase },
+    hasOtherSenders: /^y/i.test(otherSenders),
   };
 }
 
@@ -187,7 +202,7 @@ async function chooseTls(answer: Answer, options: InitAnswers, host: string): Pr
       text: 'Do you agree to its terms (https://letsencrypt.org/repository/), yes or no',
       reason: 'Certificates are issued only to those who agree to the subscriber agreement.',
       fallback: null,
-      check: (text) => (/^(?:yes|y|no|n)$/i.test(text) ? null : 'must be yes or no'),
+      check: yesOrNo,
     });
     if (!/^y/i.test(terms)) return { kind: 'none' };
     const email = await answer(options.acmeEmail, {
@@ -240,6 +255,10 @@ async function chooseAccount(answer: Answer, options: InitAnswers): Promise<Init
     check: (text) => (parsePostalAddress(text) === null ? 'needs at least street, city and country' : null),
   });
   return { name, company: company === '' ? null : company, address: address === '' ? null : address };
+}
+
+function yesOrNo(text: string): string | null {
+  return /^(?:yes|y|no|n)$/i.test(text) ? null : 'must be yes or no';
 }
 
 function missingFile(file: string): string | null {

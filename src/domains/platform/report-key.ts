@@ -7,8 +7,7 @@ import type { GenerateKey } from '../key-queue.ts';
 import { type DkimKeyName, keyRecordName } from '../keys.ts';
 
 /*
- * The DKIM key of the platform that signs TLS reports. Its record has the service type `tlsrpt` (RFC 8460 §3), and also
- * `email` (RFC 6376 §3.6.1), without which filters that do not support TLS reports reject the signature.
+ * The DKIM key of the platform that signs TLS reports. Its record has the service type `tlsrpt` (RFC 8460 §3).
  */
 const SELECTOR = 'tlsrpt';
 const PRIVATE_KEY = 'tlsrpt-dkim-key';
@@ -36,7 +35,7 @@ export async function reportSigner(deps: ReportKeyDeps): Promise<DkimSigner> {
     signal.throwIfAborted();
     const der = key.export({ type: 'pkcs8', format: 'der' });
     const secret = seal.seal(der, PRIVATE_KEY).toString('base64');
-    const record = publicKeyRecordValue(createPublicKey(key)).replace('; p=', '; s=email:tlsrpt; p=');
+    const record = publicKeyRecordValue(createPublicKey(key)).replace('; p=', '; s=tlsrpt; p=');
     await writer.run((all) => {
       all.settings.put(PRIVATE_KEY, secret);
       all.settings.put(PUBLIC_KEY, record);
@@ -53,7 +52,8 @@ export function reportKeyRecord(
   { settings }: Pick<Tables, 'settings'>,
   hostname: string,
 ): { name: string; value: string } | null {
-  const value = settings.get(PUBLIC_KEY);
+  // Earlier versions stored it with the service type `email` as well.
+  const value = settings.get(PUBLIC_KEY)?.replace('; s=email:tlsrpt;', '; s=tlsrpt;') ?? null;
   const key: DkimKeyName = { domain: hostname, selector: SELECTOR };
   return value === null ? null : { name: keyRecordName(key), value };
 }

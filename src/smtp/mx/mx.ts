@@ -122,7 +122,11 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
     budget: createReceiveBudget(clock, { bytes: BUDGET_MAILS * mx.mailBytes, ...BUDGET_SHARES }),
     clock,
     log,
-    options: { disabledCommands: [...DISABLED_COMMANDS], lenientAddressParsing: true },
+    options: {
+      ciphers: mx.ciphers,
+      disabledCommands: [...DISABLED_COMMANDS],
+      lenientAddressParsing: true,
+    },
     onRecipient: (address, session) => {
       const verdict = policy.judge(address);
       if (isPurpose(verdict)) {

@@ -57,7 +57,7 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
   async function signerOf(
     raw: Buffer,
     keyNames: readonly string[],
-    origin: JobOrigin,
+    { origin, isTlsReport }: { origin: JobOrigin; isTlsReport: boolean },
   ): Promise<AuthenticatedAuthor | 'stopping' | null> {
     const network = origin.caller;
     const running = lookups.get(network) ?? 0;
@@ -72,7 +72,9 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
       else lookups.set(network, left);
     });
     if (Object.keys(keys).length === 0) return null;
-    const signer = await parser.parse({ purpose: 'signatures', raw, keys, at: clock.now() }, origin);
+    const usable = isTlsReport ? withoutServiceType(keys) : keys;
+    const job = { purpose: 'signatures', raw, keys: usable, at: clock.now() } as const;
+    const signer = await parser.parse(job, origin);
     if (signer === null || !('unreadable' in signer)) return signer;
     if (signer.unreadable === 'stopping') return 'stopping';
     log.warn({ reason: signer.unreadable, network }, 'DKIM signatures could not be verified');
@@ -104,7 +106,10 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
       const signer =
         'unreadable' in outcome || !dependsOnSigner(mail.recipients, outcome)
           ? null
-          : await signerOf(mail.raw, outcome.keyNames, origin);
+          : await signerOf(mail.raw, outcome.keyNames, {
+              origin,
+              isTlsReport: mail.recipients.some(({ purpose }) => purpose.kind === 'tlsrpt'),
+            });
       // Applied as unsigned, the mail would lose its effect: the repetition that the client sends later is a duplicate.
       if (signer === 'stopping') return tryLater();
       const organization = organizationKey(signer, outcome);
@@ -157,6 +162,20 @@ function originOf(recipients: readonly IncomingRecipient[], caller: string): Job
 function dependsOnSigner(recipients: readonly IncomingRecipient[], { parsed }: IncomingResult): boolean {
   if (parsed.kind !== 'arf') return recipients.some(({ purpose }) => 'domain' in purpose);
   return parsed.postriderId !== null || recipients.some(({ purpose }) => 'messageId' in purpose);
+}
+
+/** Keys that sign TLS reports only have the service type `tlsrpt` (RFC 8460 §3), which is none for other mail. */
+function withoutServiceType(keys: PublicKeys): PublicKeys {
+  const isTlsrpt = (tag: string) => /^\s*s\s*=/.test(tag) && tag.includes('tlsrpt');
+  const kept = (record: readonly string[]) =>
+    record
+      .join('')
+      .split(';')
+      .filter((tag) => !isTlsrpt(tag))
+      .join(';');
+  return Object.fromEntries(
+    Object.entries(keys).map(([name, records]) => [name, records.map((record) => [kept(record)])]),
+  );
 }
 
 /** The records that were found within the timeout. */

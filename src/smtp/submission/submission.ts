@@ -3,6 +3,7 @@ import type { SMTPServerAuthentication, SMTPServerSession } from 'smtp-server';
 import type { Authenticator, Caller, Credentials } from '../../accounts/authenticate.ts';
 import type { RateLimits } from '../../accounts/rate-limits.ts';
 import type { Config } from '../../config/schema.ts';
+import { AEAD_CIPHERS } from '../../config/setting-types.ts';
 import { type Clock, MINUTE } from '../../core/clock.ts';
 import { createErrorLog, type Log } from '../../core/log.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
@@ -49,18 +50,6 @@ const MAX_COMMAND_LENGTH = 12_288 + 512;
 const BUDGET_MAILS = 32;
 /** The share of one account. When two accounts use up theirs, the slowest upload is ended for a third. */
 const BUDGET_SHARES = { holderShare: 1 / 2, networkShare: 1, reserve: 0 };
-/** Only AEAD suites with forward secrecy (RFC 9325 §4.2), for TLS 1.3 and 1.2. */
-const CIPHERS = [
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'TLS_AES_128_GCM_SHA256',
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-RSA-CHACHA20-POLY1305',
-].join(':');
 /** RFC 5321 §4.5.3.1.8: a limit must be at least 100. Python's smtplib drops the rest without an error. */
 const MAX_RECIPIENTS = 100;
 const SCOPES = { tx: 'transactional', mk: 'marketing' } as const;
@@ -203,7 +192,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
     log,
     options: {
       secure: submission.implicitTls,
-      ciphers: CIPHERS,
+      ciphers: AEAD_CIPHERS,
       disabledCommands: [...DISABLED_COMMANDS],
       authMethods: ['PLAIN', 'LOGIN'],
       authRequiredMessage: AUTH_REQUIRED,

@@ -209,6 +209,24 @@ describe('a report on a domain', () => {
   });
 });
 
+describe('a TLS report signed with a key for TLS reports only', () => {
+  it.each([
+    ['tlsrpt', tlsReport('return-a.example.com', '1'), 1],
+    ['dmarc', aggregateReport('example.com', '1'), 0],
+  ] as const)('is verified, unlike other mail with that key: %s', async (address, report, verified) => {
+    const record = SIGNING_RECORD.replace('; p=', '; s=tlsrpt; p=');
+    const setup = await start({ records: { 's1._domainkey.receiver.example': record } });
+    const mail = signed(report, 'noreply-tlsrpt@receiver.example', 'receiver.example');
+    expect(await (await setup.client()).mail('', `${address}@return-a.example.com`, mail)).toMatch(/^250 /);
+    const { dmarcReports, tlsReports } = setup.tables;
+    const stored = [
+      ...dmarcReports.list('example.com', ALWAYS),
+      ...tlsReports.list('return-a.example.com', ALWAYS),
+    ];
+    expect(stored).toMatchObject([{ verified }]);
+  });
+});
+
 describe('a bounce', () => {
   it.each([
     ['the return path', true],

@@ -573,11 +573,19 @@ describe('the TLS of submission', () => {
     expect(await handshake(setup.port, options)).toMatch(outcome);
   });
 
-  it('is stricter than that of the MX listener', async () => {
-    const setup = await startMx();
-    const client = await setup.client();
-    const secure = await client.startTls({ ...tls12, ciphers: 'ECDHE-ECDSA-AES128-SHA' });
-    expect(secure.getCipher().name).toBe('ECDHE-ECDSA-AES128-SHA');
+  it.each(['ECDHE-ECDSA-AES128-SHA', 'AES128-GCM-SHA256', 'AES128-SHA'])(
+    'of the MX listener refuses %s as well, unless mx.ciphers has it',
+    async (ciphers) => {
+      const setup = await startMx();
+      await expect((await setup.client()).startTls({ ...tls12, ciphers })).rejects.toThrow();
+    },
+  );
+
+  it('of the MX listener has the suites of mx.ciphers', async () => {
+    const ciphers = 'ECDHE-ECDSA-AES128-SHA';
+    const setup = await startMx({ mx: { ciphers } });
+    const secure = await (await setup.client()).startTls({ ...tls12, ciphers });
+    expect(secure.getCipher().name).toBe(ciphers);
   });
 });
 

@@ -14,15 +14,19 @@ import {
 import { findMisplaced } from './misplaced.ts';
 
 /** The DMARC record to publish when there is none. */
-export function dmarcRecord({ domain: { name } }: RecordContext): DnsRecord {
+export function dmarcRecord({ domain: { name }, platform }: RecordContext): DnsRecord {
+  const start =
+    platform.dmarcPolicy === 'any' ? 'start with p=none' : `start with p=none (accepted once ${ACCEPT_ANY})`;
   return txtRecord({
     name: `_dmarc.${name}`,
     value: newDmarc(reportAddress(name)),
-    description:
-      'DMARC, strict policy (supports BIMI): receivers reject mail in your name that is not authenticated. If other systems send for this domain, start with p=none and raise the policy after two weeks of clean reports.',
+    description: `DMARC, strict policy (supports BIMI): receivers reject mail in your name that is not authenticated. If other systems send for this domain, ${start} and raise the policy after two weeks of clean reports.`,
     purpose: 'DMARC',
   });
 }
+
+/** For domains for which other systems send mail that is not authenticated yet. */
+const ACCEPT_ANY = 'the operator of this platform has set verification.dmarcPolicy = "any"';
 
 /** Whether the DMARC policy of the domain fulfills the requirement of the platform. */
 export function checkDmarc({ view, platform, domain: { name } }: CheckContext): Promise<CheckResult> {
@@ -88,12 +92,13 @@ function weakHint(
     return `The record at ${where} has no valid policy (p, sp and np take none, quarantine or reject), so receivers apply none. Publish at _dmarc.${domain}: ${expected}`;
   }
   if (found.at !== domain) {
-    return `The policy that ${domain} inherits from ${where} is ${found.tag}=none. Publish a separate record at _dmarc.${domain}: ${expected}`;
+    const any = policy === 'any' ? '' : `. It suffices (with rua) once ${ACCEPT_ANY}`;
+    return `The policy that ${domain} inherits from ${where} is ${found.tag}=none. Publish a separate record at _dmarc.${domain}: ${expected}${any}`;
   }
   if (policy === 'any') {
     return `The policy is p=none, without an address for reports. Add rua=mailto:${reportTo} to it, or change the record to: ${expected}`;
   }
-  return `The policy is p=none, which has no effect on delivery; at least p=quarantine is required. Change the record to: ${expected}`;
+  return `The policy is p=none, which has no effect on delivery; at least p=quarantine is required. Change the record to: ${expected}. If other systems send for ${domain} and still need p=none, it suffices (with rua) once ${ACCEPT_ANY}.`;
 }
 
 function monitoringAdvice(found: DiscoveredPolicy, domain: string, reportTo: string): string {

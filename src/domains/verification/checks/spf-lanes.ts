@@ -41,7 +41,8 @@ export function returnPathSpfRecord({ domain, platform }: RecordContext): DnsRec
   return txtRecord({
     name: returnPathHost(domain.name),
     value: newSpf(spfHost(platform)),
-    description: 'SPF of the return path: the name whose SPF receivers evaluate.',
+    description:
+      'Needed for SPF alignment: the SPF of the return path, which is the name whose SPF receivers evaluate. Without it DMARC relies on DKIM alone.',
     purpose: 'Return path SPF',
   });
 }

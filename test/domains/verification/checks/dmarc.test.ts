@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { dmarc } from 'mailauth/lib/dmarc/index.js';
 import { describe, expect, it } from 'vitest';
 import type { DmarcRequirement } from '../../../../src/domains/platform/platform.ts';
-import { checkPolicy } from '../../../../src/domains/verification/checks/dmarc.ts';
+import { checkPolicy, dmarcRecord } from '../../../../src/domains/verification/checks/dmarc.ts';
 import { discoverPolicy, mergedDmarc } from '../../../../src/domains/verification/checks/dmarc-record.ts';
+import { insertDomain, startStore } from '../../../support/store.ts';
 import { viewOf, type Zone } from '../../zone.ts';
 
 const US = 'dmarc@return-a.shop.example.com';
@@ -38,6 +39,36 @@ describe('with verification.dmarcPolicy = "any"', () => {
   it('advises when to raise the policy', async () => {
     const { hint } = await check({ [AT]: [`v=DMARC1; p=none; rua=mailto:${US}`] }, 'any');
     expect(hint).toMatch(/^The policy is p=none.* After two weeks/);
+  });
+});
+
+describe('the refusal of p=none', () => {
+  it.each<[string, Zone]>([
+    ['its own', { [AT]: [`v=DMARC1; p=none; rua=mailto:${US}`] }],
+    ['an inherited one', { [ABOVE]: ['v=DMARC1; p=none'] }],
+  ])('names the setting that accepts it: %s', async (_, zone) => {
+    const { verdict, hint } = await check(zone);
+    expect([verdict, hint]).toEqual(['fail', expect.stringContaining('verification.dmarcPolicy = "any"')]);
+  });
+});
+
+describe('the description of the record', () => {
+  it('names the setting unless p=none suffices already', () => {
+    const { tables, clock } = startStore();
+    const columns = { account_id: 'acct_one', domain_id: 'domain_shop', name: 'shop.example.com' };
+    const domain = insertDomain(tables, columns, clock.now());
+    const described = (dmarcPolicy: DmarcRequirement) =>
+      dmarcRecord({
+        domain,
+        keys: [],
+        platform: {
+          hostname: 'mail.example.net',
+          keyPolicy: { rotationMs: null, ed25519: false },
+          dmarcPolicy,
+        },
+      }).description;
+    expect(described('enforced')).toContain('verification.dmarcPolicy = "any"');
+    expect(described('any')).toMatch(/start with p=none and raise the policy/);
   });
 });
 
