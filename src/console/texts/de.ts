@@ -772,12 +772,12 @@ export const texts: Catalog = {
   'reports.id': 'Kennung',
   'reports.truncated': 'Er hatte mehr Zeilen, als gespeichert werden.',
   'reports.notAuthenticated':
-    'Berichte kann jeder senden. Nur die, die ihre Organisation signiert hat, zählen für den nächsten Schritt der DMARC-Richtlinie.',
+    'Berichte kann jeder senden. Nur die, die ihr Aussteller signiert hat, zählen für den nächsten Schritt der DMARC-Richtlinie.',
   'reports.verified': 'Signiert von {signer}',
-  'reports.unverified': 'Nicht von seiner Organisation signiert: zählt nicht',
+  'reports.unverified': 'Nicht von seinem Aussteller signiert: zählt nicht',
   'reports.shown': 'Berichte',
   'reports.shown.all': 'Alle',
-  'reports.shown.true': 'Von ihrer Organisation signiert',
+  'reports.shown.true': 'Von ihrem Aussteller signiert',
   'reports.shown.false': 'Andere',
   'reports.tls.empty': 'Keine TLS-Berichte in diesem Zeitraum',
   'reports.tls.empty.hint':

@@ -779,12 +779,12 @@ export const texts: Catalog = {
   'reports.id': 'Identifiant',
   'reports.truncated': 'Il avait plus de lignes que le nombre conservé.',
   'reports.notAuthenticated':
-    'Chacun peut envoyer des rapports. Seuls ceux que leur organisation a signés comptent pour la prochaine étape de la politique DMARC.',
+    'Chacun peut envoyer des rapports. Seuls ceux que leur émetteur a signés comptent pour la prochaine étape de la politique DMARC.',
   'reports.verified': 'Signé par {signer}',
-  'reports.unverified': 'Non signé par son organisation : ne compte pas',
+  'reports.unverified': 'Non signé par son émetteur : ne compte pas',
   'reports.shown': 'Rapports',
   'reports.shown.all': 'Tous',
-  'reports.shown.true': 'Signés par leur organisation',
+  'reports.shown.true': 'Signés par leur émetteur',
   'reports.shown.false': 'Autres',
   'reports.tls.empty': 'Pas de rapport TLS dans cette période',
   'reports.tls.empty.hint':

@@ -189,7 +189,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
       tag: 'Domains',
       summary: 'Get the DMARC and TLS reports of a domain',
       description:
-        'Reports of receivers on mail with the domain in From, totaled by source address, and on encryption of sessions with its return path, or with the domain itself if its TLSRPT record names `tlsrpt@return-a.<domain>`. Anyone can send reports: `verified` tells which ones the reporting organization has signed. A report whose period ends in the future counts as ending when it was received.',
+        'Reports of receivers on mail with the domain in From, totaled by source address, and on encryption of sessions with its return path, or with the domain itself if its TLSRPT record names `tlsrpt@return-a.<domain>`. Anyone can send reports: `verified` states which ones the reporting organization has signed. A report whose period ends in the future counts as ending when it was received.',
       scope: 'setup',
       params: z.object({ domainId: z.string() }),
       query: z.object({
