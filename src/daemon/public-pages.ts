@@ -3,7 +3,9 @@ import type { Audience } from '../audience/service.ts';
 import { createCertificates } from '../certificates/service.ts';
 import { programVersion } from '../config/version.ts';
 import type { Resolver } from '../dns/resolver.ts';
+import { stsPolicyDomain } from '../domains/names.ts';
 import { createLinkHosts, type LinkHosts } from '../domains/platform/link-hosts.ts';
+import { platformOf } from '../domains/platform/platform.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { createPublicPages, type PublicPages } from '../http/public/public.ts';
 import type { Acceptance } from '../sending/accept.ts';
@@ -88,6 +90,11 @@ export async function startPublicPages(
     unsubscribing,
     onSuppressionChange,
     isCustomerHost: (host) => linkHosts.standingOf(host) === 'proven',
+    stsPolicyOf: (host) => {
+      const domain = stsPolicyDomain(host);
+      const isServed = domain !== null && tables.domains.isRegistered(domain);
+      return isServed ? (platformOf(config).stsPolicy?.text ?? null) : null;
+    },
     certificates,
   });
   await publicPages.listen();

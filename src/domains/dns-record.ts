@@ -19,7 +19,7 @@ export interface DnsRecord {
 export interface RecordContext {
   domain: DomainRow;
   keys: readonly DkimKeyRow[];
-  platform: Pick<Platform, 'hostname' | 'keyPolicy' | 'dmarcPolicy'>;
+  platform: Pick<Platform, 'hostname' | 'keyPolicy' | 'dmarcPolicy' | 'stsPolicy'>;
 }
 
 /** Bytes in one string of a TXT record (RFC 1035 §3.3). */

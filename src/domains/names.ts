@@ -65,6 +65,18 @@ export function reportAddress(domain: string): string {
   return `dmarc@${returnPathHost(domain)}`;
 }
 
+const STS_PREFIX = 'mta-sts.';
+
+/** The host of the MTA-STS policy of a domain's return path (RFC 8461 §3.3). */
+export function stsPolicyHost(domain: string): string {
+  return `${STS_PREFIX}${returnPathHost(domain)}`;
+}
+
+/** The domain of a policy host; null when the name is not that of one. */
+export function stsPolicyDomain(host: string): string | null {
+  return host.startsWith(STS_PREFIX) ? returnPathDomain(host.slice(STS_PREFIX.length)) : null;
+}
+
 const LINK_PREFIX = 'link.';
 
 /** The default link host of a domain. */

@@ -3,8 +3,8 @@ import type { Tables } from '../store/tables.ts';
 import { type DnsRecord, type RecordContext, txtRecord } from './dns-record.ts';
 import { optionalSlots, SLOTS, slotHost, slotRecordName } from './key-slots.ts';
 import { keyRecordName, keyRecordValue } from './keys.ts';
-import { returnPathHost } from './names.ts';
-import type { Platform } from './platform/platform.ts';
+import { returnPathHost, stsPolicyHost } from './names.ts';
+import { type Platform, stsRecordHost, trackHost } from './platform/platform.ts';
 import { announcedKey } from './rotation.ts';
 import { CHECKS, requiredRecordBuilders } from './verification/checks.ts';
 
@@ -35,8 +35,7 @@ export function recordsOf(tables: Tables, platform: Platform, domain: DomainRow)
 
 /** Never needed for SUCCESS. */
 function recommendedRecords(context: RecordContext, logoUrl: string | null): DnsRecord[] {
-  const { domain, platform } = context;
-  const { name } = domain;
+  const { name } = context.domain;
   const host = returnPathHost(name);
   const logo = logoUrl !== null && /^https:.*\.svg$/i.test(logoUrl) ? logoUrl : `https://${name}/logo.svg`;
   return [
@@ -49,12 +48,7 @@ function recommendedRecords(context: RecordContext, logoUrl: string | null): Dns
       description: 'TLS reports (RFC 8460): other servers report failed encryption to the return path.',
       purpose: 'TLS-RPT',
     }),
-    txtRecord({
-      name: `_mta-sts.${host}`,
-      value: `v=STSv1; id=${domain.created_at}`,
-      description: `MTA-STS (RFC 8461): only together with a policy that names ${platform.hostname} at https://mta-sts.${host}/.well-known/mta-sts.txt; change the id with every change of the policy.`,
-      purpose: 'MTA-STS',
-    }),
+    ...stsRecords(context),
     txtRecord({
       name: `default._bimi.${name}`,
       value: `v=BIMI1; l=${logo}`,
@@ -62,6 +56,26 @@ function recommendedRecords(context: RecordContext, logoUrl: string | null): Dns
         'BIMI: your logo next to your mail. Insert the address of a square SVG (Tiny PS); some receivers also require a certificate (a=).',
       purpose: 'BIMI',
     }),
+  ];
+}
+
+/** Aliases of the platform's names, which has the policy and its id: nothing changes here when the policy does. */
+function stsRecords({ domain, platform }: RecordContext): DnsRecord[] {
+  if (platform.stsPolicy === null) return [];
+  const common = { type: 'CNAME', purpose: 'MTA-STS', ttl: SLOT_TTL } as const;
+  return [
+    {
+      ...common,
+      name: stsPolicyHost(domain.name),
+      value: trackHost(platform),
+      description: 'MTA-STS (RFC 8461): the host of the policy of the return path. Publish it first.',
+    },
+    {
+      ...common,
+      name: `_mta-sts.${returnPathHost(domain.name)}`,
+      value: stsRecordHost(platform),
+      description: 'MTA-STS (RFC 8461): the id of the policy, with which senders begin to apply it.',
+    },
   ];
 }
 

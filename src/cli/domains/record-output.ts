@@ -103,11 +103,11 @@ function isOfFeature({ purpose }: DnsRecord): boolean {
   return purpose === 'Tracking' || purpose === 'Secondary DKIM';
 }
 
-const UNDECIDED = 'Do not publish it as it is: first create the policy or the logo that it names.';
+const UNDECIDED = 'Do not publish it as it is: first create the logo that it names.';
 
-/** Whether a record must not be published before a policy or logo exists. */
+/** Whether a record must not be published before its logo exists. */
 function needsDecision({ purpose }: DnsRecord): boolean {
-  return purpose === 'MTA-STS' || purpose === 'BIMI';
+  return purpose === 'BIMI';
 }
 
 function zoneRecord({ type, name, value, priority, ttl = DEFAULT_TTL }: DnsRecord): ZoneRecord {

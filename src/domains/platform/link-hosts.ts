@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { Tables } from '../../store/tables.ts';
-import { linkHostDomain } from '../names.ts';
+import { linkHostDomain, stsPolicyDomain } from '../names.ts';
 import { createHostLocator } from './host-locator.ts';
 import { type Platform, type PlatformOptions, platformOf, publicHost, trackHost } from './platform.ts';
 
@@ -13,8 +13,8 @@ import { type Platform, type PlatformOptions, platformOf, publicHost, trackHost 
 export type LinkHostStanding = 'own' | 'proven' | 'registered';
 
 /**
- * The standing of a host name that may lead recipients to the public pages: the platform's own hosts, and the default
- * and the custom link host of each registered domain. Null for any other name. Does not use DNS.
+ * The standing of a host name that may lead to the public pages: the platform's own hosts, and of each registered domain
+ * the default and the custom link host and the host of its MTA-STS policy. Null for any other name. Does not use DNS.
  */
 export function linkHostStanding(
   tables: Tables,
@@ -24,7 +24,12 @@ export function linkHostStanding(
   const host = normalizeDomain(text);
   if (host === null) return null;
   if (host === trackHost(platform) || host === new URL(platform.publicUrl).hostname) return 'own';
-  return tables.domains.linkHostStanding(host, linkHostDomain(host) ?? '');
+  return tables.domains.linkHostStanding(host, domainOfHost(host));
+}
+
+/** The domain that has this default link host or host of an MTA-STS policy; '': none. */
+function domainOfHost(host: string): string {
+  return linkHostDomain(host) ?? stsPolicyDomain(host) ?? '';
 }
 
 export interface LinkHosts {
@@ -59,7 +64,7 @@ export function createLinkHosts({ config, tables, resolver, clock }: LinkHostsDe
     standingOf,
     ownerOf: (text) => {
       const host = normalizeDomain(text);
-      return host === null ? null : tables.domains.linkHostOwner(host, linkHostDomain(host) ?? '');
+      return host === null ? null : tables.domains.linkHostOwner(host, domainOfHost(host));
     },
     leadsHere: async (host, isRenewal) => {
       const lookup = standingOf(host) === 'registered' ? 'registered' : 'proven';

@@ -4,7 +4,7 @@ import { isWithin, reverseName } from '../../dns/names.ts';
 import { toZoneFile } from '../../dns/zone-file.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
 import { configuredAddresses, ownAddresses, sourceAddresses } from './egress-addresses.ts';
-import { type Platform, publicHost, spfHost, trackHost } from './platform.ts';
+import { type Platform, publicHost, spfHost, stsRecordHost, trackHost } from './platform.ts';
 import {
   addressRecord,
   delegationRecords,
@@ -43,7 +43,7 @@ export function platformNotes(platform: Platform, records: readonly ZoneRecord[]
   return notes;
 }
 
-/** The records in order: hosts, SPF, the keys of domains, the key of TLS reports, PTR. SOA and NS are in zone-authority.ts. */
+/** The records in order: hosts, SPF, the id of the MTA-STS policy, the keys of domains, the key of TLS reports, PTR. SOA and NS are in zone-authority.ts. */
 export async function platformZone(
   view: DnsView,
   platform: Platform,
@@ -63,6 +63,9 @@ export async function platformZone(
     // Authorizes reports on domains whose DMARC record has `dmarc@<hostname>` (RFC 9990 §4). Reports to the return path
     // of the domain itself need no authorization.
     txt(`*._report._dmarc.${hostname}`, 'v=DMARC1'),
+    ...(platform.stsPolicy === null
+      ? []
+      : [txt(stsRecordHost(platform), `v=STSv1; id=${platform.stsPolicy.id}`)]),
     ...keys.map((key) => zoneKeyRecord(platform, key)),
     ...(reportKey === null ? [] : [txt(reportKey.name, reportKey.value)]),
     ...egressHostRecords(platform),

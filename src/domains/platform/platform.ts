@@ -1,6 +1,7 @@
 import { DAY } from '../../core/clock.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { EgressAddressSetting, SecondarySetting } from './egress-addresses.ts';
+import { type ServedStsPolicy, stsPolicyOf } from './sts-policy.ts';
 
 /** The part of the configuration that affects the DNS records of domains, and the platform's host names. */
 export interface Platform {
@@ -12,6 +13,8 @@ export interface Platform {
   publicUrl: string;
   /** The DMARC policies that pass. */
   dmarcPolicy: DmarcRequirement;
+  /** The MTA-STS policy of return paths; null: none is served. */
+  stsPolicy: ServedStsPolicy | null;
   /** The built-in name server of the platform's zone; null: the operator publishes the zone elsewhere. */
   nameServer: NameServerSetting | null;
   /** The keys of domains in the platform's zone, and when they are replaced. */
@@ -57,7 +60,8 @@ export interface PlatformOptions {
     retry?: { expireMarketing: number; expireTransactional: number };
   };
   secondary: SecondarySetting;
-  public: { url: string };
+  public: { url: string; tls?: { listen: string } };
+  mx?: { tls: { certificateFile?: string | undefined } };
   verification: { dmarcPolicy: DmarcRequirement };
   dns?: { server: NameServerSetting };
   domains?: KeySettings;
@@ -97,6 +101,9 @@ export function platformOf(options: PlatformOptions): Platform {
     get dmarcPolicy() {
       return options.verification.dmarcPolicy;
     },
+    get stsPolicy() {
+      return stsPolicyOf(options);
+    },
     get nameServer() {
       return nameServerOf(options);
     },
@@ -117,6 +124,11 @@ export function spfHost({ hostname }: Pick<Platform, 'hostname'>): string {
 /** The target of the domains' link hosts. */
 export function trackHost({ hostname }: Pick<Platform, 'hostname'>): string {
   return `track.${hostname}`;
+}
+
+/** The name whose TXT record has the id of the MTA-STS policy. */
+export function stsRecordHost({ hostname }: Pick<Platform, 'hostname'>): string {
+  return `mta-sts-id.${hostname}`;
 }
 
 /** The host of the key of one domain's secondary lane. */

@@ -14,6 +14,7 @@ import { challengeRoute } from './challenge.ts';
 import { reportRoute } from './report.ts';
 import { createPublicServer } from './server.ts';
 import { type SignUpDeps, signUpRoutes } from './sign-up.ts';
+import { stsPolicyRoute } from './sts-policy.ts';
 import { clickRoute, openRoute } from './tracking.ts';
 import { unsubscribeRoute } from './unsubscribe.ts';
 
@@ -45,6 +46,8 @@ export interface PublicPagesDeps {
   onSuppressionChange: OnSuppressionChange;
   /** Whether a host is the link host of a verified customer domain. */
   isCustomerHost(host: string): boolean;
+  /** The MTA-STS policy of the domain with this policy host; null: none. */
+  stsPolicyOf(host: string): string | null;
   /** Certificates of the listener of `public.tls`; null: this daemon does not terminate TLS. */
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
@@ -76,6 +79,7 @@ export function createPublicPages(deps: PublicPagesDeps): PublicPages {
       ...signUpRoutes({ ...deps, publicUrl: url }),
       reportRoute({ ...deps, reportAbuse: createReportAbuse(deps) }),
       ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
+      stsPolicyRoute(deps.stsPolicyOf),
     ],
   });
 

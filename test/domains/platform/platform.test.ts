@@ -74,6 +74,7 @@ describe("the platform's own zone", () => {
     returnPath: 'auto',
     publicUrl: 'http://127.0.0.1:8081',
     dmarcPolicy: 'enforced',
+    stsPolicy: null,
     nameServer: null,
     keyPolicy: { rotationMs: null, ed25519: false },
     signs: false,

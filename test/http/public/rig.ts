@@ -19,6 +19,9 @@ import { enqueue, startStore } from '../../support/store.ts';
 /** Link hosts of the verified domains of two customers. */
 export const CUSTOMER_HOSTS = ['link.example.com', 'link.example.org'];
 
+/** The only host with an MTA-STS policy. */
+export const STS_HOST = 'mta-sts.return-a.example.com';
+
 /** The public pages on a free port with a real database, and functions that read the recorded data. */
 export async function startPublic(
   settings: Record<string, string> = {},
@@ -45,6 +48,7 @@ export async function startPublic(
     storageRefusal: () => null,
     onSuppressionChange,
     isCustomerHost: (host) => CUSTOMER_HOSTS.includes(host),
+    stsPolicyOf: (host) => (host === STS_HOST ? 'version: STSv1\r\n' : null),
     certificates,
   });
   await side.listen();

@@ -65,6 +65,7 @@ describe('the description of the record', () => {
           hostname: 'mail.example.net',
           keyPolicy: { rotationMs: null, ed25519: false },
           dmarcPolicy,
+          stsPolicy: null,
         },
       }).description;
     expect(described('enforced')).toContain('verification.dmarcPolicy = "any"');
