@@ -8,7 +8,7 @@ const NOBODY = `email_${'0'.repeat(32)}`;
 const REFUSED = /disk is nearly full/;
 
 /**
- * The operations with another method than GET that work: they remove data, stop something, opt somebody out, store nothing, or
+ * The operations with another method than GET that work: they remove data, stop something, opt someone out, store nothing, or
  * belong to the operator. A new operation is refused unless it is listed here and its description has `stores`.
  */
 const WORKING = [

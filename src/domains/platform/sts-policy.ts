@@ -23,7 +23,7 @@ export interface ServedStsPolicy {
 const MAX_AGE_SECONDS = 604_800;
 
 /**
- * Null when the public listener has no certificates of its own: no policy is served then. Senders deliver only to a
+ * Null without `public.tls`: no policy is served then. Senders deliver only to a
  * certificate of a trusted authority, so the policy is in testing mode while the MX listener uses a generated one.
  */
 export function stsPolicyOf({ hostname, public: pages, mx }: StsPolicyOptions): ServedStsPolicy | null {

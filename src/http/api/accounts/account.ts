@@ -6,7 +6,7 @@ import { iso } from '../../../core/clock.ts';
 import { isRefusal, refuse } from '../../../core/refusal.ts';
 import { type Route, route } from '../../route.ts';
 
-export interface AccountDeps {
+export interface OwnAccountDeps {
   accounts: Accounts;
   /** The limits of an account with their use. */
   limitsOf(accountId: string): LimitReading[];
@@ -16,7 +16,7 @@ export interface AccountDeps {
  * `/web-setup/account`: the profile of the account. The footer of every mail contains company name and postal address;
  * without them, mail that uses the footer is refused.
  */
-export function accountRoutes({ accounts, limitsOf }: AccountDeps): Route[] {
+export function accountRoutes({ accounts, limitsOf }: OwnAccountDeps): Route[] {
   return [
     route({
       method: 'GET',
