@@ -140,7 +140,7 @@ export function* jsonStringPieces(text: string): Generator<string> {
   for (let at = 0; at < text.length; ) {
     let end = at + PIECE_CHARACTERS;
     // Surrogate pairs are not split: JSON escapes a single surrogate.
-    if (isHighSurrogate(text.charCodeAt(end - 1))) end++;
+    if (isHighSurrogate(text.charCodeAt(end - 1)) && isLowSurrogate(text.charCodeAt(end))) end++;
     yield JSON.stringify(text.slice(at, end)).slice(1, -1);
     at = end;
   }
@@ -149,6 +149,10 @@ export function* jsonStringPieces(text: string): Generator<string> {
 
 function isHighSurrogate(code: number): boolean {
   return code >= 0xd800 && code <= 0xdbff;
+}
+
+function isLowSurrogate(code: number): boolean {
+  return code >= 0xdc00 && code <= 0xdfff;
 }
 
 /** Compresses a long content on a thread of libuv's pool; returns others unchanged. */
