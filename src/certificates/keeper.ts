@@ -8,6 +8,7 @@ import { within } from '../core/concurrency/within.ts';
 import { errorText } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { Seal } from '../core/seal.ts';
+import { verifyTlsPair } from '../core/tls-pair.ts';
 import { normalizeDomain, organizationalDomain } from '../mail/address.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { CertificateRow } from '../store/domains/certificates.ts';
@@ -214,6 +215,7 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
       certificate.checkPrivateKey(createPrivateKey(issued.key)) &&
       notAfter > clock.now();
     if (!isValid) throw new Error('the authority issued a certificate that is not valid for the name');
+    await verifyTlsPair({ cert: issued.chain, key: issued.key });
     const dueAt = renewalTime({ notBefore: Date.parse(certificate.validFrom), notAfter });
     await writer.run((tables) => {
       tables.certificates.put({
