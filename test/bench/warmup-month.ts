@@ -113,7 +113,9 @@ async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthR
     idleSeconds: 60,
     tls: 'none',
     chunking: true,
-    shared: true, addressPause: 0, delisting: '',
+    shared: true,
+    addressPause: 0,
+    delisting: '',
     origin: 'configuration',
   }));
   const providers = createProviders(clock.now);
@@ -150,13 +152,15 @@ async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthR
       now += MINUTE;
     }
     const dayStart = STARTED + (day - 1) * DAY;
+    // Refusals count by shaping profile, which is named like the domain of the provider.
     const refused = new Set(tables.egressHealth.all().map(({ entry, provider }) => `${entry} ${provider}`));
+    const domains: Readonly<Record<string, string>> = MONTH_PROVIDERS;
     const rows = Object.keys(MONTH_ADDRESSES).flatMap((entry) =>
       tables.egressCounts.ofDay(dayStart, entry, 100).map((row) => {
         const key = `${entry} ${row.provider}`;
         // A provider without mail so far is on the day of the calendar.
         const known = caps.get(key) ?? { cap: options.schedule[0] ?? null, reason: null };
-        return { ...row, ...known, isRefused: refused.has(key) };
+        return { ...row, ...known, isRefused: refused.has(`${entry} ${domains[row.provider]}`) };
       }),
     );
     const done = { day, rows, queued: tables.queue.count() };
