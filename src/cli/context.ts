@@ -15,6 +15,8 @@ import { DATABASE_FILE, type DaemonLock, openDatabase } from '../store/database/
 import { StoreFault } from '../store/database/failure.ts';
 import { createWriter, type Writer } from '../store/database/writer.ts';
 import { openSeal } from '../store/master-key.ts';
+import { formatBytes } from '../store/migrate/upgrade.ts';
+import { openWithReserve, RESERVE_BYTES, releaseReserve, withReserve } from '../store/reserve.ts';
 import { createTables, type Tables } from '../store/tables.ts';
 import {
   DEFAULT_WIDTH,
@@ -120,6 +122,15 @@ export function createContext(
   };
   const note = (message: string) =>
     console.error(json ? JSON.stringify({ note: message }) : `postrider: ${escapeControlsInText(message)}`);
+  /** Removes the reserve of a full disk; false: there is none. */
+  const releaseSpace = (dir: string): boolean => {
+    const isReleased = releaseReserve(dir);
+    if (isReleased)
+      note(
+        `The disk is full: the reserve of ${formatBytes(RESERVE_BYTES)} in ${dir} was released for this command. Free space; the daemon reserves it again then`,
+      );
+    return isReleased;
+  };
   const report = (message: string, status: number) => {
     console.error(formatError(message, status, json));
     process.exitCode = status;
@@ -137,15 +148,18 @@ export function createContext(
       const settings = config();
       if (create) refuseMovedData(settings);
       else requireData(settings);
-      const db = openDatabase(settings.data.dir, {
-        ...options,
-        onMigrated: ({ from, to, copy }) =>
-          note(
-            `Migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database before the migration: ${copy}`,
-          ),
-      });
+      const release = () => releaseSpace(settings.data.dir);
+      const opening = () =>
+        openDatabase(settings.data.dir, {
+          ...options,
+          onMigrated: ({ from, to, copy }) =>
+            note(
+              `Migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database before the migration: ${copy}`,
+            ),
+        });
+      const db = openWithReserve(opening, release);
       const tables = createTables(db);
-      const writer = createWriter(db, tables);
+      const writer = withReserve(createWriter(db, tables), release);
       closeDatabase = async () => {
         await writer.close();
         db.close();

@@ -4,6 +4,7 @@ import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { NO_ACCOUNT, type Reader } from '../store/readers/reads.ts';
+import { ensureReserve, RESERVE_BYTES } from '../store/reserve.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
@@ -73,10 +74,10 @@ export function createPressure(deps: PressureDeps): Pressure {
   let queued = 0;
 
   async function check(): Promise<void> {
-    const { bavail, bsize } = await statfs(dir);
+    const free = await freeBytes();
     queued = tables.queue.count();
     const current: Shortage | null =
-      bavail * bsize < deps.freeDiskBytes
+      free < deps.freeDiskBytes
         ? { kind: 'disk', reason: 'the disk is nearly full', accounts: null }
         : queued >= deps.queuedMessages
           ? await queueShortage(queued, deps.queuedMessages)
@@ -84,6 +85,18 @@ export function createPressure(deps: PressureDeps): Pressure {
     if (current?.kind !== shortage?.kind)
       log.warn({ reason: current?.reason }, current === null ? 'accepting mail again' : 'refusing new mail');
     shortage = current;
+  }
+
+  /** Reserves space for the operator's commands while there is enough. */
+  async function checkAndReserve(): Promise<void> {
+    await check();
+    if (deps.freeDiskBytes > 0 && (await freeBytes()) >= deps.freeDiskBytes + 2 * RESERVE_BYTES)
+      await ensureReserve(dir);
+  }
+
+  async function freeBytes(): Promise<number> {
+    const { bavail, bsize } = await statfs(dir);
+    return bavail * bsize;
   }
 
   async function queueShortage(messages: number, limit: number): Promise<Shortage> {
@@ -102,7 +115,7 @@ export function createPressure(deps: PressureDeps): Pressure {
 
   const loop = createLoop({
     name: 'pressure',
-    run: check,
+    run: checkAndReserve,
     firstMs: CHECK_INTERVAL_MS,
     intervalMs: CHECK_INTERVAL_MS,
     log,

@@ -1,9 +1,20 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/store/database/database.ts';
+import { RESERVE_BYTES } from '../../src/store/reserve.ts';
+import { runProgram } from '../cli/run.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
 import { SHORT_MAIL } from '../support/recipients.ts';
@@ -89,19 +100,22 @@ describe('a lock held by another process', () => {
 });
 
 /** Mounts a small file system; null when the process has no permission, as in some containers. */
-function mountDisk(): string | null {
+function mountDisk(size: string): string | null {
   const disk = mkdtempSync(join(tmpdir(), 'postrider-disk-'));
-  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', disk]);
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', disk]);
   if (status === 0) return disk;
   rmSync(disk, { recursive: true, force: true });
   return null;
 }
 
-const disk = mountDisk();
+const disk = mountDisk('24m');
+const largeDisk = mountDisk('96m');
 afterAll(() => {
-  if (disk === null) return;
-  execFileSync('umount', ['--lazy', disk]);
-  rmSync(disk, { recursive: true, force: true });
+  for (const mounted of [disk, largeDisk]) {
+    if (mounted === null) continue;
+    execFileSync('umount', ['--lazy', mounted]);
+    rmSync(mounted, { recursive: true, force: true });
+  }
 });
 
 describe.skipIf(disk === null)(
@@ -144,6 +158,34 @@ describe.skipIf(disk === null)(
         const ledger = await readLedger(daemon.api);
         return ledger.accepted === accepted && ledger.delivered === ledger.accepted;
       });
+    });
+
+    it('leaves space for the commands of the operator', async () => {
+      if (largeDisk === null) throw new Error('no disk');
+      const dataDir = join(largeDisk, 'reserved');
+      const { daemon } = await startSetupForTest({ 'data.dir': dataDir, 'limits.freeDiskBytes': 4_000_000 });
+      const reserve = join(dataDir, 'reserve');
+      await eventually('the reserve', () => existsSync(reserve) && statSync(reserve).size === RESERVE_BYTES);
+      const filler = join(largeDisk, 'filler');
+      const stored = await eventually('the database to be full', async () => {
+        fill(filler);
+        const body = { email: `a${Date.now()}@example.net`, customFields: { note: 'x'.repeat(40_000) } };
+        const { status } = await daemon.api.post('/web-setup/contacts', body);
+        return status === 503 && statfsSync(largeDisk).bavail === 0;
+      });
+      expect(stored).toBe(true);
+      const run = (...args: string[]) => runProgram(args, { POSTRIDER_DATA__DIR: dataDir });
+      const disabled = await run('account', 'disable', daemon.api.accountId);
+      expect(disabled.err).toContain('The disk is full: the reserve of 16.8 MB');
+      expect(disabled.status, disabled.err).toBe(0);
+      expect(existsSync(reserve)).toBe(false);
+      expect((await daemon.api.get('/web-setup/account')).error.code).toBe('ACCOUNT_DISABLED');
+      rmSync(filler);
+      await eventually(
+        'the reserve again',
+        () => existsSync(reserve) && statSync(reserve).size === RESERVE_BYTES,
+      );
+      expect((await run('account', 'enable', daemon.api.accountId)).err).toBe('');
     });
   },
 );
