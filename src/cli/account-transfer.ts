@@ -5,6 +5,7 @@ import { isRefusal } from '../core/refusal.ts';
 import { type ExportOptions, type ExportResult, exportAccount } from '../transfer/export.ts';
 import { totalOf } from '../transfer/format.ts';
 import { cancelImport, importAccount } from '../transfer/import.ts';
+import { mayCallPrivateNetworks } from '../webhooks/private-networks.ts';
 import type { CliContext } from './context.ts';
 import { readTextFile, requireReadable } from './input-files.ts';
 import { createByteBar, createCountBar } from './output/progress.ts';
@@ -143,7 +144,7 @@ async function runImport(context: CliContext, file: string | undefined, flags: I
           file,
           passphrase,
           dryRun,
-          allowPrivateNetworks: deps.config.webhooks.allowPrivateNetworks,
+          allowPrivateNetworks: mayCallPrivateNetworks(deps.config, deps.tables),
           onProgress: (step, done, total) => bar.update(step, done, total),
           signal,
         },

@@ -384,8 +384,13 @@ export const configSchema = z.strictObject({
   webhooks: section({
     allowPrivateNetworks: z
       .boolean()
-      .default(true)
-      .meta(live('Whether webhooks may call private addresses; link-local addresses are always refused.')),
+      .optional()
+      .meta(
+        live(
+          'Whether webhooks may call private addresses. Default: only while there is one account and the console is off. Link-local addresses and the listeners of the daemon are never called.',
+          'true with one account and without the console',
+        ),
+      ),
     operatorAccounts: z
       .array(z.string().max(100))
       .max(20)

@@ -4,6 +4,7 @@ import { createStatusFollower } from '../audience/standing.ts';
 import { programVersion } from '../config/version.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { createRecorder, type OnSuppressionChange, type Recorder } from '../events/record.ts';
+import { mayCallPrivateNetworks, ownPorts } from '../webhooks/private-networks.ts';
 import type { WebhookSender } from '../webhooks/sender.ts';
 import type { Webhooks } from '../webhooks/service.ts';
 import { createWebhookSystem } from '../webhooks/system.ts';
@@ -39,7 +40,8 @@ export function createEvents(
     writer,
     seal,
     resolver,
-    allowPrivateNetworks: () => config.webhooks.allowPrivateNetworks,
+    allowPrivateNetworks: () => mayCallPrivateNetworks(config, tables),
+    ownPorts: () => ownPorts(config),
     userAgent: `Postrider/${programVersion()}`,
     mayAdd: limits.mayAdd.webhooks,
     observe: (outcome) => webhookCalls.inc({ outcome }),

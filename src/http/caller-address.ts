@@ -76,7 +76,8 @@ export function isLocal(from: CallerAddress): boolean {
   return !from.forwarded && isLoopback(from.address);
 }
 
-function isForwarded(headers: IncomingHttpHeaders): boolean {
+/** Whether a proxy states that it forwarded the request. */
+export function isForwarded(headers: IncomingHttpHeaders): boolean {
   return FORWARDING.some((name) => headers[name] !== undefined);
 }
 

@@ -6,7 +6,7 @@ import { createErrorLog, type Log, type LogError } from '../core/log.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import { storageFailure } from '../store/database/failure.ts';
 import { hasBody } from './body/body.ts';
-import type { CallerAddressOf } from './caller-address.ts';
+import { type CallerAddressOf, isForwarded } from './caller-address.ts';
 import { hasTooManyFields, MAX_HEADER_FIELDS } from './listener.ts';
 import type { HttpMetrics } from './metrics.ts';
 import { faultRefusal, type HttpResponse, refusalResponse } from './responses.ts';
@@ -168,8 +168,8 @@ function createHostWarnings(log: Log): (host: string) => void {
 function hostNotAllowed(req: IncomingMessage, deps: FrontDeps): string | null {
   const { host } = req.headers;
   if (host === undefined || deps.isHostAllowed(host)) return null;
-  // A trusted proxy forwards the name that its clients use.
-  if (deps.isTrustedProxy(req.socket.remoteAddress ?? '')) return null;
+  // A trusted proxy forwards the name that its clients use. A direct request of the same machine names no client.
+  if (isForwarded(req.headers) && deps.isTrustedProxy(req.socket.remoteAddress ?? '')) return null;
   return host.slice(0, 100);
 }
 

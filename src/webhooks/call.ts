@@ -4,6 +4,7 @@ import { type ConnectorOptions, createConnector } from '../dns/connector.ts';
 import { lookupsOf } from '../dns/resolver.ts';
 import { callFailure } from './failure.ts';
 import { isCallable } from './input.ts';
+import { isOwnAddress } from './private-networks.ts';
 
 /** One POST to an endpoint of an account. */
 export interface WebhookCall {
@@ -28,6 +29,8 @@ export interface WebhookCaller {
 export interface WebhookCallerOptions extends Omit<ConnectorOptions, 'timeoutMs' | 'mayConnect'> {
   /** Called for each connection: a reload changes it. */
   allowPrivateNetworks(): boolean;
+  /** Ports of the daemon itself at addresses of this machine. Default: none. */
+  ownPorts?(): ReadonlySet<number>;
   userAgent: string;
   /** For a whole call. Default: 15 s. */
   timeoutMs?: number;
@@ -55,19 +58,27 @@ export function createWebhookCaller(options: WebhookCallerOptions): WebhookCalle
   let idle = 0;
 
   // One connection for each call; the sender limits the calls of each webhook.
-  const createAgent = (accountId: string) =>
-    new Agent({
-      connect: createConnector({
+  const createAgent = (accountId: string) => {
+    const connector = (mayConnect: (address: string) => boolean) =>
+      createConnector({
         ...options,
         resolver: lookupsOf(options.resolver, `webhooks ${accountId}`),
         timeoutMs,
-        mayConnect: (address) => isCallable(address, options.allowPrivateNetworks()),
-      }),
+        mayConnect: (address) => isCallable(address, options.allowPrivateNetworks()) && mayConnect(address),
+      });
+    const connect = connector(() => true);
+    const connectElsewhere = connector((address) => !isOwnAddress(address));
+    return new Agent({
+      connect: (target, callback) => {
+        const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80);
+        (options.ownPorts?.().has(port) ? connectElsewhere : connect)(target, callback);
+      },
       maxHeaderSize: MAX_HEADER_BYTES,
       // One deadline for the whole call, below.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
+  };
 
   function begin(accountId: string): CallAgent {
     const known = agents.get(accountId);

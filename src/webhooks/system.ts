@@ -23,6 +23,7 @@ export interface WebhookSystemDeps {
   seal: Seal;
   resolver: Resolver;
   allowPrivateNetworks(): boolean;
+  ownPorts(): ReadonlySet<number>;
   userAgent: string;
   mayAdd: MayAdd;
   observe: NonNullable<WebhookSenderDeps['observe']>;

@@ -100,6 +100,7 @@ export async function startDaemon(context: ScenarioContext, options: DaemonOptio
       api: { listen: `127.0.0.1:${ports.api}` },
       public: { listen: `127.0.0.1:${ports.public}` },
       console: { listen: 'off' },
+      webhooks: { allowPrivateNetworks: true },
       mx: { listen: `127.0.0.1:${ports.mx}` },
       submission: { listen: `127.0.0.1:${ports.submission}` },
       delivery: {

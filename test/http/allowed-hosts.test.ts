@@ -74,5 +74,7 @@ describe('a request with another name in Host', () => {
     await api.stop();
     api = await startApi({ routes: sampleRoutes, api: { trustedProxies: ['127.0.0.1'] } });
     expect(await get('shop.example.com', '/healthz', forwarded)).toMatch(/^HTTP\/1\.1 200 /);
+    // A direct request of this machine, of a page whose name was made to resolve to it.
+    expect(await get('shop.example.com', '/healthz')).toMatch(/^HTTP\/1\.1 421 /);
   });
 });

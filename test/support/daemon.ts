@@ -78,6 +78,7 @@ export async function startDaemon(
       'api.listen': listen,
       'public.listen': `127.0.0.1:${await freePort()}`,
       'console.listen': 'off',
+      'webhooks.allowPrivateNetworks': true,
       'mx.listen': `127.0.0.1:${await freePort()}`,
       'delivery.egress': [{ name: 'main', publicAddress: PUBLIC_ADDRESS }],
       'log.level': 'debug',

@@ -53,6 +53,7 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
     'public.listen': '127.0.0.1:0',
     'public.url': `http://track.${PLATFORM}`,
     'console.listen': 'off',
+    'webhooks.allowPrivateNetworks': true,
     'mx.listen': 'off',
     'dns.resolvers': [dns.address],
     'delivery.workers': 1,

@@ -143,6 +143,7 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
       'dns.resolvers': [dns.address],
       'delivery.port': sink.port,
       'delivery.allowPrivateNetworks': true,
+      'webhooks.allowPrivateNetworks': true,
       'delivery.egress': [{ name: 'main', publicAddress: '192.0.2.25' }],
       ...options.settings,
     }),

@@ -13,6 +13,7 @@ import { startEndpoint } from '../support/webhook-endpoint.ts';
 
 interface Options {
   allowPrivateNetworks?: boolean;
+  ownPorts?: () => ReadonlySet<number>;
   timeoutMs?: number;
   dnsTimeoutMs?: number;
   trusted?: string;
@@ -23,6 +24,7 @@ async function start({
   timeoutMs = PATIENCE_MS,
   dnsTimeoutMs = PATIENCE_MS,
   trusted,
+  ownPorts,
 }: Options = {}) {
   const dns = await startDnsServer();
   const resolver = createResolver({
@@ -36,6 +38,7 @@ async function start({
     allowPrivateNetworks: () => allowPrivateNetworks,
     timeoutMs,
     trusted,
+    ...(ownPorts === undefined ? {} : { ownPorts }),
     userAgent: 'Postrider/1.2.3',
   });
   onTestFinished(async () => {
@@ -409,4 +412,19 @@ describe('TLS', () => {
     );
     expect(endpoint.received).toHaveLength(1);
   });
+});
+
+it('never calls a listener of the daemon itself, by whatever name or address', async () => {
+  const own = new Set<number>();
+  const { call, dns } = await start({ ownPorts: () => own });
+  const port = Number(new URL((await startEndpoint()).url).port);
+  dns.set('receiver.test', 'A', ['127.0.0.1']);
+  const urls = ['localhost', '127.0.0.1', 'receiver.test', '0.0.0.0'].map(
+    (host) => `http://${host}:${port}/`,
+  );
+  for (const url of urls) expect(await call(url)).toMatchObject({ kind: 'response' });
+  own.add(port);
+  const fresh = await start({ ownPorts: () => own });
+  fresh.dns.set('receiver.test', 'A', ['127.0.0.1']);
+  for (const url of urls) expect(await fresh.call(url)).toMatchObject({ kind: 'no-response' });
 });

@@ -93,11 +93,17 @@ export async function runDemo(
 async function startOnAnyPort(port: number, env: Record<string, string>): Promise<Daemon> {
   const log = createLog({ level: 'warn', hashAddresses: false });
   const start = (listen: string) =>
-    startDaemon(loadConfig({ file: null, env: { ...env, POSTRIDER_API__LISTEN: listen } }), {
-      clock: systemClock,
-      random: systemRandom,
-      log,
-    });
+    startDaemon(
+      loadConfig({
+        file: null,
+        env: { POSTRIDER_WEBHOOKS__ALLOWPRIVATENETWORKS: 'true', ...env, POSTRIDER_API__LISTEN: listen },
+      }),
+      {
+        clock: systemClock,
+        random: systemRandom,
+        log,
+      },
+    );
   try {
     return await start(`127.0.0.1:${port}`);
   } catch (error) {

@@ -5,6 +5,7 @@ import { createLog } from '../../core/log.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { isEventKind } from '../../events/event-types.ts';
 import type { DeliveryPage, ReplayResult } from '../../webhooks/deliveries.ts';
+import { mayCallPrivateNetworks, ownPorts } from '../../webhooks/private-networks.ts';
 import { DELIVERY_STATUSES, type WebhookDelivery, type WebhookDetail } from '../../webhooks/resource.ts';
 import { createWebhookSecrets } from '../../webhooks/secrets.ts';
 import { createWebhooks, type Webhooks } from '../../webhooks/service.ts';
@@ -109,12 +110,13 @@ async function withWebhooks(
   const deps = await context.open();
   if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
   const seal = await deps.seal();
-  const allowPrivateNetworks = () => deps.config.webhooks.allowPrivateNetworks;
+  const allowPrivateNetworks = () => mayCallPrivateNetworks(deps.config, deps.tables);
   const { createWebhookCaller } = await import('../../webhooks/call.ts');
   await withResolver(deps, async (resolver) => {
     const caller = createWebhookCaller({
       resolver,
       allowPrivateNetworks,
+      ownPorts: () => ownPorts(deps.config),
       userAgent: `Postrider/${programVersion()}`,
     });
     try {
