@@ -54,6 +54,7 @@ import type { ConsoleRoute } from './console-route.ts';
 import { type ConsoleCookie, sessionCookie } from './cookies.ts';
 import { credentialRoutes } from './credential-routes.ts';
 import { createEventStreams, type EventStreams } from './event-stream.ts';
+import { hideUrls, withHiddenUrls } from './hidden-urls.ts';
 import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
 import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
@@ -273,7 +274,7 @@ function assemble(
     read: async (accountId, afterSeq, limit) => {
       const { rows } = await deps.reader.table(accountId, 'events', 'feed', { accountId, afterSeq, limit });
       await writer.settled();
-      return rows.map((row) => ({ seq: row.seq, event: presentEvent(row) }));
+      return rows.map((row) => ({ seq: row.seq, event: hideUrls(presentEvent(row), 'query') }));
     },
   });
   const guard: Omit<GuardDeps, 'authenticate'> = {
@@ -349,7 +350,7 @@ function apiOperation(
     inAccount: route.scope !== 'operator',
   };
   const handler = guardedHandler(
-    route,
+    withHiddenUrls(route, access),
     { ...guard, authenticate: (incoming) => access.authenticate(incoming, rule) },
     readOnlyCheck(route, routes),
   );

@@ -1,0 +1,55 @@
+import { isRefusal } from '../../core/refusal.ts';
+import { permissionsOf } from '../../people/roles.ts';
+import type { Route } from '../route.ts';
+import type { ConsoleAccess } from './access.ts';
+
+/*
+ * URLs can contain secrets, such as the links of mail that sign in or reset a password, and the addresses of webhooks. They
+ * are shown completely to those who may read the content of messages (`getMessageContent`).
+ */
+
+/** query: the query and the fragment are hidden; path: also the path. */
+type Hidden = 'query' | 'path';
+
+/** Operations whose responses have such URLs, in fields named `url`. */
+const HIDDEN: Readonly<Record<string, Hidden>> = {
+  listEvents: 'query',
+  getMessage: 'query',
+  getCampaignAnalytics: 'query',
+  getWebhookDelivery: 'query',
+  listWebhooks: 'path',
+};
+
+/** The route with the parts of URLs hidden that the role of the caller may not read. */
+export function withHiddenUrls(route: Route, access: Pick<ConsoleAccess, 'identityOf'>): Route {
+  const hidden = HIDDEN[route.operationId];
+  if (hidden === undefined) return route;
+  return {
+    ...route,
+    handle: async (call) => {
+      const response = await route.handle(call);
+      if (isRefusal(response) || !('data' in response)) return response;
+      const { standing } = access.identityOf(call.caller);
+      if (standing !== null && permissionsOf(standing).includes('messages')) return response;
+      return { ...response, data: hideUrls(response.data, hidden) };
+    },
+  };
+}
+
+/** A copy of a part of a response; JSON values have no cycles. */
+export function hideUrls<T>(value: T, hidden: Hidden): T {
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([name, each]): [string, unknown] => [
+    name,
+    name === 'url' && typeof each === 'string' ? shownUrl(each, hidden) : hideUrls(each, hidden),
+  ]);
+  // Sound: the same fields, with values of the same types.
+  return (Array.isArray(value) ? entries.map(([, each]) => each) : Object.fromEntries(entries)) as T;
+}
+
+function shownUrl(text: string, hidden: Hidden): string {
+  if (!URL.canParse(text)) return '…';
+  const { origin, pathname, search, hash } = new URL(text);
+  if (hidden === 'path') return pathname + search + hash === '/' ? text : `${origin}/…`;
+  return search + hash === '' ? text : `${origin}${pathname}?…`;
+}
