@@ -95,6 +95,7 @@ export async function startPublicPages(
       const isServed = domain !== null && tables.domains.isRegistered(domain);
       return isServed ? (platformOf(config).stsPolicy?.text ?? null) : null;
     },
+    ownerOfHost: linkHosts.ownerOf,
     certificates,
   });
   await publicPages.listen();

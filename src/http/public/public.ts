@@ -11,6 +11,7 @@ import { createReportAbuse } from '../../suppression/report-abuse.ts';
 import type { Unsubscribing } from '../../suppression/unsubscribe.ts';
 import type { ContextFor } from '../listener.ts';
 import { challengeRoute } from './challenge.ts';
+import type { PageHosts } from './own-host.ts';
 import { reportRoute } from './report.ts';
 import { createPublicServer } from './server.ts';
 import { type SignUpDeps, signUpRoutes } from './sign-up.ts';
@@ -31,7 +32,7 @@ export interface PublicPages {
 }
 
 export interface PublicPagesDeps {
-  config: Pick<Config, 'public'>;
+  config: Pick<Config, 'public' | 'hostname'>;
   clock: Clock;
   log: Log;
   registry: Registry;
@@ -48,6 +49,8 @@ export interface PublicPagesDeps {
   isCustomerHost(host: string): boolean;
   /** The MTA-STS policy of the domain with this policy host; null: none. */
   stsPolicyOf(host: string): string | null;
+  /** The account whose domain has this link host; null: none. */
+  ownerOfHost(host: string): string | null;
   /** Certificates of the listener of `public.tls`; null: this daemon does not terminate TLS. */
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
@@ -65,6 +68,7 @@ export function createPublicPages(deps: PublicPagesDeps): PublicPages {
     registers: [registry],
   });
   const visits = createVisits({ ...deps, observe: (kind, fate) => counted.inc({ kind, fate }) });
+  const hosts: PageHosts = { publicUrl: url, hostname: config.hostname, ownerOfHost: deps.ownerOfHost };
   const server = createPublicServer({
     config: config.public,
     ...(certificates === null
@@ -75,9 +79,9 @@ export function createPublicPages(deps: PublicPagesDeps): PublicPages {
     routes: [
       openRoute({ tokens, visits }),
       clickRoute({ tokens, visits, isCustomerHost: deps.isCustomerHost }),
-      unsubscribeRoute(deps),
+      unsubscribeRoute({ ...deps, hosts }),
       ...signUpRoutes({ ...deps, publicUrl: url }),
-      reportRoute({ ...deps, reportAbuse: createReportAbuse(deps) }),
+      reportRoute({ ...deps, hosts, reportAbuse: createReportAbuse(deps) }),
       ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
       stsPolicyRoute(deps.stsPolicyOf),
     ],

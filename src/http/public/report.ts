@@ -4,6 +4,7 @@ import type { Tokens } from '../../mail/tokens.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { ReportAbuse } from '../../suppression/report-abuse.ts';
+import { isOwnHost, type PageHosts, redirectToPlatform } from './own-host.ts';
 import { partiesOf } from './parties.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import { reportedPage, reportForm } from './report-page.ts';
@@ -12,6 +13,7 @@ import type { PublicResponse, PublicRoute } from './response.ts';
 /* `/r/<token>`: GET shows the form, POST records the complaint. A repeated POST records nothing. */
 
 export interface ReportDeps {
+  hosts: PageHosts;
   tables: Tables;
   writer: Writer;
   tokens: Pick<Tokens, 'reportUrl'>;
@@ -22,7 +24,7 @@ export interface ReportDeps {
  * A reason that is not in the form counts as `other`. The report is one unit of work, and the page follows when it is
  * durable.
  */
-export function reportRoute({ tables, writer, tokens, reportAbuse }: ReportDeps): PublicRoute {
+export function reportRoute({ tables, writer, tokens, reportAbuse, hosts }: ReportDeps): PublicRoute {
   async function report(
     mail: SentMail,
     reason: string,
@@ -40,9 +42,11 @@ export function reportRoute({ tables, writer, tokens, reportAbuse }: ReportDeps)
   return {
     name: 'r',
     methods: ['GET', 'POST'],
-    handle: ({ method, token, visitor, fields }) => {
+    handle: ({ method, host, token, visitor, fields }) => {
       const mail = tokens.reportUrl(token);
       if (mail === null) return unknownLinkPage();
+      if (!isOwnHost(hosts, host, mail.accountId))
+        return method === 'GET' ? redirectToPlatform(hosts, `/r/${token}`) : unknownLinkPage();
       if (method === 'GET') return reportForm({ ...partiesOf(tables, mail), stream: mail.stream });
       return report(mail, fields.get('reason') ?? '', visitor.ip, visitor.userAgent);
     },

@@ -5,6 +5,7 @@ import type { Tokens } from '../../mail/tokens.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Choice, OptOutPart, OptOutSource, Unsubscribing } from '../../suppression/unsubscribe.ts';
+import { isOwnHost, type PageHosts, redirectToPlatform } from './own-host.ts';
 import { partiesOf } from './parties.ts';
 import { tooOftenPage, unknownLinkPage } from './plain-pages.ts';
 import type { PublicResponse, PublicRoute } from './response.ts';
@@ -23,6 +24,7 @@ import {
  */
 
 export interface UnsubscribeDeps {
+  hosts: PageHosts;
   tables: Tables;
   writer: Writer;
   tokens: Pick<Tokens, 'unsubscribeUrl'>;
@@ -82,17 +84,20 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
   return {
     name: 'u',
     methods: ['GET', 'POST'],
-    handle: ({ method, token, visitor, fields }) => {
+    handle: ({ method, host, token, visitor, fields }) => {
       const mail = tokens.unsubscribeUrl(token);
       if (mail === null) return unknownLinkPage();
+      const isOneClick = /^one-click$/i.test(fields.get('list-unsubscribe') ?? '');
+      // A mailbox provider sends one-click to the address in the mail, shows no page and follows no redirect.
+      if (!isOneClick && !isOwnHost(deps.hosts, host, mail.accountId))
+        return method === 'GET' ? redirectToPlatform(deps.hosts, `/u/${token}`) : unknownLinkPage();
       if (method === 'GET') return show(mail);
       const source = (how: OptOutSource['method']): OptOutSource => ({
         method: how,
         ip: visitor.ip,
         userAgent: visitor.userAgent,
       });
-      if (/^one-click$/i.test(fields.get('list-unsubscribe') ?? ''))
-        return stop(mail, 'list', source('one_click'));
+      if (isOneClick) return stop(mail, 'list', source('one_click'));
       const parts = (fields.get('undo') ?? '').split(' ').filter(isPart);
       if (parts.length > 0) return undo(mail, parts, source('page'));
       const choice = fields.get('choice');

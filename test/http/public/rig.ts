@@ -49,6 +49,7 @@ export async function startPublic(
     onSuppressionChange,
     isCustomerHost: (host) => CUSTOMER_HOSTS.includes(host),
     stsPolicyOf: (host) => (host === STS_HOST ? 'version: STSv1\r\n' : null),
+    ownerOfHost: (host) => ['acct_one', 'acct_two'][CUSTOMER_HOSTS.indexOf(host)] ?? null,
     certificates,
   });
   await side.listen();
@@ -105,7 +106,8 @@ export async function startPublic(
         .map(({ reason, stream }) => `${reason} ${stream}`),
     /** Closes the listener, so that all visits are recorded. */
     settle: close,
-    call: (path: string, options: CallOptions = {}) => call(side.url(), path, options),
+    call: (path: string, options: CallOptions = {}) =>
+      callAt(`http://127.0.0.1:${side.address()?.port}`, path, options),
   };
 }
 
@@ -128,7 +130,7 @@ export const BROWSER =
   'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
 
 /** A request that follows no redirect and has no header but the User-Agent of a browser. */
-function call(
+export function callAt(
   base: string,
   path: string,
   { method = 'GET', headers = {}, body }: CallOptions,

@@ -70,11 +70,11 @@ describe('every response', () => {
     expect(await exchange(side.address()?.port ?? 0, head)).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Unsubscribe/);
   });
 
-  it('is the same under every host name', async () => {
+  it('is the same under every host name of the account and the platform', async () => {
     const { call, tokens, sent } = await startPublic();
     const path = `/u/${tokens.of('acct_one').unsubscribeUrl(sent().mail)}`;
     const bodies = new Set<string>();
-    for (const Host of ['link.example.com', 'track.example.net', 'localhost'])
+    for (const Host of ['link.example.com', 'localhost'])
       bodies.add((await call(path, { headers: { Host } })).body);
     expect(bodies.size).toBe(1);
   });
