@@ -1,5 +1,6 @@
 import { type Clock, iso, MINUTE } from '../core/clock.ts';
 import { createLoop, type Loop } from '../core/concurrency/loop.ts';
+import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
 import type { HeldFilter } from '../store/backup/restore-holds.ts';
@@ -110,6 +111,7 @@ export interface HeldExpiry {
 }
 
 export interface HeldExpiryDeps extends HeldMailDeps {
+  expiry: Pick<ExpiryClock, 'now'>;
   log: Log;
 }
 
@@ -121,13 +123,13 @@ const MAX_COUNTED = 100_000;
  * before the first run.
  */
 export function createHeldExpiry(deps: HeldExpiryDeps): HeldExpiry {
-  const { clock, tables, writer, recorder, log } = deps;
+  const { expiry, tables, writer, recorder, log } = deps;
   let counts: HeldCounts = { messages: 0, webhookDeliveries: 0 };
 
   async function expire(): Promise<number> {
     let failed = 0;
     for (let after: number | null = 0; after !== null; ) {
-      const { seqs, next } = tables.restoreHolds.expired(after, BATCH_SIZE, clock.now());
+      const { seqs, next } = tables.restoreHolds.expired(after, BATCH_SIZE, expiry.now());
       if (seqs.length > 0)
         failed += await writer.run((all) => seqs.filter((seq) => isHeld(all, seq) && fail(all, seq)).length);
       // Yields to the event loop.
@@ -139,7 +141,7 @@ export function createHeldExpiry(deps: HeldExpiryDeps): HeldExpiry {
 
   function fail(all: Tables, seq: number): boolean {
     const message = all.messages.bySeq(seq);
-    if (message === null) return false;
+    if (message === null || message.expires_at > expiry.now()) return false;
     const lastDiagnostic = `held since a restore until it expired at ${iso(message.expires_at)}`;
     const fields = { reason: 'expired', attempts: message.attempts, lastDiagnostic } as const;
     return recorder.message(all, message, { kind: 'email_failed', fields });

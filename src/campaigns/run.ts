@@ -146,7 +146,12 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
     const released = await writer.run((all) => {
       if (all.campaignSends.get(seq)?.status !== 'sending') return [];
       const now = clock.now();
-      return all.campaignSends.release(seq, now, now + deps.expire.mk, MESSAGE_BATCH_SIZE);
+      return all.campaignSends.release(
+        seq,
+        now,
+        deps.expiry.acceptedAt() + deps.expire.mk,
+        MESSAGE_BATCH_SIZE,
+      );
     }, accountId);
     for (const key of released) deps.announce(key);
     return true;

@@ -12,8 +12,8 @@ export interface DaemonBackups {
 
 /** Creates the schedule of backups and the expiry of what a restore holds, with its metrics. Starts neither. */
 export function createBackups(base: DaemonBase, recorder: Recorder): DaemonBackups {
-  const { config, env, clock, monotonic, log, registry, tables, writer, instanceId } = base;
-  const held = createHeldExpiry({ clock, tables, writer, recorder, log });
+  const { config, env, clock, monotonic, expiry, log, registry, tables, writer, instanceId } = base;
+  const held = createHeldExpiry({ clock, expiry, tables, writer, recorder, log });
   const gauge = gaugesOf(registry);
   gauge(
     'postrider_restore_held_messages',

@@ -3,6 +3,7 @@ import { Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
 import { formatListen, type ListenAddress } from '../config/setting-types.ts';
 import { type Clock, monotonicClock, SECOND } from '../core/clock.ts';
+import { createExpiryClock, type ExpiryClock } from '../core/expiry-clock.ts';
 import { createIds, type Ids } from '../core/ids.ts';
 import type { AddressHasher, Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
@@ -60,6 +61,7 @@ export interface DaemonContext {
   env: DaemonEnv;
   clock: Clock;
   monotonic: Clock;
+  expiry: ExpiryClock;
   random: Random;
   log: Log;
   ids: Ids;
@@ -77,12 +79,13 @@ export function createContext(
   env: DaemonEnv,
   onStop: (step: StopStep) => void,
 ): DaemonContext {
-  const { clock, random, log } = env;
+  const { clock, random, log, monotonic = monotonicClock } = env;
   return {
     config,
     env,
     clock,
-    monotonic: env.monotonic ?? monotonicClock,
+    monotonic,
+    expiry: createExpiryClock(clock, monotonic),
     random,
     log,
     ids: createIds(clock, random),

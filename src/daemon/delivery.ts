@@ -36,7 +36,7 @@ export function startDelivery(
   base: DaemonBase,
   { resolver, recorder, domains, publicUrl }: DeliveryParts,
 ): DaemonDelivery {
-  const { config, env, clock, monotonic, random, log, registry } = base;
+  const { config, env, clock, monotonic, expiry, random, log, registry } = base;
   const { tables, reader, writer, generation, seal, tokens, onStop } = base;
   const tls = createTlsSystem({
     config,
@@ -60,6 +60,7 @@ export function startDelivery(
     config,
     clock,
     monotonic,
+    expiry,
     random,
     log,
     tables,

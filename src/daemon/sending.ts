@@ -37,7 +37,7 @@ export async function startSending(
   base: DaemonBase,
   { recorder, limits, audience, delivery, publicUrl }: SendingParts,
 ): Promise<DaemonSending> {
-  const { config, clock, log, ids, tables, reader, writer, onStop } = base;
+  const { config, clock, expiry, log, ids, tables, reader, writer, onStop } = base;
   const pressure = createPressure({
     tables,
     reader,
@@ -83,6 +83,7 @@ export async function startSending(
         return config.delivery.retry.expireMarketing;
       },
     },
+    expiry,
     announce: delivery.announce,
     take: delivery.takeNew,
   };

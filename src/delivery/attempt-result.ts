@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import { type Clock, DAY, iso } from '../core/clock.ts';
+import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
 import type { Recorder } from '../events/record.ts';
@@ -184,6 +185,7 @@ export type FailoverCause = 'listing' | 'connection';
 
 export interface AttemptResultsDeps {
   clock: Clock;
+  expiry: Pick<ExpiryClock, 'now'>;
   random: Random;
   recorder: Recorder;
   retry: RetrySchedule;
@@ -202,7 +204,7 @@ interface AttemptEnd {
  * `email_failed`, reason `expired`; once a message has expired, it does not change its lane.
  */
 export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
-  const { clock, random, recorder, retry } = deps;
+  const { clock, expiry, random, recorder, retry } = deps;
 
   function defer(
     tables: Tables,
@@ -210,8 +212,9 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
     ended: AttemptEnd,
     result: AttemptResult,
     nextAttemptAt: number,
+    isLast: boolean,
   ): DeliveryOutcome {
-    if (nextAttemptAt >= message.expires_at) {
+    if (isLast) {
       const expired = localResult('expired');
       const fields = {
         reason: 'expired' as const,
@@ -295,8 +298,9 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
       const ended = { attempts, at };
       const { classification, reply } = result;
       const { greylistMs } = result;
-      const retryAt = at + retryWait(retry, attempts, { greylistMs, ...classification }, random);
-      const isLast = classification.action === 'defer' && retryAt >= message.expires_at;
+      const waitMs = retryWait(retry, attempts, { greylistMs, ...classification }, random);
+      const leftMs = message.expires_at - expiry.now();
+      const isLast = classification.action === 'defer' && waitMs >= leftMs;
       tables.messages.insertAttempt({
         message_seq: seq,
         attempt: attempts,
@@ -317,12 +321,11 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
         tables.messages.setAttempts(seq, attempts);
         return null;
       }
-      const isExpired = at >= message.expires_at;
-      const failover = isExpired ? null : (deps.failover?.decide(tables, message, result, attempt) ?? null);
+      const failover = leftMs <= 0 ? null : (deps.failover?.decide(tables, message, result, attempt) ?? null);
       const decided = failover === null ? {} : { failover };
       if (failover?.isAdmitted === true) return { ...changeLane(tables, message, ended, result), ...decided };
       if (classification.action === 'defer')
-        return { ...defer(tables, message, ended, result, retryAt), ...decided };
+        return { ...defer(tables, message, ended, result, at + waitMs, isLast), ...decided };
       if (classification.action === 'bounce')
         return { ...bounce(tables, message, ended, result), ...decided };
       const session = attempt.sessions.at(-1);

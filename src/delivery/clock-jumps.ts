@@ -1,42 +1,15 @@
 import type { Config } from '../config/schema.ts';
 import { type Clock, DAY, SECOND } from '../core/clock.ts';
+import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
- * Detects that the system clock was set: the wall clock and the monotonic clock then do not advance together. Slewing by
- * a time daemon is too slow to be detected. A machine that was suspended appears as one whose clock was set forward.
- */
-export interface ClockWatch {
-  /** Milliseconds (an integer) by which the clock was set since the last call; negative: back; 0: it was not set. */
-  jumpSinceLastCall(): number;
-}
-
-const MIN_JUMP_MS = 5 * SECOND;
-
-/**
- * `clock`: the system clock. The first call measures from the creation. A difference below 5 s counts as 0 and is then
- * forgotten, so that slewing never adds up to a jump.
- */
-export function createClockWatch(clock: Clock, monotonic: Clock): ClockWatch {
-  let offset = clock.now() - monotonic.now();
-  return {
-    jumpSinceLastCall: () => {
-      const now = clock.now() - monotonic.now();
-      // The monotonic clock has fractions of a millisecond; due times are integers.
-      const jump = Math.round(now - offset);
-      offset = now;
-      return Math.abs(jump) < MIN_JUMP_MS ? 0 : jump;
-    },
-  };
-}
-
-/**
  * Moves the times in the queue when the clock is set: they are dates, but represent durations ("try again in five
  * minutes", "expires in two days"). Set back: the remaining wait of deferred messages does not change. Set forward:
- * messages that came due are sent, which does no harm, and none expires because of it. The date for which a sender
- * scheduled a message does not change.
+ * messages that came due are sent, which does no harm, and none expires because of it (core/expiry-clock). The date for which
+ * a sender scheduled a message does not change.
  */
 export interface QueueRebase {
   /** Corrects the times after a jump. Call about once per second; the next call retries a step that failed. */
@@ -45,7 +18,7 @@ export interface QueueRebase {
 
 export interface QueueRebaseDeps {
   clock: Clock;
-  watch: ClockWatch;
+  expiry: ExpiryClock;
   retry: Pick<Config['delivery']['retry'], 'max'>;
   writer: Writer;
   log: Log;
@@ -61,6 +34,8 @@ interface Step {
   after: number;
   /** Moves the next messages after a seq and returns the last one's; null: there are no more. */
   move(tables: Tables, after: number): number | null;
+  /** Called in a unit of work that found no more messages, and therefore changed nothing that could be rolled back. */
+  complete?(): void;
 }
 
 /**
@@ -68,7 +43,7 @@ interface Step {
  * that are longer than the schedule or a reply allows: a clock that was ahead before the start caused them.
  */
 export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
-  const { clock, watch, retry, writer, log, isStopping } = deps;
+  const { clock, expiry, retry, writer, log, isStopping } = deps;
   const steps: Step[] = [];
   let started = false;
 
@@ -84,6 +59,8 @@ export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
     steps.push({
       after: 0,
       move: (all, after) => all.queue.moveExpiry(jump, after, BATCH_SIZE),
+      // Messages that are stored from now on have dates after the step.
+      complete: () => expiry.moved(jump),
     });
   }
 
@@ -100,12 +77,16 @@ export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
     run: async () => {
       if (!started) planStart();
       started = true;
-      const jump = watch.jumpSinceLastCall();
+      const jump = expiry.stepSinceLastCall();
       if (jump !== 0) plan(jump);
       while (!isStopping()) {
         const [step] = steps;
         if (step === undefined) return;
-        const next = await writer.run((all) => step.move(all, step.after));
+        const next = await writer.run((all) => {
+          const last = step.move(all, step.after);
+          if (last === null) step.complete?.();
+          return last;
+        });
         if (next === null) steps.shift();
         else step.after = next;
       }

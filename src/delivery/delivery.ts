@@ -1,6 +1,7 @@
 import type { Config } from '../config/schema.ts';
 import { type Clock, iso, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
+import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Log } from '../core/log.ts';
 import { openFilesLimit } from '../core/open-files.ts';
 import type { Random } from '../core/random.ts';
@@ -12,7 +13,7 @@ import type { MessageRow } from '../store/messages/messages.ts';
 import type { QueuedMessage, QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
-import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
+import { createQueueRebase } from './clock-jumps.ts';
 import { type Controls, createControls } from './control/controls.ts';
 import { createInspection, type Inspection } from './control/inspection.ts';
 import { createEgress, type Egress } from './egress/egress.ts';
@@ -137,6 +138,7 @@ export interface DeliveryDeps {
   clock: Clock;
   /** For durations: setting the system clock does not change it. */
   monotonic: Clock;
+  expiry: ExpiryClock;
   random: Random;
   log: Log;
   tables: Tables;
@@ -176,7 +178,7 @@ const HOUSEKEEPING_INTERVAL_MS = SECOND;
  * threads also without it. Throws an `OperatorFault` when a password file of a proxy or a route cannot be used.
  */
 export function createDelivery(deps: DeliveryDeps): Delivery {
-  const { clock, monotonic, random, log, tables, writer, recorder } = deps;
+  const { clock, monotonic, expiry, random, log, tables, writer, recorder } = deps;
   const config = deps.config.delivery;
   const connections = config.connections ?? defaultConnections(openFilesLimit());
   let stopping = false;
@@ -234,6 +236,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const recording = createRecording({ ...deps, onOutcome });
   const leases = createLeases({
     clock,
+    expiry,
     log,
     writer,
     recorder,
@@ -250,8 +253,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     wallClock: clock,
     settings: tables.settings,
   });
-  const results = createAttemptResults({ clock, random, recorder, retry: config.retry, failover });
-  const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
+  const results = createAttemptResults({ clock, expiry, random, recorder, retry: config.retry, failover });
+  const localAttempts = createLocalAttempts({ clock, expiry, log, recorder, results, leases, parking });
   const { prepare, signersOf } = deps;
   const jobs = createJobBuilder({
     config: deps.config,
@@ -288,6 +291,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const { targets, reader, recent, scheduler, scan }: Scheduling = createScheduling({
     clock,
     monotonic,
+    expiry,
     log,
     tables,
     writer,
@@ -318,7 +322,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   });
   const rebase = createQueueRebase({
     clock,
-    watch: createClockWatch(clock, monotonic),
+    expiry,
     retry: config.retry,
     writer,
     log,

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts';
+import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Log } from '../core/log.ts';
 import type { EventFields, Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
@@ -40,6 +41,7 @@ export interface Leases {
 
 export interface LeasesDeps {
   clock: Clock;
+  expiry: Pick<ExpiryClock, 'now'>;
   log: Log;
   writer: Writer;
   recorder: Recorder;
@@ -66,7 +68,7 @@ const HELD_UNTIL_EXPIRY = {
  * are kept for `settled`; there is no other state and no timer.
  */
 export function createLeases(deps: LeasesDeps): Leases {
-  const { clock, log, writer, recorder, claims, recording } = deps;
+  const { clock, expiry, log, writer, recorder, claims, recording } = deps;
   const inProgress = new Set<Promise<void>>();
 
   function commit<T>(
@@ -119,17 +121,28 @@ export function createLeases(deps: LeasesDeps): Leases {
     message: MessageRow,
     reason: keyof typeof HELD_UNTIL_EXPIRY,
   ): void {
-    if (message.expires_at > clock.now()) return tables.queue.hold(message.seq, message.expires_at);
+    if (message.expires_at > expiry.now()) return tables.queue.hold(message.seq, message.expires_at);
     const lastDiagnostic = HELD_UNTIL_EXPIRY[reason];
     const fields = { reason: 'expired', attempts: message.attempts, lastDiagnostic } as const;
     recorder.message(tables, message, { kind: 'email_failed', fields });
   }
 
-  const recordFailure = (seq: number, fields: EventFields['email_failed']) => (tables: Tables) => {
-    const current = tables.messages.bySeq(seq);
-    if (current !== null) recorder.message(tables, current, { kind: 'email_failed', fields });
+  const recordFailure = (message: QueuedMessage, fields: EventFields['email_failed']) => (tables: Tables) => {
+    const current = tables.messages.bySeq(message.seq);
+    if (current === null) return null;
+    // The clock was set, and its expiry was moved since it was read.
+    if (fields.reason !== 'expired' || current.expires_at <= message.expires_at)
+      recorder.message(tables, current, { kind: 'email_failed', fields });
+    else if (current.status === 'sending') endLease(tables, message.seq, 0);
     return null;
   };
+
+  function endLease(tables: Tables, seq: number, waitMs: number): void {
+    const current = tables.messages.bySeq(seq);
+    if (current !== null) recorder.returned(tables, current);
+    if (waitMs === 0) tables.queue.release(seq, clock.now());
+    else tables.queue.defer(seq, clock.now() + Math.ceil(waitMs));
+  }
 
   return {
     take: (message, then, onError) =>
@@ -152,7 +165,7 @@ export function createLeases(deps: LeasesDeps): Leases {
         },
       ),
     fail: (message, fields) =>
-      commit(message, recordFailure(message.seq, fields), () => deps.onOutcome(message.seq, null)),
+      commit(message, recordFailure(message, fields), () => deps.onOutcome(message.seq, null)),
     postpone: (message, waitMs) =>
       commit(
         message,
@@ -164,17 +177,14 @@ export function createLeases(deps: LeasesDeps): Leases {
       recording.persist(
         seq,
         (tables) => {
-          const current = tables.messages.bySeq(seq);
-          if (current !== null) recorder.returned(tables, current);
-          if (waitMs === 0) tables.queue.release(seq, clock.now());
-          else tables.queue.defer(seq, clock.now() + Math.ceil(waitMs));
+          endLease(tables, seq, waitMs);
           return null;
         },
         () => deps.onReturned(message),
       );
     },
     // Its lease lasts until the failure is recorded, so this is tried until it succeeds.
-    failLeased: (message, fields) => recording.persist(message.seq, recordFailure(message.seq, fields)),
+    failLeased: (message, fields) => recording.persist(message.seq, recordFailure(message, fields)),
     settled: async () => void (await Promise.all(inProgress)),
   };
 }

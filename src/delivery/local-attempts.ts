@@ -1,5 +1,6 @@
 import { type Clock, HOUR, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
+import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Log } from '../core/log.ts';
 import type { EventFields } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
@@ -38,6 +39,7 @@ export interface LocalAttempts {
 
 export interface LocalAttemptsDeps {
   clock: Clock;
+  expiry: Pick<ExpiryClock, 'now'>;
   log: Log;
   recorder: Recorder;
   results: AttemptResults;
@@ -71,7 +73,7 @@ function rejectionBy(control: QueueControlRow): AttemptResult {
  * function is called.
  */
 export function createLocalAttempts(deps: LocalAttemptsDeps): LocalAttempts {
-  const { clock, log, recorder, results, leases, parking } = deps;
+  const { clock, expiry, log, recorder, results, leases, parking } = deps;
 
   function fail(message: QueuedMessage, fields: EventFields['email_failed'], leased: boolean): void {
     log.info(
@@ -128,12 +130,12 @@ export function createLocalAttempts(deps: LocalAttemptsDeps): LocalAttempts {
       const { message_id: messageId, domain_id: domainId, account_id: accountId } = message;
       parking.failed({ domainId, accountId }, error);
       log.error({ err: error, messageId, domainId, accountId }, 'message cannot be prepared');
-      const now = clock.now();
+      const ageMs = clock.now() - message.created_at;
       const waitMs = Math.max(
-        Math.min(Math.max((now - message.created_at) / 2, MIN_UNPREPARED_WAIT_MS), MAX_UNPREPARED_WAIT_MS),
+        Math.min(Math.max(ageMs / 2, MIN_UNPREPARED_WAIT_MS), MAX_UNPREPARED_WAIT_MS),
         parking.domainWait(domainId),
       );
-      if (now + waitMs >= message.expires_at)
+      if (expiry.now() + waitMs >= message.expires_at)
         expired(message, `the message cannot be prepared: ${errorText(error)}`, leased);
       else delay(message, waitMs, leased);
     },

@@ -1,6 +1,7 @@
 import type { AccountLimits } from '../accounts/limits.ts';
 import type { Clock } from '../core/clock.ts';
 import { inSlices, type Order } from '../core/concurrency/slices.ts';
+import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
@@ -89,6 +90,7 @@ export interface AcceptanceDeps {
   publicUrl: string;
   /** Ms after which a message expires, by stream. */
   expire: Record<Stream, number>;
+  expiry: Pick<ExpiryClock, 'acceptedAt'>;
   /** Takes new messages whose delivery can begin immediately. Default: all wait in the queue. */
   take?: TakeNew;
   /** Called when messages of a key are in the queue (committed) and due. */

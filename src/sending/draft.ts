@@ -1,3 +1,4 @@
+import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { countCampaignQueued } from '../events/campaign-counts.ts';
@@ -172,6 +173,7 @@ export interface StoreOptions {
   simulatorDomain: string;
   /** Ms after which a message expires, by stream. */
   expire: Record<Stream, number>;
+  expiry: Pick<ExpiryClock, 'acceptedAt'>;
 }
 
 /**
@@ -266,6 +268,7 @@ export function storeMessage(
   const destination = domainOf(address);
   const simulated = isSimulated(address, options);
   const priority = PRIORITY_OF_STREAM[useCase];
+  const isDue = dueAt <= now;
   const row: NewMessage = {
     message_id: mail.messageId,
     account_id: accountId,
@@ -285,10 +288,10 @@ export function storeMessage(
     track_opens: mail.trackOpens ? 1 : 0,
     essential: mail.essential ? 1 : 0,
     created_at: now,
-    expires_at: dueAt + options.expire[useCase],
+    // A date that the sender chose does not move with the clock.
+    expires_at: (isDue ? options.expiry.acceptedAt() : dueAt) + options.expire[useCase],
   };
   const message = toNewReady(row, { seq: 0, destination, priority, due_at: dueAt }, mail.contentBytes);
-  const isDue = dueAt <= now;
   const taken =
     taking === undefined || simulated || !isDue ? null : taking.take(tables, message, taking.content);
   if (taken !== null) taking?.taken.push(taken);

@@ -1,5 +1,6 @@
 import type { AccountLimits } from '../accounts/limits.ts';
 import type { Clock } from '../core/clock.ts';
+import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { domainOf } from '../mail/address.ts';
@@ -52,6 +53,7 @@ export interface ResendDeps {
   simulatorDomain: string;
   /** Ms after which a message expires, by stream. */
   expire: Record<Stream, number>;
+  expiry: Pick<ExpiryClock, 'acceptedAt'>;
   /** Called when messages of a key are in the queue (committed) and due. */
   announce(key: QueueKey): void;
 }

@@ -13,6 +13,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createHeldExpiry, createHeldMail } from '../../src/backup/held.ts';
 import { formatManifest, readManifest } from '../../src/backup/manifest.ts';
 import { holdUnfinished, restoreBackup, restoreCopy } from '../../src/backup/restore.ts';
+import { createExpiryClock } from '../../src/core/expiry-clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import {
   ensureLocation,
@@ -381,7 +382,11 @@ describe('held mail', () => {
 
   it('expires at the time of the message, with an event', async () => {
     const { deps, messages, tables, clock } = await startHeld();
-    const expiry = createHeldExpiry({ ...deps, log: createLog({ level: 'silent', hashAddresses: true }) });
+    const expiry = createHeldExpiry({
+      ...deps,
+      expiry: createExpiryClock(clock, clock),
+      log: createLog({ level: 'silent', hashAddresses: true }),
+    });
     onTestFinished(expiry.stop);
     clock.advance(2 * 86_400_000);
     expiry.start();

@@ -11,6 +11,7 @@ import {
 } from '../../src/campaigns/run.ts';
 import { createCampaignSending } from '../../src/campaigns/send.ts';
 import { DAY } from '../../src/core/clock.ts';
+import { createExpiryClock } from '../../src/core/expiry-clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { createRecorder } from '../../src/events/record.ts';
@@ -75,6 +76,7 @@ export async function startCampaigns(
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
+    expiry: createExpiryClock(clock, clock),
     announce: ({ destination }: { destination: string }) => announced.push(destination),
     ...options,
   };

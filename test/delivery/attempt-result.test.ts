@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
+import { createExpiryClock } from '../../src/core/expiry-clock.ts';
 import {
   createAttemptResults,
   evaluateReport,
@@ -155,7 +156,13 @@ it('announces a retry that is as far from its event as the schedule requires, ho
   const clock = { ...held, now: () => (held.advance(SECOND), held.now()) };
   const { tables, recorder, writer } = startStore(clock);
   const { seq } = enqueue(tables, clock.now(), { recipient: 'ada@destination.test' });
-  const results = createAttemptResults({ clock, random: earliest, recorder, retry: schedule });
+  const results = createAttemptResults({
+    clock,
+    expiry: createExpiryClock(clock, held),
+    random: earliest,
+    recorder,
+    retry: schedule,
+  });
   await writer.run((all) => {
     const message = all.messages.bySeq(seq);
     if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });

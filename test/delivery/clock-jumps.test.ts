@@ -1,9 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
+import { createExpiryClock, type ExpiryClock } from '../../src/core/expiry-clock.ts';
 import { createLog } from '../../src/core/log.ts';
-import { createClockWatch, createQueueRebase } from '../../src/delivery/clock-jumps.ts';
+import { systemRandom } from '../../src/core/random.ts';
+import { createAttemptResults, localResult } from '../../src/delivery/attempt-result.ts';
+import { createQueueRebase } from '../../src/delivery/clock-jumps.ts';
+import { packContent } from '../../src/mail/stored-content.ts';
+import { storeMessage } from '../../src/sending/draft.ts';
 import type { MessageStatus } from '../../src/store/messages/messages.ts';
 import { HELD } from '../../src/store/messages/queue.ts';
+import type { Tables } from '../../src/store/tables.ts';
 import { enqueue, heldClock, startStore } from '../support/store.ts';
 
 const LIFE = { tx: 2 * DAY, mk: 4 * DAY };
@@ -18,9 +24,10 @@ function start() {
   const clock = { now: () => offset + held.now(), advance: held.advance };
   const store = startStore(clock);
   const { tables } = store;
+  const expiry = createExpiryClock(clock, monotonic);
   const rebase = createQueueRebase({
     clock,
-    watch: createClockWatch(clock, monotonic),
+    expiry,
     retry: { max: 4 * HOUR },
     writer: store.writer,
     log: createLog({ level: 'silent', hashAddresses: true }),
@@ -41,13 +48,40 @@ function start() {
     const dueAt = clock.now() + dueIn;
     return enqueue(tables, clock.now(), { priority: 1, dueAt, expires_at: dueAt + life }).seq;
   };
+  const accept = (now: number) => store.writer.run((all) => storeAt(all, now, expiry));
   const dueIn = (seq: number) => (tables.queue.get(seq)?.due_at ?? Number.NaN) - clock.now();
   const expiresIn = (seq: number) => (tables.messages.bySeq(seq)?.expires_at ?? Number.NaN) - clock.now();
   const set = (ms: number) => {
     offset += ms;
   };
-  return { ...store, rebase, put, schedule, dueIn, expiresIn, set, stop, clock, monotonic };
+  return { ...store, rebase, expiry, accept, put, schedule, dueIn, expiresIn, set, stop, clock, monotonic };
 }
+
+/** Accepts a message whose draft was created at `now`. */
+function storeAt(all: Tables, now: number, expiry: Pick<ExpiryClock, 'acceptedAt'>): number {
+  const mail = {
+    accountId: 'acct_one',
+    useCase: 'tx',
+    domainId: 'domain_one',
+    jobId: null,
+    campaignId: null,
+    campaignSeq: null,
+    groupId: null,
+    from: 'shop@sender.example',
+    recipient: { mailbox: { name: '', address: 'ada@example.net' }, role: 'to' },
+    messageId: `msg_${String(next++).padStart(24, '0')}`,
+    contentId: all.messages.insertContent(packContent('{}'), now),
+    contentBytes: 2,
+    subject: 'Hello',
+    trackClicks: false,
+    trackOpens: false,
+    essential: false,
+    now,
+    dueAt: now,
+  } as const;
+  return storeMessage(all, mail, { simulatorDomain: 'simulator.example', expire: LIFE, expiry }).seq;
+}
+let next = 0;
 
 describe('a clock that is set back', () => {
   it.each([30_000, HOUR, 400 * DAY])(
@@ -143,6 +177,57 @@ describe('a clock that is set forward', () => {
     set(-10 * DAY);
     await rebase.run();
     expect(expiresIn(seq)).toBe(LIFE.tx);
+  });
+});
+
+describe.each([2 * DAY, -2 * HOUR, -3 * DAY])('a clock that is set by %s ms', (step) => {
+  it('leaves mail its lifetime that is accepted before the move, during it, and after it', async () => {
+    const { rebase, expiry, accept, put, set, monotonic, expiresIn, writer, clock } = start();
+    await rebase.run();
+    // More than one unit of work moves.
+    for (let count = 0; count < 600; count++) put('deferred', HOUR);
+    const drafted = clock.now();
+    set(step);
+    monotonic.advance(SECOND);
+    const before = await accept(clock.now());
+    const run = rebase.run();
+    const during = writer.run((all) => storeAt(all, drafted, expiry));
+    await run;
+    const after = await accept(clock.now());
+    const draftedBefore = await accept(drafted);
+    for (const seq of [before, await during, after, draftedBefore])
+      expect(Math.abs(expiresIn(seq) - LIFE.tx)).toBeLessThan(5 * SECOND);
+    expect(expiry.now()).toBe(clock.now());
+  });
+
+  it('fails no fresh mail that is deferred before the queue is moved', async () => {
+    const { rebase, accept, set, monotonic, clock, expiry, tables, recorder, writer } = start();
+    await rebase.run();
+    const seq = await accept(clock.now());
+    set(step);
+    monotonic.advance(MINUTE);
+    const results = createAttemptResults({
+      clock,
+      expiry,
+      random: systemRandom,
+      recorder,
+      retry: {
+        first: 5 * MINUTE,
+        greylisted: MINUTE,
+        factor: 2,
+        max: HOUR,
+        expireMarketing: 0,
+        expireTransactional: 0,
+      },
+    });
+    const outcome = await writer.run((all) => {
+      const message = all.messages.bySeq(seq);
+      if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });
+      const attempt = { lane: 'primary', conclusion: 'unreachable', sessions: [] } as const;
+      return results.record(all, seq, localResult('unreachable'), attempt);
+    });
+    expect(outcome?.status).toBe('deferred');
+    expect(tables.messages.bySeq(seq)?.status).toBe('deferred');
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
+import { createExpiryClock } from '../../src/core/expiry-clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createLeases, type LeasesDeps } from '../../src/delivery/leases.ts';
 import type { OutcomeUnit } from '../../src/delivery/recording.ts';
@@ -19,6 +20,7 @@ function createTestLeases(sendingObstacle: LeasesDeps['sendingObstacle'] = () =>
   const recorded: Promise<void>[] = [];
   const leases = createLeases({
     clock,
+    expiry: createExpiryClock(clock, clock),
     log: createLog({ level: 'silent', hashAddresses: true }),
     writer,
     recorder,

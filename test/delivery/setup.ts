@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
+import { createExpiryClock } from '../../src/core/expiry-clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createDelivery, type DeliveryDeps } from '../../src/delivery/delivery.ts';
@@ -62,6 +63,7 @@ export async function createTestDelivery(options: TestDeliveryOptions = {}) {
     config,
     clock,
     monotonic,
+    expiry: createExpiryClock(clock, monotonic),
     random: systemRandom,
     log: createLog(
       { level: 'warn', hashAddresses: true },

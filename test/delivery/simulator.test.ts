@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
+import { createExpiryClock } from '../../src/core/expiry-clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createAttemptResults } from '../../src/delivery/attempt-result.ts';
 import { playSimulation } from '../../src/delivery/simulator.ts';
@@ -18,7 +19,13 @@ it.each([
     simulated: 1,
   });
   const { retry } = loadConfig({ cwd: dir, env: {} }).delivery;
-  const results = createAttemptResults({ clock, random: systemRandom, recorder, retry });
+  const results = createAttemptResults({
+    clock,
+    expiry: createExpiryClock(clock, clock),
+    random: systemRandom,
+    recorder,
+    retry,
+  });
   await writer.run((all) => {
     const message = all.messages.bySeq(seq);
     if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });

@@ -1,5 +1,6 @@
 import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { DAY, HOUR } from '../../src/core/clock.ts';
+import { createExpiryClock } from '../../src/core/expiry-clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import type { MessageContent } from '../../src/mail/content.ts';
@@ -53,6 +54,7 @@ export function startAcceptance(
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
+    expiry: createExpiryClock(clock, clock),
     ...(take === undefined ? {} : { take }),
     announce: (key) => announced.push(key),
   };

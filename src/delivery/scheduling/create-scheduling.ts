@@ -25,6 +25,7 @@ export interface SchedulingDeps
   clock: Clock;
   /** For durations: setting the system clock does not change it. */
   monotonic: Clock;
+  expiry: QueueReaderDeps['expiry'];
   log: Log;
   tables: Tables;
   writer: Writer;

@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
+import type { ExpiryClock } from '../../core/expiry-clock.ts';
 import type { Log } from '../../core/log.ts';
 import {
   type ExpiryPage,
@@ -53,6 +54,7 @@ export interface QueueReader {
 export interface QueueReaderDeps {
   clock: Clock;
   monotonic: Clock;
+  expiry: Pick<ExpiryClock, 'now'>;
   log: Log;
   tables: Tables;
   claims: Claims;
@@ -87,8 +89,20 @@ const EXPIRY_SCAN_SIZE = 25;
  * kind; the wait of an unreadable key doubles from 2 s to 5 minutes. Starts no timer: call `sweep` periodically.
  */
 export function createQueueReader(deps: QueueReaderDeps): QueueReader {
-  const { clock, monotonic, log, tables, claims, recent, parking, targets, controls, localAttempts, leases } =
-    deps;
+  const {
+    clock,
+    monotonic,
+    expiry,
+    log,
+    tables,
+    claims,
+    recent,
+    parking,
+    targets,
+    controls,
+    localAttempts,
+    leases,
+  } = deps;
   const blocked = createBlockedKeys(monotonic);
   /** Keys that could not be read. */
   const quarantine = new Map<string, { until: number; waitMs: number }>();
@@ -208,7 +222,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
    * pools.
    */
   function block(message: ReadyMessage, key: QueueKey, obstacle: EgressObstacle): 'key' | 'message' {
-    const leftMs = message.expires_at - clock.now();
+    const leftMs = message.expires_at - expiry.now();
     if (leftMs <= 0) {
       expire(message, obstacle.text);
       return 'message';
@@ -243,7 +257,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
         if (isPaused(key)) break;
         const page: ExpiryPage = tables.queue.expiries(key, after, EXPIRY_SCAN_SIZE);
         after = page.last;
-        for (const seq of page.seqs(clock.now())) {
+        for (const seq of page.seqs(expiry.now())) {
           yield;
           const message = claims.has(seq) ? null : readMessage(seq, key);
           if (message !== null) expireUnlessPaused(message, text);
@@ -266,7 +280,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       if (isPaused(key)) return;
       const message = claims.has(seq) ? null : readMessage(seq, key);
       if (message === null) continue;
-      if (message.expires_at > clock.now()) return;
+      if (message.expires_at > expiry.now()) return;
       expireUnlessPaused(message, haltReason(message.destination, site));
     }
   }

@@ -1,5 +1,6 @@
 import type { Config } from '../../../src/config/schema.ts';
 import type { Clock } from '../../../src/core/clock.ts';
+import { createExpiryClock } from '../../../src/core/expiry-clock.ts';
 import { createIds } from '../../../src/core/ids.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
@@ -65,10 +66,12 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
   });
   const { sites, classify, feedback } = shaping;
   const claims = createClaims(clock);
+  const expiry = createExpiryClock(clock, clock);
   const parking = createParking({ clock, monotonic: clock, log });
   const recording = createRecording({ writer, tables, recorder, monotonic: clock, log, onOutcome: () => {} });
   const leases = createLeases({
     clock,
+    expiry,
     log,
     writer,
     recorder,
@@ -81,11 +84,12 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
   });
   const results = createAttemptResults({
     clock,
+    expiry,
     random: systemRandom,
     recorder,
     retry: config.delivery.retry,
   });
-  const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
+  const localAttempts = createLocalAttempts({ clock, expiry, log, recorder, results, leases, parking });
   const flights = createFlights({
     log,
     results,
@@ -124,6 +128,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
   const { scheduler, scan }: Scheduling = createScheduling({
     clock,
     monotonic: clock,
+    expiry,
     log,
     tables,
     writer,

@@ -2,6 +2,7 @@ import { onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { ShapingProfile } from '../../../src/config/shaping.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
+import { createExpiryClock } from '../../../src/core/expiry-clock.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { type ControlIndex, createControlIndex } from '../../../src/delivery/control/controls.ts';
 import type { EgressMail, EgressObstacle } from '../../../src/delivery/egress/ticket.ts';
@@ -114,6 +115,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
   };
   const { targets, reader, recent, scheduler, scan } = createScheduling({
     clock,
+    expiry: createExpiryClock(clock, clock),
     monotonic: clock,
     log,
     tables,

@@ -5,6 +5,7 @@ import type { AccountLimitDefaults } from '../../../src/accounts/limits.ts';
 import { createFailureLimits, createRateLimits } from '../../../src/accounts/rate-limits.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { DAY, HOUR } from '../../../src/core/clock.ts';
+import { createExpiryClock } from '../../../src/core/expiry-clock.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { isRefusal } from '../../../src/core/refusal.ts';
 import type { Rate } from '../../../src/core/token-bucket.ts';
@@ -45,6 +46,7 @@ export async function startSubmission(
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
+    expiry: createExpiryClock(clock, clock),
     announce: () => {},
   });
   const submission = await createSubmission({
