@@ -29,7 +29,9 @@ async function jump(context: ScenarioContext, offset: string, options: { suspend
   // A suspended virtual machine: the clock is another one when it continues.
   if (options.suspended === true) {
     process.kill(env.daemon.pid, 'SIGSTOP');
-    context.defer(() => void process.kill(env.daemon.pid, 'SIGCONT'));
+    context.defer(() => {
+      if (env.daemon.running) process.kill(env.daemon.pid, 'SIGCONT');
+    });
     await pause(2000, context.signal);
   }
   writeFileSync(file, `${offset}\n`);
