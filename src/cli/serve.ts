@@ -16,7 +16,7 @@ import { createResolver } from '../dns/resolver.ts';
 import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
 import type { Superseded } from '../store/database/failure.ts';
 import { createServiceReports } from '../supervision/service.ts';
-import { type CliContext, refuseMovedData, SUPERSEDED } from './context.ts';
+import { type CliContext, FAILED, refuseMovedData, SUPERSEDED } from './context.ts';
 import { stopSignal } from './signals.ts';
 
 /** How long the last log records, and then the process, wait for readers of the output. */
@@ -25,6 +25,8 @@ const EXIT_TIMEOUT_MS = 5 * SECOND;
 
 /** Timeout of the checks of the host that need DNS. */
 const MAX_CHECK_MS = 15 * SECOND;
+/** Time for a stop after an unexpected error, whose cause may also prevent the stop. Deliveries in progress have 30 s. */
+const MAX_STOP_MS = 90 * SECOND;
 
 /**
  * V8 lets a heap grow to several times its live objects before it collects the old generation, and keeps the memory: under
@@ -45,6 +47,8 @@ Signals:
                     exit 1 if results of deliveries could not be recorded
   SIGHUP            reload the configuration and log what needs a restart
   SIGUSR1, SIGUSR2  ignored
+
+After an unexpected error inside the daemon it stops in the same way and exits 1.
 
 Exit status 4: another daemon has taken over this database or a restored copy of it (see docs/backup.md).
 
@@ -118,7 +122,8 @@ async function runDaemon(file: string | undefined, takeOver: boolean, output: Lo
   process.on('SIGHUP', () => void service.reload(reload));
   for (const ignored of ['SIGUSR1', 'SIGUSR2'] as const)
     process.on(ignored, () => log.info({ signal: ignored }, 'signal ignored'));
-  const stopped = stopSignal();
+  const failure = unhandledRejection(log);
+  const stopped = Promise.race([stopSignal(), failure.occurred]);
   const start = new AbortController();
   void stopped.then(() => start.abort());
   const env = {
@@ -143,6 +148,7 @@ async function runDaemon(file: string | undefined, takeOver: boolean, output: Lo
   });
   if (daemon === null) {
     log.info({ signal: await stopped }, 'stopped during the migration; the next start continues');
+    if (failure.has()) process.exitCode = FAILED;
     return;
   }
   setFlagsFromString(HEAP_GROWTH);
@@ -150,6 +156,7 @@ async function runDaemon(file: string | undefined, takeOver: boolean, output: Lo
   await service.ready(daemon.vitals);
   const cancelReport = reportHost(config, env);
   const signal = await stopped;
+  if (failure.has()) setTimeout(() => process.exit(FAILED), MAX_STOP_MS).unref();
   cancelReport();
   void service.stopping();
   // A second signal does not interrupt the stop: deliveries in progress are recorded first.
@@ -159,7 +166,27 @@ async function runDaemon(file: string | undefined, takeOver: boolean, output: Lo
   await service.close();
   log.info({ unrecorded }, 'stopped');
   // The messages are not lost, but some will be sent twice: monitoring must see that.
-  if (unrecorded > 0) process.exitCode = 1;
+  if (unrecorded > 0 || failure.has()) process.exitCode = FAILED;
+}
+
+/**
+ * A promise was rejected and nothing handles it: a defect, after which a part of the daemon may wait for ever. The daemon stops, so
+ * that results of deliveries are recorded, and exits with an error, so that the service manager starts it again. An
+ * uncaught exception ends the process immediately, as Node does by default.
+ */
+function unhandledRejection(log: Log): { occurred: Promise<string>; has(): boolean } {
+  let hasOccurred = false;
+  const occurred = new Promise<string>((resolve) => {
+    process.on('unhandledRejection', (error) => {
+      log.fatal(
+        { err: error },
+        'unexpected error; stopping, so that the service manager starts the daemon again',
+      );
+      hasOccurred = true;
+      resolve('unhandledRejection');
+    });
+  });
+  return { occurred, has: () => hasOccurred };
 }
 
 /**

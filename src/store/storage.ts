@@ -129,7 +129,10 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
       onCheckpointFailed: (error) => log.warn({ err: error }, 'WAL checkpoint failed; trying again later'),
       onLost: (error) => {
         if (error instanceof Superseded) return deps.onSuperseded(error);
-        log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
+        log.fatal(
+          { err: error },
+          'write to the database failed; exiting to recover from the disk on restart',
+        );
         setImmediate(() => {
           throw error;
         });

@@ -14,6 +14,10 @@ const IGNORED = ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const;
 const NUMBERS = { SIGHUP: 1, SIGUSR1: 10, SIGUSR2: 12 };
 
 function start(...args: string[]): { child: Child; dir: string } {
+  return startWith([], ...args);
+}
+
+function startWith(nodeArgs: readonly string[], ...args: string[]): { child: Child; dir: string } {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-signals-'));
   const env = {
     PATH: process.env['PATH'],
@@ -23,7 +27,7 @@ function start(...args: string[]): { child: Child; dir: string } {
     POSTRIDER_PUBLIC__LISTEN: '"127.0.0.1:0"',
     POSTRIDER_MX__LISTEN: '"off"',
   };
-  const child = startChild(process.execPath, [PROGRAM, ...args], { env, cwd: dir });
+  const child = startChild(process.execPath, [...nodeArgs, PROGRAM, ...args], { env, cwd: dir });
   onTestFinished(async () => {
     await child.kill('SIGKILL');
     rmSync(dir, { recursive: true, force: true });
@@ -39,6 +43,16 @@ function handles(child: Child, signal: keyof typeof NUMBERS): boolean {
 }
 
 describe('serve', () => {
+  it('stops and exits with 1 after a rejection that nothing handles', async () => {
+    const code = "process.on('SIGUSR2', () => void Promise.reject(new Error('a defect')))";
+    const { child } = startWith(['--import', `data:text/javascript,${encodeURIComponent(code)}`], 'serve');
+    await eventually('the daemon to be up', () => child.output.includes('postrider started'));
+    child.signal('SIGUSR2');
+    expect(await child.exited).toEqual({ code: 1, signal: null });
+    expect(child.output).toContain('a defect');
+    expect(child.output).toMatch(/unexpected error; stopping[^]*"msg":"stopped"/);
+  });
+
   it('survives SIGHUP, SIGUSR1 and SIGUSR2 during the start and later, and opens no inspector', async () => {
     const { child } = start('serve');
     await eventually('the early handlers', () => handles(child, 'SIGHUP') && handles(child, 'SIGUSR2'), {

@@ -74,13 +74,14 @@ export interface WriterOptions {
   /** Flushes a commit to disk without blocking the event loop; default: the commit itself flushes. */
   writeAheadLog?: WriteAheadLog;
   /**
-   * Called when a flush failed, so that it is unknown which commits are on disk, or the database was taken over. All
-   * waiting units are rejected and no more are accepted; the process must exit, and the next one reads the disk.
+   * Called when a flush failed, so that it is unknown which commits are on disk, when the database was taken over, and after an
+   * error outside of the units. All waiting units are rejected and no more are accepted; the process must exit, and the
+   * next one reads the disk.
    */
   onLost?(error: unknown): void;
   /**
    * Called in each transaction before its first unit. Returns the error if another daemon has taken over the database: no
-   * unit is run then or later, and `onLost` is called.
+   * unit is run then or later, and `onLost` is called. What it throws is the result of the units of the transaction.
    */
   superseded?(): Error | null;
   /** Called when a checkpoint failed. Nothing is lost; it is tried again when the write-ahead log has grown. */
@@ -150,7 +151,17 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   let flushing: Promise<void> = Promise.resolve();
   let closed = false;
 
+  /** An error that no unit of work has caused would leave the units waiting for ever: the writer ends. */
   async function work(): Promise<void> {
+    try {
+      await runGroups();
+    } catch (error) {
+      working = null;
+      lose(error);
+    }
+  }
+
+  async function runGroups(): Promise<void> {
     let retry = FIRST_RETRY_MS;
     do {
       // Units that arrive in this turn of the event loop still join the group.
@@ -163,10 +174,10 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         continue;
       }
       retry = FIRST_RETRY_MS;
-      const error = db.inTransaction ? (options.superseded?.() ?? null) : null;
-      if (error !== null) {
+      const takenOver = db.inTransaction ? checkOwner() : null;
+      if (takenOver !== null) {
         rollback.run();
-        lose(error);
+        lose(takenOver);
         continue;
       }
       if (db.inTransaction) await flushGroup(commitGroup());
@@ -174,7 +185,20 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         await checkpoint(writeAheadLog);
       }
     } while (waiting.size > 0 || checkpointRequests.length > 0);
+    // In the same turn: a unit that arrives later begins the next run.
     working = null;
+  }
+
+  /** The error if another daemon has taken over. When that cannot be read, one group is rejected. */
+  function checkOwner(): Error | null {
+    try {
+      return options.superseded?.() ?? null;
+    } catch (error) {
+      // The error may have ended the transaction.
+      if (db.inTransaction) rollback.run();
+      for (const entry of takeUnits(MAX_GROUP_UNITS)) entry.reject(error);
+      return null;
+    }
   }
 
   /** Begins a transaction. Returns the error when another process holds the lock; any other error rejects one group. */

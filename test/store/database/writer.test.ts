@@ -188,6 +188,45 @@ describe('the group-commit writer with a write-ahead log', () => {
     expect(tables.settings.get('one')).toBeNull();
   });
 
+  it('rejects the units of one transaction when it cannot be read whether the database was taken over', async () => {
+    const { db, tables } = startStore();
+    const lost: unknown[] = [];
+    let error: Error | null = new Error('disk I/O error');
+    const writer = createWriter(db, tables, {
+      superseded: () => {
+        if (error !== null) throw error;
+        return null;
+      },
+      onLost: (reason) => lost.push(reason),
+    });
+    await expect(writer.run((all) => all.settings.put('one', 'one'))).rejects.toBe(error);
+    error = null;
+    await writer.run((all) => all.settings.put('two', 'two'));
+    await writer.close();
+    expect([tables.settings.get('one'), tables.settings.get('two')]).toEqual([null, 'two']);
+    expect(lost).toEqual([]);
+  });
+
+  it('ends after an error outside of the units, and rejects those that wait', async () => {
+    const { db, tables } = startStore();
+    const lost: unknown[] = [];
+    const error = new Error('a metric failed');
+    const waiting: Promise<unknown>[] = [];
+    const writer = createWriter(db, tables, {
+      observe: () => {
+        waiting.push(writer.run(() => 'two').catch((reason: unknown) => reason));
+        throw error;
+      },
+      onLost: (reason) => lost.push(reason),
+    });
+    // It is committed before that.
+    await writer.run((all) => all.settings.put('one', 'one'));
+    await expect.poll(() => lost).toEqual([error]);
+    expect(await Promise.all(waiting)).toEqual([error]);
+    await expect(writer.run(() => 'three')).rejects.toThrow(StoreUnavailable);
+    await writer.close();
+  });
+
   it('resolves after the flush, not before', async () => {
     const { tables, flushes, flushing, settled, put } = start();
     const one = put('one');
