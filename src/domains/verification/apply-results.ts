@@ -33,6 +33,8 @@ export interface AppliedResults {
 
 export interface ApplyOptions {
   now: number;
+  /** When the checks began. */
+  checkedAt: number;
   /** Whether the check was scheduled; only scheduled checks lengthen the interval. */
   automatic: boolean;
   /** When the pending DKIM key was created; null: no key is pending. */
@@ -43,7 +45,7 @@ export interface ApplyOptions {
 export function applyResults(
   before: DomainRow,
   results: CheckResults,
-  { now, automatic, pendingKeySince }: ApplyOptions,
+  { now, checkedAt, automatic, pendingKeySince }: ApplyOptions,
 ): AppliedResults {
   const flagged = withResults(before, results);
   const isConfirmed = REQUIRED_CHECKS.some(({ name }) => results[name].verdict === 'fail');
@@ -53,7 +55,7 @@ export function applyResults(
     ...flagged,
     status: to,
     failing_since: to === 'TEMPORARY_FAILURE' && moved ? now : to === 'SUCCESS' ? null : before.failing_since,
-    last_checked_at: now,
+    last_checked_at: checkedAt,
     check_count: moved ? 0 : before.check_count + (automatic ? 1 : 0),
   };
   if (automatic || moved) {

@@ -83,16 +83,26 @@ export function createVerifier(deps: VerifierDeps): Verifier {
   const { tables, writer, clock, log, resolver, platform, answersHttps, recordDomainEvent, managedKeys } =
     deps;
 
+  /** `checked`: the domain when its verification began, at `checkedAt`. */
   async function apply(
-    { domain_id: domainId, account_id: accountId }: DomainRow,
+    { checked, checkedAt }: { checked: DomainRow; checkedAt: number },
     results: CheckResults,
     slots: { observations: SlotObservations; generated: GeneratedKeys },
     { automatic, others }: { automatic: boolean; others: RecordResult[] | null },
   ): Promise<Verification | null> {
+    const { domain_id: domainId, account_id: accountId } = checked;
     const applied = await writer.run((tables) => {
       const before = tables.domains.byId(domainId);
       if (before === null) return null;
       const now = clock.now();
+      // A verification that began later has ended meanwhile: its results are newer, and stay.
+      const isOutdated =
+        before.last_checked_at !== checked.last_checked_at && (before.last_checked_at ?? 0) > checkedAt;
+      if (isOutdated) {
+        const options = { now, checkedAt, automatic, pendingKeySince: null };
+        const { checks } = applyResults(before, results, options);
+        return { before, row: before, checks, event: null, taken: [], isRotated: false };
+      }
       const context = { domain: before, keys: tables.dkimKeys.of(domainId), platform };
       const promoted = CHECK_NAMES.filter((name) => {
         const { promotedKey } = results[name];
@@ -101,7 +111,12 @@ export function createVerifier(deps: VerifierDeps): Verifier {
       deleteRetiredKeys(tables, domainId, now);
       const pendingKeySince = pendingKey(tables.dkimKeys.of(domainId))?.created_at ?? null;
       const { taken, dueAt } = managedKeys.apply(tables, before, slots.observations, slots.generated);
-      const { row, checks, event } = applyResults(before, results, { now, automatic, pendingKeySince });
+      const { row, checks, event } = applyResults(before, results, {
+        now,
+        checkedAt,
+        automatic,
+        pendingKeySince,
+      });
       if (dueAt !== null) row.next_check_at = Math.min(row.next_check_at, dueAt);
       tables.domains.update(row);
       const found = mergedResults(checkedRecords(context, checks), others, {
@@ -132,6 +147,7 @@ export function createVerifier(deps: VerifierDeps): Verifier {
   return async (domainId, { fresh, automatic, signal }) => {
     const domain = tables.domains.byId(domainId);
     if (domain === null) return null;
+    const checkedAt = clock.now();
     const limit = abortAfter(VERIFICATION_TIMEOUT_MS, signal ?? new AbortController().signal);
     const owner = `verification ${domain.account_id}`;
     const view = createDnsView(resolver, { fresh, signal: limit, owner });
@@ -146,7 +162,7 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     const generated = automatic ? await managedKeys.generate(domain, observations) : NO_KEYS;
     return signal?.aborted === true
       ? null
-      : apply(domain, results, { observations, generated }, { automatic, others });
+      : apply({ checked: domain, checkedAt }, results, { observations, generated }, { automatic, others });
   };
 }
 
