@@ -142,12 +142,12 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
 }
 
 /** `ownResolver`: the one that the configuration describes; null if the environment has a resolver. */
-function startResolver({ config, env, clock, random, onStop }: DaemonContext): {
+function startResolver({ config, env, monotonic, random, onStop }: DaemonContext): {
   resolver: Resolver;
   ownResolver: ConfigurableResolver | null;
 } {
   if (env.resolver !== undefined) return { resolver: env.resolver, ownResolver: null };
-  const ownResolver = createResolver({ ...config.dns, clock, random });
+  const ownResolver = createResolver({ ...config.dns, monotonic, random });
   onStop(() => ownResolver.close());
   return { resolver: ownResolver, ownResolver };
 }

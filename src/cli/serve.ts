@@ -4,7 +4,7 @@ import { CONFIG_FILES, configFrom, readSources, rereadSources } from '../config/
 import type { ConfigChanges } from '../config/reload.ts';
 import type { Config } from '../config/schema.ts';
 import { secretWarnings } from '../config/warnings.ts';
-import { type Clock, SECOND, systemClock } from '../core/clock.ts';
+import { type Clock, monotonicClock, SECOND, systemClock } from '../core/clock.ts';
 import { abortAfter } from '../core/concurrency/abort.ts';
 import { createAddressHasher, createLog, type Log } from '../core/log.ts';
 import { createLogOutput, type LogOutput } from '../core/log-output.ts';
@@ -200,7 +200,7 @@ function reportHost(config: Config, deps: { clock: Clock; random: Random; log: L
   };
   warn(checkHostConfig(config));
   const cancel = new AbortController();
-  const resolver = createResolver({ ...config.dns, ...deps });
+  const resolver = createResolver({ ...config.dns, monotonic: monotonicClock, random: deps.random });
   const signal = abortAfter(MAX_CHECK_MS, cancel.signal);
   checkHostDns(createDnsView(resolver, { signal }), config)
     .then(

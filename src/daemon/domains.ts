@@ -25,6 +25,7 @@ export async function startDomains(
     tables,
     writer,
     clock,
+    monotonic,
     ids,
     log,
     seal,

@@ -41,8 +41,8 @@ export async function startPublicPages(
   base: DaemonBase,
   { resolver, recorder, onSuppressionChange, audience }: PublicPagesParts,
 ): Promise<DaemonPublicPages> {
-  const { config, clock, log, registry, tables, writer, seal, tokens, onStop } = base;
-  const linkHosts = createLinkHosts({ config, tables, resolver, clock });
+  const { config, clock, monotonic, log, registry, tables, writer, seal, tokens, onStop } = base;
+  const linkHosts = createLinkHosts({ config, tables, resolver, monotonic });
   const orders = new Counter({
     name: 'postrider_certificate_orders_total',
     help: 'Certificate orders by outcome.',

@@ -28,7 +28,7 @@ export async function startMx(
   base: DaemonBase,
   { resolver, recorder, unsubscribing, pressure }: MxParts,
 ): Promise<SmtpListener | null> {
-  const { config, env, clock, log, registry, tables, writer, tokens, onStop } = base;
+  const { config, env, clock, monotonic, log, registry, tables, writer, tokens, onStop } = base;
   const mailIn = new Counter({
     name: 'postrider_mail_in_total',
     help: 'Received mail by purpose and result.',
@@ -39,6 +39,7 @@ export async function startMx(
   const mx = await createMx({
     config,
     clock,
+    monotonic,
     log,
     tables,
     writer,
@@ -65,17 +66,17 @@ export interface DaemonAuthentication {
 
 /** Starts to record the uses of API keys. */
 export function startAuthentication(base: DaemonBase): DaemonAuthentication {
-  const { config, clock, log, tables, writer, onStop } = base;
+  const { config, clock, monotonic, log, tables, writer, onStop } = base;
   const keyUses = createKeyUses({ writer, clock, log });
   keyUses.start();
   onStop(() => keyUses.stop());
   return {
     authenticator: createAuthenticator({
       tables,
-      failures: createFailureLimits(clock),
+      failures: createFailureLimits(monotonic),
       onUse: keyUses.note,
     }),
-    rateLimits: createRateLimits(clock, rateLimitsOf(config.limits)),
+    rateLimits: createRateLimits(monotonic, rateLimitsOf(config.limits)),
   };
 }
 
@@ -84,11 +85,12 @@ export async function startSubmission(
   base: DaemonBase,
   { authenticator, rateLimits, acceptance }: DaemonAuthentication & { acceptance: Acceptance },
 ): Promise<SmtpListener | null> {
-  const { config, env, clock, log, tables, onStop } = base;
+  const { config, env, clock, monotonic, log, tables, onStop } = base;
   if (config.submission.listen === 'off') return null;
   const submission = await createSubmission({
     config,
     clock,
+    monotonic,
     log,
     authenticator,
     rateLimits,

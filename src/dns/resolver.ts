@@ -98,7 +98,8 @@ export interface ResolverDeps {
   timeoutMs: number;
   /** The servers whose AD bit counts. Default: those on loopback addresses. */
   trustAd?: AdTrust;
-  clock: Clock;
+  /** For the lifetime of cached answers: setting the system clock must not extend it. */
+  monotonic: Clock;
   random: Random;
   /** Cached answers of at most 1 KiB; a larger one takes the place of several. Default: 20,000. */
   cacheSize?: number;
@@ -114,9 +115,9 @@ const PLACE_BYTES = 1024;
 
 /** Throws for an invalid address in `resolvers`. Lookups reject only with a `DnsError` or the signal's reason. */
 export function createResolver(deps: ResolverDeps): ConfigurableResolver {
-  const { clock, random } = deps;
+  const { monotonic, random } = deps;
   const exchange = createExchange({ ...exchangeOptions(deps), random });
-  const cache = createCache<QueryResult>(clock, deps.cacheSize ?? 20_000, placesOf);
+  const cache = createCache<QueryResult>(monotonic, deps.cacheSize ?? 20_000, placesOf);
   const inProgress = new Map<string, Promise<TimedResult>>();
   let closed = false;
 
@@ -237,7 +238,7 @@ interface TimedResult {
   ttl: number;
 }
 
-/** Values with a TTL in seconds by `clock`; the least recently used are evicted. */
+/** Values with a TTL in seconds by `clock`, a monotonic one; the least recently used are evicted. */
 interface Cache<T> {
   /** `ttl`: remaining whole seconds, at least 1. */
   get(key: string): { value: T; ttl: number } | undefined;

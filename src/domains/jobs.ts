@@ -26,6 +26,8 @@ export interface DomainJobsDeps {
   tables: Tables;
   writer: Writer;
   clock: Clock;
+  /** For durations: setting the system clock does not change it. */
+  monotonic: Clock;
   log: Log;
   verify: Verifier;
   provisionSecondary: ProvisionSecondary;
@@ -52,7 +54,7 @@ const UNUSABLE_RETRY_MS = 5 * MINUTE;
  * minutes: verifications by the database, the rest by a time in memory.
  */
 export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
-  const { tables, writer, clock, log, verify, provisionSecondary, advancePlatformKeys } = deps;
+  const { tables, writer, clock, monotonic, log, verify, provisionSecondary, advancePlatformKeys } = deps;
   const checks = new PQueue({ concurrency: VERIFY_CONCURRENCY });
   /** Domains being verified, with their account. */
   const checking = new Map<string, string>();
@@ -61,12 +63,12 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   let provisioning: Promise<void> | null = null;
   /** The account of the domain that was provisioned last; accounts take turns. */
   let lastProvisioned = '';
-  /** Domains whose secondary lane could not be provisioned, with the time of the next attempt, epoch ms. */
+  /** Domains whose secondary lane could not be provisioned, with the time of the next attempt, monotonic ms. */
   const failed = new Map<string, number>();
   /** The steps of the platform's keys in progress. */
   let platformKeys: Promise<void> | null = null;
-  /** When they run next, epoch ms. */
-  let platformKeysAt = 0;
+  /** When they run next, monotonic ms. */
+  let platformKeysAt = Number.NEGATIVE_INFINITY;
   const loop = createLoop({
     name: 'domains',
     run: startDue,
@@ -96,7 +98,7 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
 
   function startDue(): void {
     if (stopping.signal.aborted) return;
-    const now = clock.now();
+    const now = monotonic.now();
     provisioning ??= run('secondary lanes', provisionAll, () => {}).finally(() => (provisioning = null));
     if (platformKeysAt <= now && platformKeys === null) {
       platformKeysAt = now + PLATFORM_KEYS_INTERVAL_MS;
@@ -106,14 +108,14 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
         () => void (platformKeysAt = now + RETRY_MS),
       ).finally(() => (platformKeys = null));
     }
-    startChecks(now);
+    startChecks(clock.now());
   }
 
   async function provisionAll(): Promise<void> {
     for (let row = nextUnprovisioned(); row !== null; row = nextUnprovisioned()) {
       const { domain_id, account_id } = row;
       lastProvisioned = account_id;
-      const postponeBy = (ms: number) => void failed.set(domain_id, clock.now() + ms);
+      const postponeBy = (ms: number) => void failed.set(domain_id, monotonic.now() + ms);
       const provision = async () => {
         if (!(await provisionSecondary(domain_id))) postponeBy(UNUSABLE_RETRY_MS);
       };
@@ -123,7 +125,7 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
 
   function nextUnprovisioned(): DomainRow | null {
     if (stopping.signal.aborted) return null;
-    const now = clock.now();
+    const now = monotonic.now();
     for (const [domainId, until] of failed) if (until <= now) failed.delete(domainId);
     if (failed.size >= MAX_FAILED) return null;
     return tables.domains.nextUnprovisioned(lastProvisioned, [...failed.keys()]);

@@ -51,6 +51,8 @@ export interface DomainsDeps {
   tables: Tables;
   writer: Writer;
   clock: Clock;
+  /** For durations: setting the system clock does not change it. */
+  monotonic: Clock;
   ids: Ids;
   log: Log;
   seal: Seal;
@@ -142,7 +144,7 @@ export function createDomains(deps: DomainsDeps): Domains {
   const advancePlatformKeys = createPlatformKeys({ ...deps, keyQueue, platform, graceMs });
   const verify = createVerifier({ ...deps, platform, answersHttps, managedKeys });
   const provisionSecondary = createProvisionSecondary({ ...deps, keyQueue });
-  const verifyLimit = createVerifyLimit(clock);
+  const verifyLimit = createVerifyLimit(deps.monotonic);
   const requestedVerifications = createGate(REQUESTED_VERIFICATIONS);
 
   /** Updates a domain of the account with the row that `edit` returns, in a unit of work. */

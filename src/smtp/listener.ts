@@ -42,7 +42,8 @@ export interface SmtpListenerDeps {
   commandRates: CommandRates;
   /** Memory for the mails that are being received. */
   budget: ReceiveBudget;
-  clock: Clock;
+  /** For limits and durations of sessions: setting the system clock does not change it. */
+  monotonic: Clock;
   log: Log;
   /** Options of smtp-server that differ between the listeners. */
   options: Pick<
@@ -95,13 +96,13 @@ const SWEEP_INTERVAL_MS = 2 * SECOND;
  */
 export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpListener> {
   const { name, hostname, limits, log } = deps;
-  const { clock, budget } = deps;
+  const { monotonic, budget } = deps;
   const logError = createErrorLog(log);
-  const connections = createConnections({ clock, limits, disconnect });
-  const commands = createCommandLimits(clock, deps.commandRates);
-  const rejections = createLogWindow(clock, log, 'SMTP clients disconnected for exceeding limits');
-  const stalls = createStallCheck(clock);
-  const endSlowHandshakes = createHandshakeCheck(clock);
+  const connections = createConnections({ clock: monotonic, limits, disconnect });
+  const commands = createCommandLimits(monotonic, deps.commandRates);
+  const rejections = createLogWindow(monotonic, log, 'SMTP clients disconnected for exceeding limits');
+  const stalls = createStallCheck(monotonic);
+  const endSlowHandshakes = createHandshakeCheck(monotonic);
 
   const options: SMTPServerOptions = {
     ...deps.options,

@@ -54,7 +54,7 @@ export async function createTestDelivery(options: TestDeliveryOptions = {}) {
   const resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: PATIENCE_MS,
-    clock,
+    monotonic: clock,
     random: systemRandom,
   });
   onTestFinished(() => resolver.close());

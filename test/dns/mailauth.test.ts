@@ -1,6 +1,6 @@
 import { spf } from 'mailauth/lib/spf/index.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
+import { monotonicClock } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { forMailauth } from '../../src/dns/mailauth.ts';
 import { type ConfigurableResolver, createResolver } from '../../src/dns/resolver.ts';
@@ -15,7 +15,7 @@ beforeEach(async () => {
   resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: PATIENCE_MS,
-    clock: systemClock,
+    monotonic: monotonicClock,
     random: systemRandom,
   });
 });

@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { promisify } from 'node:util';
 import { decode, encode, type Packet } from 'dns-packet';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
+import { monotonicClock } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createNameserver, type Nameserver } from '../../src/dns/nameserver.ts';
 import { createResolver, type Resolver } from '../../src/dns/resolver.ts';
@@ -53,7 +53,7 @@ beforeEach(async () => {
   resolver = createResolver({
     resolvers: [`127.0.0.1:${nameserver.port}`],
     timeoutMs: PATIENCE_MS,
-    clock: systemClock,
+    monotonic: monotonicClock,
     random: systemRandom,
   });
 });
@@ -339,7 +339,7 @@ describe('on IPv6', () => {
     const resolver = createResolver({
       resolvers: [`[::1]:${sixth.port}`],
       timeoutMs: PATIENCE_MS,
-      clock: systemClock,
+      monotonic: monotonicClock,
       random: systemRandom,
     });
     expect((await resolver.a('mail.test')).records).toEqual(['192.0.2.1']);
@@ -367,7 +367,7 @@ describe('a zone with a lookup function', () => {
     const resolver = createResolver({
       resolvers: [`127.0.0.1:${byLookup.port}`],
       timeoutMs: PATIENCE_MS,
-      clock: systemClock,
+      monotonic: monotonicClock,
       random: systemRandom,
     });
     expect((await resolver.txt('KEY.dkim.test')).records).toEqual([['v=DKIM1; p=']]);

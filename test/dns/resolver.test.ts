@@ -16,7 +16,7 @@ beforeEach(async () => {
   resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: PATIENCE_MS,
-    clock,
+    monotonic: clock,
     random: systemRandom,
   });
 });
@@ -272,7 +272,7 @@ describe('the cache', () => {
     const asking = createResolver({
       resolvers: [other.address],
       timeoutMs: PATIENCE_MS,
-      clock,
+      monotonic: clock,
       random: systemRandom,
     });
     try {
@@ -331,7 +331,7 @@ describe('the cache', () => {
     const small = createResolver({
       resolvers: [dns.address],
       timeoutMs: PATIENCE_MS,
-      clock,
+      monotonic: clock,
       random: systemRandom,
       cacheSize: 2,
     });
@@ -350,7 +350,7 @@ describe('a large answer', () => {
     const places = createResolver({
       resolvers: [dns.address],
       timeoutMs: PATIENCE_MS,
-      clock: { now: () => now },
+      monotonic: { now: () => now },
       random: systemRandom,
       cacheSize: 20,
     });
@@ -388,7 +388,7 @@ describe('many lookups', () => {
 });
 
 describe('createResolver', () => {
-  const deps = { timeoutMs: PATIENCE_MS, clock: { now: () => 0 }, random: systemRandom };
+  const deps = { timeoutMs: PATIENCE_MS, monotonic: { now: () => 0 }, random: systemRandom };
 
   it('uses the resolvers of the system by default', () => {
     expect(() => createResolver({ resolvers: [], ...deps })).not.toThrow();

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { assert, property, string } from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
+import { monotonicClock } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import { toZoneFile } from '../../src/dns/zone-file.ts';
@@ -157,7 +157,7 @@ describe('parsed again', () => {
       const resolver = createResolver({
         resolvers: [`127.0.0.1:${port}`],
         timeoutMs: PATIENCE_MS,
-        clock: systemClock,
+        monotonic: monotonicClock,
         random: systemRandom,
       });
       onTestFinished(() => resolver.close());

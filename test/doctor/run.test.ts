@@ -27,7 +27,7 @@ async function startDeps(): Promise<DoctorDeps> {
     JSON.stringify(value),
   ]);
   const config = loadConfig({ file: null, env: Object.fromEntries(env) });
-  const resolver = createResolver({ ...config.dns, clock: systemClock, random: systemRandom });
+  const resolver = createResolver({ ...config.dns, monotonic: monotonicClock, random: systemRandom });
   onTestFinished(async () => {
     resolver.close();
     await dns.close();

@@ -78,7 +78,7 @@ export async function startHealthySetup(options: SetupOptions = {}) {
   config.doctor.blocklists = [{ zone: LIST, families: ['ipv4'] }];
   if (config.delivery.egress.length === 0)
     config.delivery.egress = [{ name: 'main', publicAddress: ADDRESS, pools: ['default', 'secondary'] }];
-  const resolver = createResolver({ ...config.dns, clock, random: systemRandom });
+  const resolver = createResolver({ ...config.dns, monotonic: clock, random: systemRandom });
 
   const dataDir = config.data.dir;
   mkdirSync(dataDir, { mode: 0o700 });

@@ -33,7 +33,12 @@ export async function startDomains(
   tables.domains.remove('domain_one');
   insertAccount(tables, 'acct_two', clock.now());
   const dns = await startDnsServer();
-  const resolver = createResolver({ resolvers: [dns.address], timeoutMs, clock, random: systemRandom });
+  const resolver = createResolver({
+    resolvers: [dns.address],
+    timeoutMs,
+    monotonic: clock,
+    random: systemRandom,
+  });
   const events: { kind: string; domain: string; fields: Record<string, unknown> }[] = [];
   const config = {
     hostname: 'mail.example.net',
@@ -52,6 +57,7 @@ export async function startDomains(
     tables,
     writer,
     clock,
+    monotonic: clock,
     ids,
     log: createLog({ level: 'silent', hashAddresses: false }),
     seal: createSeal(randomBytes(32), systemRandom),

@@ -12,7 +12,7 @@ function startHttp() {
   const resolver = createResolver({
     resolvers: ['127.0.0.1:1'],
     timeoutMs: 1000,
-    clock: CLOCK,
+    monotonic: CLOCK,
     random: systemRandom,
   });
   const http = createProviderHttp(resolver);

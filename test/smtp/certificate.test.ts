@@ -33,7 +33,7 @@ const LISTENER: Omit<SmtpListenerDeps, 'certificate'> = {
   commandRates: MX_COMMAND_RATES,
   budget: createReceiveBudget(heldClock(), { bytes: 10_000, holderShare: 1, networkShare: 1, reserve: 0 }),
   uploader: () => ({ holder: '', network: null, isProven: false }),
-  clock: heldClock(),
+  monotonic: heldClock(),
   log: createLog({ level: 'silent', hashAddresses: false }),
   options: {},
   onRecipient: () => null,
@@ -120,11 +120,11 @@ describe('the configured certificate', () => {
     const [first, second] = [authority.issue([HOST]), authority.issue([HOST])];
     put(tls.certificateFile, first.cert);
     put(tls.keyFile, first.key);
-    const { clock, log } = LISTENER;
+    const { log } = LISTENER;
     const certificate = createCertificateSource({
       files: () => tls,
       hostname: HOST,
-      clock,
+      clock: heldClock(),
       log,
       checkIntervalMs: 20,
     });

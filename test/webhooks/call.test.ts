@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
+import { monotonicClock } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import { type CallResult, createWebhookCaller } from '../../src/webhooks/call.ts';
@@ -30,7 +30,7 @@ async function start({
   const resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: dnsTimeoutMs,
-    clock: systemClock,
+    monotonic: monotonicClock,
     random: systemRandom,
   });
   const caller = createWebhookCaller({

@@ -40,7 +40,7 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
   const resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: 2000,
-    clock,
+    monotonic: clock,
     random: systemRandom,
   });
   const logged: { level: string; msg: string; [field: string]: unknown }[] = [];

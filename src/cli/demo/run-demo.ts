@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
-import { systemClock } from '../../core/clock.ts';
+import { monotonicClock, systemClock } from '../../core/clock.ts';
 import { createLog } from '../../core/log.ts';
 import { isPortInUse } from '../../core/operator-fault.ts';
 import { systemRandom } from '../../core/random.ts';
@@ -36,7 +36,7 @@ export async function runDemo(
     const resolver = createResolver({
       resolvers: [dns.address],
       timeoutMs: 2000,
-      clock: systemClock,
+      monotonic: monotonicClock,
       random: systemRandom,
     });
     cleanup.push(resolver.close);

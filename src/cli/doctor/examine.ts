@@ -28,7 +28,7 @@ export async function examine(context: CliContext, options: DoctorCommandOptions
     return context.usage(`--domain ${options.domain} is not a domain name such as example.com`);
   const config = context.config();
   const { database, close } = openForDoctor(config.data.dir);
-  const resolver = createResolver({ ...config.dns, clock: systemClock, random: systemRandom });
+  const resolver = createResolver({ ...config.dns, monotonic: monotonicClock, random: systemRandom });
   const progress = createProgressLine(process.stderr);
   const began = monotonicClock.now();
   try {

@@ -26,6 +26,7 @@ export async function withDomains(
       log: createLog({ level: 'silent', hashAddresses: true }),
       seal,
       resolver,
+      monotonic: monotonicClock,
       probeSecondary: createRelayProbe({ ...deps, resolver, monotonic: monotonicClock }),
       recordDomainEvent: (tables, { domain, kind, fields }) => recorder.domain(tables, domain, kind, fields),
       mayAdd: deps.limits.mayAdd.domains,
@@ -40,11 +41,11 @@ export async function withResolver(
   deps: CliDeps,
   work: (resolver: Resolver) => Promise<void>,
 ): Promise<void> {
-  const { config, clock, random } = deps;
+  const { config, random } = deps;
   const resolver = createResolver({
     resolvers: config.dns.resolvers,
     timeoutMs: config.dns.timeoutMs,
-    clock,
+    monotonic: monotonicClock,
     random,
   });
   try {

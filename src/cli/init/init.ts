@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { CONFIG_FILES, loadConfig } from '../../config/load.ts';
-import { SECOND, systemClock } from '../../core/clock.ts';
+import { monotonicClock, SECOND } from '../../core/clock.ts';
 import { abortAfter } from '../../core/concurrency/abort.ts';
 import { systemRandom } from '../../core/random.ts';
 import { createDnsView } from '../../dns/dns-view.ts';
@@ -167,7 +167,7 @@ async function withDetection<Result>(
   ) => Promise<Result>,
 ): Promise<Result> {
   const { dns } = loadConfig({ file: null });
-  const resolver = createResolver({ ...dns, clock: systemClock, random: systemRandom });
+  const resolver = createResolver({ ...dns, monotonic: monotonicClock, random: systemRandom });
   const ended = new AbortController();
   try {
     const view = createDnsView(resolver);

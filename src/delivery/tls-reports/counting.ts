@@ -30,6 +30,8 @@ export interface CountedAttempt {
 
 export interface TlsCountingDeps {
   clock: Clock;
+  /** For durations: setting the system clock does not change it. */
+  monotonic: Clock;
   log: Log;
   resolver: Pick<Resolver, 'txt'>;
   /** Read at each use: a reload changes it. */
@@ -46,7 +48,7 @@ const MAX_REASON_LENGTH = 200;
  * `count` begins is not awaited. `count` has no effect while `isOn` is false.
  */
 export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
-  const { clock, log, resolver } = deps;
+  const { clock, monotonic, log, resolver } = deps;
   const known = createLru<{ wants: boolean; until: number }>(MAX_KNOWN);
 
   async function targets(domain: string): Promise<ReportTarget[] | null> {
@@ -58,16 +60,16 @@ export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
       if (!(error instanceof DnsError)) throw error;
       found = error.absent || error.code === 'EBADNAME' ? [] : null;
     }
-    const until = clock.now() + (found === null ? UNKNOWN_MS : KNOWN_MS);
+    const until = monotonic.now() + (found === null ? UNKNOWN_MS : KNOWN_MS);
     known.set(domain, { wants: found === null || found.length > 0, until });
     return found;
   }
 
   function wantsReports(domain: string): boolean {
     const found = known.get(domain);
-    if (found !== undefined && found.until > clock.now()) return found.wants;
+    if (found !== undefined && found.until > monotonic.now()) return found.wants;
     // Until the answer arrives, and so that only one lookup is made.
-    known.set(domain, { wants: true, until: clock.now() + UNKNOWN_MS });
+    known.set(domain, { wants: true, until: monotonic.now() + UNKNOWN_MS });
     targets(domain).catch((error: unknown) =>
       log.error({ err: error, domain }, 'TLSRPT record could not be looked up'),
     );

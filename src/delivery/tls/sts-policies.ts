@@ -38,6 +38,8 @@ export interface StsLookup {
 
 export interface StsPoliciesDeps {
   clock: Clock;
+  /** For durations: setting the system clock does not change it. */
+  monotonic: Clock;
   log: Log;
   resolver: Pick<Resolver, 'txt'>;
   tables: Pick<Tables, 'stsPolicies'>;
@@ -79,7 +81,7 @@ const UNUSED_MS = 30 * DAY;
  * 1000 wait, 20 and 100 of one account. `stop` closes `fetcher` and resolves when no fetch is in progress.
  */
 export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
-  const { clock, log, resolver, tables, writer, fetcher, maxWaitMs = MAX_WAIT_MS } = deps;
+  const { clock, monotonic, log, resolver, tables, writer, fetcher, maxWaitMs = MAX_WAIT_MS } = deps;
   const { refreshIntervalMs = REFRESH_INTERVAL_MS } = deps;
   const gate = createGate({
     concurrency: MAX_FETCHES,
@@ -124,7 +126,7 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
     const id = await announcedId(domain, accountId);
     if (id === null || id === row?.policy_id) return known;
     const failure = failures.get(`${domain} ${id}`);
-    if (failure !== undefined && failure.until > clock.now()) return { ...known, fault: failure.fault };
+    if (failure !== undefined && failure.until > monotonic.now()) return { ...known, fault: failure.fault };
     const fetched = await within(fetchOnce(domain, id, accountId), maxWaitMs);
     if (fetched === null) {
       const text = `the policy of ${domain} was not received within ${maxWaitMs / SECOND} s`;
@@ -165,7 +167,7 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
       const { type, reason } = result;
       log.warn({ domain, result: type, reason }, 'MTA-STS policy could not be fetched');
       const fault: PolicyFault = { type, text: reason };
-      failures.set(`${domain} ${id}`, { fault, until: clock.now() + RETRY_MS });
+      failures.set(`${domain} ${id}`, { fault, until: monotonic.now() + RETRY_MS });
       return { policy: null, fault };
     }
     const { policy } = result;

@@ -69,6 +69,7 @@ export function createTlsSystem(deps: TlsSystemDeps): TlsSystem {
   };
   const sts = createStsPolicies({
     clock,
+    monotonic: deps.monotonic,
     log,
     resolver,
     tables,
@@ -81,6 +82,7 @@ export function createTlsSystem(deps: TlsSystemDeps): TlsSystem {
   });
   const counting = createTlsCounting({
     clock,
+    monotonic: deps.monotonic,
     log,
     resolver,
     get isOn() {

@@ -43,13 +43,13 @@ export const resolverCheck = check<ServerFacts[]>({
 
 async function examine(
   server: string,
-  { clock, random, monotonic, signal, config }: DoctorContext,
+  { random, monotonic, signal, config }: DoctorContext,
 ): Promise<ServerFacts> {
   const resolver = createResolver({
     resolvers: [server],
     timeoutMs: TIMEOUT_MS,
     trustAd: 'always',
-    clock,
+    monotonic,
     random,
   });
   const times: number[] = [];

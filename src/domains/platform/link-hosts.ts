@@ -48,16 +48,17 @@ export interface LinkHostsDeps {
   config: PlatformOptions;
   tables: Tables;
   resolver: Resolver;
-  clock: Clock;
+  /** For caches and limits. */
+  monotonic: Clock;
 }
 
 /**
  * Looks nothing up until `leadsHere`, which uses DNS through a locator with caches and limits (`createHostLocator`).
  * `standingOf` and `ownerOf` read the database at each call.
  */
-export function createLinkHosts({ config, tables, resolver, clock }: LinkHostsDeps): LinkHosts {
+export function createLinkHosts({ config, tables, resolver, monotonic }: LinkHostsDeps): LinkHosts {
   const platform = platformOf(config);
-  const locator = createHostLocator({ resolver, clock, platform });
+  const locator = createHostLocator({ resolver, clock: monotonic, platform });
   const standingOf = (host: string) => linkHostStanding(tables, platform, host);
   return {
     publicHost: publicHost(platform),

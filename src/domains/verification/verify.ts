@@ -176,7 +176,7 @@ const MAX_LIMITED_DOMAINS = 10_000;
 const ACCOUNT_RATE: Rate = { burst: 200, perSecond: 1 };
 const MAX_LIMITED_ACCOUNTS = 10_000;
 
-/** Counts a requested verification of the account's domain, or refuses it. */
+/** Counts a requested verification of the account's domain, or refuses it. `clock`: monotonic. */
 export function createVerifyLimit(clock: Clock): (accountId: string, domainId: string) => Refusal | null {
   const recent = createLru<number[]>(MAX_LIMITED_DOMAINS);
   const ofAccounts = createTokenBuckets(clock, ACCOUNT_RATE, MAX_LIMITED_ACCOUNTS);

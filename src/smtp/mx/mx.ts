@@ -29,6 +29,8 @@ import { createMailReceiver } from './receive.ts';
 export interface MxDeps {
   config: Pick<Config, 'hostname' | 'mx'> & { delivery: Pick<Config['delivery'], 'replies'> };
   clock: Clock;
+  /** For durations: setting the system clock does not change it. */
+  monotonic: Clock;
   log: Log;
   tables: Tables;
   writer: Writer;
@@ -57,10 +59,10 @@ const BUDGET_SHARES = { holderShare: 1 / 4, networkShare: 1 / 2, reserve: 1 / 4 
 
 /** Creates the listener, which does not listen yet. Rejects when the certificate cannot be used. */
 export async function createMx(deps: MxDeps): Promise<SmtpListener> {
-  const { config, clock, log, tables, tokens } = deps;
+  const { config, clock, monotonic, log, tables, tokens } = deps;
   const { mx, hostname } = config;
   const policy = createRcptPolicy({
-    clock,
+    clock: monotonic,
     hostname,
     tokens,
     isRegistered: tables.domains.isRegistered,
@@ -119,8 +121,8 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
       commandLength: MAX_COMMAND_LENGTH,
     },
     commandRates: MX_COMMAND_RATES,
-    budget: createReceiveBudget(clock, { bytes: BUDGET_MAILS * mx.mailBytes, ...BUDGET_SHARES }),
-    clock,
+    budget: createReceiveBudget(monotonic, { bytes: BUDGET_MAILS * mx.mailBytes, ...BUDGET_SHARES }),
+    monotonic,
     log,
     options: {
       ciphers: mx.ciphers,

@@ -34,6 +34,8 @@ import type { SubmittedMail } from './submitted-mail.ts';
 export interface SubmissionDeps {
   config: Pick<Config, 'hostname' | 'mx' | 'submission' | 'limits'>;
   clock: Clock;
+  /** For durations: setting the system clock does not change it. */
+  monotonic: Clock;
   log: Log;
   authenticator: Authenticator;
   rateLimits: RateLimits;
@@ -65,11 +67,11 @@ interface Login {
  * nothing until `listen`; `close` also ends the thread, after the connections.
  */
 export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListener> {
-  const { config, clock, log, authenticator, rateLimits, acceptance } = deps;
+  const { config, clock, monotonic, log, authenticator, rateLimits, acceptance } = deps;
   const { submission, hostname } = config;
   const logError = createErrorLog(log);
   const logins = new WeakMap<SMTPServerSession, Login>();
-  const failures = createAuthFailures({ clock, log });
+  const failures = createAuthFailures({ clock: monotonic, log });
 
   /** Checks credentials; returns the streams in which they may send, or a refusal. */
   function logIn(credentials: Credentials): Stream[] | Refusal {
@@ -187,8 +189,11 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
       commandLength: MAX_COMMAND_LENGTH,
     },
     commandRates: SUBMISSION_COMMAND_RATES,
-    budget: createReceiveBudget(clock, { bytes: BUDGET_MAILS * config.limits.sendBytes, ...BUDGET_SHARES }),
-    clock,
+    budget: createReceiveBudget(monotonic, {
+      bytes: BUDGET_MAILS * config.limits.sendBytes,
+      ...BUDGET_SHARES,
+    }),
+    monotonic,
     log,
     options: {
       secure: submission.implicitTls,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DeliveryRoute } from '../../../src/config/setting-types.ts';
-import { systemClock } from '../../../src/core/clock.ts';
+import { monotonicClock } from '../../../src/core/clock.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import type { Ipv6Use } from '../../../src/delivery/routing/egress.ts';
 import { createGuard } from '../../../src/delivery/routing/guard.ts';
@@ -13,7 +13,7 @@ const dns = await startDnsServer();
 const resolver = createResolver({
   resolvers: [dns.address],
   timeoutMs: 300,
-  clock: systemClock,
+  monotonic: monotonicClock,
   random: systemRandom,
 });
 

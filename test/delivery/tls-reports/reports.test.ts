@@ -119,7 +119,7 @@ async function createSystem(port: number, options: SystemOptions = {}): Promise<
   const resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: PATIENCE_MS,
-    clock,
+    monotonic: clock,
     random: systemRandom,
   });
   const seal = await openSeal({ file: `${dir}/master.key`, random: systemRandom, tables, writer });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
+import { monotonicClock } from '../../../src/core/clock.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createGuard } from '../../../src/delivery/routing/guard.ts';
 import { createRouteFinder, type RouteResult } from '../../../src/delivery/routing/routes.ts';
@@ -25,7 +25,7 @@ beforeEach(async () => {
   resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: PATIENCE_MS,
-    clock: systemClock,
+    monotonic: monotonicClock,
     random: systemRandom,
   });
   secure('one.test', 'MX', '10 mx.one.test');

@@ -48,12 +48,13 @@ function start({
   const resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: PATIENCE_MS,
-    clock,
+    monotonic: clock,
     random: systemRandom,
   });
   const { tables, writer } = store;
   const policies = createStsPolicies({
     clock,
+    monotonic: clock,
     log: createLog({ level: 'info', hashAddresses: true }, { write: (line) => void logged.push(line) }),
     resolver,
     tables,

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
-import { systemClock } from '../../../src/core/clock.ts';
+import { monotonicClock } from '../../../src/core/clock.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createDnsView } from '../../../src/dns/dns-view.ts';
 import { createResolver } from '../../../src/dns/resolver.ts';
@@ -22,7 +22,7 @@ async function startDns() {
   const resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: 10_000,
-    clock: systemClock,
+    monotonic: monotonicClock,
     random: systemRandom,
   });
   onTestFinished(() => {

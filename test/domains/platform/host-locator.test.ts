@@ -15,7 +15,7 @@ async function start({ timeoutMs = PATIENCE_MS } = {}) {
   const resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: PATIENCE_MS,
-    clock,
+    monotonic: clock,
     random: systemRandom,
   });
   const platform = { hostname: 'mail.example', publicUrl: 'https://links.mail.example' };

@@ -109,7 +109,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   const resolver = createResolver({
     resolvers: ['127.0.0.1:1'],
     timeoutMs: 1000,
-    clock,
+    monotonic: clock,
     random: systemRandom,
   });
   const console = createConsole({

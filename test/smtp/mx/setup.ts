@@ -81,6 +81,7 @@ export async function startMx(
       delivery: changes.delivery ?? { replies: [] },
     },
     clock,
+    monotonic: clock,
     log: createLog({ level: 'silent', hashAddresses: false }),
     tables,
     writer,

@@ -57,6 +57,7 @@ export async function startSubmission(
       limits: { ...config.limits, ...changes.limits },
     },
     clock,
+    monotonic: clock,
     log: createLog(
       { level: changes.log === undefined ? 'silent' : 'warn', hashAddresses: false },
       { write: (line) => changes.log?.(line) },
