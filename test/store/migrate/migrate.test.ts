@@ -90,6 +90,11 @@ function authors(file: string): unknown {
   }
 }
 
+it('no two migrations have the same version', () => {
+  const versions = knownMigrations().map(({ version }) => version);
+  expect(versions.filter((version, index) => versions.indexOf(version) !== index)).toEqual([]);
+});
+
 describe('a migration in place', () => {
   it('leaves a complete copy of the old database', () => {
     const file = notes();
