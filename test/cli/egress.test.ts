@@ -32,7 +32,8 @@ egress = [
       since: today,
       probe_at: today + DAY,
       failures: 1,
-      passed: 0, blocked: 0,
+      passed: 0,
+      blocked: 0,
       reply: '550 blocked',
     });
   });

@@ -344,7 +344,8 @@ export async function startHostileAccount(): Promise<HostileAccount> {
       since: now,
       probe_at: now + DAY,
       failures: 1,
-      passed: 0, blocked: 0,
+      passed: 0,
+      blocked: 0,
       reply: text('refusal'),
     });
     await done(client.post('/web-setup/keys', { name: text('key'), scopes: ['setup'] }));

@@ -82,7 +82,8 @@ beforeAll(async () => {
       since: hour,
       probe_at: Date.now() + DAY,
       failures: 3,
-      passed: 0, blocked: 0,
+      passed: 0,
+      blocked: 0,
       reply: HOSTILE,
     });
     const [webhook] = all.webhooks.list(client.accountId);

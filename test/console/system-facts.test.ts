@@ -39,7 +39,8 @@ beforeAll(async () => {
     since: now - DAY,
     probe_at: now + DAY,
     failures: 3,
-    passed: 0, blocked: 0,
+    passed: 0,
+    blocked: 0,
     reply: HOSTILE,
   });
   browser = await startBrowser(['localhost']);

@@ -153,7 +153,7 @@ describe("the service's variables", () => {
     expect(html.unsubscribe_email_html).toContain(`href="${MARKS.unsubscribeUrl}"`);
     expect(html.unsubscribe_email_html).toContain(MARKS.recipient);
     expect(html.report_abuse_email_html).toContain(`href="${MARKS.reportAbuseUrl}"`);
-    expect(text.unsubscribe_email_html).toContain(`Unsubscribe [${MARKS.unsubscribeUrl}]`);
+    expect(text.unsubscribe_email_html).toContain(`Unsubscribe <${MARKS.unsubscribeUrl}>`);
     expect([html.unsubscribe_url, html.report_abuse_url]).toEqual([
       MARKS.unsubscribeUrl,
       MARKS.reportAbuseUrl,
@@ -210,8 +210,8 @@ describe('a compliance snippet', () => {
     'Regards',
     'Ann & "Bob" <Ltd>',
     '1 High St, Unit 2, Springfield, IL 62701, USA',
-    `This message was sent to ${MARKS.recipient} by a@example.com. Unsubscribe [${MARKS.unsubscribeUrl}]`,
-    `You did not ask for this message? Report abuse [${MARKS.reportAbuseUrl}]`,
+    `This message was sent to ${MARKS.recipient} by a@example.com. Unsubscribe <${MARKS.unsubscribeUrl}>`,
+    `You did not ask for this message? Report abuse <${MARKS.reportAbuseUrl}>`,
   ];
   const snippets = 'Regards {{company_address_html}} {{unsubscribe_email_html}}{{report_abuse_email_html}}';
   const rendered = (source: string, kind: 'html' | 'text') => {

@@ -499,7 +499,7 @@ describe('a MIME parser finds', () => {
     const parsed = await simpleParser(
       made({ html, text: null }, { unsubscribeUrl: 'https://t.example.com/u/a?b&c' }),
     );
-    expect(parsed.text).toBe('Hello R&D\n\nLeave [https://t.example.com/u/a?b&c]');
+    expect(parsed.text).toBe('Hello R&D\n\nLeave <https://t.example.com/u/a?b&c>');
     expect(parsed.html).toContain('href="https://t.example.com/u/a?b&amp;c"');
   });
 

@@ -127,7 +127,7 @@ describe('text-only mail', () => {
         '',
         'Example Ltd',
         '1 Main St, Town, 12345, GB',
-        'This message was sent to ada@example.net by shop@example.com. Unsubscribe [https://t.example.com/u/abc]',
+        'This message was sent to ada@example.net by shop@example.com. Unsubscribe <https://t.example.com/u/abc>',
       ].join('\r\n'),
     );
   });

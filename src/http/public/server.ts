@@ -143,11 +143,31 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
 function targetOf(url: string): { name: string; token: string } {
   // RFC 9112 §3.2.2: `GET http://host/path`, as sent to a proxy, is equivalent.
   const [path = ''] = url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1);
-  const [, name = '', token = ''] = /^\/(\.well-known\/acme-challenge|[^/]*)(?:\/([^/]+))?$/.exec(path) ?? [
-    path,
-    path,
-  ];
+  const cleaned = asWritten(path);
+  const [, name = '', token = ''] = /^\/(\.well-known\/acme-challenge|[^/]*)(?:\/([^/]+))?$/.exec(
+    cleaned,
+  ) ?? [cleaned, cleaned];
   return { name, token };
+}
+
+/** Longer than any path of ours. */
+const MAX_PATH = 16 * 1024;
+/** Characters around a link in a text that some mail clients take into it. */
+const AFTER_A_LINK = ' \t.,;:!)>]}"\'/';
+
+/**
+ * The path as it was in the mail. Some clients percent-encode characters that need no encoding, which means the same
+ * (RFC 3986 §6.2.2.2), and others add the character that follows a link.
+ */
+function asWritten(path: string): string {
+  if (path.length > MAX_PATH) return path;
+  const decoded = path.replaceAll(/%([\da-f]{2})/gi, (encoded, hex: string) => {
+    const char = String.fromCharCode(Number.parseInt(hex, 16));
+    return /[\w.~-]/.test(char) || (char !== '/' && AFTER_A_LINK.includes(char)) ? char : encoded;
+  });
+  let end = decoded.length;
+  while (end > 1 && AFTER_A_LINK.includes(decoded.charAt(end - 1))) end--;
+  return decoded.slice(0, end);
 }
 
 /**

@@ -3,7 +3,8 @@ import { trackVisibility, VISIBILITY_ATTRIBUTES, voidElementStyle } from './visi
 import { walkingHtml } from './walk.ts';
 
 /*
- * Derives the text part from HTML if the caller sent none: the displayed text with paragraphs, and links as `text [url]`.
+ * Derives the text part from HTML if the caller sent none: the displayed text with paragraphs, and links as `text <url>`, where clients that make URLs clickable find
+ * their end (RFC 3986 appendix C).
  * One pass without a tree, linear in the length of the HTML however deep or broken it is. Marks (content.ts) stay
  * unchanged. Each paragraph is one line: flowed.ts wraps them.
  */
@@ -116,7 +117,7 @@ export function* derivingText(html: string): Work<string> {
       const pendingBreaks = breaks;
       breaks = 0;
       blank = true;
-      write(`[${shown}]`);
+      write(`<${shown}>`);
       breaks = pendingBreaks;
     }
     afterUrl = true;

@@ -11,7 +11,6 @@ import {
 } from '../../mail/compliance.ts';
 import type { MessageContent } from '../../mail/content.ts';
 import {
-  isServiceVariable,
   MAX_PROBLEMS,
   MAX_SLOTS,
   renderingTemplate,

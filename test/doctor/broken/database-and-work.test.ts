@@ -224,7 +224,8 @@ describeBroken(
           since: NOW - HOUR,
           probe_at: NOW + HOUR,
           failures: 2,
-          passed: 0, blocked: 0,
+          passed: 0,
+          blocked: 0,
           reply: '550 5.7.1 on our block list (S3150)',
         });
       },

@@ -103,7 +103,8 @@ describe('the facts about an installation', () => {
       since: NOON - DAY,
       probe_at: NOON + DAY,
       failures: 3,
-      passed: 0, blocked: 0,
+      passed: 0,
+      blocked: 0,
       reply: '553 5.7.1 [TSS09] refused',
     });
     const { egress, warmup } = await facts();

@@ -16,6 +16,36 @@ const multipart = (text: string) => ({
 });
 const PART = 'Content-Disposition: form-data; name="List-Unsubscribe"';
 
+describe('a link that a mail client changed', () => {
+  const percent = (char: string) => `%${char.charCodeAt(0).toString(16)}`;
+  it.each<[string, (path: string) => string]>([
+    ['percent-encodes the first character', (link) => link.replace(/(?<=^\/u\/)./, percent)],
+    [
+      'percent-encodes every letter',
+      (link) => link.replace(/(?<=^\/u\/).*$/, (t) => t.replaceAll(/[a-z]/g, percent)),
+    ],
+    ...['.', ')', '>', ']', '/', '%5D', '%3E', '%20', ').', '%22'].map(
+      (added): [string, (path: string) => string] => [`ends with ${added}`, (link) => link + added],
+    ),
+  ])('unsubscribes where it %s', async (_, change) => {
+    const rig = await startPublic();
+    const { mail } = rig.sent({ use_case: 'mk' });
+    const { status } = await rig.call(change(path(rig, mail)), ONE_CLICK);
+    expect(status).toBe(200);
+    expect(rig.suppressions(mail)).toEqual(['unsubscribe mk']);
+  });
+
+  it('is unknown where its token is another', async () => {
+    const rig = await startPublic();
+    const { mail } = rig.sent({ use_case: 'mk' });
+    for (const added of ['x', '%2Fx', '/x', '%00']) {
+      const { status } = await rig.call(path(rig, mail) + added, ONE_CLICK);
+      expect([404, 405], added).toContain(status);
+    }
+    expect(rig.suppressions(mail)).toEqual([]);
+  });
+});
+
 describe('one click', () => {
   it.each([
     ['as a form', ONE_CLICK],

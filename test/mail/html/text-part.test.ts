@@ -74,17 +74,17 @@ describe('the text part', () => {
   });
 
   it.each<[string, string]>([
-    ['<a href="https://x.example/?a=1&amp;b=2">here</a>, now', 'here [https://x.example/?a=1&b=2], now'],
-    ['<a href="https://x.example">a <b>b</b></a>', 'a b [https://x.example]'],
+    ['<a href="https://x.example/?a=1&amp;b=2">here</a>, now', 'here <https://x.example/?a=1&b=2>, now'],
+    ['<a href="https://x.example">a <b>b</b></a>', 'a b <https://x.example>'],
     ['<a href="https://x.example/">https://x.example/</a>', 'https://x.example/'],
     ['<a href="https://x.example/">x.example</a>', 'x.example'],
-    ['<a href="https://x.example"><img src="y" alt="Logo"></a>', 'Logo [https://x.example]'],
+    ['<a href="https://x.example"><img src="y" alt="Logo"></a>', 'Logo <https://x.example>'],
     ['<a href="https://x.example"><img src="y"></a>', 'https://x.example'],
     ['<a href="https://example.org/">https://example.org</a>', 'https://example.org'],
     ['<a href="https://example.org">http://EXAMPLE.org/</a>', 'http://EXAMPLE.org/'],
     ['<a href="https://example.org/a/">Read https://example.org/a</a>', 'Read https://example.org/a'],
-    ['<a href="https://example.org/A">example.org/a</a>', 'example.org/a [https://example.org/A]'],
-    ['<a href="https://example.org/?x">example.org</a>', 'example.org [https://example.org/?x]'],
+    ['<a href="https://example.org/A">example.org/a</a>', 'example.org/a <https://example.org/A>'],
+    ['<a href="https://example.org/?x">example.org</a>', 'example.org <https://example.org/?x>'],
     ['<a href="tel:+15550100999">+1 (555) 010-0999</a>', '+1 (555) 010-0999'],
     ['<a href="tel:+4930901820">Call 030 / 90 18 20</a>', 'Call 030 / 90 18 20'],
     ['<a href="tel:+442079460000;ext=1">+44 (0)20 7946 0000</a>', '+44 (0)20 7946 0000'],
@@ -95,9 +95,9 @@ describe('the text part', () => {
     ['<td style="font-size:0"><a href="a">x</a><a href="b"><img></a></td>', 'b'],
     ['<a href="a">1</a><a href="b">2</a>', '1 [a] 2 [b]'],
     ['<a href="a">1<a href="b">2', '1 [a] 2 [b]'],
-    ['<a href="https://x.example"><div>a</div></a>b', 'a [https://x.example]\nb'],
+    ['<a href="https://x.example"><div>a</div></a>b', 'a <https://x.example>\nb'],
     ['<a href="mailto:a@example.com">a@example.com</a>', 'a@example.com'],
-    ['<a href="mailto:a@example.com">us</a>', 'us [a@example.com]'],
+    ['<a href="mailto:a@example.com">us</a>', 'us <a@example.com>'],
     ['<a href="#top">top</a> <a href="javascript:x()">x</a> <a>y</a> <a href="">z</a>', 'top x y z'],
   ])('formats the link %s', (html, expected) => {
     expect(textFromHtml(html)).toBe(expected);
@@ -156,7 +156,7 @@ describe('the text part', () => {
   it('keeps marks', () => {
     const html = `<p>To ${MARKS.recipient}: <a href="${MARKS.unsubscribeUrl}">leave</a> ${MARKS.reportAbuseUrl}</p>`;
     expect(textFromHtml(html)).toBe(
-      `To ${MARKS.recipient}: leave [${MARKS.unsubscribeUrl}] ${MARKS.reportAbuseUrl}`,
+      `To ${MARKS.recipient}: leave <${MARKS.unsubscribeUrl}> ${MARKS.reportAbuseUrl}`,
     );
   });
 
