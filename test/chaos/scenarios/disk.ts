@@ -1,4 +1,7 @@
+import { existsSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { RESERVE_FILE } from '../../../src/store/reserve.ts';
+import type { ApiClient } from '../../support/api-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { pause, type ScenarioContext } from '../context.ts';
 import { type Environment, startEnvironment } from '../environment.ts';
@@ -52,7 +55,87 @@ async function expectRefusal(env: Environment, status: number): Promise<void> {
   if (statuses.some((seen) => seen !== status)) env.fault(`expected ${status}, not ${statuses.join(', ')}`);
 }
 
+/** Bytes that each account may store, and those that are free when new data is refused. */
+const TENANT_BYTES = 8_000_000;
+const MIN_FREE_BYTES = 30_000_000;
+/** Data of others on the same disk, which the operator removes. */
+const OTHER_BYTES = 60_000_000;
+const TENANT_CONNECTIONS = 6;
+
+/** An account stores contacts until it is refused; resolves with the codes of the refusals. */
+async function fillAsTenant(context: ScenarioContext, api: ApiClient): Promise<ReadonlySet<string>> {
+  const codes = new Set<string>();
+  const note = 'x'.repeat(46_000);
+  const fillOne = async (connection: number) => {
+    for (let n = 0; codes.size === 0; n++) {
+      context.signal.throwIfAborted();
+      const email = `c${connection}.${n}.${Date.now()}@example.net`;
+      const response = await api.post('/web-setup/contacts', { email, customFields: { note } });
+      if (response.status >= 300) codes.add(response.error.code);
+    }
+  };
+  await Promise.all(Array.from({ length: TENANT_CONNECTIONS }, (_, connection) => fillOne(connection)));
+  return codes;
+}
+
+function expectCodes(env: Environment, what: string, codes: ReadonlySet<string>, expected: string): void {
+  const seen = [...codes].join(', ');
+  env.note(`${what}: ${seen}`);
+  if (seen !== expected) env.fault(`${what}: expected ${expected}, not ${seen}`);
+}
+
+/** An account fills the disk: to its limit, then, without one, to the limit of free space, then to the last byte. */
+async function tenant(context: ScenarioContext) {
+  const volume = mountTmpfs(context, 'size=180m');
+  const otherData = join(volume.dir, 'other');
+  writeFileSync(otherData, Buffer.alloc(OTHER_BYTES));
+  const env = await startEnvironment(context, {
+    dataDir: join(volume.dir, 'data'),
+    config: { limits: { freeDiskBytes: MIN_FREE_BYTES, account: { storedBytes: TENANT_BYTES } } },
+  });
+  const { daemon } = env;
+  const free = () => {
+    const { bavail, bsize } = statfsSync(volume.dir);
+    return bavail * bsize;
+  };
+  const hostile = await daemon.account('Hostile');
+  const traffic = env.traffic();
+  await env.baseline(traffic);
+  const reserve = join(volume.dir, 'data', RESERVE_FILE);
+  await eventually('the reserve', () => existsSync(reserve), { ms: REFUSAL_TIMEOUT_MS });
+
+  expectCodes(env, 'with a limit of stored bytes', await fillAsTenant(context, hostile), 'LIMIT_REACHED');
+  if (traffic.refusals.size > 0) env.fault('sends of another account were refused meanwhile');
+
+  await daemon.cli('account', 'limits', hostile.accountId, '--stored-bytes', 'unlimited');
+  expectCodes(env, 'with little free space', await fillAsTenant(context, hostile), 'UNAVAILABLE');
+  if (free() < MIN_FREE_BYTES / 4) env.fault(`only ${free()} bytes were left when new data was refused`);
+  const optOut = await hostile.post('/web-setup/suppressions', {
+    email: 'a@example.net',
+    reason: 'unsubscribe',
+  });
+  if (optOut.status !== 201) env.fault(`an opt-out was answered with ${optOut.status}`);
+
+  const release = volume.fill();
+  await pause(2000, context.signal);
+  await daemon.cli('account', 'disable', hostile.accountId);
+  const answer = await hostile.post('/web-setup/contacts', { email: 'c@example.net' });
+  if (answer.status !== 403) env.fault(`a disabled account was answered with ${answer.status}`);
+  release();
+  rmSync(otherData);
+  env.heal();
+  return env.result(traffic, { withinSeconds: 60 });
+}
+
 export const DISK: Scenario[] = [
+  {
+    name: 'disk-tenant',
+    summary:
+      'an account stores data until it is refused: at its limit, at the limit of free space, and at the last byte, where the operator disables it',
+    needs: ['mounts'],
+    limitSeconds: 240,
+    run: tenant,
+  },
   {
     name: 'disk-full-fast-sink',
     summary: 'the disk is full for 8 s while the destination accepts mail immediately',
