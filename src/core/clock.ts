@@ -19,14 +19,19 @@ export function iso(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
-/** RFC 3339 §5.6. The time of day is optional; with a time of day the zone is required. */
-const MOMENT = /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:\d\d))?$/;
+/**
+ * RFC 3339 §5.6, and ISO 8601 offsets without colon or minutes. The time of day is optional; with a time of day the zone is
+ * required.
+ */
+const MOMENT =
+  /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)([Zz]|([+-]\d\d)(?::?(\d\d))?))?$/;
 
 /** Parses a date or date-time; returns epoch ms, or null if it is not one or the day does not exist. */
 export function parseMoment(text: string): number | null {
-  const [, year, month, day] = MOMENT.exec(text) ?? [];
+  const [, year, month, day, time, zone, hours, minutes = '00'] = MOMENT.exec(text) ?? [];
   const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
   if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return null;
-  const moment = Date.parse(text.replace(' ', 'T'));
+  const offset = hours === undefined ? zone?.toUpperCase() : `${hours}:${minutes}`;
+  const moment = Date.parse(`${year}-${month}-${day}${time === undefined ? '' : `T${time}${offset}`}`);
   return Number.isNaN(moment) ? null : moment;
 }

@@ -156,7 +156,7 @@ function readMailbox(text: string, from: number): ParsedMailbox | string {
   let at = skipSpaces(text, from);
   while (at < text.length && text[at] !== ',' && text[at] !== '<') {
     const end = endOfWord(text, at);
-    if (typeof end === 'string') return end;
+    if (typeof end === 'string') return inName(text, from) ?? end;
     words.push(text.slice(at, end));
     at = skipSpaces(text, end);
   }
@@ -164,7 +164,26 @@ function readMailbox(text: string, from: number): ParsedMailbox | string {
   if (words.length === 0) return 'is empty';
   if (words.length > 1) return 'contains a space: put the address after a name in <angle brackets>';
   const mailbox = readAddress(words[0] ?? '', '');
-  return typeof mailbox === 'string' ? mailbox : { mailbox, end: at };
+  if (typeof mailbox !== 'string') return { mailbox, end: at };
+  return (text[at] === ',' ? inName(text, from) : null) ?? mailbox;
+}
+
+/** Characters of a display name that have a meaning outside of quotation marks. */
+const NEEDS_QUOTES = /[()[\],:;\\]/;
+/** Characters of a mailbox that a message repeats. */
+const MAX_SUGGESTION = 120;
+
+/** The message for a name that must be in quotation marks; null: the text does not begin with such a name and an address. */
+function inName(text: string, from: number): string | null {
+  const open = text.indexOf('<', from);
+  const close = text.indexOf('>', open);
+  const name = text.slice(from, open).trim();
+  const [character] = NEEDS_QUOTES.exec(name) ?? [];
+  if (open === -1 || close === -1 || name.includes('@') || name.includes('"') || character === undefined)
+    return null;
+  const suggestion = `${quotedString(name)} ${text.slice(open, close + 1)}`;
+  const example = suggestion.length > MAX_SUGGESTION ? '' : `: ${suggestion}`;
+  return `the name contains "${character}" and must be in quotation marks${example}`;
 }
 
 /** Reads the address in angle brackets; `words` are the display name. */

@@ -53,6 +53,15 @@ export function checkAttachments(attachments: Attachment[], fault: Fault, otherB
   return null;
 }
 
+/** Base64 of the URL-safe alphabet, or without padding (RFC 4648 §3.2 and §5), in the usual form; other text unchanged. */
+export function canonicalBase64(text: string): string {
+  const usual =
+    text.includes('-') || text.includes('_') ? text.replaceAll('-', '+').replaceAll('_', '/') : text;
+  return usual.length % 4 === 0 || usual.length % 4 === 1
+    ? usual
+    : usual.padEnd(usual.length + 4 - (usual.length % 4), '=');
+}
+
 /** Number of bytes that valid base64 encodes. */
 export function decodedLength(base64: string): number {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;

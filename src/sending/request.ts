@@ -5,7 +5,7 @@ import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
 import { textFault } from '../mail/text-fault.ts';
 import type { Role } from '../store/messages/messages.ts';
 import type { TemplateSource } from '../templates/source.ts';
-import { checkAttachments, decodedLength, tooManyAttachments } from './attachments.ts';
+import { canonicalBase64, checkAttachments, decodedLength, tooManyAttachments } from './attachments.ts';
 import { type CalendarInput, parseCalendar } from './calendar.ts';
 import { collectFaults, type Fault } from './faults.ts';
 import { checkHeaders } from './headers.ts';
@@ -110,7 +110,11 @@ export function parseSend(
   now: number,
   maxRecipients = MAX_RECIPIENTS,
 ): ParsedSend | Refusal {
-  const { attachments = [], alternatives = [] } = request;
+  const { alternatives = [] } = request;
+  const attachments = (request.attachments ?? []).map(({ content, ...attachment }) => ({
+    ...attachment,
+    content: canonicalBase64(content),
+  }));
   const tooMany = tooManyAttachments(attachments);
   if (tooMany !== null) return tooMany;
   const parsed = collectFaults((fault) => {

@@ -101,7 +101,7 @@ describe('parseMailbox rejects', () => {
     ['<<user@example.com>>', 'not closed'],
     ['Ann <ann@example.com> Cole', 'after the address'],
     ['a@example.com, b@example.com', 'more than one'],
-    ['Cole, Ann <ann@example.com>', 'no "@"'],
+    ['Cole, Ann <ann@example.com>', 'must be in quotation marks: "Cole, Ann" <ann@example.com>'],
     ['user@example.com\r\nBcc: victim@example.net', 'control character'],
     ['Ann\nCole <ann@example.com>', 'control character'],
     ['user\u0000@example.com', 'control character'],
@@ -284,5 +284,27 @@ describe('an address', () => {
 
   it('has its domain after the last "@"', () => {
     expect(domainOf('"a@b"@example.com')).toBe('example.com');
+  });
+});
+
+describe('a display name that needs quotation marks', () => {
+  it.each([
+    ['Shop [EU] <x@sender.test>', '[', '"Shop [EU]" <x@sender.test>'],
+    ['Pitty, Desk <x@sender.test>', ',', '"Pitty, Desk" <x@sender.test>'],
+    ['Shop (UK) <x@sender.test>', '(', '"Shop (UK)" <x@sender.test>'],
+    ['Care: Team <x@sender.test>', ':', '"Care: Team" <x@sender.test>'],
+  ])('is named in the error about %s, with the right form', (text, character, suggestion) => {
+    expect(parseMailbox(text)).toBe(
+      `the name contains "${character}" and must be in quotation marks: ${suggestion}`,
+    );
+    expect(parseMailbox(suggestion)).toMatchObject({ address: 'x@sender.test' });
+  });
+
+  it('is not assumed where an address stands in front of the comma', () => {
+    expect(parseMailbox('bob, ada@example.com, Eve <eve@example.com>')).toBe('has no "@"');
+    expect(parseMailbox('ada@[192.0.2.1]')).toContain('an IP address in brackets');
+    expect(parseMailbox(`${'x, '.repeat(60)}Ada <ada@example.com>`)).toBe(
+      'the name contains "," and must be in quotation marks',
+    );
   });
 });

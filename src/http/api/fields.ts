@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { iso, parseMoment } from '../../core/clock.ts';
 import { textFault } from '../../mail/text-fault.ts';
 
 /** One line without control characters, trimmed. `max`: characters. */
@@ -36,13 +37,22 @@ function withoutFaults(schema: z.ZodString) {
 /** `data` of a response that has only a message. */
 export const messageResult = z.object({ message: z.string() }).meta({ id: 'MessageResult' });
 
-/** A time in a request, with any offset. */
-export const requestTime = z.iso.datetime({
-  offset: true,
-  // Undefined: the message of every absent field.
-  error: ({ input }) =>
-    input === undefined ? undefined : 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
-});
+const NOT_A_TIME = 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z';
+
+/** Epoch ms; null: it is no time with a zone. That of a day alone is not known. */
+function timeOf(text: string): number | null {
+  return text.length > 'yyyy-mm-dd'.length ? parseMoment(text) : null;
+}
+
+/** A time in a request, with any offset; in UTC with milliseconds. */
+export const requestTime = z
+  .string()
+  .refine((text) => timeOf(text) !== null, NOT_A_TIME)
+  .overwrite((text) => {
+    const at = timeOf(text);
+    return at === null ? text : iso(at);
+  })
+  .meta({ format: 'date-time' });
 
 /** The fields that an update names: those that are undefined stay unchanged. */
 export function definedFields<Body extends object>(

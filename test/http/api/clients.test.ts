@@ -577,6 +577,16 @@ describe('names and values that other clients of the interface use', () => {
     ]);
   });
 
+  it.each(['2026-01-31T12:00:00+0100', '2026-01-31T12:00:00+01', '2026-01-31T11:00:00Z'])(
+    'accepts the time %s',
+    async (from) => {
+      const { api } = await start();
+      expect((await api.get(`/web-setup/messages?from=${encodeURIComponent(from)}`)).status).toBe(200);
+      const refused = await api.get(`/web-setup/messages?from=${encodeURIComponent(from.slice(0, 10))}`);
+      expect([refused.status, refused.error.details?.[0]?.field]).toEqual([400, 'from']);
+    },
+  );
+
   it('has null ids of messages in the event of an opt-out through the API', async () => {
     const { add, unsubscribedEvents } = await start();
     await add({ globalStatus: 'unsubscribed' });
@@ -596,7 +606,7 @@ describe('names and values that other clients of the interface use', () => {
     expect(error.details?.[0]?.message).toContain(message);
   });
 
-  it('sends with a literal address in the template of an account without one', async () => {
+  it('accepts a literal postal address as a template, and shows that templates are active', async () => {
     const { api } = await start();
     expect(
       (

@@ -21,7 +21,9 @@ const attachment = z
   .object({
     name: z.string().describe('File name, 1 to 255 characters, no path.'),
     contentType: z.string().describe('Media type such as `application/pdf`.'),
-    content: z.string().describe('The file as base64 without line breaks.'),
+    content: z
+      .string()
+      .describe('The file as base64 without line breaks, in either alphabet, with or without padding.'),
     contentId: z
       .string()
       .optional()
