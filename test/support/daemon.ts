@@ -54,6 +54,12 @@ export const HOSTNAME = 'mx.postrider.example';
 /** The public address of the daemon in tests: a documentation address, as behind NAT. */
 export const PUBLIC_ADDRESS = '192.0.2.25';
 
+/**
+ * The largest limits of lookups and of lists: a busy machine may be too slow for the default ones, and a message that is deferred
+ * for a lookup waits for minutes. Tests of name servers that do not answer set a shorter timeout.
+ */
+export const PATIENT_SETTINGS = { 'dns.timeoutMs': 60_000, 'readers.budget': '60s' };
+
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 
 /** `more`: further environment variables. */
@@ -79,6 +85,7 @@ export async function startDaemon(
       'public.listen': `127.0.0.1:${await freePort()}`,
       'console.listen': 'off',
       'webhooks.allowPrivateNetworks': true,
+      ...PATIENT_SETTINGS,
       'mx.listen': `127.0.0.1:${await freePort()}`,
       'delivery.egress': [{ name: 'main', publicAddress: PUBLIC_ADDRESS }],
       'log.level': 'debug',

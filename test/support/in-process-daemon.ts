@@ -18,7 +18,7 @@ import { createWriter } from '../../src/store/database/writer.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { type ApiClient, createApiClient } from './api-client.ts';
 import { builtThread } from './built-thread.ts';
-import { variables } from './daemon.ts';
+import { PATIENT_SETTINGS, variables } from './daemon.ts';
 import { startDnsServer } from './dns-server.ts';
 import { fixedKeys } from './rsa-keys.ts';
 
@@ -56,6 +56,7 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
     'webhooks.allowPrivateNetworks': true,
     'mx.listen': 'off',
     'dns.resolvers': [dns.address],
+    ...PATIENT_SETTINGS,
     'delivery.workers': 1,
     'limits.setupPerSecond': 10_000,
     'limits.setupBurst': 10_000,
