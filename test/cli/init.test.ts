@@ -24,6 +24,7 @@ function planWith(changes: Partial<InitPlan>): InitPlan {
     account: null,
     domain: null,
     hasOtherSenders: false,
+    privateWebhooks: null,
     ...changes,
   };
 }
@@ -61,6 +62,16 @@ describe('the configuration file', () => {
       expect(load(planWith({ hasOtherSenders })).verification).toEqual({ dmarcPolicy });
     },
   );
+
+  it.each([
+    [true, true],
+    [false, false],
+    [null, undefined],
+  ])('states whether webhooks may call private addresses only after an answer: %s', (privateWebhooks, set) => {
+    const plan = planWith({ privateWebhooks });
+    expect(load(plan).webhooks.allowPrivateNetworks).toBe(set);
+    expect(configToml(plan, '/postrider.toml').includes('[webhooks]')).toBe(privateWebhooks !== null);
+  });
 
   it('quotes values that contain quotes and backslashes', () => {
     const dataDir = '/srv/a "b" \\c';

@@ -121,6 +121,7 @@ describe('init', () => {
     expect(created.domain).toMatchObject({ name: 'optionen.example' });
     expect(created.zone).toContainEqual(expect.objectContaining({ type: 'A', name: HOST, value: ADDRESS }));
     expect(created.next).toHaveLength(3);
+    expect(readFileSync(created.configFile, 'utf8')).not.toContain('[webhooks]');
     expect(statSync(created.configFile).mode & 0o777).toBe(0o640);
     expect(statSync(join(dir, 'data')).mode & 0o777).toBe(0o700);
     expect((await run('config', 'check')).status).toBe(0);
@@ -131,7 +132,8 @@ describe('init', () => {
     const { api, pages, mx } = await listeners();
     const { status, shown } = await runOnTerminal(
       [process.execPath, PROGRAM, 'init', '--no-doctor', '--public', pages, '--public-address', ADDRESS],
-      // Host name (the first two answers are invalid), data, API, MX, submission, TLS, account, company, address, domain, other senders.
+      // Host name (the first two answers are invalid), data, API, MX, submission, TLS, account, company, address, domain, other senders,
+      // webhooks to private addresses.
       [
         'not a name',
         'mail',
@@ -146,12 +148,15 @@ describe('init', () => {
         POSTAL,
         'terminal.example',
         'yes',
+        'yes',
       ],
       { cwd: dir, env },
     );
     expect(status, shown).toBe(0);
     expect(shown).toContain('must be a host name such as');
     expect(readFileSync(join(dir, 'config/postrider.toml'), 'utf8')).toContain('dmarcPolicy = "any"');
+    expect(shown).toContain('every account can then reach the hosts of that network');
+    expect(readFileSync(join(dir, 'config/postrider.toml'), 'utf8')).toContain('allowPrivateNetworks = true');
     expect(shown).toContain('mail: must be a fully qualified name');
     expect(shown).toMatch(
       /Next:\s+1\. node \S+\/main\.js serve\s+2\. node \S+\/main\.js domain verify terminal\.example\s+\(.*\)\s+3\. curl /,
@@ -212,6 +217,7 @@ describe('init', () => {
     ['a kind of TLS', ['--tls', 'ssl'], 2, /--tls ssl: must be acme, files or none/],
     ['the agreement', ['--tls', 'acme'], 2, /There is no default for --agree-to-terms/],
     ['a certificate', ['--tls', 'files', '--tls-cert', 'no.pem', '--tls-key', 'no.key'], 2, /no such file/],
+    ['an answer', ['--private-webhooks', 'maybe'], 2, /--private-webhooks maybe: must be yes or no/],
     ['a postal address', ['--address', 'somewhere'], 2, /--address somewhere: needs at least/],
     ['a public suffix', ['--domain', 'co.uk'], 1, /init failed: .*removed again/],
     ['a use case', ['--domain', 'kunde.example', '--use-case', 'tx-mars'], 1, /init failed: .*removed again/],

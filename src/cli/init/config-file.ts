@@ -58,6 +58,12 @@ export function configToml(plan: InitPlan, file: string): string {
       'dmarcPolicy = "any"',
       '',
     );
+  if (plan.privateWebhooks !== null)
+    lines.push(
+      '[webhooks]  # true: receivers at private addresses are called, and every account can reach hosts of this network',
+      `allowPrivateNetworks = ${plan.privateWebhooks}`,
+      '',
+    );
   if (plan.publicAddress !== null)
     lines.push(
       '[delivery]',

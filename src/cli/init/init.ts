@@ -74,6 +74,10 @@ export function initCommand(
       '--other-senders <answer>',
       'yes or no: whether other systems send mail from the domain, so that p=none suffices (default: no)',
     )
+    .option(
+      '--private-webhooks <answer>',
+      'yes or no: whether webhooks may call private addresses, so that every account can reach hosts of your network (default: only with one account and without the console)',
+    )
     .option('--use-case <id>', 'use case of the domain', 'tx-local')
     .option('--format <format>', 'format of the DNS records: bind or table', zoneFormat, 'bind')
     .option('--no-doctor', 'do not check the installation afterwards')

@@ -27,6 +27,7 @@ export interface InitAnswers {
   address?: string;
   domain?: string;
   otherSenders?: string;
+  privateWebhooks?: string;
   useCase: string;
 }
 
@@ -53,6 +54,8 @@ export interface InitPlan {
   domain: { name: string; useCase: string } | null;
   /** Other systems send for the domain, which therefore may need p=none for a while. */
   hasOtherSenders: boolean;
+  /** `webhooks.allowPrivateNetworks`; null: its default. */
+  privateWebhooks: boolean | null;
 }
 
 export interface PlanDeps {
@@ -150,6 +153,14 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
           fallback: 'no',
           check: yesOrNo,
         });
+  const privateWebhooks = await answer(options.privateWebhooks, {
+    option: '--private-webhooks',
+    text: 'May webhooks call private addresses, yes or no',
+    reason:
+      'Webhook receivers on this machine or its network need "yes"; every account can then reach the hosts of that network. Without an answer they are called only while there is one account and the console is off.',
+    fallback: '',
+    check: yesOrNo,
+  });
   const publicListen = options.public ?? (await defaultPublicListen(tls, apiListen, every));
   const publicFault = faultOf(listen, publicListen);
   if (publicFault !== null) throw new InvalidOption(`--public ${publicListen}: ${publicFault}`);
@@ -165,6 +176,7 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
     account,
     domain: domain === '' ? null : { name: domain, useCase: options.useCase },
     hasOtherSenders: /^y/i.test(otherSenders),
+    privateWebhooks: privateWebhooks === '' ? null : /^y/i.test(privateWebhooks),
   };
 }
 
