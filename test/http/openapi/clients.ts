@@ -78,7 +78,10 @@ export async function campaignNames(base: string): Promise<string[]> {
 /** Compiler errors of a client whose types are generated from the document. */
 export async function clientFaults(document: OpenApiDocument): Promise<string> {
   // The type of the generator allows fewer keywords of schemas than OpenApiDocument.
-  const types = await openapiTypeScript(structuredClone(document) as unknown as OpenAPI3);
+  const types = await openapiTypeScript(structuredClone(document) as unknown as OpenAPI3, {
+    // As its command does.
+    defaultNonNullable: true,
+  });
   const dir = mkdtempSync(join(tmpdir(), 'postrider-client-'));
   try {
     writeFileSync(join(dir, 'api.ts'), types);
