@@ -41,6 +41,9 @@ const MAX_EXACT_COUNT = 100_000;
 const RESERVE_FACTOR = 9;
 /** Accounts that are refused individually; with more, all are refused. */
 const MAX_LARGE_ACCOUNTS = 10_000;
+/** How long an account that is below its limit of stored bytes may send without another check. */
+const STORED_CHECK_MS = SECOND;
+const MAX_CHECKED_ACCOUNTS = 10_000;
 
 /** Why mail is refused: `accounts` are those whose mail is, null: all. */
 interface Shortage {
@@ -113,6 +116,20 @@ export function createPressure(deps: PressureDeps): Pressure {
     }
   }
 
+  /** Accounts whose stored bytes were below their limit, with the time of the check, monotonic ms. */
+  const below = new Map<string, number>();
+
+  /** Checked once a second for each account: a send must not cost a read. */
+  function storedRefusal(accountId: string): Refusal | null {
+    const now = performance.now();
+    if (now - (below.get(accountId) ?? Number.NEGATIVE_INFINITY) < STORED_CHECK_MS) return null;
+    const refusal = deps.storedRefusal?.(accountId) ?? null;
+    if (below.size >= MAX_CHECKED_ACCOUNTS) below.clear();
+    if (refusal === null) below.set(accountId, now);
+    else below.delete(accountId);
+    return refusal;
+  }
+
   const loop = createLoop({
     name: 'pressure',
     run: checkAndReserve,
@@ -130,7 +147,7 @@ export function createPressure(deps: PressureDeps): Pressure {
         (deps.unrecorded?.() ? 'outcomes of deliveries cannot be recorded' : null);
       if (current !== null)
         return refuse('UNAVAILABLE', `Nothing was accepted: ${current}`, { retryAfter: RETRY_AFTER_SECONDS });
-      return accountId === undefined ? null : (deps.storedRefusal?.(accountId) ?? null);
+      return accountId === undefined ? null : storedRefusal(accountId);
     },
     storageRefusal: (accountId) =>
       shortage?.kind === 'disk'

@@ -59,7 +59,7 @@ export function accountLimitTable(db: Database) {
   };
   const { account } = idNumbers(db);
   const bytes = db
-    .prepare<[string, BoundId], number>('SELECT sum(bytes) FROM stored_bytes WHERE account_id IN (?, ?)')
+    .prepare<[string | BoundId], number>('SELECT bytes FROM stored_bytes WHERE account_id = ?')
     .pluck();
   return {
     get: (accountId: string): AccountLimitsRow | null => ofAccount(accountId),
@@ -70,7 +70,12 @@ export function accountLimitTable(db: Database) {
     /** The number of resources of this kind that the account has. */
     count: (resource: CountedResource, accountId: string): number => counts[resource].get(accountId) ?? 0,
     /** Bytes of what the account manages and of the contents of its messages. */
-    storedBytes: (accountId: string): number => bytes.get(accountId, account.find(accountId)) ?? 0,
+    storedBytes: (accountId: string): number => {
+      const number = account.find(accountId);
+      // An account that has stored no message has no number.
+      const ofMessages = number === accountId ? 0 : (bytes.get(number) ?? 0);
+      return (bytes.get(accountId) ?? 0) + ofMessages;
+    },
   };
 }
 

@@ -21,8 +21,11 @@ const MAX_CACHE_CHECKS = 5;
 const CACHE_CHECK = 'PRAGMA data_version';
 /** One for the acceptance with the lease, one for the result. */
 const COMMITS = 2;
-/** Pages of 4 KiB that the commits append to the write-ahead log; the content of a message has about 10 KB of HTML. */
-const MAX_LOG_PAGES = 27;
+/**
+ * Pages of 4 KiB that the commits append to the write-ahead log; the content of a message has about 10 KB of HTML. One
+ * of them counts the stored bytes of the account.
+ */
+const MAX_LOG_PAGES = 28;
 const FRAME_BYTES = 4096 + 24;
 const SUPPRESSIONS = /suppressions/;
 const CACHED =
