@@ -152,6 +152,11 @@ export interface AttemptResults {
    * the attempt is recorded; also null when the message was deleted, and nothing is recorded.
    */
   record(tables: Tables, seq: number, result: AttemptResult, attempt: AttemptLog): DeliveryOutcome | null;
+  /**
+   * Records only what the result means for the message, without attempt, event and suppression, for a result that `record`
+   * cannot record: the message must not be sent again. A deferral is tried again after the longest wait of the schedule.
+   */
+  recordStatus(tables: Tables, seq: number, result: AttemptResult): DeliveryOutcome | null;
 }
 
 /**
@@ -290,6 +295,22 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
           ? 'no-mail-service-again'
           : failure,
       ),
+    recordStatus: (tables, seq, { classification, reply }) => {
+      const message = tables.messages.bySeq(seq);
+      if (message?.status !== 'sending') return null;
+      const { action } = classification;
+      const leftMs = message.expires_at - expiry.now();
+      tables.messages.setAttempts(seq, message.attempts + 1);
+      if (action === 'defer' && leftMs > retry.max) {
+        const nextAttemptAt = clock.now() + retry.max;
+        recorder.returned(tables, { ...message, attempts: message.attempts + 1 });
+        tables.queue.defer(seq, nextAttemptAt);
+        return { status: 'deferred', reply, nextAttemptAt };
+      }
+      const status = action === 'deliver' ? 'delivered' : action === 'bounce' ? 'bounced' : 'failed';
+      recorder.endedWithoutEvent(tables, message, status);
+      return { status, reply, nextAttemptAt: null };
+    },
     record: (tables, seq, result, attempt) => {
       const message = tables.messages.bySeq(seq);
       if (message === null) return null;

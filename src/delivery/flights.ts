@@ -261,7 +261,8 @@ export function createFlights(deps: FlightsDeps): Flights {
       countTls(tables, flight, sessions);
       return results.record(tables, report.id, result, { lane, conclusion, sessions, used });
     };
-    recording.persist(report.id, unit, settlement.recorded);
+    const fallback = (tables: Tables) => results.recordStatus(tables, report.id, result);
+    recording.persist(report.id, unit, settlement.recorded, fallback);
   }
 
   /** Only what was sent by published data is reported, not what followed a configured route. */
@@ -284,7 +285,8 @@ export function createFlights(deps: FlightsDeps): Flights {
       settlement.record(tables);
       return results.record(tables, seq, result, { lane, conclusion, sessions: [], used });
     };
-    recording.persist(seq, unit, settlement.recorded);
+    const fallback = (tables: Tables) => results.recordStatus(tables, seq, result);
+    recording.persist(seq, unit, settlement.recorded, fallback);
   }
 
   /** Returns a message that no worker began to the queue. */

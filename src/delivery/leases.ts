@@ -184,7 +184,12 @@ export function createLeases(deps: LeasesDeps): Leases {
       );
     },
     // Its lease lasts until the failure is recorded, so this is tried until it succeeds.
-    failLeased: (message, fields) => recording.persist(message.seq, recordFailure(message, fields)),
+    failLeased: (message, fields) =>
+      recording.persist(message.seq, recordFailure(message, fields), undefined, (tables) => {
+        const current = tables.messages.bySeq(message.seq);
+        if (current?.status === 'sending') recorder.endedWithoutEvent(tables, current, 'failed');
+        return null;
+      }),
     settled: async () => void (await Promise.all(inProgress)),
   };
 }

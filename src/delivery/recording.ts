@@ -13,8 +13,11 @@ import type { DeliveryOutcome } from './attempt-result.ts';
  * whether events can be recorded at all: while they cannot, no mail is accepted or started.
  */
 export interface Recording {
-  /** Commits `unit`, with retries until it succeeds, and then calls `then`. */
-  persist(seq: number, unit: OutcomeUnit, then?: () => void): void;
+  /**
+   * Commits `unit`, with retries until it succeeds, and then calls `then`. After `maxTries` attempts, while other outcomes
+   * can be recorded, `fallback` replaces the unit.
+   */
+  persist(seq: number, unit: OutcomeUnit, then?: () => void, fallback?: OutcomeUnit): void;
   /** Checks whether the database accepts events, because another unit of work that records events failed. */
   suspect(): void;
   /** Null while outcomes can be recorded, else since when they cannot, and why. */
@@ -42,10 +45,13 @@ export interface RecordingDeps {
   onOutcome(seq: number, outcome: DeliveryOutcome | null): void;
   /** Pause before the first retry, ms; it doubles up to 5 s. Default: 1 s. */
   firstRetryMs?: number | undefined;
+  /** Attempts to record an outcome before its fallback is recorded. Default: 20, about a minute and a half. */
+  maxTries?: number;
 }
 
 const FIRST_RETRY_MS = SECOND;
 const MAX_RETRY_MS = 5 * SECOND;
+const MAX_TRIES = 20;
 /** If this many outcomes failed and none was recorded in between, the cause is the database, not a message. */
 const MIN_FAILING_OUTCOMES = 3;
 /** An outcome that has failed for longer does not count: the cause is its message. */
@@ -58,7 +64,15 @@ const LOG_INTERVAL_MS = SECOND;
  * that wait are in memory only; each waits on a timer between its retries, which `drain` ends.
  */
 export function createRecording(deps: RecordingDeps): Recording {
-  const { writer, tables, recorder, monotonic, log, firstRetryMs = FIRST_RETRY_MS } = deps;
+  const {
+    writer,
+    tables,
+    recorder,
+    monotonic,
+    log,
+    firstRetryMs = FIRST_RETRY_MS,
+    maxTries = MAX_TRIES,
+  } = deps;
   const pending = new Map<number, Promise<void>>();
   /** Outcomes that failed since the last one was recorded, with the time of their first failure. */
   const failing = new Map<number, number>();
@@ -90,11 +104,18 @@ export function createRecording(deps: RecordingDeps): Recording {
     failure = null;
   }
 
-  async function commit(seq: number, unit: OutcomeUnit, then?: () => void): Promise<void> {
+  async function commit(
+    seq: number,
+    unit: OutcomeUnit,
+    then?: () => void,
+    fallback?: OutcomeUnit,
+  ): Promise<void> {
     for (let tries = 1; ; tries++) {
       let outcome: DeliveryOutcome | null;
+      // While the database records nothing, the cause is not the message.
+      const isGivenUp = tries > maxTries && fallback !== undefined && failure === null;
       try {
-        outcome = await writer.run(unit);
+        outcome = await writer.run(isGivenUp ? fallback : unit);
       } catch (error) {
         failing.set(seq, failing.get(seq) ?? monotonic.now());
         if (manyFail()) markFailing(errorText(error));
@@ -109,7 +130,12 @@ export function createRecording(deps: RecordingDeps): Recording {
       }
       failing.clear();
       markWorking();
-      announce(seq, outcome, then);
+      if (isGivenUp)
+        log.error(
+          { message: seq, tries, status: outcome?.status },
+          'outcome cannot be recorded; recorded only the status of its message',
+        );
+      announce(seq, outcome, isGivenUp ? undefined : then);
       return;
     }
   }
@@ -173,8 +199,8 @@ export function createRecording(deps: RecordingDeps): Recording {
   }
 
   return {
-    persist: (seq, unit, then) => {
-      const work = commit(seq, unit, then).finally(() => {
+    persist: (seq, unit, then, fallback) => {
+      const work = commit(seq, unit, then, fallback).finally(() => {
         failing.delete(seq);
         pending.delete(seq);
       });

@@ -38,6 +38,8 @@ export interface Recorder {
    * after one. There is no event.
    */
   returned(tables: Tables, message: MessageRow): void;
+  /** Records only the final state of a leased message: its event or an effect of it cannot be recorded. */
+  endedWithoutEvent(tables: Tables, message: MessageRow, status: 'delivered' | 'bounced' | 'failed'): void;
   /** Tests whether events can be recorded: throws if not, else returns a refusal, which rolls the inserted event back. */
   probe(tables: Tables): Refusal;
   domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, fields: DomainEventFields): void;
@@ -218,6 +220,11 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       if (message.status !== 'sending') return;
       const status = message.attempts === 0 ? 'queued' : 'deferred';
       tables.messages.setState(message.seq, status, clock.now(), null, null);
+    },
+    endedWithoutEvent: (tables, message, status) => {
+      const at = clock.now();
+      tables.messages.setState(message.seq, status, at, null, at);
+      tables.queue.remove(message.seq);
     },
     probe: (tables) => {
       const at = clock.now();

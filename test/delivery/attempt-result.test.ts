@@ -22,6 +22,9 @@ const schedule = {
 };
 const plain = { retryAfterMs: null, greylisted: false };
 const fixed = (value: number) => ({ bytes: () => Buffer.alloc(0), below: () => value });
+const reply250 = { code: 250, enhanced: '2.0.0', text: 'ok' };
+const reply550 = { code: 550, enhanced: '5.1.1', text: 'no such user' };
+const reply451 = { code: 451, enhanced: '4.3.0', text: 'try again later' };
 const [earliest, middle, latest] = [fixed(0), fixed(5000), fixed(10_000)];
 
 describe('the retry schedule', () => {
@@ -147,6 +150,30 @@ describe('the state of the site after an attempt', () => {
     expect(
       siteStateOf({ id: 1, slot: 'slot', conclusion: 'unreachable', phase, reply: null, sessions }),
     ).toBe(state);
+  });
+});
+
+describe('a result of which only the status can be recorded', () => {
+  it.each([
+    ['accepted', reply250, 'delivered'],
+    ['refused', reply550, 'bounced'],
+    ['deferred', reply451, 'deferred'],
+  ] as const)('%s: the message is not sent again, or later', async (_, reply, expected) => {
+    const { tables, recorder, writer, clock } = startStore();
+    const { seq } = enqueue(tables, clock.now(), { expires_at: clock.now() + 48 * HOUR });
+    const expiry = createExpiryClock(clock, clock);
+    const results = createAttemptResults({ clock, expiry, random: earliest, recorder, retry: schedule });
+    const outcome = await writer.run((all) => {
+      const message = all.messages.bySeq(seq);
+      if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });
+      const classification = classify({ phase: 'data', reply, mxHost: null });
+      return results.recordStatus(all, seq, { classification, reply, source: 'smtp' });
+    });
+    expect(outcome?.status).toBe(expected);
+    expect(tables.messages.bySeq(seq)).toMatchObject({ status: expected, attempts: 1 });
+    const queued = tables.queue.get(seq);
+    if (expected === 'deferred') expect(queued?.due_at).toBe(clock.now() + schedule.max);
+    else expect(queued).toBeNull();
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { monotonicClock } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { DeliveryOutcome } from '../../src/delivery/attempt-result.ts';
-import { createRecording } from '../../src/delivery/recording.ts';
+import { createRecording, type OutcomeUnit } from '../../src/delivery/recording.ts';
 import { startStore } from '../support/store.ts';
 
 const OUTCOME: DeliveryOutcome = {
@@ -19,6 +19,7 @@ function start(onRecorded: () => void = () => {}) {
     ...store,
     monotonic: monotonicClock,
     firstRetryMs: 10,
+    maxTries: 3,
     log: createLog(
       { level: 'info', hashAddresses: true },
       { write: (line) => void lines.push(String(JSON.parse(line).msg)) },
@@ -72,6 +73,41 @@ describe('an outcome', () => {
     await recording.check();
     expect(recording.unrecorded()).toBeNull();
     expect(await recording.drain(monotonicClock.now())).toBe(1);
+  });
+});
+
+describe('an outcome whose unit of work always throws', () => {
+  const unrecordable = () => {
+    throw new Error('the fields of the event are not valid');
+  };
+
+  it('is replaced by its fallback, which is reported', async () => {
+    const { recording, recorded, lines } = start();
+    recording.persist(1, unrecordable, undefined, () => OUTCOME);
+    await expect.poll(() => recorded).toEqual([1]);
+    expect(recording.pending()).toBe(0);
+    expect(lines).toContain('outcome cannot be recorded; recorded only the status of its message');
+  });
+
+  it('is not replaced while the database records nothing', async () => {
+    const { recording, recorded, tables } = start();
+    tables.events.insert = unrecordable;
+    let fallbacks = 0;
+    let tries = 0;
+    const unit: OutcomeUnit = () => {
+      tries++;
+      return fails();
+    };
+    for (const seq of [1, 2, 3])
+      recording.persist(seq, unit, undefined, () => {
+        fallbacks++;
+        return OUTCOME;
+      });
+    await expect.poll(() => recording.unrecorded()).not.toBeNull();
+    const before = tries;
+    await expect.poll(() => tries).toBeGreaterThan(before + 9);
+    expect([fallbacks, recorded]).toEqual([0, []]);
+    await recording.drain(monotonicClock.now());
   });
 });
 

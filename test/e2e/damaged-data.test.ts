@@ -53,22 +53,42 @@ describe('an events table that cannot be written', () => {
 });
 
 describe('SIGTERM while outcomes cannot be recorded', () => {
-  it('retries until the end of the grace period, logs their number, and exits with 1', async () => {
-    const { daemon, sink, send, waitForStatus } = setup;
+  /** Sends two messages, and damages a table before the destination has accepted them. Resolves when it has. */
+  async function acceptedWhile(table: string): Promise<string[]> {
+    const { sink, send } = setup;
     const transactions = () =>
       sink.sessions.flatMap(({ commands }) => commands.filter((command) => command === 'DATA')).length;
     const before = { transactions: transactions(), messages: sink.count };
     sink.program({ script: { dot: { reply: '250 2.0.0 OK', delayMs: 1000 } } });
     const messageIds = [await send('a'), await send('b')];
     await eventually('the transactions to begin', () => transactions() === before.transactions + 2);
-    damage('ALTER TABLE attempts RENAME TO attempts_damaged');
+    damage(`ALTER TABLE ${table} RENAME TO ${table}_damaged`);
     await sink.waitFor(before.messages + 2);
+    return messageIds;
+  }
+
+  it('retries until the end of the grace period, logs their number, and exits with 1', async () => {
+    const { daemon, sink, waitForStatus } = setup;
+    const messageIds = await acceptedWhile('queue');
     expect(await daemon.kill('SIGTERM')).toEqual({ code: 1, signal: null });
     expect(daemon.log()).toMatch(/"messages":2,"msg":"outcomes could not be recorded before the stop/);
+    damage('ALTER TABLE queue_damaged RENAME TO queue');
+    sink.program({ script: {} });
+    await daemon.restart();
+    for (const messageId of messageIds) await waitForStatus(messageId, 'delivered');
+  });
+
+  it('records the status of messages whose attempts cannot be stored, and sends them once', async () => {
+    const { daemon, sink, waitForStatus } = setup;
+    const messageIds = await acceptedWhile('attempts');
+    const { count } = sink;
+    expect(await daemon.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(daemon.log()).toContain('outcome cannot be recorded; recorded only the status of its message');
     damage('ALTER TABLE attempts_damaged RENAME TO attempts');
     sink.program({ script: {} });
     await daemon.restart();
     for (const messageId of messageIds) await waitForStatus(messageId, 'delivered');
+    expect(sink.count).toBe(count);
   });
 });
 

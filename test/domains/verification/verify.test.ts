@@ -161,6 +161,51 @@ describe('verifying a domain over real DNS', () => {
     expect(setup.row(domain).last_checked_at).toBe(setup.clock.now());
   });
 
+  it('keeps the result of a verification that began later and ended before', async () => {
+    const setup = await startDomains();
+    const domain = await published(setup);
+    const { resolver, dns } = setup;
+    const records = setup.domains.records(domain).dnsRecords.filter(({ purpose }) => purpose === 'DMARC');
+    let release = () => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    // The first verification gets the answers of its time, but later.
+    let first: AbortSignal | undefined;
+    const { txt } = resolver;
+    resolver.txt = (name, options) => {
+      first ??= options?.signal;
+      const answer = txt(name, options);
+      if (options?.signal !== first) return answer;
+      answer.catch(() => {});
+      return gate.then(() => answer);
+    };
+    dns.remove('_dmarc.example.org');
+    const slow = setup.verify(domain);
+    await expect.poll(() => dns.questions.some(({ name }) => name === '_dmarc.example.org')).toBe(true);
+    await expect.poll(() => dns.questions.length).toBeGreaterThan(10);
+    setup.clock.advance(1000);
+    dns.publish(records);
+    expect((await setup.verify(domain)).domain.status).toBe('SUCCESS');
+    const { last_checked_at: checkedAt } = setup.row(domain);
+    release();
+    const { domain: row, checks } = await slow;
+    expect(row.status).toBe('SUCCESS');
+    // The report is that of its own checks.
+    expect(checks).toContainEqual(expect.objectContaining({ check: 'dmarc', passed: false }));
+    expect(setup.row(domain)).toMatchObject({ status: 'SUCCESS', last_checked_at: checkedAt });
+  });
+
+  it('is applied although the clock was set back since the last one', async () => {
+    const setup = await startDomains();
+    const domain = await published(setup);
+    await setup.verify(domain);
+    setup.clock.advance(-2 * HOUR);
+    setup.dns.remove('_dmarc.example.org');
+    expect((await setup.verify(domain)).domain.status).toBe('TEMPORARY_FAILURE');
+    expect(setup.row(domain).last_checked_at).toBe(setup.clock.now());
+  });
+
   it('verifies only the domain of the account whose key is published', async () => {
     const setup = await startDomains();
     await setup.publishPlatform();
