@@ -153,7 +153,12 @@ const NOT_OBSERVED: Record<string, string> = {
   secondary: 'the same view of the configuration as verification.dmarcPolicy',
   'limits.bodyDays': 'retention runs every hour; read when a run begins',
   'limits.eventDays': 'retention runs every hour; read when a run begins',
+  'limits.account.campaigns': 'the same object as the other limits of accounts',
   'limits.account.concurrentRequests': 'the same object as the other limits of accounts',
+  'limits.account.storedBytes': 'the same object as the other limits of accounts',
+  'limits.account.subscriptionGroups': 'the same object as the other limits of accounts',
+  'limits.account.suppressions': 'the same object as the other limits of accounts',
+  'webhooks.operatorAccounts': 'read at each event of the installation',
 };
 
 it('observes every setting that a reload applies, or states why not', () => {
@@ -236,7 +241,8 @@ live(['api.hosts', 'api.trustedProxies'], async () => {
   await reload({ api: ['hosts = ["api.anders.example"]'] });
   expect(await statusOf('/healthz', host)).toBe(200);
   await reload({ api: ['trustedProxies = ["127.0.0.1"]'] });
-  expect(await statusOf('/healthz', { Host: 'noch.anders.example' })).toBe(200);
+  const forwarded = { 'X-Forwarded-For': '203.0.113.9' };
+  expect(await statusOf('/healthz', { Host: 'noch.anders.example', ...forwarded })).toBe(200);
 });
 
 live(['api.metricsKey', 'api.metricsKeyFile'], async () => {
