@@ -434,6 +434,10 @@ const ADDITIONS = {
   webhooks: () => api.post('/web-setup/webhooks', webhook()),
   templates: () => api.post('/web-setup/templates', { name: 'Neu', subject: 'Hi', html: SHORT_MAIL.html }),
   contacts: () => api.post('/web-setup/contacts', { email: 'neu@empfang.example' }),
+  storedBytes: () => api.post('/web-setup/contacts', { email: 'neu@empfang.example' }),
+  campaigns: () => api.post('/web-setup/campaigns', { name: 'Neu' }),
+  subscriptionGroups: () => api.post('/web-setup/contacts/subscription-groups', { name: 'Neu' }),
+  suppressions: () => api.post('/web-setup/suppressions', { email: 'neu@empfang.example' }),
 };
 
 for (const [key, add] of Object.entries(ADDITIONS)) {
