@@ -67,11 +67,14 @@ describe('the configuration file', () => {
     [true, true],
     [false, false],
     [null, undefined],
-  ])('states whether webhooks may call private addresses only after an answer: %s', (privateWebhooks, set) => {
-    const plan = planWith({ privateWebhooks });
-    expect(load(plan).webhooks.allowPrivateNetworks).toBe(set);
-    expect(configToml(plan, '/postrider.toml').includes('[webhooks]')).toBe(privateWebhooks !== null);
-  });
+  ])(
+    'states whether webhooks may call private addresses only after an answer: %s',
+    (privateWebhooks, set) => {
+      const plan = planWith({ privateWebhooks });
+      expect(load(plan).webhooks.allowPrivateNetworks).toBe(set);
+      expect(configToml(plan, '/postrider.toml').includes('[webhooks]')).toBe(privateWebhooks !== null);
+    },
+  );
 
   it('quotes values that contain quotes and backslashes', () => {
     const dataDir = '/srv/a "b" \\c';
