@@ -3,6 +3,7 @@ import { normalizeAddress } from '../dns/address-kinds.ts';
 import { DnsError } from '../dns/dns-error.ts';
 import { addressesOf, createDnsView } from '../dns/dns-view.ts';
 import type { DnsAnswer, LookupOptions, Resolver } from '../dns/resolver.ts';
+import { createFileFetcher } from '../domains/platform/brand-files.ts';
 import { sourceAddresses } from '../domains/platform/egress-addresses.ts';
 import { createHttpsProbe } from '../domains/platform/https-probe.ts';
 import { platformOf } from '../domains/platform/platform.ts';
@@ -48,12 +49,14 @@ export function createContext(
     if (deps.database.kind === 'closed') throw new Error('the database is not open');
     const { tables } = deps.database;
     const answersHttps = createHttpsProbe(platform.publicUrl, deps.machine.authorities);
+    const fetchFile = createFileFetcher({ resolver, trusted: deps.machine.authorities });
+    const files = { fetch: (url: URL) => fetchFile(url, ended.signal), now: deps.clock.now() };
     const rows = (await state()).domains;
     const examined: ExaminedDomain[] = [];
     for (let at = 0; at < rows.length && !ended.signal.aborted; at += DOMAIN_BATCH) {
       const batch = rows.slice(at, at + DOMAIN_BATCH).map(async (row) => {
         const keys = tables.dkimKeys.of(row.domain_id);
-        const results = await runChecks({ view, platform, domain: row, keys, answersHttps });
+        const results = await runChecks({ view, platform, domain: row, keys, answersHttps, files });
         return { row, keys, results };
       });
       examined.push(...(await Promise.all(batch)));

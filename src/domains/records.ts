@@ -18,26 +18,23 @@ export interface DomainRecords {
   recommendedDnsRecords: DnsRecord[];
 }
 
-/** `logoUrl` is the account's, null when it has none. Throws when the domain has no primary DKIM key. */
-export function domainRecords(context: RecordContext, logoUrl: string | null): DomainRecords {
+/** Throws when the domain has no primary DKIM key. */
+export function domainRecords(context: RecordContext): DomainRecords {
   return {
     dnsRecords: requiredRecordBuilders().map((build) => build(context)),
-    recommendedDnsRecords: recommendedRecords(context, logoUrl),
+    recommendedDnsRecords: recommendedRecords(context),
   };
 }
 
 /** The records of a stored domain. */
 export function recordsOf(tables: Tables, platform: Platform, domain: DomainRow): DomainRecords {
   const keys = tables.dkimKeys.of(domain.domain_id);
-  const logoUrl = tables.accounts.get(domain.account_id)?.logo_url ?? null;
-  return domainRecords({ domain, keys, platform }, logoUrl);
+  return domainRecords({ domain, keys, platform });
 }
 
 /** Never needed for SUCCESS. */
-function recommendedRecords(context: RecordContext, logoUrl: string | null): DnsRecord[] {
-  const { name } = context.domain;
-  const host = returnPathHost(name);
-  const logo = logoUrl !== null && /^https:.*\.svg$/i.test(logoUrl) ? logoUrl : `https://${name}/logo.svg`;
+function recommendedRecords(context: RecordContext): DnsRecord[] {
+  const host = returnPathHost(context.domain.name);
   return [
     ...previousKeyRecords(context),
     ...slotRecords(context),
@@ -49,13 +46,6 @@ function recommendedRecords(context: RecordContext, logoUrl: string | null): Dns
       purpose: 'TLS-RPT',
     }),
     ...stsRecords(context),
-    txtRecord({
-      name: `default._bimi.${name}`,
-      value: `v=BIMI1; l=${logo}`,
-      description:
-        'BIMI: your logo next to your mail. Insert the address of a square SVG (Tiny PS); some receivers also require a certificate (a=).',
-      purpose: 'BIMI',
-    }),
   ];
 }
 

@@ -5,7 +5,7 @@ import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import { createDnsView } from '../dns/dns-view.ts';
-import type { Resolver } from '../dns/resolver.ts';
+import { lookupsOf, type Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { generateDkimKey } from '../mail/dkim.ts';
 import type { Writer } from '../store/database/writer.ts';
@@ -20,6 +20,7 @@ import { createManagedKeys, type KeyStepKind } from './key-rotation/managed-keys
 import { createPlatformKeys } from './key-rotation/platform-keys.ts';
 import { newSelector, sealKey } from './keys.ts';
 import { reportAddress, trackingDomainUnder } from './names.ts';
+import { createFileFetcher, type FetchFile } from './platform/brand-files.ts';
 import { createHttpsProbe, type HttpsProbe } from './platform/https-probe.ts';
 import { type PlatformOptions, platformOf } from './platform/platform.ts';
 import { printedZone } from './platform/printed-zone.ts';
@@ -64,6 +65,8 @@ export interface DomainsDeps {
   dropQueued: (tables: Tables, domainId: string) => void;
   /** Whether a host answers over HTTPS with a certificate that is valid for its name. Default: a request to it. */
   answersHttps?: HttpsProbe;
+  /** Default: files of public addresses. */
+  fetchFile?: FetchFile;
   /** Default: new RSA keys of the size that RFC 8301 requires. */
   generateKey?: GenerateKey | undefined;
   /** Called for each step of a key in the platform's zone. */
@@ -131,6 +134,8 @@ export function createDomains(deps: DomainsDeps): Domains {
   const { config, tables, writer, clock, ids, log, seal, resolver, dropQueued } = deps;
   const platform = platformOf(config);
   const answersHttps = deps.answersHttps ?? createHttpsProbe(config.public.url);
+  const fetchFile =
+    deps.fetchFile ?? createFileFetcher({ resolver: lookupsOf(resolver, 'files of BIMI records') });
   const keyQueue = createKeyQueue(deps.generateKey ?? generateDkimKey);
   const graceMs = () => retirementMs(config);
   const managedKeys = createManagedKeys({
@@ -142,7 +147,7 @@ export function createDomains(deps: DomainsDeps): Domains {
     onStep: deps.onKeyStep ?? (() => {}),
   });
   const advancePlatformKeys = createPlatformKeys({ ...deps, keyQueue, platform, graceMs });
-  const verify = createVerifier({ ...deps, platform, answersHttps, managedKeys });
+  const verify = createVerifier({ ...deps, platform, answersHttps, fetchFile, managedKeys });
   const provisionSecondary = createProvisionSecondary({ ...deps, keyQueue });
   const verifyLimit = createVerifyLimit(deps.monotonic);
   const requestedVerifications = createGate(REQUESTED_VERIFICATIONS);

@@ -124,7 +124,7 @@ export async function startHealthySetup(options: SetupOptions = {}) {
   resolver.clear();
   dns.publish(zone.filter(({ name, type }) => name !== HOST || type !== 'A'));
   dns.set(`doctor-example.com._report._dmarc.${HOST}`, 'TXT', ['v=DMARC1']);
-  const records = domainRecords({ domain, keys: tables.dkimKeys.of('domain_one'), platform }, null);
+  const records = domainRecords({ domain, keys: tables.dkimKeys.of('domain_one'), platform });
   dns.publish(records.dnsRecords);
   dns.publish(records.recommendedDnsRecords.filter(({ purpose }) => purpose === 'Return path SPF'));
 

@@ -73,7 +73,6 @@ describe('registering a domain', () => {
     expect(recommendedDnsRecords.map(({ type, name, value }) => `${type} ${name} ${value}`)).toEqual([
       'TXT return-a.example.org v=spf1 include:spf.mail.example.net ~all',
       'TXT _smtp._tls.return-a.example.org v=TLSRPTv1; rua=mailto:tlsrpt@return-a.example.org',
-      'TXT default._bimi.example.org v=BIMI1; l=https://example.org/logo.svg',
     ]);
   });
 

@@ -17,6 +17,8 @@ export interface Authority {
   cert: string;
   /** A server certificate for host names or addresses, valid from a day ago until `notAfter` (default: in a day). */
   issue(names: string[], notAfter?: Date): Certificate;
+  /** A certificate for the logo of a domain (BIMI), PEM. */
+  issueForLogo(names: string[], notAfter?: Date): string;
 }
 
 export function createAuthority(name = 'Test authority'): Authority {
@@ -29,21 +31,24 @@ export function createAuthority(name = 'Test authority'): Authority {
     signer: keys.privateKey,
     authority: true,
   });
+  const issue = (names: string[], notAfter: Date | undefined, isForLogo: boolean): Certificate => {
+    const subjectKeys = newKeys();
+    const cert = certificate({
+      issuer: name,
+      subject: names[0] ?? 'nobody',
+      names,
+      keys: subjectKeys,
+      signer: keys.privateKey,
+      authority: false,
+      isForLogo,
+      ...(notAfter === undefined ? {} : { notAfter }),
+    });
+    return { key: pemKey(subjectKeys.privateKey), cert };
+  };
   return {
     cert,
-    issue: (names, notAfter) => {
-      const serverKeys = newKeys();
-      const cert = certificate({
-        issuer: name,
-        subject: names[0] ?? 'nobody',
-        names,
-        keys: serverKeys,
-        signer: keys.privateKey,
-        authority: false,
-        ...(notAfter === undefined ? {} : { notAfter }),
-      });
-      return { key: pemKey(serverKeys.privateKey), cert };
-    },
+    issue: (names, notAfter) => issue(names, notAfter, false),
+    issueForLogo: (names, notAfter) => issue(names, notAfter, true).cert,
   };
 }
 
@@ -71,6 +76,7 @@ interface CertificateOptions {
   keys: { publicKey: KeyObject };
   signer: KeyObject;
   authority: boolean;
+  isForLogo?: boolean;
   notAfter?: Date;
 }
 
@@ -87,7 +93,10 @@ function certificate(options: CertificateOptions): string {
     der(SEQUENCE, utcTime(notBefore), utcTime(notAfter)),
     distinguishedName(subject),
     keys.publicKey.export({ type: 'spki', format: 'der' }),
-    der(explicit(3), der(SEQUENCE, basicConstraints(authority), ...alternativeNames(names))),
+    der(
+      explicit(3),
+      der(SEQUENCE, basicConstraints(authority), ...alternativeNames(names), ...logoUsage(options)),
+    ),
   );
   const signature = der(BIT_STRING, [0], sign('sha256', body, signer));
   const base64 = der(SEQUENCE, body, ECDSA_WITH_SHA256, signature).toString('base64');
@@ -140,6 +149,13 @@ function utcTime(date: Date): Buffer {
 function basicConstraints(authority: boolean): Buffer {
   const value = der(SEQUENCE, ...(authority ? [der(BOOLEAN, [0xff])] : []));
   return der(SEQUENCE, der(OBJECT_IDENTIFIER, [0x55, 0x1d, 0x13]), der(OCTET_STRING, value));
+}
+
+/** The extended key usage of BIMI, 1.3.6.1.5.5.7.3.31. */
+function logoUsage({ isForLogo = false }: CertificateOptions): Buffer[] {
+  if (!isForLogo) return [];
+  const usage = der(SEQUENCE, der(OBJECT_IDENTIFIER, [0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x1f]));
+  return [der(SEQUENCE, der(OBJECT_IDENTIFIER, [0x55, 0x1d, 0x25]), der(OCTET_STRING, usage))];
 }
 
 function alternativeNames(names: string[]): Buffer[] {

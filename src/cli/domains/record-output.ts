@@ -46,7 +46,7 @@ interface RecordSets {
   recommendedDnsRecords: readonly DnsRecord[];
 }
 
-/** Records of a domain as a zone file. Records that need a decision or have no value yet are comments. */
+/** Records of a domain as a zone file. Records without a value yet are comments. */
 export function domainZoneFile({ dnsRecords, recommendedDnsRecords }: RecordSets): string {
   const lines = [comment('Required')];
   for (const record of dnsRecords) {
@@ -56,9 +56,7 @@ export function domainZoneFile({ dnsRecords, recommendedDnsRecords }: RecordSets
   }
   lines.push('', comment('Recommended'));
   for (const record of recommendedDnsRecords) {
-    lines.push(comment(record.description));
-    const written = toZoneFile([zoneRecord(record)]).trimEnd();
-    lines.push(needsDecision(record) ? comment(written) : written);
+    lines.push(comment(record.description), toZoneFile([zoneRecord(record)]).trimEnd());
   }
   return lines.join('\n');
 }
@@ -74,9 +72,7 @@ export function domainRecordTable({ dnsRecords, recommendedDnsRecords }: RecordS
     ...dnsRecords.filter(isOfFeature).flatMap(published),
     '',
     'Recommended records',
-    ...recommendedDnsRecords.flatMap((record) =>
-      needsDecision(record) ? [...block(record), `       ${UNDECIDED}`] : block(record),
-    ),
+    ...recommendedDnsRecords.flatMap(block),
   ].join('\n');
 }
 
@@ -101,13 +97,6 @@ function notReady({ type, name }: DnsRecord): string {
 /** Whether mail is sent without the record: its feature alone needs it. */
 function isOfFeature({ purpose }: DnsRecord): boolean {
   return purpose === 'Tracking' || purpose === 'Secondary DKIM';
-}
-
-const UNDECIDED = 'Do not publish it as it is: first create the logo that it names.';
-
-/** Whether a record must not be published before its logo exists. */
-function needsDecision({ purpose }: DnsRecord): boolean {
-  return purpose === 'BIMI';
 }
 
 function zoneRecord({ type, name, value, priority, ttl = DEFAULT_TTL }: DnsRecord): ZoneRecord {

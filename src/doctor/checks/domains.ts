@@ -62,7 +62,8 @@ function judgeDomain(examined: ExaminedDomain, platform: Platform, isNamed: bool
   const { row, results } = examined;
   // A domain that has never been verified is being set up by its owner.
   const isOperating = isNamed || row.status !== 'PENDING';
-  const findings = REPORTED_CHECKS.flatMap((name): Result[] => {
+  const reported = REPORTED_CHECKS.filter((name) => results[name].isOmitted !== true);
+  const findings = reported.flatMap((name): Result[] => {
     const { verdict, hint } = results[name];
     const subject = `${row.name}: ${checkOf(name).label}`;
     if (verdict === 'unknown') return [unknown(subject, hint)];
@@ -73,7 +74,7 @@ function judgeDomain(examined: ExaminedDomain, platform: Platform, isNamed: bool
     }
     return [];
   });
-  const passed = REPORTED_CHECKS.filter((name) => results[name].verdict === 'pass').length;
+  const passed = reported.filter((name) => results[name].verdict === 'pass').length;
   return findings.length > 0 ? findings : [ok(row.name, `All ${passed} records pass.`)];
 }
 

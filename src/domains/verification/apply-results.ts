@@ -63,7 +63,10 @@ export function applyResults(
     row.next_check_at = nextCheckAt(row, { hasUnknown, pendingKeySince }, now);
   }
   if (VISIBLE.some((column) => before[column] !== row[column])) row.updated_at = now;
-  return { row, checks: REPORTED_CHECKS.map((name) => reportCheck(name, results[name], before)), event };
+  const checks = REPORTED_CHECKS.filter((name) => results[name].isOmitted !== true).map((name) =>
+    reportCheck(name, results[name], before),
+  );
+  return { row, checks, event };
 }
 
 /** Columns that callers see, or that determine how mail is sent. */

@@ -1,5 +1,6 @@
 import type { CheckColumn, DomainRow, Lane } from '../../store/domains/domains.ts';
 import type { DnsRecord, RecordContext } from '../dns-record.ts';
+import { checkBimi } from './checks/bimi.ts';
 import type { CheckContext, CheckResult } from './checks/check.ts';
 import { checkDkim, checkSecondaryDkim, dkimRecord, secondaryDkimRecord } from './checks/dkim.ts';
 import { checkDmarc, dmarcRecord } from './checks/dmarc.ts';
@@ -121,6 +122,15 @@ export const CHECKS = {
     passedBefore: (row) => row.last_checked_at !== null && row.return_path === 'customer',
     record: { position: 0, build: returnPathSpfRecord },
     run: checkReturnPathSpf,
+  },
+  bimi: {
+    label: 'BIMI',
+    isRequired: false,
+    isReported: true,
+    flag: null,
+    passedBefore: () => false,
+    record: null,
+    run: checkBimi,
   },
 } as const satisfies Record<string, Check>;
 

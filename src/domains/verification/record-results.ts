@@ -69,8 +69,8 @@ export function lookUpRecords(view: DnsView, records: readonly DnsRecord[]): Pro
 }
 
 /**
- * Whether a published value serves the purpose of the recommended one. The tags of TLS-RPT, MTA-STS and BIMI records are
- * the owner's choice; their version is not.
+ * Whether a published value serves the purpose of the recommended one. The tags of TLS-RPT and MTA-STS records are the
+ * owner's choice; their version is not.
  */
 function fulfills(found: string, { type, value, purpose }: DnsRecord): boolean {
   if (type !== 'TXT') return found.toLowerCase() === value.toLowerCase();

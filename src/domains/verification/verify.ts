@@ -13,6 +13,7 @@ import type { DomainRow } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { GeneratedKeys, ManagedKeys } from '../key-rotation/managed-keys.ts';
 import type { SlotObservations } from '../key-rotation/plan.ts';
+import type { FetchFile } from '../platform/brand-files.ts';
 import type { HttpsProbe } from '../platform/https-probe.ts';
 import type { Platform } from '../platform/platform.ts';
 import { failingRequired } from '../present.ts';
@@ -65,6 +66,7 @@ export interface VerifierDeps {
   resolver: Resolver;
   platform: Platform;
   answersHttps: HttpsProbe;
+  fetchFile: FetchFile;
   recordDomainEvent: RecordDomainEvent;
   managedKeys: ManagedKeys;
 }
@@ -80,8 +82,18 @@ export type Verifier = (domainId: string, options: VerifyOptions) => Promise<Ver
  * keys, requested ones look up the recommended records that no check covers.
  */
 export function createVerifier(deps: VerifierDeps): Verifier {
-  const { tables, writer, clock, log, resolver, platform, answersHttps, recordDomainEvent, managedKeys } =
-    deps;
+  const {
+    tables,
+    writer,
+    clock,
+    log,
+    resolver,
+    platform,
+    answersHttps,
+    fetchFile,
+    recordDomainEvent,
+    managedKeys,
+  } = deps;
 
   /** `checked`: the domain when its verification began, at `checkedAt`. */
   async function apply(
@@ -152,9 +164,10 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     const owner = `verification ${domain.account_id}`;
     const view = createDnsView(resolver, { fresh, signal: limit, owner });
     const keys = tables.dkimKeys.of(domainId);
+    const files = automatic ? null : { fetch: (url: URL) => fetchFile(url, limit), now: checkedAt };
     const recommended = recordsOf(tables, platform, domain).recommendedDnsRecords;
     const [results, observations, others] = await Promise.all([
-      runChecks({ view, platform, domain, keys, answersHttps }),
+      runChecks({ view, platform, domain, keys, answersHttps, files }),
       managedKeys.observe(view, domain, keys),
       automatic ? null : lookUpRecords(view, uncheckedRecords({ domain, keys, platform }, recommended)),
     ]);

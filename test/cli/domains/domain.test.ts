@@ -96,7 +96,7 @@ describe('postrider domain', () => {
     const { out } = await shell.domain('show', 'example.org', '--format', 'bind');
     const published = out.split('\n').filter((line) => line !== '' && !line.startsWith(';'));
     expect(published.map((line) => line.split('\t')[3]).join(' ')).toBe('TXT TXT CNAME TXT MX CNAME TXT TXT');
-    expect(out).toMatch(/^; default\._bimi\.example\.org\.\t.*BIMI1/m);
+    expect(out).not.toContain('_bimi');
     expect(out).not.toContain('Creation in progress');
   });
 

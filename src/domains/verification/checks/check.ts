@@ -1,5 +1,6 @@
 import type { DnsView } from '../../../dns/dns-view.ts';
 import type { DkimKeyRow, DomainRow } from '../../../store/domains/domains.ts';
+import type { FetchedFile } from '../../platform/brand-files.ts';
 import type { HttpsProbe } from '../../platform/https-probe.ts';
 import type { Platform } from '../../platform/platform.ts';
 
@@ -15,6 +16,8 @@ export interface CheckResult {
   found: string | null;
   /** What is wrong and how to correct it, for the person who edits the zone; '' when nothing needs to be done. */
   hint: string;
+  /** The report does not contain the check: it does not apply to the domain. */
+  isOmitted?: boolean;
   /** New values of columns that follow from the result. */
   changes?: Partial<Pick<DomainRow, 'tracking_host' | 'return_path'>>;
   /** The pending DKIM key whose record was found (its key_id). */
@@ -32,6 +35,8 @@ export interface CheckContext {
   keys: readonly DkimKeyRow[];
   /** Whether a host answers over HTTPS with a certificate that is valid for its name. */
   answersHttps: HttpsProbe;
+  /** For the files that a BIMI record names, which are judged as of `now`; null: they are not fetched. */
+  files: { fetch: (url: URL) => Promise<FetchedFile>; now: number } | null;
 }
 
 /** The judgment that a check passes. `found`: the value in DNS; null: none. `hint`: what could be improved. */

@@ -1,0 +1,86 @@
+import { Agent } from 'undici';
+import { SECOND } from '../../core/clock.ts';
+import { isForbidden, isPublic } from '../../dns/address-kinds.ts';
+import {
+  type ConnectorOptions,
+  createConnector,
+  ForbiddenAddress,
+  ResponseTooLarge,
+} from '../../dns/connector.ts';
+
+/* The logo and the certificate that the BIMI record of a domain names: its owner chooses the addresses. */
+
+/** `reason`: a clause for the owner of the domain, without addresses of hosts. */
+export type FetchedFile =
+  | { kind: 'file'; bytes: Buffer; mediaType: string }
+  | { kind: 'failed'; reason: string };
+
+/** Fetches an https URL once, without redirects. Never rejects. */
+export type FetchFile = (url: URL, signal: AbortSignal) => Promise<FetchedFile>;
+
+export interface FileFetcherOptions extends Pick<ConnectorOptions, 'resolver' | 'trusted'> {
+  /** Default: public addresses alone. */
+  mayConnect?: (address: string) => boolean;
+}
+
+/** For a whole fetch. */
+const FETCH_TIMEOUT_MS = 5 * SECOND;
+const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_HEADER_BYTES = 16 * 1024;
+
+/** A fetch is one GET of at most 1 MiB that ends within 5 s; the certificate must be valid for the host. */
+export function createFileFetcher(options: FileFetcherOptions): FetchFile {
+  const { mayConnect = (address) => !isForbidden(address) && isPublic(address) } = options;
+  return async (url, signal) => {
+    const agent = new Agent({
+      connect: createConnector({
+        ...options,
+        mayConnect,
+        timeoutMs: FETCH_TIMEOUT_MS,
+        maxResponseBytes: MAX_FILE_BYTES + 2 * MAX_HEADER_BYTES,
+      }),
+      maxHeaderSize: MAX_HEADER_BYTES,
+      maxResponseSize: MAX_FILE_BYTES,
+      pipelining: 0,
+    });
+    const late = AbortSignal.timeout(FETCH_TIMEOUT_MS);
+    try {
+      // undici follows no redirect.
+      const { statusCode, headers, body } = await agent.request({
+        origin: url.origin,
+        path: `${url.pathname}${url.search}`,
+        method: 'GET',
+        signal: AbortSignal.any([late, signal]),
+      });
+      if (statusCode !== 200) {
+        body.on('error', () => {
+          // The rest of the response is not read.
+        });
+        body.destroy();
+        return failed(`${url.hostname} responds with status ${statusCode} instead of 200`);
+      }
+      const bytes = Buffer.from(await body.arrayBuffer());
+      return { kind: 'file', bytes, mediaType: [headers['content-type']].flat()[0] ?? '' };
+    } catch (error) {
+      return failed(
+        late.aborted || signal.aborted
+          ? `${url.hostname} did not send it within ${FETCH_TIMEOUT_MS / SECOND} s`
+          : reasonOf(error, url.hostname),
+      );
+    } finally {
+      await agent.destroy();
+    }
+  };
+}
+
+function failed(reason: string): FetchedFile {
+  return { kind: 'failed', reason };
+}
+
+function reasonOf(error: unknown, host: string): string {
+  if (error instanceof ForbiddenAddress) return `${host} has no public address`;
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (error instanceof ResponseTooLarge || code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE')
+    return `it is larger than ${MAX_FILE_BYTES / 1024} KiB`;
+  return `there is no HTTPS connection to ${host} with a valid certificate${code === '' ? '' : ` (${code})`}`;
+}
