@@ -114,7 +114,7 @@ function nameServerWarnings({ dns: { server } }: Config): ConfigIssue[] {
     }));
 }
 
-function listenerWarnings({ api, public: pages, mx, submission }: Config): ConfigIssue[] {
+function listenerWarnings({ api, mx, submission }: Config): ConfigIssue[] {
   const warnings: ConfigIssue[] = [];
   if (isPublicListener(api.listen))
     warnings.push({

@@ -30,7 +30,7 @@ export async function verifyTlsPair({ cert, key }: TlsPair): Promise<void> {
 /** Throws unless the text consists of at least one complete certificate in PEM. */
 function requireCertificates(pem: string, name: string): void {
   for (const block of requireBlocks(pem, name))
-    if (block.includes('CERTIFICATE-----')) new X509Certificate(block);
+    if (block.includes('CERTIFICATE-----')) void new X509Certificate(block);
 }
 
 /** Reads a file of certificates in PEM. Throws an `OperatorFault` that names the setting when it cannot be used. */

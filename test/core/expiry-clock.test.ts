@@ -14,7 +14,7 @@ function start() {
 }
 
 describe.each([2 * DAY, 6 * HOUR, -2 * HOUR, -400 * DAY])('a clock that is set by %s ms', (step) => {
-  it('expires nothing, whoever reads it first', () => {
+  it('expires nothing, in whatever order it is read', () => {
     const { clock, monotonic, set, expiry } = start();
     const before = clock.now();
     set(step);
@@ -34,7 +34,7 @@ describe.each([2 * DAY, 6 * HOUR, -2 * HOUR, -400 * DAY])('a clock that is set b
     expect(expiry.stepSinceLastCall()).toBe(0);
   });
 
-  it('is ignored when it is set again at once, as by a wrong answer of a time server', () => {
+  it('is ignored when it is set again immediately, as by a wrong answer of a time server', () => {
     const { clock, set, expiry } = start();
     set(step);
     set(-step);

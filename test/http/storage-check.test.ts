@@ -86,11 +86,7 @@ async function call(method: string, path: string, { requestBody }: Operation): P
   const response = await client.call(
     method,
     path.replaceAll(/\{\w*[iI]dentifier\}/g, NOBODY).replaceAll(/\{\w+\}/g, 'unknown'),
-    {
-      ...(typeof example === 'string'
-        ? { rawBody: example, headers: { 'Content-Type': type } }
-        : { body: example }),
-    },
+    typeof example === 'string' ? { rawBody: example, headers: { 'Content-Type': type } } : { body: example },
   );
   return `${response.status} ${response.text}`;
 }

@@ -98,7 +98,7 @@ export function replyRemedy(
 ): string {
   const { enhanced = null, text = '' } = reply ?? {};
   if (bounceClass === 'reputation-block' && (enhanced?.endsWith('.7.25') === true || NAMES.test(text)))
-    return 'The source address has no reverse DNS name that leads back to it, or the EHLO name does not match. "postrider doctor" names the record: whoever assigned the address sets it.';
+    return 'The source address has no reverse DNS name that leads back to it, or the EHLO name does not match. "postrider doctor" names the record: the provider of the address sets it.';
   if (bounceClass === 'policy-block') {
     if (LINK.test(text)) return `${REMEDIES[bounceClass]} Follow the link in the reply.`;
     return `${REMEDIES[bounceClass]} ${CONTACT.test(text) ? 'Write to the contact in the reply' : 'Write to the postmaster of the destination'}, and quote the reply.`;

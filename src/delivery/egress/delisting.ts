@@ -23,7 +23,7 @@ const LINK = /https?:\/\/[^\s<>"')\]]+/i;
 
 /**
  * How to ask for the removal of a block, a sentence: at the blocklist that the reply names, as the shaping profile of the
- * receiver says, at the link in the reply, else by its postmaster. `receiver`: see `AddressBlock`.
+ * receiver states, at the link in the reply, else by its postmaster. `receiver`: see `AddressBlock`.
  */
 export function delistingOf({ delivery }: Pick<Config, 'delivery'>, receiver: string, reply: string): string {
   const list = BLOCKLISTS.find(([word]) => word.test(reply));

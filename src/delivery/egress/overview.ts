@@ -13,11 +13,11 @@ export interface EgressOverview {
   entries: EntryOverview[];
   warmup: WarmupRow[];
   /** All refusals, also those of the address that the system chooses. */
-  refused: (Refusal & { address: string; delisting: string })[];
+  refused: (ReceiverRefusal & { address: string; delisting: string })[];
 }
 
 /** A receiver that refuses a source address. Times are ISO 8601. */
-export interface Refusal {
+export interface ReceiverRefusal {
   provider: string;
   since: string;
   nextProbeAt: string;
@@ -39,7 +39,7 @@ export interface EntryOverview {
   warmup: string | null;
   /** Messages of today (UTC). */
   today: { sent: number; delivered: number; throttled: number; refused: number; complained: number };
-  refusedBy: Refusal[];
+  refusedBy: ReceiverRefusal[];
 }
 
 export interface WarmupRow {
@@ -117,7 +117,7 @@ export function egressOverview(deps: OverviewDeps): EgressOverview {
   return { entries, warmup, refused };
 }
 
-function toRefusal({ provider, since, probe_at, failures, reply, blocked }: EgressHealthRow): Refusal {
+function toRefusal({ provider, since, probe_at, failures, reply, blocked }: EgressHealthRow): ReceiverRefusal {
   return {
     provider,
     since: iso(since),

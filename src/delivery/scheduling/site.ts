@@ -100,7 +100,7 @@ export interface Site {
   unreachable(reservation: SlotReservation): number;
   /** The site asked to send less, see `Limiter.throttled`. Returns for how many ms it gets no mail; 0: counted already. */
   throttled(reservation: SlotReservation, waitMs: number | null, resumesWithOne?: boolean): number;
-  /** Limits the site at once, see `Limiter.restrict`. Returns the epoch in which sessions begin from now on. */
+  /** Limits the site immediately, see `Limiter.restrict`. Returns the epoch in which sessions begin from now on. */
   restrict(restriction: Restriction): number;
   /**
    * The site asked the sender to send less: limits only the account of the message. Returns what `throttled` returns.

@@ -30,7 +30,7 @@ export interface Limiter {
    * `resumesWithOne`: with one connection instead of half of them. Returns for how many ms nothing is allowed; 0: the session began before the last step.
    */
   throttled(epoch: number, waitMs: number | null, pace: number, resumesWithOne?: boolean): number;
-  /** Limits more at once, whatever the epoch; sessions that began before belong to the same event. */
+  /** Limits more immediately, whatever the epoch; sessions that began before belong to the same event. */
   restrict(restriction: Restriction): void;
   /** A message was accepted in a session of this epoch. */
   delivered(epoch: number): void;

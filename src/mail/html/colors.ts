@@ -20,7 +20,7 @@ export const UNKNOWN_PAINT: Paint = { color: null, background: null };
 /** Mail clients show mail on white; the color of text is unknown, and not white. */
 export const WHITE_PAGE: Paint = { color: null, background: '#ffffff' };
 
-/** Whether text cannot be told from what is behind it. */
+/** Whether text cannot be distinguished from what is behind it. */
 export function hidesByColor({ color, background }: Paint): boolean {
   return color === 'transparent' || (color !== null && color === background);
 }
@@ -60,7 +60,6 @@ const NAMES: ReadonlyMap<string, string> = new Map([
   ['green', '#008000'],
   ['blue', '#0000ff'],
   ['gray', '#808080'],
-  ['grey', '#808080'],
   ['silver', '#c0c0c0'],
   ['navy', '#000080'],
   ['whitesmoke', '#f5f5f5'],

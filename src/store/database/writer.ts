@@ -151,7 +151,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   let flushing: Promise<void> = Promise.resolve();
   let closed = false;
 
-  /** An error that no unit of work has caused would leave the units waiting for ever: the writer ends. */
+  /** An error that no unit of work has caused would leave the units waiting without end: the writer ends. */
   async function work(): Promise<void> {
     try {
       await runGroups();

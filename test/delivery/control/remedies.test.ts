@@ -41,7 +41,7 @@ describe('the advice for a reply', () => {
     ['5.7.25', 'The sending IP address has no PTR record'],
     ['5.7.25', 'rejected'],
     [null, 'Client host rejected: cannot find your reverse hostname'],
-  ])('about missing reverse DNS (%s %s) speaks of that, and of no list and no link', (enhanced, text) => {
+  ])('about missing reverse DNS (%s %s) names that, and no list and no link', (enhanced, text) => {
     const advice = replyRemedy('reputation-block', { enhanced, text });
     expect(advice).toContain('reverse DNS');
     expect(advice).not.toMatch(/listed|link/);

@@ -50,7 +50,7 @@ it('reports each message for itself when the database fails in the course of a b
     accepted: 41,
     refused: 2,
     results: [
-      ...Array<object>(40).fill({ success: true }),
+      ...Array.from({ length: 40 }, () => ({ success: true })),
       {
         success: false,
         reasonCode: 'UNAVAILABLE',

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import * as z from 'zod';
 import { hideUrls } from '../../../src/http/console/hidden-urls.ts';
 import { route } from '../../../src/http/route.ts';
 import { startConsole, type TestConsole } from './harness.ts';
