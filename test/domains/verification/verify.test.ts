@@ -191,7 +191,7 @@ describe('verifying a domain over real DNS', () => {
     release();
     const { domain: row, checks } = await slow;
     expect(row.status).toBe('SUCCESS');
-    // The report is that of its own checks.
+    // The report is that of the checks of this verification.
     expect(checks).toContainEqual(expect.objectContaining({ check: 'dmarc', passed: false }));
     expect(setup.row(domain)).toMatchObject({ status: 'SUCCESS', last_checked_at: checkedAt });
   });
