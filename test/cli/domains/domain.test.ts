@@ -210,6 +210,15 @@ describe('postrider domain', () => {
     expect(JSON.parse((await shell.domain('show', 'example.org', '--json')).out)).toMatchObject({
       status: 'SUCCESS',
     });
+
+    const bimi = 'v=BIMI1; l=https://logo.example.org/logo.svg';
+    shell.dns.publish([{ name: 'default._bimi.example.org', type: 'TXT', value: bimi }]);
+    shell.dns.set('logo.example.org', 'A', ['192.168.0.1']);
+    const withLogo = await shell.domain('verify', 'example.org');
+    expect(withLogo.status).toBe(0);
+    expect(withLogo.out).toContain(
+      'wrong   BIMI\n        The logo could not be fetched: logo.example.org has no public address.',
+    );
   });
 });
 
