@@ -193,7 +193,7 @@ function newestWithin(db: Database, { name, key }: SampledTable, limit: number):
     .prepare<[], number>(`SELECT ${size} FROM old."${name}" ${newestFirst(key)} LIMIT ${SAMPLE_ROWS + 1}`)
     .pluck();
   const count: SampleCount = { rows: 0, bytes: 0, isAll: true };
-  for (const bytes of rows.iterate()) {
+  for (const bytes of rows.all()) {
     if (count.rows === SAMPLE_ROWS || count.bytes + bytes > limit) return { ...count, isAll: false };
     count.rows++;
     count.bytes += bytes;

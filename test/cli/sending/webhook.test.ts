@@ -1,3 +1,4 @@
+import { appendFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../src/store/database/database.ts';
@@ -9,6 +10,8 @@ import { createShell } from '../run.ts';
 let shell: ReturnType<typeof createShell>;
 beforeEach(async () => {
   shell = createShell();
+  // Receivers on this machine are refused where there are several accounts.
+  appendFileSync(shell.file, '[webhooks]\nallowPrivateNetworks = true\n');
   await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
   await shell.run('account', 'create', '--name', 'Other', '--id', 'other');
 });

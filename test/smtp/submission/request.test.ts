@@ -246,6 +246,7 @@ describe('a refusal over SMTP', () => {
     ['IDEMPOTENCY_IN_PROGRESS', '451 4.5.0'],
     ['IDEMPOTENCY_KEY_REUSED', '554 5.5.4'],
     ['UNAVAILABLE', '452 4.3.1'],
+    ['LIMIT_REACHED', '452 4.3.1'],
   ])('%s is %s', (code, expected) => {
     expect(replyTo(refuse(code, 'words'))).toMatchObject({
       responseCode: expected,
@@ -253,9 +254,12 @@ describe('a refusal over SMTP', () => {
     });
   });
 
-  it.each(Object.entries(REFUSALS))('%s is permanent unless HTTP has a temporary status', (name, status) => {
+  /** States that end: another request with the same key, an account whose storage is full. */
+  const TEMPORARY = ['IDEMPOTENCY_IN_PROGRESS', 'LIMIT_REACHED'];
+
+  it.each(Object.entries(REFUSALS))('%s is permanent unless its reason ends', (name, status) => {
     const { responseCode } = replyTo(refuse(name as RefusalCode, ''));
-    const again = status >= 500 || status === 429 || name === 'IDEMPOTENCY_IN_PROGRESS';
+    const again = status >= 500 || status === 429 || TEMPORARY.includes(name);
     expect(String(responseCode)).toMatch(again ? /^4\d\d 4\./ : /^5\d\d 5\./);
   });
 
