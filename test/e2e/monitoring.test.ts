@@ -64,7 +64,7 @@ async function countedEvents(): Promise<Record<string, number>> {
   );
   const kinds: Record<string, number> = {};
   for (const { messageId, event } of await setup.daemon.api.allEvents()) {
-    if (messageId !== undefined && !simulated.has(messageId)) kinds[event] = (kinds[event] ?? 0) + 1;
+    if (typeof messageId === 'string' && !simulated.has(messageId)) kinds[event] = (kinds[event] ?? 0) + 1;
   }
   return kinds;
 }

@@ -145,7 +145,7 @@ export interface EventData {
   eventId: string;
   event: string;
   timestamp: string;
-  messageId?: string;
+  messageId?: string | null;
   recipient?: string;
   [field: string]: unknown;
 }

@@ -32,7 +32,7 @@ const COLUMN: Record<string, keyof Ledger> = {
 export async function faultsInEvents(api: ApiClient): Promise<string[]> {
   const kinds = new Map<string, string[]>();
   for (const { messageId, event } of await api.allEvents()) {
-    if (messageId === undefined) continue;
+    if (typeof messageId !== 'string') continue;
     kinds.set(messageId, [...(kinds.get(messageId) ?? []), event]);
   }
   return [...kinds].flatMap(([messageId, events]) => {
