@@ -455,7 +455,7 @@ describe.skipIf(required.missing)(`the bulk sender requirements${required.reason
       'Feedback-ID has four parts, the last of which is constant, and is signed',
       ({ fields, signatures }) => {
         const [campaign, account, stream, service, ...more] = only(fields, 'feedback-id').split(':');
-        expect([account, stream, service, more]).toEqual([daemon.api.accountId, 'mk', 'postrider', []]);
+        expect([account, stream, service, more]).toEqual([daemon.api.accountId, 'mk', 'mxpostriderexam', []]);
         expect(service).toMatch(/^.{5,15}$/);
         expect(campaign).toBe(newsletter['campaignId']);
         expect(signatures[0]?.signedFields).toContain('feedback-id');

@@ -97,7 +97,9 @@ describe('a campaign', () => {
       ['Ada Lovelace <ada@empfang.example>', 'Hello Ada'],
       ['grace@empfang.example', 'Hello friend'],
     ]);
-    expect(field(arrived[0]?.raw ?? '', 'Feedback-ID')).toBe(`${campaignId}:${api.accountId}:mk:mxpostriderexam`);
+    expect(field(arrived[0]?.raw ?? '', 'Feedback-ID')).toBe(
+      `${campaignId}:${api.accountId}:mk:mxpostriderexam`,
+    );
     const { progress } = await eventually('the campaign to be sent', async () => {
       const campaign = await getCampaign(campaignId);
       return campaign.status === 'sent' ? campaign : null;

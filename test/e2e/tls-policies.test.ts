@@ -244,7 +244,7 @@ describe.skipIf(required.missing)(`published TLS policies${required.reason}`, ()
     const listed = await daemon.cli('message', 'list', '--recipient', 'ada@valid.signed.example', '--json');
     const [{ messageId }] = JSON.parse(listed);
     expect(await daemon.cli('message', 'show', messageId)).toContain(
-      '"requiredBy":"dane","verification":"dane"',
+      'verified (dane); policy verified, required by dane',
     );
     await attemptTo('valid.signed.example');
     expect(daemon.log()).toMatch(/"tlsVerification":"dane","tlsRequiredBy":"dane"/);

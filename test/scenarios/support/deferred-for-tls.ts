@@ -44,7 +44,7 @@ export function deferredForTls(options: DeferredForTls): Scenario {
       await run.sendAll();
       await run.settle();
       // The explanation names the published policy that holds the message.
-      const policy = policyOf(session);
+      const policy = policyOf(session.replaceAll('_25._tcp.', `_${run.env.port}._tcp.`));
       const reasons = await run.explain('ada');
       expect(reasons.find(({ code }) => code === 'deferred')?.text).toContain(policy ?? 'was deferred');
       run.sink('mx').program({ tls: certificate });

@@ -123,7 +123,7 @@ describe('a submitted mail', () => {
     expect(await client.mail(FROM, ADA, alternative)).toMatch(/^250 /);
     const [text, html, completed, pair] = setup.stored().map(({ content }) => content);
     const inText =
-      /^Hi!\n\nExample Ltd\n1 Main St, Town, 12345, GB\n\nThis message was sent to .* Unsubscribe \[.*\]\n$/;
+      /^Hi!\n\nExample Ltd\n1 Main St, Town, 12345, GB\n\nThis message was sent to .* Unsubscribe <.*>\n$/;
     expect(text?.html).toBe('');
     expect(text?.text).toMatch(inText);
     expect(html?.html).toMatch(
