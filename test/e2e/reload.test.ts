@@ -153,11 +153,7 @@ const NOT_OBSERVED: Record<string, string> = {
   secondary: 'the same view of the configuration as verification.dmarcPolicy',
   'limits.bodyDays': 'retention runs every hour; read when a run begins',
   'limits.eventDays': 'retention runs every hour; read when a run begins',
-  'limits.account.campaigns': 'the same object as the other limits of accounts',
   'limits.account.concurrentRequests': 'the same object as the other limits of accounts',
-  'limits.account.storedBytes': 'the same object as the other limits of accounts',
-  'limits.account.subscriptionGroups': 'the same object as the other limits of accounts',
-  'limits.account.suppressions': 'the same object as the other limits of accounts',
   'webhooks.operatorAccounts': 'read at each event of the installation',
 };
 

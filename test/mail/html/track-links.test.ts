@@ -170,6 +170,6 @@ describe('a composed message', () => {
     expect(destinations(html || '')).toEqual([
       { id: MESSAGE, url: 'https://x.example/?a=1&b=2', madeForHost: true },
     ]);
-    expect(text?.trim()).toBe(`See this [https://x.example/?a=1&b=2], leave [${BASE}/u/ada]`);
+    expect(text?.trim()).toBe(`See this <https://x.example/?a=1&b=2>, leave <${BASE}/u/ada>`);
   });
 });
