@@ -321,8 +321,10 @@ function computeVariables(
       : html.company_address_html === undefined
         ? undefined
         : textFromHtml(html.company_address_html)
-            .trim()
-            .replaceAll(/\s*\n\s*/g, ', ');
+            .split('\n')
+            .map((part) => part.trim())
+            .filter((part) => part !== '')
+            .join(', ');
   if (line !== undefined) {
     html.company_address = escapeHtml(line);
     text.company_address = line;

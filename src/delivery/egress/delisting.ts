@@ -32,8 +32,15 @@ export function delistingOf({ delivery }: Pick<Config, 'delivery'>, receiver: st
   const profile = delivery.shaping.find((one) => one.name === receiver || covers(one, host));
   if (profile !== undefined && profile.delisting !== '') return profile.delisting;
   const [link] = LINK.exec(reply) ?? [];
-  if (link !== undefined) return `Follow ${link.replace(/[.,;:]+$/, '')} in the reply.`;
+  if (link !== undefined) return `Follow ${withoutPunctuation(link)} in the reply.`;
   return `Ask the postmaster of ${host} to remove the block, and quote the reply.`;
+}
+
+/** The link without the punctuation marks of the sentence around it. */
+function withoutPunctuation(link: string): string {
+  let end = link.length;
+  while ('.,;:'.includes(link.charAt(end - 1)) && end > 0) end--;
+  return link.slice(0, end);
 }
 
 /** The block as events, explanations and the doctor present it. */

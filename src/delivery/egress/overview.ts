@@ -117,7 +117,14 @@ export function egressOverview(deps: OverviewDeps): EgressOverview {
   return { entries, warmup, refused };
 }
 
-function toRefusal({ provider, since, probe_at, failures, reply, blocked }: EgressHealthRow): ReceiverRefusal {
+function toRefusal({
+  provider,
+  since,
+  probe_at,
+  failures,
+  reply,
+  blocked,
+}: EgressHealthRow): ReceiverRefusal {
   return {
     provider,
     since: iso(since),

@@ -86,7 +86,7 @@ function backupResults({ ok: passes, message, details }: ReadyCheck): Result[] {
 
 function backupRemedy(error: string): string {
   if (/\b(?:ENOSPC|EDQUOT|SQLITE_FULL)\b|free space/.test(error)) return 'df -h';
-  if (/\bE(?:ACCES|PERM|ROFS)\b.*'\//.test(error))
+  if (/\bE(?:ACCES|PERM|ROFS)\b/.test(error) && error.includes("'/"))
     return 'The user of the daemon must own backup.dir, and the unit allow it: systemctl edit postrider, [Service], ReadWritePaths=';
   return 'journalctl -u postrider --grep backup; postrider backup create DIRECTORY';
 }
