@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { createCopier } from '../../../src/store/backup/copy.ts';
@@ -28,20 +28,23 @@ it('rejects a task whose thread ends, and starts another thread for the next tas
 });
 
 it('replaces a thread that fails between two tasks', async () => {
-  const ended = join(temporaryDir(), 'ended');
+  const dir = temporaryDir();
+  const [idle, ended] = [join(dir, 'idle'), join(dir, 'ended')];
   const code = `
-    import { writeFileSync } from 'node:fs';
+    import { existsSync, writeFileSync } from 'node:fs';
     import { parentPort } from 'node:worker_threads';
     process.on('exit', () => writeFileSync(${JSON.stringify(ended)}, ''));
     parentPort.once('message', () => {
       parentPort.postMessage({ kind: 'hashed', sha256: 'first' });
-      setImmediate(() => { throw new Error('failed while idle'); });
+      setInterval(() => { if (existsSync(${JSON.stringify(idle)})) throw new Error('failed while idle'); }, 5);
     });`;
   const check = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
   const copier = createCopier({ bytesPerSecond: UNLIMITED, programs: { copy, check } });
   onTestFinished(() => copier.close());
   expect(await copier.hash('one')).toBe('first');
+  writeFileSync(idle, '');
   await expect.poll(() => existsSync(ended)).toBe(true);
+  rmSync(idle);
   // A task that meets the end of the old thread is rejected.
   await expect.poll(() => copier.hash('two').catch(() => 'rejected')).toBe('first');
 });
