@@ -14,6 +14,8 @@ export interface LogOutput {
   onDropped(report: (dropped: number) => void): void;
   /** Resolves when everything is written, or after `timeoutMs`. */
   flush(timeoutMs: number): Promise<void>;
+  /** Gives up what waits. Needed before the descriptor is closed: another file may get its number. */
+  close(): void;
 }
 
 /** Bytes of records that wait; further records are dropped. */
@@ -74,6 +76,13 @@ export function createLogOutput(fd = standardOutput()): LogOutput {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS / 2));
         retry();
       }
+    },
+    close: () => {
+      process.off('exit', retry);
+      if (timer !== null) clearInterval(timer);
+      timer = null;
+      waiting = [];
+      waitingBytes = 0;
     },
   };
 }

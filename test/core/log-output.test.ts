@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLog } from '../../src/core/log.ts';
-import { createLogOutput } from '../../src/core/log-output.ts';
+import { createLogOutput, type LogOutput } from '../../src/core/log-output.ts';
 import { temporaryDir } from '../support/store.ts';
 
 /** A pipe in non-blocking mode; `read` returns what is in it. */
@@ -13,7 +13,6 @@ function pipe() {
   const reader = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   const writer = openSync(file, constants.O_WRONLY | constants.O_NONBLOCK);
   onTestFinished(() => closeSync(reader));
-  onTestFinished(() => closeSync(writer));
   const buffer = Buffer.alloc(1 << 20);
   const read = () => {
     try {
@@ -26,12 +25,22 @@ function pipe() {
   return { writer, read };
 }
 
+/** An output that is closed with its descriptor, which a database of another test may get next. */
+function outputTo(fd: number): LogOutput {
+  const output = createLogOutput(fd);
+  onTestFinished(() => {
+    output.close();
+    closeSync(fd);
+  });
+  return output;
+}
+
 const RECORDS = 30_000;
 
 describe('a log that is not read', () => {
   it('blocks nothing, drops what exceeds its limit, and reports the number when it is read again', async () => {
     const { writer, read } = pipe();
-    const output = createLogOutput(writer);
+    const output = outputTo(writer);
     const log = createLog({ level: 'info', hashAddresses: true }, output);
     for (let n = 0; n < RECORDS; n++) log.info({ n }, 'message delivered');
     const dropped = output.dropped();
@@ -62,16 +71,28 @@ describe('a log that is not read', () => {
 
   it('does not delay the end of the process for longer than the timeout', async () => {
     const { writer } = pipe();
-    const output = createLogOutput(writer);
+    const output = outputTo(writer);
     output.write('x'.repeat(1 << 20));
     await expect(output.flush(1)).resolves.toBeUndefined();
     expect(output.dropped()).toBe(0);
   });
 
-  it('continues on a full disk', () => {
+  it('writes nothing more to a descriptor that was closed and opened for another file', async () => {
     const full = openSync('/dev/full', 'w');
-    onTestFinished(() => closeSync(full));
     const output = createLogOutput(full);
+    output.write('a record');
+    output.close();
+    closeSync(full);
+    const file = join(temporaryDir(), 'other');
+    const other = openSync(file, 'w');
+    onTestFinished(() => closeSync(other));
+    expect(other).toBe(full);
+    await output.flush(1000);
+    expect(readFileSync(file, 'utf8')).toBe('');
+  });
+
+  it('continues on a full disk', () => {
+    const output = outputTo(openSync('/dev/full', 'w'));
     for (let n = 0; n < 3; n++) output.write('x'.repeat(600_000));
     expect(output.dropped()).toBe(2);
   });
