@@ -83,9 +83,9 @@ async function bench(): Promise<boolean> {
     const started = await startBrowser(['localhost']);
     return { ...started, stop: started.close };
   });
-  const { page, consoleUrl, cookie } = await signInOperator(daemon, browser);
+  const { page, consoleUrl, cookie, pageToken } = await signInOperator(daemon, browser);
   const pages = await findPages({ page, consoleUrl, accountId });
-  const results = await measurePages({ consoleUrl, cookie }, pages, REPEATS);
+  const results = await measurePages({ consoleUrl, cookie, pageToken }, pages, REPEATS);
   if (values.json) console.log(JSON.stringify({ goalMs: GOAL_MS, pages: results }, null, 1));
   else {
     console.log(`${cores} × ${cpu}, ${memoryGiB} GiB, Node ${process.version}, load before ${load}`);

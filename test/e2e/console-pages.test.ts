@@ -30,10 +30,10 @@ it.skipIf(required.missing)(
     onTestFinished(() => running.stop());
     const browser = await startBrowser(['localhost']);
     onTestFinished(() => browser.close());
-    const { page, consoleUrl, cookie } = await signInOperator(running.daemon, browser);
+    const { page, consoleUrl, cookie, pageToken } = await signInOperator(running.daemon, browser);
     const { accountId } = running.accounts[0] ?? expect.unreachable();
     const pages = await findPages({ page, consoleUrl, accountId });
-    const results = await measurePages({ consoleUrl, cookie }, pages, 1);
+    const results = await measurePages({ consoleUrl, cookie, pageToken }, pages, 1);
 
     const links: string[] = await page
       .locator('nav[aria-label="Pages"] a')

@@ -35,6 +35,7 @@ const ANSWERS = [
   'Example Ltd',
   '1 High Street, Sampletown, AB1 2CD, GB',
   'example.com',
+  ...['other senders', 'private webhooks'].map(() => ''),
 ];
 const NUMBERS = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'];
 

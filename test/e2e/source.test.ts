@@ -24,7 +24,7 @@ const run = promisify(execFile);
 const PROJECT = new URL('../..', import.meta.url).pathname;
 const PROGRAMS = ['sh', 'env', 'cat', 'ls', 'uname', 'dirname', 'setpriv'];
 /** Host name, data, API, MX, submission, TLS, account, company, address, domain. */
-const ANSWERS = ['mail.example.net', '', '', '', '', '', 'Example', '', '', ''];
+const ANSWERS = ['mail.example.net', '', '', '', '', '', 'Example', '', '', '', ''];
 
 describe.skipIf(required.missing)(`from source${required.reason}`, () => {
   let dir: string;

@@ -20,6 +20,7 @@ export interface PageResult {
 export interface Session {
   consoleUrl: string;
   cookie: string;
+  pageToken: string;
 }
 
 /** The console limits the requests of a person to 50 per second. */
@@ -88,12 +89,13 @@ async function measure(
 
 function call(
   agent: Agent,
-  { consoleUrl, cookie }: Session,
+  { consoleUrl, cookie, pageToken }: Session,
   { path, account, body }: PageRequest,
 ): Promise<number> {
   return new Promise((resolve, reject) => {
     const headers = {
       Cookie: cookie,
+      'X-Postrider-Page-Token': pageToken,
       'X-Postrider-Console': '1',
       'Sec-Fetch-Site': 'same-origin',
       ...(account === null ? {} : { 'X-Id': account }),

@@ -7,6 +7,8 @@ export interface SignedIn {
   consoleUrl: string;
   /** The value of the header field `Cookie`. */
   cookie: string;
+  /** The value of the header field `X-Postrider-Page-Token`. */
+  pageToken: string;
 }
 
 const DESKTOP = { width: 1280, height: 800 };
@@ -17,8 +19,10 @@ export async function signInOperator(daemon: RunningDaemon, browser: TestBrowser
   const { link } = JSON.parse(output) as { link: string };
   const { page, context } = await browser.open(DESKTOP);
   await page.goto(link);
+  await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
-  return { page, consoleUrl: new URL(link).origin, cookie: await cookieOf(context) };
+  const pageToken = await page.evaluate<string>("sessionStorage.getItem('postrider-page-token')");
+  return { page, consoleUrl: new URL(link).origin, cookie: await cookieOf(context), pageToken };
 }
 
 async function cookieOf(context: BrowserContext): Promise<string> {
