@@ -11,7 +11,20 @@ import { runOnTerminal } from '../support/terminal.ts';
 const required = requirePrograms('curl', 'jq', 'python3', 'terminal');
 const POSTAL = '1 High Street, Sampletown, AB1 2CD, GB';
 /** Host name, public address, data, API, MX, submission, TLS, account, company, address, domain; '' is the default. */
-const ANSWERS = ['mail.example.net', '192.0.2.25', '', '', '', '', 'none', 'Shop', 'Shop Ltd', POSTAL, '', ''];
+const ANSWERS = [
+  'mail.example.net',
+  '192.0.2.25',
+  '',
+  '',
+  '',
+  '',
+  'none',
+  'Shop',
+  'Shop Ltd',
+  POSTAL,
+  '',
+  '',
+];
 
 describe.skipIf(required.missing)(`the commands of the setup${required.reason}`, () => {
   let reader: Reader;
