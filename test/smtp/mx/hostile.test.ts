@@ -1,9 +1,10 @@
 import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { MINUTE } from '../../../src/core/clock.ts';
+import { DAY, MINUTE } from '../../../src/core/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { smtpClient } from '../../support/smtp-client.ts';
+import { heldClock } from '../../support/store.ts';
 import { zip } from '../../support/zip.ts';
 import { dsn, PLAIN_MAIL } from './mails.ts';
 import { HOST, RETURN, startMx } from './setup.ts';
@@ -330,6 +331,24 @@ describe('hostile clients', () => {
     expect(await client.reply()).toMatch(/^421 4\.3\.2 .*too slowly/);
     await client.end;
     expect(setup.kept()).toEqual([]);
+  });
+
+  it('are timed by a clock that setting the time of the system does not change', async () => {
+    const monotonic = heldClock();
+    const setup = await startMx({ deps: { monotonic } });
+    const early = await setup.client();
+    await early.say('MAIL FROM:<>');
+    monotonic.advance(9 * MINUTE);
+    const late = await setup.client();
+    await late.say('MAIL FROM:<>');
+    setup.clock.advance(DAY);
+    // The same sweep ends the transaction of ten minutes and leaves the younger one.
+    monotonic.advance(2 * MINUTE);
+    expect(await early.reply()).toMatch(/^421 /);
+    expect(await late.say('NOOP')).toMatch(/^250 /);
+    setup.clock.advance(-2 * DAY);
+    monotonic.advance(9 * MINUTE);
+    expect(await late.reply()).toMatch(/^421 /);
   });
 
   it('that hold idle connections do not block others', async () => {
