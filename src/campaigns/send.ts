@@ -10,6 +10,7 @@ import type { Pressure } from '../sending/pressure.ts';
 import { clippingWarnings } from '../sending/render/clipping.ts';
 import { createHtmlReader } from '../sending/render/html-reader.ts';
 import {
+  foreignSyntaxRefusal,
   leftoverWarnings,
   misnamedRefusal,
   namesOf,
@@ -113,11 +114,13 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     if (tooMany !== null) return tooMany;
     const tooLong = rawInLongHtml(ready.prepared.parts, template.html);
     if (tooLong !== null) return tooLong;
-    const misnamed = misnamedRefusal(
-      ready.prepared.parts,
-      (name) => Object.hasOwn(parsed.variables, name) || isCustomField(name),
-    );
-    if (misnamed !== null) return misnamed;
+    const misread =
+      foreignSyntaxRefusal(ready.prepared.parts) ??
+      misnamedRefusal(
+        ready.prepared.parts,
+        (name) => Object.hasOwn(parsed.variables, name) || isCustomField(name),
+      );
+    if (misread !== null) return misread;
     const optional = await fields.known(account_id, namesOf(ready.prepared.parts));
     const variables = { ...parsed.variables, ...EMPTY_CONTACT };
     const tried = await inSlices(renderingPrepared(ready.prepared, variables, optional), account_id);

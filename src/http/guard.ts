@@ -14,6 +14,7 @@ import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
 import type { ApiResponse, Call, Route, Upload } from './route.ts';
 import type { Handler, RoutedRequest } from './router.ts';
 import { type FieldCheck, unknownFields } from './validation/known-fields.ts';
+import { type MisnamedCheck, misnamedFields } from './validation/misnamed-fields.ts';
 import { parseInput } from './validation/parse.ts';
 import type { ReadOnlyCheck } from './validation/read-only.ts';
 
@@ -52,6 +53,10 @@ export function guardedHandler(
   const checks = {
     body: route.body === undefined ? null : unknownFields(route.body, 'field'),
     query: route.query === undefined ? null : unknownFields(route.query, 'query parameter'),
+    misnamed:
+      route.body === undefined || route.significant === undefined
+        ? null
+        : misnamedFields(route.body, route.significant),
     readOnly,
   };
 
@@ -204,7 +209,12 @@ async function readInput(
   owner: Caller,
   route: Route,
   limit: number,
-  checks: { body: FieldCheck | null; query: FieldCheck | null; readOnly: ReadOnlyCheck | null },
+  checks: {
+    body: FieldCheck | null;
+    query: FieldCheck | null;
+    misnamed: MisnamedCheck | null;
+    readOnly: ReadOnlyCheck | null;
+  },
   { bodies, turns }: GuardDeps,
 ): Promise<Input | Refusal | null> {
   let sent: unknown;
@@ -230,6 +240,9 @@ async function readInput(
   if (isRefusal(sentQuery)) return sentQuery;
   const query = route.query === undefined ? sentQuery : parseInput(route.query, sentQuery, 'query');
   if (isRefusal(query)) return query;
+  // First: the field that is meant can be a required one, which is then missing.
+  const misnamed = checks.misnamed?.(sent) ?? null;
+  if (misnamed !== null) return misnamed;
   const body = route.body === undefined ? undefined : parseInput(route.body, sent, 'body');
   if (isRefusal(body)) return body;
   const warnings = checks.query?.(sentQuery) ?? [];

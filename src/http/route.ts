@@ -4,6 +4,7 @@ import type { Caller, CallerAddress } from '../accounts/authenticate.ts';
 import type { ApiScope } from '../accounts/keys.ts';
 import type { JsonList } from '../core/json-scan.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
+import type { SignificantFields } from './validation/misnamed-fields.ts';
 
 /*
  * One operation of the API: path, input, output. The router, the validation and the OpenAPI document are all derived
@@ -68,6 +69,8 @@ export interface RouteDescription<
   params?: Params;
   query?: Query;
   body?: Body;
+  /** Fields of `body` that are refused, not ignored, when they are misspelled. */
+  significant?: SignificantFields;
   /** A list in `body` whose elements the handler gets as `JsonElement`s and reads one at a time. */
   list?: JsonList;
   /** An example request body for the documentation. */

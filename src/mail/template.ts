@@ -1,4 +1,12 @@
 import { type Work, withoutPause } from '../core/concurrency/slices.ts';
+import {
+  addForeign,
+  addForeignBraces,
+  type ForeignSyntax,
+  findingForeignTags,
+  foreignFallback,
+  MAX_FOREIGN,
+} from './foreign-syntax.ts';
 import { escapingHtml } from './html/escape.ts';
 
 /*
@@ -12,7 +20,8 @@ import { escapingHtml } from './html/escape.ts';
  * - `\{{` inserts two literal braces: `\{{name}}` inserts `{{name}}`.
  * - `a.b` reads properties of objects.
  * - Other text in braces is not changed (style sheets and other template languages use braces). Probable mistakes, such
- *   as `{{first name}}`, are listed in `leftovers`: for a warning, or a refusal if there is a value of that name.
+ *   as `{{first name}}`, are listed in `leftovers`: for a warning, or a refusal if there is a value of that name. What is
+ *   the syntax of another template language (foreign-syntax.ts) is listed in `foreign`.
  */
 
 /** Where a template is used, which determines its escaping. */
@@ -52,6 +61,8 @@ export interface Template {
   names: string[];
   /** The first `{{…}}` that are not slots, without duplicates. They do not keep the source in memory. */
   leftovers: string[];
+  /** The first texts of other template languages, which are not in `leftovers`. Text in braces among them is sent unchanged. */
+  foreign: ForeignSyntax[];
   /** There are more than MAX_SLOTS slots: the other fields are empty, and the template cannot be rendered. */
   tooLong: boolean;
 }
@@ -91,6 +102,7 @@ export function* parsingTemplate(source: string, syntax: TemplateSyntax = 'varia
   const texts: string[] = [];
   const slots: TemplateSlot[] = [];
   const leftovers: string[] = [];
+  const foreign: ForeignSyntax[] = [];
   /** The text since the last slot: what was joined, and pieces of the rest. */
   let earlier = '';
   let literal: string[] = [];
@@ -111,17 +123,24 @@ export function* parsingTemplate(source: string, syntax: TemplateSyntax = 'varia
     }
     const slot = readSlot(source, at);
     if (slot && (syntax === 'variables' || isServiceVariable(slot.name))) {
-      if (slots.length === MAX_SLOTS) return { texts: [], slots: [], names: [], leftovers, tooLong: true };
+      if (slots.length === MAX_SLOTS)
+        return { texts: [], slots: [], names: [], leftovers, foreign, tooLong: true };
       literal.push(source.slice(from, at));
       texts.push(earlier + literal.join(''));
       slots.push(slot);
+      if (slot.fallback !== null && foreign.length < MAX_FOREIGN) {
+        const advice = foreignFallback(slot.name, slot.fallback);
+        if (advice !== null) addForeign(foreign, source.slice(slot.start, slot.end), advice);
+      }
       earlier = '';
       literal = [];
       from = slot.end;
       at = source.indexOf('{{', from);
       continue;
     }
-    if (leftovers.length < MAX_LEFTOVERS) {
+    const isForeign =
+      syntax === 'variables' && foreign.length < MAX_FOREIGN && addForeignBraces(foreign, source, at);
+    if (!isForeign && leftovers.length < MAX_LEFTOVERS) {
       const leftover = matchAt(LEFTOVER, source, at)?.[0];
       if (leftover !== undefined && !leftovers.includes(leftover)) leftovers.push(copyOf(leftover));
     }
@@ -130,7 +149,8 @@ export function* parsingTemplate(source: string, syntax: TemplateSyntax = 'varia
   literal.push(source.slice(from));
   texts.push(earlier + literal.join(''));
   const names = [...new Set(slots.map((slot) => slot.name))];
-  return { texts, slots, names, leftovers, tooLong: false };
+  if (syntax === 'variables') yield* findingForeignTags(source, foreign);
+  return { texts, slots, names, leftovers, foreign, tooLong: false };
 }
 
 /** A copy that shares no memory with the source: a slice keeps all of it. */

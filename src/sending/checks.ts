@@ -14,6 +14,7 @@ import type { TemplateContent } from '../templates/source.ts';
 import { appendingFooter } from './render/footer.ts';
 import type { HtmlReader } from './render/html-reader.ts';
 import {
+  foreignSyntaxRefusal,
   leftoverWarnings,
   misnamedRefusal,
   preparingTemplate,
@@ -69,10 +70,12 @@ export function* checkingSend(
     : content;
   const prepared = yield* preparingTemplate(tables, sender.account, send, complete, deps.htmlReader);
   if (isRefusal(prepared)) return prepared;
-  const misnamed = deps.literalBraces
-    ? null
-    : misnamedRefusal(prepared.parts, (name) => Object.hasOwn(send.variables, name));
-  if (misnamed !== null) return misnamed;
+  if (!deps.literalBraces) {
+    const misread =
+      (sender.useCase === 'mk' ? foreignSyntaxRefusal(prepared.parts) : null) ??
+      misnamedRefusal(prepared.parts, (name) => Object.hasOwn(send.variables, name));
+    if (misread !== null) return misread;
+  }
   const { ready, candidate } = maySplit(sender, send, deps)
     ? deps.repeated.find(prepared, scopeOf(send, domain))
     : NOT_REPEATED;

@@ -68,6 +68,7 @@ export function* renderingPreview(
 
   function* part(kind: TemplateKind, source: string): Work<string> {
     const template = yield* parsingTemplate(source);
+    for (const { text } of template.foreign) leftovers.add(text);
     for (const leftover of template.leftovers) leftovers.add(leftover);
     const own = new Map(Object.entries(kind === 'html' ? service.html : service.text));
     // Each turn names at most MAX_PROBLEMS variables; the next one shows their names.

@@ -2,7 +2,8 @@ import { type Clock, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
-import { isServiceVariable, parseTemplate } from '../mail/template.ts';
+import type { ForeignSyntax } from '../mail/foreign-syntax.ts';
+import { isServiceVariable, parseTemplate, type Template } from '../mail/template.ts';
 import type { Writer } from '../store/database/writer.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
@@ -149,14 +150,22 @@ export function templateWarnings({ subject, html, text }: TemplateRow): string[]
     (name) => `${part} does not show {{${name}}}: a send with this template will be refused`,
   );
   const leftovers = Object.entries({ subject, html, text }).flatMap(([field, source]) =>
-    parseTemplate(source ?? '').leftovers.map((leftover) => leftoverWarning(leftover, field)),
+    bracesWarnings(parseTemplate(source ?? ''), field),
   );
   return [...missing, ...leftovers];
 }
 
-/** `leftover`: text in double braces that is not a variable (mail/template.ts). */
-export function leftoverWarning(leftover: string, field: string): string {
-  return `${leftover} in ${field} is not a variable and is sent unchanged`;
+/** Sentences about text in braces that is not a variable, and about the syntax of other template languages. */
+export function bracesWarnings({ leftovers, foreign }: Template, field: string): string[] {
+  return [
+    ...foreign.map((found) => foreignSentence(found, field)),
+    ...leftovers.map((leftover) => `${leftover} in ${field} is not a variable and is sent unchanged`),
+  ];
+}
+
+/** What to write in place of the syntax of another template language. */
+export function foreignSentence({ text, advice }: ForeignSyntax, field: string): string {
+  return `${text} in ${field} is not a variable, but the syntax of another template language: ${advice}`;
 }
 
 export interface StoredTemplate {

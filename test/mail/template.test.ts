@@ -87,8 +87,9 @@ describe('a template', () => {
   });
 
   it('lists probable mistakes, but no style sheet', () => {
-    const { leftovers } = parseTemplate('{{first name}} {{ }} {{#each x}} a{{b:c} {{name}}');
-    expect(leftovers).toEqual(['{{first name}}', '{{#each x}}']);
+    const { leftovers, foreign } = parseTemplate('{{first name}} {{ }} {{#each x}} a{{b:c} {{name}}');
+    expect(leftovers).toEqual(['{{first name}}']);
+    expect(foreign.map(({ text }) => text)).toEqual(['{{#each x}}']);
   });
 
   it('lists each probable mistake once', () => {

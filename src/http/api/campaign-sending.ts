@@ -12,7 +12,8 @@ import {
   presentWithProgress,
   SENDING_CAMPAIGN_EXAMPLE,
 } from './campaign-schemas.ts';
-import { commonSendFields } from './sending/send-schemas.ts';
+import { CAMPAIGN_NAMES } from './sending/field-names.ts';
+import { commonSendFields, singleSendFields } from './sending/send-schemas.ts';
 
 /** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
 export function campaignSendingRoutes(deps: CampaignSendingDeps): Route[] {
@@ -89,7 +90,6 @@ const RESUME_REFUSALS: RouteDescription['refusals'] = [
   'USE_CASE_MISMATCH',
   'COMPANY_ADDRESS_MISSING',
 ];
-/** The fields of the send endpoints. Those that do not apply to campaigns are ignored with a warning. */
 const { headers: _headers, ...mailFields } = commonSendFields;
 
 function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Route {
@@ -103,10 +103,12 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Rout
       'Sends an individual message to every active member that is eligible. Subject, html and text may use `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and `{{customFields.<name>}}`; a value that a contact does not have is empty. A variable that is neither in `templateVariables` nor a field of any contact of the account, and has no default, is refused. All checks run before the response, which is sent when the campaign is stored; members are processed from then on. Contacts who join the group later may or may not receive it. A campaign can be sent once.',
     limit: 'send',
     params,
+    significant: CAMPAIGN_NAMES,
     body: z
       .object({
         subscriptionGroupId: z.string().max(100),
         ...mailFields,
+        ...singleSendFields,
         templateVariables: mailFields.templateVariables.describe(
           'Values that are the same for all recipients. Names of contact fields are not allowed.',
         ),
@@ -148,6 +150,7 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Rout
       'COMPLIANCE_TEMPLATE_MISSING',
       'COMPANY_ADDRESS_MISSING',
       'TEMPLATE_VARIABLE_MISSING',
+      'TEMPLATE_SYNTAX',
       'UNAVAILABLE',
     ],
     handle: async ({ caller, params: { campaignId }, body, warnings }) => {

@@ -33,7 +33,9 @@ export const templatePreview = z
     required: z
       .array(z.string())
       .describe('Compliance variables that are not shown: a send would be refused.'),
-    leftovers: z.array(z.string()).describe('Text in braces that is not a variable.'),
+    leftovers: z
+      .array(z.string())
+      .describe('Text in braces that is not a variable, and the syntax of other template languages.'),
   })
   .meta({ id: 'TemplatePreview' });
 

@@ -64,6 +64,8 @@ export const ERROR_DESCRIPTIONS: Record<RefusalCode, string> = {
   COMPANY_ADDRESS_MISSING: 'The account has no company name and postal address to insert.',
   TEMPLATE_VARIABLE_MISSING:
     'A variable has no value, or its name has characters that names cannot have; `details` names it.',
+  TEMPLATE_SYNTAX:
+    'The content of marketing mail has the syntax of another template language, which would be sent as text; `details` names it and our form.',
   IDEMPOTENCY_KEY_REUSED: 'The same `Idempotency-Key` was sent with a different body.',
   HOST_NOT_ALLOWED: 'The API is not served under the name in `Host`; `api.hosts` lists the names.',
   RATE_LIMITED:

@@ -136,7 +136,7 @@ function nearest(name: string, known: Iterable<string>): string | null {
 }
 
 /** Levenshtein distance, or `max + 1` when the lengths differ by more than `max`. */
-function editDistance(a: string, b: string, max: number): number {
+export function editDistance(a: string, b: string, max: number): number {
   if (Math.abs(a.length - b.length) > max) return max + 1;
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

@@ -22,7 +22,7 @@ import type { AccountRow, PostalAddress } from '../../store/accounts.ts';
 import type { Tables } from '../../store/tables.ts';
 import { complianceTexts } from '../../templates/compliance-templates.ts';
 import type { TemplateContent } from '../../templates/source.ts';
-import { leftoverWarning, subjectTemplateFault } from '../../templates/templates.ts';
+import { bracesWarnings, foreignSentence, subjectTemplateFault } from '../../templates/templates.ts';
 import type { PackedShared } from '../encode-shared.ts';
 import { type ParsedSend, subjectRefusal } from '../request.ts';
 import type { HtmlReader } from './html-reader.ts';
@@ -210,8 +210,21 @@ const MAX_LEFTOVER_WARNINGS = 20;
 /** Sentences about text in braces that looks like a variable and is not one. */
 export function leftoverWarnings(parts: readonly TemplatePart[]): string[] {
   return parts
-    .flatMap(({ field, template }) => template.leftovers.map((leftover) => leftoverWarning(leftover, field)))
+    .flatMap(({ field, template }) => bracesWarnings(template, field))
     .slice(0, MAX_LEFTOVER_WARNINGS);
+}
+
+/** Refuses the syntax of other template languages, for mail that is sent to many. */
+export function foreignSyntaxRefusal(parts: readonly TemplatePart[]): Refusal | null {
+  const details = parts.flatMap(({ field, template }) =>
+    template.foreign.map(
+      (found): RefusalDetail => ({ field, message: foreignSentence(found, field), name: found.text }),
+    ),
+  );
+  const [first] = details;
+  if (first === undefined) return null;
+  const more = details.length > 1 ? ` (and ${details.length - 1} more)` : '';
+  return refuse('TEMPLATE_SYNTAX', `${first.message}${more}`, { details });
 }
 
 const NAME_RULE =

@@ -112,7 +112,6 @@ describe('sending a campaign', () => {
     const { api, campaign, path, send, subscriptionGroupId, scheduledAt } = await ready();
     const { status, data } = await send({
       perHour: 500,
-      headers: { 'X-Shop': '1' },
       text: 'Hello {{first-name}}',
     });
     const shown = {
@@ -140,7 +139,6 @@ describe('sending a campaign', () => {
         jobId: data.jobId,
         campaign: shown,
         warnings: [
-          'unknown field "headers" was ignored',
           '{{first-name}} in text is not a variable and is sent unchanged',
           expect.stringContaining('public.url is not https'),
         ],

@@ -21,6 +21,7 @@ export const errors = {
   UNAVAILABLE: 'Das ist gerade nicht möglich. Versuchen Sie es später erneut. {message}',
   COMPLIANCE_TEMPLATE_MISSING: 'Dem Inhalt fehlen Pflichtangaben. {message}',
   TEMPLATE_VARIABLE_MISSING: 'Eine Variable der Vorlage hat keinen Wert. {message}',
+  TEMPLATE_SYNTAX: 'Der Inhalt enthält die Syntax einer anderen Vorlagensprache. {message}',
   DOMAIN_NOT_REGISTERED: 'Die Domain des Absenders ist nicht registriert. {message}',
   DOMAIN_NOT_VERIFIED: 'Die Domain des Absenders ist nicht verifiziert. {message}',
   USE_CASE_MISMATCH: 'Die Domain ist nicht für diese Art von Mail registriert. {message}',

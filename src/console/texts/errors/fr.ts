@@ -16,6 +16,7 @@ export const errors: ErrorTexts = {
   UNAVAILABLE: 'Cette action est momentanément impossible. Réessayez plus tard. {message}',
   COMPLIANCE_TEMPLATE_MISSING: 'Il manque au contenu des mentions obligatoires. {message}',
   TEMPLATE_VARIABLE_MISSING: 'Une variable du modèle n’a pas de valeur. {message}',
+  TEMPLATE_SYNTAX: 'Le contenu utilise la syntaxe d’un autre langage de modèles. {message}',
   DOMAIN_NOT_REGISTERED: 'Le domaine de l’expéditeur n’est pas enregistré. {message}',
   DOMAIN_NOT_VERIFIED: 'Le domaine de l’expéditeur n’est pas vérifié. {message}',
   USE_CASE_MISMATCH: 'Le domaine n’est pas enregistré pour ce type de courrier. {message}',

@@ -7,7 +7,9 @@ import { JsonElement } from '../../body/json-parse.ts';
 import { faultRefusal, refusedItemBody, successBody } from '../../responses.ts';
 import { type Call, type Route, route } from '../../route.ts';
 import { unknownFields } from '../../validation/known-fields.ts';
+import { misnamedFields, type SignificantFields } from '../../validation/misnamed-fields.ts';
 import { parseInput } from '../../validation/parse.ts';
+import { MARKETING_NAMES, TRANSACTIONAL_NAMES } from './field-names.ts';
 import {
   idempotencyKey,
   MARKETING_REFUSALS,
@@ -70,6 +72,7 @@ interface BatchStream {
   operationId: string;
   scope: 'transactional' | 'marketing';
   schema: typeof transactionalBody | typeof marketingBody;
+  significant: SignificantFields;
   status: number;
   example: object;
   result: object;
@@ -84,6 +87,7 @@ const STREAMS: BatchStream[] = [
     operationId: 'sendTransactionalBatch',
     scope: 'transactional',
     schema: transactionalBody,
+    significant: TRANSACTIONAL_NAMES,
     status: 200,
     example: TRANSACTIONAL_EXAMPLE,
     result: TRANSACTIONAL_RESULT,
@@ -96,6 +100,7 @@ const STREAMS: BatchStream[] = [
     operationId: 'sendMarketingBatch',
     scope: 'marketing',
     schema: marketingBody,
+    significant: MARKETING_NAMES,
     status: 202,
     example: MARKETING_EXAMPLE,
     result: MARKETING_RESULT,
@@ -117,6 +122,7 @@ export function sendBatchRoutes(deps: SendBatchDeps): Route[] {
 
 function batchRoute(deps: SendBatchDeps, stream: BatchStream): Route {
   const warningsOf = unknownFields(stream.schema, 'field');
+  const misnamedIn = misnamedFields(stream.schema, stream.significant);
   const logError = createErrorLog(deps.log);
 
   /** Never rejects because of an error of the item: messages of the batch may have been accepted before. */
@@ -134,6 +140,8 @@ function batchRoute(deps: SendBatchDeps, stream: BatchStream): Route {
     await call.turn();
     const read = item.read();
     if (isRefusal(read)) return refused(read);
+    const misnamed = misnamedIn(read.value);
+    if (misnamed !== null) return refused(misnamed);
     const body = parseInput(stream.schema, read.value, 'message');
     if (isRefusal(body)) return refused(body);
     const warnings = warningsOf(read.value);

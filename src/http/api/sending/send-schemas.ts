@@ -40,6 +40,31 @@ const calendar = z
   })
   .meta({ id: 'Calendar' });
 
+/** Refused instead of ignored: a caller would assume that it had an effect on recipients, time or content. */
+function only(useCase: string) {
+  return z
+    .unknown()
+    .refine((value) => value === undefined || value === null, `is for ${useCase} only`)
+    .transform((): undefined => undefined)
+    .optional()
+    .describe(`For ${useCase} only.`);
+}
+
+const transactionalOnly = only('transactional mail');
+const marketingOnly = only('marketing mail');
+const singleOnly = only('single messages, not for campaigns,');
+
+/** The fields of single messages that campaigns do not have. */
+export const singleSendFields = {
+  to: singleOnly,
+  cc: singleOnly,
+  bcc: singleOnly,
+  headers: singleOnly,
+  attachments: singleOnly,
+  calendar: singleOnly,
+  essential: singleOnly,
+};
+
 /** The fields of both streams. */
 export const commonSendFields = {
   from: z.string().meta({
@@ -113,6 +138,8 @@ export const transactionalBody = z
       .describe(
         'For sign-in codes, password resets and legal notices. Sent even to recipients who unsubscribed from transactional mail, but not after a hard bounce, a complaint or a manual suppression. Has no List-Unsubscribe field, and `{{unsubscribe_email_html}}` is optional.',
       ),
+    scheduledAt: marketingOnly,
+    subscriptionGroupId: marketingOnly,
   })
   .superRefine(({ to, cc, bcc }, context) => {
     const others = [...(isGiven(to) ? ['"to"'] : []), ...(isGiven(cc) ? ['"cc"'] : [])];
@@ -128,13 +155,6 @@ export const transactionalBody = z
 function isGiven(recipients: string | readonly string[] | undefined): boolean {
   return typeof recipients === 'string' ? recipients.trim() !== '' : (recipients ?? []).length > 0;
 }
-
-/** Refused instead of ignored: otherwise a caller would assume that these recipients or files were sent. */
-const transactionalOnly = z
-  .unknown()
-  .refine((value) => value === undefined, 'is for transactional mail only')
-  .optional()
-  .describe('For transactional mail only.');
 
 export const marketingBody = z
   .object({

@@ -8,6 +8,7 @@ import type { Stream } from '../../../store/domains/domains.ts';
 import type { MessageStatus } from '../../../store/messages/messages.ts';
 import { successBody } from '../../responses.ts';
 import { type ApiResponse, type Call, type Route, route } from '../../route.ts';
+import { MARKETING_NAMES, TRANSACTIONAL_NAMES } from './field-names.ts';
 import {
   MARKETING_EXAMPLE,
   MARKETING_RESULT,
@@ -66,6 +67,7 @@ export const MARKETING_REFUSALS: RefusalCode[] = [
   'SUBSCRIPTION_GROUP_NOT_FOUND',
   'CAMPAIGN_NOT_FOUND',
   'CONSENT_REQUIRED',
+  'TEMPLATE_SYNTAX',
 ];
 
 /**
@@ -90,6 +92,7 @@ function transactionalSend(deps: SendRouteDeps): Route {
     scope: 'transactional',
     limit: 'send',
     body: transactionalBody,
+    significant: TRANSACTIONAL_NAMES,
     example: TRANSACTIONAL_EXAMPLE,
     headers: {
       ...KEY_HEADER,
@@ -128,6 +131,7 @@ function marketingSend(deps: SendRouteDeps): Route {
     scope: 'marketing',
     limit: 'send',
     body: marketingBody,
+    significant: MARKETING_NAMES,
     example: MARKETING_EXAMPLE,
     headers: KEY_HEADER,
     responses: {
