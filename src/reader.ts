@@ -3,6 +3,7 @@ import { contactSearch } from './audience/search.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { customFieldsPortion } from './campaigns/fields.ts';
 import { readDestination } from './delivery/control/explain-destination.ts';
+import { accountAttention } from './doctor/attention.ts';
 import { doctorState } from './doctor/state.ts';
 import { dmarcHistory, domainReports } from './domains/reports.ts';
 import { messageSeries } from './events/message-series.ts';
@@ -13,6 +14,7 @@ import { serveReads } from './store/readers/thread.ts';
 
 /** The program of the threads that read the database, with every query that they run. */
 serveReads([
+  accountAttention,
   campaignAnalytics,
   contactSearch,
   contentWithoutPerson,

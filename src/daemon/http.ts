@@ -15,6 +15,7 @@ import { registerDeliveryGauges } from '../delivery/metrics.ts';
 import { createDescribeCopy } from '../delivery/prepare.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { parseMetrics } from '../doctor/daemon-report.ts';
+import { type InstallationAttention, installationAttention } from '../doctor/installation-attention.ts';
 import { thisMachine } from '../doctor/machine.ts';
 import { createDoctor } from '../doctor/service.ts';
 import type { Domains } from '../domains/service.ts';
@@ -206,6 +207,8 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     routes,
     document: http.document,
     concurrencyOf,
+    installationAttention: () =>
+      installationAttention({ config, clock, tables, reader, backups: backups.schedule, delivery }),
   });
   // Added last, so that it runs before the listeners close, which would otherwise wait for a run of the checks.
   onStop(() => doctor.stop());
@@ -225,6 +228,7 @@ interface ConsoleParts {
   routes: readonly Route[];
   document: OpenRoute;
   concurrencyOf(accountId: string): number | null;
+  installationAttention(): Promise<InstallationAttention>;
 }
 
 /**
@@ -233,7 +237,7 @@ interface ConsoleParts {
  */
 async function startConsole(
   base: DaemonBase,
-  { resolver, bound, routes, document, concurrencyOf }: ConsoleParts,
+  { resolver, bound, routes, document, concurrencyOf, installationAttention: attention }: ConsoleParts,
 ): Promise<WebConsole | null> {
   const { config, env, clock, random, log, ids, tables, reader, writer, seal, onStop } = base;
   if (config.console.listen === 'off') return null;
@@ -251,6 +255,7 @@ async function startConsole(
     routes,
     document,
     concurrencyOf,
+    installationAttention: attention,
     directory: env.consoleDirectory ?? fileURLToPath(new URL('../console/', import.meta.url)),
     version: programVersion(),
     apiUrl: `http://${formatListen(isAnyAddress(bound) ? { ...bound, host: config.hostname } : bound)}`,

@@ -106,6 +106,11 @@ export function keptMailTable(db: Database) {
     'INSERT INTO kept_mail_reads (mail_seq, read_at) VALUES (?, ?) ON CONFLICT DO NOTHING',
   );
   const markUnread = db.prepare<[number]>('DELETE FROM kept_mail_reads WHERE mail_seq = ?');
+  const countUnread = db
+    .prepare<[], number>(`
+      SELECT count(*) FROM kept_mail k
+      WHERE NOT EXISTS (SELECT 1 FROM kept_mail_reads r WHERE r.mail_seq = k.seq)`)
+    .pluck();
   const get = db.prepare<[number], KeptMailRow>('SELECT * FROM kept_mail WHERE seq = ?');
   return {
     /** `raw` is the whole mail. Above the limit of the box the oldest mail of the network with the most mails is deleted. */
@@ -128,6 +133,8 @@ export function keptMailTable(db: Database) {
       };
       return box === null ? page.all(parameters) : pageOfBox.all({ ...parameters, box });
     },
+    /** Mail of all boxes that is not marked as read. */
+    countUnread: (): number => countUnread.get() ?? 0,
     get: (seq: number): KeptMailRow | null => get.get(seq) ?? null,
     head: (seq: number): KeptMailHead | null => head.get(seq) ?? null,
     /** The first time remains. */

@@ -114,6 +114,11 @@ export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS
   const promote = db.prepare<[number, number]>(`
     UPDATE webhook_deliveries SET state = 'ready' WHERE (webhook, event_seq) IN (
       SELECT webhook, event_seq FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT +?)`);
+  const countOpen = db
+    .prepare<[number, number], number>(
+      `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries ${OPEN} AND state IN ('ready', 'waiting') AND webhook = ? LIMIT +?)`,
+    )
+    .pluck();
   const nextDue = db
     .prepare<[], number | null>("SELECT min(due_at) FROM webhook_deliveries WHERE state = 'waiting'")
     .pluck();
@@ -183,6 +188,8 @@ export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS
     ready: (webhook: number, limit: number): WebhookDeliveryRow[] => ready.all(webhook, limit),
     /** Makes due deliveries ready; returns how many, at most `limit`. */
     promote: (now: number, limit: number): number => promote.run(now, limit).changes,
+    /** Deliveries of a webhook that are not finished, at most `limit`. */
+    countOpen: (webhook: number, limit: number): number => countOpen.get(webhook, limit) ?? 0,
     /** When the next waiting delivery becomes due; null: none is waiting. */
     nextDue: (): number | null => nextDue.get() ?? null,
     record: (outcome: Outcome): void => {

@@ -15,6 +15,7 @@ import { isRefusal } from '../../core/refusal.ts';
 import type { Seal } from '../../core/seal.ts';
 import { isLoopback } from '../../dns/address-kinds.ts';
 import type { Resolver } from '../../dns/resolver.ts';
+import type { InstallationAttention } from '../../doctor/installation-attention.ts';
 import { presentEvent } from '../../events/feed.ts';
 import { createAudit } from '../../people/audit.ts';
 import { createPasswordCredentials } from '../../people/credentials.ts';
@@ -47,6 +48,7 @@ import {
 } from '../router.ts';
 import { readOnlyCheck } from '../validation/read-only.ts';
 import { type ConsoleAccess, createConsoleAccess } from './access.ts';
+import { attentionRoutes } from './attention-routes.ts';
 import { auditRoutes } from './audit-routes.ts';
 import { type Auditing, createAuditing } from './auditing.ts';
 import { isNavigation, pageHeaders, requestOrigin } from './browser-checks.ts';
@@ -96,6 +98,8 @@ export interface ConsoleDeps {
   routes: readonly Route[];
   /** The OpenAPI document of the API. */
   document: OpenRoute;
+  /** What needs the operator. */
+  installationAttention(): Promise<InstallationAttention>;
   /** Maximum number of concurrent requests of an account; null: unlimited. */
   concurrencyOf(accountId: string): number | null;
   /** The directory with the files of the application. */
@@ -299,6 +303,12 @@ function assemble(
     ...passkeyRoutes({ access, sessions, passkeys, signIn }),
     ...peopleRoutes({ access, people, url: parts.url }),
     ...auditRoutes({ access, audit }),
+    ...attentionRoutes({
+      access,
+      reader: deps.reader,
+      clock,
+      installation: deps.installationAttention,
+    }),
   ];
   const previews = previewRoutes({ access, random: deps.random });
   const previewContent = ownOperation(previews.content, guard, access, auditing);
@@ -398,7 +408,7 @@ function staticFiles(directory: string): Middleware {
 }
 
 /** The first segments of paths of operations. */
-const OPERATIONS = /^(?:api|session|me|people|audit|exports|stream|previews|oidc)(?:\/|$)/;
+const OPERATIONS = /^(?:api|session|me|people|attention|audit|exports|stream|previews|oidc)(?:\/|$)/;
 
 function isOperation(path: string): boolean {
   return OPERATIONS.test(path);

@@ -162,6 +162,7 @@ export type ConsoleOperation =
   | 'removeMyPasskey'
   | 'getSession'
   | 'getMe'
+  | 'getAttention'
   | 'updateMe'
   | 'listMySessions'
   | 'revokeMySession'

@@ -43,6 +43,13 @@ export interface CampaignSendRow {
 /** A row with the id and the status of its campaign. */
 export type CampaignSend = CampaignSendRow & { campaign_id: string; status: CampaignStatus };
 
+/** A campaign that is paused. `remaining`: members and queued messages that wait for it. */
+export type PausedSend = Pick<CampaignSend, 'campaign_id' | 'paused_reason'> & {
+  name: string;
+  updated_at: number;
+  remaining: number;
+};
+
 /** The columns of a member that its message needs. */
 export type CampaignMember = Pick<
   ContactRow,
@@ -82,6 +89,12 @@ export function campaignSendTable(db: Database) {
       finished_at = @finished_at
     WHERE campaign_seq = @campaign_seq`);
   const get = db.prepare<[number], CampaignSend>(`${select} WHERE s.campaign_seq = ?`);
+  const paused = db.prepare<[string, number], PausedSend>(`
+    SELECT c.campaign_id, c.name, c.updated_at, s.paused_reason,
+      max(0, coalesce(s.members, 0) - s.queued - s.without_email - s.not_eligible - s.not_renderable)
+        + (SELECT count(*) FROM queue q WHERE q.campaign_seq = s.campaign_seq) AS remaining
+    FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq
+    WHERE s.open = 1 AND s.account_id = ? AND c.status = 'paused' ORDER BY s.campaign_seq DESC LIMIT +?`);
   const open = db
     .prepare<[], number>('SELECT campaign_seq FROM campaign_sends WHERE open = 1 ORDER BY campaign_seq')
     .pluck();
@@ -142,6 +155,8 @@ export function campaignSendTable(db: Database) {
   );
 
   return {
+    /** Paused campaigns of an account, the newest first. */
+    paused: (accountId: string, limit: number): PausedSend[] => paused.all(accountId, limit),
     /** `mail`: JSON of the content. */
     insert: (row: CampaignSendRow, mail: string): void => {
       insert.run(row);

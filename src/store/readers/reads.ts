@@ -53,6 +53,7 @@ export const TABLE_READS = {
   campaigns: ['list'],
   webhookDeliveries: ['list'],
   queue: ['count', 'countHeld', 'byDestination', 'byAccount', 'largestAccounts', 'counts', 'waiting'],
+  keptMail: ['countUnread'],
   backlog: ['read'],
 } as const satisfies { [Table in keyof Tables]?: readonly PlainMethod<Table>[] };
 

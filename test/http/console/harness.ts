@@ -125,6 +125,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
       withoutPause(buildingDocument({ routes: SAMPLE_ROUTES, openRoutes: [], version: '1.2.3' })),
     ),
     concurrencyOf: () => null,
+    installationAttention: async () => ({ problems: [], counts: { queue: 0, inbox: 0 } }),
     directory,
     version: '1.2.3',
     apiUrl: 'http://127.0.0.1:8080',

@@ -56,6 +56,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'DELETE /console/me/passkeys/{passkeyId}': { ...CONFIRMED, body: {} },
   'GET /console/me/sessions': { access: 'person' },
   'DELETE /console/me/sessions': { access: 'person', body: {} },
+  'GET /console/attention': { access: 'read', account: 'X-Id', installation: true },
   'GET /console/people': OF_MEMBERS,
   'POST /console/people': {
     ...OF_MEMBERS,
