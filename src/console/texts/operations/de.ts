@@ -146,6 +146,7 @@ export const operations: OperationTexts = {
   'operation.console.removeMyPasskey': 'Passkey entfernen',
   'operation.console.getSession': 'Sitzung lesen',
   'operation.console.getMe': 'Eigenes Profil lesen',
+  'operation.console.getAttention': 'Ansehen, was Aufmerksamkeit braucht',
   'operation.console.updateMe': 'Eigenes Profil ändern',
   'operation.console.listMySessions': 'Eigene Sitzungen auflisten',
   'operation.console.revokeMySession': 'Eigene Sitzung beenden',

@@ -149,6 +149,7 @@ export const operations = {
   'operation.console.removeMyPasskey': 'Remove a passkey',
   'operation.console.getSession': 'Get the session',
   'operation.console.getMe': 'Get the profile',
+  'operation.console.getAttention': 'See what needs attention',
   'operation.console.updateMe': 'Update the profile',
   'operation.console.listMySessions': 'List sessions',
   'operation.console.revokeMySession': 'End a session',

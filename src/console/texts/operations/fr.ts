@@ -146,6 +146,7 @@ export const operations: OperationTexts = {
   'operation.console.removeMyPasskey': 'Retirer une clé d’accès',
   'operation.console.getSession': 'Lire la session',
   'operation.console.getMe': 'Lire son profil',
+  'operation.console.getAttention': 'Voir ce qui demande votre attention',
   'operation.console.updateMe': 'Modifier son profil',
   'operation.console.listMySessions': 'Lister ses sessions',
   'operation.console.revokeMySession': 'Terminer une de ses sessions',
