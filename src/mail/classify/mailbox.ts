@@ -1,3 +1,4 @@
+import { phrasesAbout } from './languages.ts';
 import type { Rule } from './rules.ts';
 
 /** Wording about an existing mailbox: full, too small for the message, moved, disabled, or blocking the sender. */
@@ -17,7 +18,7 @@ const TEMPORARILY_DISABLED = [
 ] as const;
 
 /** Disabled by its provider; it may be enabled again. */
-const DISABLED = [
+const DISABLED: readonly string[] = [
   'is disabled',
   'been disabled',
   'disabled recipient',
@@ -37,6 +38,9 @@ const DISABLED = [
   'mailbox suspended',
   'recipient suspended',
   'recipient address rejected: suspended',
+  'recipient address rejected: inactive',
+  'recipient address rejected: disabled',
+  'recipient address rejected: locked',
   'account is inactive',
   'mailbox is inactive',
   'inactive mailbox',
@@ -71,6 +75,9 @@ const DISABLED = [
   'account blocked',
   'user is blocked',
   'mailbox is blocked',
+  'mailbox has been blocked',
+  'account has been blocked',
+  'due to inactivity',
   'mailbox blocked',
   'user blocked',
   'discontinued',
@@ -81,7 +88,8 @@ const DISABLED = [
   'temporarily unable to receive',
   'archived recipient',
   'mailbox unavailable or access denied',
-] as const;
+  ...phrasesAbout('mailboxDisabled'),
+];
 
 export const MAILBOX_RULES: readonly Rule[] = [
   // About the message, not the mailbox: another message may be accepted.
@@ -179,19 +187,7 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'disk space limit',
       'not enough disk',
       'mailbox of the recipient',
-      'mailbox voll',
-      'postfach voll',
-      'postfach ist voll',
-      'buzon lleno',
-      'esta lleno',
-      'está lleno',
-      'caixa postal cheia',
-      'casella piena',
-      'boîte pleine',
-      'ящик переполнен',
-      '容量オーバー',
-      'メールボックスが一杯',
-      '邮箱已满',
+      ...phrasesAbout('mailboxFull'),
     ],
     meaning: 'mailbox full',
     example: { code: 552, enhanced: '5.1.1', text: '<a@example.com> is over quota' },

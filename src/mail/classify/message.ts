@@ -1,3 +1,4 @@
+import { phrasesAbout } from './languages.ts';
 import type { Rule } from './rules.ts';
 
 /** Wording about rate limits, spam and rejected content. */
@@ -70,7 +71,7 @@ export const MESSAGE_RULES: readonly Rule[] = [
       'unwanted mail',
       'high score',
       'spam-like',
-      'ungewuenschte',
+      ...phrasesAbout('spam'),
     ],
     meaning: 'spam',
     example: { code: 550, enhanced: '5.7.1', text: 'This message looks like spam' },
@@ -83,6 +84,8 @@ export const MESSAGE_RULES: readonly Rule[] = [
       'potential security issue',
       'potentially harmful',
       'message headers',
+      'valid address in from',
+      'no from: header',
       'trojan',
       'phish',
       'attachment type',

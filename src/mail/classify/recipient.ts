@@ -1,12 +1,14 @@
+import { phrasesAbout } from './languages.ts';
 import type { Rule } from './rules.ts';
 
 /**
  * Wording about a recipient or a domain that does not exist. Servers check an address at RCPT, so "user unknown" in
- * reply to RCPT is about the address. In a later or unknown phase it is as often a filter's reply to unwanted mail, and
- * suppresses an address only if the enhanced code confirms it.
+ * reply to RCPT is about the address. In a later phase it is as often a filter's reply to unwanted mail, and concerns
+ * the address only if the enhanced code confirms it. A report that does not name the command most likely quotes a reply to
+ * RCPT: the bounce is hard, and suppresses when it repeats.
  */
 
-const UNKNOWN_USER = [
+const UNKNOWN_USER: readonly string[] = [
   'user unknown',
   'unknown user',
   'nonexistent user',
@@ -131,31 +133,21 @@ const UNKNOWN_USER = [
   'delivery to this address is not possible',
   'cannot find user',
   'could not be found or is misspelled',
+  'marked as invalid',
+  'not in recipient list',
+  'not in the recipient list',
+  'no longer valid',
+  'not a valid email address',
+  'not a valid address',
+  'is not a valid rfc',
+  'mailbox unallocated',
+  'address could not be found',
+  'recipient unavailable',
+  'recipient is unavailable',
   'is not known here',
   'not known at this',
-  'usuario desconocido',
-  'usuario no existe',
-  'no existe',
-  'unbekannter empf',
-  'empfaenger unbekannt',
-  'benutzer unbekannt',
-  'postfach existiert nicht',
-  'casella non esiste',
-  'utente non esiste',
-  'usuario no encontrado',
-  'usuário desconhecido',
-  'nie ma takiego',
-  'onbekende gebruiker',
-  'empfänger unbekannt',
-  'utilisateur inconnu',
-  'utente sconosciuto',
-  'adresse inconnue',
-  'пользователь не найден',
-  'ユーザーが存在しません',
-  '宛先が見つかりません',
-  '存在しません',
-  '用户不存在',
-] as const;
+  ...phrasesAbout('unknownRecipient'),
+];
 
 export const RECIPIENT_RULES: readonly Rule[] = [
   {
@@ -174,7 +166,7 @@ export const RECIPIENT_RULES: readonly Rule[] = [
   },
   {
     phases: ['mail'],
-    codes: [500, 501, 510, 511, 517, 541, 550, 551, 553, 554, 559, 571],
+    codes: [500, 501, 510, 511, 517, 521, 541, 550, 551, 553, 554, 556, 559, 571],
     meaning: 'sender rejected',
     example: { code: 550, text: 'User unknown', phase: 'mail' },
   },
@@ -204,7 +196,14 @@ export const RECIPIENT_RULES: readonly Rule[] = [
     example: { code: 550, enhanced: '5.1.1', text: 'Mailbox does not exist', phase: 'dot' },
   },
   {
-    phrases: ['mailbox unavailable', 'mailbox not available', 'mailbox is unavailable', 'recipient rejected'],
+    phrases: [
+      'mailbox unavailable',
+      'mailbox not available',
+      'mailbox is unavailable',
+      'recipient rejected',
+      'recipient unavailable',
+      'recipient is unavailable',
+    ],
     phases: ['rcpt'],
     meaning: 'possibly no such recipient',
     example: { code: 550, text: 'Requested action not taken: mailbox unavailable' },
@@ -219,8 +218,37 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       text: '<a@example.com>: Recipient address rejected: User unknown in virtual mailbox table',
     },
   },
+  // In a report that does not name the command, these are as often replies to DATA: of KDDI and docomo, and of filters that
+  // reply about an existing mailbox.
+  {
+    phrases: ['user unknown', 'unknown user'],
+    hosts: ['ezweb.ne.jp', 'au.com', 'docomo.ne.jp'],
+    phases: ['dsn'],
+    meaning: 'unconfirmed no such recipient',
+    example: { code: 550, text: ': User unknown', phase: 'dsn', mxHost: 'lsean.ezweb.ne.jp' },
+  },
+  {
+    phrases: ['unknown user @', "'unknown user @", 'user unknown: @'],
+    phases: ['dsn'],
+    meaning: 'unconfirmed no such recipient',
+    example: { code: 550, text: 'Unknown user a@example.com', phase: 'dsn' },
+  },
   {
     phrases: UNKNOWN_USER,
+    enhanced: ['x.2.1'],
+    phases: ['dsn'],
+    meaning: 'unconfirmed no such recipient',
+    example: { code: 550, enhanced: '5.2.1', text: '<a@example.com>... User unknown', phase: 'dsn' },
+  },
+  {
+    phrases: UNKNOWN_USER,
+    phases: ['dsn'],
+    meaning: 'possibly no such recipient',
+    example: { code: 550, text: 'No such user here', phase: 'dsn' },
+  },
+  {
+    phrases: UNKNOWN_USER,
+    phases: ['data', 'dot'],
     meaning: 'unconfirmed no such recipient',
     example: { code: 550, text: 'Unknown user a@example.com', phase: 'dot' },
   },
@@ -357,10 +385,5 @@ export const RECIPIENT_RULES: readonly Rule[] = [
     phrases: ['dns lookup fail'],
     meaning: 'network error',
     example: { code: 450, text: 'DNS lookup failure', phase: 'dsn' },
-  },
-  {
-    codes: [521, 556],
-    meaning: 'no such domain',
-    example: { code: 521, enhanced: '5.3.2', text: 'System not accepting network messages' },
   },
 ];

@@ -58,8 +58,8 @@ export const MEANINGS = {
   'no such recipient': meaning('invalid-recipient', 'hard', 'recipient', 'now'),
   /** Filters and partly synchronized directories sometimes send this reply for valid addresses. */
   'possibly no such recipient': meaning('invalid-recipient', 'hard', 'recipient', 'second-time'),
-  /** Reported after RCPT or indirectly: it may be a filter's reply, and counts as a soft bounce. */
-  'unconfirmed no such recipient': meaning('invalid-recipient', 'soft', 'recipient', 'never'),
+  /** After DATA, or by a server whose filters say so of existing mailboxes: nobody knows. */
+  'unconfirmed no such recipient': meaning('inactive-mailbox', 'soft', 'recipient', 'never'),
   'recipient moved': meaning('invalid-recipient', 'hard', 'recipient', 'now'),
   'no such domain': meaning('invalid-domain', 'hard', 'recipient', 'second-time'),
   'domain accepts no mail': meaning('invalid-domain', 'hard', 'recipient', 'now'),
@@ -144,19 +144,40 @@ export function matchesRule(rule: Omit<Rule, 'meaning' | 'example'>, reply: Rule
 }
 
 /**
- * Returns a text in the form in which phrases are written: lower case, single spaces, ASCII apostrophes, without
- * enhanced codes, and each mail address reduced to `@` (the local part "spam" is not evidence of spam). Linear in the
- * length.
+ * Returns a text in the form in which phrases are written: lower case, single spaces, ASCII apostrophes, Latin letters
+ * without accents (servers write "bloquee" for "bloquée"), without enhanced codes, and each mail address reduced to `@`
+ * (the local part "spam" is not evidence of spam). Linear in the length.
  */
 export function normalizeText(text: string): string {
-  const normalized = text
-    .slice(0, MAX_TEXT_LENGTH)
-    .toLowerCase()
+  const normalized = withoutAccents(text.slice(0, MAX_TEXT_LENGTH).toLowerCase())
     .replace(/[\u2018\u2019`\u00b4]/g, "'")
     .replace(/(?<![\d.])[245]\d\d[- ](?=[245]\.)|(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g, ' ')
     .replace(/[\s\p{Cc}]+/gu, ' ');
   return removeAddresses(normalized);
 }
+
+/** Only Latin letters: in other scripts a mark distinguishes letters. */
+function withoutAccents(text: string): string {
+  if (/^[\0-\x7f]*$/.test(text)) return text;
+  return text
+    .normalize('NFD')
+    .replace(/(?<=[a-z])\p{M}+/gu, '')
+    .normalize('NFC')
+    .replace(/[ßæœøłđðıё]/g, (letter) => PLAIN_LETTERS[letter] ?? letter);
+}
+
+/** Letters that have no decomposition, and `ё`, for which Russian text often has `е`. */
+const PLAIN_LETTERS: Readonly<Record<string, string>> = {
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+  ø: 'o',
+  ł: 'l',
+  đ: 'd',
+  ð: 'd',
+  ı: 'i',
+  ё: 'е',
+};
 
 /** Replies are truncated to 2,000 characters; reports may quote more, but nothing relevant beyond this length. */
 const MAX_TEXT_LENGTH = 4000;

@@ -217,6 +217,11 @@ export const SITE_RULES: readonly Rule[] = [
       'no space left on device',
       'system storage',
       'local error',
+      'license expired',
+      'licence expired',
+      'domain failure',
+      'forwarding recipient',
+      'unknown error',
       'local configuration error',
       'configuration error',
       'internal error',
@@ -254,6 +259,13 @@ export const SITE_RULES: readonly Rule[] = [
     ],
     meaning: 'server error',
     example: { code: 451, enhanced: '4.3.0', text: 'Temporary lookup failure' },
+  },
+  // The codes of such replies name a mailbox (4.2.1) or a policy (4.7.1) only for want of a better one.
+  {
+    phrases: ['try again later', 'try later', 'try again in', 'requested action aborted'],
+    codes: [421, 422, 450, 451, 452, 454],
+    meaning: 'server error',
+    example: { code: 450, enhanced: '4.2.1', text: 'Please try again later.' },
   },
   {
     phrases: [

@@ -1,3 +1,4 @@
+import { phrasesAbout } from './languages.ts';
 import type { Rule } from './rules.ts';
 
 /** Codes of temporary failures. */
@@ -47,7 +48,7 @@ export const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
     meaning: 'sender rate limit',
     example: { code: 421, enhanced: '4.7.1', text: 'Recipient quota exceeded', phase: 'mail' },
   },
-  // Postfix, Exim, Sendmail, Cisco, Proofpoint, in the languages in which administrators write such texts
+  // Postfix, Exim, Sendmail, Cisco, Proofpoint
   {
     phrases: [
       'too many concurrent',
@@ -55,14 +56,6 @@ export const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
       'too many simultaneous',
       'too many sessions',
       'concurrent connections',
-      'zu viele verbindungen',
-      'zu viele gleichzeitige',
-      'demasiadas conexiones',
-      'troppe connessioni',
-      'muitas conexões',
-      'слишком много соединений',
-      '连接过多',
-      '接続が多すぎます',
     ],
     codes: TEMPORARY,
     meaning: 'rate limit',
@@ -73,19 +66,7 @@ export const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
     },
   },
   {
-    phrases: [
-      'zu viele nachrichten',
-      'zu viele e-mails',
-      'trop de messages',
-      'trop de mails',
-      'demasiados mensajes',
-      'troppi messaggi',
-      'muitas mensagens',
-      'слишком много писем',
-      'слишком много сообщений',
-      '请求过于频繁',
-      '发送过于频繁',
-    ],
+    phrases: phrasesAbout('tooMany'),
     meaning: 'rate limit',
     example: { code: 451, text: 'Zu viele Nachrichten in kurzer Zeit', phase: 'mail' },
   },

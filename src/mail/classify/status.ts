@@ -1,35 +1,49 @@
-import type { Rule } from './rules.ts';
+import type { ReplyPhase, Rule } from './rules.ts';
 
-/** The meaning of the codes alone (RFC 3463, RFC 5248, RFC 5321 §4.2.3), for text without known wording. */
+/** Where a code alone may concern the recipient: to the greeting, EHLO, MAIL, DATA and the message a server replies about others. */
+const ABOUT_RECIPIENT: readonly ReplyPhase[] = ['rcpt', 'dsn'];
+/** A server may know only after DATA whether the mailbox has space for the message. */
+const ABOUT_MAILBOX: readonly ReplyPhase[] = ['rcpt', 'data', 'dot', 'dsn'];
+
+/**
+ * The meaning of the codes alone (RFC 3463, RFC 5248, RFC 5321 §4.2.3), for text without known wording. The enhanced codes
+ * precede the basic ones.
+ */
 export const STATUS_RULES: readonly Rule[] = [
   {
     enhanced: ['x.1.1'],
+    phases: ABOUT_RECIPIENT,
     meaning: 'no such recipient',
     example: { code: 550, enhanced: '5.1.1', text: 'Recipient address rejected' },
   },
   {
     enhanced: ['x.1.2'],
+    phases: ABOUT_RECIPIENT,
     meaning: 'no such domain',
     example: { code: 550, enhanced: '5.1.2', text: 'rejected' },
   },
   {
     enhanced: ['x.1.3'],
+    phases: ABOUT_RECIPIENT,
     meaning: 'no such recipient',
     example: { code: 501, enhanced: '5.1.3', text: 'rejected' },
   },
   {
     enhanced: ['x.1.6'],
+    phases: ABOUT_RECIPIENT,
     meaning: 'recipient moved',
     example: { code: 551, enhanced: '5.1.6', text: 'rejected' },
   },
   {
     enhanced: ['x.1.10'],
+    phases: ABOUT_RECIPIENT,
     meaning: 'domain accepts no mail',
     example: { code: 550, enhanced: '5.1.10', text: 'rejected' },
   },
   {
     enhanced: ['x.1.0'],
     codes: [550, 551, 553],
+    phases: ABOUT_RECIPIENT,
     meaning: 'possibly no such recipient',
     example: { code: 550, enhanced: '5.1.0', text: 'Address rejected.' },
   },
@@ -41,11 +55,13 @@ export const STATUS_RULES: readonly Rule[] = [
   },
   {
     enhanced: ['x.2.1'],
+    phases: ABOUT_RECIPIENT,
     meaning: 'mailbox inactive',
     example: { code: 550, enhanced: '5.2.1', text: 'rejected', phase: 'dsn' },
   },
   {
     enhanced: ['x.2.2'],
+    phases: ABOUT_MAILBOX,
     meaning: 'mailbox full',
     example: { code: 550, enhanced: '5.2.2', text: 'rejected' },
   },
@@ -66,6 +82,7 @@ export const STATUS_RULES: readonly Rule[] = [
   },
   {
     enhanced: ['x.4.310'],
+    phases: ABOUT_RECIPIENT,
     meaning: 'no such domain',
     example: { code: 550, enhanced: '5.4.310', text: 'rejected' },
   },
@@ -77,7 +94,7 @@ export const STATUS_RULES: readonly Rule[] = [
   {
     enhanced: ['x.3.x'],
     meaning: 'server error',
-    example: { code: 451, enhanced: '4.3.0', text: 'Try later' },
+    example: { code: 451, enhanced: '4.3.0', text: 'rejected' },
   },
   { enhanced: ['x.5.x'], meaning: 'protocol error', example: { code: 501, enhanced: '5.5.4', text: 'Bad' } },
   {
@@ -97,6 +114,7 @@ export const STATUS_RULES: readonly Rule[] = [
   },
   {
     enhanced: ['x.7.17', 'x.7.18', 'x.7.13'],
+    phases: ABOUT_RECIPIENT,
     meaning: 'mailbox inactive',
     example: { code: 525, enhanced: '5.7.13', text: 'rejected' },
   },
@@ -110,8 +128,33 @@ export const STATUS_RULES: readonly Rule[] = [
     meaning: 'message rejected by policy',
     example: { code: 550, enhanced: '5.7.1', text: 'rejected' },
   },
-  { codes: [552], meaning: 'mailbox full', example: { code: 552, text: 'rejected' } },
-  { codes: [551], meaning: 'recipient moved', example: { code: 551, text: 'rejected' } },
+  {
+    codes: [552],
+    phases: ABOUT_RECIPIENT,
+    meaning: 'mailbox full',
+    example: { code: 552, text: 'rejected' },
+  },
+  // RFC 1870 §6.1: elsewhere the code is about the size of the message.
+  { codes: [552], meaning: 'message too large', example: { code: 552, text: 'rejected', phase: 'mail' } },
+  {
+    codes: [551],
+    phases: ABOUT_RECIPIENT,
+    meaning: 'recipient moved',
+    example: { code: 551, text: 'rejected' },
+  },
+  {
+    // RFC 7504 §2: in reply to RCPT. 521 is about the host, and as often a refusal of our address.
+    codes: [556],
+    phases: ABOUT_RECIPIENT,
+    meaning: 'no such domain',
+    example: { code: 556, text: 'rejected' },
+  },
+  {
+    codes: [521],
+    phases: ['dsn'],
+    meaning: 'server error',
+    example: { code: 521, text: 'mx.example.com', phase: 'dsn' },
+  },
   {
     codes: [500, 501, 502, 503, 504, 555],
     meaning: 'protocol error',

@@ -1,5 +1,11 @@
 import type { ClassifyByRules } from '../classify/classifier.ts';
-import { type BounceClass, type Classification, classify, classifyWithRule } from '../classify/classify.ts';
+import {
+  type BounceClass,
+  type Classification,
+  classify,
+  classifyWithRule,
+  meaningOf,
+} from '../classify/classify.ts';
 import type { ReplyPhase } from '../classify/rules.ts';
 import type { StatusGroup } from './delivery-status.ts';
 import { isGeneric, preferredCode, quotedReply, replyText } from './quoted-reply.ts';
@@ -11,9 +17,9 @@ import { type IncomingReport, NO_BOUNCE } from './report.ts';
  */
 
 /** The parts of a report outside the recipient's group of fields; see `RecipientEvidence`. */
-type ReportContext = Pick<RecipientEvidence, 'explanation' | 'notice' | 'reportingMta'>;
+type ReportContext = Pick<RecipientEvidence, 'explanation' | 'notice' | 'reportingMta' | 'isComplete'>;
 
-const NO_CONTEXT: ReportContext = { explanation: '', notice: '', reportingMta: '' };
+const NO_CONTEXT: ReportContext = { explanation: '', notice: '', reportingMta: '', isComplete: true };
 
 /** Classifies one group of fields. */
 export function classifyGroup(
@@ -48,6 +54,8 @@ export interface RecipientEvidence {
   remoteMta: string | null;
   /** The server that wrote the diagnostic when no remote server is named; '' when unknown. */
   reportingMta: string;
+  /** Whether the report has the fields that RFC 3464 requires, and quotes a reply. */
+  isComplete: boolean;
 }
 
 /** The report of one recipient. `byRules`: the rules of the operator, which precede the built-in ones. */
@@ -81,8 +89,17 @@ export function classifyRecipient(evidence: RecipientEvidence, byRules: Classify
     enhanced: inner === null && isAfterData(phase) && status?.endsWith('.1.1') ? null : enhanced,
     mxHost: remoteMta ?? reportingMta,
   };
+  const stated = classifyTexts(texts, notice, codes);
+  const isUnconfirmed =
+    stated.bounceClass === 'invalid-recipient' &&
+    (stated.bounceType !== 'hard' ||
+      action !== 'failed' ||
+      (!evidence.isComplete && stated.suppress === 'second-time' && FILTER_WORDING.test(common.diagnostic)));
   const classification =
-    classifyByRules(texts, { ...codes, enhanced }, byRules) ?? classifyTexts(texts, notice, codes);
+    classifyByRules(texts, { ...codes, enhanced }, byRules) ??
+    (isUnconfirmed
+      ? meaningOf('unconfirmed no such recipient', { code: codes.code, enhanced, text: '' }, phase)
+      : stated);
   const isHard =
     classification.bounceType === 'hard' && action === 'failed' && !DOUBTFUL.has(classification.bounceClass);
   return {
@@ -105,6 +122,10 @@ function namesCause(status: string | null): boolean {
 
 /** Never hard in a report: unknown wording, and a mailbox that may be enabled again. */
 const DOUBTFUL: ReadonlySet<BounceClass> = new Set(['unclassified', 'inactive-mailbox']);
+
+/** Wording about unknown users that gateways and filters use in notices about existing mailboxes, too. */
+const FILTER_WORDING =
+  /user unknown(?! in virtual)|\.\.\. no such user|action not taken: no such user|account that you tried to reach does not exist|user doesn't have a(?! yahoo|n aol| ymail| rocketmail)/i;
 
 /** Longer than any reply; text of a notice beyond it is not about the failure. */
 const MAX_TEXT_LENGTH = 2000;

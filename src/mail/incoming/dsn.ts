@@ -6,6 +6,7 @@ import type { IncomingLimits } from './limits.ts';
 import type { ReturnedMail } from './notice.ts';
 import { isAddress, type NoticeEntry, readEntries, sameAddress } from './notice-entries.ts';
 import { isDelayNotice, isDeliveryNotice, isReply } from './notice-kind.ts';
+import { replyCode } from './quoted-reply.ts';
 import type { IncomingReport } from './report.ts';
 
 /**
@@ -97,6 +98,10 @@ function fromGroups(
       explanation: entry?.text ?? '',
       notice: status.groups.length === 1 ? text : '',
       reportingMta: status.reportingMta,
+      isComplete:
+        status.reportingMta !== '' &&
+        group.action !== '' &&
+        (group.diagnosticType !== '' || replyCode(group.diagnostic) > 0),
     });
   });
 }
@@ -122,6 +127,7 @@ function fromText(
       notice: rows.length === 1 ? noticeText : '',
       remoteMta: null,
       reportingMta: '',
+      isComplete: false,
     };
     return classifyRecipient(evidence, byRules);
   });

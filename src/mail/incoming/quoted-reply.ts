@@ -148,6 +148,7 @@ const PHASE_PHRASES: readonly [SmtpPhase, readonly string[]][] = [
       '[connect]',
       'after connect',
       'but greeting failed',
+      'refused to talk to me',
     ],
   ],
 ];

@@ -93,7 +93,7 @@ describe('the bounce type of "user unknown"', () => {
       '550 User unknown',
       'soft',
     ],
-    ['in an unknown phase', '', '5.0.0', '550 User unknown', 'soft'],
+    ['in an unknown phase', '', '5.0.0', '550 User unknown', 'hard'],
     ['by a server that still retries', '', '4.1.1', '450 4.1.1 User unknown', 'soft'],
     ['in reply to MAIL', '(in reply to MAIL FROM command)', '5.0.0', '550 User unknown', 'block'],
     [

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { parseFile } from '../../../src/mail/incoming/parse.ts';
+import { sample } from '../../support/samples.ts';
+
+describe('the bounces of public reports', () => {
+  it.each(['dsn-500-no-such-user.eml', 'text-dsn-zh.eml'])('%s is hard', (name) => {
+    expect(parseFile(sample(name))).toMatchObject({
+      kind: 'dsn',
+      reports: [{ recipient: 'ada@dest.test', bounceType: 'hard', classification: 'invalid-recipient' }],
+    });
+  });
+
+  it('dsn-521.eml does not concern the recipient', () => {
+    expect(parseFile(sample('dsn-521.eml'))).toMatchObject({
+      kind: 'dsn',
+      reports: [
+        { recipient: 'ada@dest.test', classification: 'protocol-error', scope: 'message', suppress: 'never' },
+      ],
+    });
+  });
+});
+
+/** A report of one failed recipient, without the command to which the receiver replied. */
+function reportWith(status: string, diagnostic: string): Buffer {
+  return Buffer.from(`From: MAILER-DAEMON@mx.relay.test
+To: b-x@return-a.sender.test
+Subject: Undelivered Mail
+Content-Type: multipart/report; report-type=delivery-status; boundary=B
+
+--B
+Content-Type: text/plain
+
+Your message could not be delivered.
+
+--B
+Content-Type: message/delivery-status
+
+Reporting-MTA: dns; mx.relay.test
+
+Final-Recipient: rfc822; ada@dest.test
+Action: failed
+Status: ${status}
+Diagnostic-Code: smtp; ${diagnostic}
+
+--B--
+`);
+}
+
+describe('a report that does not name the command', () => {
+  it.each([
+    ['5.0.0', '550 User not found'],
+    ['5.0.0', '550 User unknown'],
+    ['5.0.0', '550 <ada@dest.test>: Recipient address rejected: User unknown in virtual alias table'],
+    ['5.0.0', "554 delivery error: dd This user doesn't have a dest.test account (ada@dest.test) [-9]"],
+    ['5.0.0', 'Sorry, no mailbox here by that name.'],
+    ['5.0.0', "This user doesn't have a dest.test account (ada@dest.test)"],
+    ['5.5.0', '550 Usuario desconocido'],
+    ['5.0.0', '550 用户不存在'],
+  ])('is hard when the text is about the recipient: %s %s', (status, diagnostic) => {
+    expect(parseFile(reportWith(status, diagnostic)).reports).toMatchObject([
+      { bounceType: 'hard', classification: 'invalid-recipient' },
+    ]);
+  });
+
+  it.each([
+    [
+      '5.0.0',
+      '521 5.2.1 :  (HVU:B1) The URL contained in your email has generated a high volume of complaints',
+    ],
+    ['5.0.0', '521 mx.dest.test'],
+    ['5.0.0', '550 IP-Adresse gesperrt'],
+    ['5.1.1', '550 5.1.1 Absender abgelehnt'],
+    ['5.0.0', '550 mumble'],
+  ])('never suppresses when it is about something else: %s %s', (status, diagnostic) => {
+    expect(parseFile(reportWith(status, diagnostic)).reports).toMatchObject([{ suppress: 'never' }]);
+  });
+
+  it.each([
+    ['4.1.1', '450 4.1.1 User unknown'],
+    ['5.2.1', '550 5.2.1 <ada@dest.test>... User unknown'],
+  ])(
+    'is soft without the class invalid-recipient when the codes contradict the text: %s %s',
+    (status, diagnostic) => {
+      expect(parseFile(reportWith(status, diagnostic)).reports).toMatchObject([
+        { bounceType: 'soft', classification: 'inactive-mailbox', suppress: 'never' },
+      ]);
+    },
+  );
+});
