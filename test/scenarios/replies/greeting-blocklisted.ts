@@ -7,7 +7,7 @@ const SESSIONS = ['mx greeting 554', 'mx2 greeting 554'];
 
 export default {
   title: 'defers mail until it expires while every host rejects our address as blocklisted',
-  settings: () => ({ 'delivery.retry.expireTransactional': '14m' }),
+  settings: () => ({ 'delivery.retry.expireTransactional': '9m' }),
   hosts: {
     mx: { script: { greeting: BLOCKED } },
     mx2: { script: { greeting: BLOCKED } },
