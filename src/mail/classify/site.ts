@@ -262,7 +262,7 @@ export const SITE_RULES: readonly Rule[] = [
   },
   // The codes of such replies name a mailbox (4.2.1) or a policy (4.7.1) only for want of a better one.
   {
-    phrases: ['try again later', 'try later', 'try again in', 'requested action aborted'],
+    phrases: ['try again later', 'try later', 'requested action aborted'],
     codes: [421, 422, 450, 451, 452, 454],
     meaning: 'server error',
     example: { code: 450, enhanced: '4.2.1', text: 'Please try again later.' },

@@ -1,6 +1,6 @@
 import type { ClassifyByRules } from '../classify/classifier.ts';
 import { complaintOf, readComplaint } from './arf.ts';
-import { readAutoReply } from './auto-reply.ts';
+import { readAutoReply, readGeneratedReply } from './auto-reply.ts';
 import { classifyGroup } from './classify-report.ts';
 import { readDeliveryReport } from './dsn.ts';
 import { decodeWords, type Fields, firstAddress } from './fields.ts';
@@ -64,10 +64,14 @@ export function parseIncoming(raw: Buffer, options: ParseOptions = {}): ParsedIn
     ...EMPTY,
     from: firstAddress(head.get('from')),
     isAutomatic: /^auto-/i.test(head.get('auto-submitted')),
-    asksToUnsubscribe: /^unsubscribe\b/i.test(head.get('subject')),
+    asksToUnsubscribe: asksToUnsubscribe(head),
     ...idsOf(head, parts),
     ...readKind(mail, head, parts, { limits, opensReports, byRules }),
   };
+}
+
+function asksToUnsubscribe(head: Fields): boolean {
+  return /^unsubscribe\b/i.test(head.get('subject'));
 }
 
 /** Tries the most reliable forms first: a machine-readable part decides the kind, whatever the text states. */
@@ -86,7 +90,10 @@ function readKind(
   const reply = readAutoReply(head, parts);
   if (reply) return { kind: 'auto-reply', reports: [reply] };
   const dsn = readDeliveryReport(head, parts, limits, byRules);
-  return dsn ? { kind: 'dsn', reports: dsn.reports, originalEnvelopeId: dsn.envelopeId } : {};
+  if (dsn) return { kind: 'dsn', reports: dsn.reports, originalEnvelopeId: dsn.envelopeId };
+  // Requests of mail clients and providers declare themselves as generated, too.
+  const generated = asksToUnsubscribe(head) ? null : readGeneratedReply(head, parts);
+  return generated ? { kind: 'auto-reply', reports: [generated] } : {};
 }
 
 const EMPTY: ParsedIncoming = {

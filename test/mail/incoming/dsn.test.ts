@@ -380,7 +380,10 @@ On Thu, 15 Jan 2026 the shop wrote:
     ['a help desk without In-Reply-To', 'Subject: [#4711] Re: Delivery notification: order 10042'],
     ['a sender without Re:', 'Subject: Your request\nIn-Reply-To: <x@kunde.example>'],
   ])('is not a report when it is from %s', (_, header) => {
-    expect(parse(`${SENDER}\n${header}\n\n${BODY}`)).toMatchObject({ kind: 'unknown', reports: [] });
+    expect(parse(`${SENDER}\n${header}\n\n${BODY}`)).toMatchObject({
+      kind: 'auto-reply',
+      reports: [{ action: 'replied', bounceType: null, suppress: 'never' }],
+    });
   });
 
   it('is a report when its own text is one', () => {

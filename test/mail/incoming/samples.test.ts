@@ -20,6 +20,16 @@ describe('the bounces of public reports', () => {
   });
 });
 
+it.each(['oof-m365-da.eml', 'oof-x-autoresponder.eml', 'oof-x-precedence.eml'])(
+  '%s is an automatic reply',
+  (name) => {
+    expect(parseFile(sample(name))).toMatchObject({
+      kind: 'auto-reply',
+      reports: [{ recipient: 'ada@dest.test', action: 'replied', bounceType: null, suppress: 'never' }],
+    });
+  },
+);
+
 /** A report of one failed recipient, without the command to which the receiver replied. */
 function reportWith(status: string, diagnostic: string): Buffer {
   return Buffer.from(`From: MAILER-DAEMON@mx.relay.test

@@ -199,7 +199,7 @@ describe('mail that changes nothing', () => {
     expect(await (await setup.client()).mail('', to, acknowledgement(quoted))).toMatch(/^250 /);
     expect(setup.events(message)).toEqual(['email_sent', 'email_delivered']);
     expect(setup.suppressed(message)).toEqual([]);
-    expect(setup.kept()).toMatchObject([{ box: 'bounce', kind: 'unknown' }]);
+    expect(setup.kept()).toMatchObject([{ box: 'bounce', kind: 'auto-reply' }]);
   });
 
   it('is not kept when it is about an erased person', async () => {
