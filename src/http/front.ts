@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
-import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { createErrorLog, type Log, type LogError } from '../core/log.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import { storageFailure } from '../store/database/failure.ts';
@@ -11,6 +10,7 @@ import { hasTooManyFields, MAX_HEADER_FIELDS } from './listener.ts';
 import type { HttpMetrics } from './metrics.ts';
 import { faultRefusal, type HttpResponse, refusalResponse } from './responses.ts';
 import type { RequestState } from './router.ts';
+import { discard, respondBeforeBody } from './unread-body.ts';
 
 /*
  * The outermost middleware: assigns the request id, turns errors into responses, counts requests, and discards bodies
@@ -33,14 +33,6 @@ export interface FrontDeps {
 }
 
 const VALID_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
-/**
- * The rest of a refused body is discarded up to this size, so that the client reads the response; then the connection is
- * closed.
- */
-const MAX_DISCARDED_BYTES = 8 * 1024 * 1024;
-/** Refused bodies are discarded in turns, all of them together as one account. Chunks have at most 64 KiB. */
-const DISCARDING = 'refused bodies';
-const DISCARDED_PER_TURN = 16 * 1024;
 /** Characters of an unknown path that the response repeats. */
 const MAX_SHOWN_PATH = 200;
 /** A larger body is written to the connection in chunks of this size. */
@@ -75,10 +67,10 @@ export function createFront(deps: FrontDeps): Middleware {
       respond(ctx, refusalResponse(faultOf(error, state, logError), state.requestId));
     }
     if (deps.isStopping()) ctx.set('Connection', 'close');
-    if (!req.complete && hasBody(req)) discardRest(ctx);
     const seconds = (performance.now() - started) / 1000;
     metrics.observe(state.operationId, ctx.status, seconds);
     if (log.isLevelEnabled('debug')) logRequest(log, ctx, state, seconds);
+    if (!req.complete && hasBody(req)) await respondEarly(ctx);
   };
 }
 
@@ -190,22 +182,16 @@ function faultOf(error: unknown, state: RequestState, logError: LogError): Refus
   return faultRefusal(error);
 }
 
-function discardRest(ctx: Context): void {
-  const { req } = ctx;
+/** Responds to a request whose body has not arrived completely. */
+async function respondEarly(ctx: Context): Promise<void> {
+  const { req, res, body } = ctx;
   // Without a 100 the client may not send the body: the connection cannot be reused.
   if (req.headers.expect !== undefined) ctx.set('Connection', 'close');
-  let left = MAX_DISCARDED_BYTES;
-  req.on('data', (chunk: Buffer) => {
-    left -= chunk.length;
-    if (left < 0) req.destroy();
-    else if (chunk.length >= DISCARDED_PER_TURN) void discardMore(req);
-  });
-}
-
-async function discardMore(req: IncomingMessage): Promise<void> {
-  req.pause();
-  await eventLoopTurns.next(DISCARDING);
-  req.resume();
+  if (ctx.respond === false) return;
+  if (typeof body === 'string' || Buffer.isBuffer(body)) {
+    ctx.respond = false;
+    await respondBeforeBody(req, res, body);
+  } else void discard(req);
 }
 
 function logRequest(log: Log, ctx: Context, state: RequestState, seconds: number): void {

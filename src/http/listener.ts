@@ -7,6 +7,7 @@ import { parseListen } from '../config/setting-types.ts';
 import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { listenFault } from '../core/operator-fault.ts';
 import { type ConnectionCounts, createHttpConnections, type HttpConnections } from './connections.ts';
+import { endSlowly, isLingering } from './unread-body.ts';
 
 /** An HTTP server that listens on an address, with limits on its connections. The owner handles the requests. */
 export interface HttpListener {
@@ -47,11 +48,9 @@ const HANDSHAKE_TIMEOUT_MS = 40_000;
  * that moment. For the event `clientError` of pages; the socket is a connection of their server.
  */
 export function refuseInvalid(_error: Error, socket: Duplex): void {
+  if (isLingering(socket)) return;
   if (!socket.writable || !('bytesRead' in socket) || socket.bytesRead === 0) socket.destroy();
-  else
-    socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', () =>
-      socket.destroy(),
-    );
+  else endSlowly(socket, 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
 }
 
 /** `setting` names the address in errors. With `contextFor` the server uses HTTPS. */

@@ -30,6 +30,7 @@ import { oneAtATime, type PipeliningOptions } from './pipelining.ts';
 import { refusalBody, refusalResponse } from './responses.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation } from './router.ts';
+import { endSlowly, isLingering } from './unread-body.ts';
 import { readOnlyCheck } from './validation/read-only.ts';
 
 /** The API server: assembles the parts of this module and limits connections. It knows no operation by name. */
@@ -143,6 +144,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     // An upload may take longer than any request; its reader has its own timeout.
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && bodies.isUploading(socket)) return;
+    if (isLingering(socket)) return;
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswered(exchanges.get(socket))) {
       socket.destroy();
     } else {
@@ -260,7 +262,8 @@ function respondToInvalid(
         ? ['408 Request Timeout', 'The request did not arrive in time']
         : ['400 Bad Request', 'Not a valid HTTP/1.1 request'];
   const body = refusalBody(refuse('VALIDATION_ERROR', message), requestId);
-  socket.end(
+  endSlowly(
+    socket,
     [
       `HTTP/1.1 ${status}`,
       'Connection: close',
@@ -271,7 +274,5 @@ function respondToInvalid(
       '',
       body,
     ].join('\r\n'),
-    // Otherwise the socket stays half open until the client closes it.
-    () => socket.destroy(),
   );
 }

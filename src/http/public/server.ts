@@ -14,6 +14,7 @@ import {
   refuseInvalid,
 } from '../listener.ts';
 import { oneAtATime } from '../pipelining.ts';
+import { respondBeforeBody } from '../unread-body.ts';
 import { type FormFields, readFormFields } from './form-body.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
 import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';
@@ -95,7 +96,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
     // The client has disconnected.
     if (response === null) return void res.destroy();
     responseCounter.labels(routes.has(name) ? name : 'other', String(response.status)).inc();
-    send(req, res, response);
+    await send(req, res, response);
   }
 
   async function responseTo(
@@ -203,12 +204,17 @@ function allowed(methods: readonly string[]): string {
   return methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
 }
 
-function send(req: IncomingMessage, res: ServerResponse, { status, headers, body }: PublicResponse): void {
+async function send(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { status, headers, body }: PublicResponse,
+): Promise<void> {
+  const isEarly = !req.complete && hasBody(req);
   res.writeHead(status, {
     ...headers,
     'Content-Length': Buffer.byteLength(body),
-    // The rest of an unread body would be parsed as the next request.
-    ...(req.complete || !hasBody(req) ? {} : { Connection: 'close' }),
+    ...(isEarly ? { Connection: 'close' } : {}),
   });
-  res.end(req.method === 'HEAD' ? undefined : body);
+  if (isEarly) await respondBeforeBody(req, res, body);
+  else res.end(req.method === 'HEAD' ? undefined : body);
 }
