@@ -1,6 +1,7 @@
-import { type Fields, readHeaderFields } from './fields.ts';
+import { addressesIn, type Fields, readHeaderFields } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 import type { ReturnedMail } from './notice.ts';
+import { sameAddress } from './notice-entries.ts';
 import { type IncomingReport, NO_BOUNCE } from './report.ts';
 
 /**
@@ -18,9 +19,11 @@ export function readComplaint(mail: Fields, parts: ReturnedMail, limits: Incomin
   const text = parts.feedbackTexts[0] ?? feedbackInText(parts.lines);
   if (text === undefined) return readInformal(mail, parts);
   const feedback = readHeaderFields(text.replaceAll(/\n{2,}/g, '\n'), limits);
-  const named = feedback.all('original-rcpt-to').map(bare);
+  const named = distinct(feedback.all('original-rcpt-to').flatMap(addressesIn));
   const recipients =
-    named.length > 0 ? named : [bare(feedback.get('removal-recipient')) || recipientOf(parts.original)];
+    named.length > 0
+      ? named
+      : [onlyAddress(feedback.get('removal-recipient')) || recipientOf(parts.original)];
   const feedbackType = feedback.get('feedback-type').toLowerCase() || 'other';
   return {
     reports: recipients
@@ -40,7 +43,7 @@ function feedbackInText(lines: readonly string[]): string | undefined {
 function readInformal(mail: Fields, parts: ReturnedMail): Complaint | null {
   // Apple Mail's unsubscribe button sends such a mail when the message has no List-Unsubscribe field.
   if (mail.get('x-apple-unsubscribe').toLowerCase() === 'true') {
-    return { reports: [complaint(bare(mail.get('from')), 'opt-out', mail)], envelopeId: null };
+    return { reports: [complaint(onlyAddress(mail.get('from')), 'opt-out', mail)], envelopeId: null };
   }
   const subject = mail.get('subject').toLowerCase();
   const isComplaint =
@@ -75,7 +78,19 @@ export function complaintOf(recipient: string, feedbackType: string): IncomingRe
 
 /** Hotmail names its user in `X-HmXmrOriginalRecipient`. */
 function recipientOf(original: Fields): string {
-  return bare(original.get('x-hmxmroriginalrecipient') || original.get('to'));
+  return onlyAddress(original.get('x-hmxmroriginalrecipient') || original.get('to'));
+}
+
+/** The address of a field that names one recipient; '' for a phrase or a list, of which nobody knows who complained. */
+function onlyAddress(value: string): string {
+  const [, bracketed = ''] = /^[^,<]{0,998}<([^<>\s]{1,320})>[^,<]{0,998}$/.exec(value) ?? [];
+  const [first = '', ...others] = distinct(addressesIn(bracketed || value.replaceAll(/"[^"]{0,998}"/g, ' ')));
+  return others.length === 0 ? first : '';
+}
+
+/** Without regard to case. */
+function distinct(addresses: readonly string[]): string[] {
+  return addresses.filter((address, i) => addresses.findIndex((other) => sameAddress(address, other)) === i);
 }
 
 function bare(value: string): string {

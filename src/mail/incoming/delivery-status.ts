@@ -1,4 +1,4 @@
-import { fieldLines, linesOf } from './fields.ts';
+import { fieldLines, linesOf, withoutRoute } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 
 /**
@@ -131,7 +131,7 @@ function readRecipient(value: string): string {
   const address = withoutType(value);
   const bracketed = /<([^<>\s]{1,320})>/.exec(address)?.[1];
   const plain = bracketed ?? address.replace(/(?<!\s)\s+\(.*$/s, '').trim();
-  return (typed === 'utf-8' ? decodeUnitext(plain) : plain).slice(0, 320);
+  return withoutRoute(typed === 'utf-8' ? decodeUnitext(plain) : plain).slice(0, 320);
 }
 
 /** `\x{E4}` is an escaped character (RFC 6533 §3). */

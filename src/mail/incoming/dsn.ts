@@ -1,7 +1,7 @@
 import type { ClassifyByRules } from '../classify/classifier.ts';
 import { classifyGroup, classifyRecipient } from './classify-report.ts';
 import { type DeliveryStatus, readDeliveryStatus } from './delivery-status.ts';
-import { type Fields, firstAddress } from './fields.ts';
+import { type Fields, firstAddress, withoutRoute } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 import type { ReturnedMail } from './notice.ts';
 import { isAddress, type NoticeEntry, readEntries, sameAddress } from './notice-entries.ts';
@@ -159,6 +159,11 @@ function withoutRepeats(entries: readonly NoticeEntry[]): NoticeEntry[] {
 
 /** `X-Failed-Recipients` (Exim, Gmail and others); several fields or several addresses in one. */
 function recipientsOf(mail: Fields): string[] {
-  const found = mail.all('x-failed-recipients').flatMap((value) => value.split(/[\s,]+/).filter(isAddress));
+  const found = mail.all('x-failed-recipients').flatMap((value) =>
+    value
+      .split(/[\s,]+/)
+      .map(withoutRoute)
+      .filter(isAddress),
+  );
   return found.filter((recipient, i) => found.findIndex((other) => sameAddress(other, recipient)) === i);
 }

@@ -84,6 +84,16 @@ export function firstAddress(value: string): string {
   return ADDRESS.exec(value)?.[0] ?? '';
 }
 
+/** All mail addresses in a value, without their source routes (RFC 5321 §C: `@relay.example:a@x.example`). */
+export function addressesIn(value: string): string[] {
+  return [...value.matchAll(new RegExp(ADDRESS, 'g'))].map(([address]) => address);
+}
+
+/** `@a.example,@b.example:c@x.example` is `c@x.example` (RFC 5321 §C). */
+export function withoutRoute(address: string): string {
+  return address.replace(/^(?:@[^\s@:,]{1,255},?){1,10}:/, '');
+}
+
 function fieldsOf(found: ReadonlyMap<string, readonly string[]>): Fields {
   return {
     get: (name) => found.get(name)?.[0] ?? '',

@@ -16,7 +16,7 @@ export interface NoticeEntry {
 const ADDRESS = String.raw`[^\s<>()[\]:;,"'@]{1,100}@[^\s<>()[\]:;,"'@]{1,255}`;
 
 /** Leading decoration: quotation marks, bullets, `>>>`, brackets. */
-const LEAD = String.raw`^[\s>*"'<([-]{0,40}`;
+const LEAD = String.raw`^[\s>*"'<([-]{0,40}(?:@[^\s<>()@:]{1,255}(?:,@[^\s<>()@:]{1,255}){0,9}:)?`;
 
 const FORMS: readonly { pattern: RegExp; isWeak: boolean; keepsLine?: true }[] = [
   // `<a@example.com>`, `  a@example.com`, `"a@example.com":`, `* a@example.com`, `>>> a@x <a@x>`

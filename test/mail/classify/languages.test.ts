@@ -37,7 +37,7 @@ const TEXTS: Record<keyof typeof LANGUAGES, readonly [blocked: string, rejected:
 };
 
 describe.each(Object.entries(TEXTS))('the wording in %s', (_, [blocked, rejected, unknown]) => {
-  it('tells a block of our address, a rejected sender and an unknown user apart', () => {
+  it('distinguishes a block of our address, a rejected sender and an unknown user', () => {
     expect([classOf(blocked), classOf(rejected), classOf(unknown)]).toEqual([
       'reputation-block',
       'policy-block',

@@ -68,7 +68,7 @@ describe('a code without known wording', () => {
     ['521 5.1.1 mumble', 'invalid-recipient', 'recipient', 'now'],
     ['521 5.7.1 mumble', 'policy-block', 'message', 'never'],
     ['556 mumble', 'invalid-domain', 'recipient', 'second-time'],
-  ] as const)('means at RCPT what its enhanced code says: %s', (line, bounceClass, scope, suppress) => {
+  ] as const)('means at RCPT what its enhanced code states: %s', (line, bounceClass, scope, suppress) => {
     expect(classifyAt('rcpt', line)).toMatchObject({ bounceClass, scope, suppress });
   });
 

@@ -71,8 +71,35 @@ describe('a complaint (RFC 5965)', () => {
     const redacted = arf('Feedback-Type: abuse', 'X-Postrider-Id: signed.token\nTo: [redacted]');
     expect(parse(redacted)).toMatchObject({
       postriderId: 'signed.token',
-      reports: [{ recipient: '[redacted]' }],
+      reports: [{ recipient: '' }],
     });
+  });
+});
+
+describe('the recipient of a complaint', () => {
+  it.each([
+    ['undisclosed-recipients:;', ['']],
+    ['Ada Lovelace', ['']],
+    ['ada@dest.test, bob@dest.test', ['']],
+    ['"Lovelace, Ada" <ada@dest.test>', ['ada@dest.test']],
+    ['"bob@dest.test" <ada@dest.test>', ['ada@dest.test']],
+  ])('is the only address in To: %s', (to, recipients) => {
+    expect(parse(arf('Feedback-Type: abuse', `To: ${to}`)).reports.map(({ recipient }) => recipient)).toEqual(
+      recipients,
+    );
+  });
+
+  it.each([
+    ['Original-Rcpt-To: ada@dest.test, bob@dest.test', ['ada@dest.test', 'bob@dest.test']],
+    ['Original-Rcpt-To: <@relay.test:ada@dest.test>', ['ada@dest.test']],
+    ['Original-Rcpt-To: ada@dest.test\nOriginal-Rcpt-To: Ada@dest.test', ['ada@dest.test']],
+    ['Original-Rcpt-To: Ada Lovelace', ['shop@dest.test']],
+  ])('is each address in %s', (field, recipients) => {
+    expect(
+      parse(arf(`Feedback-Type: abuse\n${field}`, 'To: shop@dest.test')).reports.map(
+        ({ recipient }) => recipient,
+      ),
+    ).toEqual(recipients);
   });
 });
 

@@ -30,6 +30,48 @@ it.each(['oof-m365-da.eml', 'oof-x-autoresponder.eml', 'oof-x-precedence.eml'])(
   },
 );
 
+it('arf-list-to.eml names no recipient, because nobody knows who complained', () => {
+  expect(parseFile(sample('arf-list-to.eml'))).toMatchObject({ kind: 'arf', reports: [{ recipient: '' }] });
+});
+
+it.each(['dmarc-forwarded.eml', 'dmarc-macosx-zip.eml', 'dmarc-textplain.eml'])('%s is read', (name) => {
+  expect(parseFile(sample(name))).toMatchObject({
+    kind: 'dmarc-report',
+    problem: null,
+    aggregate: { organization: 'dest.test', reportId: 'r1', domain: 'sender.test', sources: [{ count: 3 }] },
+  });
+});
+
+it('tls-numeric-id.eml is read', () => {
+  expect(parseFile(sample('tls-numeric-id.eml'))).toMatchObject({
+    kind: 'tls-report',
+    problem: null,
+    tls: { reportId: expect.stringMatching(/^\d+$/), policies: [{ domain: 'sender.test' }] },
+  });
+});
+
+it.each(['rfc822; <@relay.test:ada@dest.test>', 'rfc822;@relay.test,@other.test:ada@dest.test'])(
+  'reads the recipient behind a source route: %s',
+  (recipient) => {
+    const text = reportWith('5.1.1', '550 5.1.1 User unknown')
+      .toString()
+      .replace('rfc822; ada@dest.test', recipient);
+    expect(parseFile(Buffer.from(text)).reports).toMatchObject([{ recipient: 'ada@dest.test' }]);
+  },
+);
+
+it('reads the recipient behind a source route in a notice', () => {
+  const notice = `From: MAILER-DAEMON@mx.relay.test
+Subject: failure notice
+
+I wasn't able to deliver your message.
+
+<@relay.test:ada@dest.test>:
+Sorry, no mailbox here by that name. (#5.1.1)
+`;
+  expect(parseFile(Buffer.from(notice)).reports).toMatchObject([{ recipient: 'ada@dest.test' }]);
+});
+
 /** A report of one failed recipient, without the command to which the receiver replied. */
 function reportWith(status: string, diagnostic: string): Buffer {
   return Buffer.from(`From: MAILER-DAEMON@mx.relay.test

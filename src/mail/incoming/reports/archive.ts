@@ -12,8 +12,27 @@ export type ArchiveContent = { content: Buffer } | { problem: 'too-large' | 'unr
 
 type ArchiveLimits = Pick<IncomingLimits, 'reportBytes' | 'reportRatio' | 'ratioFreeBytes'>;
 
-/** Recognizes gzip and zip by their magic numbers; returns all other bytes unchanged. */
+/** Some senders compress a compressed file again. */
+const MAX_LAYERS = 3;
+
+/** Recognizes gzip and zip by their magic numbers, also within one another; returns all other bytes unchanged. */
 export function decompress(bytes: Buffer, limits: ArchiveLimits): ArchiveContent {
+  let unpacked = decompressLayer(bytes, limits);
+  for (let layer = 1; layer < MAX_LAYERS; layer++) {
+    if ('problem' in unpacked || !isArchive(unpacked.content)) break;
+    unpacked = decompressLayer(unpacked.content, limits);
+  }
+  return unpacked;
+}
+
+/** Whether the bytes begin as gzip or zip. */
+export function isArchive(bytes: Buffer): boolean {
+  return (
+    (bytes[0] === 0x1f && bytes[1] === 0x8b) || (bytes.length > 4 && bytes.readUInt32LE(0) === LOCAL_HEADER)
+  );
+}
+
+function decompressLayer(bytes: Buffer, limits: ArchiveLimits): ArchiveContent {
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
     const maxOutputLength = maxContentLength(bytes, limits);
     const content = inflate(() => gunzipSync(bytes, { maxOutputLength, finishFlush: SYNC_FLUSH }));
@@ -62,9 +81,12 @@ interface Entry {
   name: string;
 }
 
+/** What macOS adds to an archive: `__MACOSX/._report.xml`, `.DS_Store`. */
+const METADATA_FILE = /^__MACOSX\/|(?:^|\/)\.(?:_|DS_Store$)/;
+
 /** Returns the content of the first XML or JSON file of the archive, else of its first file. */
 function readZip(bytes: Buffer, limits: ArchiveLimits): ArchiveContent {
-  const entries = readDirectory(bytes);
+  const entries = readDirectory(bytes).filter(({ name }) => !METADATA_FILE.test(name));
   const entry =
     entries.find(({ name }) => /\.(?:xml|json)$/i.test(name)) ??
     entries.find(({ name }) => !name.endsWith('/'));

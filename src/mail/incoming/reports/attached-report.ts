@@ -1,9 +1,9 @@
 import { decodeText } from '../charset.ts';
 import { decodeWords } from '../fields.ts';
 import type { IncomingLimits } from '../limits.ts';
-import { contentOf, leavesOf, type Part } from '../mime.ts';
+import { contentOf, leavesOf, type Part, readMail } from '../mime.ts';
 import { type AggregateReport, readAggregateReport } from './aggregate-report.ts';
-import { decompress } from './archive.ts';
+import { decompress, isArchive } from './archive.ts';
 import { readTlsReport, type TlsReport } from './tls-report.ts';
 
 /**
@@ -25,12 +25,12 @@ export function readAttachedReport(
   limits: IncomingLimits,
   opensAttachments: boolean,
 ): AttachedReport | null {
-  const announced = announcedKind(mail);
+  const announced = announcedKind(mail, limits);
   if (!opensAttachments) return announced === null ? null : unread(announced, 'not-opened');
   let problem: ReportProblem | null = null;
   let opened = 0;
   let left = limits.reportBytes;
-  for (const part of leavesOf(mail)) {
+  for (const part of partsOf(mail, limits)) {
     if (!mayBeReport(part) || opened++ >= limits.attachments || left <= 0) continue;
     const found = readReportFile(contentOf(part, left), { ...limits, reportBytes: left });
     if (found.report) return found.report;
@@ -38,6 +38,33 @@ export function readAttachedReport(
     left -= found.bytes;
   }
   return announced === null || problem === null ? null : unread(announced, problem);
+}
+
+/** Messages within one another whose parts are read: a report may be forwarded as message/rfc822. */
+const MAX_FORWARDED = 3;
+
+/** All leaves, in order, with those of forwarded messages. */
+function* partsOf(mail: Part, limits: IncomingLimits, level = 0): Generator<Part> {
+  let messages = 0;
+  for (const part of leavesOf(mail)) {
+    yield part;
+    if (!isMessage(part) || level >= MAX_FORWARDED || messages++ >= limits.attachments) continue;
+    yield* partsOf(readMail(contentOf(part, limits.mailBytes), limits), limits, level + 1);
+  }
+}
+
+function isMessage({ type, filename }: Part): boolean {
+  return type === 'message/rfc822' || type === 'message/global' || /\.eml$/i.test(filename);
+}
+
+/** The mail and the messages that it forwards. */
+function* mailsOf(mail: Part, limits: IncomingLimits): Generator<Part> {
+  yield mail;
+  let messages = 0;
+  for (const part of partsOf(mail, limits)) {
+    if (isMessage(part) && messages++ < limits.attachments)
+      yield readMail(contentOf(part, limits.mailBytes), limits);
+  }
 }
 
 function unread(kind: AttachedReport['kind'], problem: ReportProblem): AttachedReport {
@@ -54,7 +81,7 @@ export function readReportFile(
   const unpacked = decompress(bytes, limits);
   // An archive bomb is decompressed up to the limit.
   if ('problem' in unpacked) return { report: null, problem: unpacked.problem, bytes: limits.reportBytes };
-  const text = withoutByteOrderMark(unpacked.content);
+  const text = withoutIntroduction(withoutByteOrderMark(unpacked.content));
   const start = text.trimStart().charAt(0);
   const tls = start === '{' ? readTlsReport(text, limits) : null;
   if (tls) return { report: { kind: 'tls-report', aggregate: null, tls, problem: null }, problem: null };
@@ -80,12 +107,38 @@ const TYPES = new Set([
   'application/octet-stream',
 ]);
 
+/** By type, by name, or by what the content begins with: many reports have neither. */
 function mayBeReport(part: Part): boolean {
-  return TYPES.has(part.type) || /\.(?:xml|json|zip|gz|gzip)$/i.test(part.filename);
+  if (TYPES.has(part.type) || /\.(?:xml|json|zip|gz|gzip)$/i.test(part.filename)) return true;
+  const start = contentOf(part, MAX_INTRODUCTION);
+  if (isArchive(start)) return true;
+  const text = withoutByteOrderMark(start);
+  return REPORT_START.test(text) || /^\s*\{\s*"/.test(text);
+}
+
+/** Characters of a text part in front of a report. */
+const MAX_INTRODUCTION = 2000;
+
+/** The line with which an XML report begins. */
+const REPORT_START = /^[^\S\n]{0,100}<(?:\?xml\s|(?:\w{1,20}:)?feedback[\s>])/m;
+
+/** XML that is the text of a mail may follow a greeting. */
+function withoutIntroduction(text: string): string {
+  if (/^\s*[<{]/.test(text.slice(0, MAX_INTRODUCTION))) return text;
+  const at = text.slice(0, MAX_INTRODUCTION).search(REPORT_START);
+  return at < 0 ? text : text.slice(at);
 }
 
 /** RFC 9990 §2.4 (subject, file name) and RFC 8460 §5.3 (report type, header fields). */
-function announcedKind(mail: Part): AttachedReport['kind'] | null {
+function announcedKind(mail: Part, limits: IncomingLimits): AttachedReport['kind'] | null {
+  for (const each of mailsOf(mail, limits)) {
+    const kind = kindAnnouncedBy(each);
+    if (kind !== null) return kind;
+  }
+  return null;
+}
+
+function kindAnnouncedBy(mail: Part): AttachedReport['kind'] | null {
   const subject = decodeWords(mail.fields.get('subject'));
   const isTls =
     mail.parameters.get('report-type')?.toLowerCase() === 'tlsrpt' ||

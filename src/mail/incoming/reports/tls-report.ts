@@ -41,12 +41,13 @@ export function readTlsReport(json: string, limits: IncomingLimits): TlsReport |
   if (json.length > limits.jsonChars || isNestedBeyond(json, limits.jsonDepth)) return null;
   const report = parseUntrustedJson(json);
   const policies = memberOf(report, 'policies');
-  if (!Array.isArray(policies) || text(report, 'report-id') === '') return null;
+  const reportId = idOf(report);
+  if (!Array.isArray(policies) || reportId === '') return null;
   const range = memberOf(report, 'date-range');
   return {
     organization: text(report, 'organization-name'),
     contact: text(report, 'contact-info'),
-    reportId: text(report, 'report-id'),
+    reportId,
     begin: time(text(range, 'start-datetime')),
     end: time(text(range, 'end-datetime')),
     policies: readPolicies(policies, limits),
@@ -111,6 +112,12 @@ function isNestedBeyond(json: string, levels: number): boolean {
     else if ((char === '[' || char === '{') && ++level > levels) return true;
   }
   return false;
+}
+
+/** A string (RFC 8460 §4.4); some report generators write a number. */
+function idOf(report: unknown): string {
+  const id = memberOf(report, 'report-id');
+  return typeof id === 'number' ? String(id) : text(report, 'report-id');
 }
 
 function text(value: unknown, name: string): string {

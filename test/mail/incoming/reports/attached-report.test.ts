@@ -351,3 +351,71 @@ describe('a TLS report (RFC 8460)', () => {
     expect(parseIncoming(mail)).toMatchObject({ kind: 'tls-report', tls: null, problem: 'unreadable' });
   });
 });
+
+describe('a report without a listed type and name', () => {
+  const xml = Buffer.from(XML);
+  const HELLO = 'Subject: Hello';
+  const TLS = Buffer.from(
+    '{"organization-name":"r.example","report-id":1339,"policies":[{"policy":{"policy-type":"sts","policy-domain":"example.com"}}]}',
+  );
+  const kindIn = (type: string, content: Buffer) => {
+    const { kind, problem } = parseIncoming(mailWith(type, 'data', content, HELLO));
+    return { kind, problem };
+  };
+
+  it.each([
+    ['XML as text', 'text/plain', xml],
+    ['XML below a greeting', 'text/plain', Buffer.concat([Buffer.from('Dear admin,\n\n'), xml])],
+    ['XML of an unknown type', 'application/x-report', xml],
+    ['gzip of an unknown type', 'application/x-report', gzipSync(xml)],
+    ['zip of an unknown type', 'application/x-report', zip('r.xml', xml)],
+    ['gzip in gzip', 'application/x-report', gzipSync(gzipSync(xml))],
+    ['zip in gzip', 'application/x-report', gzipSync(zip('r.xml', xml))],
+    ['gzip in zip', 'application/x-report', zip('r.xml.gz', gzipSync(xml))],
+    [
+      'XML with a schema in front',
+      'application/x-report',
+      Buffer.from(
+        XML.replace(
+          '<feedback',
+          `<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">${'<xs:element name="record"/>'.repeat(1000)}</xs:schema><feedback`,
+        ),
+      ),
+    ],
+  ])('is found in %s', (_, type, content) => {
+    expect(kindIn(type, content)).toEqual({ kind: 'dmarc-report', problem: null });
+  });
+
+  it.each([
+    ['JSON as text', TLS],
+    ['gzip in gzip', gzipSync(gzipSync(TLS))],
+  ])('is found in %s with a TLS report of a numeric id', (_, content) => {
+    expect(kindIn('text/plain', content)).toEqual({ kind: 'tls-report', problem: null });
+  });
+
+  it('is found in a forwarded message, but not in one below three others', () => {
+    const forwarded = (levels: number): string =>
+      levels === 0
+        ? mailWith('application/gzip', 'data', gzipSync(xml), HELLO).toString()
+        : `Subject: Fwd\nContent-Type: message/rfc822\n\n${forwarded(levels - 1)}`;
+    const kinds = [1, 3, 4].map((levels) => parseIncoming(Buffer.from(forwarded(levels))).kind);
+    expect(kinds).toEqual(['dmarc-report', 'dmarc-report', 'unknown']);
+  });
+
+  it.each([
+    ['a letter with a tag', '<b>Hello</b>\n<?php echo 1;'],
+    ['JSON', '{"policies": []}'],
+    ['other XML', '<?xml version="1.0"?><invoice/>'],
+  ])('is not found in %s', (_, text) => {
+    expect(kindIn('text/plain', Buffer.from(text)).kind).toBe('unknown');
+  });
+
+  it('is too large when the second layer is', () => {
+    const bomb = gzipSync(gzipSync(Buffer.alloc(2 * INCOMING_LIMITS.reportBytes)));
+    expect(parseFile(bomb)).toMatchObject({ kind: 'unknown' });
+    expect(parseIncoming(mailWith('application/gzip', 'r.xml.gz', bomb))).toMatchObject({
+      kind: 'dmarc-report',
+      problem: 'too-large',
+    });
+  });
+});
