@@ -26,6 +26,8 @@ export interface SuppressionInput {
   email: string;
   reason: SuppressionReason;
   stream: SuppressionStream;
+  /** When the other service recorded it, epoch ms; default: now. */
+  createdAt?: number;
 }
 
 /** All suppressions of an address or identifier, or those of one stream or reason. */
@@ -88,7 +90,7 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
   const reader = deps.reader ?? createLocalReader(tables);
   return {
     list: (filter) => reader.table(filter.accountId, 'suppressions', 'list', filter),
-    add: async (accountId, { email, reason, stream }, by) => {
+    add: async (accountId, { email, reason, stream, createdAt }, by) => {
       const target = targetOf(email);
       if (typeof target === 'string') return invalid('email', target);
       const { address, hash } = target;
@@ -99,7 +101,7 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
           .some((one) => one.stream === stream && one.reason === reason);
         const full = isKnown || reason === 'unsubscribe' ? null : (deps.mayAdd?.(all, accountId) ?? null);
         if (full !== null) return full;
-        const at = clock.now();
+        const at = Math.min(createdAt ?? Number.POSITIVE_INFINITY, clock.now());
         const suppression = {
           account_id: accountId,
           recipient_hash: hash,

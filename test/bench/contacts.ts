@@ -9,6 +9,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
+import { isRefusal } from '../../src/core/refusal.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { DATABASE_FILE, openDatabase } from '../../src/store/database/database.ts';
@@ -97,7 +98,7 @@ async function run(): Promise<void> {
     }),
   );
   const source = await openSource(csv(), 'csv');
-  if (typeof source === 'string') throw new Error(source);
+  if (typeof source === 'string' || isRefusal(source)) throw new Error(String(source));
   const cpuBefore = process.cpuUsage();
   const before = process.memoryUsage().rss;
   let peak = before;

@@ -125,24 +125,30 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
     try {
       const bytes = await storeFile(upload, importId);
       if (isRefusal(bytes)) return bytes;
-      const fault = await headerFault(fileOf(importId), upload);
-      if (fault !== null) return invalid('body', fault);
-      await writer.run(
-        (all) =>
-          all.backgroundImports.add({
-            import_id: importId,
-            account_id: accountId,
-            group_id: upload.groupId,
-            file_name: upload.fileName,
-            format: upload.format,
-            columns: upload.columns === undefined ? null : JSON.stringify([...upload.columns]),
-            actor: JSON.stringify(upload.actor),
-            bytes,
-            counts: JSON.stringify(NO_COUNTS),
-            created_at: clock.now(),
-          }),
-        accountId,
-      );
+      const ignored = await checkedHeader(fileOf(importId), upload);
+      if (isRefusal(ignored)) return ignored;
+      await writer.run((all) => {
+        all.backgroundImports.add({
+          import_id: importId,
+          account_id: accountId,
+          group_id: upload.groupId,
+          file_name: upload.fileName,
+          format: upload.format,
+          columns: upload.columns === undefined ? null : JSON.stringify([...upload.columns]),
+          actor: JSON.stringify(upload.actor),
+          bytes,
+          counts: JSON.stringify(NO_COUNTS),
+          created_at: clock.now(),
+        });
+        all.backgroundImports.advance({
+          import_id: importId,
+          at_byte: 0,
+          at_line: 0,
+          counts: JSON.stringify(NO_COUNTS),
+          rejected_rows: '[]',
+          ignored: JSON.stringify(ignored),
+        });
+      }, accountId);
       isStored = true;
       loop.wake();
       return existing(accountId, importId);
@@ -351,15 +357,16 @@ function columnsOf({ columns }: BackgroundImportRow): ReadonlyMap<string, string
   return columns === null ? undefined : new Map(JSON.parse(columns) as [string, string | null][]);
 }
 
-/** Why a stored file cannot be imported; null: it can. */
-async function headerFault(
+/** The columns of a stored file that have no field, or why it cannot be imported. */
+async function checkedHeader(
   file: string,
   { format, columns }: Pick<UploadedImport, 'format' | 'columns'>,
-): Promise<string | null> {
+): Promise<string[] | Refusal> {
   const source = await openSource(bytesOfFile(file), format, columns === undefined ? {} : { columns });
-  if (typeof source === 'string') return source;
+  if (typeof source === 'string') return invalid('body', source);
+  if (isRefusal(source)) return source;
   await source.close();
-  return null;
+  return [...source.reader.ignored];
 }
 
 function noneIfAbsent(error: unknown): string[] {

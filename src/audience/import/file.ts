@@ -72,6 +72,7 @@ export async function importFile(
   const { key, size } = await identify(options);
   const source = await openSource(bytesOfFile(options.file), options.format, options.rows);
   if (typeof source === 'string') return refuse('VALIDATION_ERROR', source);
+  if (isRefusal(source)) return source;
   const first = await firstRow(source);
   await source.close();
   // An unknown column of a CSV was refused with the header.

@@ -1,4 +1,5 @@
 import { createJsonScan } from '../../core/json-scan.ts';
+import { type Refusal, refuse } from '../../core/refusal.ts';
 import { customFieldsFault } from '../custom-fields.ts';
 import {
   type ConsentInput,
@@ -14,6 +15,7 @@ import {
   readUserAgent,
 } from '../profile.ts';
 import { csvFields, delimiterOf, type ImportRecord } from './records.ts';
+import { SERVICE_NAMES, type ServiceName, suppressionExport } from './suppression-columns.ts';
 
 /**
  * A record of an import as a profile, or the reason why it is rejected. Columns are mapped to fields, and values are
@@ -84,24 +86,38 @@ const MAX_COLUMNS = 2000;
 export const MAX_IGNORED = 50;
 const MAX_LISTED = 20;
 
-/** `First Name`, `first_name` and `firstName` are one column, `E-Mail` is another. */
+/** `First Name`, `first_name` and `firstName` are one column. Names of `email` in other programs: EMAIL_COLUMNS. */
 const BY_COLUMN = new Map(FIELDS.map((field) => [field.toLowerCase(), field]));
 
 /** Creates a reader from the header of a CSV; a string: why the header is invalid. */
-export function csvRowReader(header: ImportRecord, options: RowOptions = {}): RowReader | string {
+export function csvRowReader(
+  header: ImportRecord,
+  options: RowOptions = {},
+  delimiter = delimiterOf(header.text),
+): RowReader | Refusal | string {
   if (header.fault !== null) return `the header ${header.fault}`;
-  const delimiter = delimiterOf(header.text);
   const ignored = new Set<string>();
   let truncated = false;
   const names = csvFields(header.text, delimiter).map((name) => name.trim());
   if (names.length > MAX_COLUMNS) return `the header names more than ${MAX_COLUMNS} columns`;
+  const service = suppressionExport(names);
+  if (service !== null) return suppressionFile(service);
   const given = options.columns ?? new Map<string, string | null>();
   const inHeader = new Set(names);
   const absent = [...given.keys()].filter((name) => !inHeader.has(name));
   if (absent.length > 0) return `the header has no column ${listed(absent)}; it has ${listed(names)}`;
+  // Another name of email counts if no column has its own name.
+  let hasEmail =
+    [...given.values()].includes('email') ||
+    names.some((name) => !given.has(name) && columnOf(name) === 'email');
+  const alias = (name: string) => {
+    if (hasEmail || !isEmailColumn(name)) return null;
+    hasEmail = true;
+    return 'email';
+  };
   const columns = names.map((name) => {
     const assigned = given.get(name);
-    const column = assigned === undefined ? columnOf(name) : assigned;
+    const column = assigned === undefined ? (columnOf(name) ?? alias(name)) : assigned;
     if (column === null && assigned === undefined && name !== '')
       truncated = !remember(ignored, name) || truncated;
     return column;
@@ -136,6 +152,44 @@ export function csvRowReader(header: ImportRecord, options: RowOptions = {}): Ro
       return profileOf(line, fields, customFields, options);
     },
   };
+}
+
+function suppressionFile(service: ServiceName): Refusal {
+  const message = `The columns are those of an export of suppressions of ${SERVICE_NAMES[service]}: these people cannot or do not want to be reached, and are not imported as contacts. Import the file as suppressions: POST /web-setup/suppressions/import, or postrider suppressions import`;
+  return refuse('SUPPRESSION_FILE', message, {
+    details: [{ field: 'body', message: 'is an export of suppressions' }],
+  });
+}
+
+/** Names of the column of addresses in exports of other programs, without separators, accents and case. */
+const EMAIL_COLUMNS: ReadonlySet<string> = new Set(
+  [
+    'emailaddress emailaddresses emailaddr emailid mail mailaddress mailid mails emails subscriberemail contactemail customeremail useremail primaryemail',
+    'recipientemail workemail businessemail personalemail electronicmail electronicmailaddress email1 emailaddress1 email1value',
+    'emailadresse emailadressen emailadres mailadresse mailadres emailanschrift elektronischepost',
+    'adresseemail adressemail adresseelectronique courriel adressecourriel adressedecourriel adressedemessagerie mel courrierelectronique',
+    'correo correoelectronico direccionemail direcciondecorreo direcciondecorreoelectronico direccionelectronica direccioncorreo',
+    'indirizzoemail indirizzomail indirizzodiemail indirizzodipostaelettronica postaelettronica indirizzoelettronico',
+    'enderecoemail enderecodeemail enderecodecorreioeletronico correioeletronico correioelectronico enderecoeletronico',
+    'epost epostadress epostadresse epostaddress epostaadresi eposta epostasi elektronikposta mailadresi emailadresi',
+    'adresemail adresemailowy pocztaelektroniczna emailovaadresa adresaemail emailadresa sahkoposti sahkopostiosoite emailcim adresadeemail postaelectronica',
+    'электроннаяпочта адресэлектроннойпочты почта элпочта емейл имейл електроннапошта електроннаадреса',
+    '电子邮件 电子邮件地址 电子邮箱 邮箱 邮箱地址 邮件 邮件地址 電子郵件 電子郵件地址 電子信箱 信箱',
+    'メールアドレス メール eメール eメールアドレス 이메일 이메일주소 메일 メアド',
+  ].flatMap((line) => line.split(' ').map(foldedName)),
+);
+
+function isEmailColumn(name: string): boolean {
+  return EMAIL_COLUMNS.has(foldedName(name)) || foldedName(name) === 'email';
+}
+
+function foldedName(name: string): string {
+  return name
+    .slice(0, 80)
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[\p{M}\s_.\-‐‑–:*'’()/]/gu, '')
+    .replaceAll('ı', 'i');
 }
 
 function columnOf(name: string): string | null {

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import {
   BEGINNING,
   type Cutter,
@@ -12,6 +13,7 @@ import {
   type StreamPosition,
 } from './records.ts';
 import { csvRowReader, ndjsonRowReader, type RowOptions, type RowReader } from './rows.ts';
+import { plainText } from './text-form.ts';
 
 /** The format of an import. The header of CSV is read first, because it defines the columns and the delimiter. */
 export type ImportFormat = 'csv' | 'ndjson';
@@ -31,43 +33,49 @@ export async function openSource(
   bytes: AsyncIterable<Buffer>,
   format: ImportFormat,
   options: RowOptions = {},
-): Promise<ImportSource | string> {
-  const iterator = bytes[Symbol.asyncIterator]();
-  const close = async () => void (await iterator.return?.());
+): Promise<ImportSource | Refusal | string> {
+  const iterator = plainText(bytes)[Symbol.asyncIterator]();
+  const close = async () => void (await iterator.return?.(undefined));
   if (format === 'ndjson') {
     const records = readRecords(concatenated(Buffer.alloc(0), iterator), lineCutter);
     return { reader: ndjsonRowReader(options), cut: lineCutter, rowsAt: BEGINNING, records, close };
   }
-  const { header, head } = await readHeader(iterator);
-  const reader = header === undefined ? 'there is no header line' : csvRowReader(header, options);
-  if (header === undefined || typeof reader === 'string') {
+  const { header, delimiter, head } = await readHeader(iterator);
+  const reader = header === undefined ? 'there is no header line' : csvRowReader(header, options, delimiter);
+  if (header === undefined || typeof reader === 'string' || isRefusal(reader)) {
     await close();
-    return typeof reader === 'string' ? reader : 'there is no header line';
+    return typeof reader === 'string' || isRefusal(reader) ? reader : 'there is no header line';
   }
-  const cut = csvCutter(delimiterOf(header.text));
+  const cut = csvCutter(delimiter);
   const rest = concatenated(head.subarray(header.end.byte), iterator);
   return { reader, cut, rowsAt: header.end, records: readRecords(rest, cut, header.end), close };
 }
 
-/** The content of a file from `start` on. Opens the file when the first bytes are requested, so that an error has a receiver. */
+/** The content of a file from `start` on, in UTF-8 with lines that end with LF. Opens the file when the first bytes are requested, so that an error has a receiver. */
 export async function* bytesOfFile(file: string, start = 0): AsyncGenerator<Buffer> {
-  yield* createReadStream(file, { start });
+  yield* plainText(createReadStream(file), { start, reopen: (at) => createReadStream(file, { start: at }) });
 }
 
-/** The first line that is not blank, and all the bytes that were read to find it. */
-async function readHeader(
+/** `sep=;`, which Excel writes and reads as the first line of a CSV. */
+const SEPARATOR = /^"?sep=([^"\s\w]|\t)"?[,;\t|]*$/i;
+
+/** The header: the first line that is not blank or `sep=`; its delimiter, and all the bytes that were read to find it. */
+export async function readHeader(
   iterator: AsyncIterator<Buffer>,
-): Promise<{ header: ImportRecord | undefined; head: Buffer }> {
+): Promise<{ header: ImportRecord | undefined; delimiter: string; head: Buffer }> {
   let head: Buffer = Buffer.alloc(0);
   for (;;) {
     const { value, done } = await iterator.next();
     if (done !== true) head = Buffer.concat([head, value]);
-    const [header] = createSplitter(lineCutter, BEGINNING)(head, done === true);
-    if (header !== undefined || done === true || head.length > MAX_RECORD) return { header, head };
+    const [first, second] = createSplitter(lineCutter, BEGINNING)(head, done === true);
+    const separator = SEPARATOR.exec(first?.text ?? '')?.[1];
+    const header = separator === undefined ? first : second;
+    if (header !== undefined || done === true || head.length > MAX_RECORD)
+      return { header, delimiter: separator ?? delimiterOf(header?.text ?? ''), head };
   }
 }
 
-async function* concatenated(first: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+export async function* concatenated(first: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
   yield first;
   for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
 }

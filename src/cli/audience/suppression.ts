@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { Command, Option } from 'commander';
 import { createStatusFollower } from '../../audience/standing.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
@@ -9,13 +10,16 @@ import {
   type SuppressionReason,
   type SuppressionStream,
 } from '../../store/suppressions.ts';
+import { importSuppressions, SUPPRESSION_FORMATS, type SuppressionFormat } from '../../suppression/import.ts';
 import { createSuppressionList, presentSuppression, type SuppressionList } from '../../suppression/list.ts';
 import type { CliContext } from '../context.ts';
+import { requireReadable } from '../input-files.ts';
 import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
 
-/** `postrider suppression list|add|remove`. */
+/** `postrider suppression list|add|import|remove`. */
 export function suppressionCommand(context: CliContext): Command {
   const command = new Command('suppression')
+    .alias('suppressions')
     .description('Manage suppressions: addresses that an account must not send to')
     .addHelpText(
       'after',
@@ -45,6 +49,15 @@ Examples:
     .addOption(reasonOption('reason').default('manual'))
     .option('--json', 'print JSON')
     .action((email: string, options: AddOptions) => add(context, email, options));
+  command
+    .command('import <file>')
+    .description('Import suppressions from the CSV of another service, or from a list of addresses')
+    .requiredOption('--account <id>', 'the account')
+    .addOption(
+      new Option('--format <format>', 'format of the file').choices(SUPPRESSION_FORMATS).default('auto'),
+    )
+    .option('--json', 'print JSON')
+    .action((file: string, options: ImportOptions) => importFile(context, file, options));
   command
     .command('remove <email>')
     .description('Remove the suppressions of an address (or of its identifier, email_<md5>)')
@@ -122,6 +135,31 @@ async function add(context: CliContext, email: string, options: AddOptions): Pro
       context.print(
         `${shown.email} ${added.created ? 'is' : 'was already'} suppressed: ${shown.stream}, ${shown.reason}`,
       );
+    return null;
+  });
+}
+
+interface ImportOptions {
+  account: string;
+  format: SuppressionFormat;
+  json?: boolean;
+}
+
+async function importFile(context: CliContext, file: string, options: ImportOptions): Promise<void> {
+  await requireReadable(null, file);
+  await withList(context, options.account, async (suppressions) => {
+    const bytes = createReadStream(file);
+    const done = await importSuppressions(suppressions, options.account, bytes, options.format, BY);
+    if (isRefusal(done)) return done;
+    if (options.json === true) context.printJson(done);
+    else
+      context.print(
+        [
+          `${file} (${done.format}): ${done.rows} rows, ${done.created} created, ${done.unchanged} unchanged, ${done.rejected} rejected`,
+          ...done.rejectedRows.map(({ line, reason }) => `  line ${line}: ${reason}`),
+        ].join('\n'),
+      );
+    if (done.rejected > 0) context.partial();
     return null;
   });
 }

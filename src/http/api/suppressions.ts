@@ -4,8 +4,10 @@ import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import { recipientIdentifier } from '../../mail/identifier.ts';
 import { MAX_LISTED_REMOVALS } from '../../store/suppression-removals.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../store/suppressions.ts';
+import { importSuppressions, SUPPRESSION_FORMATS } from '../../suppression/import.ts';
 import { presentSuppression, type SuppressionList, type SuppressionTarget } from '../../suppression/list.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
+import { rejectedRow } from './contacts/import-schemas.ts';
 import { definedFields } from './fields.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
@@ -15,6 +17,7 @@ export function suppressionRoutes({ suppressions }: { suppressions: SuppressionL
     listRoute(suppressions),
     removalsRoute(suppressions),
     createRoute(suppressions),
+    importRoute(suppressions),
     deleteRoute(suppressions),
   ];
 }
@@ -118,6 +121,67 @@ function createRoute(suppressions: SuppressionList): Route {
     },
   });
 }
+
+const imported = z
+  .object({
+    message: z.string(),
+    format: z.enum(['plain', 'sendgrid', 'mailgun', 'postmark', 'ses']),
+    rows: z.int(),
+    created: z.int(),
+    unchanged: z.int().describe('Suppressions that existed before.'),
+    rejected: z.int(),
+    rejectedRows: z.array(rejectedRow).describe('The first 100.'),
+  })
+  .meta({ id: 'SuppressionImport' });
+
+function importRoute(suppressions: SuppressionList): Route {
+  return route({
+    ...COMMON,
+    method: 'POST',
+    path: '/web-setup/suppressions/import',
+    operationId: 'importSuppressions',
+    stores: () => false,
+    summary: 'Import suppressions from CSV',
+    description:
+      'Imports the exports of SendGrid, Mailgun, Postmark and Amazon SES, recognized by their columns, with reason and time; or a list with one address per line, or with the columns `email`, `reason` and `created`. Temporary failures are rejected rows. Opt-outs apply to marketing mail, the others to all mail. After a failure the rows before it remain, and the import may be repeated.',
+    query: z.object({
+      format: z
+        .enum(SUPPRESSION_FORMATS)
+        .default('auto')
+        .describe('`plain`: addresses, with optional reasons.'),
+    }),
+    upload: {
+      'text/csv': 'status,reason,email,created\n5.1.1,"550 5.1.1 no such user",ada@example.net,1672653600\n',
+    },
+    responses: { 200: { description: 'The result of the import.', data: imported, example: IMPORT_EXAMPLE } },
+    refusals: ['LIMIT_REACHED'],
+    handle: async ({ caller, query, upload }) => {
+      if (upload === null) throw new Error('the route has no upload');
+      const done = await importSuppressions(
+        suppressions,
+        caller.accountId,
+        upload.bytes,
+        query.format,
+        caller.keyId,
+      );
+      if (isRefusal(done)) return done;
+      return {
+        status: 200,
+        data: { message: `${done.rows - done.rejected} of ${done.rows} rows imported.`, ...done },
+      };
+    },
+  });
+}
+
+const IMPORT_EXAMPLE: z.output<typeof imported> = {
+  message: '1 of 1 rows imported.',
+  format: 'sendgrid',
+  rows: 1,
+  created: 1,
+  unchanged: 0,
+  rejected: 0,
+  rejectedRows: [],
+};
 
 export const suppressionRemoval = z
   .object({

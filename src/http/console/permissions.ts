@@ -112,6 +112,7 @@ export const OPERATION_PERMISSIONS = {
   listSuppressions: 'read',
   listSuppressionRemovals: 'read',
   createSuppression: 'contacts',
+  importSuppressions: 'contacts',
   deleteSuppressions: 'contacts',
   // The installation.
   listAccounts: 'operator',

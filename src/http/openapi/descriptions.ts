@@ -25,6 +25,8 @@ export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
 /** What each error code means. */
 export const ERROR_DESCRIPTIONS: Record<RefusalCode, string> = {
   INVALID_JSON: 'The body is not valid JSON.',
+  SUPPRESSION_FILE:
+    'The file is an export of suppressions, whose addresses are not imported as contacts: import it with `POST /web-setup/suppressions/import`.',
   VALIDATION_ERROR: 'A field, path parameter or query parameter is missing or invalid; `details` names it.',
   UNAUTHENTICATED: 'The key is missing, unknown or revoked, or does not belong to the account in `X-Id`.',
   INSUFFICIENT_SCOPE: 'The key does not have the scope of this operation.',

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { BEGINNING } from '../../../src/audience/import/records.ts';
 import { csvRowReader, ndjsonRowReader } from '../../../src/audience/import/rows.ts';
+import { isRefusal } from '../../../src/core/refusal.ts';
 
 describe('the header of a CSV', () => {
   it('is compared with the assigned columns once for each name', () => {
@@ -25,7 +26,7 @@ describe('the status of a row', () => {
     (status) => {
       const reason = expect.stringMatching(/^globalStatus: only "active" contacts are imported/);
       const csv = csvRowReader(record('email,Global Status', 1));
-      if (typeof csv === 'string') throw new Error(csv);
+      if (typeof csv === 'string' || isRefusal(csv)) throw new Error(String(csv));
       expect(csv.read(record(`ada@example.net,${status}`))).toEqual({ line: 2, reason });
       const json = JSON.stringify({ email: 'ada@example.net', globalStatus: status });
       expect(ndjsonRowReader().read(record(json))).toEqual({ line: 2, reason });
@@ -34,7 +35,7 @@ describe('the status of a row', () => {
 
   it.each(['active', 'Active', ''])('accepts "%s"', (status) => {
     const csv = csvRowReader(record('email,globalStatus', 1));
-    if (typeof csv === 'string') throw new Error(csv);
+    if (typeof csv === 'string' || isRefusal(csv)) throw new Error(String(csv));
     expect(csv.read(record(`ada@example.net,${status}`))).toMatchObject({
       profile: { email: 'ada@example.net' },
     });
@@ -44,7 +45,7 @@ describe('the status of a row', () => {
 describe('isActive of a row', () => {
   const csv = (value: string) => {
     const reader = csvRowReader(record('email,Is Active', 1));
-    if (typeof reader === 'string') throw new Error(reader);
+    if (typeof reader === 'string' || isRefusal(reader)) throw new Error(String(reader));
     return { row: reader.read(record(`ada@example.net,${value}`)), ignored: [...reader.ignored] };
   };
   const ndjson = (value: unknown) => {

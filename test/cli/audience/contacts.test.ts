@@ -83,8 +83,8 @@ all rejected rows with reasons: ${file}.rejected.csv`,
     [
       'neither email nor phone',
       'people.csv',
-      'Email Address,First Name\nada@example.net,Ada\n',
-      'the header names neither email nor phone; its columns are "Email Address", "First Name"',
+      'Contact,First Name\nada@example.net,Ada\n',
+      'the header names neither email nor phone; its columns are "Contact", "First Name"',
     ],
     ['phone alone', 'people.csv', 'phone\n+442079460000\n', 'the header has phone, but no email'],
     [

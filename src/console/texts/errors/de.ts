@@ -15,6 +15,8 @@ export const errors = {
   PROVIDER_REFUSED: 'Der Anbieter hat die Anmeldung abgelehnt.',
   REAUTHENTICATION:
     'Bestätigen Sie mit Passkey oder Passwort, dass Sie es sind. Ohne beides melden Sie sich mit einem neuen Link an.',
+  SUPPRESSION_FILE:
+    'Die Datei enthält gesperrte Adressen eines anderen Dienstes und wird nicht als Kontakte importiert. {message}',
   VALIDATION_ERROR: 'Eine Angabe ist ungültig. {message}',
   INVALID_STATE: 'Das ist im jetzigen Zustand nicht möglich. {message}',
   LIMIT_REACHED: 'Eine Grenze ist erreicht. {message}',

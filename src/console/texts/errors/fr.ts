@@ -10,6 +10,8 @@ export const errors: ErrorTexts = {
   PROVIDER_REFUSED: 'Le fournisseur a refusé la connexion.',
   REAUTHENTICATION:
     'Confirmez votre identité avec une clé d’accès ou un mot de passe. Sans l’un ni l’autre, connectez-vous avec un nouveau lien.',
+  SUPPRESSION_FILE:
+    'Le fichier contient les adresses bloquées d’un autre service et n’est pas importé comme contacts. {message}',
   VALIDATION_ERROR: 'Une valeur n’est pas valide. {message}',
   INVALID_STATE: 'Cette action n’est pas possible dans l’état actuel. {message}',
   LIMIT_REACHED: 'Une limite est atteinte. {message}',

@@ -100,6 +100,7 @@ export const operations: OperationTexts = {
   'operation.deleteSubscription': 'Kontakt aus einer Gruppe entfernen',
   'operation.listSuppressions': 'Sperren auflisten',
   'operation.listSuppressionRemovals': 'Aufgehobene Sperren einer Adresse auflisten',
+  'operation.importSuppressions': 'Gesperrte Adressen importieren',
   'operation.createSuppression': 'Adresse sperren',
   'operation.deleteSuppressions': 'Sperren einer Adresse aufheben',
   'operation.listAccounts': 'Konten auflisten',

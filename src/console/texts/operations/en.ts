@@ -103,6 +103,7 @@ export const operations = {
   'operation.deleteSubscription': 'Remove a contact from a group',
   'operation.listSuppressions': 'List suppressions',
   'operation.listSuppressionRemovals': 'List the removed suppressions of an address',
+  'operation.importSuppressions': 'Import suppressions',
   'operation.createSuppression': 'Suppress an address',
   'operation.deleteSuppressions': 'Remove the suppressions of an address',
   'operation.listAccounts': 'List accounts',

@@ -100,6 +100,7 @@ export const operations: OperationTexts = {
   'operation.deleteSubscription': 'Retirer un contact d’un groupe',
   'operation.listSuppressions': 'Lister les blocages',
   'operation.listSuppressionRemovals': 'Lister les blocages levés d’une adresse',
+  'operation.importSuppressions': 'Importer des adresses bloquées',
   'operation.createSuppression': 'Bloquer une adresse',
   'operation.deleteSuppressions': 'Lever les blocages d’une adresse',
   'operation.listAccounts': 'Lister les comptes',

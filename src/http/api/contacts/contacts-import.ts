@@ -4,6 +4,7 @@ import {
   type BackgroundImports,
   MAX_FILE_BYTES,
   MAX_UNFINISHED,
+  stateOf,
 } from '../../../audience/import/background.ts';
 import type { ImportCounts, Importer } from '../../../audience/import/import.ts';
 import { fieldNamed } from '../../../audience/import/rows.ts';
@@ -90,7 +91,7 @@ function uploadRoutes(deps: ContactImportDeps): Route[] {
       scope: 'setup',
       summary: 'Import contacts from CSV or NDJSON',
       description:
-        'The body may have any length. Rows of existing contacts update the fields that they contain. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; the separator is comma, semicolon or tab. Rows are stored while they are read: after a failure the rows before it remain, the error states their number, and the import may be repeated. An import never ends an opt-out or a suppression. Rows with a `globalStatus` other than `active` or with `isActive: false` are rejected, so that people who opted out do not become recipients. Without `consentMethod`, `imported` is recorded.',
+        'The body may have any length. Rows of existing contacts update the fields that they contain. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; the separator is comma, semicolon or tab, or the one that a first line such as `sep=;` names. Other names of the column `email`, such as `Email Address`, are recognized. Lines end with LF, CRLF or CR; UTF-16 needs a byte order mark. Rows are stored while they are read: after a failure the rows before it remain, the error states their number, and the import may be repeated. An import never ends an opt-out or a suppression. Rows with a `globalStatus` other than `active` or with `isActive: false` are rejected, so that people who opted out do not become recipients. Without `consentMethod`, `imported` is recorded.',
       query: z.object({
         subscriptionGroupId: z.string().max(100).optional().describe('Adds every row to this group.'),
         columns,
@@ -121,7 +122,7 @@ function uploadRoutes(deps: ContactImportDeps): Route[] {
           example: BACKGROUND_EXAMPLE,
         },
       },
-      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'LIMIT_REACHED', 'UNAVAILABLE'],
+      refusals: ['SUPPRESSION_FILE', 'SUBSCRIPTION_GROUP_NOT_FOUND', 'LIMIT_REACHED', 'UNAVAILABLE'],
       handle: async (call) => {
         const groupId = call.query.subscriptionGroupId ?? null;
         if (groupId !== null) {
@@ -150,6 +151,7 @@ async function importUpload(
     columns === undefined ? {} : { columns },
   );
   if (typeof source === 'string') return invalid('body', source);
+  if (isRefusal(source)) return source;
   try {
     const imported = await importer.run({
       accountId: call.caller.accountId,
@@ -172,7 +174,7 @@ async function importUpload(
         `The service is shutting down; ${isDryRun ? 0 : counts.rows} rows were imported`,
       );
     const data = { message: summary(counts, isDryRun), ...counts, rejectedRows: rejected };
-    const ignored = [...source.reader.ignored].map((name) => `unknown column "${name}" was ignored`);
+    const ignored = [...source.reader.ignored].map(ignoredColumn);
     return { status: 200, raw: successBody(data, [...call.warnings, ...ignored]) };
   } finally {
     await source.close();
@@ -196,7 +198,13 @@ async function importInBackground(
     fileName: fileName ?? null,
     bytes,
   });
-  return isRefusal(added) ? added : { status: 202, data: { import: presentImport(added) } };
+  if (isRefusal(added)) return added;
+  const warnings = [...call.warnings, ...stateOf(added).ignored.map(ignoredColumn)];
+  return { status: 202, raw: successBody({ import: presentImport(added) }, warnings) };
+}
+
+function ignoredColumn(name: string): string {
+  return `unknown column "${name}" was ignored`;
 }
 
 /** The daemon serves sends and other requests between batches of an import. */
