@@ -156,7 +156,13 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     return { domain: row, checks };
   }
 
-  return async (domainId, { fresh, automatic, signal }) => {
+  /** Requested verifications in progress, by domain. */
+  const requested = new Map<string, Promise<Verification | null>>();
+
+  async function verify(
+    domainId: string,
+    { fresh, automatic, signal }: VerifyOptions,
+  ): Promise<Verification | null> {
     const domain = tables.domains.byId(domainId);
     if (domain === null) return null;
     const checkedAt = clock.now();
@@ -176,6 +182,21 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     return signal?.aborted === true
       ? null
       : apply({ checked: domain, checkedAt }, results, { observations, generated }, { automatic, others });
+  }
+
+  return async (domainId, options) => {
+    if (options.automatic) {
+      // It would use cached answers that are older than those of the requested one, and end before it.
+      await requested.get(domainId)?.catch(() => {});
+      return verify(domainId, options);
+    }
+    const verification = verify(domainId, options);
+    requested.set(domainId, verification);
+    try {
+      return await verification;
+    } finally {
+      if (requested.get(domainId) === verification) requested.delete(domainId);
+    }
   };
 }
 

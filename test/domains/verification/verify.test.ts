@@ -1,6 +1,8 @@
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { HOUR, MINUTE } from '../../../src/core/clock.ts';
+import { DAY, HOUR, MINUTE } from '../../../src/core/clock.ts';
 import { linkBase } from '../../../src/delivery/prepare.ts';
+import { DnsError } from '../../../src/dns/dns-error.ts';
 import { FAILURE_GRACE_MS } from '../../../src/domains/verification/status.ts';
 import { createVerifyLimit } from '../../../src/domains/verification/verify.ts';
 import { checkColumns, type DomainRow } from '../../../src/store/domains/domains.ts';
@@ -194,6 +196,44 @@ describe('verifying a domain over real DNS', () => {
     // The report is that of the checks of this verification.
     expect(checks).toContainEqual(expect.objectContaining({ check: 'dmarc', passed: false }));
     expect(setup.row(domain)).toMatchObject({ status: 'SUCCESS', last_checked_at: checkedAt });
+  });
+
+  it('is not replaced by a scheduled one that begins later, but uses answers of before', async () => {
+    const setup = await startDomains();
+    const domain = await published(setup);
+    const { resolver, dns, domains } = setup;
+    const records = domains.records(domain).dnsRecords.filter(({ purpose }) => purpose === 'DMARC');
+    dns.remove('_dmarc.example.org');
+    expect((await setup.verify(domain)).domain.status).not.toBe('SUCCESS');
+    dns.publish(records);
+    let release = () => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { mx } = resolver;
+    let isWaiting = false;
+    resolver.mx = (name, options) => {
+      if (options?.fresh !== true) return mx(name, options);
+      isWaiting = true;
+      return gate.then(() => mx(name, options));
+    };
+    const { txt } = resolver;
+    // The cached answer is still valid.
+    resolver.txt = (name, options) =>
+      options?.fresh !== true && name === '_dmarc.example.org'
+        ? Promise.reject(new DnsError('ENOTFOUND', `TXT ${name}`, 'no such name'))
+        : txt(name, options);
+    const slow = setup.verify(domain);
+    await expect.poll(() => isWaiting).toBe(true);
+    setup.clock.advance(DAY);
+    const scheduled = domains.jobs.runDue();
+    // It would end in this time; it waits instead.
+    await Promise.race([scheduled, setTimeout(500)]);
+    resolver.txt = txt;
+    release();
+    expect((await slow).domain.status).toBe('SUCCESS');
+    await scheduled;
+    expect(setup.row(domain).status).toBe('SUCCESS');
   });
 
   it('is applied although the clock was set back since the last one', async () => {
