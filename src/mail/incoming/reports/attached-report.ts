@@ -120,7 +120,7 @@ function mayBeReport(part: Part): boolean {
 const MAX_INTRODUCTION = 2000;
 
 /** The line with which an XML report begins. */
-const REPORT_START = /^[^\S\n]{0,100}<(?:\?xml\s|(?:\w{1,20}:)?feedback[\s>])/m;
+const REPORT_START = /^[ \t]{0,100}<(?:\?xml\s|(?:\w{1,20}:)?feedback[\s>])/m;
 
 /** XML that is the text of a mail may follow a greeting. */
 function withoutIntroduction(text: string): string {
