@@ -218,7 +218,6 @@ function pauseDestination(): void {
   });
 }
 
-/** A message that is deferred for an hour. */
 let cancelledId = '';
 async function cancelMessage(): Promise<void> {
   const { data } = await api.send({
@@ -226,12 +225,12 @@ async function cancelMessage(): Promise<void> {
     to: 'eve@example.net',
     subject: 'A',
     html: '{{company_address_html}}{{unsubscribe_email_html}}',
-    scheduledAt: new Date(Date.now() + HOUR).toISOString(),
   });
   cancelledId = data.messageId;
   await api.post(`/web-setup/messages/${cancelledId}/cancel`);
 }
 
+/** A message that is deferred for an hour. */
 function deferredMessage(): string {
   const message = enqueue(daemon.tables, Date.now(), {
     account_id: api.accountId,

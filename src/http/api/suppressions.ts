@@ -140,7 +140,6 @@ function importRoute(suppressions: SuppressionList): Route {
     method: 'POST',
     path: '/web-setup/suppressions/import',
     operationId: 'importSuppressions',
-    stores: () => false,
     summary: 'Import suppressions from CSV',
     description:
       'Imports the exports of SendGrid, Mailgun, Postmark and Amazon SES, recognized by their columns, with reason and time; or a list with one address per line, or with the columns `email`, `reason` and `created`. Temporary failures are rejected rows. Opt-outs apply to marketing mail, the others to all mail. After a failure the rows before it remain, and the import may be repeated.',
