@@ -30,7 +30,7 @@ export interface AttentionOfAccount {
 /** Items of one kind. */
 const MAX_ITEMS = 20;
 const MAX_WAITING = 10_000;
-/** A share of fewer messages says little. */
+/** The share of fewer messages means little. */
 const MIN_ACCEPTED = 100;
 /**
  * Shares above which receivers begin to distrust a domain: Gmail and Yahoo demand complaints below 0.3 % and recommend

@@ -17,8 +17,8 @@ const DISCARDING = 'refused bodies';
 const DISCARDED_PER_TURN = 16 * 1024;
 
 /**
- * Sends a response whose header fields, with Content-Length, are set. The client can read it at once; it ends, and with it
- * a connection that is not reused, when the rest of the body has arrived, or nothing has arrived for LINGER_MS. After
+ * Sends a response whose header fields, with Content-Length, are set. The client can read it immediately; it ends, and with
+ * it a connection that is not reused, when the rest of the body has arrived, or nothing has arrived for LINGER_MS. After
  * MAX_DISCARDED_BYTES the connection is closed for sending, and LINGER_MS later altogether.
  */
 export async function respondBeforeBody(

@@ -75,7 +75,9 @@ export async function importSuppressions(
     /** A refusal, such as of a limit, ends the import. */
     async function addRows(rows: Row[]): Promise<Refusal | null> {
       const added = await Promise.all(
-        rows.map(({ input }) => (typeof input === 'string' ? input : suppressions.add(accountId, input, by))),
+        rows.map(async ({ input }) =>
+          typeof input === 'string' ? input : suppressions.add(accountId, input, by),
+        ),
       );
       for (const [index, one] of added.entries()) {
         if (isRefusal(one) && one.code !== 'VALIDATION_ERROR') return one;
@@ -159,7 +161,7 @@ function wordReason(text: string): string {
     return 'hard_bounce';
   if (/complaint|spam/.test(word)) return 'complaint';
   if (/unsub|optout/.test(word)) return 'unsubscribe';
-  if (/^manual/.test(word)) return 'manual';
+  if (word.startsWith('manual')) return 'manual';
   if (/soft|transient|temporary/.test(word)) return TEMPORARY;
   return 'the reason is not known';
 }

@@ -29,7 +29,7 @@ it('rejects the rows of an import that are over the limit, and updates known con
   await add('a@example.net');
   const rows = ['a@example.net,Ada', 'b@example.net,B', 'c@example.net,C', 'd@example.net,D'];
   const source = await openSource(once(`email,firstName\n${rows.join('\n')}\n`), 'csv');
-  if (typeof source === 'string' || isRefusal(source)) throw new Error(String(source));
+  if (typeof source === 'string' || isRefusal(source)) throw new Error(JSON.stringify(source));
   const result = granted(
     await importer.run({
       accountId: 'acct_one',

@@ -98,7 +98,7 @@ async function run(): Promise<void> {
     }),
   );
   const source = await openSource(csv(), 'csv');
-  if (typeof source === 'string' || isRefusal(source)) throw new Error(String(source));
+  if (typeof source === 'string' || isRefusal(source)) throw new Error(JSON.stringify(source));
   const cpuBefore = process.cpuUsage();
   const before = process.memoryUsage().rss;
   let peak = before;

@@ -80,35 +80,35 @@ const hasRequests = await run('python3', ['-c', 'import requests']).then(
   () => true,
   () => false,
 );
+const curlOptions = () => [
+  '-sS',
+  '-o',
+  join(dir, 'answer'),
+  '-w',
+  '%{http_code} ',
+  '--data-binary',
+  `@${file}`,
+];
+const curlRequest = (url: string, type: string, key: string) => [
+  '-H',
+  `Content-Type: ${type}`,
+  '-H',
+  `X-Api-Key: ${key}`,
+  '-H',
+  `X-Id: ${api.accountId}`,
+  url,
+];
+
 const CLIENTS: Record<string, Client> = {
   urllib: program(PYTHON, '-c', URLLIB),
   ...(hasRequests ? { requests: program('python3', '-c', REQUESTS) } : {}),
   fetch: program(process.execPath, '--input-type=module', '-e', FETCH, '--'),
   php: program('php', '-r', PHP, '--'),
   go: program(goProgram),
-  curl: (url, type, key) => [
-    'curl',
-    [
-      ...['-sS', '-o', join(dir, 'answer'), '-w', '%{http_code} ', '--data-binary', `@${file}`],
-      ...['-H', `Content-Type: ${type}`, '-H', `X-Api-Key: ${key}`, '-H', `X-Id: ${api.accountId}`, url],
-    ],
-  ],
+  curl: (url, type, key) => ['curl', [...curlOptions(), ...curlRequest(url, type, key)]],
   'curl without Expect': (url, type, key) => [
     'curl',
-    [
-      ...[
-        '-sS',
-        '-o',
-        join(dir, 'answer'),
-        '-w',
-        '%{http_code} ',
-        '--data-binary',
-        `@${file}`,
-        '-H',
-        'Expect:',
-      ],
-      ...['-H', `Content-Type: ${type}`, '-H', `X-Api-Key: ${key}`, '-H', `X-Id: ${api.accountId}`, url],
-    ],
+    [...curlOptions(), '-H', 'Expect:', ...curlRequest(url, type, key)],
   ],
 };
 

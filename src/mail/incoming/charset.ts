@@ -131,7 +131,8 @@ function decoderFor(label: string): Decode | null {
   const candidates = [name, bare, bare.replace(/^(?:cp|ms|ibm|dos|win(?:dows)?)-?(?=\d+$)/, 'cp')];
   for (const candidate of candidates) {
     const key = candidate.replaceAll(/[^a-z0-9]/g, '');
-    if (NO_CHARSETS.has(key)) return null;
+    // The library also finds what every object has, such as `constructor`.
+    if (NO_CHARSETS.has(key) || key in Object.prototype) return null;
     const table = TABLES.get(key) ?? key;
     if (iconv.encodingExists(table)) return (bytes) => decodeByTable(bytes, table);
   }

@@ -428,7 +428,7 @@ describe('an import that fails after some batches', () => {
     const setup = await startAudience();
     const text = Array.from({ length: 1000 }, (_, n) => `p${n}@example.net,${'x'.repeat(400)}`).join('\n');
     const source = await openSource(chunks(`email,customFields.note\n${text}\n`, 4000), 'csv');
-    if (typeof source === 'string' || isRefusal(source)) throw new Error(String(source));
+    if (typeof source === 'string' || isRefusal(source)) throw new Error(JSON.stringify(source));
     const pages = Number(setup.db.pragma('page_count', { simple: true }));
     setup.db.pragma(`max_page_count = ${pages + 100}`);
     const imported = setup.importer.run({
@@ -472,7 +472,7 @@ it('ends before the batch for which there is no storage, and states how far it c
   const setup = await startAudience();
   const full = refuse('UNAVAILABLE', 'Nothing more is stored: the disk is nearly full', { retryAfter: 30 });
   const source = await openSource(chunks('email\na@example.net\nb@example.net\nc@example.net\n'), 'csv');
-  if (typeof source === 'string' || isRefusal(source)) throw new Error(String(source));
+  if (typeof source === 'string' || isRefusal(source)) throw new Error(JSON.stringify(source));
   let asked = 0;
   const imported = await setup.importer.run({
     accountId: 'acct_one',

@@ -26,7 +26,7 @@ describe('the status of a row', () => {
     (status) => {
       const reason = expect.stringMatching(/^globalStatus: only "active" contacts are imported/);
       const csv = csvRowReader(record('email,Global Status', 1));
-      if (typeof csv === 'string' || isRefusal(csv)) throw new Error(String(csv));
+      if (typeof csv === 'string' || isRefusal(csv)) throw new Error(JSON.stringify(csv));
       expect(csv.read(record(`ada@example.net,${status}`))).toEqual({ line: 2, reason });
       const json = JSON.stringify({ email: 'ada@example.net', globalStatus: status });
       expect(ndjsonRowReader().read(record(json))).toEqual({ line: 2, reason });
@@ -35,7 +35,7 @@ describe('the status of a row', () => {
 
   it.each(['active', 'Active', ''])('accepts "%s"', (status) => {
     const csv = csvRowReader(record('email,globalStatus', 1));
-    if (typeof csv === 'string' || isRefusal(csv)) throw new Error(String(csv));
+    if (typeof csv === 'string' || isRefusal(csv)) throw new Error(JSON.stringify(csv));
     expect(csv.read(record(`ada@example.net,${status}`))).toMatchObject({
       profile: { email: 'ada@example.net' },
     });
@@ -45,7 +45,7 @@ describe('the status of a row', () => {
 describe('isActive of a row', () => {
   const csv = (value: string) => {
     const reader = csvRowReader(record('email,Is Active', 1));
-    if (typeof reader === 'string' || isRefusal(reader)) throw new Error(String(reader));
+    if (typeof reader === 'string' || isRefusal(reader)) throw new Error(JSON.stringify(reader));
     return { row: reader.read(record(`ada@example.net,${value}`)), ignored: [...reader.ignored] };
   };
   const ndjson = (value: unknown) => {
