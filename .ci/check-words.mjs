@@ -118,6 +118,8 @@ const PHRASES = [
 /** What is not the project's own wording. */
 const ALLOWED = [
   /Math\.floor/g,
+  // A filter of template languages.
+  /ceil floor abs/g,
   /hello,? world/gi,
   /by hand/gi,
   /first-hand/gi,

@@ -35,7 +35,7 @@ const FILTERS: ReadonlySet<string> = new Set(
     'md5 sha1 sha256 hmac_sha256 base64_encode base64_decode b64encode b64decode base64',
     'date date_format datetime datetimeformat dateformat format_date strftime time_tag timeago',
     'floatformat intcomma number_format format_number number_with_delimiter filesizeformat money money_with_currency money_without_currency money_without_trailing_zeros',
-    'round ceil abs length reverse sort uniq compact default_if_none t trans translate',
+    'round ceil floor abs length reverse sort uniq compact default_if_none t trans translate',
   ].flatMap((line) => line.split(' ')),
 );
 /** Recognized with an argument only: their names can be default values. */
