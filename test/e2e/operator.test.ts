@@ -230,12 +230,12 @@ describe('DNS records of the platform and of domains', () => {
 describe('contacts import', () => {
   it('rejects unknown columns before the first row unless they are mapped or ignored', async () => {
     const file = join(elsewhere, 'people.csv');
-    writeFileSync(file, 'Email Address,First Name,shoe\nada@example.org,Ada,39\n,Bob,40\n');
+    writeFileSync(file, 'Reachable at,First Name,shoe\nada@example.org,Ada,39\n,Bob,40\n');
     const into = ['contacts', 'import', file, '--account', 'shop'];
     const rejected = await run(into);
     expect(rejected).toMatchObject({ code: 1, stdout: '' });
     expect(rejected.stderr).toContain('the header names neither email nor phone');
-    const mapped = [...into, '--map', 'Email Address=email'];
+    const mapped = [...into, '--map', 'Reachable at=email'];
     expect((await run(mapped)).stderr).toContain('unknown columns: "shoe"');
     const dry = await run([...mapped, '--ignore-unknown', '--dry-run', '--json']);
     expect(dry.code).toBe(3);

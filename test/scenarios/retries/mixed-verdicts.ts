@@ -34,8 +34,8 @@ export default {
     },
     lea: {
       attempts: [bounced('550 5.7.1', 'policy-block', 'mx rcpt 550')],
-      events: ['email_sent', 'email_rejected'],
       status: 'bounced',
+      lastEvent: { suppressed: false },
     },
     zoe: { attempts: [delivered('mx dot 250')], status: 'delivered' },
   },
