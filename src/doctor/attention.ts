@@ -12,7 +12,7 @@ export type AccountAttention = {
   name: string;
   /** Epoch ms; null: unknown. */
   since: number | null;
-  /** Messages or events that wait for it, at most MAX_WAITING. */
+  /** Messages or events that wait for it, at most MAX_WAITING. Of a domain: among its newest messages. */
   waiting: number;
 } & (
   | { kind: 'domain'; status: 'PENDING' | 'TEMPORARY_FAILURE' | 'FAILED' }
@@ -47,7 +47,7 @@ export const accountAttention = readQuery(
   (tables: Tables, { accountId, now }: { accountId: string; now: number }): AttentionOfAccount => {
     const domains = failingDomains(tables, accountId);
     const webhooks = failingWebhooks(tables, accountId);
-    const campaigns = tables.campaignSends.paused(accountId, MAX_WAITING);
+    const campaigns = tables.campaignSends.paused(accountId, MAX_ITEMS, MAX_WAITING);
     return {
       items: [
         ...domains.slice(0, MAX_ITEMS).map(
@@ -57,7 +57,7 @@ export const accountAttention = readQuery(
             name: row.name,
             status: row.status,
             since: row.failing_since,
-            waiting: Math.min(tables.queue.countOfDomain(row.domain_id), MAX_WAITING),
+            waiting: tables.queue.ofDomain(row.domain_id, MAX_WAITING).length,
           }),
         ),
         ...highRates(tables, accountId, now),
@@ -72,18 +72,22 @@ export const accountAttention = readQuery(
             waiting: tables.webhookDeliveries.countOpen(row.number, MAX_WAITING),
           }),
         ),
-        ...campaigns.slice(0, MAX_ITEMS).map(
+        ...campaigns.map(
           (row): AccountAttention => ({
             kind: 'campaign',
             id: row.campaign_id,
             name: row.name,
             reason: row.paused_reason,
             since: row.updated_at,
-            waiting: Math.min(row.remaining, MAX_WAITING),
+            waiting: row.remaining,
           }),
         ),
       ],
-      counts: { domains: domains.length, webhooks: webhooks.length, campaigns: campaigns.length },
+      counts: {
+        domains: domains.length,
+        webhooks: webhooks.length,
+        campaigns: tables.campaignSends.countPaused(accountId),
+      },
     };
   },
 );

@@ -89,12 +89,16 @@ export function campaignSendTable(db: Database) {
       finished_at = @finished_at
     WHERE campaign_seq = @campaign_seq`);
   const get = db.prepare<[number], CampaignSend>(`${select} WHERE s.campaign_seq = ?`);
-  const paused = db.prepare<[string, number], PausedSend>(`
+  const PAUSED = `FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq
+    WHERE s.open = 1 AND s.account_id = @accountId AND c.status = 'paused'`;
+  const paused = db.prepare<{ accountId: string; limit: number; maxRemaining: number }, PausedSend>(`
     SELECT c.campaign_id, c.name, c.updated_at, s.paused_reason,
-      max(0, coalesce(s.members, 0) - s.queued - s.without_email - s.not_eligible - s.not_renderable)
-        + (SELECT count(*) FROM queue q WHERE q.campaign_seq = s.campaign_seq) AS remaining
-    FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq
-    WHERE s.open = 1 AND s.account_id = ? AND c.status = 'paused' ORDER BY s.campaign_seq DESC LIMIT +?`);
+      min(@maxRemaining,
+        max(0, coalesce(s.members, 0) - s.queued - s.without_email - s.not_eligible - s.not_renderable)
+          + (SELECT count(*) FROM (SELECT 1 FROM queue WHERE campaign_seq = s.campaign_seq LIMIT +@maxRemaining)))
+        AS remaining
+    ${PAUSED} ORDER BY s.campaign_seq DESC LIMIT +@limit`);
+  const countPaused = db.prepare<{ accountId: string }, number>(`SELECT count(*) ${PAUSED}`).pluck();
   const open = db
     .prepare<[], number>('SELECT campaign_seq FROM campaign_sends WHERE open = 1 ORDER BY campaign_seq')
     .pluck();
@@ -155,8 +159,10 @@ export function campaignSendTable(db: Database) {
   );
 
   return {
-    /** Paused campaigns of an account, the newest first. */
-    paused: (accountId: string, limit: number): PausedSend[] => paused.all(accountId, limit),
+    /** The newest paused campaigns of an account; `remaining` is at most `maxRemaining`. */
+    paused: (accountId: string, limit: number, maxRemaining: number): PausedSend[] =>
+      paused.all({ accountId, limit, maxRemaining }),
+    countPaused: (accountId: string): number => countPaused.get({ accountId }) ?? 0,
     /** `mail`: JSON of the content. */
     insert: (row: CampaignSendRow, mail: string): void => {
       insert.run(row);
