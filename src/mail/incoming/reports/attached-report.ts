@@ -25,12 +25,13 @@ export function readAttachedReport(
   limits: IncomingLimits,
   opensAttachments: boolean,
 ): AttachedReport | null {
-  const announced = announcedKind(mail, limits);
+  const mails = [...mailsIn(mail, limits)];
+  const announced = mails.map(announcedKind).find((kind) => kind !== null) ?? null;
   if (!opensAttachments) return announced === null ? null : unread(announced, 'not-opened');
   let problem: ReportProblem | null = null;
   let opened = 0;
   let left = limits.reportBytes;
-  for (const part of partsOf(mail, limits)) {
+  for (const part of mails.flatMap((each) => [...leavesOf(each)])) {
     if (!mayBeReport(part) || opened++ >= limits.attachments || left <= 0) continue;
     const found = readReportFile(contentOf(part, left), { ...limits, reportBytes: left });
     if (found.report) return found.report;
@@ -43,28 +44,19 @@ export function readAttachedReport(
 /** Messages within one another whose parts are read: a report may be forwarded as message/rfc822. */
 const MAX_FORWARDED = 3;
 
-/** All leaves, in order, with those of forwarded messages. */
-function* partsOf(mail: Part, limits: IncomingLimits, level = 0): Generator<Part> {
+/** The mail, and the messages that it forwards. */
+function* mailsIn(mail: Part, limits: IncomingLimits, level = 0): Generator<Part> {
+  yield mail;
+  if (level === MAX_FORWARDED) return;
   let messages = 0;
   for (const part of leavesOf(mail)) {
-    yield part;
-    if (!isMessage(part) || level >= MAX_FORWARDED || messages++ >= limits.attachments) continue;
-    yield* partsOf(readMail(contentOf(part, limits.mailBytes), limits), limits, level + 1);
+    if (!isMessage(part) || messages++ >= limits.attachments) continue;
+    yield* mailsIn(readMail(contentOf(part, limits.mailBytes), limits), limits, level + 1);
   }
 }
 
 function isMessage({ type, filename }: Part): boolean {
   return type === 'message/rfc822' || type === 'message/global' || /\.eml$/i.test(filename);
-}
-
-/** The mail and the messages that it forwards. */
-function* mailsOf(mail: Part, limits: IncomingLimits): Generator<Part> {
-  yield mail;
-  let messages = 0;
-  for (const part of partsOf(mail, limits)) {
-    if (isMessage(part) && messages++ < limits.attachments)
-      yield readMail(contentOf(part, limits.mailBytes), limits);
-  }
 }
 
 function unread(kind: AttachedReport['kind'], problem: ReportProblem): AttachedReport {
@@ -130,15 +122,7 @@ function withoutIntroduction(text: string): string {
 }
 
 /** RFC 9990 §2.4 (subject, file name) and RFC 8460 §5.3 (report type, header fields). */
-function announcedKind(mail: Part, limits: IncomingLimits): AttachedReport['kind'] | null {
-  for (const each of mailsOf(mail, limits)) {
-    const kind = kindAnnouncedBy(each);
-    if (kind !== null) return kind;
-  }
-  return null;
-}
-
-function kindAnnouncedBy(mail: Part): AttachedReport['kind'] | null {
+function announcedKind(mail: Part): AttachedReport['kind'] | null {
   const subject = decodeWords(mail.fields.get('subject'));
   const isTls =
     mail.parameters.get('report-type')?.toLowerCase() === 'tlsrpt' ||
