@@ -81,15 +81,15 @@ function destroyLater(socket: Duplex): void {
 /** Connections whose last response has been written. */
 const lingering = new WeakSet<Duplex>();
 
-/**
- * Writes the last response of a connection on which no request arrived, and closes it when the client has closed its side,
- * at the latest after LINGER_MS. For the event `clientError`, which repeats for each further chunk: true if it does.
- */
+/** Whether `endSlowly` has written the last response: the event `clientError` repeats for each further chunk. */
 export function isLingering(socket: Duplex): boolean {
   return lingering.has(socket);
 }
 
-/** See `isLingering`. */
+/**
+ * Writes the last response of a connection on which no request arrived, and closes it when the client has closed its side,
+ * at the latest after LINGER_MS.
+ */
 export function endSlowly(socket: Duplex, response: string): void {
   lingering.add(socket);
   socket.end(response);
