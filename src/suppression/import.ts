@@ -1,6 +1,11 @@
 import { csvCutter, csvFields, type ImportRecord, readRecords } from '../audience/import/records.ts';
 import { concatenated, readHeader } from '../audience/import/source.ts';
-import { foldedColumn, type ServiceName, suppressionExport } from '../audience/import/suppression-columns.ts';
+import {
+  ADDRESS_COLUMNS,
+  foldedColumn,
+  type ServiceName,
+  suppressionExport,
+} from '../audience/import/suppression-columns.ts';
 import { plainText } from '../audience/import/text-form.ts';
 import { parseMoment } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
@@ -97,7 +102,6 @@ export async function importSuppressions(
   }
 }
 
-const ADDRESS_COLUMNS = ['email', 'emailaddress', 'address', 'recipient'];
 const REASON_COLUMNS = ['suppressionreason', 'type', 'reason'];
 const TIME_COLUMNS = [
   'created',

@@ -97,6 +97,7 @@ async function changeTemplate(): Promise<void> {
 function waitingImport(): { importId: string } {
   const importId = `import_${Date.now()}_${randomUUID().slice(-12)}`;
   daemon.tables.backgroundImports.add({
+    ignored: '[]',
     import_id: importId,
     account_id: api.accountId,
     group_id: null,

@@ -21,7 +21,7 @@ import {
 } from './import.ts';
 import { type ImportRecord, readRecords, type StreamPosition } from './records.ts';
 import { MAX_IGNORED } from './rows.ts';
-import { bytesOfFile, type ImportFormat, type ImportSource, openSource } from './source.ts';
+import { bytesOfFile, type ImportFormat, type ImportSource, openSource, textOfFile } from './source.ts';
 
 /*
  * Imports that continue without the caller. An upload is stored as a file, and accepted when file and row are on disk. One
@@ -127,28 +127,23 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
       if (isRefusal(bytes)) return bytes;
       const ignored = await checkedHeader(fileOf(importId), upload);
       if (isRefusal(ignored)) return ignored;
-      await writer.run((all) => {
-        all.backgroundImports.add({
-          import_id: importId,
-          account_id: accountId,
-          group_id: upload.groupId,
-          file_name: upload.fileName,
-          format: upload.format,
-          columns: upload.columns === undefined ? null : JSON.stringify([...upload.columns]),
-          actor: JSON.stringify(upload.actor),
-          bytes,
-          counts: JSON.stringify(NO_COUNTS),
-          created_at: clock.now(),
-        });
-        all.backgroundImports.advance({
-          import_id: importId,
-          at_byte: 0,
-          at_line: 0,
-          counts: JSON.stringify(NO_COUNTS),
-          rejected_rows: '[]',
-          ignored: JSON.stringify(ignored),
-        });
-      }, accountId);
+      await writer.run(
+        (all) =>
+          all.backgroundImports.add({
+            import_id: importId,
+            account_id: accountId,
+            group_id: upload.groupId,
+            file_name: upload.fileName,
+            format: upload.format,
+            columns: upload.columns === undefined ? null : JSON.stringify([...upload.columns]),
+            actor: JSON.stringify(upload.actor),
+            bytes,
+            counts: JSON.stringify(NO_COUNTS),
+            ignored: JSON.stringify(ignored),
+            created_at: clock.now(),
+          }),
+        accountId,
+      );
       isStored = true;
       loop.wake();
       return existing(accountId, importId);
@@ -310,7 +305,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
   async function* recordsOf(job: BackgroundImportRow, source: ImportSource): AsyncGenerator<ImportRecord[]> {
     const position: StreamPosition =
       job.at_byte === 0 ? source.rowsAt : { byte: job.at_byte, line: job.at_line };
-    const bytes = bytesOfFile(fileOf(job.import_id), position.byte);
+    const bytes = textOfFile(fileOf(job.import_id), position.byte);
     yield* readRecords(bytes, source.cut, position);
   }
 

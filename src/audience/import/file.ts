@@ -24,7 +24,7 @@ import {
 } from './import.ts';
 import { type Cutter, type ImportRecord, readRecords, type StreamPosition } from './records.ts';
 import type { ImportRow, RowOptions } from './rows.ts';
-import { bytesOfFile, type ImportFormat, type ImportSource, openSource } from './source.ts';
+import { bytesOfFile, type ImportFormat, type ImportSource, openSource, textOfFile } from './source.ts';
 
 /**
  * Imports a file; it may be interrupted at any time, even by SIGKILL. The position is committed with the rows, and another
@@ -134,7 +134,7 @@ async function* recordsFrom(
   cut: Cutter,
   position: StreamPosition,
 ): AsyncGenerator<ImportRecord[]> {
-  yield* readRecords(bytesOfFile(file, position.byte), cut, position);
+  yield* readRecords(textOfFile(file, position.byte), cut, position);
 }
 
 /** The key of an import: this version of the file, the account, the group and the options. */

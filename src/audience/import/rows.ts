@@ -164,7 +164,7 @@ function suppressionFile(service: ServiceName): Refusal {
 /** Names of the column of addresses in exports of other programs, without separators, accents and case. */
 const EMAIL_COLUMNS: ReadonlySet<string> = new Set(
   [
-    'emailaddress emailaddresses emailaddr emailid mail mailaddress mailid mails emails subscriberemail contactemail customeremail useremail primaryemail',
+    'email emailaddress emailaddresses emailaddr emailid mail mailaddress mailid mails emails subscriberemail contactemail customeremail useremail primaryemail',
     'recipientemail workemail businessemail personalemail electronicmail electronicmailaddress email1 emailaddress1 email1value',
     'emailadresse emailadressen emailadres mailadresse mailadres emailanschrift elektronischepost',
     'adresseemail adressemail adresseelectronique courriel adressecourriel adressedecourriel adressedemessagerie mel courrierelectronique',
@@ -180,7 +180,7 @@ const EMAIL_COLUMNS: ReadonlySet<string> = new Set(
 );
 
 function isEmailColumn(name: string): boolean {
-  return EMAIL_COLUMNS.has(foldedName(name)) || foldedName(name) === 'email';
+  return EMAIL_COLUMNS.has(foldedName(name));
 }
 
 function foldedName(name: string): string {

@@ -51,8 +51,13 @@ export async function openSource(
   return { reader, cut, rowsAt: header.end, records: readRecords(rest, cut, header.end), close };
 }
 
-/** The content of a file from `start` on, in UTF-8 with lines that end with LF. Opens the file when the first bytes are requested, so that an error has a receiver. */
-export async function* bytesOfFile(file: string, start = 0): AsyncGenerator<Buffer> {
+/** The bytes of a file. Opens it when the first ones are requested, so that an error has a receiver. */
+export async function* bytesOfFile(file: string): AsyncGenerator<Buffer> {
+  yield* createReadStream(file);
+}
+
+/** The text of a file from which records are cut (text-form.ts), from `start` on, a position in that text. */
+export async function* textOfFile(file: string, start: number): AsyncGenerator<Buffer> {
   yield* plainText(createReadStream(file), { start, reopen: (at) => createReadStream(file, { start: at }) });
 }
 

@@ -11,12 +11,14 @@ export const SERVICE_NAMES = {
 };
 export type ServiceName = keyof typeof SERVICE_NAMES;
 
+/** Columns with the address, as `foldedColumn` writes them. */
+export const ADDRESS_COLUMNS = ['email', 'emailaddress', 'address', 'recipient'];
+
 /** The service whose export of suppressions has these columns; null: it is not one. */
 export function suppressionExport(names: readonly string[]): ServiceName | null {
   const columns = new Set(names.map(foldedColumn));
   const has = (...all: string[]) => all.every((name) => columns.has(name));
-  const hasEmail = ['email', 'emailaddress', 'recipient', 'address'].some((name) => columns.has(name));
-  if (!hasEmail) return null;
+  if (!ADDRESS_COLUMNS.some((name) => columns.has(name))) return null;
   if (has('suppressionreason') || has('bouncedat') || has('reason', 'origin'))
     return has('lastupdatetime') ? 'ses' : 'postmark';
   if (has('type', 'typecode') || has('type', 'messageid', 'inactive')) return 'postmark';
@@ -27,6 +29,7 @@ export function suppressionExport(names: readonly string[]): ServiceName | null 
   return null;
 }
 
+/** A name of a column without case and separators. */
 export function foldedColumn(name: string): string {
   return name.toLowerCase().replaceAll(/[\s_.\-()/"*:]/g, '');
 }

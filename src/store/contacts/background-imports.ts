@@ -37,7 +37,7 @@ type EndStatus = 'completed' | 'failed' | 'cancelled';
 
 export type NewBackgroundImport = Omit<
   BackgroundImportRow,
-  'at_byte' | 'at_line' | 'rejected_rows' | 'ignored' | 'status' | 'reason' | 'started_at' | 'finished_at'
+  'at_byte' | 'at_line' | 'rejected_rows' | 'status' | 'reason' | 'started_at' | 'finished_at'
 >;
 
 export type ImportProgress = Pick<
@@ -57,9 +57,9 @@ export const MAX_KEPT_IMPORTS = 50;
 export function backgroundImportTable(db: Database) {
   const insert = db.prepare<NewBackgroundImport>(`
     INSERT INTO background_imports (import_id, account_id, group_id, file_name, format, columns, actor, bytes, counts,
-      status, created_at)
-    VALUES (@import_id, @account_id, @group_id, @file_name, @format, @columns, @actor, @bytes, @counts, 'waiting',
-      @created_at)`);
+      ignored, status, created_at)
+    VALUES (@import_id, @account_id, @group_id, @file_name, @format, @columns, @actor, @bytes, @counts, @ignored,
+      'waiting', @created_at)`);
   const dropOld = db.prepare<[string, string]>(`
     DELETE FROM background_imports WHERE account_id = ? AND finished_at IS NOT NULL AND import_id <= (
       SELECT import_id FROM background_imports WHERE account_id = ?

@@ -306,6 +306,7 @@ function* addImports(
         reason: 'email: must be an email address',
       }));
       backgroundImports.add({
+        ignored: '[]',
         import_id: importId,
         account_id: accountId,
         group_id: null,
