@@ -74,11 +74,18 @@ const clientOf = (daemon: RunningDaemon, domain = 'kunde.example') => ({
     const { data } = await daemon.api.send({ ...SHORT_MAIL, from: `Shop <shop@${domain}>`, to });
     return data.messageId;
   },
-  final: (id: string, status: string) =>
-    eventually(`${id} to be ${status}`, async () => {
-      const message = await daemon.api.message(id);
-      return message.status === status ? message : null;
-    }),
+  final: async (id: string, status: string) => {
+    let message = await daemon.api.message(id);
+    try {
+      await eventually(`${id} to be ${status}`, async () => {
+        message = await daemon.api.message(id);
+        return message.status === status;
+      });
+    } catch (error) {
+      throw new Error(`${id} is ${message.status}: ${JSON.stringify(message.timeline)}`, { cause: error });
+    }
+    return message;
+  },
 });
 const lanesOf = ({ timeline }: MessageData) =>
   timeline.filter(({ type }) => type === 'attempt').map(({ lane }) => lane);
