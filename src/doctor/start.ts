@@ -2,8 +2,9 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect, createServer, isIPv6 } from 'node:net';
 import { createStandby } from '../backup/standby.ts';
+import { listenersOf } from '../config/listeners.ts';
 import type { Config } from '../config/schema.ts';
-import { type ListenAddress, parseListen } from '../config/setting-types.ts';
+import type { ListenAddress } from '../config/setting-types.ts';
 import { SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
 import { createLog } from '../core/log.ts';
@@ -20,12 +21,6 @@ import { AS_DAEMON, failure, type Result, unknown } from './finding.ts';
  * What a start of the daemon needs: database, master key, certificate files, ports, and that no other daemon has taken
  * over. Examined while the daemon is stopped: each port is bound for a moment, nothing is accepted, written or sent.
  */
-
-interface Listener {
-  setting: string;
-  address: ListenAddress;
-  protocol: 'TCP' | 'UDP';
-}
 
 const CONNECT_TIMEOUT_MS = 2 * SECOND;
 
@@ -101,6 +96,8 @@ async function portObstacles(config: Config): Promise<Result[]> {
   const results: Result[] = [];
   try {
     for (const { setting, address, protocol } of listenersOf(config)) {
+      // Port 0 is always free.
+      if (address.port === 0) continue;
       try {
         bound.push(await (protocol === 'TCP' ? bindTcp(address) : bindUdp(address)));
       } catch (error) {
@@ -125,26 +122,6 @@ async function portObstacle(setting: string, address: ListenAddress, error: unkn
   return unknown(
     setting,
     `This user may not listen on port ${address.port}, for which the service has the capability CAP_NET_BIND_SERVICE; no other program answers there.`,
-  );
-}
-
-/** The listeners with a port of their own: port 0 is always free. */
-function listenersOf({ api, public: pages, console: web, mx, submission, dns }: Config): Listener[] {
-  const settings: [setting: string, listen: string | string[], protocol: Listener['protocol']][] = [
-    ['dns.server.listen', dns.server.listen, 'TCP'],
-    ['dns.server.listen', dns.server.listen, 'UDP'],
-    ['public.listen', pages.listen, 'TCP'],
-    ['public.tls.listen', pages.tls.listen, 'TCP'],
-    ['console.listen', web.listen, 'TCP'],
-    ['api.listen', api.listen, 'TCP'],
-    ['mx.listen', mx.listen, 'TCP'],
-    ['submission.listen', submission.listen, 'TCP'],
-  ];
-  return settings.flatMap(([setting, listen, protocol]) =>
-    [listen].flat().flatMap((at) => {
-      const address = at === 'off' ? null : parseListen(at);
-      return address === null || address.port === 0 ? [] : [{ setting, address, protocol }];
-    }),
   );
 }
 

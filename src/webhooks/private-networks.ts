@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os';
+import { listenersOf } from '../config/listeners.ts';
 import type { Config } from '../config/schema.ts';
-import { parseListen } from '../config/setting-types.ts';
 import { isLoopback } from '../dns/address-kinds.ts';
 import type { Tables } from '../store/tables.ts';
 
@@ -19,12 +19,7 @@ export function mayCallPrivateNetworks(
 
 /** The ports of the listeners of this daemon, which webhooks never call at an address of this machine. */
 export function ownPorts(config: Config): ReadonlySet<number> {
-  const { api, console, mx, submission, public: pages } = config;
-  return new Set(
-    [api.listen, console.listen, mx.listen, submission.listen, pages.listen, pages.tls.listen].flatMap(
-      (listen) => parseListen(listen)?.port ?? [],
-    ),
-  );
+  return new Set(listenersOf(config).map(({ address }) => address.port));
 }
 
 /** Whether the address belongs to this machine. */
