@@ -1,4 +1,5 @@
 import { iso } from '../core/clock.ts';
+import { type WithoutNulls, withoutNulls } from '../core/without-nulls.ts';
 import type { ConsentAction, ConsentMethod, ConsentRow, OptOutMethod } from '../store/contacts/consent.ts';
 import type { GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
 import type { ImportStatus, SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
@@ -8,21 +9,21 @@ import { type SignUpForm, signUpFormOf } from './groups.ts';
 
 /* API resources of contacts, groups and memberships. */
 
-/** A contact as the API returns it. */
+/** A contact as the API returns it. Fields without a value are absent. */
 export interface Contact {
   contactIdentifier: string;
   userId: string;
-  email: string | null;
-  phone: string | null;
-  firstName: string | null;
-  lastName: string | null;
+  email?: string;
+  phone?: string;
+  firstName?: string;
+  lastName?: string;
   customFields: CustomFields;
   globalStatus: GlobalStatus;
-  consentMethod: ConsentMethod | null;
-  consentDetails: string | null;
-  consentIpAddress: string | null;
-  consentUserAgent: string | null;
-  consentTimestamp: string | null;
+  consentMethod?: ConsentMethod;
+  consentDetails?: string;
+  consentIpAddress?: string;
+  consentUserAgent?: string;
+  consentTimestamp?: string;
   source: string;
   addedBy: string;
   createdAt: string;
@@ -35,11 +36,11 @@ export function contactIdentifierOf({ email_hash, phone_hash }: KnownContact): s
 }
 
 /**
- * The contact as the API returns it: custom fields parsed, times in ISO 8601. The five fields of consent are null while
- * no consent is in effect.
+ * The contact as the API returns it: custom fields parsed, times in ISO 8601. The five fields of consent are absent
+ * while no consent is in effect.
  */
 export function presentContact(row: KnownContact): Contact {
-  return {
+  return withoutNulls({
     contactIdentifier: contactIdentifierOf(row),
     userId: row.user_id,
     email: row.email,
@@ -57,7 +58,7 @@ export function presentContact(row: KnownContact): Contact {
     addedBy: row.added_by,
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
-  };
+  });
 }
 
 function customFieldsOf(row: KnownContact): CustomFields {
@@ -84,22 +85,22 @@ export function presentMembership(row: Membership): ContactMembership {
 
 export interface ConsentRecord {
   action: ConsentAction;
-  subscriptionGroupId: string | null;
-  method: ConsentMethod | OptOutMethod | null;
-  details: string | null;
-  ipAddress: string | null;
-  userAgent: string | null;
-  timestamp: string | null;
+  subscriptionGroupId?: string;
+  method?: ConsentMethod | OptOutMethod;
+  details?: string;
+  ipAddress?: string;
+  userAgent?: string;
+  timestamp?: string;
   recordedAt: string;
   recordedBy: string;
 }
 
 /**
- * An entry of the consent history. `timestamp`: when the person decided, null if it is unknown; `recordedAt`: when it
- * was stored.
+ * An entry of the consent history. `timestamp`: when the person decided, absent if it is unknown; `recordedAt`: when
+ * it was stored.
  */
 export function presentConsent(row: ConsentRow): ConsentRecord {
-  return {
+  return withoutNulls({
     action: row.action,
     subscriptionGroupId: row.subscription_group_id,
     method: row.method,
@@ -109,7 +110,7 @@ export function presentConsent(row: ConsentRow): ConsentRecord {
     timestamp: row.said_at === null ? null : iso(row.said_at),
     recordedAt: iso(row.recorded_at),
     recordedBy: row.recorded_by,
-  };
+  });
 }
 
 /** A membership as add and update return it. Strings are never null. */
@@ -176,7 +177,7 @@ export interface SubscriptionGroup {
   /** The same id, under the name that other clients of the interface read. */
   groupId: string;
   name: string;
-  description: string | null;
+  description?: string;
   /** The account. */
   userId: string;
   isActive: boolean;
@@ -184,12 +185,14 @@ export interface SubscriptionGroup {
   isSystem: boolean;
   totalSubscribers: number;
   activeSubscribers: number;
+  /** Null: there was no import. Clients of the interface declare it as nullable. */
   importStatus: ImportStatus | null;
   tags: string[];
-  unsubscribeTemplateId: string | null;
-  reportAbuseTemplateId: string | null;
-  companyAddressTemplateId: string | null;
-  signUp: SignUpForm | null;
+  unsubscribeTemplateId?: string;
+  reportAbuseTemplateId?: string;
+  companyAddressTemplateId?: string;
+  /** Null: the group has no form. */
+  signUp: WithoutNulls<SignUpForm> | null;
   createdAt: string;
   updatedAt: string;
 }
@@ -199,11 +202,17 @@ export interface SubscriptionGroup {
  * row, which `subscriptionTable` maintains.
  */
 export function presentGroup(row: SubscriptionGroupRow): SubscriptionGroup {
+  const signUp = signUpFormOf(row);
   return {
     subscriptionGroupId: row.subscription_group_id,
     groupId: row.subscription_group_id,
     name: row.name,
-    description: row.description,
+    ...withoutNulls({
+      description: row.description,
+      unsubscribeTemplateId: row.unsubscribe_template_id,
+      reportAbuseTemplateId: row.report_abuse_template_id,
+      companyAddressTemplateId: row.company_address_template_id,
+    }),
     userId: row.account_id,
     isActive: row.is_active === 1,
     // All groups are created by their account.
@@ -213,10 +222,7 @@ export function presentGroup(row: SubscriptionGroupRow): SubscriptionGroup {
     activeSubscribers: row.active_subscribers,
     importStatus: row.import_status,
     tags: JSON.parse(row.tags) as string[],
-    unsubscribeTemplateId: row.unsubscribe_template_id,
-    reportAbuseTemplateId: row.report_abuse_template_id,
-    companyAddressTemplateId: row.company_address_template_id,
-    signUp: signUpFormOf(row),
+    signUp: signUp === null ? null : withoutNulls(signUp),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   };

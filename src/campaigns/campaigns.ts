@@ -1,6 +1,7 @@
 import { type Clock, DAY, HOUR, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { withoutNulls } from '../core/without-nulls.ts';
 import type {
   CampaignTotals,
   CountedSpan,
@@ -179,7 +180,7 @@ export function findCampaign(tables: Tables, accountId: string, campaignId: stri
 export interface Campaign {
   campaignId: string;
   name: string;
-  description: string | null;
+  description?: string;
   status: CampaignStatus;
   prepared: PreparedSend | null;
   createdAt: string;
@@ -192,7 +193,7 @@ export function presentCampaign(row: CampaignRow): Campaign {
   return {
     campaignId: row.campaign_id,
     name,
-    description,
+    ...withoutNulls({ description }),
     status,
     prepared: readPrepared(row.prepared),
     createdAt: iso(row.created_at),

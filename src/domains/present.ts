@@ -1,4 +1,5 @@
 import { iso } from '../core/clock.ts';
+import { withoutNulls } from '../core/without-nulls.ts';
 import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
 import type {
   DkimKeyRow,
@@ -40,9 +41,9 @@ export interface Domain extends DomainFlags {
 export interface DomainGroup {
   groupId: string;
   name: string;
-  description: string | null;
-  color: string | null;
-  icon: string | null;
+  description?: string;
+  color?: string;
+  icon?: string;
   ownerId: string;
   isDefault: boolean;
   domainCount: number;
@@ -109,7 +110,7 @@ export function presentDomain(row: DomainRow): Domain {
 
 /** `ownerId`: the account. `domainCount`: the number of its domains when the row was read. */
 export function presentDomainGroup(row: CountedDomainGroup): DomainGroup {
-  return {
+  return withoutNulls({
     groupId: row.group_id,
     name: row.name,
     description: row.description,
@@ -120,7 +121,7 @@ export function presentDomainGroup(row: CountedDomainGroup): DomainGroup {
     domainCount: row.domain_count,
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
-  };
+  });
 }
 
 const MESSAGES: Record<DomainStatus, (name: string, problem: string) => string> = {

@@ -16,6 +16,8 @@ export interface TemplateRow {
   subject: string | null;
   html: string;
   text: string | null;
+  /** The variables that the client declares, as JSON; null: none. */
+  variables: string | null;
   created_at: number;
   updated_at: number;
 }
@@ -29,10 +31,13 @@ const MAX_PAGE_CHARS = 4 * 1024 * 1024;
  */
 export function templateTable(db: Database) {
   const insert = db.prepare<Omit<TemplateRow, 'seq'>>(`
-    INSERT INTO templates (template_id, account_id, name, type, subject, html, text, created_at, updated_at)
-    VALUES (@template_id, @account_id, @name, @type, @subject, @html, @text, @created_at, @updated_at)`);
+    INSERT INTO templates (template_id, account_id, name, type, subject, html, text, variables, created_at, updated_at)
+    VALUES (
+      @template_id, @account_id, @name, @type, @subject, @html, @text, @variables, @created_at, @updated_at
+    )`);
   const update = db.prepare<TemplateRow>(`
-    UPDATE templates SET name = @name, type = @type, subject = @subject, html = @html, text = @text, updated_at = @updated_at
+    UPDATE templates SET name = @name, type = @type, subject = @subject, html = @html, text = @text, variables = @variables,
+      updated_at = @updated_at
     WHERE seq = @seq`);
   const get = db.prepare<[string, string], TemplateRow>(
     'SELECT * FROM templates WHERE account_id = ? AND template_id = ?',

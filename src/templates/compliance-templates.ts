@@ -1,5 +1,6 @@
 import { iso } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { withoutNulls } from '../core/without-nulls.ts';
 import { COMPLIANCE_KINDS, type ComplianceKind, complianceTemplateProblems } from '../mail/compliance.ts';
 import type { ComplianceTemplateFilter, ComplianceTemplateRow } from '../store/compliance-templates.ts';
 import { createLocalReader } from '../store/readers/reads.ts';
@@ -182,7 +183,8 @@ export interface ComplianceTemplate {
   templateId: string;
   name: string;
   type: ComplianceKind;
-  domain: string | null;
+  /** Absent: for all From domains without a default. */
+  domain?: string;
   isDefault: boolean;
   /** Templates cannot be deactivated: clients of the interface read whether one is used from either field. */
   isActive: true;
@@ -192,18 +194,18 @@ export interface ComplianceTemplate {
   updatedAt: string;
 }
 
-/** Without the account. `domain` null: for all From domains without a default. */
+/** Without the account. */
 export function presentComplianceTemplate(row: ComplianceTemplateRow): ComplianceTemplate {
-  return {
+  return withoutNulls({
     templateId: row.template_id,
     name: row.name,
     type: row.type,
     domain: row.domain,
     isDefault: row.is_default === 1,
-    isActive: true,
-    status: 'active',
+    isActive: true as const,
+    status: 'active' as const,
     htmlContent: row.html_content,
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
-  };
+  });
 }

@@ -1,6 +1,7 @@
 import { type Clock, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { withoutNulls } from '../core/without-nulls.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
 import type { ForeignSyntax } from '../mail/foreign-syntax.ts';
 import { isServiceVariable, parseTemplate, type Template } from '../mail/template.ts';
@@ -16,6 +17,11 @@ import type { TemplateRow, TemplateType } from '../store/templates.ts';
  * when it is sent.
  */
 
+/** A variable that the client of a template declares: its name, or the name with its type. */
+export type TemplateVariable =
+  | string
+  | { name: string; type?: string | undefined; required?: boolean | undefined };
+
 /** The fields of a template that a caller sets. */
 export interface TemplateFields {
   name: string;
@@ -27,6 +33,8 @@ export interface TemplateFields {
   html: string;
   /** Null: derived from the html. */
   text: string | null;
+  /** Returned as they were given; a send reads the variables of the content. */
+  variables: TemplateVariable[];
 }
 
 export interface Templates {
@@ -77,6 +85,7 @@ export function createTemplates(deps: TemplatesDeps): Templates {
         const now = clock.now();
         const row = {
           ...fields,
+          variables: storedVariables(fields.variables),
           template_id: ids.make('template'),
           account_id: accountId,
           created_at: now,
@@ -84,11 +93,16 @@ export function createTemplates(deps: TemplatesDeps): Templates {
         };
         return { ...row, seq: all.templates.insert(row) };
       }, accountId),
-    update: (accountId, templateId, fields) =>
+    update: (accountId, templateId, { variables, ...fields }) =>
       writer.run((all): TemplateRow | Refusal => {
         const template = findTemplate(all, accountId, templateId);
         if (isRefusal(template)) return template;
-        const changed = { ...template, ...fields, updated_at: clock.now() };
+        const changed = {
+          ...template,
+          ...fields,
+          ...(variables === undefined ? {} : { variables: storedVariables(variables) }),
+          updated_at: clock.now(),
+        };
         const refusal = contentRefusal(changed);
         if (refusal !== null) return refusal;
         if (CONTENT.some((field) => changed[field] !== template[field])) all.templateVersions.add(template);
@@ -114,6 +128,10 @@ export function createTemplates(deps: TemplatesDeps): Templates {
       );
     },
   };
+}
+
+function storedVariables(variables: readonly TemplateVariable[]): string | null {
+  return variables.length === 0 ? null : JSON.stringify(variables);
 }
 
 /** Refuses a template with neither html nor text. */
@@ -171,25 +189,28 @@ export function foreignSentence({ text, advice }: ForeignSyntax, field: string):
 export interface StoredTemplate {
   templateId: string;
   name: string;
-  type: TemplateType | null;
-  subject: string | null;
+  type?: TemplateType;
+  subject?: string;
   html: string;
-  text: string | null;
+  text?: string;
+  variables: TemplateVariable[];
   createdAt: string;
   updatedAt: string;
 }
 
-/** Without the account and the versions. Null fields remain: see `TemplateFields`. */
+/** Without the account and the versions, and without the fields that are null: see `TemplateFields`. */
 export function presentTemplate(row: TemplateRow): StoredTemplate {
-  const { name, type, subject, html, text } = row;
-  return {
+  const { name, type, subject, html, text, variables } = row;
+  return withoutNulls({
     templateId: row.template_id,
     name,
     type,
     subject,
     html,
     text,
+    // Sound: they are validated before they are stored.
+    variables: variables === null ? [] : (JSON.parse(variables) as TemplateVariable[]),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
-  };
+  });
 }

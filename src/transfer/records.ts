@@ -25,6 +25,9 @@ import {
  * input: the schema checks everything that other modules assume when they read a column.
  */
 
+/** What an account can declare for one template, in any characters. */
+const MAX_VARIABLES_JSON = 200_000;
+
 const limit = z.int().min(-1).nullable();
 
 const dkimKey = z.strictObject({
@@ -188,6 +191,18 @@ export const RECORD_SCHEMAS = {
     subject: short.nullable(),
     html: text,
     text: text.nullable(),
+    // Files of older versions do not have it.
+    variables: json(
+      z.array(
+        z.union([
+          z.string(),
+          z.strictObject({ name: z.string(), type: z.string().optional(), required: z.boolean().optional() }),
+        ]),
+      ),
+      MAX_VARIABLES_JSON,
+    )
+      .nullable()
+      .default(null),
     created_at: time,
     updated_at: time,
   }),

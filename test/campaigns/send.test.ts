@@ -377,6 +377,7 @@ describe('a campaign that is sent', () => {
       subject: 'Before',
       html: COMPLIANCE,
       text: null,
+      variables: null,
       created_at: 1,
       updated_at: 1,
     };

@@ -34,7 +34,14 @@ describe('text in braces that is not a variable', () => {
     const templates = createTemplates({ ...setup, mayAdd: () => null });
     const html = `${HTML}{{#if paid}}`;
     const { template_id: templateId } = granted(
-      await templates.create('acct_one', { name: 'Order', type: null, subject: 'Order', html, text: null }),
+      await templates.create('acct_one', {
+        name: 'Order',
+        type: null,
+        subject: 'Order',
+        html,
+        text: null,
+        variables: [],
+      }),
     );
     for (let n = 0; n < 4; n++) {
       const { body } = accepted(await setup.send({ subject: undefined, html: undefined, templateId }));

@@ -144,6 +144,7 @@ export async function startFull(options: InstallationOptions = {}) {
     subject: 'Hello',
     html: '<p>Hello</p>',
     text: null,
+    variables: '["name"]',
   });
   tables.complianceTemplates.insert({
     ...template,

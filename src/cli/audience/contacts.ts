@@ -131,8 +131,8 @@ async function show(context: CliContext, person: string, { account, json }: Pers
         'consent history:',
         ...consents.map(
           ({ timestamp, action, subscriptionGroupId, method, details, recordedBy }) =>
-            `  ${timestamp}  ${action}  ${[method, subscriptionGroupId, details, `by ${recordedBy}`]
-              .filter((part) => part !== null)
+            `  ${timestamp ?? '-'}  ${action}  ${[method, subscriptionGroupId, details, `by ${recordedBy}`]
+              .filter((part) => part !== undefined)
               .map(fieldText)
               .join(', ')}`,
         ),

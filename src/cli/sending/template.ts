@@ -105,7 +105,7 @@ async function create(context: CliContext, options: ContentOptions): Promise<voi
   const empty = contentRefusal({ html, text });
   if (empty !== null) return context.usage(empty.message);
   await one(context, options, (templates) =>
-    templates.create(options.account, { type, subject, text, name, html }),
+    templates.create(options.account, { type, subject, text, name, html, variables: [] }),
   );
 }
 
@@ -116,7 +116,11 @@ async function update(context: CliContext, id: string, options: ContentOptions):
   const input = parseInput(templateInput.partial(), content, 'template');
   if (isRefusal(input)) return context.usage(input.message);
   await one(context, options, (templates) =>
-    templates.update(options.account, id, definedFields({ ...input, html: input.html ?? undefined })),
+    templates.update(
+      options.account,
+      id,
+      definedFields({ ...input, html: input.html ?? undefined, variables: undefined }),
+    ),
   );
 }
 

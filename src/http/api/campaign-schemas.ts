@@ -66,7 +66,7 @@ export const campaignSchema = z
   .object({
     campaignId: z.string(),
     name: z.string(),
-    description: z.string().nullable(),
+    description: z.string().optional(),
     status: z
       .enum(CAMPAIGN_STATUSES)
       .describe(

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { iso } from '../../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
+import { withoutNulls } from '../../core/without-nulls.ts';
 import { recipientIdentifier } from '../../mail/identifier.ts';
 import { MAX_LISTED_REMOVALS } from '../../store/suppression-removals.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../store/suppressions.ts';
@@ -187,7 +188,7 @@ export const suppressionRemoval = z
     reason,
     stream,
     suppressedAt: z.iso.datetime(),
-    note: z.string().nullable(),
+    note: z.string().optional(),
     removedBy: z.string().describe('The API key, the person of the console, or `command line`.'),
     removedAt: z.iso.datetime(),
   })
@@ -217,7 +218,7 @@ function removalsRoute(suppressions: SuppressionList): Route {
         reason: row.reason,
         stream: row.stream,
         suppressedAt: iso(row.suppressed_at),
-        note: row.note,
+        ...withoutNulls({ note: row.note }),
         removedBy: row.removed_by,
         removedAt: iso(row.removed_at),
       }));

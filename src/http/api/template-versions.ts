@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { iso } from '../../core/clock.ts';
 import { isRefusal } from '../../core/refusal.ts';
+import { withoutNulls } from '../../core/without-nulls.ts';
 import { MAX_VERSIONS, type TemplateVersionHead } from '../../store/template-versions.ts';
 import type { Templates } from '../../templates/templates.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
@@ -16,7 +17,7 @@ export const templateVersionSchema = z
   .object({
     version: z.int().describe('Rises with each change.'),
     name: z.string(),
-    subject: z.string().nullable(),
+    subject: z.string().optional(),
     savedAt: z.iso.datetime().describe('When it became the content of the template.'),
   })
   .meta({ id: 'TemplateVersion' });
@@ -66,24 +67,24 @@ export function templateVersionRoutes(templates: Pick<Templates, 'versions' | 'v
           description: 'The version.',
           data: templateVersionSchema
             .extend({
-              type: z.enum(['transactional', 'marketing']).nullable(),
+              type: z.enum(['transactional', 'marketing']).optional(),
               html: z.string(),
-              text: z.string().nullable(),
+              text: z.string().optional(),
             })
             .meta({ id: 'TemplateVersionContent' }),
-          example: { ...EXAMPLE, type: 'transactional', html: '<p>Thank you, {{name}}.</p>', text: null },
+          example: { ...EXAMPLE, type: 'transactional', html: '<p>Thank you, {{name}}.</p>' },
         },
       },
       handle: ({ caller, params: { templateId, version } }) => {
         const found = templates.version(caller.accountId, templateId, version);
         if (isRefusal(found)) return found;
         const { type, html, text } = found;
-        return { status: 200, data: { ...present(found), type, html, text } };
+        return { status: 200, data: { ...present(found), ...withoutNulls({ type, html, text }) } };
       },
     }),
   ];
 }
 
 function present({ version, name, subject, saved_at }: TemplateVersionHead) {
-  return { version, name, subject, savedAt: iso(saved_at) };
+  return withoutNulls({ version, name, subject, savedAt: iso(saved_at) });
 }

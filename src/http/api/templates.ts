@@ -21,6 +21,15 @@ export function templateRoutes({ templates }: { templates: Templates }): Route[]
 const COMMON = { tag: 'Templates', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ templateId: z.string() });
 
+const MAX_VARIABLES = 100;
+const variableName = line(100);
+const variable = z
+  .union([
+    variableName,
+    z.object({ name: variableName, type: line(50).optional(), required: z.boolean().optional() }),
+  ])
+  .meta({ id: 'TemplateVariable', description: 'A name, or a name with its type.' });
+
 const fields = {
   type: z
     .enum(['transactional', 'marketing'])
@@ -45,6 +54,16 @@ const fields = {
     .nullable()
     .meta({ id: 'TemplateText', description: 'Plain text version; derived from the html if absent.' })
     .optional(),
+  variables: z
+    .array(variable)
+    .max(MAX_VARIABLES)
+    .nullable()
+    .meta({
+      id: 'TemplateVariables',
+      description:
+        'The variables of the template as its author declares them. Stored for clients: a send reads the variables of the content.',
+    })
+    .optional(),
 };
 const name = resourceName;
 const html = lines()
@@ -64,10 +83,11 @@ export const template = z
   .object({
     templateId: z.string(),
     name: z.string(),
-    type: z.enum(['transactional', 'marketing']).nullable(),
-    subject: z.string().nullable(),
+    type: z.enum(['transactional', 'marketing']).optional().describe('Absent: for both streams.'),
+    subject: z.string().optional(),
     html: z.string().describe('Empty if the mail is text only.'),
-    text: z.string().nullable(),
+    text: z.string().optional(),
+    variables: z.array(variable).describe('As they were given.'),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
   })
@@ -118,19 +138,21 @@ function collectionRoutes(templates: Templates): Route[] {
         type: EXAMPLE.type,
         subject: EXAMPLE.subject,
         html: EXAMPLE.html,
+        variables: EXAMPLE.variables,
       },
       responses: {
         201: { description: 'The created template.', data: result, example: { template: EXAMPLE } },
       },
       refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body, warnings }) => {
-        const { type = null, subject = null, text = null } = body;
+        const { type = null, subject = null, text = null, variables } = body;
         const created = await templates.create(caller.accountId, {
           name: body.name,
           html: body.html ?? '',
           type,
           subject,
           text,
+          variables: variables ?? [],
         });
         return isRefusal(created) ? created : response(201, created, warnings);
       },
@@ -170,7 +192,11 @@ function memberRoutes(templates: Templates): Route[] {
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, params, body, warnings }) => {
-        const changes = definedFields({ ...body, html: body.html === null ? '' : body.html });
+        const changes = definedFields({
+          ...body,
+          html: body.html === null ? '' : body.html,
+          variables: body.variables === null ? [] : body.variables,
+        });
         const updated = await templates.update(caller.accountId, params.templateId, changes);
         return isRefusal(updated) ? updated : response(200, updated, warnings);
       },
@@ -212,7 +238,7 @@ const EXAMPLE: z.output<typeof template> = {
   type: 'transactional',
   subject: 'Your order {{orderNumber}}',
   html: '<p>Thank you, {{name}}.</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
-  text: null,
+  variables: [{ name: 'orderNumber', type: 'string', required: true }, 'name'],
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:00.000Z',
 };

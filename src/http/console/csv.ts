@@ -5,7 +5,12 @@
 const FORMULA = /(?<=^|;)(?=[=@＝＠＋－\t\r\n]|[+-](?!\d+$|\)))/g;
 
 /** A quoted field (RFC 4180). An apostrophe keeps spreadsheets from evaluating the value as a formula. */
-export function csvField(value: string | number | object | null): string {
-  const text = value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value);
+export function csvField(value: string | number | object | null | undefined): string {
+  const text =
+    value === null || value === undefined
+      ? ''
+      : typeof value === 'object'
+        ? JSON.stringify(value)
+        : String(value);
   return `"${text.replaceAll(FORMULA, "'").replaceAll('"', '""')}"`;
 }

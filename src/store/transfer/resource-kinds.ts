@@ -116,7 +116,17 @@ export const RESOURCE_KINDS = {
   },
   template: {
     table: 'templates',
-    columns: ['template_id', 'name', 'type', 'subject', 'html', 'text', 'created_at', 'updated_at'],
+    columns: [
+      'template_id',
+      'name',
+      'type',
+      'subject',
+      'html',
+      'text',
+      'variables',
+      'created_at',
+      'updated_at',
+    ],
     where: 't.account_id = @accountId',
     order: 't.seq',
   },

@@ -269,6 +269,7 @@ function* addTemplates(
       subject: `${SUBJECT}: {{order.number}}`,
       html,
       text: null,
+      variables: null,
       created_at: created,
       updated_at: created + DAY_MS,
     };

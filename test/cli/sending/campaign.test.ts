@@ -49,7 +49,6 @@ it('campaign list prints campaigns', async () => {
     {
       campaignId: 'campaign_1',
       name: 'Spring',
-      description: null,
       status: 'draft',
       prepared: null,
       createdAt: '2026-01-15T12:00:00.000Z',

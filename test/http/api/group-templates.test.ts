@@ -88,7 +88,9 @@ describe('a compliance template of a group', () => {
     expect(made).toMatchObject(fields);
     const path = `${GROUPS}/${made.subscriptionGroupId}`;
     const { data } = await client.call<Group>('PATCH', path, { body: { unsubscribeTemplateId: null } });
-    expect(data.group).toMatchObject({ ...fields, unsubscribeTemplateId: null });
+    const { unsubscribeTemplateId: _, ...others } = fields;
+    expect(data.group).toMatchObject(others);
+    expect(data.group).not.toHaveProperty('unsubscribeTemplateId');
   });
 
   it.each(FIELDS)('is 404 as %s if it is unknown or belongs to another account', async (field) => {
@@ -105,7 +107,7 @@ describe('a compliance template of a group', () => {
       }
     }
     const { data } = await client.get<Group>(`${GROUPS}/${subscriptionGroupId}`);
-    expect(data.group[field]).toBeNull();
+    expect(data.group).not.toHaveProperty(field);
   });
 
   it.each([
@@ -153,7 +155,8 @@ describe('mail to a group', () => {
     // Removed, or changed to another type: the next one in the order is used.
     await client.call('DELETE', `${TEMPLATES}/${unsubscribeTemplateId}`);
     const { data } = await client.get<Group>(`${GROUPS}/${own.subscriptionGroupId}`);
-    expect(data.group).toMatchObject({ unsubscribeTemplateId: null, reportAbuseTemplateId });
+    expect(data.group).toMatchObject({ reportAbuseTemplateId });
+    expect(data.group).not.toHaveProperty('unsubscribeTemplateId');
     expect(await used(own.subscriptionGroupId)).toEqual(['of the account', 'of the domain', 'of the group']);
     await client.put(`${TEMPLATES}/${reportAbuseTemplateId}`, {
       name: 'x',

@@ -54,7 +54,6 @@ describe('a subscription group', () => {
       subscriptionGroupId: expect.stringMatching(/^sgroup_\d{13}_[0-9a-z]{12}$/),
       groupId: group.subscriptionGroupId,
       name: 'News',
-      description: null,
       userId: api.accountId,
       isActive: true,
       isDefault: false,
@@ -63,11 +62,7 @@ describe('a subscription group', () => {
       activeSubscribers: 0,
       importStatus: null,
       tags: [],
-      unsubscribeTemplateId: null,
-      reportAbuseTemplateId: null,
-      companyAddressTemplateId: null,
       signUp: null,
-      signUpUrl: null,
       createdAt: expect.stringMatching(/Z$/),
       updatedAt: expect.stringMatching(/Z$/),
     });
@@ -79,12 +74,9 @@ describe('a subscription group', () => {
     const change = async (body: object) =>
       (await api.call<{ group: Group }>(method, path, { body })).data.group;
     await change({ description: 'Monthly', tags: ['a', 'b'] });
-    expect(await change({ name: 'Other', description: null, isActive: false })).toMatchObject({
-      name: 'Other',
-      description: null,
-      tags: ['a', 'b'],
-      isActive: false,
-    });
+    const changed = await change({ name: 'Other', description: null, isActive: false });
+    expect(changed).toMatchObject({ name: 'Other', tags: ['a', 'b'], isActive: false });
+    expect(changed).not.toHaveProperty('description');
   });
 
   it('is listed newest first in pages, until it is deleted', async () => {

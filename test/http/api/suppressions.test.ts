@@ -109,7 +109,7 @@ it('the history of an address names who deleted a suppression, and why', async (
   };
   expect(await removals('ADA@example.net')).toEqual({
     removals: [
-      { ...removal, reason: 'manual', note: null },
+      { ...removal, reason: 'manual' },
       { ...removal, reason: 'hard_bounce', note: 'The mailbox was restored' },
     ],
     count: 2,

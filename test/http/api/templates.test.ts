@@ -34,10 +34,43 @@ describe('a template', () => {
     expect(read).toEqual({ template: data.template });
   });
 
-  it('has null for fields that were not given', async () => {
+  it('lacks the fields that were not given', async () => {
     const api = await daemon.account('A');
     const { data } = await api.post<Answer>('/web-setup/templates', { name: 'Bare', html: HTML });
-    expect(data.template).toMatchObject({ type: null, subject: null, text: null });
+    for (const field of ['type', 'subject', 'text']) expect(data.template).not.toHaveProperty(field);
+    expect(data.template['variables']).toEqual([]);
+  });
+
+  it('keeps the variables that were given, as names or with their types', async () => {
+    const api = await daemon.account('A');
+    const variables = [{ name: 'firstName', type: 'string', required: true }, { name: 'total' }, 'Straße'];
+    const { status, data } = await api.post<Answer>('/web-setup/templates', { ...GOOD, variables });
+    expect([status, data.warnings, data.template['variables']]).toEqual([201, undefined, variables]);
+    const path = `/web-setup/templates/${data.template.templateId}`;
+    const renamed = await api.put<Answer>(path, { name: 'Renamed' });
+    expect(renamed.data.template['variables']).toEqual(variables);
+    const changed = await api.put<Answer>(path, { variables: ['plan'] });
+    expect([changed.status, changed.data.template['variables']]).toEqual([200, ['plan']]);
+    expect((await api.get<Answer>(path)).data.template['variables']).toEqual(['plan']);
+    expect((await api.get<Page>('/web-setup/templates')).data.templates).toMatchObject([
+      { variables: ['plan'] },
+    ]);
+    expect((await api.put<Answer>(path, { variables: null })).data.template['variables']).toEqual([]);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['that are no list', 'firstName', 'variables'],
+    ['that are too many', Array(101).fill('a'), 'variables'],
+    ['with an empty name', ['a', ''], 'variables.1'],
+    ['with a name that is too long', ['x'.repeat(101)], 'variables.0'],
+    ['without a name', [{ type: 'string' }], 'variables.0'],
+    ['with a type that is too long', [{ name: 'a', type: 'x'.repeat(51) }], 'variables.0'],
+    ['that are required by a word', [{ name: 'a', required: 'yes' }], 'variables.0'],
+    ['that are numbers', [7], 'variables.0'],
+  ])('refuses variables %s', async (_, variables, field) => {
+    const api = await daemon.account('A');
+    const { status, error } = await api.post('/web-setup/templates', { ...GOOD, variables });
+    expect([status, error.details?.[0]?.field]).toEqual([400, expect.stringMatching(`^${field}`)]);
   });
 
   it('keeps what it was before its last ten changes', async () => {
@@ -52,7 +85,13 @@ describe('a template', () => {
     expect(listed.data.versions.map(({ version }) => version)).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3]);
     expect(listed.data.versions[0]).toMatchObject({ subject: 'Order 11', name: GOOD.name });
     const { data: version } = await api.get<object>(`${path}/versions/3`);
-    expect(version).toMatchObject({ version: 3, subject: 'Order 2', html: HTML, text: null, type: null });
+    expect(version).toEqual({
+      version: 3,
+      name: GOOD.name,
+      subject: 'Order 2',
+      html: HTML,
+      savedAt: expect.any(String),
+    });
     const dropped = await api.get(`${path}/versions/2`);
     expect([dropped.status, dropped.error.code]).toEqual([404, 'TEMPLATE_NOT_FOUND']);
     const other = await daemon.account('B');
@@ -85,8 +124,8 @@ describe('a template', () => {
     const { data: changed } = await api.put<Answer>(path, { subject: null, type: null });
     expect(changed.template).toEqual({
       ...data.template,
-      subject: null,
-      type: null,
+      subject: undefined,
+      type: undefined,
       updatedAt: expect.any(String),
     });
     const { status, error } = await api.call('PUT', path, { body: { html: null } });

@@ -50,6 +50,65 @@ export const replayed: Post<'/web-setup/webhooks/{webhookId}/replay'> = {
   to: '2026-02-02T00:00:00Z',
 };
 
+export const templateInput: Post<'/web-setup/templates'> = {
+  name: 'Order',
+  html: '<p>{{orderNumber}}</p>',
+  variables: [{ name: 'orderNumber', type: 'string', required: true }, 'firstName'],
+};
+// @ts-expect-error A variable has a name.
+export const unnamed: Post<'/web-setup/templates'> = { name: 'Order', variables: [{ type: 'string' }] };
+
+/** Strings that are not set are absent, as clients of the interface declare them. */
+interface DeclaredTemplate {
+  templateId?: string;
+  name: string;
+  subject?: string;
+  html: string;
+  type?: 'transactional' | 'marketing';
+}
+interface DeclaredContact {
+  contactIdentifier?: string;
+  email?: string;
+  firstName?: string;
+  lastName?: string;
+  phone?: string;
+  consentMethod?: string;
+  consentDetails?: string;
+  consentTimestamp?: string;
+}
+interface DeclaredGroup {
+  groupId?: string;
+  name: string;
+  description?: string;
+  importStatus: string | null;
+  unsubscribeTemplateId?: string;
+}
+
+export async function createTemplate(base: string): Promise<DeclaredTemplate> {
+  type Result = paths['/web-setup/templates']['post']['responses'][201]['content']['application/json'];
+  const body = JSON.stringify(templateInput);
+  const result: Result = await (await fetch(base + '/web-setup/templates', { method: 'POST', body })).json();
+  const names: string[] = result.data.template.variables.map((each) =>
+    typeof each === 'string' ? each : each.name,
+  );
+  console.log(names.join());
+  return result.data.template;
+}
+
+export const declared = (contact: Schemas['Contact'], group: Schemas['SubscriptionGroup']) =>
+  [contact, group] satisfies [DeclaredContact, DeclaredGroup];
+
+type ImportSuppressions = paths['/web-setup/suppressions/import']['post'];
+
+export async function importSuppressions(base: string, file: string): Promise<string[]> {
+  const body: NonNullable<ImportSuppressions['requestBody']>['content']['text/csv'] = file;
+  const query: NonNullable<ImportSuppressions['parameters']['query']> = { format: 'sendgrid' };
+  type Result = ImportSuppressions['responses'][200]['content']['application/json'];
+  const path = '/web-setup/suppressions/import?' + new URLSearchParams({ format: query.format ?? 'auto' });
+  const result: Result = await (await fetch(base + path, { method: 'POST', body })).json();
+  return result.data.rejectedRows.map(({ line, reason }) => line + ': ' + reason);
+}
+
 type CreateWebhook = paths['/web-setup/webhooks']['post'];
 type Created = CreateWebhook['responses'][201]['content']['application/json'];
 type ApiError = Schemas['Error'];

@@ -212,7 +212,7 @@ describe('the documentation page', () => {
     expect(page).toContain('<code>RECIPIENT_SUPPRESSED</code>');
     expect(page).toContain('curl -X POST &quot;$BASE/transactional/send&quot;');
     expect(page).toContain('companyAddress.postalCode');
-    expect(page).toContain('<td>string or null</td>');
+    expect(page).toContain('<td>integer or null</td>');
   });
 
   it('loads no resources and has no script', async () => {

@@ -134,7 +134,7 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
                 content={{
                   subject: choices.subject ?? chosen.subject ?? '',
                   html: chosen.html,
-                  text: chosen.text,
+                  text: chosen.text ?? null,
                   from: addressOf(choices.from ?? ''),
                 }}
               />

@@ -47,7 +47,7 @@ export function ConsentHistory({ path, page }: ConsentHistoryProps) {
                       <p class="small">{each.subscriptionGroupId}</p>
                     </th>
                     <td class="value">
-                      {each.method !== null && methodText(each.method, named)}
+                      {each.method !== undefined && methodText(each.method, named)}
                       {[each.details, each.ipAddress, each.userAgent, time(each.timestamp)]
                         .filter(Boolean)
                         .map((line) => (

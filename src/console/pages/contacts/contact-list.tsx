@@ -172,7 +172,7 @@ export function Consent({ of: { consentMethod, consentDetails } }: { of: ListedC
   const { t } = useTexts();
   return (
     <>
-      {consentMethod === null ? t('contacts.noConsent') : t(`groups.consent.${consentMethod}`)}
+      {consentMethod === undefined ? t('contacts.noConsent') : t(`groups.consent.${consentMethod}`)}
       <p class="small">{consentDetails}</p>
     </>
   );

@@ -111,7 +111,9 @@ function Profile({ of: contact }: { of: ListedContact }) {
     [t('groups.signUp.lastName'), contact.lastName ?? ''],
     [
       t('groups.consent'),
-      contact.consentMethod === null ? t('contacts.noConsent') : t(`groups.consent.${contact.consentMethod}`),
+      contact.consentMethod === undefined
+        ? t('contacts.noConsent')
+        : t(`groups.consent.${contact.consentMethod}`),
     ],
     [t('groups.consent.details'), contact.consentDetails ?? ''],
     [t('contacts.consentTime'), time(contact.consentTimestamp)],

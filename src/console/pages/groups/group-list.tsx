@@ -39,7 +39,7 @@ export function GroupListPage() {
                   <tr key={each.subscriptionGroupId}>
                     <th scope="row">
                       <a href={href(`groups/${encodeURIComponent(each.subscriptionGroupId)}`)}>{each.name}</a>
-                      {each.description !== null && <p class="small">{each.description}</p>}
+                      {each.description !== undefined && <p class="small">{each.description}</p>}
                     </th>
                     <td>
                       {t('groups.counts', { active: each.activeSubscribers, total: each.totalSubscribers })}

@@ -29,7 +29,7 @@ export function GroupPage({ groupId }: { groupId: string }) {
       <Loaded data={data}>
         {({ group }) => (
           <>
-            {group.description !== null && <p>{group.description}</p>}
+            {group.description !== undefined && <p>{group.description}</p>}
             <p>
               <GroupStatus group={group} />{' '}
               {t('groups.counts', { active: group.activeSubscribers, total: group.totalSubscribers })}

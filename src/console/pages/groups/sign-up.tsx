@@ -88,7 +88,7 @@ export function SignUp({ group, page, path, onChange }: SignUpProps) {
         )}
       </form>
       <Outcome of={outcome} />
-      {signUpUrl !== null && <Embedding group={group} page={page} url={signUpUrl} />}
+      {signUpUrl !== undefined && <Embedding group={group} page={page} url={signUpUrl} />}
       {signUp !== null && mayChange && (
         <Confirmed
           label={t('groups.signUp.turnOff')}

@@ -13,7 +13,11 @@ import { Versions } from './versions.tsx';
 
 type Template = z.output<typeof templateSchema>;
 /** The fields of the form; `subject` is '' if the template has none. */
-type Draft = Pick<Template, 'name' | 'type' | 'html' | 'text'> & { subject: string };
+type Draft = Pick<Template, 'name' | 'html'> & {
+  subject: string;
+  type: Template['type'] | null;
+  text: string | null;
+};
 
 /** An example with a variable of a contact, and the footer without which mail is refused. */
 const FIRST_HTML = `<!doctype html>
@@ -183,8 +187,8 @@ function Editor({ template }: { template: Template | null }) {
           onRestore={
             readOnly
               ? null
-              : ({ name, type, subject, html, text }) => {
-                  change({ name, type, subject: subject ?? '', html, text });
+              : ({ name, type = null, subject = '', html, text = null }) => {
+                  change({ name, type, subject, html, text });
                   setRestored(restored + 1);
                 }
           }

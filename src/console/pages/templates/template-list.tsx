@@ -52,7 +52,7 @@ export function TemplateListPage() {
                     <td>
                       <a href={href(`templates/${encodeURIComponent(templateId)}`)}>{name || templateId}</a>
                     </td>
-                    <td>{t(type === null ? 'templates.stream.both' : `templates.stream.${type}`)}</td>
+                    <td>{t(type === undefined ? 'templates.stream.both' : `templates.stream.${type}`)}</td>
                     <td>{subject ?? ''}</td>
                     <td>
                       <time dateTime={updatedAt}>{time(updatedAt)}</time>

@@ -10,9 +10,9 @@ type Version = z.output<typeof templateVersionSchema>;
 
 /** The content of a version, as the editor takes it. */
 export interface VersionContent extends Version {
-  type: 'transactional' | 'marketing' | null;
+  type?: 'transactional' | 'marketing';
   html: string;
-  text: string | null;
+  text?: string;
 }
 
 interface VersionsProps {

@@ -4,6 +4,7 @@ import type { Account, Accounts } from '../../../accounts/accounts.ts';
 import type { LimitName, LimitReading } from '../../../accounts/limits.ts';
 import { iso } from '../../../core/clock.ts';
 import { isRefusal, refuse } from '../../../core/refusal.ts';
+import { withoutNulls } from '../../../core/without-nulls.ts';
 import { type Route, route } from '../../route.ts';
 
 export interface OwnAccountDeps {
@@ -74,7 +75,7 @@ export const accountSchema = z
   .object({
     accountId: z.string(),
     name: z.string(),
-    companyName: z.string().nullable(),
+    companyName: z.string().optional(),
     companyAddress: z
       .object({
         line1: z.string(),
@@ -86,8 +87,8 @@ export const accountSchema = z
       })
       .meta({ id: 'PostalAddress' })
       .nullable(),
-    abuseEmail: z.string().nullable(),
-    logoUrl: z.string().nullable(),
+    abuseEmail: z.string().optional(),
+    logoUrl: z.string().optional(),
     createdAt: time,
     updatedAt: time,
   })
@@ -143,10 +144,8 @@ export function presentAccount(account: Account): z.output<typeof accountSchema>
   return {
     accountId,
     name,
-    companyName,
+    ...withoutNulls({ companyName, abuseEmail, logoUrl }),
     companyAddress,
-    abuseEmail,
-    logoUrl,
     createdAt: iso(account.createdAt),
     updatedAt: iso(account.updatedAt),
   };
@@ -159,7 +158,6 @@ export const EXAMPLE_ACCOUNT = {
   companyName: 'Example Shop Ltd.',
   companyAddress: { line1: '1 Main Street', city: 'Springfield', postalCode: '62701', country: 'US' },
   abuseEmail: 'abuse@example.com',
-  logoUrl: null,
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:00.000Z',
 };

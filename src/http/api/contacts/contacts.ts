@@ -47,12 +47,12 @@ export const consent = z
       .describe(
         '`withdrawn`: the consent was withdrawn, or, with a `method`, the person opted out of all marketing mail. `given` with `page`: the person ended that opt-out on the unsubscribe page.',
       ),
-    subscriptionGroupId: z.string().nullable(),
-    method: z.enum([...CONSENT_METHODS, ...OPT_OUT_METHODS]).nullable(),
-    details: z.string().nullable(),
-    ipAddress: z.string().nullable(),
-    userAgent: z.string().nullable(),
-    timestamp: z.iso.datetime().nullable().describe('When the person made the choice; `null`: unknown.'),
+    subscriptionGroupId: z.string().optional(),
+    method: z.enum([...CONSENT_METHODS, ...OPT_OUT_METHODS]).optional(),
+    details: z.string().optional(),
+    ipAddress: z.string().optional(),
+    userAgent: z.string().optional(),
+    timestamp: z.iso.datetime().optional().describe('When the person made the choice; absent: unknown.'),
     recordedAt: z.iso.datetime(),
     recordedBy: z
       .string()
@@ -275,7 +275,6 @@ function updateRoute(
 
 const CONSENT_EXAMPLE: z.output<typeof consent> = {
   action: 'given',
-  subscriptionGroupId: null,
   method: 'double_opt_in',
   details: CONTACT_EXAMPLES.contact.consentDetails,
   ipAddress: CONTACT_EXAMPLES.contact.consentIpAddress,

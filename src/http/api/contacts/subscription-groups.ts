@@ -121,8 +121,8 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
 function presentIn({ publicUrl }: SubscriptionGroupRouteDeps) {
   return (row: SubscriptionGroupRow): z.output<typeof group> => {
     const presented = presentGroup(row);
-    const url = presented.signUp === null ? null : `${publicUrl}/j/${presented.subscriptionGroupId}`;
-    return { ...presented, signUpUrl: url };
+    if (presented.signUp === null) return presented;
+    return { ...presented, signUpUrl: `${publicUrl}/j/${presented.subscriptionGroupId}` };
   };
 }
 
@@ -226,7 +226,7 @@ export const group = z
     subscriptionGroupId: z.string(),
     groupId: z.string().describe('The same as `subscriptionGroupId`.'),
     name: z.string(),
-    description: z.string().nullable(),
+    description: z.string().optional(),
     userId: z.string().describe('The account id.'),
     isActive: z.boolean(),
     isDefault: z.boolean(),
@@ -236,17 +236,17 @@ export const group = z
     importStatus: z
       .enum(['running', 'completed', 'interrupted'])
       .nullable()
-      .describe('Status of the last import.'),
+      .describe('Status of the last import; `null`: there was none.'),
     tags: z.array(z.string()),
-    unsubscribeTemplateId: z.string().nullable(),
-    reportAbuseTemplateId: z.string().nullable(),
-    companyAddressTemplateId: z.string().nullable(),
+    unsubscribeTemplateId: z.string().optional(),
+    reportAbuseTemplateId: z.string().optional(),
+    companyAddressTemplateId: z.string().optional(),
     signUp: z
-      .object({ from: z.string(), subject: z.string().nullable(), intro: z.string().nullable() })
+      .object({ from: z.string(), subject: z.string().optional(), intro: z.string().optional() })
       .nullable(),
     signUpUrl: z
       .string()
-      .nullable()
+      .optional()
       .describe('Address of the form, for people and for `action` of own forms.'),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
@@ -267,10 +267,7 @@ const EXAMPLE: z.output<typeof group> = {
   activeSubscribers: 1187,
   importStatus: 'completed',
   tags: ['news'],
-  unsubscribeTemplateId: null,
-  reportAbuseTemplateId: null,
-  companyAddressTemplateId: null,
-  signUp: { from: 'news@example.com', subject: null, intro: null },
+  signUp: { from: 'news@example.com' },
   signUpUrl: 'https://mail.example.com/j/sgroup_1769860800000_4k2m9x7q1zab',
   createdAt: CONTACT_EXAMPLES.time,
   updatedAt: CONTACT_EXAMPLES.time,

@@ -159,9 +159,9 @@ const group = z
   .object({
     groupId: z.string(),
     name: z.string(),
-    description: z.string().nullable(),
-    color: z.string().nullable(),
-    icon: z.string().nullable(),
+    description: z.string().optional(),
+    color: z.string().optional(),
+    icon: z.string().optional(),
     ownerId: z.string().describe('The account id.'),
     isDefault: z.boolean(),
     domainCount: z.int(),
