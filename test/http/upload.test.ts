@@ -77,6 +77,8 @@ describe('an upload', () => {
     ['Application/X-NDJSON', 200],
     ['application/json', 415],
     ['text/csv; charset=latin1', 415],
+    ['text/csv; charset=utf-16le', 200],
+    ['text/csv; charset=utf-32', 415],
   ])('is answered by its type: %s, %i', async (type, status) => {
     const { upload } = uploadRoute();
     api = await startApi({ routes: [upload] });

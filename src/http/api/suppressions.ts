@@ -143,7 +143,7 @@ function importRoute(suppressions: SuppressionList): Route {
     operationId: 'importSuppressions',
     summary: 'Import suppressions from CSV',
     description:
-      'Imports the exports of SendGrid, Mailgun, Postmark and Amazon SES, recognized by their columns, with reason and time; or a list with one address per line, or with the columns `email`, `reason` and `created`. Temporary failures are rejected rows. Opt-outs apply to marketing mail, the others to all mail. After a failure the rows before it remain, and the import may be repeated.',
+      'Imports the exports of SendGrid, Mailgun, Postmark and Amazon SES, recognized by their columns, with reason and time; or a list with one address per line, or with the columns `email`, `reason` and `created`. Temporary failures are rejected rows. UTF-16 is recognized as in imports of contacts. Opt-outs apply to marketing mail, the others to all mail. After a failure the rows before it remain, and the import may be repeated.',
     query: z.object({
       format: z
         .enum(SUPPRESSION_FORMATS)

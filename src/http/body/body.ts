@@ -131,7 +131,7 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
   return {
     readJson: async (req, res, { limit, owner, turn, list }) => {
       if (!hasBody(req)) return { value: undefined };
-      const type = mediaType(req, ['application/json']);
+      const type = mediaType(req, ['application/json'], 'UTF-8');
       if (isRefusal(type)) return type;
       if (Number(req.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
       // RFC 9110 §10.1.1: the client waits for the 100 before it sends the body.
@@ -147,9 +147,11 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
         : parseJsonList(await joined(chunks, accountId), list.name, elements, accountId);
     },
     openUpload: (req, res, types) => {
-      const type = mediaType(req, types);
-      if (isRefusal(type)) return type;
-      return { type, bytes: uploaded(req, res, uploading, paces.upload) };
+      const media = mediaType(req, types, 'UTF-8 or UTF-16');
+      if (isRefusal(media)) return media;
+      const bytes = uploaded(req, res, uploading, paces.upload);
+      const mark = BYTE_ORDER_MARKS[media.charset];
+      return { type: media.type, bytes: mark === undefined ? bytes : withMark(bytes, mark) };
     },
     isUploading: (connection) => uploading.has(connection),
   };
@@ -260,19 +262,58 @@ function tooSlow(): Refusal {
   return refuse('REQUEST_TIMEOUT', 'The body arrived too slowly: none of it was accepted');
 }
 
-/** Returns the media type of the body; refuses a type that is not in `types`, other charsets than UTF-8, and content codings. */
-function mediaType(req: IncomingMessage, types: readonly string[]): string | Refusal {
+/** What readers of uploads recognize UTF-16 by. Without an order it is little-endian, as in browsers and on Windows. */
+const BYTE_ORDER_MARKS: Partial<Record<string, Buffer>> = {
+  'utf-16': Buffer.from([0xff, 0xfe]),
+  'utf-16le': Buffer.from([0xff, 0xfe]),
+  'utf-16be': Buffer.from([0xfe, 0xff]),
+};
+const ALLOWED_CHARSETS = {
+  'UTF-8': /^(?:utf-?8|us-ascii)$/,
+  'UTF-8 or UTF-16': /^(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/,
+};
+
+/** Begins the text with `mark`, unless it begins with a byte order mark of its own. */
+async function* withMark(bytes: AsyncIterable<Buffer>, mark: Buffer): AsyncGenerator<Buffer> {
+  let head: Buffer | null = Buffer.alloc(0);
+  for await (const chunk of bytes) {
+    if (head === null) {
+      yield chunk;
+      continue;
+    }
+    head = Buffer.concat([head, chunk]);
+    if (head.length < mark.length) continue;
+    const hasOwn = /^(?:fffe|feff)/.test(head.toString('hex', 0, mark.length));
+    yield hasOwn ? head : Buffer.concat([mark, head]);
+    head = null;
+  }
+  if (head !== null && head.length > 0) yield head;
+}
+
+/** The media type of a body and its charset, in lower case; '' if it names none. */
+interface MediaType {
+  type: string;
+  charset: string;
+}
+
+/** Refuses a type that is not in `types`, other charsets than `allowed`, and content codings. */
+function mediaType(
+  req: IncomingMessage,
+  types: readonly string[],
+  allowed: keyof typeof ALLOWED_CHARSETS,
+): MediaType | Refusal {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';');
   if (!types.includes(type.trim())) {
     return refuse('UNSUPPORTED_MEDIA_TYPE', `The body must be sent as Content-Type: ${types.join(' or ')}`);
   }
-  const charset = parameters.map((part) => part.trim()).find((part) => part.startsWith('charset='));
-  if (charset !== undefined && !/^charset="?(utf-?8|us-ascii)"?$/.test(charset)) {
-    return refuse('UNSUPPORTED_MEDIA_TYPE', 'The body must be sent as UTF-8');
+  const parameter = parameters.map((part) => part.trim()).find((part) => part.startsWith('charset='));
+  const charset = parameter?.slice('charset='.length).replace(/^"(.*)"$/, '$1') ?? '';
+  if (parameter !== undefined && !ALLOWED_CHARSETS[allowed].test(charset)) {
+    return refuse('UNSUPPORTED_MEDIA_TYPE', `The body must be sent as ${allowed}`);
   }
   const coding = req.headers['content-encoding'];
   if (coding !== undefined && coding.toLowerCase() !== 'identity') {
     return refuse('UNSUPPORTED_MEDIA_TYPE', 'The body must be sent without Content-Encoding');
   }
-  return type.trim();
+  return { type: type.trim(), charset };
 }

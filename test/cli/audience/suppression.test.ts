@@ -13,6 +13,81 @@ afterEach(() => shell.remove());
 const suppression = (verb: string, ...args: string[]) =>
   shell.run('suppression', verb, ...args, '--account', 'shop');
 
+const importing = (name: string, text: string | Buffer, ...args: string[]) => {
+  const file = join(dirname(shell.file), name);
+  writeFileSync(file, text);
+  return shell.run('suppressions', 'import', file, '--account', 'shop', ...args);
+};
+
+describe('suppressions import', () => {
+  it('reads the export of a service with reasons and times, and reports rejected rows', async () => {
+    const { status, out } = await importing(
+      'bounces.csv',
+      Buffer.from(
+        '\ufeffstatus,reason,email,created\r\n5.1.1,"550 5.1.1 no such user",ada@example.net,1672653600\r\n4.2.2,full,bob@example.net,1672653600\r\n',
+        'utf16le',
+      ),
+    );
+    expect([status, out.split('\n')]).toEqual([
+      3,
+      [
+        expect.stringMatching(/bounces\.csv \(sendgrid\): 2 rows, 1 created, 0 unchanged, 1 rejected$/),
+        expect.stringMatching(/^ {2}line 3: /),
+      ],
+    ]);
+    expect(await shell.json('suppression', 'list', '--account', 'shop', '--json')).toMatchObject([
+      {
+        email: 'ada@example.net',
+        reason: 'hard_bounce',
+        stream: 'all',
+        createdAt: '2023-01-02T10:00:00.000Z',
+      },
+    ]);
+  });
+
+  it('reads a plain list, again without changes, and prints JSON', async () => {
+    const list = 'ada@example.net\nbob@example.net\n';
+    expect((await importing('list.txt', list)).status).toBe(0);
+    const { status, out } = await importing('list.txt', list, '--json');
+    expect([status, JSON.parse(out)]).toEqual([
+      0,
+      { format: 'plain', rows: 2, created: 0, unchanged: 2, rejected: 0, rejectedRows: [] },
+    ]);
+  });
+
+  it('takes the format that is named', async () => {
+    const text = 'address,created_at\nada@example.net,2023-01-02 10:00:00 UTC\n';
+    await importing('left.csv', text, '--format', 'plain');
+    expect(await shell.json('suppression', 'list', '--account', 'shop', '--json')).toMatchObject([
+      { email: 'ada@example.net', reason: 'manual' },
+    ]);
+    const unknown = await importing('left.csv', text, '--format', 'mailchimp');
+    expect([unknown.status, unknown.err]).toEqual([2, expect.stringContaining('Allowed choices are auto')]);
+  });
+
+  it('refuses an empty file, a missing one and an unknown account', async () => {
+    expect(await importing('empty.csv', '')).toMatchObject({
+      status: 2,
+      err: expect.stringContaining('is empty'),
+    });
+    expect((await shell.run('suppressions', 'import', '/nowhere.csv', '--account', 'shop')).status).not.toBe(
+      0,
+    );
+    expect(await importing('list.txt', 'ada@example.net\n', '--account', 'none')).toMatchObject({
+      status: 1,
+      err: 'There is no account none',
+    });
+    expect(await suppression('list')).toMatchObject({ err: 'No suppression matches' });
+  });
+
+  it('is named where an export is imported as contacts', async () => {
+    const file = join(dirname(shell.file), 'bounces.csv');
+    writeFileSync(file, 'status,reason,email,created\n5.1.1,gone,ada@example.net,1672653600\n');
+    const { status, err } = await shell.run('contacts', 'import', file, '--account', 'shop');
+    expect([status, err]).toEqual([1, expect.stringContaining('suppressions import')]);
+  });
+});
+
 describe('suppression', () => {
   it('adds, lists and removes', async () => {
     const added = await shell.json(

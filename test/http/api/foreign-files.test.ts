@@ -22,9 +22,15 @@ interface Result {
   import: { importId: string; status: string };
   suppressions: { email: string; reason: string; stream: string; createdAt: string }[];
 }
-const upload = (path: string, rawBody: Buffer | string) =>
-  api.call<Result>('POST', `/web-setup/${path}`, { rawBody, headers: { 'Content-Type': 'text/csv' } });
+const upload = (path: string, rawBody: Buffer | string, type = 'text/csv') =>
+  api.call<Result>('POST', `/web-setup/${path}`, { rawBody, headers: { 'Content-Type': type } });
 const utf16le = (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le');
+
+const CHARSETS: [charset: string, encoded: (text: string) => Buffer][] = [
+  ['utf-16le', (text) => Buffer.from(text, 'utf16le')],
+  ['"UTF-16BE"', (text) => Buffer.from(text, 'utf16le').swap16()],
+  ['utf-16', (text) => Buffer.from(text, 'utf16le')],
+];
 
 describe('contacts', () => {
   let person = 0;
@@ -85,6 +91,26 @@ describe('contacts', () => {
     expect(data).toMatchObject({ rows: 1, created: 1 });
     expect(data.warnings).toBeUndefined();
   });
+
+  it.each(CHARSETS)(
+    'UTF-16 by the charset %s, with and without a byte order mark',
+    async (charset, encoded) => {
+      for (const mark of ['', '\ufeff']) {
+        const file = encoded(`${mark}email,firstName\r\n${rows()}`);
+        const type = `text/csv; charset=${charset}`;
+        expect((await upload('contacts/import?dryRun=true', file, type)).data).toMatchObject({ created: 2 });
+        const { data } = await upload('contacts/import?background=true', file, type);
+        const ended = async () =>
+          (await api.get<Result>(`/web-setup/contacts/imports/${data.import.importId}`)).data.import;
+        await expect.poll(async () => (await ended()).status).toBe('completed');
+        expect(await ended()).toMatchObject({ rows: 2, created: 2, rejected: 0 });
+      }
+      const { data } = await api.get<{ contacts: { firstName: string }[] }>(
+        `/web-setup/contacts?search=a${person}@dest.test`,
+      );
+      expect(data.contacts).toMatchObject([{ firstName: 'Änn' }]);
+    },
+  );
 
   it('prefers the column email to its other names', async () => {
     const { data } = await upload('contacts/import?dryRun=true', 'mail,email\nx,c@dest.test\n');
@@ -158,6 +184,13 @@ describe('an export of suppressions', () => {
       { reason, stream: reason === 'unsubscribe' ? 'mk' : 'all', createdAt: '2023-01-02T10:00:00.000Z' },
     ]);
     expect((await upload('suppressions/import', text)).data).toMatchObject({ created: 0, unchanged: 1 });
+  });
+
+  it.each(CHARSETS)('can be UTF-16 by the charset %s', async (charset, encoded) => {
+    const person = charset.replaceAll('"', '').toLowerCase();
+    const file = encoded(`address,tags,created_at\n${person}@dest.test,*,2023-01-02T10:00:00Z\n`);
+    const { data } = await upload('suppressions/import', file, `text/csv;charset=${charset}`);
+    expect(data).toMatchObject({ format: 'mailgun', rows: 1, created: 1 });
   });
 
   it('of the sample is refused', async () => {

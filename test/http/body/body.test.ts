@@ -81,6 +81,7 @@ describe('the content type', () => {
     ['application/json; charset=utf-8', 201],
     ['Application/JSON;charset="UTF-8"', 201],
     ['application/json; charset=iso-8859-1', 415],
+    ['application/json; charset=utf-16le', 415],
     ['text/plain', 415],
     ['application/x-www-form-urlencoded', 415],
     ['application/jsonp', 415],
