@@ -164,6 +164,45 @@ describe('Contacts', () => {
     await context.close();
   });
 
+  it('leads from an export of blocked addresses to their own import, and shows its rejected rows', async () => {
+    const account = await daemon.account('Moved');
+    const window = await open.operator(PHONE);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, 'contacts/import', account);
+    const file = {
+      name: 'bounces.csv',
+      mimeType: 'text/csv',
+      buffer: Buffer.from(
+        '\ufeffstatus,reason,email,created\r\n5.1.1,"550 5.1.1 no such user",gone@example.net,1672653600\r\n4.2.2,full,full@example.net,1672653600\r\n',
+        'utf16le',
+      ),
+    };
+    await page.getByLabel('File', { exact: true }).setInputFiles(file);
+    await page.getByRole('button', { name: 'Check the file' }).click();
+    await page.getByRole('link', { name: 'Import the file as blocked addresses' }).press('Enter');
+    const form = page.getByRole('form', { name: 'Import blocked addresses' });
+    const input = form.getByLabel('File', { exact: true });
+    await input.waitFor();
+    await form.locator('input:focus').waitFor();
+    await input.setInputFiles(file);
+    await form.getByRole('button', { name: 'Import' }).press('Enter');
+    await page.getByText('1 of 2 rows imported').waitFor();
+    await page.getByRole('region', { name: 'Rejected rows' }).getByRole('row', { name: /^3 / }).waitFor();
+    await page.getByRole('link', { name: 'gone@example.net' }).waitFor();
+    const { data } = await account.get<{ suppressions: object[] }>('/web-setup/suppressions');
+    expect(data.suppressions).toMatchObject([{ email: 'gone@example.net', reason: 'hard_bounce' }]);
+    expect((await account.get<{ count: number }>('/web-setup/contacts')).data.count).toBe(0);
+
+    await form.getByLabel('Format').selectOption('List of addresses');
+    await input.setInputFiles({ ...file, buffer: Buffer.from('address\nx@example.net\n') });
+    await form.getByRole('button', { name: 'Import' }).press('Enter');
+    await page.getByText('1 of 1 rows imported').waitFor();
+    // The browser reports a failed request for the refusal of the contact import.
+    expect(consoleErrors.filter((text) => !text.includes('400'))).toEqual([]);
+    expect(await findings(window)).toEqual([]);
+    await context.close();
+  });
+
   it('shows the progress of an import, also after a reload, and cancels it', async () => {
     const large = await daemon.account('Large');
     // So many that it runs until it is cancelled.

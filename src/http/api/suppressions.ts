@@ -123,7 +123,7 @@ function createRoute(suppressions: SuppressionList): Route {
   });
 }
 
-const imported = z
+export const imported = z
   .object({
     message: z.string(),
     format: z.enum(['plain', 'sendgrid', 'mailgun', 'postmark', 'ses']),

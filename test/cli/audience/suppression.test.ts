@@ -70,12 +70,12 @@ describe('suppressions import', () => {
       status: 2,
       err: expect.stringContaining('is empty'),
     });
-    expect((await shell.run('suppressions', 'import', '/nowhere.csv', '--account', 'shop')).status).not.toBe(
-      0,
+    await expect(shell.run('suppressions', 'import', '/nowhere.csv', '--account', 'shop')).rejects.toThrow(
+      '/nowhere.csv does not exist',
     );
     expect(await importing('list.txt', 'ada@example.net\n', '--account', 'none')).toMatchObject({
       status: 1,
-      err: 'There is no account none',
+      err: 'postrider: There is no account none',
     });
     expect(await suppression('list')).toMatchObject({ err: 'No suppression matches' });
   });

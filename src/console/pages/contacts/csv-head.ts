@@ -9,13 +9,29 @@ export interface CsvHead {
 export const HEAD_BYTES = 64 * 1024;
 const ROWS = 3;
 
-/** Reads the header and the first rows; null when there is no header. `text`: the beginning of the file. */
-export function readCsvHead(text: string): CsvHead | null {
-  const body = text.replace(/^\uFEFF/, '').replace(/^(?:[^\S\n]*\n)+/, '');
-  const delimiter = delimiterOf(body.split('\n', 1)[0] ?? '');
+/** `sep=;`, which Excel writes as the first line. */
+const SEPARATOR = /^"?sep=([^"\s\w]|\t)"?[,;\t|]*\n/i;
+
+/**
+ * Reads the header and the first rows, in the encodings and with the line ends that the server reads; null when there is
+ * no header. `bytes`: the beginning of the file.
+ */
+export function readCsvHead(bytes: ArrayBuffer): CsvHead | null {
+  const text = decoded(new Uint8Array(bytes)).replaceAll(/\r\n?/g, '\n');
+  const separator = SEPARATOR.exec(text);
+  const body = text.slice(separator?.[0].length ?? 0).replace(/^(?:[^\S\n]*\n)+/, '');
+  const delimiter = separator?.[1] ?? delimiterOf(body.split('\n', 1)[0] ?? '');
   const [columns, ...rows] = records(body, delimiter);
   if (columns === undefined || columns.every((name) => name.trim() === '')) return null;
   return { columns: columns.map((name) => name.trim()), rows };
+}
+
+/** Without a byte order mark, the text is UTF-8. */
+function decoded(bytes: Uint8Array): string {
+  const [first, second] = bytes;
+  const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+  const encoding = isUtf16 ? (first === 0xff ? 'utf-16le' : 'utf-16be') : 'utf-8';
+  return new TextDecoder(encoding).decode(bytes);
 }
 
 /** Returns the one of comma, semicolon and tab that the header has most of. */
@@ -46,7 +62,7 @@ function readField(text: string, from: number, delimiter: string): { value: stri
   const quoted = text[from] === '"' ? /^"((?:[^"]|"")*)"/.exec(text.slice(from)) : null;
   let end = from + (quoted?.[0].length ?? 0);
   while (end < text.length && text[end] !== delimiter && text[end] !== '\n') end++;
-  const value = quoted?.[1]?.replaceAll('""', '"') ?? text.slice(from, end).replace(/\r$/, '');
+  const value = quoted?.[1]?.replaceAll('""', '"') ?? text.slice(from, end);
   return { value, end };
 }
 

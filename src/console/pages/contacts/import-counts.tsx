@@ -31,6 +31,16 @@ export function ImportCounts({ of, ignored }: { of: ImportOutcome; ignored: stri
           ))}
         </ul>
       )}
+      <RejectedRows of={of} />
+    </>
+  );
+}
+
+/** The rows that an import rejected, with the reasons; the API lists the first ones. */
+export function RejectedRows({ of }: { of: Pick<ImportOutcome, 'rejected' | 'rejectedRows'> }) {
+  const { t } = useTexts();
+  return (
+    <>
       {of.rejectedRows.length > 0 && (
         <Table
           label={t('contacts.import.rejected')}

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { uploadFile, withQuery } from '../../api.ts';
+import { ApiError, uploadFile, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
@@ -30,6 +30,7 @@ export function ContactImportPage() {
   const [groupId, setGroupId] = useState('');
   const [share, setShare] = useState(0);
   const [result, setResult] = useState<ImportOutcome | null>(null);
+  const [isSuppressionFile, setIsSuppressionFile] = useState(false);
   const { outcome, run } = useAction();
   const abort = useRef<AbortController | null>(null);
   useEffect(() => () => abort.current?.abort(), []);
@@ -42,10 +43,11 @@ export function ContactImportPage() {
   const choose = (file: File | undefined) =>
     run(async () => {
       setResult(null);
+      setIsSuppressionFile(false);
       setChosen(null);
       if (file === undefined) return '';
       const isCsv = !/\.(?:ndjson|jsonl)$/i.test(file.name);
-      const head = isCsv ? readCsvHead(await file.slice(0, HEAD_BYTES).text()) : null;
+      const head = isCsv ? readCsvHead(await file.slice(0, HEAD_BYTES).arrayBuffer()) : null;
       if (isCsv && head === null) throw new Error(t('contacts.import.noHeader'));
       setFields(head?.columns.map(probableField) ?? []);
       setChosen({ file, head });
@@ -53,6 +55,7 @@ export function ContactImportPage() {
     });
   const upload = <T,>({ file, head }: Chosen, more: Record<string, string>): Promise<T | null> => {
     setResult(null);
+    setIsSuppressionFile(false);
     setShare(0);
     const { signal } = (abort.current = new AbortController());
     const path = withQuery('/web-setup/contacts/import', {
@@ -68,6 +71,7 @@ export function ContactImportPage() {
       onProgress: setShare,
     }).catch((error: unknown) => {
       if (signal.aborted) return null;
+      setIsSuppressionFile(error instanceof ApiError && error.code === 'SUPPRESSION_FILE');
       throw error;
     });
   };
@@ -156,6 +160,11 @@ export function ContactImportPage() {
         <progress aria-label={t('contacts.import.progress')} max={1} value={share} />
       )}
       <Outcome of={outcome} />
+      {isSuppressionFile && (
+        <p>
+          <a href={href('suppressions', { import: 'file' })}>{t('suppressions.import.instead')}</a>
+        </p>
+      )}
       {result !== null && <ImportCounts of={result} ignored={result.warnings ?? []} />}
       <ImportList />
     </Page>

@@ -8,6 +8,7 @@ import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx'
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { SuppressionImport } from './import-form.tsx';
 
 export type ListedSuppression = z.output<typeof suppression>;
 export interface ListedSuppressions {
@@ -83,6 +84,9 @@ export function SuppressionsPage() {
         )}
       </Loaded>
       {may('createSuppression') && <Addition onAdded={list.reload} />}
+      {may('importSuppressions') && (
+        <SuppressionImport isAsked={location.query['import'] !== undefined} onImported={list.reload} />
+      )}
     </Page>
   );
 }
