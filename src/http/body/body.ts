@@ -273,7 +273,7 @@ const ALLOWED_CHARSETS = {
   'UTF-8 or UTF-16': /^(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/,
 };
 
-/** Begins the text with `mark`, unless it begins with a byte order mark of its own. */
+/** Begins the text with `mark`, unless it begins with a byte order mark. */
 async function* withMark(bytes: AsyncIterable<Buffer>, mark: Buffer): AsyncGenerator<Buffer> {
   let head: Buffer | null = Buffer.alloc(0);
   for await (const chunk of bytes) {
