@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { consoleIcons } from './console-icons.mjs';
 
 /** Limit of the compressed bytes that are loaded before the application renders: the page, its styles and modules. */
 const MAX_FIRST_LOAD = 80 * 1024;
@@ -16,7 +17,7 @@ const TEXT = /\.(html|js|css|svg|json)$/;
  */
 export async function buildConsole(root, output) {
   const source = join(root, 'src/console');
-  const hash = hashOf([...filesIn(source), import.meta.filename, join(root, 'docs/clients.md'), join(root, 'package-lock.json')]);
+  const hash = hashOf([...filesIn(source), import.meta.filename, join(import.meta.dirname, 'console-icons.mjs'), join(root, 'docs/clients.md'), join(root, 'package-lock.json')]);
   const marker = join(output, SOURCES);
   if (existsSync(marker) && readFileSync(marker, 'utf8') === hash)
     return new Map(filesIn(output).map((path) => [path, readFileSync(path)]));
@@ -27,6 +28,7 @@ export async function buildConsole(root, output) {
     base: '/console/',
     configFile: false,
     logLevel: 'warn',
+    plugins: [consoleIcons(source)],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
       write: false,

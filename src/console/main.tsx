@@ -1,6 +1,10 @@
+import './style/layers.css';
+import './style/tokens.css';
+import './style/base.css';
+import './style/print.css';
+
 import { render } from 'preact';
 import { App } from './app.tsx';
-import './style.css';
 import { applyTheme, storedTheme } from './theme.ts';
 
 const root = document.getElementById('app');

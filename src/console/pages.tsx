@@ -1,34 +1,47 @@
 import { MessagesPage } from './pages/messages/messages.tsx';
 import { OverviewPage } from './pages/overview/overview.tsx';
+import type { IconName } from './parts/icon/icon-names.ts';
 import { lazyPage } from './parts/lazy.tsx';
 import { Page } from './parts.tsx';
 import type { PermissionName } from './session.ts';
 import { type TextKey, useTexts } from './texts.ts';
 
-/** The pages in the navigation; `path` is the first segment of the address. */
+/** The groups of the navigation; those without a page that the person may open are not shown. */
+export const PAGE_GROUPS = ['top', 'audience', 'marketing', 'build', 'installation', 'account'] as const;
+
+/** The pages in the navigation; `path` is the beginning of the address. */
 export const PAGES: readonly PageEntry[] = [
-  { path: '', title: 'page.overview' },
-  { path: 'messages', title: 'page.messages' },
-  { path: 'domains', title: 'page.domains' },
-  { path: 'queue', title: 'page.queue', needs: 'operator' },
-  { path: 'contacts', title: 'page.contacts' },
-  { path: 'groups', title: 'page.groups' },
-  { path: 'suppressions', title: 'page.suppressions' },
-  { path: 'webhooks', title: 'page.webhooks' },
-  { path: 'templates', title: 'page.templates' },
-  { path: 'campaigns', title: 'page.campaigns' },
-  { path: 'reports', title: 'page.reports' },
-  { path: 'inbox', title: 'page.inbox', needs: 'operator' },
-  { path: 'keys', title: 'page.keys', needs: 'keys' },
-  { path: 'reference', title: 'page.api', needs: 'develop' },
-  { path: 'people', title: 'page.people', needs: 'people' },
-  { path: 'audit', title: 'page.audit', needs: 'people' },
-  { path: 'system', title: 'page.system', needs: 'operator' },
+  { path: '', title: 'page.overview', group: 'top', icon: 'layout-dashboard' },
+  { path: 'messages', title: 'page.messages', group: 'top', icon: 'send' },
+  { path: 'reports', title: 'page.reports', group: 'top', icon: 'chart-line' },
+  { path: 'contacts', title: 'page.contacts', group: 'audience', icon: 'users' },
+  { path: 'groups', title: 'page.groups', group: 'audience', icon: 'users-round' },
+  { path: 'suppressions', title: 'page.suppressions', group: 'audience', icon: 'ban' },
+  { path: 'campaigns', title: 'page.campaigns', group: 'marketing', icon: 'megaphone' },
+  { path: 'templates', title: 'page.templates', group: 'marketing', icon: 'file-text' },
+  { path: 'domains', title: 'page.domains', group: 'build', icon: 'globe' },
+  { path: 'keys', title: 'page.keys', group: 'build', icon: 'key-round', needs: 'keys' },
+  { path: 'webhooks', title: 'page.webhooks', group: 'build', icon: 'webhook' },
+  { path: 'reference', title: 'page.api', group: 'build', icon: 'code', needs: 'develop' },
+  { path: 'queue', title: 'page.queue', group: 'installation', icon: 'list-ordered', needs: 'operator' },
+  { path: 'inbox', title: 'page.inbox', group: 'installation', icon: 'inbox', needs: 'operator' },
+  { path: 'system', title: 'page.system', group: 'installation', icon: 'server', needs: 'operator' },
+  {
+    path: 'system/accounts',
+    title: 'page.accounts',
+    group: 'installation',
+    icon: 'building',
+    needs: 'operator',
+  },
+  { path: 'people', title: 'page.people', group: 'account', icon: 'user-cog', needs: 'people' },
+  { path: 'audit', title: 'page.audit', group: 'account', icon: 'scroll-text', needs: 'people' },
 ];
 
-interface PageEntry {
+export interface PageEntry {
   path: string;
   title: TextKey;
+  group: (typeof PAGE_GROUPS)[number];
+  icon: IconName;
   /** The permission without which it is not shown. */
   needs?: PermissionName;
 }

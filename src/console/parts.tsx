@@ -1,12 +1,24 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.ts';
 import type { Data } from './data.ts';
 import { curlArguments, quoted } from './parts/curl.ts';
 import { fieldText } from './parts/field-text.ts';
+import { Icon } from './parts/icon/icon.tsx';
+import type { IconName } from './parts/icon/icon-names.ts';
 import { useNavigation } from './routing.ts';
 import { useMember } from './session.ts';
+import { usePageTitle } from './shell/crumbs.tsx';
 import { useTexts } from './texts.ts';
+import './parts/button.css';
+import './parts/chip.css';
+import './parts/dialog.css';
+import './parts/facts.css';
+import './parts/filter-bar.css';
+import './parts/form.css';
+import './parts/notice.css';
+import './parts/page-head.css';
+import './parts/table.css';
 
 /** Whether the heading of the next page gets the focus: it does not exist while the page is loaded. */
 let isFocusAwaited = false;
@@ -18,18 +30,23 @@ export function focusHeading(main: HTMLElement): void {
   heading?.focus();
 }
 
-/** A page: its title, the question that it answers, its content and its request with curl. */
-export function Page(props: {
+interface PageProps {
   title: string;
+  /** The state of what the page is about, beside its title. */
+  chip?: ComponentChildren;
+  /** What the page is for, in a few words. */
   question?: string;
+  /** The buttons of the page, beside its title: at most one is primary. */
+  actions?: ComponentChildren;
   curl?: string;
   /** The file that the request sends. */
   curlBody?: CurlBody;
   children: ComponentChildren;
-}) {
-  useEffect(() => {
-    document.title = `${props.title} · Postrider`;
-  }, [props.title]);
+}
+
+/** A page: its title with its state and actions, its content, and its request with curl. */
+export function Page({ title, chip, question, actions, curl, curlBody, children }: PageProps) {
+  usePageTitle(title);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     if (isFocusAwaited) heading.current?.focus();
@@ -37,27 +54,47 @@ export function Page(props: {
   }, []);
   return (
     <>
-      <h1 tabIndex={-1} ref={heading}>
-        {props.title}
-      </h1>
-      {props.question !== undefined && <p class="question">{props.question}</p>}
-      {props.children}
-      {props.curl !== undefined && <Curl path={props.curl} body={props.curlBody} />}
+      <div class="page-head">
+        <div class="titles">
+          <div class="title">
+            <h1 tabIndex={-1} ref={heading}>
+              {title}
+            </h1>
+            {chip}
+          </div>
+          {question !== undefined && <p class="question">{question}</p>}
+        </div>
+        {(actions !== undefined || curl !== undefined) && (
+          <div class="actions">
+            {actions}
+            {curl !== undefined && <Curl path={curl} body={curlBody} />}
+          </div>
+        )}
+      </div>
+      {children}
     </>
+  );
+}
+
+/** A surface with a title for a part of a page. `action`: beside the title, such as a link to the whole list. */
+export function Card(props: { title: string; action?: ComponentChildren; children: ComponentChildren }) {
+  const id = useId();
+  return (
+    <section class="card" aria-labelledby={id}>
+      <div class="card-head">
+        <h2 id={id}>{props.title}</h2>
+        {props.action}
+      </div>
+      {props.children}
+    </section>
   );
 }
 
 /** The content of data, or that it is loading or failed. */
 export function Loaded<T>(props: { data: Data<T>; children: (value: T) => ComponentChildren }) {
-  const { t } = useTexts();
   const { value, error, reload } = props.data;
   if (error !== null && value === null) return <Failure error={error} retry={reload} />;
-  if (value === null)
-    return (
-      <p class="loading" role="status">
-        {t('app.loading')}
-      </p>
-    );
+  if (value === null) return <Skeleton />;
   return (
     <>
       {error !== null && <Failure error={error} retry={reload} />}
@@ -65,6 +102,21 @@ export function Loaded<T>(props: { data: Data<T>; children: (value: T) => Compon
     </>
   );
 }
+
+/** Rows in place of data that is not there yet. */
+export function Skeleton({ rows = SKELETON_ROWS }: { rows?: number }) {
+  const { t } = useTexts();
+  return (
+    <div class="loading skeleton" role="status">
+      <span class="unseen">{t('app.loading')}</span>
+      {Array.from({ length: rows }, (_, index) => (
+        <span class="skeleton-row" key={index} />
+      ))}
+    </div>
+  );
+}
+
+const SKELETON_ROWS = 6;
 
 /** An error: what happened, and what to do. Another attempt is offered only if it may succeed. */
 export function Failure(props: { error: ApiError; retry?: () => void }) {
@@ -76,12 +128,15 @@ export function Failure(props: { error: ApiError; retry?: () => void }) {
   const [page = '', ...more] = location.segments;
   return (
     <div class="notice bad" role="alert">
-      <strong>{t(HEADINGS[kind])}</strong>
+      <strong>
+        <Icon name="circle-x" />
+        {t(HEADINGS[kind])}
+      </strong>
       <p>{errorText(error)}</p>
       {kind === 'missing' && <p>{t('app.error.missing.hint')}</p>}
       {error.requestId !== '' && <p class="small">{t('app.error.request', { id: error.requestId })}</p>}
       {kind === 'temporary' && retry !== undefined && (
-        <button type="button" onClick={retry}>
+        <button class="button" type="button" onClick={retry}>
           {t('app.retry')}
         </button>
       )}
@@ -113,31 +168,110 @@ export function Denied({ permission }: { permission: string }) {
   );
   return (
     <div class="notice bad" role="alert">
-      <strong>{t('app.error.denied')}</strong>
+      <strong>
+        <Icon name="ban" />
+        {t('app.error.denied')}
+      </strong>
       <p>{t('app.error.denied.roles', { roles: roles.map((role) => named('role', role)).join(', ') })}</p>
     </div>
   );
 }
 
 /** An empty list: why, and the next step. */
-export function Empty(props: { title: string; children?: ComponentChildren }) {
+export function Empty(props: { title: string; icon?: IconName; children?: ComponentChildren }) {
   return (
-    <div class="notice">
+    <div class="empty">
+      <span class="round">
+        <Icon name={props.icon ?? 'inbox'} />
+      </span>
       <strong>{props.title}</strong>
       {props.children}
     </div>
   );
 }
 
-const GOOD = ['delivered', 'SUCCESS', 'ok'];
-const BAD = ['bounced', 'failed', 'complained', 'FAILED', 'missing', 'wrong', 'TEMPORARY_FAILURE'];
+/** A statement that needs attention. */
+export function Notice(props: { kind?: ChipKind; title: string; children?: ComponentChildren }) {
+  const { kind = 'info' } = props;
+  return (
+    <div class={`notice ${kind}`}>
+      <strong>
+        <Icon name={STATE_ICONS[kind]} />
+        {props.title}
+      </strong>
+      {props.children}
+    </div>
+  );
+}
+
+/** What a state means: good, not yet, bad, in progress, or nothing. */
+export type ChipKind = 'ok' | 'warn' | 'bad' | 'info' | 'idle';
+
+/** The icon of each kind of state. */
+export const STATE_ICONS = {
+  ok: 'circle-check',
+  warn: 'triangle-alert',
+  bad: 'circle-x',
+  info: 'info',
+  idle: 'clock',
+} as const satisfies Record<ChipKind, IconName>;
+
+/** What each status means, on every page. Others are neither good nor bad. */
+const KINDS: Readonly<Record<string, ChipKind>> = {
+  delivered: 'ok',
+  sent: 'ok',
+  verified: 'ok',
+  active: 'ok',
+  accepted: 'ok',
+  completed: 'ok',
+  succeeded: 'ok',
+  done: 'ok',
+  ok: 'ok',
+  good: 'ok',
+  SUCCESS: 'ok',
+  deferred: 'warn',
+  paused: 'warn',
+  warning: 'warn',
+  PENDING: 'warn',
+  TEMPORARY_FAILURE: 'warn',
+  bounced: 'bad',
+  failed: 'bad',
+  failing: 'bad',
+  failure: 'bad',
+  denied: 'bad',
+  unsubscribed: 'warn',
+  complained: 'bad',
+  missing: 'bad',
+  wrong: 'bad',
+  bad: 'bad',
+  FAILED: 'bad',
+  sending: 'info',
+  scheduled: 'info',
+  running: 'info',
+  waiting: 'info',
+  pending: 'info',
+  queued: 'info',
+};
+
+/** What a status means. */
+export function kindOfStatus(name: string): ChipKind {
+  return Object.hasOwn(KINDS, name) ? (KINDS[name] ?? 'idle') : 'idle';
+}
 
 /** A status with a color and its name. `prefix`: of its text. */
 export function Status(props: { name: string; prefix?: string }) {
   const { named } = useTexts();
   const { name, prefix = 'status' } = props;
-  const kind = GOOD.includes(name) ? 'good' : BAD.includes(name) ? 'bad' : 'open';
-  return <span class={`status ${kind}`}>{named(prefix, name)}</span>;
+  return <Chip kind={kindOfStatus(name)}>{named(prefix, name)}</Chip>;
+}
+
+/** A state in a few words. */
+export function Chip(props: { kind: ChipKind; children: ComponentChildren }) {
+  return (
+    <span class={`status chip ${props.kind}`}>
+      <span>{props.children}</span>
+    </span>
+  );
 }
 
 /** Copies a text to the clipboard. `label`: what is copied, for screen readers. */
@@ -147,7 +281,7 @@ export function Copy(props: { text: string; label?: string }) {
   return (
     <button
       type="button"
-      class="copy"
+      class="button copy"
       aria-label={copied ? t('app.copied') : (props.label ?? t('app.copy'))}
       onClick={() => void navigator.clipboard.writeText(props.text).then(() => setCopied(true))}
     >
@@ -156,13 +290,51 @@ export function Copy(props: { text: string; label?: string }) {
   );
 }
 
-/** The request of a page as a command. `body`: the file that it sends. */
+/** The request of a page as a command, in a drawer. `body`: the file that it sends. */
 function Curl({ path, body }: { path: string; body?: CurlBody | undefined }) {
+  const { t } = useTexts();
   const { accountId, person } = useMember();
+  const drawer = useRef<HTMLDialogElement>(null);
   const lines = curlArguments({ apiUrl: person.apiUrl, path, accountId });
   if (body !== undefined)
     lines.push(`-H ${quoted(`Content-Type: ${body.type}`)} --data-binary ${quoted(`@${body.file}`)}`);
-  return <Command text={`curl -fsS ${lines.join(' \\\n  ')}`} />;
+  const text = `curl -fsS ${lines.join(' \\\n  ')}`;
+  return (
+    <>
+      <button
+        type="button"
+        class="button icon-only screen"
+        aria-label={t('app.curl')}
+        title={t('app.curl')}
+        onClick={() => drawer.current?.showModal()}
+      >
+        <Icon name="code" />
+      </button>
+      <dialog
+        class="drawer curl"
+        aria-label={t('app.curl')}
+        ref={drawer}
+        onClick={({ target, currentTarget }) => {
+          // A click beside the drawer is one on its backdrop.
+          if (target === currentTarget) currentTarget.close();
+        }}
+      >
+        <div class="drawer-head">
+          <h2>{t('app.curl')}</h2>
+          <button
+            type="button"
+            class="button ghost icon-only"
+            aria-label={t('app.close')}
+            title={t('app.close')}
+            onClick={() => drawer.current?.close()}
+          >
+            <Icon name="x" />
+          </button>
+        </div>
+        <CommandText text={text} />
+      </dialog>
+    </>
+  );
 }
 
 /** A file that a request sends. */
@@ -171,27 +343,41 @@ interface CurlBody {
   file: string;
 }
 
-/** A shell command, and the key that it needs. */
+/** A shell command, and the key that it needs, folded. */
 export function Command({ text }: { text: string }) {
   const { t } = useTexts();
   return (
     <details class="curl">
       <summary>{t('app.curl')}</summary>
-      <pre tabIndex={0}>{text}</pre>
-      <Copy text={text} />
-      <p class="small">{t(text.includes('$OPERATOR_KEY') ? 'app.curl.operatorKey' : 'app.curl.setupKey')}</p>
+      <CommandText text={text} />
     </details>
   );
 }
 
-/** A table; on narrow screens each row is a card in which the heads are labels. */
-export function Table(props: { label: string; heads: string[]; children: ComponentChildren }) {
+function CommandText({ text }: { text: string }) {
+  const { t } = useTexts();
   return (
-    <section class="table" aria-label={props.label} tabIndex={0}>
-      <table style={Object.fromEntries(props.heads.map((head, i) => [`--head-${i + 1}`, cssString(head)]))}>
+    <>
+      <pre tabIndex={0}>{text}</pre>
+      <Copy text={text} />
+      <p class="small">{t(text.includes('$OPERATOR_KEY') ? 'app.curl.operatorKey' : 'app.curl.setupKey')}</p>
+    </>
+  );
+}
+
+/** A column of a table; numbers and times are at its end. */
+export type Column = string | { text: string; end: true };
+
+/** A table; on narrow screens each row is a card in which the heads are labels. */
+export function Table(props: { label: string; heads: readonly Column[]; children: ComponentChildren }) {
+  const heads = props.heads.map((column) => (typeof column === 'string' ? column : column.text));
+  const ends = props.heads.flatMap((column, index) => (typeof column === 'string' ? [] : [index + 1]));
+  return (
+    <section class="table" aria-label={props.label} tabIndex={0} data-end={ends.join(' ')}>
+      <table style={Object.fromEntries(heads.map((head, i) => [`--head-${i + 1}`, cssString(head)]))}>
         <thead>
           <tr>
-            {props.heads.map((head) => (
+            {heads.map((head) => (
               <th scope="col" key={head}>
                 {head}
               </th>
@@ -214,6 +400,8 @@ export function Confirmed(props: {
   label: string;
   question: string;
   reason?: string;
+  /** Whether it removes something. */
+  isDanger?: boolean;
   action: (reason: string) => Promise<void>;
 }) {
   const { t } = useTexts();
@@ -221,10 +409,14 @@ export function Confirmed(props: {
   const close = () => dialog.current?.close();
   return (
     <>
-      <button type="button" onClick={() => dialog.current?.showModal()}>
+      <button
+        type="button"
+        class={props.isDanger ? 'button danger' : 'button'}
+        onClick={() => dialog.current?.showModal()}
+      >
         {props.label}
       </button>
-      <dialog ref={dialog} aria-label={props.label}>
+      <dialog class="dialog" ref={dialog} aria-label={props.label}>
         <form
           onSubmit={(event) => {
             event.preventDefault();
@@ -232,18 +424,19 @@ export function Confirmed(props: {
             void props.action(fieldText(new FormData(event.currentTarget), 'reason'));
           }}
         >
+          <h2>{props.label}</h2>
           <p>{props.question}</p>
           {props.reason !== undefined && (
-            <label>
+            <label class="field">
               {props.reason}
-              <input name="reason" required maxLength={500} autocomplete="off" />
+              <input class="input" name="reason" required maxLength={500} autocomplete="off" />
             </label>
           )}
           <div class="actions">
-            <button type="submit" class="primary">
+            <button type="submit" class={props.isDanger ? 'button danger' : 'button primary'}>
               {props.label}
             </button>
-            <button type="button" onClick={close}>
+            <button class="button" type="button" onClick={close}>
               {t('app.cancel')}
             </button>
           </div>

@@ -2,9 +2,8 @@ import type { PresentedRecord } from '../../http/console/audit-routes.ts';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { saveExport, withQuery } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
-import { Badge } from '../parts/badge.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
-import { Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
+import { Denied, Empty, Loaded, Outcome, Page, Status, Table, useAction } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
@@ -13,8 +12,6 @@ interface AuditList {
   records: PresentedRecord[];
   next: number | null;
 }
-
-const KINDS = { done: 'good', denied: 'bad', refused: 'open', failed: 'bad' } as const;
 
 /** The audit log: the operations of people, with those that were denied. */
 export function AuditPage() {
@@ -46,7 +43,12 @@ function AuditLog() {
       return t('messages.content.saved', { file });
     });
   const exported = (format: 'csv' | 'ndjson') => (
-    <button type="button" disabled={outcome?.running === true} onClick={() => void save(format)}>
+    <button
+      class="button"
+      type="button"
+      disabled={outcome?.running === true}
+      onClick={() => void save(format)}
+    >
       {t('audit.export', { format: format.toUpperCase() })}
     </button>
   );
@@ -115,7 +117,7 @@ function Records({ records }: { records: PresentedRecord[] }) {
               .join('\n')}
           </td>
           <td>
-            <Badge kind={KINDS[outcome]}>{named('audit.outcome', outcome)}</Badge>
+            <Status name={outcome} prefix="audit.outcome" />
             {detail !== '' && <p class="small">{detail}</p>}
           </td>
           <td>{address}</td>
@@ -148,9 +150,9 @@ function PersonFilter({ account, scope, personId }: PersonFilterProps) {
         go(href('audit', { scope, personId: typeof chosen === 'string' ? chosen : undefined }));
       }}
     >
-      <label>
+      <label class="field">
         {t('people.person')}
-        <select name="personId">
+        <select class="select" name="personId">
           <option value="">{t('messages.any')}</option>
           {!isListed && (
             <option value={personId} selected>
@@ -165,7 +167,7 @@ function PersonFilter({ account, scope, personId }: PersonFilterProps) {
         </select>
       </label>
       <div class="actions">
-        <button type="submit" class="primary">
+        <button type="submit" class="button primary">
           {t('messages.search')}
         </button>
       </div>

@@ -2,9 +2,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
-import { Badge } from '../parts/badge.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
-import { Confirmed, Copy, Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
+import { Chip, Confirmed, Copy, Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
 
@@ -113,7 +112,7 @@ function PersonRow({ person, isInstallation, change }: PersonRowProps) {
       <th scope="row">
         {person.email} {isSelf && <span class="small">({t('people.you')})</span>}
         {person.name !== '' && <p class="small">{person.name}</p>}
-        {!isActive && <Badge kind="bad">{t('people.disabled')}</Badge>}
+        {!isActive && <Chip kind="bad">{t('people.disabled')}</Chip>}
       </th>
       <td>
         {isInstallation || person.role === undefined ? (
@@ -147,7 +146,11 @@ function PersonRow({ person, isInstallation, change }: PersonRowProps) {
             />
           )}
           {isInstallation && !isActive && (
-            <button type="button" onClick={() => void change('PATCH', path, { status: 'active' })}>
+            <button
+              class="button"
+              type="button"
+              onClick={() => void change('PATCH', path, { status: 'active' })}
+            >
               {t('people.enable')}
             </button>
           )}
@@ -193,6 +196,7 @@ function RoleForm({ email, role, save }: RoleFormProps) {
       }}
     >
       <select
+        class="select"
         aria-label={t('people.roleOf', { email })}
         value={chosen}
         onChange={(event) => setChosen(event.currentTarget.value)}
@@ -203,7 +207,11 @@ function RoleForm({ email, role, save }: RoleFormProps) {
           </option>
         ))}
       </select>
-      {chosen !== role && <button type="submit">{t('people.saveRole')}</button>}
+      {chosen !== role && (
+        <button class="button" type="submit">
+          {t('people.saveRole')}
+        </button>
+      )}
     </form>
   );
 }
@@ -244,18 +252,19 @@ function Invitation({ isInstallation, isRunning, change }: InvitationProps) {
           void change('POST', '', isInstallation ? input : { ...input, role });
         }}
       >
-        <label>
+        <label class="field">
           {t('signIn.email')}
-          <input name="email" type="email" required maxLength={320} autocomplete="off" />
+          <input class="input" name="email" type="email" required maxLength={320} autocomplete="off" />
         </label>
-        <label>
+        <label class="field">
           {t('people.name')}
-          <input name="name" maxLength={100} autocomplete="off" />
+          <input class="input" name="name" maxLength={100} autocomplete="off" />
         </label>
         {!isInstallation && (
-          <label>
+          <label class="field">
             {t('people.role')}
             <select
+              class="select"
               value={role}
               aria-describedby="role-hint"
               onChange={({ currentTarget: { value } }) =>
@@ -274,7 +283,7 @@ function Invitation({ isInstallation, isRunning, change }: InvitationProps) {
           </label>
         )}
         <div class="actions">
-          <button type="submit" class="primary" disabled={isRunning}>
+          <button type="submit" class="button primary" disabled={isRunning}>
             {t('people.inviteNow')}
           </button>
         </div>

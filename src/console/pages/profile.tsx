@@ -74,12 +74,14 @@ function Name({ person, reload }: PersonProps) {
           });
         }}
       >
-        <label>
+        <label class="field">
           {t('people.name')}
-          <input name="name" maxLength={100} autocomplete="name" defaultValue={person.name} />
+          <input class="input" name="name" maxLength={100} autocomplete="name" defaultValue={person.name} />
         </label>
         <div class="actions">
-          <button type="submit">{t('me.save')}</button>
+          <button class="button" type="submit">
+            {t('me.save')}
+          </button>
         </div>
       </form>
       <Outcome of={outcome} />
@@ -155,15 +157,22 @@ function Passkeys({ reload }: { reload: () => void }) {
             void add(event.currentTarget);
           }}
         >
-          <label>
+          <label class="field">
             {t('me.passkey.name')}
-            <input name="name" required maxLength={100} autocomplete="off" aria-describedby="passkey-hint" />
+            <input
+              class="input"
+              name="name"
+              required
+              maxLength={100}
+              autocomplete="off"
+              aria-describedby="passkey-hint"
+            />
             <span id="passkey-hint" class="small">
               {t('me.passkey.name.hint')}
             </span>
           </label>
           <div class="actions">
-            <button type="submit" class="primary" disabled={outcome?.running}>
+            <button type="submit" class="button primary" disabled={outcome?.running}>
               {t('me.passkey.add')}
             </button>
           </div>
@@ -205,12 +214,14 @@ function Password({ person, reload }: PersonProps) {
         }}
       >
         <input type="hidden" autocomplete="username" value={person.email} />
-        <label>
+        <label class="field">
           {t('me.password.new')}
-          <input name="password" type="password" required autocomplete="new-password" />
+          <input class="input" name="password" type="password" required autocomplete="new-password" />
         </label>
         <div class="actions">
-          <button type="submit">{t(person.hasPassword ? 'me.password.change' : 'me.password.set')}</button>
+          <button class="button" type="submit">
+            {t(person.hasPassword ? 'me.password.change' : 'me.password.set')}
+          </button>
           {person.hasPassword && (
             <Confirmed
               label={t('me.password.remove')}
@@ -253,7 +264,7 @@ function Totp({ person, reload }: PersonProps) {
   return (
     <>
       <h3>{t('me.totp')}</h3>
-      <button type="button" onClick={() => void begin()}>
+      <button class="button" type="button" onClick={() => void begin()}>
         {t(person.hasTotp ? 'me.totp.replace' : 'me.totp.begin')}
       </button>
       <Outcome of={outcome} />
@@ -270,9 +281,10 @@ function Totp({ person, reload }: PersonProps) {
           <p>
             <a href={setup.address}>{t('me.totp.open')}</a>
           </p>
-          <label>
+          <label class="field">
             {t('signIn.totp')}
             <input
+              class="input"
               name="code"
               inputMode="numeric"
               pattern="[0-9 ]{6,7}"
@@ -280,7 +292,7 @@ function Totp({ person, reload }: PersonProps) {
               autocomplete="one-time-code"
             />
           </label>
-          <button type="submit" class="primary">
+          <button type="submit" class="button primary">
             {t('me.totp.confirm')}
           </button>
         </form>
@@ -348,7 +360,7 @@ function Sessions({ sessions, revoke }: SessionsProps) {
             {current ? (
               t('me.session.current')
             ) : (
-              <button type="button" onClick={() => void revoke(`/${encodeURIComponent(id)}`)}>
+              <button class="button" type="button" onClick={() => void revoke(`/${encodeURIComponent(id)}`)}>
                 {t('me.session.end')}
               </button>
             )}

@@ -6,6 +6,8 @@ import { beginSignInElsewhere } from '../page-token.ts';
 import { Page } from '../parts.tsx';
 import { signWithPasskey } from '../passkeys.ts';
 import type { ConsoleSession } from '../session.ts';
+import { Mark } from '../shell/mark.tsx';
+import '../shell/shell.css';
 import { useTexts } from '../texts.ts';
 
 /** A link ends with `#/link/` and the token. */
@@ -99,99 +101,143 @@ export function SignInPage({ methods, isForeign, onSignedIn, settings }: SignInP
   if (link !== null)
     return (
       <main class="sign-in">
-        <Page title={t('signIn.title')}>
-          <p>{t('signIn.opened')}</p>
-          <p role="status">{isRunning ? t('signIn.running') : ''}</p>
-          <p class="actions">
-            <button type="button" class="primary" disabled={isRunning} onClick={() => void byLink(link)}>
-              {t('signIn.submit')}
-            </button>
-            <button type="button" disabled={isRunning} onClick={() => setLink(null)}>
-              {t('app.cancel')}
-            </button>
-          </p>
-          {settings}
-        </Page>
+        <Brand />
+        <div class="card">
+          <Page title={t('signIn.title')}>
+            <p>{t('signIn.opened')}</p>
+            <p role="status">{isRunning ? t('signIn.running') : ''}</p>
+            <p class="actions">
+              <button
+                type="button"
+                class="button primary"
+                disabled={isRunning}
+                onClick={() => void byLink(link)}
+              >
+                {t('signIn.submit')}
+              </button>
+              <button class="button" type="button" disabled={isRunning} onClick={() => setLink(null)}>
+                {t('app.cancel')}
+              </button>
+            </p>
+            {settings}
+          </Page>
+        </div>
       </main>
     );
   return (
     <main class="sign-in">
-      <Page title={t('signIn.title')}>
-        <p role="alert" class="outcome bad">
-          {error}
-        </p>
-        <p role="status">{isRunning ? t('signIn.running') : ''}</p>
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            void byLink(field(event.currentTarget, 'link'));
-          }}
-        >
-          <p>{t('signIn.byLink')}</p>
-          <pre tabIndex={0}>postrider operator link EMAIL</pre>
-          <p>{t('signIn.invited')}</p>
-          <label>
-            {t('signIn.link')}
-            <input name="link" type="url" required autocomplete="off" aria-describedby="link-hint" />
-          </label>
-          <p id="link-hint" class="small">
-            {t('signIn.link.hint')}
+      <Brand />
+      <div class="card">
+        <Page title={t('signIn.title')}>
+          <p role="alert" class="outcome bad">
+            {error}
           </p>
-          <button type="submit" class="primary" disabled={isRunning}>
-            {t('signIn.submit')}
-          </button>
-        </form>
-        {methods.passkey && (
-          <p>
-            <button type="button" class="primary" disabled={isRunning} onClick={() => void byPasskey()}>
-              {t('signIn.passkey')}
-            </button>
-          </p>
-        )}
-        {methods.password && (
+          <p role="status">{isRunning ? t('signIn.running') : ''}</p>
           <form
             onSubmit={(event) => {
               event.preventDefault();
-              const form = event.currentTarget;
-              const totp = field(form, 'totp');
-              const body = {
-                email: field(form, 'email'),
-                password: field(form, 'password'),
-                ...(totp === '' ? {} : { totp }),
-              };
-              void signIn('password', body, ({ message }) => t('signIn.passwordFailed', { message }));
+              void byLink(field(event.currentTarget, 'link'));
             }}
           >
-            <h2>{t('signIn.byPassword')}</h2>
-            <label>
-              {t('signIn.email')}
-              <input name="email" type="email" required autocomplete="username" />
+            <p>{t('signIn.byLink')}</p>
+            <pre tabIndex={0}>postrider operator link EMAIL</pre>
+            <p>{t('signIn.invited')}</p>
+            <label class="field">
+              {t('signIn.link')}
+              <input
+                class="input"
+                name="link"
+                type="url"
+                required
+                autocomplete="off"
+                aria-describedby="link-hint"
+              />
             </label>
-            <label>
-              {t('signIn.password')}
-              <input name="password" type="password" required autocomplete="current-password" />
-            </label>
-            {needsCode && (
-              <label>
-                {t('signIn.totp')}
-                <input name="totp" inputMode="numeric" autocomplete="one-time-code" required />
-              </label>
-            )}
-            <button type="submit" disabled={isRunning}>
-              {t('signIn.byPassword')}
+            <p id="link-hint" class="small">
+              {t('signIn.link.hint')}
+            </p>
+            <button type="submit" class="button primary" disabled={isRunning}>
+              {t('signIn.submit')}
             </button>
           </form>
-        )}
-        {methods.oidc !== null && (
-          <p>
-            <button type="button" onClick={beginSignInElsewhere}>
-              {t('signIn.oidc', { name: methods.oidc })}
-            </button>
-          </p>
-        )}
-        {settings}
-      </Page>
+          {methods.passkey && (
+            <p>
+              <button
+                type="button"
+                class="button primary"
+                disabled={isRunning}
+                onClick={() => void byPasskey()}
+              >
+                {t('signIn.passkey')}
+              </button>
+            </p>
+          )}
+          {methods.password && (
+            <form
+              onSubmit={(event) => {
+                event.preventDefault();
+                const form = event.currentTarget;
+                const totp = field(form, 'totp');
+                const body = {
+                  email: field(form, 'email'),
+                  password: field(form, 'password'),
+                  ...(totp === '' ? {} : { totp }),
+                };
+                void signIn('password', body, ({ message }) => t('signIn.passwordFailed', { message }));
+              }}
+            >
+              <h2>{t('signIn.byPassword')}</h2>
+              <label class="field">
+                {t('signIn.email')}
+                <input class="input" name="email" type="email" required autocomplete="username" />
+              </label>
+              <label class="field">
+                {t('signIn.password')}
+                <input
+                  class="input"
+                  name="password"
+                  type="password"
+                  required
+                  autocomplete="current-password"
+                />
+              </label>
+              {needsCode && (
+                <label class="field">
+                  {t('signIn.totp')}
+                  <input
+                    class="input"
+                    name="totp"
+                    inputMode="numeric"
+                    autocomplete="one-time-code"
+                    required
+                  />
+                </label>
+              )}
+              <button class="button" type="submit" disabled={isRunning}>
+                {t('signIn.byPassword')}
+              </button>
+            </form>
+          )}
+          {methods.oidc !== null && (
+            <p>
+              <button class="button" type="button" onClick={beginSignInElsewhere}>
+                {t('signIn.oidc', { name: methods.oidc })}
+              </button>
+            </p>
+          )}
+          {settings}
+        </Page>
+      </div>
     </main>
+  );
+}
+
+function Brand() {
+  return (
+    <p class="brand">
+      <Mark />
+      Postrider
+    </p>
   );
 }
 

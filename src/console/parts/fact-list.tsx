@@ -7,7 +7,7 @@ interface FactListProps {
 /** A list of names with their values, without those that are empty. */
 export function FactList({ facts, valueClass }: FactListProps) {
   return (
-    <dl>
+    <dl class="facts">
       {facts
         .filter(([, value]) => value !== '')
         .map(([name, value]) => (

@@ -204,10 +204,10 @@ export function TaskProgress({ task, share, result }: TaskProgressProps) {
         {error !== null && <p>{errorText(error)}</p>}
         {notes}
         <div class="actions">
-          <button type="button" class="primary" onClick={task.continue}>
+          <button type="button" class="button primary" onClick={task.continue}>
             {t('task.continue')}
           </button>
-          <button type="button" onClick={task.discard}>
+          <button class="button" type="button" onClick={task.discard}>
             {t('task.discard')}
           </button>
         </div>
@@ -221,7 +221,7 @@ export function TaskProgress({ task, share, result }: TaskProgressProps) {
       {status === 'running' && (
         <div class="actions">
           <progress aria-label={title} max={1} value={total === null ? share : done / Math.max(total, 1)} />
-          <button type="button" onClick={task.stop}>
+          <button class="button" type="button" onClick={task.stop}>
             {t('task.stop')}
           </button>
         </div>

@@ -3,6 +3,7 @@ import type { messageSchema } from '../../http/api/sending/messages.ts';
 import { Status, Table } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
 import { useTexts } from '../texts.ts';
+import { Time } from './time.tsx';
 
 interface MessageTableProps {
   messages: z.output<typeof messageSchema>[];
@@ -13,7 +14,7 @@ interface MessageTableProps {
 
 /** Messages, each with a link to its page. */
 export function MessageTable({ messages, label, filters }: MessageTableProps) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { href, location } = useNavigation();
   const [, current] = location.segments;
   return (
@@ -23,7 +24,7 @@ export function MessageTable({ messages, label, filters }: MessageTableProps) {
         t('messages.subject'),
         t('messages.recipientColumn'),
         t('messages.status'),
-        t('messages.created'),
+        { text: t('messages.created'), end: true },
       ]}
     >
       {messages.map(({ messageId, subject, recipient, status, simulated, createdAt }) => (
@@ -42,7 +43,7 @@ export function MessageTable({ messages, label, filters }: MessageTableProps) {
             {simulated === true && <span class="small">{t('messages.simulated')}</span>}
           </td>
           <td>
-            <time dateTime={createdAt}>{time(createdAt)}</time>
+            <Time at={createdAt} />
           </td>
         </tr>
       ))}

@@ -38,7 +38,7 @@ export function SessionConfirmation({ onSignOut }: { onSignOut: () => void }) {
     dialog.current?.close();
   };
   return (
-    <dialog ref={dialog} aria-label={t('confirm.title')} onClose={() => end(false)}>
+    <dialog class="dialog" ref={dialog} aria-label={t('confirm.title')} onClose={() => end(false)}>
       {session !== null && <Confirmation session={session} onEnd={end} onSignOut={onSignOut} />}
     </dialog>
   );
@@ -69,7 +69,7 @@ function Confirmation({ session: { person, methods }, onEnd, onSignOut }: Confir
         <p>
           <button
             type="button"
-            class="primary"
+            class="button primary"
             onClick={() =>
               void confirm('passkey/confirm', async () => ({ response: await signWithPasskey() }))
             }
@@ -87,25 +87,27 @@ function Confirmation({ session: { person, methods }, onEnd, onSignOut }: Confir
             void confirm('reauthenticate', () => Promise.resolve(body));
           }}
         >
-          <label>
+          <label class="field">
             {t('signIn.password')}
-            <input name="password" type="password" required autocomplete="current-password" />
+            <input class="input" name="password" type="password" required autocomplete="current-password" />
           </label>
-          <label>
+          <label class="field">
             {t('signIn.totp')}
-            <input name="totp" inputMode="numeric" required autocomplete="one-time-code" />
+            <input class="input" name="totp" inputMode="numeric" required autocomplete="one-time-code" />
           </label>
-          <button type="submit">{t('confirm.password')}</button>
+          <button class="button" type="submit">
+            {t('confirm.password')}
+          </button>
         </form>
       )}
       <Outcome of={outcome} />
       <div class="actions">
         {!hasPasskey && !hasPassword && (
-          <button type="button" onClick={onSignOut}>
+          <button class="button" type="button" onClick={onSignOut}>
             {t('app.signOut')}
           </button>
         )}
-        <button type="button" onClick={() => onEnd(false)}>
+        <button class="button" type="button" onClick={() => onEnd(false)}>
           {t('app.cancel')}
         </button>
       </div>

@@ -65,7 +65,7 @@ function Details({ account, path, onChange }: DetailsProps) {
       <p>
         <AccountStatus status={status} />
       </p>
-      <dl>
+      <dl class="facts">
         {(
           [
             [t('accounts.id'), accountId],
@@ -93,7 +93,7 @@ function Details({ account, path, onChange }: DetailsProps) {
             action={change}
           />
         ) : (
-          <button type="button" onClick={() => void change()} disabled={outcome?.running}>
+          <button class="button" type="button" onClick={() => void change()} disabled={outcome?.running}>
             {t('accounts.enable')}
           </button>
         )}

@@ -3,11 +3,10 @@ import type * as z from 'zod';
 import type { listedSchema } from '../../../http/api/accounts/accounts.ts';
 import { request, withQuery } from '../../api.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
-import { Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Chip, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 
@@ -51,12 +50,12 @@ function Accounts() {
           go(href('system/accounts', filledFields(event.currentTarget)));
         }}
       >
-        <label>
+        <label class="field">
           {t('accounts.search')}
-          <input name="search" type="search" maxLength={200} defaultValue={search ?? ''} />
+          <input class="input" name="search" type="search" maxLength={200} defaultValue={search ?? ''} />
         </label>
         <div class="actions">
-          <button type="submit" class="primary">
+          <button type="submit" class="button primary">
             {t('messages.search')}
           </button>
           <a class="button" href={href('system/accounts')}>
@@ -116,7 +115,7 @@ function Accounts() {
 /** Whether an account is active. */
 export function AccountStatus({ status }: { status: ListedAccount['status'] }) {
   const { t } = useTexts();
-  return <Badge kind={status === 'active' ? 'good' : 'bad'}>{t(`accounts.status.${status}`)}</Badge>;
+  return <Chip kind={status === 'active' ? 'ok' : 'bad'}>{t(`accounts.status.${status}`)}</Chip>;
 }
 
 function Creation({ onCreated }: { onCreated: () => void }) {
@@ -144,17 +143,18 @@ function Creation({ onCreated }: { onCreated: () => void }) {
           void create(event.currentTarget);
         }}
       >
-        <label>
+        <label class="field">
           {t('people.name')}
-          <input name="name" required maxLength={200} autocomplete="off" />
+          <input class="input" name="name" required maxLength={200} autocomplete="off" />
         </label>
-        <label>
+        <label class="field">
           {t('accounts.company')}
-          <input name="companyName" maxLength={200} autocomplete="off" />
+          <input class="input" name="companyName" maxLength={200} autocomplete="off" />
         </label>
-        <label>
+        <label class="field">
           {t('accounts.id')}
           <input
+            class="input"
             name="accountId"
             maxLength={64}
             pattern="[A-Za-z0-9][A-Za-z0-9_\-]*"
@@ -167,7 +167,7 @@ function Creation({ onCreated }: { onCreated: () => void }) {
           </span>
         </label>
         <div class="actions">
-          <button type="submit" class="primary" disabled={outcome?.running}>
+          <button type="submit" class="button primary" disabled={outcome?.running}>
             {t('accounts.createNow')}
           </button>
         </div>
@@ -184,7 +184,7 @@ function NewKeys({ of: { account, keys } }: { of: NewAccount }) {
   return (
     <section class="notice" aria-label={title}>
       <strong>{title}</strong>
-      <dl>
+      <dl class="facts">
         {SCOPES.map((scope) => (
           <div key={scope}>
             <dt>{t(`keys.scope.${scope}`)}</dt>

@@ -76,7 +76,7 @@ export function LimitForm({ limits, save }: LimitFormProps) {
         ))}
       </Table>
       <div class="actions">
-        <button type="submit" class="primary" disabled={outcome?.running}>
+        <button type="submit" class="button primary" disabled={outcome?.running}>
           {t('accounts.save')}
         </button>
       </div>
@@ -103,6 +103,7 @@ function LimitRow({ name, reading: { value, used }, choice, choose }: LimitRowPr
       <td>
         <div class="actions">
           <select
+            class="select"
             aria-label={t('accounts.mode', { limit })}
             value={choice.mode}
             onChange={({ currentTarget }) =>
@@ -117,6 +118,7 @@ function LimitRow({ name, reading: { value, used }, choice, choose }: LimitRowPr
           </select>
           {choice.mode === 'own' && (
             <input
+              class="input"
               type="number"
               required
               min={name === 'concurrentRequests' ? 1 : 0}

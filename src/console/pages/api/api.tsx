@@ -33,9 +33,10 @@ function Operations({ document, operationId }: { document: OpenApiDocument; oper
     <div class={chosen === undefined ? 'operations' : 'operations chosen'}>
       <nav aria-label={t('api.operations')}>
         <form class="search" role="search" onSubmit={(event) => event.preventDefault()}>
-          <label>
+          <label class="field">
             {t('api.filter')}
             <input
+              class="input"
               type="search"
               value={filter}
               onInput={({ currentTarget: { value } }) =>

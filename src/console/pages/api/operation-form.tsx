@@ -1,9 +1,8 @@
 import { useRef, useState } from 'preact/hooks';
 import type { OpenApiParameter } from '../../../http/openapi/document.ts';
 import { exchange, type RawResponse } from '../../api.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
-import { Command, Confirmed, Copy, Outcome, useAction } from '../../parts.tsx';
+import { Chip, Command, Confirmed, Copy, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -68,9 +67,13 @@ export function OperationForm({ operation }: { operation: ApiOperation }) {
           <ParameterField key={each.name} of={each} value={location.query[PREFIX + each.name] ?? ''} />
         ))}
         {bodies.length > 1 && (
-          <label>
+          <label class="field">
             {t('api.type')}
-            <select value={type} onChange={({ currentTarget }) => setType(currentTarget.value)}>
+            <select
+              class="select"
+              value={type}
+              onChange={({ currentTarget }) => setType(currentTarget.value)}
+            >
               {bodies.map((each) => (
                 <option key={each.type}>{each.type}</option>
               ))}
@@ -78,9 +81,16 @@ export function OperationForm({ operation }: { operation: ApiOperation }) {
           </label>
         )}
         {bodies.length > 0 && (
-          <label>
+          <label class="field">
             {t('api.body')}
-            <textarea key={type} name={BODY} rows={12} spellcheck={false} defaultValue={example} />
+            <textarea
+              class="textarea"
+              key={type}
+              name={BODY}
+              rows={12}
+              spellcheck={false}
+              defaultValue={example}
+            />
           </label>
         )}
         {method !== 'GET' && <p class="small">{t('api.real', { account: accountId })}</p>}
@@ -94,7 +104,7 @@ export function OperationForm({ operation }: { operation: ApiOperation }) {
               }}
             />
           ) : (
-            <button type="submit" class="primary" disabled={outcome?.running}>
+            <button type="submit" class="button primary" disabled={outcome?.running}>
               {t('api.send')}
             </button>
           )}
@@ -116,17 +126,17 @@ function ParameterField({ of, value }: { of: OpenApiParameter; value: string }) 
   const choices = choicesOf(schema);
   const field = { name: PREFIX + name, required, 'aria-describedby': hint };
   return (
-    <label>
+    <label class="field">
       {name} {required ? '' : t('api.optional')}
       {choices.length > 0 ? (
-        <select {...field} defaultValue={value}>
+        <select class="select" {...field} defaultValue={value}>
           {!required && <option value="" />}
           {choices.map((choice) => (
             <option key={choice}>{choice}</option>
           ))}
         </select>
       ) : (
-        <input {...field} defaultValue={value} autoComplete="off" />
+        <input class="input" {...field} defaultValue={value} autoComplete="off" />
       )}
       <span class="small" id={hint}>
         {t(`api.in.${place}`)}
@@ -149,7 +159,7 @@ function Response({ of }: { of: RawResponse & { command: string } }) {
     <section aria-label={t('api.response')}>
       <h3>{t('api.response')}</h3>
       <p>
-        <Badge kind={status < 400 ? 'good' : 'bad'}>{status}</Badge>{' '}
+        <Chip kind={status < 400 ? 'ok' : 'bad'}>{status}</Chip>{' '}
         {requestId !== '' && <span class="small">{t('app.error.request', { id: requestId })}</span>}
       </p>
       {isCut && <p>{t('api.cut')}</p>}

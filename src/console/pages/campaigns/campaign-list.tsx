@@ -89,12 +89,12 @@ function NewCampaign() {
           });
         }}
       >
-        <label>
+        <label class="field">
           {t('people.name')}
-          <input name="name" required maxLength={200} autocomplete="off" />
+          <input class="input" name="name" required maxLength={200} autocomplete="off" />
         </label>
         <div class="actions">
-          <button type="submit" class="primary" disabled={outcome?.running}>
+          <button type="submit" class="button primary" disabled={outcome?.running}>
             {t('campaigns.create')}
           </button>
         </div>

@@ -84,7 +84,7 @@ function Progress({ campaign, progress }: ProgressProps) {
       )}
       {members !== null && (
         <p>
-          <label>
+          <label class="field">
             {t('campaigns.progress', { count: queued + without, members })}{' '}
             <progress value={queued + without} max={Math.max(members, 1)} />
           </label>
@@ -119,12 +119,12 @@ function Actions({ campaign: { name, status, progress }, path, reload }: Actions
     <>
       <div class="actions">
         {(status === 'sending' || status === 'scheduled') && may('pauseCampaign') && (
-          <button type="button" onClick={() => void post('pause')}>
+          <button class="button" type="button" onClick={() => void post('pause')}>
             {t('campaigns.pause')}
           </button>
         )}
         {status === 'paused' && may('resumeCampaign') && (
-          <button type="button" class="primary" onClick={() => void post('resume')}>
+          <button type="button" class="button primary" onClick={() => void post('resume')}>
             {t('campaigns.resume')}
           </button>
         )}

@@ -95,9 +95,10 @@ export function ChoiceForm(props: ChoiceFormProps) {
         searchLabel={t('campaigns.searchTemplates')}
         of={templates}
       />
-      <label>
+      <label class="field">
         {t('messages.sender')}
         <input
+          class="input"
           name="from"
           required
           maxLength={500}
@@ -111,9 +112,10 @@ export function ChoiceForm(props: ChoiceFormProps) {
             : t('campaigns.fromHint', { domains: sending.slice(0, 5).join(', ') })}
         </span>
       </label>
-      <label>
+      <label class="field">
         {t('messages.subject')}
         <input
+          class="input"
           name="subject"
           maxLength={998}
           autocomplete="off"
@@ -124,9 +126,10 @@ export function ChoiceForm(props: ChoiceFormProps) {
           {t('campaigns.subjectHint')}
         </span>
       </label>
-      <label>
+      <label class="field">
         {t('campaigns.perHour')}
         <input
+          class="input"
           name="perHour"
           type="number"
           min={1}
@@ -138,9 +141,10 @@ export function ChoiceForm(props: ChoiceFormProps) {
           {t('campaigns.perHourHint')}
         </span>
       </label>
-      <label>
+      <label class="field">
         {t('campaigns.scheduledAt')}
         <input
+          class="input"
           name="at"
           type="datetime-local"
           defaultValue={localTime(Date.parse(choices.scheduledAt ?? ''))}
@@ -151,7 +155,7 @@ export function ChoiceForm(props: ChoiceFormProps) {
         </span>
       </label>
       <div class="actions">
-        <button type="submit" class="primary" disabled={outcome?.running}>
+        <button type="submit" class="button primary" disabled={outcome?.running}>
           {t('campaigns.check')}
         </button>
       </div>
@@ -180,9 +184,10 @@ function SearchedSelect({ name, label, searchLabel, of }: SearchedSelectProps) {
   return (
     <>
       {(hasMore || search !== '') && (
-        <label>
+        <label class="field">
           {searchLabel}
           <input
+            class="input"
             type="search"
             maxLength={200}
             value={search}
@@ -190,9 +195,10 @@ function SearchedSelect({ name, label, searchLabel, of }: SearchedSelectProps) {
           />
         </label>
       )}
-      <label>
+      <label class="field">
         {label}
         <select
+          class="select"
           name={name}
           required
           value={current?.id ?? ''}

@@ -214,9 +214,10 @@ function TestMessage({ choices }: { choices: Choices }) {
           if (typeof to === 'string') void send(to.trim());
         }}
       >
-        <label>
+        <label class="field">
           {t('campaigns.test.to')}
           <input
+            class="input"
             name="to"
             type="email"
             required
@@ -229,7 +230,7 @@ function TestMessage({ choices }: { choices: Choices }) {
           </span>
         </label>
         <div class="actions">
-          <button type="submit" disabled={outcome?.running}>
+          <button class="button" type="submit" disabled={outcome?.running}>
             {t('campaigns.test.send')}
           </button>
           <a class="button" href={href('messages')}>

@@ -39,25 +39,25 @@ export function Addition({ onAdded }: { onAdded: () => void }) {
           void add(event.currentTarget);
         }}
       >
-        <label>
+        <label class="field">
           {t('signIn.email')}
-          <input name="email" maxLength={320} autocomplete="off" autocapitalize="none" />
+          <input class="input" name="email" maxLength={320} autocomplete="off" autocapitalize="none" />
         </label>
-        <label>
+        <label class="field">
           {t('contacts.phone')}
-          <input name="phone" type="tel" maxLength={50} autocomplete="off" />
+          <input class="input" name="phone" type="tel" maxLength={50} autocomplete="off" />
         </label>
-        <label>
+        <label class="field">
           {t('groups.signUp.firstName')}
-          <input name="firstName" maxLength={200} autocomplete="off" />
+          <input class="input" name="firstName" maxLength={200} autocomplete="off" />
         </label>
-        <label>
+        <label class="field">
           {t('groups.signUp.lastName')}
-          <input name="lastName" maxLength={200} autocomplete="off" />
+          <input class="input" name="lastName" maxLength={200} autocomplete="off" />
         </label>
-        <label>
+        <label class="field">
           {t('groups.consent')}
-          <select name="consentMethod">
+          <select class="select" name="consentMethod">
             <option value="">{t('contacts.noConsent')}</option>
             {METHODS.map((method) => (
               <option value={method} key={method}>
@@ -66,12 +66,12 @@ export function Addition({ onAdded }: { onAdded: () => void }) {
             ))}
           </select>
         </label>
-        <label>
+        <label class="field">
           {t('groups.consent.details')}
-          <input name="consentDetails" maxLength={2000} autocomplete="off" />
+          <input class="input" name="consentDetails" maxLength={2000} autocomplete="off" />
         </label>
         <div class="actions">
-          <button type="submit" disabled={outcome?.running}>
+          <button class="button" type="submit" disabled={outcome?.running}>
             {t('groups.addNow')}
           </button>
         </div>

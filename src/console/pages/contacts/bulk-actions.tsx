@@ -46,7 +46,7 @@ export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
     const begin = () => start(action, label);
     if (whole === null)
       return (
-        <button type="button" onClick={begin}>
+        <button class="button" type="button" onClick={begin}>
           {label}
         </button>
       );
@@ -65,10 +65,11 @@ export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
   return (
     <section aria-label={t('contacts.bulk')}>
       <div class="actions">
-        <button type="button" onClick={() => onAll(true)}>
+        <button class="button" type="button" onClick={() => onAll(true)}>
           {t('contacts.chooseAll')}
         </button>
         <button
+          class="button"
           type="button"
           disabled={chosen.length === 0 && whole === null && search.counted === null}
           onClick={() => onAll(false)}
@@ -87,9 +88,10 @@ export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
         <div class="actions">
           {group !== undefined && (
             <>
-              <label>
+              <label class="field">
                 {t('contacts.group')}
                 <select
+                  class="select"
                   value={group.subscriptionGroupId}
                   onChange={({ currentTarget }) => setChosenGroup(currentTarget.value)}
                 >

@@ -47,6 +47,7 @@ export function ColumnAssignment({ head, fields, onChange }: ColumnAssignmentPro
             </td>
             <td>
               <select
+                class="select"
                 aria-label={t('contacts.import.fieldOf', { column })}
                 value={field}
                 onChange={({ currentTarget: { value } }) =>

@@ -61,7 +61,7 @@ export function ConsentHistory({ path, page }: ConsentHistoryProps) {
                 ))}
               </Table>
               <p class="screen">
-                <button type="button" onClick={() => window.print()}>
+                <button class="button" type="button" onClick={() => window.print()}>
                   {t('contacts.print')}
                 </button>
               </p>

@@ -3,11 +3,10 @@ import type * as z from 'zod';
 import type { contact } from '../../../http/api/contacts/contact-schemas.ts';
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
 import { Pager } from '../../parts/pager.tsx';
-import { Empty, Loaded, Page, Table } from '../../parts.tsx';
+import { Chip, Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -134,6 +133,7 @@ function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
             {mayChoose && (
               <td>
                 <input
+                  class="tick"
                   type="checkbox"
                   aria-label={t('contacts.choose', { contact: nameOf(each) })}
                   checked={chosen.has(each.contactIdentifier)}
@@ -162,9 +162,7 @@ function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
 /** Whether marketing mail may be sent to the contact. */
 export function GlobalStatus({ of: { globalStatus } }: { of: ListedContact }) {
   const { named } = useTexts();
-  return (
-    <Badge kind={globalStatus === 'active' ? 'good' : 'bad'}>{named('groups.status', globalStatus)}</Badge>
-  );
+  return <Chip kind={globalStatus === 'active' ? 'ok' : 'bad'}>{named('groups.status', globalStatus)}</Chip>;
 }
 
 /** How the contact consented. */
@@ -200,13 +198,19 @@ function Search({ values }: { values: Readonly<Record<string, string | undefined
         go(href('contacts', filledFields(event.currentTarget)));
       }}
     >
-      <label>
+      <label class="field">
         {t('groups.search')}
-        <input name="search" type="search" maxLength={320} defaultValue={values['search'] ?? ''} />
+        <input
+          class="input"
+          name="search"
+          type="search"
+          maxLength={320}
+          defaultValue={values['search'] ?? ''}
+        />
       </label>
-      <label>
+      <label class="field">
         {t('messages.status')}
-        <select name="status">
+        <select class="select" name="status">
           <option value="">{t('messages.any')}</option>
           {STATUSES.map((status) => (
             <option value={status} key={status} selected={values['status'] === status}>
@@ -216,7 +220,7 @@ function Search({ values }: { values: Readonly<Record<string, string | undefined
         </select>
       </label>
       <div class="actions">
-        <button type="submit" class="primary">
+        <button type="submit" class="button primary">
           {t('messages.search')}
         </button>
         <a class="button" href={href('contacts')}>

@@ -2,8 +2,7 @@ import type * as z from 'zod';
 import type { membership } from '../../../http/api/contacts/contact-schemas.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
-import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Chip, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -77,9 +76,9 @@ export function ContactPage({ identifier }: { identifier: string }) {
                       <GroupLink id={each.subscriptionGroupId} />
                     </th>
                     <td>
-                      <Badge kind={each.isActive ? 'good' : 'bad'}>
+                      <Chip kind={each.isActive ? 'ok' : 'bad'}>
                         {t(each.isActive ? 'groups.status.active' : 'groups.status.inactive')}
-                      </Badge>
+                      </Chip>
                     </td>
                     <td>{time(each.joinedAt)}</td>
                     <td>{each.source}</td>
@@ -132,7 +131,7 @@ function Profile({ of: contact }: { of: ListedContact }) {
       <p>
         <GlobalStatus of={contact} />
       </p>
-      <dl>
+      <dl class="facts">
         {fields
           .filter(([, value]) => value !== '')
           .map(([field, value], index) => (

@@ -17,7 +17,7 @@ export function Export({ filters }: { filters: Readonly<Record<string, string | 
   return (
     <section aria-label={t('contacts.export')}>
       <p>
-        <button type="button" disabled={outcome?.running === true} onClick={() => void save()}>
+        <button class="button" type="button" disabled={outcome?.running === true} onClick={() => void save()}>
           {t('contacts.export')}
         </button>
       </p>

@@ -16,7 +16,7 @@ export function ImportCounts({ of, ignored }: { of: ImportOutcome; ignored: stri
   const { t } = useTexts();
   return (
     <>
-      <dl>
+      <dl class="facts">
         {COUNTS.map((name) => (
           <div key={name}>
             <dt>{t(`contacts.import.${name}`)}</dt>

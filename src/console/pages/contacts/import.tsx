@@ -102,9 +102,10 @@ export function ContactImportPage() {
         <a href={href('contacts')}>{t('app.back')}</a>
       </p>
       <p>{t('contacts.import.about')}</p>
-      <label>
+      <label class="field">
         {t('contacts.import.file')}
         <input
+          class="input"
           type="file"
           accept=".csv,.tsv,.txt,.ndjson,.jsonl,text/csv"
           disabled={isRunning}
@@ -123,9 +124,10 @@ export function ContactImportPage() {
       )}
       {chosen !== null && (
         <>
-          <label>
+          <label class="field">
             {t('contacts.import.group')}
             <select
+              class="select"
               value={groupId}
               disabled={isRunning}
               onChange={({ currentTarget: { value } }) => {
@@ -142,14 +144,24 @@ export function ContactImportPage() {
             </select>
           </label>
           <div class="actions">
-            <button type="button" class="primary" disabled={isRunning} onClick={() => void check(chosen)}>
+            <button
+              type="button"
+              class="button primary"
+              disabled={isRunning}
+              onClick={() => void check(chosen)}
+            >
               {t('contacts.import.check')}
             </button>
-            <button type="button" disabled={isRunning || result === null} onClick={() => void start(chosen)}>
+            <button
+              class="button"
+              type="button"
+              disabled={isRunning || result === null}
+              onClick={() => void start(chosen)}
+            >
               {t('contacts.import.now')}
             </button>
             {isRunning && (
-              <button type="button" onClick={() => abort.current?.abort()}>
+              <button class="button" type="button" onClick={() => abort.current?.abort()}>
                 {t('app.cancel')}
               </button>
             )}

@@ -59,7 +59,7 @@ export function useSearchChoice({ filters, isOffered }: SearchChoiceOptions): Se
       setWhole(null);
     },
     offer: isOffered && whole === null && counted === null && (
-      <button type="button" onClick={() => void count()}>
+      <button class="button" type="button" onClick={() => void count()}>
         {t(isSearch ? 'contacts.chooseSearch' : 'contacts.chooseAccount')}
       </button>
     ),

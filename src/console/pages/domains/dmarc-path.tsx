@@ -1,8 +1,7 @@
 import type * as z from 'zod';
 import type { dmarcPathSchema } from '../../../http/api/domains/domain-schemas.ts';
 import { useData } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
-import { Loaded, Table } from '../../parts.tsx';
+import { Chip, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import type { ShownReports } from '../reports/report-data.ts';
@@ -55,7 +54,7 @@ function Policies({ policy }: { policy: Path['policy'] }) {
         <li key={name} aria-current={name === policy ? 'step' : undefined}>
           <strong>p={name}</strong> {t(`domains.dmarc.policy.${name}`)}{' '}
           {name === policy && (
-            <Badge kind={name === 'none' ? 'open' : 'good'}>{t('domains.dmarc.current')}</Badge>
+            <Chip kind={name === 'none' ? 'idle' : 'ok'}>{t('domains.dmarc.current')}</Chip>
           )}
         </li>
       ))}

@@ -75,7 +75,7 @@ export function DomainPage({ domainId }: { domainId: string }) {
                   {mayVerify && (
                     <button
                       type="button"
-                      class="primary"
+                      class="button primary"
                       disabled={outcome?.running}
                       onClick={() => void run(verify).then(() => view === 'records' && go(address('check')))}
                     >

@@ -82,9 +82,10 @@ function Form({ domain: { domain, domainId } }: { domain: CheckedDomain }) {
       }}
     >
       <div class="search">
-        <label>
+        <label class="field">
           {t('messages.sender')}
           <input
+            class="input"
             name="from"
             required
             maxLength={500}
@@ -96,22 +97,34 @@ function Form({ domain: { domain, domainId } }: { domain: CheckedDomain }) {
             {t('campaigns.fromHint', { domains: domain })}
           </span>
         </label>
-        <label>
+        <label class="field">
           {t('campaigns.test.to')}
-          <input name="to" type="email" required maxLength={320} defaultValue={person.email} />
+          <input class="input" name="to" type="email" required maxLength={320} defaultValue={person.email} />
         </label>
-        <label>
+        <label class="field">
           {t('messages.subject')}
-          <input name="subject" required maxLength={998} defaultValue={t('domains.message.subject')} />
+          <input
+            class="input"
+            name="subject"
+            required
+            maxLength={998}
+            defaultValue={t('domains.message.subject')}
+          />
         </label>
       </div>
-      <label>
+      <label class="field">
         {t('domains.message.text')}
-        <textarea name="text" required maxLength={10_000} defaultValue={t('domains.message.body')} />
+        <textarea
+          class="textarea"
+          name="text"
+          required
+          maxLength={10_000}
+          defaultValue={t('domains.message.body')}
+        />
       </label>
       <p class="small">{t('domains.message.footer')}</p>
       <div class="actions">
-        <button type="submit" class="primary" disabled={outcome?.running}>
+        <button type="submit" class="button primary" disabled={outcome?.running}>
           {t('domains.message.send')}
         </button>
       </div>

@@ -1,5 +1,4 @@
-import { Badge } from '../../parts/badge.tsx';
-import { Copy, Status, Table } from '../../parts.tsx';
+import { Chip, Copy, Status, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import type { CheckedDomain } from './domain.tsx';
 import { zoneFile } from './zone-file.ts';
@@ -196,7 +195,7 @@ function Result({ record: { lastResult, isRequired } }: { record: ShownRecord })
   return lastResult === null ? (
     <span class="small">{t('domains.notChecked')}</span>
   ) : lastResult.result === 'missing' && !isRequired ? (
-    <Badge kind="open">{t('domains.result.missing')}</Badge>
+    <Chip kind="idle">{t('domains.result.missing')}</Chip>
   ) : (
     <Status name={lastResult.result} prefix="domains.result" />
   );

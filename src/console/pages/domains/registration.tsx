@@ -8,7 +8,6 @@ import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { Steps } from './steps.tsx';
-import '../../parts/choice.css';
 
 type UseCase = z.output<typeof useCaseSchema>;
 
@@ -65,9 +64,10 @@ function Form({ useCases }: { useCases: UseCase[] }) {
       }}
     >
       <div class="search">
-        <label>
+        <label class="field">
           {t('domains.name')}
           <input
+            class="input"
             name="domain"
             required
             maxLength={1000}
@@ -82,11 +82,18 @@ function Form({ useCases }: { useCases: UseCase[] }) {
           </span>
         </label>
       </div>
-      <fieldset>
+      <fieldset class="group">
         <legend>{t('domains.useCase')}</legend>
         {useCases.map(({ id, useCase, region, canSendEmail }) => (
-          <label class="choice" key={id}>
-            <input type="radio" name="useCaseId" value={id} defaultChecked={id === wanted?.id} required />{' '}
+          <label class="check" key={id}>
+            <input
+              class="tick"
+              type="radio"
+              name="useCaseId"
+              value={id}
+              defaultChecked={id === wanted?.id}
+              required
+            />{' '}
             <span>
               <strong>{t(`domains.useCase.${useCase}`)}</strong>
               {regions.size > 1 && ` (${region.name})`}
@@ -100,7 +107,7 @@ function Form({ useCases }: { useCases: UseCase[] }) {
       </fieldset>
       <p class="small">{t('domains.useCase.both')}</p>
       <div class="actions">
-        <button type="submit" class="primary" disabled={outcome?.running}>
+        <button type="submit" class="button primary" disabled={outcome?.running}>
           {t('domains.register')}
         </button>
       </div>

@@ -36,9 +36,10 @@ export function DomainSettings({ domain, path, reload }: DomainSettingsProps) {
           });
         }}
       >
-        <label>
+        <label class="field">
           {t('domains.tracking')}
           <input
+            class="input"
             name="trackingDomain"
             maxLength={1000}
             autocomplete="off"
@@ -55,7 +56,7 @@ export function DomainSettings({ domain, path, reload }: DomainSettingsProps) {
         </label>
         {may('updateDomain') && (
           <div class="actions">
-            <button type="submit" disabled={outcome?.running}>
+            <button class="button" type="submit" disabled={outcome?.running}>
               {t('me.save')}
             </button>
           </div>

@@ -1,8 +1,9 @@
 import type * as z from 'zod';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import './steps.css';
+import '../../parts/stepper.css';
 
 type DomainStatus = z.output<typeof domainSchema>['status'];
 
@@ -36,14 +37,12 @@ export function Steps({ domainId, current, status }: StepsProps) {
         <ol class="steps">
           {STEPS.map((step) => (
             <li key={step} class={done[step] ? 'done' : ''}>
-              {domainId === null || step === 'add' ? (
-                <span aria-current={step === current ? 'step' : undefined}>{t(`domains.step.${step}`)}</span>
-              ) : (
-                <a href={address(step)} aria-current={step === current ? 'step' : undefined}>
-                  {t(`domains.step.${step}`)}
-                </a>
-              )}
-              {done[step] && <span class="small"> {t('domains.step.done')}</span>}
+              <StepName
+                name={t(`domains.step.${step}`)}
+                isDone={done[step] === true}
+                isCurrent={step === current}
+                address={domainId === null || step === 'add' ? undefined : address(step)}
+              />
             </li>
           ))}
         </ol>
@@ -63,5 +62,33 @@ export function Steps({ domainId, current, status }: StepsProps) {
         </nav>
       )}
     </>
+  );
+}
+
+interface StepNameProps {
+  name: string;
+  isDone: boolean;
+  isCurrent: boolean;
+  address: string | undefined;
+}
+
+function StepName({ name, isDone, isCurrent, address }: StepNameProps) {
+  const { t } = useTexts();
+  const current = isCurrent ? 'step' : undefined;
+  const content = (
+    <>
+      <span class="step-mark">{isDone && <Icon name="check" />}</span>
+      {name}
+      {isDone && <span class="unseen"> {t('domains.step.done')}</span>}
+    </>
+  );
+  return address === undefined ? (
+    <span class="step" aria-current={current}>
+      {content}
+    </span>
+  ) : (
+    <a class="step" href={address} aria-current={current}>
+      {content}
+    </a>
   );
 }

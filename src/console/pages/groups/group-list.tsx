@@ -2,10 +2,9 @@ import type * as z from 'zod';
 import type { group } from '../../../http/api/contacts/subscription-groups.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { Pager } from '../../parts/pager.tsx';
-import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -69,11 +68,11 @@ export function GroupStatus({ group }: { group: Group }) {
   const { isActive, importStatus } = group;
   return (
     <>
-      <Badge kind={isActive ? 'good' : 'open'}>{t(isActive ? 'groups.active' : 'groups.inactive')}</Badge>{' '}
+      <Chip kind={isActive ? 'ok' : 'idle'}>{t(isActive ? 'groups.active' : 'groups.inactive')}</Chip>{' '}
       {importStatus !== null && importStatus !== 'completed' && (
-        <Badge kind={importStatus === 'interrupted' ? 'bad' : 'open'}>
+        <Chip kind={importStatus === 'interrupted' ? 'bad' : 'idle'}>
           {t(`groups.import.${importStatus}`)}
-        </Badge>
+        </Chip>
       )}
     </>
   );
@@ -105,16 +104,16 @@ function Creation() {
           void create(event.currentTarget);
         }}
       >
-        <label>
+        <label class="field">
           {t('people.name')}
-          <input name="name" required maxLength={200} autocomplete="off" />
+          <input class="input" name="name" required maxLength={200} autocomplete="off" />
         </label>
-        <label>
+        <label class="field">
           {t('groups.description')}
-          <input name="description" maxLength={1000} autocomplete="off" />
+          <input class="input" name="description" maxLength={1000} autocomplete="off" />
         </label>
         <div class="actions">
-          <button type="submit" class="primary" disabled={outcome?.running}>
+          <button type="submit" class="button primary" disabled={outcome?.running}>
             {t('groups.create')}
           </button>
         </div>

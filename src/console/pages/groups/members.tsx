@@ -2,10 +2,9 @@ import type * as z from 'zod';
 import type { member } from '../../../http/api/contacts/contact-schemas.ts';
 import { ApiError, callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { Pager } from '../../parts/pager.tsx';
-import { Confirmed, Empty, Loaded, Outcome, Table, useAction } from '../../parts.tsx';
+import { Chip, Confirmed, Empty, Loaded, Outcome, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -88,11 +87,11 @@ export function Members({ group, page, path, onChange }: MembersProps) {
                       <p class="small">{[each.firstName, each.lastName].filter(Boolean).join(' ')}</p>
                     </th>
                     <td>
-                      <Badge kind={each.isActive && each.globalStatus === 'active' ? 'good' : 'bad'}>
+                      <Chip kind={each.isActive && each.globalStatus === 'active' ? 'ok' : 'bad'}>
                         {each.isActive
                           ? named('groups.status', each.globalStatus)
                           : t('groups.status.inactive')}
-                      </Badge>
+                      </Chip>
                     </td>
                     <td>
                       {t(`groups.consent.${each.consentMethod}`)}
@@ -104,6 +103,7 @@ export function Members({ group, page, path, onChange }: MembersProps) {
                         <div class="actions">
                           {each.isActive ? (
                             <button
+                              class="button"
                               type="button"
                               aria-label={t('groups.deactivate.of', { contact: nameOf(each) })}
                               onClick={() => void change('PATCH', each, { isActive: false })}
@@ -172,13 +172,19 @@ function Search({ values, reset, onSearch }: SearchProps) {
         onSearch(filledFields(event.currentTarget));
       }}
     >
-      <label>
+      <label class="field">
         {t('groups.search')}
-        <input name="search" type="search" maxLength={320} defaultValue={values['search'] ?? ''} />
+        <input
+          class="input"
+          name="search"
+          type="search"
+          maxLength={320}
+          defaultValue={values['search'] ?? ''}
+        />
       </label>
-      <label>
+      <label class="field">
         {t('messages.status')}
-        <select name="isActive">
+        <select class="select" name="isActive">
           <option value="">{t('messages.any')}</option>
           <option value="true" selected={values['isActive'] === 'true'}>
             {t('groups.status.active')}
@@ -189,7 +195,7 @@ function Search({ values, reset, onSearch }: SearchProps) {
         </select>
       </label>
       <div class="actions">
-        <button type="submit" class="primary">
+        <button type="submit" class="button primary">
           {t('messages.search')}
         </button>
         <a class="button" href={reset}>
@@ -240,13 +246,20 @@ function Addition({ path, onAdded }: { path: string; onAdded: () => void }) {
           void add(event.currentTarget);
         }}
       >
-        <label>
+        <label class="field">
           {t('signIn.email')}
-          <input name="email" required maxLength={320} autocomplete="off" autocapitalize="none" />
+          <input
+            class="input"
+            name="email"
+            required
+            maxLength={320}
+            autocomplete="off"
+            autocapitalize="none"
+          />
         </label>
-        <label>
+        <label class="field">
           {t('groups.consent')}
-          <select name="consentMethod">
+          <select class="select" name="consentMethod">
             {METHODS.map((method) => (
               <option value={method} key={method}>
                 {t(`groups.consent.${method}`)}
@@ -254,12 +267,12 @@ function Addition({ path, onAdded }: { path: string; onAdded: () => void }) {
             ))}
           </select>
         </label>
-        <label>
+        <label class="field">
           {t('groups.consent.details')}
-          <input name="consentDetails" maxLength={2000} autocomplete="off" />
+          <input class="input" name="consentDetails" maxLength={2000} autocomplete="off" />
         </label>
         <div class="actions">
-          <button type="submit" disabled={outcome?.running}>
+          <button class="button" type="submit" disabled={outcome?.running}>
             {t('groups.addNow')}
           </button>
         </div>

@@ -1,4 +1,3 @@
-import '../../parts/choice.css';
 import { callApi } from '../../api.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { Confirmed, Outcome, useAction } from '../../parts.tsx';
@@ -54,30 +53,50 @@ export function GroupSettings({ group, path, onChange }: GroupSettingsProps) {
           void save(event.currentTarget);
         }}
       >
-        <label>
+        <label class="field">
           {t('people.name')}
-          <input name="name" required maxLength={200} defaultValue={group.name} readOnly={readOnly} />
+          <input
+            class="input"
+            name="name"
+            required
+            maxLength={200}
+            defaultValue={group.name}
+            readOnly={readOnly}
+          />
         </label>
-        <label>
+        <label class="field">
           {t('groups.description')}
           <input
+            class="input"
             name="description"
             maxLength={1000}
             defaultValue={group.description ?? ''}
             readOnly={readOnly}
           />
         </label>
-        <label>
+        <label class="field">
           {t('groups.tags')}
-          <input name="tags" maxLength={2600} defaultValue={group.tags.join(', ')} readOnly={readOnly} />
+          <input
+            class="input"
+            name="tags"
+            maxLength={2600}
+            defaultValue={group.tags.join(', ')}
+            readOnly={readOnly}
+          />
         </label>
-        <label class="choice">
-          <input type="checkbox" name="isActive" defaultChecked={group.isActive} disabled={readOnly} />{' '}
+        <label class="check">
+          <input
+            class="tick"
+            type="checkbox"
+            name="isActive"
+            defaultChecked={group.isActive}
+            disabled={readOnly}
+          />{' '}
           {t('groups.receives')}
         </label>
         {!readOnly && (
           <div class="actions">
-            <button type="submit" class="primary" disabled={outcome?.running}>
+            <button type="submit" class="button primary" disabled={outcome?.running}>
               {t('me.save')}
             </button>
           </div>

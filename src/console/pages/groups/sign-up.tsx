@@ -1,4 +1,3 @@
-import '../../parts/choice.css';
 import { callApi } from '../../api.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { Confirmed, Copy, Outcome, useAction } from '../../parts.tsx';
@@ -43,9 +42,10 @@ export function SignUp({ group, page, path, onChange }: SignUpProps) {
         }}
       >
         <h2>{t('groups.signUp.mail')}</h2>
-        <label>
+        <label class="field">
           {t('messages.sender')}
           <input
+            class="input"
             name="from"
             required
             maxLength={500}
@@ -59,9 +59,10 @@ export function SignUp({ group, page, path, onChange }: SignUpProps) {
             {t('groups.signUp.from.hint')}
           </span>
         </label>
-        <label>
+        <label class="field">
           {t('messages.subject')}
           <input
+            class="input"
             name="subject"
             maxLength={200}
             placeholder={`Confirm your subscription to ${group.name}`}
@@ -69,9 +70,10 @@ export function SignUp({ group, page, path, onChange }: SignUpProps) {
             readOnly={!mayChange}
           />
         </label>
-        <label>
+        <label class="field">
           {t('groups.signUp.intro')}
           <input
+            class="input"
             name="intro"
             maxLength={1000}
             placeholder={`Please confirm that you want to subscribe to ${group.name}:`}
@@ -81,7 +83,7 @@ export function SignUp({ group, page, path, onChange }: SignUpProps) {
         </label>
         {mayChange && (
           <div class="actions">
-            <button type="submit" class="primary" disabled={outcome?.running}>
+            <button type="submit" class="button primary" disabled={outcome?.running}>
               {t(signUp === null ? 'groups.signUp.turnOn' : 'me.save')}
             </button>
           </div>
@@ -118,11 +120,11 @@ function Embedding({ group, page, url }: { group: Group; page: string; url: stri
     `<form action="${escaped(url)}" method="post" accept-charset="utf-8">`,
     ...fields.map(
       ({ name, label, type, autocomplete, required }) =>
-        `  <label>${escaped(label)} <input type="${type}" name="${name}" autocomplete="${autocomplete}"${required ? ' required' : ''}></label>`,
+        `  <label class="field">${escaped(label)} <input class="input" type="${type}" name="${name}" autocomplete="${autocomplete}"${required ? ' required' : ''}></label>`,
     ),
     // People do not see it; programs fill it in.
-    '  <p hidden><input name="website" tabindex="-1" autocomplete="off"></p>',
-    `  <button>${escaped(t('groups.signUp.button'))}</button>`,
+    '  <p hidden><input class="input" name="website" tabindex="-1" autocomplete="off"></p>',
+    `  <button class="button">${escaped(t('groups.signUp.button'))}</button>`,
     '</form>',
   ].join('\n');
   return (
@@ -137,8 +139,9 @@ function Embedding({ group, page, url }: { group: Group; page: string; url: stri
       </p>
       <h2>{t('groups.signUp.embed')}</h2>
       <p>{t('groups.signUp.embed.hint')}</p>
-      <label class="choice">
+      <label class="check">
         <input
+          class="tick"
           type="checkbox"
           checked={withNames}
           onChange={({ currentTarget: { checked } }) =>
@@ -156,11 +159,13 @@ function Embedding({ group, page, url }: { group: Group; page: string; url: stri
         onSubmit={(event) => event.preventDefault()}
       >
         {fields.map(({ name, label, type }) => (
-          <label key={name}>
-            {label} <input type={type} autocomplete="off" />
+          <label class="field" key={name}>
+            {label} <input class="input" type={type} autocomplete="off" />
           </label>
         ))}
-        <button type="submit">{t('groups.signUp.button')}</button>
+        <button class="button" type="submit">
+          {t('groups.signUp.button')}
+        </button>
       </form>
     </>
   );

@@ -2,14 +2,12 @@ import type * as z from 'zod';
 import type { inboxEntrySchema } from '../../../http/api/inbox.ts';
 import { withQuery } from '../../api.ts';
 import { useData, useRefresh } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
-import { Empty, Loaded, Page, Table } from '../../parts.tsx';
+import { Chip, Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import '../../parts/choice.css';
 
 export type ListedMail = z.output<typeof inboxEntrySchema>;
 
@@ -78,7 +76,7 @@ function Mails({ mails }: { mails: ListedMail[] }) {
         <tr key={each.number}>
           <th scope="row">
             <a href={href(`inbox/${each.number}`)}>{each.subject || t('inbox.noSubject')}</a>{' '}
-            {each.readAt === null && <Badge kind="open">{t('inbox.unread')}</Badge>}
+            {each.readAt === null && <Chip kind="info">{t('inbox.unread')}</Chip>}
           </th>
           <td class="value">
             {each.from || each.sender}
@@ -107,9 +105,9 @@ function Filter({ values }: { values: Readonly<Record<string, string | undefined
         go(href('inbox', filledFields(event.currentTarget)));
       }}
     >
-      <label>
+      <label class="field">
         {t('inbox.box')}
-        <select name="box">
+        <select class="select" name="box">
           <option value="">{t('messages.any')}</option>
           {BOXES.map((box) => (
             <option value={box} key={box} selected={values['box'] === box}>
@@ -118,12 +116,18 @@ function Filter({ values }: { values: Readonly<Record<string, string | undefined
           ))}
         </select>
       </label>
-      <label class="choice">
-        <input type="checkbox" name="unread" value="true" defaultChecked={values['unread'] === 'true'} />
+      <label class="check">
+        <input
+          class="tick"
+          type="checkbox"
+          name="unread"
+          value="true"
+          defaultChecked={values['unread'] === 'true'}
+        />
         {t('inbox.onlyUnread')}
       </label>
       <div class="actions">
-        <button type="submit" class="primary">
+        <button type="submit" class="button primary">
           {t('messages.search')}
         </button>
         <a class="button" href={href('inbox')}>

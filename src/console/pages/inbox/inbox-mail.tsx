@@ -60,10 +60,10 @@ function Mail({ number }: { number: string }) {
       </p>
       <Loaded data={data}>{(mail) => <Content of={mail} />}</Loaded>
       <p class="actions">
-        <button type="button" onClick={() => void download()}>
+        <button class="button" type="button" onClick={() => void download()}>
           {t('inbox.download')}
         </button>
-        <button type="button" onClick={() => void markUnread()}>
+        <button class="button" type="button" onClick={() => void markUnread()}>
           {t('inbox.markUnread')}
         </button>
       </p>
@@ -112,7 +112,7 @@ function Content({ of: mail }: { of: InboxMail }) {
       )}
       <details>
         <summary>{t('messages.content.headers')}</summary>
-        <dl>
+        <dl class="facts">
           {mail.headers.map(({ name, value }, index) => (
             <div key={`${index} ${name}`}>
               <dt>{name}</dt>

@@ -1,4 +1,3 @@
-import '../../parts/choice.css';
 import type * as z from 'zod';
 import type { keySchema } from '../../../http/api/accounts/keys.ts';
 import { callApi } from '../../api.ts';
@@ -49,18 +48,26 @@ export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void })
           void create(event.currentTarget);
         }}
       >
-        <label>
+        <label class="field">
           {t('people.name')}
-          <input name="name" required maxLength={100} autocomplete="off" aria-describedby="key-name-hint" />
+          <input
+            class="input"
+            name="name"
+            required
+            maxLength={100}
+            autocomplete="off"
+            aria-describedby="key-name-hint"
+          />
           <span id="key-name-hint" class="small">
             {t('keys.name.hint')}
           </span>
         </label>
-        <fieldset>
+        <fieldset class="group">
           <legend>{t('keys.scopes')}</legend>
           {SCOPES.map((scope) => (
-            <label key={scope} class="choice">
+            <label key={scope} class="check">
               <input
+                class="tick"
                 type="checkbox"
                 name="scopes"
                 value={scope}
@@ -76,23 +83,34 @@ export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void })
         </fieldset>
         <details>
           <summary>{t('keys.restrictions')}</summary>
-          <label>
+          <label class="field">
             {t('keys.allowIps')}
-            <input name="allowIps" autocomplete="off" placeholder="192.0.2.0/24, 2001:db8::/32" />
+            <input
+              class="input"
+              name="allowIps"
+              autocomplete="off"
+              placeholder="192.0.2.0/24, 2001:db8::/32"
+            />
           </label>
-          <label>
+          <label class="field">
             {t('keys.allowFrom')}
-            <input name="allowFrom" autocomplete="off" autocapitalize="none" placeholder="example.com" />
+            <input
+              class="input"
+              name="allowFrom"
+              autocomplete="off"
+              autocapitalize="none"
+              placeholder="example.com"
+            />
           </label>
-          <label class="choice">
-            <input type="checkbox" name="noEssential" /> {t('keys.noEssential.choose')}
+          <label class="check">
+            <input class="tick" type="checkbox" name="noEssential" /> {t('keys.noEssential.choose')}
           </label>
-          <label class="choice">
-            <input type="checkbox" name="strictCompliance" /> {t('keys.strict.choose')}
+          <label class="check">
+            <input class="tick" type="checkbox" name="strictCompliance" /> {t('keys.strict.choose')}
           </label>
         </details>
         <div class="actions">
-          <button type="submit" class="primary" disabled={outcome?.running}>
+          <button type="submit" class="button primary" disabled={outcome?.running}>
             {t('keys.createNow')}
           </button>
         </div>

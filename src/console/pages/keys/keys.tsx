@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { Pager } from '../../parts/pager.tsx';
-import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Chip, Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -105,7 +104,7 @@ function KeyRow({
       <td>{time(createdAt)}</td>
       <td>
         {revokedAt !== null ? (
-          <Badge kind="bad">{t('keys.revokedAt', { time: time(revokedAt) })}</Badge>
+          <Chip kind="bad">{t('keys.revokedAt', { time: time(revokedAt) })}</Chip>
         ) : (
           onRevoke !== null && (
             <Confirmed

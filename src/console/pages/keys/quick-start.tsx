@@ -22,7 +22,7 @@ export function QuickStart() {
   return (
     <>
       <h2>{t('keys.quickStart')}</h2>
-      <dl>
+      <dl class="facts">
         <div>
           <dt>X-Id</dt>
           <dd>
@@ -37,9 +37,10 @@ export function QuickStart() {
       {chosen !== undefined && (
         <>
           <form class="search" onSubmit={(event) => event.preventDefault()}>
-            <label>
+            <label class="field">
               {t('keys.language')}
               <select
+                class="select"
                 value={chosen.language}
                 onChange={({ currentTarget: { value: language } }) =>
                   go(href('keys', { lastKey, language }), { replace: true })

@@ -50,7 +50,7 @@ function Parts({ messageId }: { messageId: string }) {
           )}
           <details>
             <summary>{t('messages.content.headers')}</summary>
-            <dl>
+            <dl class="facts">
               {headers.map(({ name, value }, index) => (
                 <div key={`${name} ${index}`}>
                   <dt>{name}</dt>
@@ -72,7 +72,7 @@ function Parts({ messageId }: { messageId: string }) {
             </>
           )}
           <p>
-            <button type="button" onClick={() => void download()}>
+            <button class="button" type="button" onClick={() => void download()}>
               {t('messages.content.download', { size: size(bytes) })}
             </button>
           </p>

@@ -4,7 +4,18 @@ import type { messageSchema } from '../../../http/api/sending/messages.ts';
 import { callApi, newIdempotencyKey } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { FactList } from '../../parts/fact-list.tsx';
-import { Confirmed, Loaded, Outcome, Status, useAction } from '../../parts.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
+import '../../parts/timeline.css';
+import {
+  type ChipKind,
+  Confirmed,
+  kindOfStatus,
+  Loaded,
+  Outcome,
+  STATE_ICONS,
+  Status,
+  useAction,
+} from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -77,7 +88,7 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
               {isWaiting && (
                 <div class="actions">
                   {message.status === 'deferred' && may('retryMessage') && (
-                    <button type="button" onClick={() => void act('retry')}>
+                    <button class="button" type="button" onClick={() => void act('retry')}>
                       {t('messages.retry')}
                     </button>
                   )}
@@ -133,17 +144,25 @@ function Entry({ entry }: { entry: TimelineEntry }) {
   const title =
     type === 'attempt' ? t('messages.attempt', { number: text('attempt') }) : named('event', text('event'));
   const reply = [text('smtpCode'), text('enhancedCode'), text('diagnostic')].filter(Boolean).join(' ');
+  const kind = kindOfEvent(text('event'));
   const host = text('remoteHost') || text('remoteMta');
   const next = text('nextAttemptAt');
   // An attempt has the class of its event.
   const remedy = type === 'attempt' ? '' : text('classification');
   return (
     <>
-      <strong>{title}</strong> <time dateTime={timestamp}>{time(timestamp)}</time>
+      <span class={`state ${kind}`}>
+        <Icon name={STATE_ICONS[kind]} />
+      </span>
+      <div class="line">
+        <strong>{title}</strong> <time dateTime={timestamp}>{time(timestamp)}</time>
+      </div>
       {reply !== '' && (
-        <p>{host === '' ? t('messages.reply.noHost', { reply }) : t('messages.reply', { host, reply })}</p>
+        <p class="reply">
+          {host === '' ? t('messages.reply.noHost', { reply }) : t('messages.reply', { host, reply })}
+        </p>
       )}
-      {remedy !== '' && <p class="small">{named('remedy', remedy)}</p>}
+      {remedy !== '' && <p class="remedy">{named('remedy', remedy)}</p>}
       {next !== '' && (
         <p>
           {t('messages.next')}: {time(next)}
@@ -155,4 +174,9 @@ function Entry({ entry }: { entry: TimelineEntry }) {
       </details>
     </>
   );
+}
+
+/** What an event or an attempt (without a name) means, by the end of its name: such as `email_bounced`. */
+function kindOfEvent(name: string): ChipKind {
+  return name === '' ? 'idle' : kindOfStatus(name.replace(/^[a-z]+_/, ''));
 }

@@ -12,6 +12,7 @@ import { Empty, Loaded, Page } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { MessageDetail } from './message-detail.tsx';
+import './messages.css';
 
 type Message = z.output<typeof messageSchema>;
 interface MessageList {
@@ -124,9 +125,14 @@ function Search({ values, onSearch }: SearchProps) {
     name,
   }));
   const timeField = (name: 'from' | 'to') => (
-    <label>
+    <label class="field">
       {t(`messages.${name}`)}
-      <input name={name} type="datetime-local" defaultValue={localTime(Date.parse(values[name] ?? ''))} />
+      <input
+        class="input"
+        name={name}
+        type="datetime-local"
+        defaultValue={localTime(Date.parse(values[name] ?? ''))}
+      />
     </label>
   );
   return (
@@ -143,13 +149,19 @@ function Search({ values, onSearch }: SearchProps) {
         onSearch(found);
       }}
     >
-      <label>
+      <label class="field">
         {t('messages.recipient')}
-        <input name="recipient" type="search" maxLength={320} defaultValue={values['recipient'] ?? ''} />
+        <input
+          class="input"
+          name="recipient"
+          type="search"
+          maxLength={320}
+          defaultValue={values['recipient'] ?? ''}
+        />
       </label>
-      <label>
+      <label class="field">
         {t('messages.status')}
-        <select name="status">
+        <select class="select" name="status">
           <option value="">{t('messages.any')}</option>
           {STATUSES.map((status) => (
             <option value={status} key={status} selected={values['status'] === status}>
@@ -162,29 +174,35 @@ function Search({ values, onSearch }: SearchProps) {
         <summary>{t('messages.moreFilters')}</summary>
         <div class="search">
           {(['sender', 'subject'] as const).map((name) => (
-            <label key={name}>
+            <label class="field" key={name}>
               {t(`messages.${name}`)}
-              <input name={name} minLength={2} maxLength={200} defaultValue={values[name] ?? ''} />
+              <input
+                class="input"
+                name={name}
+                minLength={2}
+                maxLength={200}
+                defaultValue={values[name] ?? ''}
+              />
             </label>
           ))}
-          <label>
+          <label class="field">
             {t('messages.domain')}
             <Choice name="domainId" listed={listedDomains} chosen={values['domainId']} />
           </label>
-          <label>
+          <label class="field">
             {t('messages.campaign')}
             <Choice name="campaignId" listed={listedCampaigns} chosen={values['campaignId']} />
           </label>
-          <label>
+          <label class="field">
             {t('messages.job')}
-            <input name="jobId" maxLength={100} defaultValue={values['jobId'] ?? ''} />
+            <input class="input" name="jobId" maxLength={100} defaultValue={values['jobId'] ?? ''} />
           </label>
           {timeField('from')}
           {timeField('to')}
         </div>
       </details>
       <div class="actions">
-        <button type="submit" class="primary">
+        <button type="submit" class="button primary">
           {t('messages.search')}
         </button>
         <a class="button" href={href('messages')}>
@@ -207,7 +225,7 @@ function Choice({ name: field, listed, chosen }: ChoiceProps) {
   const { t } = useTexts();
   const isListed = chosen === undefined || listed.some(({ id }) => id === chosen);
   return (
-    <select name={field}>
+    <select class="select" name={field}>
       <option value="">{t('messages.any')}</option>
       {(isListed ? listed : [{ id: chosen, name: '' }, ...listed]).map(({ id, name }) => (
         <option value={id} key={id} selected={id === chosen}>

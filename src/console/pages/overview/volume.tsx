@@ -15,11 +15,11 @@ type Outcome = Exclude<keyof Point, 'at'>;
 
 /** Lines of the chart and columns of the tables. */
 const LINES = [
-  { outcome: 'accepted', color: '--muted' },
-  { outcome: 'delivered', color: '--good' },
-  { outcome: 'deferred', color: '--accent' },
-  { outcome: 'bounced', color: '--bad' },
-  { outcome: 'complained', color: '--warn' },
+  { outcome: 'accepted', color: '--c-accepted' },
+  { outcome: 'delivered', color: '--c-delivered' },
+  { outcome: 'deferred', color: '--c-deferred' },
+  { outcome: 'bounced', color: '--c-bounced' },
+  { outcome: 'complained', color: '--c-complained' },
 ] as const satisfies { outcome: Outcome; color: string }[];
 
 const PERIODS = ['hour', 'day'] as const;

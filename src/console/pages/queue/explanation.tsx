@@ -92,7 +92,7 @@ export function MessageExplanation({ messageId }: { messageId: string }) {
             />
             <p class="actions">
               {(message.status === 'queued' || message.status === 'deferred') && (
-                <button type="button" onClick={() => void retry(message.accountId)}>
+                <button class="button" type="button" onClick={() => void retry(message.accountId)}>
                   {t('messages.retry')}
                 </button>
               )}

@@ -55,9 +55,10 @@ export function Pausing({ destination, account, onChange }: PausingProps) {
       >
         {destination === undefined && account === undefined && (
           <>
-            <label>
+            <label class="field">
               {t('queue.scope')}
               <select
+                class="select"
                 value={scope}
                 onChange={({ currentTarget: { value } }) =>
                   setScope(SCOPES.find((name) => name === value) ?? 'destination')
@@ -70,37 +71,44 @@ export function Pausing({ destination, account, onChange }: PausingProps) {
                 ))}
               </select>
             </label>
-            <label>
+            <label class="field">
               {t('queue.target')}
               {scope === 'account' ? (
-                <select name="target" required>
+                <select class="select" name="target" required>
                   <AccountOptions of={person} />
                 </select>
               ) : (
-                <input name="target" required maxLength={300} autocapitalize="none" spellcheck={false} />
+                <input
+                  class="input"
+                  name="target"
+                  required
+                  maxLength={300}
+                  autocapitalize="none"
+                  spellcheck={false}
+                />
               )}
             </label>
           </>
         )}
         {scope === 'destination' && (
-          <label>
+          <label class="field">
             {t('queue.action')}
-            <select name="action">
+            <select class="select" name="action">
               <option value="pause">{t('queue.do.pause')}</option>
               <option value="bounce">{t('queue.do.bounce')}</option>
             </select>
           </label>
         )}
-        <label>
+        <label class="field">
           {t('queue.reason')}
-          <input name="reason" required maxLength={200} />
+          <input class="input" name="reason" required maxLength={200} />
         </label>
-        <label>
+        <label class="field">
           {t('queue.until')}
-          <input name="until" type="datetime-local" />
+          <input class="input" name="until" type="datetime-local" />
         </label>
         <div class="actions">
-          <button type="submit" disabled={outcome?.running}>
+          <button class="button" type="submit" disabled={outcome?.running}>
             {t('queue.pauseNow')}
           </button>
         </div>

@@ -57,26 +57,32 @@ export function Purge({ destination, account, onChange }: PurgeProps) {
         }}
       >
         {destination === undefined && (
-          <label>
+          <label class="field">
             {t('system.destination')}
-            <input name="destination" maxLength={300} autocapitalize="none" spellcheck={false} />
+            <input
+              class="input"
+              name="destination"
+              maxLength={300}
+              autocapitalize="none"
+              spellcheck={false}
+            />
           </label>
         )}
         {account === undefined && (
-          <label>
+          <label class="field">
             {t('app.account')}
-            <select name="accountId">
+            <select class="select" name="accountId">
               <option value="">{t('messages.any')}</option>
               <AccountOptions of={person} />
             </select>
           </label>
         )}
-        <label>
+        <label class="field">
           {t('queue.reason')}
-          <input name="reason" required maxLength={200} />
+          <input class="input" name="reason" required maxLength={200} />
         </label>
         <div class="actions">
-          <button type="submit" disabled={isBusy}>
+          <button class="button" type="submit" disabled={isBusy}>
             {t('queue.purge.count')}
           </button>
         </div>
@@ -85,7 +91,7 @@ export function Purge({ destination, account, onChange }: PurgeProps) {
       {counted !== null && (
         <button
           type="button"
-          class="primary"
+          class="button primary"
           disabled={isBusy}
           onClick={() => purge(counted.order, counted.matched)}
         >

@@ -125,12 +125,20 @@ function Explain() {
         if (name !== '') go(href(`queue/${kind}/${encodeURIComponent(name)}`));
       }}
     >
-      <label>
+      <label class="field">
         {t('queue.name')}
-        <input name="name" type="search" required maxLength={300} autocapitalize="none" spellcheck={false} />
+        <input
+          class="input"
+          name="name"
+          type="search"
+          required
+          maxLength={300}
+          autocapitalize="none"
+          spellcheck={false}
+        />
       </label>
       <div class="actions">
-        <button type="submit" class="primary">
+        <button type="submit" class="button primary">
           {t('queue.explain')}
         </button>
       </div>

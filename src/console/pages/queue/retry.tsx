@@ -50,6 +50,7 @@ export function RetryButton(props: { retries: Retries; target: string; filter: Q
     retries.outcome?.running === true || (retries.task.state !== null && retries.task.status !== 'finished');
   return (
     <button
+      class="button"
       type="button"
       aria-label={t('queue.retry.of', { target })}
       disabled={isBusy}

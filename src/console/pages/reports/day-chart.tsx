@@ -22,8 +22,8 @@ export function DayChart({ days, good, bad }: DayChartProps) {
     return {
       times: all,
       lines: [
-        { label: good, color: '--good', values: all.map((at) => byTime.get(at)?.good ?? null) },
-        { label: bad, color: '--bad', values: all.map((at) => byTime.get(at)?.bad ?? null) },
+        { label: good, color: '--c-delivered', values: all.map((at) => byTime.get(at)?.good ?? null) },
+        { label: bad, color: '--c-bounced', values: all.map((at) => byTime.get(at)?.bad ?? null) },
       ],
     };
   }, [days, good, bad]);

@@ -1,6 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import { Badge } from '../../parts/badge.tsx';
-import { Empty, Table } from '../../parts.tsx';
+import { Chip, Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { DayChart } from './day-chart.tsx';
 import type { ShownReports } from './report-data.ts';
@@ -66,7 +65,7 @@ function Sources({ sources }: { sources: Dmarc['sources'] }) {
         <tr key={source.sourceIp}>
           <th scope="row">{source.sourceIp}</th>
           <td>
-            <Badge kind={source.passed === source.messages ? 'good' : source.passed === 0 ? 'bad' : 'open'}>
+            <Chip kind={source.passed === source.messages ? 'ok' : source.passed === 0 ? 'bad' : 'idle'}>
               {t(
                 source.passed === source.messages
                   ? 'reports.result.pass'
@@ -74,7 +73,7 @@ function Sources({ sources }: { sources: Dmarc['sources'] }) {
                     ? 'reports.result.fail'
                     : 'reports.result.some',
               )}
-            </Badge>
+            </Chip>
           </td>
           <td>{number(source.messages)}</td>
           <td>{percent(source.dkimPassed, source.messages, 'down')}</td>

@@ -110,9 +110,13 @@ function Choice({ domains, chosen, days, shown, onDomain, onDays, onShown }: Cho
   const { t } = useTexts();
   return (
     <div class="search">
-      <label>
+      <label class="field">
         {t('messages.domain')}
-        <select value={chosen.domainId} onChange={(event) => onDomain(event.currentTarget.value)}>
+        <select
+          class="select"
+          value={chosen.domainId}
+          onChange={(event) => onDomain(event.currentTarget.value)}
+        >
           {domains.map(({ domainId, domain, useCase }) => (
             <option value={domainId} key={domainId}>
               {domain} ({t(`domains.useCase.${useCase}`)})
@@ -120,9 +124,9 @@ function Choice({ domains, chosen, days, shown, onDomain, onDays, onShown }: Cho
           ))}
         </select>
       </label>
-      <label>
+      <label class="field">
         {t('reports.period')}
-        <select value={String(days)} onChange={(event) => onDays(event.currentTarget.value)}>
+        <select class="select" value={String(days)} onChange={(event) => onDays(event.currentTarget.value)}>
           {PERIODS.map((period) => (
             <option value={String(period)} key={period}>
               {t('reports.days', { count: period })}
@@ -130,9 +134,9 @@ function Choice({ domains, chosen, days, shown, onDomain, onDays, onShown }: Cho
           ))}
         </select>
       </label>
-      <label>
+      <label class="field">
         {t('reports.shown')}
-        <select value={shown} onChange={(event) => onShown(event.currentTarget.value)}>
+        <select class="select" value={shown} onChange={(event) => onShown(event.currentTarget.value)}>
           {SHOWN.map((name) => (
             <option value={name} key={name}>
               {t(`reports.shown.${name}`)}

@@ -108,13 +108,19 @@ function Search({ values, onSearch }: SearchProps) {
         onSearch(filledFields(event.currentTarget));
       }}
     >
-      <label>
+      <label class="field">
         {t('suppressions.email')}
-        <input name="email" type="search" maxLength={320} defaultValue={values['email'] ?? ''} />
+        <input
+          class="input"
+          name="email"
+          type="search"
+          maxLength={320}
+          defaultValue={values['email'] ?? ''}
+        />
       </label>
-      <label>
+      <label class="field">
         {t('suppressions.reason')}
-        <select name="reason">
+        <select class="select" name="reason">
           <option value="">{t('messages.any')}</option>
           {REASONS.map((reason) => (
             <option value={reason} key={reason} selected={values['reason'] === reason}>
@@ -125,7 +131,7 @@ function Search({ values, onSearch }: SearchProps) {
       </label>
       <StreamField any={t('messages.any')} value={values['stream']} />
       <div class="actions">
-        <button type="submit" class="primary">
+        <button type="submit" class="button primary">
           {t('messages.search')}
         </button>
         <a class="button" href={href('suppressions')}>
@@ -139,9 +145,9 @@ function Search({ values, onSearch }: SearchProps) {
 function StreamField({ any, value }: { any?: string; value?: string | undefined }) {
   const { t } = useTexts();
   return (
-    <label>
+    <label class="field">
       {t('suppressions.stream')}
-      <select name="stream">
+      <select class="select" name="stream">
         {any !== undefined && <option value="">{any}</option>}
         {STREAMS.map((stream) => (
           <option value={stream} key={stream} selected={value === stream}>
@@ -176,13 +182,20 @@ function Addition({ onAdded }: { onAdded: () => void }) {
           void add(event.currentTarget);
         }}
       >
-        <label>
+        <label class="field">
           {t('signIn.email')}
-          <input name="email" required maxLength={320} autocomplete="off" autocapitalize="none" />
+          <input
+            class="input"
+            name="email"
+            required
+            maxLength={320}
+            autocomplete="off"
+            autocapitalize="none"
+          />
         </label>
         <StreamField />
         <div class="actions">
-          <button type="submit" disabled={outcome?.running}>
+          <button class="button" type="submit" disabled={outcome?.running}>
             {t('suppressions.addNow')}
           </button>
         </div>

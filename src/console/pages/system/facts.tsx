@@ -1,8 +1,7 @@
 import type * as z from 'zod';
 import type { installationSchema } from '../../../http/api/installation.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
-import { Empty, Loaded, Table } from '../../parts.tsx';
+import { Chip, Empty, Loaded, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { Section } from './section.tsx';
 
@@ -41,7 +40,7 @@ function Versions({ of: { version, nodeVersion, hostname, startedAt, storage } }
   ];
   return (
     <Section id="storage" title={t('system.storage')}>
-      <dl>
+      <dl class="facts">
         {facts.map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
@@ -66,7 +65,7 @@ function Backups({ of: backups }: { of: Installation['backups'] }) {
           {backups.error !== null && (
             <p class="notice bad">{t('system.backups.failed', { error: backups.error })}</p>
           )}
-          <dl>
+          <dl class="facts">
             <div>
               <dt>{t('system.backups.last')}</dt>
               <dd>{time(backups.lastSuccessAt) || t('system.never')}</dd>
@@ -98,7 +97,7 @@ function Certificates({ of: certificates }: { of: Installation['certificates'] }
               <th scope="row">{host}</th>
               <td>{expiresAt === null ? t('system.certificates.notIssued') : time(expiresAt)}</td>
               <td>
-                {failures > 0 && <Badge kind="bad">{failures}</Badge>} {lastError}
+                {failures > 0 && <Chip kind="bad">{failures}</Chip>} {lastError}
               </td>
             </tr>
           ))}

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { useNavigation } from '../../routing.ts';
+import './section.css';
 
-/** Narrow screens, as in style.css. */
+/** Narrow screens, as in table.css. */
 const NARROW = '(width < 45rem)';
 
 /** A part of the page, folded on narrow screens. The address opens one and scrolls to it (`section`). */

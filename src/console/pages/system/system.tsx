@@ -3,9 +3,8 @@ import type { reportSchema } from '../../../http/api/doctor.ts';
 import type { queueSchema } from '../../../http/api/queue/queue.ts';
 import type { siteSchema } from '../../../http/api/queue/queue-schemas.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { siteName } from '../../parts/site-name.ts';
-import { Empty, Loaded, Page, Table } from '../../parts.tsx';
+import { Empty, Loaded, Page, Status, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -17,7 +16,6 @@ type Queue = z.output<typeof queueSchema>;
 type Site = z.output<typeof siteSchema>;
 type Finding = Report['findings'][number];
 
-const KINDS = { failure: 'bad', warning: 'bad', unknown: 'open', ok: 'good' } as const;
 const ORDER = ['failure', 'warning', 'unknown', 'ok'] as const satisfies Finding['status'][];
 const SHOWN_DESTINATIONS = 10;
 const SHOWN_CHARACTERS = 120;
@@ -71,7 +69,7 @@ function Findings() {
                 <span class="small">{t('system.checks.at', { time: time(checkedAt) })}</span>
               </p>
               <p class="actions">
-                <button type="button" onClick={data.reload}>
+                <button class="button" type="button" onClick={data.reload}>
                   {t('system.checks.again')}
                 </button>
                 <a class="button" href={href('system', { checks: showsAll ? undefined : 'all' })}>
@@ -88,7 +86,7 @@ function Findings() {
                   {shown.map(({ check, subject, status, reason, fix }, index) => (
                     <tr key={`${check} ${subject} ${index}`}>
                       <td>
-                        <Badge kind={KINDS[status]}>{t(`system.status.${status}`)}</Badge>
+                        <Status name={status} prefix="system.status" />
                       </td>
                       <td>
                         {check}
@@ -133,7 +131,7 @@ function QueueTotals() {
           return (
             <>
               {stopped !== null && <p class="notice bad">{t('system.stopped', { reason: stopped })}</p>}
-              <dl>
+              <dl class="facts">
                 {(
                   [
                     [t('system.waiting'), total('messages')],

@@ -119,9 +119,10 @@ function Editor({ template }: { template: Template | null }) {
       >
         <fieldset class="plain" disabled={readOnly}>
           <div class="search">
-            <label>
+            <label class="field">
               {t('people.name')}
               <input
+                class="input"
                 value={draft.name}
                 required
                 maxLength={200}
@@ -129,18 +130,20 @@ function Editor({ template }: { template: Template | null }) {
                 onInput={(event) => change({ name: event.currentTarget.value })}
               />
             </label>
-            <label>
+            <label class="field">
               {t('messages.subject')}
               <input
+                class="input"
                 value={draft.subject}
                 maxLength={998}
                 autocomplete="off"
                 onInput={(event) => change({ subject: event.currentTarget.value })}
               />
             </label>
-            <label>
+            <label class="field">
               {t('templates.stream')}
               <select
+                class="select"
                 value={draft.type ?? ''}
                 onChange={({ currentTarget: { value } }) =>
                   change({ type: value === 'marketing' || value === 'transactional' ? value : null })
@@ -153,7 +156,7 @@ function Editor({ template }: { template: Template | null }) {
             </label>
             {!readOnly && (
               <div class="actions">
-                <button type="submit" class="primary" disabled={outcome?.running}>
+                <button type="submit" class="button primary" disabled={outcome?.running}>
                   {t('me.save')}
                 </button>
               </div>
@@ -227,6 +230,7 @@ function TextPart({ text, readOnly, onChange }: TextPartProps) {
     <>
       <label class="check">
         <input
+          class="tick"
           type="checkbox"
           checked={text !== null}
           disabled={readOnly}
@@ -235,9 +239,10 @@ function TextPart({ text, readOnly, onChange }: TextPartProps) {
         {t('templates.ownText')}
       </label>
       {text !== null && (
-        <label>
+        <label class="field">
           {t('templates.text')}
           <textarea
+            class="textarea"
             value={text}
             readOnly={readOnly}
             onInput={({ currentTarget: { value } }) => onChange(value)}

@@ -70,6 +70,7 @@ function VersionList({ path, onRestore }: VersionsProps) {
                   {onRestore !== null && (
                     <td>
                       <button
+                        class="button"
                         type="button"
                         aria-label={t('templates.versions.restoreOf', { version })}
                         onClick={() => void restore(version)}

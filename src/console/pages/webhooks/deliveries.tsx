@@ -3,9 +3,8 @@ import type * as z from 'zod';
 import type { delivery, deliveryDetail } from '../../../http/api/webhook-schemas.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { Pager } from '../../parts/pager.tsx';
-import { Copy, Empty, Loaded, Outcome, Table, useAction } from '../../parts.tsx';
+import { Copy, Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -13,7 +12,6 @@ import { useTexts } from '../../texts.ts';
 type Delivery = z.output<typeof delivery>;
 
 const STATUSES = ['pending', 'succeeded', 'failed'] as const satisfies Delivery['status'][];
-const KINDS = { pending: 'open', succeeded: 'good', failed: 'bad' } as const;
 
 /** The deliveries of a webhook, newest first. `path`: of the webhook in the API. */
 export function Deliveries({ path, webhookId }: { path: string; webhookId: string }) {
@@ -107,7 +105,7 @@ function DeliveryRows({ of: each, path, onRetry }: DeliveryRowsProps) {
           <p class="small">{each.eventId ?? ''}</p>
         </th>
         <td>
-          <Badge kind={KINDS[each.status]}>{t(`webhooks.status.${each.status}`)}</Badge>
+          <Status name={each.status} prefix="webhooks.status" />
         </td>
         <td class="value">
           {each.responseCode ?? ''} {each.error ?? ''}
@@ -126,7 +124,7 @@ function DeliveryRows({ of: each, path, onRetry }: DeliveryRowsProps) {
         </td>
         {onRetry !== null && (
           <td>
-            <button type="button" onClick={() => void onRetry(path)}>
+            <button class="button" type="button" onClick={() => void onRetry(path)}>
               {t('webhooks.retry')}
             </button>
           </td>

@@ -3,11 +3,10 @@ import type * as z from 'zod';
 import type { testResult, webhookDetail } from '../../../http/api/webhook-schemas.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { fieldText } from '../../parts/field-text.ts';
 import { localTime } from '../../parts/local-time.ts';
 import { TaskProgress, useLongTask } from '../../parts/long-task.tsx';
-import { Confirmed, Copy, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { Chip, Confirmed, Copy, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -57,12 +56,12 @@ function Details({ webhook, path, onChange }: { webhook: Detail; path: string; o
   return (
     <>
       <p>
-        <Badge kind={webhook.isActive ? 'good' : 'bad'}>
+        <Chip kind={webhook.isActive ? 'ok' : 'bad'}>
           {t(webhook.isActive ? 'webhooks.active' : 'webhooks.inactive')}
-        </Badge>
+        </Chip>
       </p>
       {webhook.offReason !== undefined && <p class="notice bad">{t(`webhooks.off.${webhook.offReason}`)}</p>}
-      <dl>
+      <dl class="facts">
         <div>
           <dt>{t('webhooks.url')}</dt>
           <dd>{webhook.url}</dd>
@@ -86,7 +85,7 @@ function Details({ webhook, path, onChange }: { webhook: Detail; path: string; o
       <div class="actions">
         <button
           type="button"
-          class="primary"
+          class="button primary"
           disabled={outcome?.running}
           onClick={() =>
             void run(async () => {
@@ -98,6 +97,7 @@ function Details({ webhook, path, onChange }: { webhook: Detail; path: string; o
           {t('webhooks.test')}
         </button>
         <button
+          class="button"
           type="button"
           onClick={() =>
             void run(async () => {
@@ -204,23 +204,35 @@ function Replay({ path, onEnd }: { path: string; onEnd: () => void }) {
           replay(new FormData(event.currentTarget));
         }}
       >
-        <label>
+        <label class="field">
           {t('messages.from')}
-          <input name="from" type="datetime-local" required defaultValue={localTime(Date.now() - DAY_MS)} />
+          <input
+            class="input"
+            name="from"
+            type="datetime-local"
+            required
+            defaultValue={localTime(Date.now() - DAY_MS)}
+          />
         </label>
-        <label>
+        <label class="field">
           {t('messages.to')}
-          <input name="to" type="datetime-local" required defaultValue={localTime(Date.now() + 60_000)} />
+          <input
+            class="input"
+            name="to"
+            type="datetime-local"
+            required
+            defaultValue={localTime(Date.now() + 60_000)}
+          />
         </label>
-        <label>
+        <label class="field">
           {t('webhooks.which')}
-          <select name="which">
+          <select class="select" name="which">
             <option value="undelivered">{t('webhooks.which.undelivered')}</option>
             <option value="all">{t('webhooks.which.all')}</option>
           </select>
         </label>
         <div class="actions">
-          <button type="submit" disabled={isBusy}>
+          <button class="button" type="submit" disabled={isBusy}>
             {t('webhooks.replayNow')}
           </button>
         </div>

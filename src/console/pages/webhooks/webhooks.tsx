@@ -1,11 +1,9 @@
-import '../../parts/choice.css';
 import type * as z from 'zod';
 import type { webhook, webhookDetail } from '../../../http/api/webhook-schemas.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
-import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -56,9 +54,9 @@ export function WebhooksPage() {
                   <td>{url}</td>
                   <td>{events.map((event) => named('event', event)).join(', ')}</td>
                   <td>
-                    <Badge kind={isActive ? 'good' : 'bad'}>
+                    <Chip kind={isActive ? 'ok' : 'bad'}>
                       {t(isActive ? 'webhooks.active' : 'webhooks.inactive')}
-                    </Badge>
+                    </Chip>
                   </td>
                 </tr>
               ))}
@@ -98,24 +96,24 @@ function Creation() {
           void create(event.currentTarget);
         }}
       >
-        <label>
+        <label class="field">
           {t('webhooks.url')}
-          <input name="url" type="url" required maxLength={2048} placeholder="https://" />
+          <input class="input" name="url" type="url" required maxLength={2048} placeholder="https://" />
         </label>
-        <label>
+        <label class="field">
           {t('people.name')}
-          <input name="name" maxLength={100} />
+          <input class="input" name="name" maxLength={100} />
         </label>
-        <fieldset>
+        <fieldset class="group">
           <legend>{t('webhooks.events.choose')}</legend>
           {EVENTS.map((event) => (
-            <label key={event} class="choice">
-              <input type="checkbox" name="events" value={event} /> {named('event', event)}
+            <label key={event} class="check">
+              <input class="tick" type="checkbox" name="events" value={event} /> {named('event', event)}
             </label>
           ))}
         </fieldset>
         <div class="actions">
-          <button type="submit" class="primary" disabled={outcome?.running}>
+          <button type="submit" class="button primary" disabled={outcome?.running}>
             {t('webhooks.create')}
           </button>
         </div>

@@ -24,7 +24,7 @@ export function Bars({ label, bars }: { label: string; bars: readonly Bar[] }) {
                 {name} <span class="small">{number(total)}</span>
               </span>
               <svg viewBox="0 0 100 10" preserveAspectRatio="none">
-                <rect width={(100 * total) / longest} height="10" fill="var(--muted)" />
+                <rect width={(100 * total) / longest} height="10" fill="var(--c-accepted)" />
                 {parts.map(({ color, value }) => {
                   const width = (100 * value) / longest;
                   x += width;

@@ -1,6 +1,5 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
-import 'uplot/dist/uPlot.min.css';
 import { Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { type Axes, axesOf } from './chart-axes.ts';
@@ -8,7 +7,7 @@ import './chart.css';
 
 export interface ChartLine {
   label: string;
-  /** A color of the style sheet, such as `--good`. */
+  /** A color of the style sheet, such as `--c-delivered`. */
   color: string;
   /** Null: not known, a gap in the line. */
   values: readonly (number | null)[];
@@ -55,21 +54,21 @@ export function Chart({ label, times, unit, lines, hasOwnTable = false }: ChartP
     };
   }, [times, lines, axes]);
   return (
-    <figure aria-label={label}>
+    <figure class="chart" aria-label={label}>
       <figcaption>
         {label}
         <ul class="legend">
           {lines.map(({ label: name, color, values }) => (
             <li key={name}>
-              <svg width="12" height="12" aria-hidden="true">
-                <rect width="12" height="12" fill={`var(${color})`} />
+              <svg width="8" height="8" aria-hidden="true">
+                <rect width="8" height="8" fill={`var(${color})`} />
               </svg>{' '}
               {name}: {number(values.reduce<number>((sum, value) => sum + (value ?? 0), 0))}
             </li>
           ))}
         </ul>
       </figcaption>
-      <div ref={canvas} aria-hidden="true" />
+      <div class="canvas" ref={canvas} aria-hidden="true" />
       {!hasOwnTable && (
         <details>
           <summary>{t('chart.table')}</summary>

@@ -28,16 +28,17 @@ const THEME = EditorView.theme({
   '&': {
     height: '100%',
     color: 'var(--text)',
-    backgroundColor: 'var(--page)',
-    border: '1px solid var(--field)',
-    borderRadius: '0.25rem',
+    backgroundColor: 'var(--surface)',
+    border: '1px solid var(--line-strong)',
+    borderRadius: 'var(--r-md)',
+    overflow: 'hidden',
   },
-  '&.cm-focused': { outline: '3px solid var(--accent)' },
-  '.cm-scroller': { fontFamily: 'ui-monospace, monospace', fontSize: '0.9rem' },
+  '&.cm-focused': { outline: '2px solid var(--accent)' },
+  '.cm-scroller': { fontFamily: 'var(--mono)', fontSize: 'var(--t-sm)' },
   '.cm-content': { caretColor: 'var(--text)' },
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
-  '.cm-gutters': { color: 'var(--muted)', backgroundColor: 'var(--panel)', border: 'none' },
-  '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--panel)' },
+  '.cm-gutters': { color: 'var(--text-2)', backgroundColor: 'var(--sunken)', border: 'none' },
+  '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--hover)' },
 });
 
 /** Shows an editor; returns the function that removes it. */

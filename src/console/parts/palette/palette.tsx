@@ -3,6 +3,7 @@ import { ApiError, callApi } from '../../api.ts';
 import { useNavigation } from '../../routing.ts';
 import type { CurrentMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { Icon } from '../icon/icon.tsx';
 import { useFoundResources } from './palette-search.ts';
 import './palette.css';
 
@@ -164,12 +165,22 @@ export function Palette({ member, pages }: PaletteProps) {
   const optionId = (target: Target) => `palette-${targets.indexOf(target)}`;
   return (
     <>
-      <button type="button" aria-keyshortcuts="Control+K" onClick={open}>
-        {t('palette.open')} <span class="keys">{t('palette.keys')}</span>
+      <button
+        type="button"
+        class="find"
+        aria-keyshortcuts="Control+K"
+        title={t('palette.title')}
+        onClick={open}
+      >
+        <Icon name="search" />
+        <span>{t('palette.open')}</span>
+        <span class="keys" aria-hidden="true">
+          <kbd>{t('palette.keys')}</kbd>
+        </span>
       </button>
       <dialog
         ref={dialog}
-        class="palette"
+        class="dialog palette"
         aria-label={t('palette.title')}
         onClose={({ currentTarget }) => {
           // The event follows later: the dialog may be open again.
@@ -186,9 +197,10 @@ export function Palette({ member, pages }: PaletteProps) {
                 choose(entered === text || typeof entered !== 'string' ? current : found(entered)[0]);
               }}
             >
-              <label>
+              <label class="field">
                 {t('palette.label')}
                 <input
+                  class="input"
                   name="text"
                   role="combobox"
                   aria-expanded="true"
@@ -221,12 +233,14 @@ export function Palette({ member, pages }: PaletteProps) {
                 </li>
               ))}
             </ul>
-            <p role="status" class="small">
-              {targets.length === 0 ? t('palette.none') : <span class="keys">{t('palette.hint')}</span>}
-            </p>
-            <button type="button" onClick={() => dialog.current?.close()}>
-              {t('app.cancel')}
-            </button>
+            <div class="palette-foot">
+              <p role="status" class="small">
+                {targets.length === 0 ? t('palette.none') : <span class="keys">{t('palette.hint')}</span>}
+              </p>
+              <button class="button small" type="button" onClick={() => dialog.current?.close()}>
+                {t('app.cancel')}
+              </button>
+            </div>
           </>
         )}
       </dialog>

@@ -102,11 +102,12 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
   return (
     <section class="preview" aria-label={t('preview.title')}>
       <h2>{t('preview.title')}</h2>
-      <fieldset>
+      <fieldset class="views">
         <legend class="small">{t('preview.view')}</legend>
         {VIEWS.map((name) => (
           <label class="check" key={name}>
             <input
+              class="tick"
               type="radio"
               name="view"
               checked={name === view}
@@ -117,6 +118,7 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
         ))}
         <label class="check">
           <input
+            class="tick"
             type="checkbox"
             checked={isDark}
             onChange={({ currentTarget: { checked } }) => change({ dark: checked ? '1' : undefined })}
@@ -214,9 +216,10 @@ function Values({ names, values, onChange }: ValuesProps) {
       <summary>{t('preview.values')}</summary>
       <div class="search">
         {own.map((name) => (
-          <label key={name}>
+          <label class="field" key={name}>
             {name}
             <input
+              class="input"
               value={values[name] ?? ''}
               maxLength={1000}
               autocomplete="off"
@@ -260,9 +263,10 @@ function ContactChoice({ contact, onChoice }: ContactChoiceProps) {
           if (typeof search === 'string') void find(search.trim());
         }}
       >
-        <label>
+        <label class="field">
           {t('preview.contact')}
           <input
+            class="input"
             name="search"
             type="search"
             required
@@ -273,9 +277,11 @@ function ContactChoice({ contact, onChoice }: ContactChoiceProps) {
           />
         </label>
         <div class="actions">
-          <button type="submit">{t('preview.contact.find')}</button>
+          <button class="button" type="submit">
+            {t('preview.contact.find')}
+          </button>
           {contact !== null && (
-            <button type="button" onClick={() => onChoice(undefined)}>
+            <button class="button" type="button" onClick={() => onChoice(undefined)}>
               {t('preview.contact.nobody')}
             </button>
           )}

@@ -1,0 +1,219 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { request } from '../api.ts';
+import { LiveProvider, useLive } from '../data.ts';
+import { CurrentPage, PAGE_GROUPS, PAGES, type PageEntry, WITHOUT_ACCOUNT } from '../pages.tsx';
+import { Icon } from '../parts/icon/icon.tsx';
+import { discardTasks } from '../parts/long-task.tsx';
+import { Palette } from '../parts/palette/palette.tsx';
+import { SessionConfirmation } from '../parts/session-confirmation.tsx';
+import { Toasts } from '../parts/toast.tsx';
+import { Empty, focusHeading, Page } from '../parts.tsx';
+import { hasUnsavedWork, useNavigation } from '../routing.ts';
+import { currentMember, MemberProvider, memberWithoutAccount, type SessionPerson } from '../session.ts';
+import { type Language, useTexts } from '../texts.ts';
+import { AccountSwitcher } from './account-switcher.tsx';
+import { Crumbs, TitleProvider } from './crumbs.tsx';
+import { Mark } from './mark.tsx';
+import { PersonMenu } from './person-menu.tsx';
+import './shell.css';
+
+/** Windows in which the side bar is a drawer, as in shell.css. */
+const NARROW = '(width < 60rem)';
+
+interface ShellProps {
+  person: SessionPerson;
+  onLanguage: (language: Language) => void;
+  onSignedOut: () => void;
+}
+
+/** Everything around a page. */
+export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
+  const { t } = useTexts();
+  const { location, href } = useNavigation();
+  const isNarrow = useMedia(NARROW);
+  const [isOpen, setOpen] = useState(false);
+  const [title, setTitle] = useState('');
+  const main = useRef<HTMLElement>(null);
+  const drawer = useRef<HTMLDialogElement>(null);
+  const member = currentMember(person, location.query['account']);
+  const live = useLive(member?.accountId ?? null);
+  const [first = ''] = location.segments;
+  const address = location.segments.join('/');
+  const isFirst = useRef(true);
+  useEffect(() => {
+    drawer.current?.close();
+    // Screen readers read the new page; the first one is read by itself.
+    if (!isFirst.current && main.current !== null) focusHeading(main.current);
+    isFirst.current = false;
+  }, [address]);
+
+  const current = member ?? memberWithoutAccount(person);
+  const pages = PAGES.filter(({ needs }) => needs === undefined || current.has(needs));
+  const shown = pageAt(pages, location.segments);
+  const signOut = () => {
+    if (hasUnsavedWork() && !window.confirm(t('app.signOut.unsaved'))) return;
+    discardTasks();
+    void request('/console/session', { method: 'DELETE' }).finally(onSignedOut);
+  };
+  const brand = (
+    <a class="brand" href={href('')}>
+      <Mark />
+      Postrider
+    </a>
+  );
+  const navigation = (
+    <>
+      {person.memberships.length > 0 && (
+        <AccountSwitcher person={person} accountId={member?.accountId ?? ''} />
+      )}
+      <nav class="side-nav" aria-label={t('app.pages')}>
+        {PAGE_GROUPS.map((group) => (
+          <PageGroup key={group} group={group} pages={pages} shown={shown} />
+        ))}
+      </nav>
+      <div class="side-foot">
+        <PersonMenu person={person} onLanguage={onLanguage} onSignOut={signOut} />
+      </div>
+    </>
+  );
+  return (
+    <>
+      <a class="skip" href="#content" onClick={() => main.current?.focus()}>
+        {t('app.skip')}
+      </a>
+      <div class="shell">
+        {!isNarrow && (
+          <aside class="side" aria-label={t('app.menu')}>
+            {brand}
+            {navigation}
+          </aside>
+        )}
+        <div class="content">
+          <header class="top">
+            {isNarrow && (
+              <button
+                type="button"
+                class="button ghost icon-only"
+                aria-label={t('app.menu')}
+                title={t('app.menu')}
+                aria-expanded={isOpen}
+                onClick={() => {
+                  drawer.current?.showModal();
+                  setOpen(true);
+                }}
+              >
+                <Icon name="menu" />
+              </button>
+            )}
+            <Crumbs
+              section={shown === undefined ? null : { title: t(shown.title), address: href(shown.path) }}
+              title={title}
+            />
+            <Palette
+              member={current}
+              pages={pages.map(({ path, title: key }) => ({ path, title: t(key) }))}
+            />
+          </header>
+          <main id="content" ref={main} tabIndex={-1}>
+            <TitleProvider value={setTitle}>
+              {member === null && !WITHOUT_ACCOUNT.includes(first) ? (
+                <Page title={t('page.overview')}>
+                  <Empty title={t('app.noAccount')}>
+                    <p>{t(person.operator ? 'app.noAccount.operator' : 'app.noAccount.member')}</p>
+                  </Empty>
+                </Page>
+              ) : (
+                <MemberProvider value={current}>
+                  <LiveProvider value={live}>
+                    <CurrentPage key={current.accountId} segments={location.segments} />
+                  </LiveProvider>
+                </MemberProvider>
+              )}
+            </TitleProvider>
+          </main>
+        </div>
+      </div>
+      {isNarrow && (
+        <dialog
+          class="drawer left"
+          aria-label={t('app.menu')}
+          ref={drawer}
+          onClose={() => setOpen(false)}
+          onClick={({ target, currentTarget }) => {
+            // A click beside the drawer is one on its backdrop.
+            if (target === currentTarget) currentTarget.close();
+          }}
+        >
+          <div class="drawer-head">
+            {brand}
+            <button
+              type="button"
+              class="button ghost icon-only"
+              aria-label={t('app.close')}
+              title={t('app.close')}
+              onClick={() => drawer.current?.close()}
+            >
+              <Icon name="x" />
+            </button>
+          </div>
+          {navigation}
+        </dialog>
+      )}
+      <SessionConfirmation onSignOut={signOut} />
+      <Toasts />
+    </>
+  );
+}
+
+interface PageGroupProps {
+  group: PageEntry['group'];
+  pages: readonly PageEntry[];
+  shown: PageEntry | undefined;
+}
+
+/** The pages of a group of the navigation. */
+function PageGroup({ group, pages, shown }: PageGroupProps) {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  const own = pages.filter((page) => page.group === group);
+  if (own.length === 0) return null;
+  return (
+    <div>
+      {group !== 'top' && (
+        <p class="nav-group" id={`group-${group}`}>
+          {t(`app.group.${group}`)}
+        </p>
+      )}
+      <ul class="nav-list" aria-labelledby={group === 'top' ? undefined : `group-${group}`}>
+        {own.map((page) => (
+          <li key={page.path}>
+            <a class="nav-item" href={href(page.path)} aria-current={page === shown ? 'page' : undefined}>
+              <Icon name={page.icon} />
+              {t(page.title)}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** The page of the navigation to which an address belongs: the one with the longest path that it begins with. */
+function pageAt(pages: readonly PageEntry[], segments: readonly string[]): PageEntry | undefined {
+  const address = segments.join('/');
+  return pages
+    .filter(({ path }) => address === path || (path !== '' && address.startsWith(`${path}/`)))
+    .sort((one, other) => other.path.length - one.path.length)[0];
+}
+
+/** Whether a media query applies. */
+function useMedia(query: string): boolean {
+  const [matches, setMatches] = useState(() => window.matchMedia(query).matches);
+  useEffect(() => {
+    const list = window.matchMedia(query);
+    const change = () => setMatches(list.matches);
+    list.addEventListener('change', change);
+    return () => list.removeEventListener('change', change);
+  }, [query]);
+  return matches;
+}
