@@ -3,6 +3,7 @@ import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
+import { Time } from '../parts/time.tsx';
 import { Chip, Confirmed, Copy, Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
@@ -128,7 +129,7 @@ function PersonRow({ person, isInstallation, change }: PersonRowProps) {
         )}
       </td>
       <td>{credentialsOf(person, t)}</td>
-      <td>{person.signedInAt === null ? t('domains.never') : time(person.signedInAt)}</td>
+      <td>{person.signedInAt === null ? t('domains.never') : <Time at={person.signedInAt} />}</td>
       <td>
         <div class="actions">
           {!isSelf && (
@@ -140,6 +141,7 @@ function PersonRow({ person, isInstallation, change }: PersonRowProps) {
           )}
           {isInstallation && !isSelf && isActive && (
             <Confirmed
+              isDanger
               label={t('people.disable')}
               question={t('people.disable.confirm', { email: person.email })}
               action={() => change('PATCH', path, { status: 'disabled' })}
@@ -156,6 +158,7 @@ function PersonRow({ person, isInstallation, change }: PersonRowProps) {
           )}
           {!isSelf && (
             <Confirmed
+              isDanger
               label={t('people.remove')}
               question={t(isInstallation ? 'people.delete.confirm' : 'people.remove.confirm', {
                 email: person.email,

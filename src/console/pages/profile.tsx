@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
+import { Time } from '../parts/time.tsx';
 import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { createPasskey } from '../passkeys.ts';
 import type { ConsoleSession } from '../session.ts';
@@ -125,10 +126,13 @@ function Passkeys({ reload }: { reload: () => void }) {
               {passkeys.map(({ id, name, createdAt, usedAt }) => (
                 <tr key={id}>
                   <th scope="row">{name}</th>
-                  <td>{time(createdAt)}</td>
-                  <td>{usedAt === null ? t('domains.never') : time(usedAt)}</td>
+                  <td>
+                    <Time at={createdAt} />
+                  </td>
+                  <td>{usedAt === null ? t('domains.never') : <Time at={usedAt} />}</td>
                   <td>
                     <Confirmed
+                      isDanger
                       label={t('me.passkey.remove')}
                       question={t('me.passkey.remove.confirm', { name })}
                       action={() =>
@@ -224,6 +228,7 @@ function Password({ person, reload }: PersonProps) {
           </button>
           {person.hasPassword && (
             <Confirmed
+              isDanger
               label={t('me.password.remove')}
               question={t('me.password.remove.confirm')}
               action={() =>
@@ -355,7 +360,9 @@ function Sessions({ sessions, revoke }: SessionsProps) {
             </p>
           </td>
           <td>{address}</td>
-          <td>{time(seenAt)}</td>
+          <td>
+            <Time at={seenAt} />
+          </td>
           <td>
             {current ? (
               t('me.session.current')

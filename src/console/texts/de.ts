@@ -21,6 +21,7 @@ export const texts: Catalog = {
   'app.crumbs': 'Wo Sie sind',
   'app.close': 'Schließen',
   'app.undo': 'Rückgängig',
+  'app.actionsOf': 'Aktionen für {name}',
   'app.optional': 'optional',
   'app.filters.remove': 'Filter {name} entfernen',
   'page.accounts': 'Konten',

@@ -19,6 +19,7 @@ export const en = {
   'app.crumbs': 'Where you are',
   'app.close': 'Close',
   'app.undo': 'Undo',
+  'app.actionsOf': 'Actions for {name}',
   'app.optional': 'optional',
   'app.filters.remove': 'Remove the filter {name}',
   'page.accounts': 'Accounts',

@@ -21,6 +21,7 @@ export const texts: Catalog = {
   'app.crumbs': 'Où vous êtes',
   'app.close': 'Fermer',
   'app.undo': 'Annuler',
+  'app.actionsOf': 'Actions pour {name}',
   'app.optional': 'facultatif',
   'app.filters.remove': 'Retirer le filtre {name}',
   'page.accounts': 'Comptes',

@@ -88,6 +88,7 @@ function Details({ account, path, onChange }: DetailsProps) {
         </a>
         {isActive ? (
           <Confirmed
+            isDanger
             label={t('accounts.disable')}
             question={t('accounts.disable.confirm', { name })}
             action={change}

@@ -6,6 +6,7 @@ import { useConsoleData, useRefresh } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Chip, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
@@ -82,7 +83,9 @@ function Accounts() {
                     <td>
                       <AccountStatus status={status} />
                     </td>
-                    <td>{time(createdAt)}</td>
+                    <td>
+                      <Time at={createdAt} />
+                    </td>
                   </tr>
                 ))}
               </Table>

@@ -3,6 +3,7 @@ import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { Pager } from '../../parts/pager.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -31,7 +32,12 @@ export function CampaignListPage() {
             ) : (
               <Table
                 label={t('page.campaigns')}
-                heads={[t('people.name'), t('messages.status'), t('campaigns.queued'), t('messages.created')]}
+                heads={[
+                  t('people.name'),
+                  t('messages.status'),
+                  { text: t('campaigns.queued'), end: true },
+                  { text: t('messages.created'), end: true },
+                ]}
               >
                 {campaigns.map(({ campaignId, name, status, progress, createdAt }) => (
                   <tr key={campaignId}>
@@ -50,7 +56,7 @@ export function CampaignListPage() {
                           })}
                     </td>
                     <td>
-                      <time dateTime={createdAt}>{time(createdAt)}</time>
+                      <Time at={createdAt} />
                     </td>
                   </tr>
                 ))}

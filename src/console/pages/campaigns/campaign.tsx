@@ -130,6 +130,7 @@ function Actions({ campaign: { name, status, progress }, path, reload }: Actions
         )}
         {progress?.cancellable === true && may('cancelCampaign') && (
           <Confirmed
+            isDanger
             label={t('campaigns.cancel')}
             question={t('campaigns.cancel.confirm', { name })}
             action={() => post('cancel')}
@@ -137,6 +138,7 @@ function Actions({ campaign: { name, status, progress }, path, reload }: Actions
         )}
         {(status === 'draft' || status === 'cancelled' || status === 'sent') && may('deleteCampaign') && (
           <Confirmed
+            isDanger
             label={t('campaigns.delete')}
             question={t('campaigns.delete.confirm', { name })}
             action={() =>

@@ -113,6 +113,7 @@ export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
           />
           {may('eraseContact') && (
             <Confirmed
+              isDanger
               label={t('contacts.erase')}
               question={t('contacts.erase.confirm', { count })}
               action={async () => start('erase', t('contacts.erase'))}

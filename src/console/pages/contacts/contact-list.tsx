@@ -6,6 +6,7 @@ import { useData } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
 import { Pager } from '../../parts/pager.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Chip, Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -125,7 +126,7 @@ function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
           t('groups.contact'),
           t('messages.status'),
           t('groups.consent'),
-          t('messages.created'),
+          { text: t('messages.created'), end: true },
         ]}
       >
         {contacts.map((each) => (
@@ -151,7 +152,9 @@ function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
             <td>
               <Consent of={each} />
             </td>
-            <td>{time(each.createdAt)}</td>
+            <td>
+              <Time at={each.createdAt} />
+            </td>
           </tr>
         ))}
       </Table>

@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { membership } from '../../../http/api/contacts/contact-schemas.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Time } from '../../parts/time.tsx';
 import { Chip, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -55,6 +56,7 @@ export function ContactPage({ identifier }: { identifier: string }) {
               )}
               {may('eraseContact') && (
                 <Confirmed
+                  isDanger
                   label={t('contacts.erase')}
                   question={t('contacts.erase.confirmOne', { contact: name })}
                   action={erase}
@@ -80,7 +82,9 @@ export function ContactPage({ identifier }: { identifier: string }) {
                         {t(each.isActive ? 'groups.status.active' : 'groups.status.inactive')}
                       </Chip>
                     </td>
-                    <td>{time(each.joinedAt)}</td>
+                    <td>
+                      <Time at={each.joinedAt} />
+                    </td>
                     <td>{each.source}</td>
                   </tr>
                 ))}
@@ -168,7 +172,9 @@ function Suppressions({ identifier }: { identifier: string }) {
                   </a>
                 </th>
                 <td>{t(`suppressions.stream.${each.stream}`)}</td>
-                <td>{time(each.createdAt)}</td>
+                <td>
+                  <Time at={each.createdAt} />
+                </td>
               </tr>
             ))}
           </Table>

@@ -1,4 +1,5 @@
 import { useData } from '../../data.ts';
+import { Time } from '../../parts/time.tsx';
 import { Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
@@ -18,8 +19,8 @@ export function ImportList() {
         heads={[
           t('contacts.import.file'),
           t('contacts.import.startedAt'),
-          t('contacts.import.rows'),
-          t('contacts.import.rejected'),
+          { text: t('contacts.import.rows'), end: true },
+          { text: t('contacts.import.rejected'), end: true },
           t('messages.status'),
         ]}
       >
@@ -28,7 +29,9 @@ export function ImportList() {
             <th scope="row">
               <a href={href(`contacts/import/${each.importId}`)}>{each.fileName ?? each.importId}</a>
             </th>
-            <td>{time(each.createdAt)}</td>
+            <td>
+              <Time at={each.createdAt} />
+            </td>
             <td>{each.rows}</td>
             <td>{each.rejected}</td>
             <td>

@@ -57,6 +57,7 @@ function Progress({ of, path, reload }: { of: BackgroundImport; path: string; re
           <p class="small">{t('contacts.import.background')}</p>
           {may('cancelContactImport') && (
             <Confirmed
+              isDanger
               label={t('contacts.import.cancel')}
               question={t('contacts.import.cancelQuestion')}
               action={cancel}

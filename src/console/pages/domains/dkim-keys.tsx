@@ -1,4 +1,5 @@
 import { callApi } from '../../api.ts';
+import { Time } from '../../parts/time.tsx';
 import { Confirmed, Outcome, Table, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -41,7 +42,9 @@ export function DkimKeys({ domain, path, reload }: DkimKeysProps) {
           <tr key={selector}>
             <th scope="row">{selector}</th>
             <td>{t(`domains.dkim.state.${state}`)}</td>
-            <td>{time(since)}</td>
+            <td>
+              <Time at={since} />
+            </td>
             <td>{algorithm === 'rsa' ? 'RSA' : 'Ed25519'}</td>
             <td>{t(`domains.dkim.lane.${lane}`)}</td>
             <td>{t(`domains.dkim.publishedBy.${publishedBy}`)}</td>

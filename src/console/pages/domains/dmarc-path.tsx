@@ -105,10 +105,10 @@ function Evidence({ dmarc, domainId }: { dmarc: ShownReports['dmarc']; domainId:
           label={t('reports.sources')}
           heads={[
             t('reports.source'),
-            t('campaigns.queued'),
-            t('reports.aligned'),
-            t('reports.dkim'),
-            t('reports.spf'),
+            { text: t('campaigns.queued'), end: true },
+            { text: t('reports.aligned'), end: true },
+            { text: t('reports.dkim'), end: true },
+            { text: t('reports.spf'), end: true },
           ]}
         >
           {failing.slice(0, SHOWN_SOURCES).map((source) => (

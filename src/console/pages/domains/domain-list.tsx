@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import { useData } from '../../data.ts';
+import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Page, Status, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -40,7 +41,7 @@ export function DomainsPage() {
                   t('messages.domain'),
                   t('domains.useCase'),
                   t('domains.status'),
-                  t('domains.checked'),
+                  { text: t('domains.checked'), end: true },
                 ]}
               >
                 {domains.map(({ domain, domainId, useCase, status, lastCheckedAt }) => (
@@ -52,7 +53,7 @@ export function DomainsPage() {
                     <td>
                       <Status name={status} />
                     </td>
-                    <td>{lastCheckedAt === null ? t('domains.never') : time(lastCheckedAt)}</td>
+                    <td>{lastCheckedAt === null ? t('domains.never') : <Time at={lastCheckedAt} />}</td>
                   </tr>
                 ))}
               </Table>

@@ -76,6 +76,7 @@ export function DomainSettings({ domain, path, reload }: DomainSettingsProps) {
         <>
           <h2>{t('domains.delete')}</h2>
           <Confirmed
+            isDanger
             label={t('domains.delete')}
             question={t('domains.delete.confirm', { domain: name })}
             action={() =>

@@ -1,9 +1,8 @@
 import type * as z from 'zod';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
-import { Icon } from '../../parts/icon/icon.tsx';
+import { Stepper } from '../../parts/stepper.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import '../../parts/stepper.css';
 
 type DomainStatus = z.output<typeof domainSchema>['status'];
 
@@ -33,20 +32,15 @@ export function Steps({ domainId, current, status }: StepsProps) {
   };
   return (
     <>
-      <nav aria-label={t('domains.steps')}>
-        <ol class="steps">
-          {STEPS.map((step) => (
-            <li key={step} class={done[step] ? 'done' : ''}>
-              <StepName
-                name={t(`domains.step.${step}`)}
-                isDone={done[step] === true}
-                isCurrent={step === current}
-                address={domainId === null || step === 'add' ? undefined : address(step)}
-              />
-            </li>
-          ))}
-        </ol>
-      </nav>
+      <Stepper
+        label={t('domains.steps')}
+        steps={STEPS.map((step) => ({
+          name: t(`domains.step.${step}`),
+          isDone: done[step] === true,
+          address: domainId === null || step === 'add' ? undefined : address(step),
+        }))}
+        current={STEPS.findIndex((step) => step === current)}
+      />
       {domainId !== null && (
         <nav class="actions" aria-label={t('domains.more')}>
           {TABS.map((tab) => (
@@ -62,33 +56,5 @@ export function Steps({ domainId, current, status }: StepsProps) {
         </nav>
       )}
     </>
-  );
-}
-
-interface StepNameProps {
-  name: string;
-  isDone: boolean;
-  isCurrent: boolean;
-  address: string | undefined;
-}
-
-function StepName({ name, isDone, isCurrent, address }: StepNameProps) {
-  const { t } = useTexts();
-  const current = isCurrent ? 'step' : undefined;
-  const content = (
-    <>
-      <span class="step-mark">{isDone && <Icon name="check" />}</span>
-      {name}
-      {isDone && <span class="unseen"> {t('domains.step.done')}</span>}
-    </>
-  );
-  return address === undefined ? (
-    <span class="step" aria-current={current}>
-      {content}
-    </span>
-  ) : (
-    <a class="step" href={address} aria-current={current}>
-      {content}
-    </a>
   );
 }

@@ -4,6 +4,7 @@ import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { Pager } from '../../parts/pager.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -32,7 +33,12 @@ export function GroupListPage() {
             ) : (
               <Table
                 label={t('page.groups')}
-                heads={[t('people.name'), t('groups.members'), t('messages.status'), t('messages.created')]}
+                heads={[
+                  t('people.name'),
+                  { text: t('groups.members'), end: true },
+                  t('messages.status'),
+                  { text: t('messages.created'), end: true },
+                ]}
               >
                 {groups.map((each) => (
                   <tr key={each.subscriptionGroupId}>
@@ -47,7 +53,7 @@ export function GroupListPage() {
                       <GroupStatus group={each} />
                     </td>
                     <td>
-                      <time dateTime={each.createdAt}>{time(each.createdAt)}</time>
+                      <Time at={each.createdAt} />
                     </td>
                   </tr>
                 ))}

@@ -4,6 +4,7 @@ import { ApiError, callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { Pager } from '../../parts/pager.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Chip, Confirmed, Empty, Loaded, Outcome, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -97,7 +98,9 @@ export function Members({ group, page, path, onChange }: MembersProps) {
                       {t(`groups.consent.${each.consentMethod}`)}
                       <p class="small">{each.consentDetails}</p>
                     </td>
-                    <td>{time(each.joinedAt)}</td>
+                    <td>
+                      <Time at={each.joinedAt} />
+                    </td>
                     {mayChange && (
                       <td>
                         <div class="actions">
@@ -118,6 +121,7 @@ export function Members({ group, page, path, onChange }: MembersProps) {
                             />
                           )}
                           <Confirmed
+                            isDanger
                             label={t('people.remove')}
                             question={t('groups.remove.confirm', {
                               contact: nameOf(each),

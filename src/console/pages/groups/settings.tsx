@@ -105,6 +105,7 @@ export function GroupSettings({ group, path, onChange }: GroupSettingsProps) {
       <Outcome of={outcome} />
       {may('deleteSubscriptionGroup') && (
         <Confirmed
+          isDanger
           label={t('groups.delete')}
           question={t('groups.delete.confirm', { name: group.name, count: group.totalSubscribers })}
           action={remove}

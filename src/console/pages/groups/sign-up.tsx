@@ -93,6 +93,7 @@ export function SignUp({ group, page, path, onChange }: SignUpProps) {
       {signUpUrl !== undefined && <Embedding group={group} page={page} url={signUpUrl} />}
       {signUp !== null && mayChange && (
         <Confirmed
+          isDanger
           label={t('groups.signUp.turnOff')}
           question={t('groups.signUp.turnOff.confirm')}
           action={() => save(null)}

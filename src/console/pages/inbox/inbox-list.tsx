@@ -5,6 +5,7 @@ import { useData, useRefresh } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Chip, Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
@@ -70,7 +71,12 @@ function Mails({ mails }: { mails: ListedMail[] }) {
   return (
     <Table
       label={t('page.inbox')}
-      heads={[t('messages.subject'), t('messages.sender'), t('inbox.box'), t('inbox.received')]}
+      heads={[
+        t('messages.subject'),
+        t('messages.sender'),
+        t('inbox.box'),
+        { text: t('inbox.received'), end: true },
+      ]}
     >
       {mails.map((each) => (
         <tr key={each.number}>
@@ -86,7 +92,9 @@ function Mails({ mails }: { mails: ListedMail[] }) {
             {t(`inbox.box.${each.box}`)}
             <p class="small">{each.recipient}</p>
           </td>
-          <td>{time(each.receivedAt)}</td>
+          <td>
+            <Time at={each.receivedAt} />
+          </td>
         </tr>
       ))}
     </Table>

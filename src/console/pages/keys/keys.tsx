@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { Pager } from '../../parts/pager.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Chip, Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -100,14 +101,17 @@ function KeyRow({
       </th>
       <td>{scopes.map((scope) => t(`keys.scope.${scope}`)).join(', ')}</td>
       <td>{restrictionsOf(key, t).join(', ') || t('keys.restrictions.none')}</td>
-      <td>{lastUsedAt === null ? t('domains.never') : time(lastUsedAt)}</td>
-      <td>{time(createdAt)}</td>
+      <td>{lastUsedAt === null ? t('domains.never') : <Time at={lastUsedAt} />}</td>
+      <td>
+        <Time at={createdAt} />
+      </td>
       <td>
         {revokedAt !== null ? (
           <Chip kind="bad">{t('keys.revokedAt', { time: time(revokedAt) })}</Chip>
         ) : (
           onRevoke !== null && (
             <Confirmed
+              isDanger
               label={t('keys.revoke')}
               question={t('keys.revoke.confirm', { key: name || keyId })}
               action={() => onRevoke(key)}

@@ -4,18 +4,8 @@ import type { messageSchema } from '../../../http/api/sending/messages.ts';
 import { callApi, newIdempotencyKey } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { FactList } from '../../parts/fact-list.tsx';
-import { Icon } from '../../parts/icon/icon.tsx';
-import '../../parts/timeline.css';
-import {
-  type ChipKind,
-  Confirmed,
-  kindOfStatus,
-  Loaded,
-  Outcome,
-  STATE_ICONS,
-  Status,
-  useAction,
-} from '../../parts.tsx';
+import { Timeline, TimelineItem } from '../../parts/timeline.tsx';
+import { type ChipKind, Confirmed, kindOfStatus, Loaded, Outcome, Status, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -94,6 +84,7 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
                   )}
                   {may('cancelMessage') && (
                     <Confirmed
+                      isDanger
                       label={t('messages.cancel')}
                       question={t('messages.cancel.confirm')}
                       action={() => act('cancel')}
@@ -119,13 +110,11 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
               <Outcome of={outcome} />
               {may('getMessageContent') && <MessageContent messageId={messageId} />}
               <h3>{t('messages.timeline')}</h3>
-              <ol class="timeline">
+              <Timeline>
                 {message.timeline.map((entry, index) => (
-                  <li key={`${entry.timestamp} ${index}`}>
-                    <Entry entry={entry} />
-                  </li>
+                  <Entry key={`${entry.timestamp} ${index}`} entry={entry} />
                 ))}
-              </ol>
+              </Timeline>
             </>
           );
         }}
@@ -150,19 +139,19 @@ function Entry({ entry }: { entry: TimelineEntry }) {
   // An attempt has the class of its event.
   const remedy = type === 'attempt' ? '' : text('classification');
   return (
-    <>
-      <span class={`state ${kind}`}>
-        <Icon name={STATE_ICONS[kind]} />
-      </span>
-      <div class="line">
-        <strong>{title}</strong> <time dateTime={timestamp}>{time(timestamp)}</time>
-      </div>
-      {reply !== '' && (
-        <p class="reply">
-          {host === '' ? t('messages.reply.noHost', { reply }) : t('messages.reply', { host, reply })}
-        </p>
-      )}
-      {remedy !== '' && <p class="remedy">{named('remedy', remedy)}</p>}
+    <TimelineItem
+      kind={kind}
+      title={title}
+      at={timestamp}
+      reply={
+        reply === ''
+          ? ''
+          : host === ''
+            ? t('messages.reply.noHost', { reply })
+            : t('messages.reply', { host, reply })
+      }
+      remedy={remedy === '' ? '' : named('remedy', remedy)}
+    >
       {next !== '' && (
         <p>
           {t('messages.next')}: {time(next)}
@@ -172,7 +161,7 @@ function Entry({ entry }: { entry: TimelineEntry }) {
         <summary>{t('messages.raw')}</summary>
         <pre tabIndex={0}>{JSON.stringify(fields, null, 2)}</pre>
       </details>
-    </>
+    </TimelineItem>
   );
 }
 

@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/queue.ts';
 import { type Data, useConsoleData, useRefresh } from '../../data.ts';
 import { fieldText } from '../../parts/field-text.ts';
+import { Time } from '../../parts/time.tsx';
 import { Confirmed, Empty, Loaded, Outcome, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -201,11 +202,11 @@ function Numbered({ label, head, retries, rows }: NumberedProps) {
       label={label}
       heads={[
         head,
-        t('system.waiting'),
-        t('system.sending'),
-        t('system.deferred'),
-        t('system.held'),
-        t('messages.next'),
+        { text: t('system.waiting'), end: true },
+        { text: t('system.sending'), end: true },
+        { text: t('system.deferred'), end: true },
+        { text: t('system.held'), end: true },
+        { text: t('messages.next'), end: true },
         t('queue.change'),
       ]}
     >
@@ -218,7 +219,9 @@ function Numbered({ label, head, retries, rows }: NumberedProps) {
           <td>{number(sending)}</td>
           <td>{number(deferred)}</td>
           <td>{number(held)}</td>
-          <td>{time(nextAttemptAt)}</td>
+          <td>
+            <Time at={nextAttemptAt} />
+          </td>
           <td>{deferred > 0 && <RetryButton retries={retries} target={name} filter={filter} />}</td>
         </tr>
       ))}

@@ -54,11 +54,11 @@ function Sources({ sources }: { sources: Dmarc['sources'] }) {
       heads={[
         t('reports.source'),
         t('reports.result'),
-        t('campaigns.queued'),
-        t('reports.dkim'),
-        t('reports.spf'),
-        t('reports.quarantined'),
-        t('reports.rejected'),
+        { text: t('campaigns.queued'), end: true },
+        { text: t('reports.dkim'), end: true },
+        { text: t('reports.spf'), end: true },
+        { text: t('reports.quarantined'), end: true },
+        { text: t('reports.rejected'), end: true },
       ]}
     >
       {sources.map((source) => (
@@ -93,10 +93,10 @@ function Days({ days }: { days: Dmarc['days'] }) {
       label={t('reports.byDay')}
       heads={[
         t('reports.day'),
-        t('campaigns.queued'),
-        t('reports.aligned'),
-        t('reports.dkim'),
-        t('reports.spf'),
+        { text: t('campaigns.queued'), end: true },
+        { text: t('reports.aligned'), end: true },
+        { text: t('reports.dkim'), end: true },
+        { text: t('reports.spf'), end: true },
       ]}
     >
       {days.map((day) => (
@@ -124,7 +124,7 @@ function Individual({ reports }: { reports: Dmarc['reports'] }) {
         t('reports.organization'),
         t('reports.period'),
         t('reports.policy'),
-        t('campaigns.queued'),
+        { text: t('campaigns.queued'), end: true },
         t('reports.id'),
       ]}
     >

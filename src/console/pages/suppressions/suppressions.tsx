@@ -4,6 +4,7 @@ import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { Pager } from '../../parts/pager.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -64,7 +65,9 @@ export function SuppressionsPage() {
                     </th>
                     <td>{t(`suppressions.reason.${reason}`)}</td>
                     <td>{t(`suppressions.stream.${stream}`)}</td>
-                    <td>{time(createdAt)}</td>
+                    <td>
+                      <Time at={createdAt} />
+                    </td>
                   </tr>
                 ))}
               </Table>

@@ -4,6 +4,7 @@ import type { queueSchema } from '../../../http/api/queue/queue.ts';
 import type { siteSchema } from '../../../http/api/queue/queue-schemas.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
 import { siteName } from '../../parts/site-name.ts';
+import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Page, Status, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -158,9 +159,9 @@ function QueueTotals() {
                   label={t('system.queue')}
                   heads={[
                     t('system.destination'),
-                    t('system.waiting'),
-                    t('system.deferred'),
-                    t('messages.next'),
+                    { text: t('system.waiting'), end: true },
+                    { text: t('system.deferred'), end: true },
+                    { text: t('messages.next'), end: true },
                   ]}
                 >
                   {destinations.slice(0, SHOWN_DESTINATIONS).map((each) => (
@@ -168,7 +169,9 @@ function QueueTotals() {
                       <th scope="row">{each.destination}</th>
                       <td>{each.messages}</td>
                       <td>{each.deferred}</td>
-                      <td>{time(each.nextAttemptAt)}</td>
+                      <td>
+                        <Time at={each.nextAttemptAt} />
+                      </td>
                     </tr>
                   ))}
                 </Table>
@@ -200,7 +203,9 @@ function Sites() {
                   <th scope="row">{siteName({ site, pool })}</th>
                   <td>{pool}</td>
                   <td>{t('campaigns.of', { count: connections.used, members: connections.allowed })}</td>
-                  <td>{time(suspendedUntil ?? limitedUntil)}</td>
+                  <td>
+                    <Time at={suspendedUntil ?? limitedUntil} />
+                  </td>
                 </tr>
               ))}
             </Table>

@@ -199,6 +199,7 @@ function Editor({ template }: { template: Template | null }) {
       )}
       {template !== null && may('deleteTemplate') && (
         <Confirmed
+          isDanger
           label={t('templates.delete')}
           question={t('templates.delete.confirm', { name: template.name })}
           action={() =>

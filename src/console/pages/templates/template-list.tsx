@@ -3,6 +3,7 @@ import type { template as templateSchema } from '../../../http/api/templates.ts'
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { Pager } from '../../parts/pager.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -44,7 +45,7 @@ export function TemplateListPage() {
                   t('people.name'),
                   t('templates.stream'),
                   t('messages.subject'),
-                  t('templates.updated'),
+                  { text: t('templates.updated'), end: true },
                 ]}
               >
                 {templates.map(({ templateId, name, type, subject, updatedAt }) => (
@@ -55,7 +56,7 @@ export function TemplateListPage() {
                     <td>{t(type === undefined ? 'templates.stream.both' : `templates.stream.${type}`)}</td>
                     <td>{subject ?? ''}</td>
                     <td>
-                      <time dateTime={updatedAt}>{time(updatedAt)}</time>
+                      <Time at={updatedAt} />
                     </td>
                   </tr>
                 ))}

@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { templateVersionSchema } from '../../../http/api/template-versions.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Time } from '../../parts/time.tsx';
 import { Loaded, Outcome, Table, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -66,7 +67,9 @@ function VersionList({ path, onRestore }: VersionsProps) {
                 <tr key={version}>
                   <th scope="row">{version}</th>
                   <td>{subject}</td>
-                  <td>{time(savedAt)}</td>
+                  <td>
+                    <Time at={savedAt} />
+                  </td>
                   {onRestore !== null && (
                     <td>
                       <button

@@ -121,6 +121,7 @@ function Details({ webhook, path, onChange }: { webhook: Detail; path: string; o
           }
         />
         <Confirmed
+          isDanger
           label={t('webhooks.delete')}
           question={t('webhooks.delete.confirm', { name: webhook.name })}
           action={() =>
