@@ -4,7 +4,14 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
-import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import {
+  chooseLanguage,
+  findings,
+  HOSTILE,
+  type OpenConsole,
+  openConsole,
+  openPersonMenu,
+} from './open-console.ts';
 
 /* Contacts, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -358,6 +365,7 @@ describe('Contacts', () => {
     await expect.poll(() => respond).not.toBe(ignore);
     // The task is not finished, so the console asks.
     page.once('dialog', (dialog) => void dialog.dismiss());
+    await openPersonMenu(page);
     await page.getByRole('button', { name: 'Sign out' }).click();
     expect(await stored()).toBe(1);
     const question = page.waitForEvent('dialog');
@@ -524,7 +532,7 @@ describe('Contacts', () => {
     const { page, context } = window;
     await open.visit(window, `contacts/${emailIdentifier('nobody@example.net')}`, account);
     await page.getByText(`There is no contact ${emailIdentifier('nobody@example.net')}`).waitFor();
-    await page.getByLabel('Language').selectOption('de');
+    await chooseLanguage(page, 'de');
     await page.getByText('Diesen Kontakt gibt es nicht.').waitFor();
     await open.visit(window, 'contacts', account);
     await page.getByText('Kontakt hinzufügen').first().click();
@@ -536,11 +544,11 @@ describe('Contacts', () => {
     await page.getByText('Eine Angabe ist ungültig. email: has no "@"').waitFor();
     await add('many0@example.net');
     await page.getByText('Einen Kontakt mit dieser Adresse oder Nummer gibt es schon.').waitFor();
-    await page.getByLabel('Sprache').selectOption('fr');
+    await chooseLanguage(page, 'fr');
     await page.getByRole('heading', { level: 1, name: 'Contacts' }).waitFor();
     await page.getByRole('textbox', { name: 'Adresse' }).press('Enter');
     await page.getByText('Un contact avec cette adresse ou ce numéro existe déjà.').waitFor();
-    await page.getByLabel('Langue').selectOption('en');
+    await chooseLanguage(page, 'en');
     await context.close();
   });
 

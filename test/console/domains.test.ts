@@ -295,7 +295,7 @@ describe('The DMARC policy of a domain', () => {
     await page.getByRole('row', { name: /^203\.0\.113\.9 5 0%/ }).waitFor();
     await page.getByText(/^Last report of mail that failed: /).waitFor();
     await page.getByRole('link', { name: 'All reports of this domain' }).press('Enter');
-    await page.getByRole('heading', { level: 1, name: 'Reports' }).waitFor();
+    await page.getByRole('heading', { level: 1, name: 'Reputation' }).waitFor();
     await context.close();
   });
 

@@ -77,7 +77,7 @@ it('leads from the link of the command line to the first delivered message', asy
   daemon.dns.publish(dnsRecords.filter(({ value }) => value !== 'Creation in progress'));
   await daemon.publishPlatform();
   await page.getByRole('button', { name: 'Check now' }).click();
-  await page.locator('.status.good').first().waitFor();
+  await page.locator('.status.ok').first().waitFor();
   await picture('verified', page.locator('.notice', { hasText: 'Mail may be sent from shop.example.' }));
 
   await page.getByRole('link', { name: 'Next: First message' }).click();

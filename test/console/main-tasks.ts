@@ -41,6 +41,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       const created = await daemon.people.issueLink(person?.id ?? '', 'sign-in');
       if (!('link' in created)) throw new Error(created.message);
       await showNavigation(page, input);
+      await input.press(page.getByRole('button', { name: /^Your menu: / }));
       await input.press(page.getByRole('button', { name: 'Sign out' }));
       const link = `${daemon.consoleUrl}/console/#/link/${created.link.token}`;
       await input.enter(page.getByLabel('Sign-in link'), link);
@@ -224,7 +225,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     },
   },
   reports: {
-    page: 'Reports',
+    page: 'Reputation',
     does: 'shows the failures of encryption in another period',
     run: async ({ page, input, name }) => {
       await input.choose(page.getByLabel('Domain'), `${name}.test`);

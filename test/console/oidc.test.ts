@@ -6,7 +6,7 @@ import { CLIENT, type OidcProvider, startOidcProvider } from '../http/console/oi
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
-import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { findings, HOSTILE, type OpenConsole, openConsole, openPersonMenu } from './open-console.ts';
 
 /* The sign-in with OpenID Connect, in Chromium, with a provider on another site than the console. */
 let dir: string;
@@ -70,6 +70,7 @@ it('signs in at the provider, whose names and addresses are shown as text, and s
   await open.visit(window, 'me', client);
   expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe(NAME);
   await page.getByText('with another service').first().waitFor();
+  await openPersonMenu(page);
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('button', { name: 'Sign in with Company' }).waitFor();
   expect(consoleErrors).toEqual([]);

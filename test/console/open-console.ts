@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { isRefusal } from '../../src/core/refusal.ts';
 import type { MemberRole } from '../../src/store/people/people.ts';
@@ -113,4 +114,36 @@ export function answerQuestions({ page }: Window, accept: () => boolean): readon
       });
   });
   return asked;
+}
+
+/** The button of the person's menu, in every language. */
+const PERSON_MENU = /^(?:Your menu|Ihr Menü|Votre menu): /;
+
+/** Opens the menu of the person who is signed in; on a phone in the navigation, which it opens. */
+export async function openPersonMenu(page: Page): Promise<void> {
+  const navigation = page.getByRole('button', { name: 'Menu', exact: true, expanded: false });
+  if (await navigation.isVisible()) await navigation.click();
+  await page.getByRole('button', { name: PERSON_MENU }).click();
+}
+
+/** The address of the person who is signed in, as the console shows it. */
+export async function shownPerson(page: Page): Promise<string> {
+  const name = await page.getByRole('button', { name: PERSON_MENU }).getAttribute('aria-label');
+  return name?.replace(PERSON_MENU, '') ?? '';
+}
+
+/** Chooses a language in the menu of the person, and closes the menu. */
+export async function chooseLanguage(page: Page, language: 'en' | 'de' | 'fr'): Promise<void> {
+  await openPersonMenu(page);
+  await page.getByLabel(/^(?:Language|Sprache|Langue)$/).selectOption(language);
+  await page.keyboard.press('Escape');
+}
+
+/** Chooses the account that the pages are about. */
+export async function chooseAccount(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: /^(?:Account|Konto|Compte): / }).click();
+  await page
+    .getByRole('list', { name: /^(?:Accounts|Konten|Comptes)$/ })
+    .getByRole('link', { name })
+    .click();
 }

@@ -124,7 +124,9 @@ describe('every page', () => {
       await open.visit(window, path, client);
       const box = await page.locator('main').boundingBox();
       expect(box?.width, name).toBe(A4.width);
-      const hidden = page.locator('header, .side, .curl, form button, .copy').filter({ visible: true });
+      const hidden = page
+        .locator('header, .side, .curl, form button, .copy, .screen')
+        .filter({ visible: true });
       expect(await hidden.count(), name).toBe(0);
     }
     await context.close();

@@ -4,7 +4,7 @@ import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { enqueue, insertDomain } from '../support/store.ts';
-import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { chooseLanguage, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /* The queue, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -343,12 +343,12 @@ it('explains in the language of the person, with local times', async () => {
   await page.getByText('The last attempt was deferred; the next one is at').waitFor();
   await page.getByText('The destination greylists unknown senders.').waitFor();
   expect(await page.getByText(/\d{4}-\d\d-\d\dT/).count()).toBe(0);
-  await page.getByLabel('Language').selectOption('de');
+  await chooseLanguage(page, 'de');
   await page.getByText('Der letzte Versuch wurde aufgeschoben').waitFor();
   await page.getByText('Der Empfänger lehnt unbekannte Absender vorläufig ab.').waitFor();
   await page.getByRole('button', { name: 'Jetzt erneut versuchen' }).click();
   await page.getByText('Die Nachricht ist jetzt fällig').waitFor();
-  await page.getByLabel('Sprache').selectOption('en');
+  await chooseLanguage(page, 'en');
   await page.getByRole('heading', { level: 1, name: id }).waitFor();
   await context.close();
 });

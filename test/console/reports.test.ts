@@ -4,7 +4,7 @@ import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { insertDomain } from '../support/store.ts';
-import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { chooseLanguage, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /* Reports about domains, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -132,7 +132,7 @@ describe('Reports', () => {
         window.drawn.push(text);
         fillText.call(this, text, ...place);
       };`);
-    await page.getByLabel('Language').selectOption('fr');
+    await chooseLanguage(page, 'fr');
     await open.visit(window, 'reports?domain=domain_1&days=90', client);
     const month = new Intl.DateTimeFormat('fr', { month: 'short', timeZone: 'UTC' }).format(day(2));
     await expect.poll(() => page.evaluate('drawn.join()')).toMatch(new RegExp(`\\d ${month}`));

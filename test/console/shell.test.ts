@@ -7,7 +7,15 @@ import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/brows
 import { eventually } from '../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { enqueue, insertDomain } from '../support/store.ts';
-import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import {
+  chooseAccount,
+  chooseLanguage,
+  findings,
+  HOSTILE,
+  type OpenConsole,
+  openConsole,
+  openPersonMenu,
+} from './open-console.ts';
 
 /*
  * The built application in Chromium, over a daemon in this process: each page by mouse and by keyboard, on a phone and a
@@ -82,6 +90,7 @@ describe('sign-in', () => {
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     expect(page.url()).not.toContain('#');
+    await openPersonMenu(page);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
     await page.goto('about:blank');
@@ -155,20 +164,21 @@ describe('sign-in', () => {
 describe('the shell', () => {
   it('changes account, language and theme, which remain after a reload', async () => {
     const { page, context, requests, consoleErrors } = await open.operator(DESKTOP);
-    await page.getByLabel('Account').selectOption(client.accountId);
+    await chooseAccount(page, 'Shop');
     await page.getByRole('link', { name: 'Messages', exact: true }).click();
     await page.getByRole('heading', { name: 'Messages' }).waitFor();
     expect(page.url()).toContain(client.accountId);
     await page.getByRole('link', { name: 'Your order 10042' }).waitFor();
-    await page.getByLabel('Account').selectOption(other.accountId);
+    await chooseAccount(page, 'Empty');
     await page.getByText('No messages yet').waitFor();
-    await page.getByLabel('Language').selectOption('de');
+    await chooseLanguage(page, 'de');
     await page.getByRole('heading', { name: 'Nachrichten' }).waitFor();
-    await page.getByLabel('Farbschema').selectOption('dark');
+    await openPersonMenu(page);
+    await page.getByRole('button', { name: 'Dunkel' }).click();
     await page.reload();
     await page.getByRole('heading', { name: 'Nachrichten' }).waitFor();
-    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(20, 23, 28)');
-    await page.getByLabel('Sprache').selectOption('fr');
+    expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark');
+    await chooseLanguage(page, 'fr');
     await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
     expect(await page.evaluate('document.documentElement.lang')).toBe('fr');
     expect(requests.filter((url) => !url.startsWith(daemon.consoleUrl) && !url.startsWith('data:'))).toEqual(
@@ -188,7 +198,8 @@ describe('the shell', () => {
       await held;
       await sent.continue();
     });
-    const language = page.getByLabel('Language');
+    await openPersonMenu(page);
+    const language = page.getByLabel(/^(?:Language|Langue)$/);
     const loading = page.waitForRequest(/\/de-[^/]*\.js$/);
     await language.selectOption('de');
     await loading;
