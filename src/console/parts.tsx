@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.ts';
 import type { Data } from './data.ts';
 import { curlArguments, quoted } from './parts/curl.ts';
@@ -78,15 +78,14 @@ export function Page({ title, chip, question, actions, curl, curlBody, children 
 
 /** A surface with a title for a part of a page. `action`: beside the title, such as a link to the whole list. */
 export function Card(props: { title: string; action?: ComponentChildren; children: ComponentChildren }) {
-  const id = useId();
   return (
-    <section class="card" aria-labelledby={id}>
+    <div class="card">
       <div class="card-head">
-        <h2 id={id}>{props.title}</h2>
+        <h2>{props.title}</h2>
         {props.action}
       </div>
       {props.children}
-    </section>
+    </div>
   );
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ApiClient } from '../support/api-client.ts';
-import { DESKTOP, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { DESKTOP, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { type OpenConsole, openConsole } from './open-console.ts';
 
@@ -90,6 +90,33 @@ const CUT_OFF = `[...document.querySelectorAll('main :is(th, td, button, select)
 /** What is in front of the value of the first cell. */
 const FIRST_LABEL = `getComputedStyle(document.querySelector('main td'), '::before').content`;
 
+/** What a sheet would change: of each kind of element in the content, once. */
+const STYLES = `[...new Set([...document.querySelectorAll('main *:not(svg *)')].map((element) => {
+  const style = getComputedStyle(element);
+  return [element.localName, element.className.baseVal ?? element.className, element.type ?? '',
+    ...['display', 'color', 'background-color', 'font-size', 'font-weight', 'line-height', 'padding', 'border', 'border-radius',
+      'min-height', 'gap', 'text-align', 'white-space'].map((name) => style.getPropertyValue(name))].join(' | ');
+}))].sort()`;
+
+/** Controls without a class, which no sheet styles, and visible ones below 24 x 24 px. */
+const CONTROLS = `[...document.querySelectorAll('button, input:not([type=hidden]), select, textarea')]
+  .filter((element) => {
+    const { width, height } = element.getBoundingClientRect();
+    const isSmall = element.checkVisibility() && !element.matches('label .tick') && (width < 24 || height < 24);
+    return element.className === '' || isSmall;
+  })
+  .map((element) => element.outerHTML.slice(0, 200))`;
+
+/** Opens another page of the application without loading it again. */
+async function follow({ page }: Window, path: string): Promise<void> {
+  const address = `/console/${path}${path.includes('?') ? '&' : '?'}account=${client.accountId}`;
+  await page.evaluate(
+    `history.pushState(null, '', ${JSON.stringify(address)}); dispatchEvent(new PopStateEvent('popstate'))`,
+  );
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  await expect.poll(() => page.locator('.loading').count()).toBe(0);
+}
+
 describe('every page', () => {
   it('shows a command that reads its data with the key that it names', async () => {
     const window = await open.operator(DESKTOP);
@@ -114,6 +141,24 @@ describe('every page', () => {
       expect(JSON.parse(stdout), name).toMatchObject({ success: true });
     }
     await window.context.close();
+  });
+
+  it('looks the same when it is opened directly and after every other page', async () => {
+    const second = await open.operator(DESKTOP);
+    await open.visit(second, '', client);
+    // Loads the sheets of all pages.
+    for (const path of Object.values(pages)) await follow(second, path);
+    const first = await open.operator(DESKTOP);
+    for (const [name, path] of Object.entries(pages)) {
+      await open.visit(first, path, client);
+      expect(await first.page.evaluate(CONTROLS), name).toEqual([]);
+      const direct = await first.page.evaluate<string[]>(STYLES);
+      expect(direct.length, name).toBeGreaterThan(3);
+      await follow(second, path);
+      expect(await second.page.evaluate<string[]>(STYLES), name).toEqual(direct);
+    }
+    await first.context.close();
+    await second.context.close();
   });
 
   it('is printed over the whole width of the paper, without what only a screen needs', async () => {

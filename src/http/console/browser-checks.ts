@@ -11,7 +11,7 @@ import type { RequestState } from '../router.ts';
  */
 
 /** Nothing from other origins, no inline code, in no frame. */
-const CONTENT_SECURITY_POLICY = [
+export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
