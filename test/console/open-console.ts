@@ -128,8 +128,8 @@ export async function openPersonMenu(page: Page): Promise<void> {
 
 /** The address of the person who is signed in, as the console shows it. */
 export async function shownPerson(page: Page): Promise<string> {
-  const name = await page.getByRole('button', { name: PERSON_MENU }).getAttribute('aria-label');
-  return name?.replace(PERSON_MENU, '') ?? '';
+  const button = page.getByRole('button', { name: PERSON_MENU });
+  return (await button.locator('.cut').textContent()) ?? '';
 }
 
 /** Chooses a language in the menu of the person, and closes the menu. */

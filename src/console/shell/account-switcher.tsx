@@ -17,10 +17,10 @@ export function AccountSwitcher({ person, accountId }: { person: SessionPerson; 
     <Popover
       buttonClass="switcher"
       popoverClass="switcher-list"
-      label={`${t('app.account')}: ${name}`}
       button={
         <>
           <Tile name={name} />
+          <span class="unseen">{t('app.account')}: </span>
           <span class="cut">{name}</span>
           <Icon name="chevrons-up-down" />
         </>

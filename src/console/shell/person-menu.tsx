@@ -23,10 +23,10 @@ export function PersonMenu({ person, onLanguage, onSignOut }: PersonMenuProps) {
     <Popover
       buttonClass="me"
       popoverClass="me-menu"
-      label={`${t('app.person')}: ${name}`}
       button={
         <>
           <Tile name={name} isRound />
+          <span class="unseen">{t('app.person')}: </span>
           <span class="cut">{name}</span>
           <Icon name="settings" />
         </>
