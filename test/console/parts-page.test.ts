@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Plugin } from 'vite';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CONTENT_SECURITY_POLICY } from '../../src/http/console/browser-checks.ts';
 import { startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
@@ -50,7 +51,7 @@ beforeAll(async () => {
   const { build } = await import('vite');
   const { consoleIcons } = (await import(
     new URL('../../.packaging/console-icons.mjs', import.meta.url).href
-  )) as { consoleIcons(source: string): import('vite').Plugin };
+  )) as { consoleIcons(source: string): Plugin };
   await build({
     root: PAGE,
     base: '/console/',

@@ -103,7 +103,7 @@ interface PersonRowProps {
 }
 
 function PersonRow({ person, isInstallation, change }: PersonRowProps) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const member = useMember();
   const isSelf = person.id === member.person.id;
   const path = `/${encodeURIComponent(person.id)}`;

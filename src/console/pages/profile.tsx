@@ -91,7 +91,7 @@ function Name({ person, reload }: PersonProps) {
 }
 
 function Passkeys({ reload }: { reload: () => void }) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const session = useConsoleData<ConsoleSession>('/console/session');
   const data = useConsoleData<{ passkeys: Passkey[] }>('/console/me/passkeys');
   useRefresh(data.reload);

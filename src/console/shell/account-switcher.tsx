@@ -100,7 +100,7 @@ function Accounts({ person, accountId, close }: AccountsProps) {
 export function Tile({ name, isRound = false }: { name: string; isRound?: boolean }) {
   return (
     <span class={isRound ? 'tile round' : 'tile'} aria-hidden="true">
-      {[...name][0]?.toUpperCase()}
+      {String.fromCodePoint(name.codePointAt(0) ?? 0x20).toUpperCase()}
     </span>
   );
 }

@@ -31,7 +31,7 @@ export function AccountsPage() {
 }
 
 function Accounts() {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { location, href, go } = useNavigation();
   const { search, lastKey } = location.query;
   const path = withQuery('/web-setup/accounts', { search, lastKey });

@@ -14,7 +14,7 @@ type Campaign = z.output<typeof campaignSchema>;
 
 /** The campaigns of the account. */
 export function CampaignListPage() {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { location, href } = useNavigation();
   const { may } = useMember();
   const { lastKey } = location.query;

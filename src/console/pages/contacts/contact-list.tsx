@@ -90,7 +90,7 @@ interface ContactsProps {
 
 /** The table, with a choice of several contacts for those who may change them. */
 function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { href } = useNavigation();
   const { may } = useMember();
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());

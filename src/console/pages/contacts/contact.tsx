@@ -15,7 +15,7 @@ type Membership = z.output<typeof membership>;
 
 /** A contact: profile, groups, consent history, unsubscription and erasure. */
 export function ContactPage({ identifier }: { identifier: string }) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may } = useMember();
   const path = `/web-setup/contacts/${encodeURIComponent(identifier)}`;
@@ -151,7 +151,7 @@ function Profile({ of: contact }: { of: ListedContact }) {
 
 /** Why mail to the contact is blocked: opt-outs, complaints, bounces. */
 function Suppressions({ identifier }: { identifier: string }) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { href } = useNavigation();
   const list = useData<ListedSuppressions>(withQuery('/web-setup/suppressions', { email: identifier }));
   return (

@@ -7,7 +7,7 @@ import { type BackgroundImport, ImportStatus } from './import-status.tsx';
 
 /** Earlier imports, newest first; nothing if there are none. */
 export function ImportList() {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { href } = useNavigation();
   const { value } = useData<{ imports: BackgroundImport[] }>('/web-setup/contacts/imports');
   if (value === null || value.imports.length === 0) return null;

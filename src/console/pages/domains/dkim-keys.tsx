@@ -14,7 +14,7 @@ interface DkimKeysProps {
 
 /** The keys that sign, and the replacement of the one that the owner of the domain publishes. */
 export function DkimKeys({ domain, path, reload }: DkimKeysProps) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
   const pending = domain.dkimKeys.find(

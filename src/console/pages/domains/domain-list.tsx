@@ -10,7 +10,7 @@ import { Registration } from './registration.tsx';
 
 /** The domains of the account. */
 export function DomainsPage() {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { href } = useNavigation();
   const { may } = useMember();
   const list = useData<{ domains: z.output<typeof domainSchema>[] }>('/web-setup/domains');

@@ -16,7 +16,7 @@ export const GROUPS = '/web-setup/contacts/subscription-groups';
 
 /** The subscription groups of the account. */
 export function GroupListPage() {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { location, href } = useNavigation();
   const { may } = useMember();
   const path = withQuery(GROUPS, { limit: '50', lastKey: location.query['lastKey'] });

@@ -32,7 +32,7 @@ interface MembersProps {
 
 /** The members of a group: search, add, pause, remove. */
 export function Members({ group, page, path, onChange }: MembersProps) {
-  const { t, time, named } = useTexts();
+  const { t, named } = useTexts();
   const { location, href, go } = useNavigation();
   const { accountId, may } = useMember();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));

@@ -66,7 +66,7 @@ function Inbox() {
 }
 
 function Mails({ mails }: { mails: ListedMail[] }) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { href } = useNavigation();
   return (
     <Table

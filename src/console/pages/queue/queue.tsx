@@ -195,7 +195,7 @@ interface NumberedProps {
 
 /** Waiting mail by destination or account, with a retry of the deferred messages. */
 function Numbered({ label, head, retries, rows }: NumberedProps) {
-  const { t, time, number } = useTexts();
+  const { t, number } = useTexts();
   const { href } = useNavigation();
   return (
     <Table

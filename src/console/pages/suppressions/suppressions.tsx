@@ -29,7 +29,7 @@ const STREAMS = ['all', 'tx', 'mk'] as const satisfies ListedSuppression['stream
 
 /** The suppressions of the account. */
 export function SuppressionsPage() {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { location, href, go } = useNavigation();
   const { may } = useMember();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));

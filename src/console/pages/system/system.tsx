@@ -120,7 +120,7 @@ function Fix({ text }: { text: string }) {
 }
 
 function QueueTotals() {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const data = useConsoleData<Queue>('/console/api/web-setup/queue');
   useRefresh(data.reload);
   return (
@@ -185,7 +185,7 @@ function QueueTotals() {
 }
 
 function Sites() {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const data = useConsoleData<{ sites: Site[] }>('/console/api/web-setup/queue/sites');
   return (
     <Section id="sites" title={t('system.sites')}>

@@ -16,7 +16,7 @@ interface TemplateList {
 
 /** The templates of the account. */
 export function TemplateListPage() {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { location, href } = useNavigation();
   const { may } = useMember();
   const { lastKey } = location.query;

@@ -38,7 +38,7 @@ export function Versions({
 }
 
 function VersionList({ path, onRestore }: VersionsProps) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { accountId } = useMember();
   const data = useData<{ versions: Version[] }>(`${path}/versions`);
   const { outcome, run } = useAction();

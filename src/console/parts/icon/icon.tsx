@@ -7,7 +7,7 @@ import './icon.css';
 export function Icon({ name }: { name: IconName }) {
   return (
     <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
-      {ICONS[name].map(([tag, attributes], index) => h(tag, { key: index, ...attributes }))}
+      {ICONS[name]?.map(([tag, attributes], index) => h(tag, { key: index, ...attributes }))}
     </svg>
   );
 }
