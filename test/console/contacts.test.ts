@@ -118,8 +118,8 @@ describe('Contacts', () => {
       { email: 'ada@example.net', firstName: HOSTILE, consentMethod: 'web_form', consentDetails: HOSTILE },
     ]);
 
-    await page.getByRole('button', { name: 'Unsubscribe' }).press('Enter');
-    await page.getByRole('dialog').getByRole('button', { name: 'Unsubscribe' }).press('Enter');
+    await page.getByRole('button', { name: 'Unsubscribe', exact: true }).press('Enter');
+    await page.getByRole('dialog').getByRole('button', { name: 'Unsubscribe', exact: true }).press('Enter');
     await page.getByRole('region', { name: 'Suppressions' }).getByText('Unsubscribed').waitFor();
     expect(await contacts()).toMatchObject([{ globalStatus: 'unsubscribed' }]);
     expect(await page.title()).toBe('ada@example.net · Postrider');
@@ -290,8 +290,11 @@ describe('Contacts', () => {
     expect(members.data.count).toBe(2);
 
     await page.getByRole('checkbox', { name: 'Choose edsger@example.net' }).press('Space');
-    await page.getByRole('button', { name: 'Erase' }).click();
-    await page.getByRole('dialog', { name: 'Erase' }).getByRole('button', { name: 'Erase' }).click();
+    await page.getByRole('button', { name: 'Erase', exact: true }).click();
+    await page
+      .getByRole('dialog', { name: 'Erase' })
+      .getByRole('button', { name: 'Erase', exact: true })
+      .click();
     await page.getByRole('link', { name: 'edsger@example.net' }).waitFor({ state: 'detached' });
     expect((await contacts()).map(({ email }) => email)).not.toContain('edsger@example.net');
     await context.close();
@@ -498,10 +501,10 @@ describe('Contacts', () => {
     await page.getByText('Chosen: 49').waitFor();
     await page.getByRole('button', { name: 'Choose all on this page' }).click();
     await counting.click();
-    await page.getByRole('button', { name: 'Unsubscribe' }).click();
+    await page.getByRole('button', { name: 'Unsubscribe', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Unsubscribe' });
     await dialog.getByText('Unsubscribe 69 contacts from all marketing mail?').waitFor();
-    await dialog.getByRole('button', { name: 'Unsubscribe' }).click();
+    await dialog.getByRole('button', { name: 'Unsubscribe', exact: true }).click();
     await page.getByText('69 of 69, refused: 0').waitFor();
     await page.getByText('No contact matches').waitFor();
     const { data } = await account.get<{ contacts: ListedContact[] }>('/web-setup/contacts?limit=200');
@@ -516,10 +519,10 @@ describe('Contacts', () => {
     await open.visit(window, 'contacts', account);
     await page.getByRole('button', { name: 'Choose all on this page' }).click();
     await page.getByRole('button', { name: 'Choose all contacts of the account' }).click();
-    await page.getByRole('button', { name: 'Erase' }).click();
+    await page.getByRole('button', { name: 'Erase', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Erase' });
     await dialog.getByText('Erase 55 contacts?').waitFor();
-    await dialog.getByRole('button', { name: 'Erase' }).click();
+    await dialog.getByRole('button', { name: 'Erase', exact: true }).click();
     // An erasure waits for its portions: the whole takes most of a minute on a busy machine.
     await page.getByText('55 of 55, refused: 0').waitFor();
     await page.getByText('No contacts yet').waitFor();
@@ -576,7 +579,7 @@ describe('Contacts', () => {
     expect(await page.getByRole('form', { name: 'Add a contact' }).count()).toBe(0);
     await page.getByRole('link', { name: 'ada@example.net' }).click();
     await page.getByText('Consent given').waitFor();
-    expect(await page.getByRole('button', { name: 'Erase' }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Erase', exact: true }).count()).toBe(0);
     await context.close();
   });
 

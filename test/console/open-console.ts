@@ -135,7 +135,7 @@ export async function shownPerson(page: Page): Promise<string> {
 /** Chooses a language in the menu of the person, and closes the menu. */
 export async function chooseLanguage(page: Page, language: 'en' | 'de' | 'fr'): Promise<void> {
   await openPersonMenu(page);
-  await page.getByLabel(/^(?:Language|Sprache|Langue)$/).selectOption(language);
+  await page.getByLabel(/^(?:Language|Sprache|Langue)/).selectOption(language);
   await page.keyboard.press('Escape');
 }
 

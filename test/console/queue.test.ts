@@ -211,11 +211,11 @@ it('cancels the waiting messages of one account, also those to one destination o
   const form = page.getByRole('form', { name: 'Cancel waiting messages' });
   await form.getByLabel('Reason').fill('Fraud');
   // Everything that waits is not canceled by mistake.
-  await form.getByRole('button', { name: 'Count' }).click();
+  await form.getByRole('button', { name: 'Count', exact: true }).click();
   await page.locator('.outcome.bad').waitFor();
   await form.getByLabel('Recipient domain').or(form.getByLabel('Destination')).fill('common.test');
   await form.getByLabel('Account').selectOption({ label: 'Other shop' });
-  await form.getByRole('button', { name: 'Count' }).click();
+  await form.getByRole('button', { name: 'Count', exact: true }).click();
   await page.getByRole('button', { name: 'Cancel these messages: 1' }).click();
   await page.getByText('Canceled messages: 1').waitFor();
   expect((await other.message(first ?? '')).status).toBe('cancelled');
@@ -288,10 +288,10 @@ it('names the destination of a cancellation that is not finished, on every page 
   const window = await open.operator(DESKTOP);
   const { page, context } = window;
   await open.visit(window, 'queue/destinations/cancelled.test', client);
-  await page.getByRole('button', { name: 'Count' }).waitFor();
-  const form = page.locator('form').filter({ has: page.getByRole('button', { name: 'Count' }) });
+  await page.getByRole('button', { name: 'Count', exact: true }).waitFor();
+  const form = page.locator('form').filter({ has: page.getByRole('button', { name: 'Count', exact: true }) });
   await form.getByLabel('Reason').fill('Test');
-  await form.getByRole('button', { name: 'Count' }).click();
+  await form.getByRole('button', { name: 'Count', exact: true }).click();
   const now = page.getByRole('button', { name: 'Cancel these messages: 1' });
   await now.waitFor();
   await page.route('**/queue/purge', (sent) => sent.abort());

@@ -199,7 +199,7 @@ describe('the shell', () => {
       await sent.continue();
     });
     await openPersonMenu(page);
-    const language = page.getByLabel(/^(?:Language|Langue)$/);
+    const language = page.getByLabel(/^(?:Language|Langue)/);
     const loading = page.waitForRequest(/\/de-[^/]*\.js$/);
     await language.selectOption('de');
     await loading;

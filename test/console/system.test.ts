@@ -189,7 +189,7 @@ describe('the palette', () => {
     const window = await open.operator(PHONE, { dark: true });
     const { page, context } = window;
     await open.visit(window, '', client);
-    await page.getByRole('button', { name: 'Search or go to…' }).click();
+    await page.getByRole('button', { name: 'Find anything…' }).click();
     await page.getByRole('option', { name: 'Page: Overview' }).waitFor();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowUp');

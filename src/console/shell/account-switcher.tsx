@@ -98,9 +98,7 @@ function Accounts({ person, accountId, close }: AccountsProps) {
 
 /** The first letter of a name. */
 export function Tile({ name, isRound = false }: { name: string; isRound?: boolean }) {
-  return (
-    <span class={isRound ? 'tile round' : 'tile'} aria-hidden="true">
-      {String.fromCodePoint(name.codePointAt(0) ?? 0x20).toUpperCase()}
-    </span>
-  );
+  // Not as text: what a person sees of a button is then what its name contains.
+  const letter = String.fromCodePoint(name.codePointAt(0) ?? 0x20).toUpperCase();
+  return <span class={isRound ? 'tile round' : 'tile'} aria-hidden="true" data-letter={letter} />;
 }

@@ -1308,7 +1308,7 @@ export const texts: Catalog = {
   'accounts.enabled': 'Das Konto ist aktiviert',
   'accounts.open': 'Übersicht öffnen',
   'accounts.openKeys': 'Schlüssel öffnen',
-  'palette.open': 'Suchen oder gehe zu …',
+  'palette.open': 'Alles finden …',
   'palette.keys': 'Strg K',
   'palette.title': 'Gehe zu',
   'palette.label': 'Adresse, ID, Domain, Name, Konto oder Seite',

@@ -1276,7 +1276,7 @@ export const en = {
   'accounts.enabled': 'The account is enabled',
   'accounts.open': 'Open its overview',
   'accounts.openKeys': 'Open its keys',
-  'palette.open': 'Search or go to…',
+  'palette.open': 'Find anything…',
   'palette.keys': 'Ctrl K',
   'palette.title': 'Go to',
   'palette.label': 'Address, id, domain, name, account or page',

@@ -1314,7 +1314,7 @@ export const texts: Catalog = {
   'accounts.enabled': 'Le compte est activé',
   'accounts.open': 'Ouvrir sa vue d’ensemble',
   'accounts.openKeys': 'Ouvrir ses clés',
-  'palette.open': 'Rechercher ou aller à…',
+  'palette.open': 'Trouver…',
   'palette.keys': 'Ctrl K',
   'palette.title': 'Aller à',
   'palette.label': 'Adresse, identifiant, domaine, nom, compte ou page',
