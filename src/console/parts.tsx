@@ -32,11 +32,11 @@ export function focusHeading(main: HTMLElement): void {
 
 interface PageProps {
   title: string;
-  /** The state of what the page is about, beside its title. */
+  /** The state of what the page is about, next to its title. */
   chip?: ComponentChildren;
   /** What the page is for, in a few words. */
   question?: string;
-  /** The buttons of the page, beside its title: at most one is primary. */
+  /** The buttons of the page, next to its title: at most one is primary. */
   actions?: ComponentChildren;
   curl?: string;
   /** The file that the request sends. */
@@ -76,7 +76,7 @@ export function Page({ title, chip, question, actions, curl, curlBody, children 
   );
 }
 
-/** A surface with a title for a part of a page. `action`: beside the title, such as a link to the whole list. */
+/** A surface with a title for a part of a page. `action`: next to the title, such as a link to the whole list. */
 export function Card(props: { title: string; action?: ComponentChildren; children: ComponentChildren }) {
   return (
     <div class="card">
@@ -314,7 +314,7 @@ function Curl({ path, body }: { path: string; body?: CurlBody | undefined }) {
         aria-label={t('app.curl')}
         ref={drawer}
         onClick={({ target, currentTarget }) => {
-          // A click beside the drawer is one on its backdrop.
+          // A click next to the drawer is one on its backdrop.
           if (target === currentTarget) currentTarget.close();
         }}
       >

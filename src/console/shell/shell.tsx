@@ -140,7 +140,7 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
           ref={drawer}
           onClose={() => setOpen(false)}
           onClick={({ target, currentTarget }) => {
-            // A click beside the drawer is one on its backdrop.
+            // A click next to the drawer is one on its backdrop.
             if (target === currentTarget) currentTarget.close();
           }}
         >
