@@ -63,7 +63,7 @@ describe('Keys', () => {
     daemon.tables.apiKeys.use(created?.key_id ?? '', Date.parse('2026-02-03T12:00:00Z'));
     await open.visit(window, 'keys', client);
     expect(await page.content()).not.toContain(secret);
-    expect(await row.textContent()).toMatch(/3 Feb 2026|Feb 3, 2026/);
+    expect(await row.textContent()).toMatch(/3 Feb, |Feb 3, /);
     await row.getByRole('button', { name: 'Revoke' }).press('Enter');
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).press('Enter');
     await row.getByText(/^revoked /).waitFor();

@@ -194,7 +194,7 @@ describe('the palette', () => {
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowUp');
     await page.keyboard.press('ArrowUp');
-    await page.getByRole('option', { name: 'Page: System', selected: true }).waitFor();
+    await page.getByRole('option', { name: 'Page: Audit log', selected: true }).waitFor();
     expect(await findings(window)).toEqual([]);
     await window.screenshot('console-palette-phone-dark');
     await page.getByRole('option', { name: 'Page: Domains' }).click();
