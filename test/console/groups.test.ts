@@ -146,7 +146,7 @@ describe('Groups', () => {
     await form.getByLabel('Sender').fill('news@shop.test');
     await form.getByLabel('First paragraph').fill(HOSTILE);
     await page.keyboard.press('Enter');
-    const code = page.locator('main pre').first();
+    const code = page.locator('main pre:not(.curl pre)').first();
     const address = `/j/${group?.subscriptionGroupId}" method="post"`;
     await expect.poll(() => code.textContent()).toContain(address);
     expect(await code.textContent()).not.toContain('firstName');
@@ -195,7 +195,7 @@ describe('Groups', () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     await open.visit(window, `groups/${group?.subscriptionGroupId}?tab=form&names=1`, client);
-    const code = (await page.locator('main pre').first().textContent()) ?? '';
+    const code = (await page.locator('main pre:not(.curl pre)').first().textContent()) ?? '';
     await context.close();
     const site = createServer((_request, response) => {
       response.setHeader('Content-Type', 'text/html; charset=utf-8');

@@ -117,7 +117,7 @@ describe('Reports', () => {
     await chart.getByText('Passed DMARC: 6').waitFor();
     await chart.getByText('Failed: 2').waitFor();
     expect(await chart.locator('canvas').count()).toBe(1);
-    expect(await page.title()).toBe('Reports · Postrider');
+    expect(await page.title()).toBe('Reputation · Postrider');
     expect(consoleErrors).toEqual([]);
     await context.close();
   });
