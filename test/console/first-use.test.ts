@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ApiClient, CreatedDomain } from '../support/api-client.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
-import { type OpenConsole, openConsole } from './open-console.ts';
+import { type OpenConsole, openConsole, openPersonMenu } from './open-console.ts';
 
 /*
  * The path of a user who opens the console for the first time: link, passkey, domain, first message. With UPDATE_DOCS
@@ -58,7 +58,8 @@ it('leads from the link of the command line to the first delivered message', asy
       isUserVerified: true,
     },
   });
-  await page.getByRole('link', { name: /^operator\d+@example\.com$/ }).click();
+  await openPersonMenu(page);
+  await page.getByRole('link', { name: 'Your profile' }).click();
   await page.getByLabel('Name of the passkey').fill('Laptop');
   await page.getByRole('button', { name: 'Add a passkey' }).click();
   await page.getByText('The passkey was added').waitFor();

@@ -9,7 +9,7 @@ import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-
 import { insertDomain } from '../support/store.ts';
 import { keyboard, pointer } from './input.ts';
 import { MAIN_TASKS, type Session, showNavigation, shown } from './main-tasks.ts';
-import { type OpenConsole, openConsole } from './open-console.ts';
+import { type OpenConsole, openConsole, shownPerson } from './open-console.ts';
 
 /*
  * The main task of every page of the console, in Chromium over a daemon in this process: with a keyboard and with a mouse
@@ -51,7 +51,7 @@ describe.each([
     await addAuthenticator(window);
     const input = await inputOf(window);
     await showOverview(page, client);
-    const email = (await page.locator('aside a', { hasText: '@' }).textContent()) ?? '';
+    const email = await shownPerson(page);
     session = { daemon, page, input, client, email, name };
   });
   afterAll(() => window?.context.close());
@@ -75,7 +75,7 @@ describe.each([
   );
 
   it('has a task for every page of the navigation', async () => {
-    const links = await session.page.locator('aside nav a').allTextContents();
+    const links = await session.page.locator('.side-nav a').allTextContents();
     expect(links.length).toBeGreaterThan(15);
     const covered = Object.values(MAIN_TASKS).map(({ page }) => page);
     expect(links.filter((link) => !covered.includes(link))).toEqual([]);
@@ -92,13 +92,15 @@ async function showOverview(page: Page, { accountId }: ApiClient): Promise<void>
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
 }
 
-/** Opens a page with the navigation. The link to the profile is the address of the person. */
-async function openPage({ page, input, email }: Session, title: string): Promise<void> {
+/** Opens a page with the navigation. The link to the profile is in the menu of the person. */
+async function openPage({ page, input }: Session, title: string): Promise<void> {
   if (await page.getByRole('heading', { level: 1, name: title, exact: true }).isVisible()) return;
-  const name = title === 'Your profile' ? email : title;
-  const link = page.locator('aside').getByRole('link', { name, exact: true });
+  const isProfile = title === 'Your profile';
+  const links = page.locator(isProfile ? '.me-menu' : '.side-nav');
+  const link = links.getByRole('link', { name: title, exact: true });
   const isFolded = !(await link.isVisible());
   await showNavigation(page, input);
+  if (isProfile) await input.press(page.getByRole('button', { name: /^Your menu: / }));
   await input.press(link);
   await shown(page, title);
   expect(await link.isVisible()).toBe(!isFolded);

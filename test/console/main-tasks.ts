@@ -329,18 +329,9 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     },
   },
   accounts: {
-    page: 'System',
+    page: 'Accounts',
     does: 'creates an account, whose key works',
     run: async ({ daemon, page, input, name }) => {
-      const link = page.getByRole('link', { name: 'Manage the accounts' });
-      // Parts of the page are folded on a phone.
-      const summary = page
-        .locator('summary')
-        .filter({ has: page.getByRole('heading', { name: 'Accounts' }) });
-      await summary.waitFor();
-      if (!(await link.isVisible())) await input.press(summary);
-      await input.press(link);
-      await shown(page, 'Accounts');
       const form = page.getByRole('form', { name: 'Create an account' });
       await input.enter(form.getByLabel('Name', { exact: true }), 'New Shop');
       await input.enter(form.getByLabel('Account id'), `acct_new_${name}`);

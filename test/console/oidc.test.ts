@@ -64,7 +64,7 @@ it('signs in at the provider, whose names and addresses are shown as text, and s
   ]);
   for (const path of ['me', 'people?scope=all', 'audit?scope=all']) {
     await open.visit(window, path, client);
-    await page.getByText(LOCAL_PART).first().waitFor();
+    await page.getByText(LOCAL_PART).filter({ visible: true }).first().waitFor();
     expect(await page.locator('main img, main script').count(), path).toBe(0);
   }
   await open.visit(window, 'me', client);

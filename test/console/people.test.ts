@@ -140,7 +140,6 @@ describe('People', () => {
 
   it('creates a new link after the person confirmed who they are, which replaces the sessions of the other', async () => {
     const other = await open.member(client, 'viewer', PHONE);
-    await other.page.getByRole('button', { name: 'Menu' }).click();
     const email = await shownPerson(other.page);
     const { window, ownEmail } = await operatorWithPasskey();
     const { page, context, consoleErrors } = window;
@@ -180,7 +179,6 @@ describe('People', () => {
 
   it('deletes a person of the installation after the person confirmed who they are', async () => {
     const other = await open.member(client, 'viewer', PHONE);
-    await other.page.getByRole('button', { name: 'Menu' }).click();
     const email = await shownPerson(other.page);
     const { window, ownEmail } = await operatorWithPasskey();
     const { page, context } = window;
@@ -353,9 +351,9 @@ describe('the profile', () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     await addAuthenticator(window);
-    const profile = page.getByRole('link', { name: /^operator\d+@example\.com$/ });
-    const email = (await profile.textContent()) ?? '';
-    await profile.click();
+    const email = await shownPerson(page);
+    await openPersonMenu(page);
+    await page.getByRole('link', { name: 'Your profile' }).click();
     await page.getByLabel('Name of the passkey').fill(HOSTILE);
     await page.getByRole('button', { name: 'Add a passkey' }).click();
     await page.getByRole('rowheader', { name: HOSTILE }).waitFor();
@@ -387,7 +385,6 @@ describe('the profile', () => {
     await page.keyboard.press('Enter');
     await page.getByText('The authenticator app is set up').waitFor();
 
-    await page.getByRole('button', { name: 'Menu' }).click();
     requireConfirmation(await shownPerson(page));
     await page.getByRole('button', { name: 'Remove the password' }).press('Enter');
     await page.keyboard.press('Enter');
@@ -440,9 +437,9 @@ async function operatorWithPasskey(): Promise<{ window: Window; ownEmail: string
   const window = await open.operator(DESKTOP);
   const { page } = window;
   await addAuthenticator(window);
-  const profile = page.getByRole('link', { name: /^operator\d+@example\.com$/ });
-  const ownEmail = (await profile.textContent()) ?? '';
-  await profile.click();
+  const ownEmail = await shownPerson(page);
+  await openPersonMenu(page);
+  await page.getByRole('link', { name: 'Your profile' }).click();
   await page.getByLabel('Name of the passkey').fill('Laptop');
   await page.getByRole('button', { name: 'Add a passkey' }).click();
   await page.getByRole('rowheader', { name: 'Laptop' }).waitFor();
