@@ -23,14 +23,14 @@ export function useData<T>(path: string | null): Data<T> {
 }
 
 /**
- * Reads what belongs to the console itself, such as its people. `account`: the account that it is about. Path null: nothing
- * is read.
+ * Reads what belongs to the console itself, such as its people, again when `liveTurn` changes. `account`: the account
+ * that it is about. Path null: nothing is read.
  */
-export function useConsoleData<T>(path: string | null, account?: string): Data<T> {
+export function useConsoleData<T>(path: string | null, account?: string, liveTurn = 0): Data<T> {
   return useReading<T>(
     path === null ? null : `${account} ${path}`,
     (signal) => request<T>(path ?? '', { account, signal }),
-    0,
+    liveTurn,
   );
 }
 

@@ -1,3 +1,4 @@
+import type { AttentionResponse } from '../http/console/attention-routes.ts';
 import { MessagesPage } from './pages/messages/messages.tsx';
 import { OverviewPage } from './pages/overview/overview.tsx';
 import type { IconName } from './parts/icon/icon-names.ts';
@@ -17,14 +18,28 @@ export const PAGES: readonly PageEntry[] = [
   { path: 'contacts', title: 'page.contacts', group: 'audience', icon: 'users' },
   { path: 'groups', title: 'page.groups', group: 'audience', icon: 'users-round' },
   { path: 'suppressions', title: 'page.suppressions', group: 'audience', icon: 'ban' },
-  { path: 'campaigns', title: 'page.campaigns', group: 'marketing', icon: 'megaphone' },
+  { path: 'campaigns', title: 'page.campaigns', group: 'marketing', icon: 'megaphone', count: 'campaigns' },
   { path: 'templates', title: 'page.templates', group: 'marketing', icon: 'file-text' },
-  { path: 'domains', title: 'page.domains', group: 'build', icon: 'globe' },
+  { path: 'domains', title: 'page.domains', group: 'build', icon: 'globe', count: 'domains' },
   { path: 'keys', title: 'page.keys', group: 'build', icon: 'key-round', needs: 'keys' },
-  { path: 'webhooks', title: 'page.webhooks', group: 'build', icon: 'webhook' },
+  { path: 'webhooks', title: 'page.webhooks', group: 'build', icon: 'webhook', count: 'webhooks' },
   { path: 'reference', title: 'page.api', group: 'build', icon: 'code', needs: 'develop' },
-  { path: 'queue', title: 'page.queue', group: 'installation', icon: 'list-ordered', needs: 'operator' },
-  { path: 'inbox', title: 'page.inbox', group: 'installation', icon: 'inbox', needs: 'operator' },
+  {
+    path: 'queue',
+    title: 'page.queue',
+    group: 'installation',
+    icon: 'list-ordered',
+    needs: 'operator',
+    count: 'queue',
+  },
+  {
+    path: 'inbox',
+    title: 'page.inbox',
+    group: 'installation',
+    icon: 'inbox',
+    needs: 'operator',
+    count: 'inbox',
+  },
   { path: 'system', title: 'page.system', group: 'installation', icon: 'server', needs: 'operator' },
   {
     path: 'system/accounts',
@@ -37,11 +52,16 @@ export const PAGES: readonly PageEntry[] = [
   { path: 'audit', title: 'page.audit', group: 'account', icon: 'scroll-text', needs: 'people' },
 ];
 
+/** Counts of what needs attention; those of domains and webhooks are failures. */
+export type NavigationCount = keyof AttentionResponse['counts'] | 'queue' | 'inbox';
+
 export interface PageEntry {
   path: string;
   title: TextKey;
   group: (typeof PAGE_GROUPS)[number];
   icon: IconName;
+  /** What is counted beside its name. */
+  count?: NavigationCount;
   /** The permission without which it is not shown. */
   needs?: PermissionName;
 }

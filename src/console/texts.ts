@@ -7,6 +7,9 @@ import type { ErrorTexts } from './texts/errors/de.ts';
 
 export type { TextKey };
 
+/** The beginnings of keys that have a text for each plural. */
+type PluralBase = TextKey extends infer Key ? (Key extends `${infer Base}.one` ? Base : never) : never;
+
 /** The languages, by their own names. */
 export const LANGUAGES = { en: 'English', de: 'Deutsch', fr: 'Français' } as const;
 export type Language = keyof typeof LANGUAGES;
@@ -15,6 +18,8 @@ export interface Texts extends Numbers {
   language: Language;
   /** The text of a key, with `{name}` replaced by values; numbers in the language. */
   t(key: TextKey, values?: Readonly<Record<string, string | number>>): string;
+  /** The text for a number, in the plural of the language: of the keys `<base>.one` and `<base>.other`. */
+  plural(base: PluralBase, count: number, values?: Readonly<Record<string, string | number>>): string;
   /** The text of a key that may not exist, such as that of a new status; otherwise `name`. */
   named(prefix: string, name: string): string;
   /** A time in the time zone of the browser. */
@@ -67,12 +72,16 @@ function createTexts(language: Language, catalog: Catalog, errors: Partial<Error
   const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
   const numbers = numbersIn(locale);
   const shown = (value: string | number) => (typeof value === 'number' ? numbers.number(value) : value);
+  const plurals = new Intl.PluralRules(locale);
   const isKey = (key: string): key is TextKey => Object.hasOwn(catalog, key);
   const isError = (key: string): key is keyof ErrorTexts => Object.hasOwn(errors, key);
+  const t: Texts['t'] = (key, values = {}) =>
+    catalog[key].replace(/\{(\w+)\}/g, (placeholder, name: string) => shown(values[name] ?? placeholder));
   return {
     language,
-    t: (key, values = {}) =>
-      catalog[key].replace(/\{(\w+)\}/g, (placeholder, name: string) => shown(values[name] ?? placeholder)),
+    t,
+    plural: (base, count, values = {}) =>
+      t(plurals.select(count) === 'one' ? `${base}.one` : `${base}.other`, { count, ...values }),
     named: (prefix, name) => {
       const key = `${prefix}.${name}`;
       return isKey(key) ? catalog[key] : name;

@@ -15,7 +15,7 @@ export type InstallationProblem =
   | { kind: 'certificate'; host: string; error: string | null }
   | { kind: 'backup'; error: string }
   | { kind: 'address'; address: string; provider: string; reply: string; since: string; nextProbeAt: string }
-  | { kind: 'site'; site: string; state: 'suspended' | 'limited'; until: string };
+  | { kind: 'site'; site: string; pool: string; state: 'suspended' | 'limited'; until: string };
 
 export interface InstallationAttention {
   problems: InstallationProblem[];
@@ -83,9 +83,9 @@ function slowSites({ delivery, clock }: InstallationAttentionDeps): Installation
   return delivery.inspection
     .sites()
     .map((facts) => presentSite(facts, clock))
-    .flatMap(({ site, suspendedUntil, limitedUntil }): InstallationProblem[] => {
-      if (suspendedUntil !== null) return [{ kind: 'site', site, state: 'suspended', until: suspendedUntil }];
-      return limitedUntil === null ? [] : [{ kind: 'site', site, state: 'limited', until: limitedUntil }];
+    .flatMap(({ site, pool, suspendedUntil, limitedUntil }): InstallationProblem[] => {
+      if (suspendedUntil !== null) return [{ kind: 'site', site, pool, state: 'suspended', until: suspendedUntil }];
+      return limitedUntil === null ? [] : [{ kind: 'site', site, pool, state: 'limited', until: limitedUntil }];
     })
     .slice(0, MAX_PROBLEMS);
 }

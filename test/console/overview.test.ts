@@ -118,44 +118,44 @@ describe('Overview', () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     await open.visit(window, '', client);
-    await page.getByRole('heading', { name: 'Problems of the installation' }).waitFor();
+    await page.getByText('Mail is flowing. 6 things need you.').waitFor();
     await page.getByRole('link', { name: 'below 1,000,000 GB new mail is refused' }).waitFor();
     const certificate = page.getByRole('link', {
       name: `of track.shop.test could not be obtained: ${HOSTILE}`,
     });
     expect(await certificate.getAttribute('href')).toContain('/console/system?account=');
     expect(await certificate.getAttribute('href')).toContain('section=certificates');
-    await page.getByRole('link', { name: 'Every call of webhook Shop has failed since' }).press('Enter');
+    await page.getByRole('link', { name: /^Webhooks 1 failing$/ }).waitFor();
+    await page.getByRole('link', { name: 'Every call of webhook Shop fails' }).press('Enter');
     await page.getByText('https://shop.test/hook').first().waitFor();
-    expect(page.url()).toContain('status=failed');
-    await page.getByText('Calls that failed and will be repeated are pending.').waitFor();
-    await page.getByRole('link', { name: 'failed', exact: true }).waitFor();
+    expect(page.url()).toContain('status=pending');
     await context.close();
 
     const other = await open.member(client, 'viewer', DESKTOP);
     await open.visit(other, '', client);
+    await other.page.getByText('Mail is flowing. 3 things need you.').waitFor();
     await other.page.getByRole('link', { name: 'Every call of webhook Shop' }).waitFor();
-    expect(await other.page.getByText('Problems of the installation').count()).toBe(0);
+    expect(await other.page.getByText('of disk space are free').count()).toBe(0);
     await other.context.close();
   });
 
-  it('reads the problems of the installation again, and opens the part of the system that has one', async () => {
+  it('reads what needs attention again, and opens the part of the system that has it', async () => {
     const window = await open.operator(PHONE);
     const { page, context } = window;
     await page.clock.install();
-    let lastError = 'first';
-    await page.route('**/console/api/web-setup/installation', async (sent) => {
+    let error = 'first';
+    await page.route('**/console/attention', async (sent) => {
       const response = await sent.fetch();
       const body = await response.json();
-      body.data.certificates[0].lastError = lastError;
+      body.data.installation.problems = [{ kind: 'certificate', host: 'track.shop.test', error }];
       await sent.fulfill({ response, json: body });
     });
     await open.visit(window, '', client);
     await page.getByRole('link', { name: 'could not be obtained: first' }).waitFor();
-    lastError = 'second';
+    error = 'second';
     await page.clock.fastForward(30_000);
     await page.getByRole('link', { name: 'could not be obtained: second' }).click();
-    await page.getByRole('region', { name: 'Certificates' }).getByText('second').waitFor();
+    await page.getByRole('region', { name: 'Certificates' }).getByText(HOSTILE).first().waitFor();
     // Other parts are folded on a phone.
     expect(await page.getByText('No backups are scheduled').isVisible()).toBe(false);
     await context.close();
@@ -164,84 +164,98 @@ describe('Overview', () => {
   it('leads from each problem of the installation to what shows it', async () => {
     const window = await open.operator(PHONE);
     const { page, context } = window;
-    const change = (path: string, changed: (data: Record<string, unknown>) => object) =>
-      page.route(`**/console/api${path}`, async (sent) => {
-        const response = await sent.fetch();
-        const body = await response.json();
-        await sent.fulfill({ response, json: { ...body, data: { ...body.data, ...changed(body.data) } } });
-      });
     const until = new Date(Date.now() + HOUR).toISOString();
-    const site = {
-      pool: 'default',
-      connections: { used: 0, allowed: 1 },
-      suspendedUntil: null,
-      limitedUntil: null,
-    };
-    // States of other servers, the disk of backups and the queue.
-    await change('/web-setup/queue', () => ({ stopped: HOSTILE }));
-    await change('/web-setup/queue/sites', () => ({
-      sites: [
-        { ...site, site: 'mx1.blocked.test,mx2.blocked.test', suspendedUntil: until },
-        { ...site, site: 'mx.limited.test', limitedUntil: until },
-        { ...site, site: 'mx.fine.test' },
-      ],
-    }));
-    const backups = { lastSuccessAt: null, nextAt: until, isRunning: false, error: 'ENOSPC' };
-    await change('/web-setup/installation', () => ({ backups }));
+    const since = new Date().toISOString();
+    const site = { kind: 'site', pool: 'default', until };
+    await page.route('**/console/attention', async (sent) => {
+      const response = await sent.fetch();
+      const body = await response.json();
+      // States of other servers, the disk of backups and the queue.
+      body.data.installation.problems = [
+        { kind: 'queue', reason: HOSTILE },
+        { ...site, site: 'mx1.blocked.test,mx2.blocked.test', state: 'suspended' },
+        { ...site, site: 'mx.limited.test', state: 'limited' },
+        {
+          kind: 'address',
+          address: '192.0.2.25',
+          provider: 'Yahoo',
+          reply: HOSTILE,
+          since,
+          nextProbeAt: until,
+        },
+        { kind: 'certificate', host: 'old.shop.test', error: null },
+        { kind: 'backup', error: 'ENOSPC' },
+      ];
+      await sent.fulfill({ response, json: body });
+    });
     const problems = [
-      [`No mail is sent: ${HOSTILE}`, null, ''],
-      [
-        'No mail is sent to mx1.blocked.test, mx2.blocked.test until',
-        'Sites',
-        'mx1.blocked.test, mx2.blocked.test',
-      ],
-      ['mx.limited.test asked for less mail until', 'Sites', 'mx.limited.test'],
-      [`Yahoo refuses mail from 192.0.2.25: ${HOSTILE}`, 'Source addresses', HOSTILE],
-      ['The certificate of old.shop.test has expired', 'Certificates', 'old.shop.test'],
-      ['The last backup failed: ENOSPC', 'Backups', 'The last backup failed: ENOSPC'],
+      [`No mail is sent: ${HOSTILE}`, null],
+      ['No mail is sent to mx1.blocked.test, mx2.blocked.test until', 'Sites'],
+      ['mx.limited.test asked for less mail until', 'Sites'],
+      [`Yahoo refuses mail from 192.0.2.25: ${HOSTILE}`, 'Source addresses'],
+      ['The certificate of old.shop.test has expired', 'Certificates'],
+      ['The last backup failed: ENOSPC', 'Backups'],
     ] as const;
     await open.visit(window, '', client);
-    for (const [text, section, shown] of problems) {
-      const problem = page.getByRole('link', { name: text });
-      await problem.waitFor();
-      expect(await page.getByRole('link', { name: 'mx.fine.test' }).count()).toBe(0);
-      await problem.press('Enter');
+    await page.getByText('No mail is sent. 9 things need you.').waitFor();
+    for (const [text, section] of problems) {
+      await page.getByRole('link', { name: text }).press('Enter');
       await page.getByRole('heading', { level: 1, name: section === null ? 'Queue' : 'System' }).waitFor();
-      if (section === null) await page.getByText(text).waitFor();
-      else
-        await page
-          .locator('details[open]', { has: page.getByRole('heading', { name: section }) })
-          .getByText(shown)
-          .waitFor();
+      if (section !== null)
+        await page.locator('details[open]', { has: page.getByRole('heading', { name: section }) }).waitFor();
       await page.goBack();
     }
     await context.close();
   });
 
-  it('shows volume by hour and day as a chart and a table, and by domain and provider', async () => {
+  it('shows the figures of a period, their change, a chart with a table, and providers', async () => {
     const window = await open.operator(PHONE);
     const { page, context, consoleErrors } = window;
     await open.visit(window, '', client);
+    const figure = (name: string) => page.locator('.figure', { hasText: name });
+    await figure('Accepted').getByText('2,010').waitFor();
+    await figure('Bounced').getByText('3.8%').waitFor();
+    await figure('Complaints').getByText('4 · Gmail: below 0.1%').waitFor();
     const chart = page.getByRole('figure', { name: 'Messages by hour' });
-    await chart.getByText('Accepted: 2,010').waitFor();
+    const delivered = chart.getByRole('button', { name: 'Delivered: 1,909' });
+    expect(await delivered.getAttribute('aria-pressed')).toBe('true');
+    await delivered.press('Enter');
+    await expect.poll(() => delivered.getAttribute('aria-pressed')).toBe('false');
     expect(await chart.locator('canvas').count()).toBe(1);
     await chart.getByText('As a table').press('Enter');
-    const hours = chart.getByRole('table').getByRole('row');
-    expect(await hours.count()).toBeGreaterThanOrEqual(25);
-    await chart.getByRole('row', { name: /2,010 1,909 0 76 4$/ }).waitFor();
-    const domains = page.getByRole('region', { name: 'Sending domain' });
-    await domains.getByRole('row', { name: /^shop\.test 1,010 910 90\.1% 0 75 7\.4% 4 0\.4%$/ }).waitFor();
+    expect(await chart.getByRole('table').getByRole('row').count()).toBe(25);
+    await chart.getByRole('row', { name: /1,909 0 76 0 0$/ }).waitFor();
     const providers = page.getByRole('region', { name: 'Provider of the recipients' });
     await providers.getByRole('rowheader', { name: HOSTILE }).waitFor();
 
-    await page.getByRole('link', { name: '30 days' }).click();
-    await page.getByRole('figure', { name: 'Messages by day' }).getByText('Accepted: 2,510').waitFor();
-    expect(page.url()).toContain('interval=day');
+    await page.getByRole('link', { name: '30 d' }).click();
+    await figure('Accepted').getByText('2,510').waitFor();
+    await page.getByRole('figure', { name: 'Messages by day' }).waitFor();
+    expect(page.url()).toContain('period=30d');
+    await providers.getByRole('row', { name: /^gmail 2,500/ }).waitFor();
     expect(consoleErrors).toEqual([]);
     await context.close();
   });
 
+  it('compares a period with the one before', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, '?period=7d', client);
+    await page.getByText('+302% on the 7 days before').waitFor();
+    await context.close();
+  });
+
+  it('fits all of it on one screen', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, '', client);
+    await page.getByRole('figure', { name: 'Messages by hour' }).waitFor();
+    await page.getByRole('region', { name: 'Provider of the recipients' }).waitFor();
+    expect(await page.evaluate('document.documentElement.scrollHeight')).toBeLessThanOrEqual(1400);
+    await context.close();
+  });
+
   it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
-    await open.examine({ 'overview-volume': '', 'overview-days': '?interval=day' }, client);
+    await open.examine({ 'overview-hours': '', 'overview-days': '?period=30d' }, client);
   });
 });

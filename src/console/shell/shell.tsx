@@ -1,7 +1,16 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { AttentionResponse } from '../../http/console/attention-routes.ts';
 import { request } from '../api.ts';
-import { LiveProvider, useLive } from '../data.ts';
-import { CurrentPage, PAGE_GROUPS, PAGES, type PageEntry, WITHOUT_ACCOUNT } from '../pages.tsx';
+import { AttentionProvider, useAttention } from '../attention.ts';
+import { LiveProvider, useConsoleData, useLive, useRefresh } from '../data.ts';
+import {
+  CurrentPage,
+  type NavigationCount,
+  PAGE_GROUPS,
+  PAGES,
+  type PageEntry,
+  WITHOUT_ACCOUNT,
+} from '../pages.tsx';
 import { Icon } from '../parts/icon/icon.tsx';
 import { discardTasks } from '../parts/long-task.tsx';
 import { Palette } from '../parts/palette/palette.tsx';
@@ -20,6 +29,9 @@ import './shell.css';
 /** Windows in which the side bar is a drawer, as in shell.css. */
 const NARROW = '(width < 60rem)';
 
+/** What belongs to the installation causes no events of an account. */
+const ATTENTION_REFRESH_MS = 30_000;
+
 interface ShellProps {
   person: SessionPerson;
   onLanguage: (language: Language) => void;
@@ -37,6 +49,12 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
   const drawer = useRef<HTMLDialogElement>(null);
   const member = currentMember(person, location.query['account']);
   const live = useLive(member?.accountId ?? null);
+  const attention = useConsoleData<AttentionResponse>(
+    member === null ? null : '/console/attention',
+    member?.accountId,
+    live,
+  );
+  useRefresh(attention.reload, ATTENTION_REFRESH_MS);
   const [first = ''] = location.segments;
   const address = location.segments.join('/');
   const isFirst = useRef(true);
@@ -77,7 +95,7 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
     </>
   );
   return (
-    <>
+    <AttentionProvider value={attention}>
       <a class="skip" href="#content" onClick={() => main.current?.focus()}>
         {t('app.skip')}
       </a>
@@ -161,7 +179,7 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
       )}
       <SessionConfirmation onSignOut={signOut} />
       <Toasts />
-    </>
+    </AttentionProvider>
   );
 }
 
@@ -190,11 +208,28 @@ function PageGroup({ group, pages, shown }: PageGroupProps) {
             <a class="nav-item" href={href(page.path)} aria-current={page === shown ? 'page' : undefined}>
               <Icon name={page.icon} />
               {t(page.title)}
+              {page.count !== undefined && <Count of={page.count} />}
             </a>
           </li>
         ))}
       </ul>
     </div>
+  );
+}
+
+/** How much there is to attend to; nothing if there is nothing. */
+function Count({ of }: { of: NavigationCount }) {
+  const { t, number } = useTexts();
+  const { value } = useAttention();
+  const { counts, installation } = value ?? { counts: null, installation: null };
+  const count = of === 'queue' || of === 'inbox' ? installation?.counts[of] : counts?.[of];
+  if (count === undefined || count === 0) return null;
+  const text = t(`app.count.${of}`, { count });
+  return (
+    <span class={of === 'domains' || of === 'webhooks' ? 'nav-count bad' : 'nav-count'} title={text}>
+      <span aria-hidden="true">{number(count)}</span>
+      <span class="unseen">{text}</span>
+    </span>
   );
 }
 

@@ -8,10 +8,11 @@ import { useTexts } from '../../texts.ts';
 import { DmarcReports } from './dmarc.tsx';
 import type { ShownReports } from './report-data.ts';
 import { TlsReports } from './tls.tsx';
+import { Volume } from './volume.tsx';
 
 type Domain = z.output<typeof domainSchema>;
 
-const TABS = ['dmarc', 'tls'] as const;
+const TABS = ['dmarc', 'tls', 'volume'] as const;
 type Tab = (typeof TABS)[number];
 const PERIODS = [7, 30, 90, 365] as const;
 type Period = (typeof PERIODS)[number];
@@ -78,7 +79,11 @@ export function ReportsPage() {
                   </a>
                 ))}
               </nav>
-              <Reports path={path} tab={tab} />
+              {tab === 'volume' ? (
+                <Volume domains={new Map(domains.map((each) => [each.domainId, each.domain]))} />
+              ) : (
+                <Reports path={path} tab={tab} />
+              )}
             </>
           )
         }
@@ -148,7 +153,7 @@ function Choice({ domains, chosen, days, shown, onDomain, onDays, onShown }: Cho
   );
 }
 
-function Reports({ path, tab }: { path: string; tab: Tab }) {
+function Reports({ path, tab }: { path: string; tab: 'dmarc' | 'tls' }) {
   const data = useData<ShownReports>(path);
   return (
     <Loaded data={data}>

@@ -1,8 +1,10 @@
-import { useEffect, useMemo, useRef } from 'preact/hooks';
-import UPlot from 'uplot';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type UPlot from 'uplot';
 import { Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
-import { type Axes, axesOf } from './chart-axes.ts';
+import { axesOf } from './chart-axes.ts';
+import { draw, isUneven } from './plot.ts';
 import './chart.css';
 
 export interface ChartLine {
@@ -11,6 +13,10 @@ export interface ChartLine {
   color: string;
   /** Null: not known, a gap in the line. */
   values: readonly (number | null)[];
+  /** Drawn as bars, which are stacked in the order of the lines. Default: a line. */
+  isBar?: boolean;
+  /** Not drawn until its entry in the legend is pressed. */
+  isHidden?: boolean;
 }
 
 interface ChartProps {
@@ -24,22 +30,43 @@ interface ChartProps {
   hasOwnTable?: boolean;
 }
 
-const HEIGHT = 240;
+/** What is under the pointer: its place in the canvas, and the position of its time. */
+interface Pointed {
+  left: number;
+  index: number;
+}
 
-/** Lines over time, and the same numbers as a table: a canvas cannot be read by a screen reader. */
+/**
+ * Bars and lines over time, and the same numbers as a table: a canvas cannot be read by a screen reader. The legend has the
+ * sum of each line, and shows or hides it.
+ */
 export function Chart({ label, times, unit, lines, hasOwnTable = false }: ChartProps) {
   const { t, time, number, locale } = useTexts();
   const axes = useMemo(() => axesOf(locale, unit), [locale, unit]);
+  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
+  const [isCompressed, setCompressed] = useState(false);
+  const [pointed, setPointed] = useState<Pointed | null>(null);
+  const shown = useMemo(
+    () => lines.filter((line) => (line.isHidden === true) === toggled.has(line.label)),
+    [lines, toggled],
+  );
   const canvas = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const target = canvas.current;
     if (target === null) return undefined;
-    let plot = draw(target, times, lines, axes);
+    const point = ({ cursor: { left, idx } }: UPlot) =>
+      setPointed(
+        left === undefined || left < 0 || idx === null || idx === undefined ? null : { left, index: idx },
+      );
+    const plotted = () => draw(target, { times, lines: shown, axes, isCompressed, onPoint: point });
+    let plot = plotted();
     const again = () => {
       plot.destroy();
-      plot = draw(target, times, lines, axes);
+      plot = plotted();
     };
-    const resized = new ResizeObserver(() => plot.setSize({ width: target.clientWidth, height: HEIGHT }));
+    const resized = new ResizeObserver(() =>
+      plot.setSize({ width: target.clientWidth, height: plot.height }),
+    );
     resized.observe(target);
     // Colors are those of the theme at the time of drawing.
     const dark = window.matchMedia('(prefers-color-scheme: dark)');
@@ -52,30 +79,68 @@ export function Chart({ label, times, unit, lines, hasOwnTable = false }: ChartP
       dark.removeEventListener('change', again);
       plot.destroy();
     };
-  }, [times, lines, axes]);
+  }, [times, shown, axes, isCompressed]);
+  const timeOf = (at: number) => (unit === 'day' ? axes.day(at) : time(new Date(at * 1000).toISOString()));
+  const toggle = (name: string) =>
+    setToggled((last) => {
+      const next = new Set(last);
+      if (!next.delete(name)) next.add(name);
+      return next;
+    });
   return (
     <figure class="chart" aria-label={label}>
       <figcaption>
         {label}
         <ul class="legend">
-          {lines.map(({ label: name, color, values }) => (
-            <li key={name}>
-              <svg width="8" height="8" aria-hidden="true">
-                <rect width="8" height="8" fill={`var(${color})`} />
-              </svg>{' '}
-              {name}: {number(values.reduce<number>((sum, value) => sum + (value ?? 0), 0))}
+          {lines.map((line) => (
+            <li key={line.label}>
+              <button
+                type="button"
+                class="legend-entry"
+                aria-pressed={shown.includes(line)}
+                onClick={() => toggle(line.label)}
+              >
+                <Swatch color={line.color} /> {line.label}: {number(sumOf(line.values))}
+              </button>
             </li>
           ))}
+          {isUneven(lines) && (
+            <li>
+              <button
+                type="button"
+                class="legend-entry"
+                aria-pressed={isCompressed}
+                onClick={() => setCompressed(!isCompressed)}
+              >
+                {t('chart.compressed')}
+              </button>
+            </li>
+          )}
         </ul>
       </figcaption>
-      <div class="canvas" ref={canvas} aria-hidden="true" />
+      <div class="canvas" aria-hidden="true">
+        <div ref={canvas} />
+        {pointed !== null && times[pointed.index] !== undefined && (
+          <Tooltip left={pointed.left} width={canvas.current?.clientWidth ?? 0}>
+            <strong>{timeOf(times[pointed.index] ?? 0)}</strong>
+            {shown.map(({ label: name, color, values }) => (
+              <span key={name}>
+                <Swatch color={color} /> {name} <b>{numberOf(values[pointed.index], number)}</b>
+              </span>
+            ))}
+          </Tooltip>
+        )}
+      </div>
       {!hasOwnTable && (
         <details>
           <summary>{t('chart.table')}</summary>
-          <Table label={label} heads={[t('audit.time'), ...lines.map(({ label: name }) => name)]}>
+          <Table
+            label={label}
+            heads={[t('audit.time'), ...lines.map(({ label: text }) => ({ text, end: true as const }))]}
+          >
             {times.map((at, index) => (
               <tr key={at}>
-                <th scope="row">{unit === 'day' ? axes.day(at) : time(new Date(at * 1000).toISOString())}</th>
+                <th scope="row">{timeOf(at)}</th>
                 {lines.map(({ label: name, values }) => (
                   <td key={name}>{numberOf(values[index], number)}</td>
                 ))}
@@ -88,65 +153,44 @@ export function Chart({ label, times, unit, lines, hasOwnTable = false }: ChartP
   );
 }
 
-function numberOf(value: number | null | undefined, format: (value: number) => string): string {
-  return value === null || value === undefined ? '' : format(value);
-}
-
-const DAY_SECONDS = 86_400;
-/** Distances between marks of counts. */
-const INTEGERS = Array.from(
-  { length: 30 },
-  (_, index) => [1, 2, 5][index % 3]! * 10 ** Math.floor(index / 3),
-);
-
-function draw(
-  target: HTMLElement,
-  times: readonly number[],
-  lines: readonly ChartLine[],
-  { timeZone, ...texts }: Axes,
-): UPlot {
-  const style = getComputedStyle(target);
-  const axis = { stroke: style.color, grid: { stroke: colorOf(target, '--line'), width: 1 } };
-  return new UPlot(
-    {
-      width: target.clientWidth,
-      height: HEIGHT,
-      legend: { show: false },
-      cursor: { show: false },
-      axes: [
-        {
-          ...axis,
-          values: (_, marks) => texts.times(marks),
-          // Whole days.
-          ...(timeZone === undefined
-            ? {}
-            : { incrs: [1, 2, 7, 14, 30, 60].map((days) => days * DAY_SECONDS) }),
-        },
-        { ...axis, size: 60, values: (_, marks) => marks.map(texts.number), incrs: INTEGERS },
-      ],
-      ...(timeZone === undefined ? {} : { tzDate: (at) => UPlot.tzDate(new Date(at * 1000), timeZone) }),
-      scales: { y: { range: (_, __, max) => [0, Math.max(max, 1)] } },
-      series: [
-        {},
-        ...lines.map(({ label, color }) => ({
-          label,
-          stroke: colorOf(target, color),
-          width: 2,
-          points: { show: true, size: 4 },
-        })),
-      ],
-    },
-    [[...times], ...lines.map(({ values }) => [...values])],
-    target,
+function Swatch({ color }: { color: string }) {
+  return (
+    <svg width="8" height="8" aria-hidden="true">
+      <rect width="8" height="8" fill={`var(${color})`} />
+    </svg>
   );
 }
 
-/** The value of a color of the style sheet; `light-dark()` is resolved by an element. */
-function colorOf(target: HTMLElement, name: string): string {
-  const probe = document.createElement('span');
-  probe.style.color = `var(${name})`;
-  target.append(probe);
-  const { color } = getComputedStyle(probe);
-  probe.remove();
-  return color;
+interface TooltipProps {
+  /** Place of the pointer in the plot, and width of the canvas, px. */
+  left: number;
+  width: number;
+  children: ComponentChildren;
+}
+
+/** The values under the pointer, on the side with more room. */
+function Tooltip({ left, width, children }: TooltipProps) {
+  const card = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (card.current === null) return;
+    const isRight = left < width / 2;
+    card.current.style.left = isRight ? `${left + TOOLTIP_OFFSET_PX}px` : 'auto';
+    card.current.style.right = isRight ? 'auto' : `${width - left - TOOLTIP_OFFSET_PX / 2}px`;
+  });
+  return (
+    <div class="tooltip" ref={card}>
+      {children}
+    </div>
+  );
+}
+
+/** The axis left of the plot, and a little distance from the pointer. */
+const TOOLTIP_OFFSET_PX = 72;
+
+function sumOf(values: readonly (number | null)[]): number {
+  return values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
+}
+
+function numberOf(value: number | null | undefined, format: (value: number) => string): string {
+  return value === null || value === undefined ? '' : format(value);
 }

@@ -36,6 +36,7 @@ export const ICON_NAMES = [
   'play',
   'rotate-cw',
   'triangle-alert',
+  'circle',
   'circle-check',
   'circle-x',
   'clock',

@@ -38,7 +38,7 @@ export function Volume({ domains }: { domains: ReadonlyMap<string, string> }) {
           <a
             class="button"
             key={each}
-            href={href('', { interval: each })}
+            href={href('reports', { tab: 'volume', interval: each })}
             aria-current={each === interval ? 'true' : undefined}
           >
             {t(`overview.volume.${each}`)}

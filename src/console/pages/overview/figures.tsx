@@ -1,0 +1,97 @@
+import type * as z from 'zod';
+import type { statisticsSchema } from '../../../http/api/statistics.ts';
+import { useTexts } from '../../texts.ts';
+import type { Period } from './period.ts';
+
+type Point = z.output<typeof statisticsSchema>['series'][number]['points'][number];
+
+/** Shares of the messages from which receivers begin to distrust a sender, and Gmail's recommendation. */
+const MAX_BOUNCED = 0.05;
+const MAX_COMPLAINED = 0.001;
+
+interface FiguresProps {
+  /** Of the period and the one before it. */
+  points: readonly Point[];
+  period: Period;
+  /** The beginning of the period, epoch ms. */
+  from: number;
+}
+
+/** The five figures of the period, each with its limit or its change. */
+export function Figures({ points, period, from }: FiguresProps) {
+  const { t, number, percent } = useTexts();
+  const before = totals(points.filter(({ at }) => Date.parse(at) < from));
+  const now = totals(points.filter(({ at }) => Date.parse(at) >= from));
+  const share = (outcome: keyof Totals, of: keyof Totals = 'accepted') => percent(now[outcome], now[of]);
+  const change = before.accepted === 0 ? null : now.accepted / before.accepted - 1;
+  return (
+    <dl class="figures">
+      <Figure
+        color="--c-accepted"
+        label={t('overview.outcome.accepted')}
+        value={number(now.accepted)}
+        note={
+          change === null
+            ? t('overview.change.none')
+            : t(`overview.change.${period}`, { change: `${change > 0 ? '+' : ''}${percent(change, 1)}` })
+        }
+      />
+      <Figure
+        color="--c-delivered"
+        label={t('overview.outcome.delivered')}
+        value={share('delivered')}
+        note={t('overview.figure.messages', { count: now.delivered })}
+      />
+      <Figure
+        color="--c-bounced"
+        label={t('overview.outcome.bounced')}
+        value={share('bounced')}
+        note={t('overview.figure.limit', { count: now.bounced, limit: percent(MAX_BOUNCED, 1) })}
+        isHigh={now.bounced > MAX_BOUNCED * now.accepted}
+      />
+      <Figure
+        color="--c-complained"
+        label={t('overview.outcome.complained')}
+        value={share('complained')}
+        note={t('overview.figure.gmail', { count: now.complained, limit: percent(MAX_COMPLAINED, 1) })}
+        isHigh={now.complained > MAX_COMPLAINED * now.accepted}
+      />
+      <Figure
+        color="--c-opened"
+        label={t('overview.outcome.opened')}
+        value={share('opened', 'delivered')}
+        note={t('overview.figure.opened', { count: now.opened, delivered: now.delivered })}
+      />
+    </dl>
+  );
+}
+
+function Figure(props: { color: string; label: string; value: string; note: string; isHigh?: boolean }) {
+  const { color, label, value, note, isHigh = false } = props;
+  return (
+    <div class={isHigh ? 'figure high' : 'figure'}>
+      <dt>
+        <svg width="8" height="8" aria-hidden="true">
+          <rect width="8" height="8" rx="2" fill={`var(${color})`} />
+        </svg>
+        {label}
+      </dt>
+      <dd class="figure-value">{value}</dd>
+      <dd class="figure-note">{note}</dd>
+    </div>
+  );
+}
+
+type Totals = Record<'accepted' | 'delivered' | 'bounced' | 'complained' | 'opened', number>;
+
+function totals(points: readonly Point[]): Totals {
+  const sums = { accepted: 0, delivered: 0, bounced: 0, complained: 0, opened: 0 };
+  for (const point of points) {
+    sums.accepted += point.accepted;
+    sums.delivered += point.delivered;
+    sums.bounced += point.bounced;
+    sums.complained += point.complained;
+    sums.opened += point.opened;
+  }
+  return sums;
+}
