@@ -469,11 +469,11 @@ export function useAction(first: ActionOutcome = null): {
 
 type ActionOutcome = { text: string; running: boolean; failed: boolean } | null;
 
-/** The result of the last action. */
+/** The result of the last action; nothing after a success whose effect the page shows, with the text ''. */
 export function Outcome(props: { of: ActionOutcome }) {
   const { t } = useTexts();
   const { of } = props;
-  const text = of === null ? '' : of.running ? t('app.loading') : of.text || t('app.error.network');
+  const text = of?.running ? t('app.loading') : of?.failed ? of.text || t('app.error.network') : of?.text;
   return (
     <p role="status" class={of?.failed ? 'outcome bad' : 'outcome'}>
       {text}
