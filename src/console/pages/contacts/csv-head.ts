@@ -92,8 +92,9 @@ const NAMES: Readonly<Record<string, string>> = {
   isactive: 'isActive',
 };
 
-/** The field that a column probably has: one of NAMES, `customFields.<name>`, or '' for none. */
+/** The field that a column probably has: one of NAMES, or a custom field with the name of the column; '' without a name. */
 export function probableField(column: string): string {
   if (/^customFields\../i.test(column)) return `customFields.${column.slice('customFields.'.length)}`;
-  return NAMES[column.toLowerCase().replaceAll(/[\s_.-]/g, '')] ?? '';
+  const known = NAMES[column.toLowerCase().replaceAll(/[\s_.-]/g, '')];
+  return known ?? (column === '' ? '' : `customFields.${column}`);
 }
