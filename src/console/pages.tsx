@@ -60,7 +60,7 @@ export interface PageEntry {
   title: TextKey;
   group: (typeof PAGE_GROUPS)[number];
   icon: IconName;
-  /** What is counted beside its name. */
+  /** What is counted next to its name. */
   count?: NavigationCount;
   /** The permission without which it is not shown. */
   needs?: PermissionName;

@@ -84,8 +84,11 @@ function slowSites({ delivery, clock }: InstallationAttentionDeps): Installation
     .sites()
     .map((facts) => presentSite(facts, clock))
     .flatMap(({ site, pool, suspendedUntil, limitedUntil }): InstallationProblem[] => {
-      if (suspendedUntil !== null) return [{ kind: 'site', site, pool, state: 'suspended', until: suspendedUntil }];
-      return limitedUntil === null ? [] : [{ kind: 'site', site, pool, state: 'limited', until: limitedUntil }];
+      if (suspendedUntil !== null)
+        return [{ kind: 'site', site, pool, state: 'suspended', until: suspendedUntil }];
+      return limitedUntil === null
+        ? []
+        : [{ kind: 'site', site, pool, state: 'limited', until: limitedUntil }];
     })
     .slice(0, MAX_PROBLEMS);
 }

@@ -98,7 +98,7 @@ describe('Inbox', () => {
     await page.getByRole('link', { name: HOSTILE }).press('Enter');
     await page.getByRole('heading', { level: 1, name: HOSTILE }).waitFor();
     expect(await page.locator('pre.mail').textContent()).toBe(HOSTILE);
-    // It was marked as read: the page says nothing of it.
+    // It was marked as read: the page shows no text about it.
     await expect.poll(() => daemon.tables.keptMail.head(2)?.read_at ?? null).not.toBeNull();
     await expect.poll(() => page.getByText('Loading').count()).toBe(0);
     expect(await page.getByText('The server did not respond').count()).toBe(0);

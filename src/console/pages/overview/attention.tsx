@@ -126,6 +126,8 @@ function ofAccount(item: AttentionItem, { t, plural, named, percent }: Texts): E
         since,
         ...wait('overview.waiting.messages'),
       };
+    default:
+      return item satisfies never;
   }
 }
 
@@ -165,5 +167,7 @@ function ofInstallation(problem: InstallationProblem, { t, time, size }: Texts):
         isBad: problem.state === 'suspended',
       };
     }
+    default:
+      return problem satisfies never;
   }
 }

@@ -6,12 +6,12 @@ import { ShareBar } from '../../parts/chart/share-bar.tsx';
 import { Card, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import type { Range } from './period.ts';
+import type { PeriodRange } from './period.ts';
 
 const SHOWN = 5;
 
 /** The mailbox providers with the most messages of the period. */
-export function Providers({ range }: { range: Range }) {
+export function Providers({ range }: { range: PeriodRange }) {
   const { t, number, percent } = useTexts();
   const { href } = useNavigation();
   const data = useData<z.output<typeof statisticsSchema>>(

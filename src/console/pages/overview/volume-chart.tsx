@@ -3,7 +3,7 @@ import type * as z from 'zod';
 import type { statisticsSchema } from '../../../http/api/statistics.ts';
 import { Chart } from '../../parts/chart/chart.tsx';
 import { useTexts } from '../../texts.ts';
-import type { Range } from './period.ts';
+import type { PeriodRange } from './period.ts';
 
 type Point = z.output<typeof statisticsSchema>['series'][number]['points'][number];
 
@@ -17,7 +17,7 @@ const LINES = [
 ] as const;
 
 /** The outcomes of the period over time. Intervals without messages have no point. */
-export function VolumeChart({ points, range }: { points: readonly Point[]; range: Range }) {
+export function VolumeChart({ points, range }: { points: readonly Point[]; range: PeriodRange }) {
   const { t } = useTexts();
   const { from, to, step, interval } = range;
   const { times, lines } = useMemo(() => {

@@ -168,7 +168,7 @@ interface TooltipProps {
   children: ComponentChildren;
 }
 
-/** The values under the pointer, on the side with more room. */
+/** The values under the pointer, on the side with more space. */
 function Tooltip({ left, width, children }: TooltipProps) {
   const card = useRef<HTMLDivElement>(null);
   useEffect(() => {

@@ -9,7 +9,7 @@ interface PlotOptions {
   times: readonly number[];
   lines: readonly ChartLine[];
   axes: Axes;
-  /** Whether large numbers are drawn closer together, so that small ones can be seen beside them. */
+  /** Whether large numbers are drawn closer together, so that small ones can be seen, too. */
   isCompressed: boolean;
   /** Called when the pointer moves over the plot, and when it leaves. */
   onPoint: (plot: UPlot) => void;
@@ -19,7 +19,9 @@ const HEIGHT = 210;
 const AXIS_FONT = '11px ui-sans-serif, system-ui, sans-serif';
 const MANTISSAS = [1, 2, 5];
 const DAY_SECONDS = 86_400;
-/** Room beside the first and the last bar, as a part of the distance between two. */
+/** `UPlot.Scale.Distr.ArcSinh`: an enum that exists in the declarations only. */
+const ARC_SINH = 4 as UPlot.Scale.Distr;
+/** Space at the outer sides of the first and the last bar, as a part of the distance between two. */
 const BAR_MARGIN = 0.5;
 /** Distances between marks of counts. */
 const INTEGERS = Array.from(
@@ -66,7 +68,7 @@ export function draw(target: HTMLElement, { times, lines, axes, isCompressed, on
         y: {
           range: (_, __, max) => [0, Math.max(max, 1)],
           // The inverse hyperbolic sine: like a logarithm, but it has a zero.
-          ...(isCompressed ? { distr: 4, asinh: 1 } : {}),
+          ...(isCompressed ? { distr: ARC_SINH, asinh: 1 } : {}),
         },
       },
       hooks: { setCursor: [onPoint] },

@@ -6,7 +6,7 @@ interface ShareBarProps {
   parts: readonly { color: string; value: number }[];
 }
 
-/** How a whole is divided, beside the numbers: screen readers read only those. */
+/** How a whole is divided, next to its numbers: screen readers read only those. */
 export function ShareBar({ total, parts }: ShareBarProps) {
   let x = 0;
   return (
