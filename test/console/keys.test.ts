@@ -29,6 +29,12 @@ const statusWith = async ({ accountId }: ApiClient, secret: string) => {
   return (await fetch(`${daemon.url}/web-setup/account`, { headers })).status;
 };
 
+/** Whether an element is completely inside the window. */
+const isInWindow = (selector: string) => `(() => {
+  const { top, bottom } = document.querySelector('${selector}').getBoundingClientRect();
+  return top >= 0 && bottom <= innerHeight;
+})()`;
+
 const keyNamed = (name: string) =>
   daemon.tables.apiKeys.list(client.accountId).find((key) => key.name === name);
 
@@ -46,9 +52,22 @@ describe('Keys', () => {
     await page.getByText('Restrictions', { exact: true }).and(page.locator('summary')).press('Enter');
     await page.getByLabel('Only from these addresses or networks').fill('127.0.0.0/8, ::1');
     await page.keyboard.press('Enter');
-    const notice = page.getByRole('region', { name: 'The new key' });
-    const secret = (await notice.locator('pre').textContent()) ?? '';
+    const dialog = page.getByRole('dialog', { name: 'The new key' });
+    const value = dialog.locator('pre');
+    const secret = (await value.textContent()) ?? '';
     expect(secret).toMatch(/^pr_/);
+    // The form is at the end of a long page.
+    await expect(page.evaluate(isInWindow('dialog[open] pre'))).resolves.toBe(true);
+    expect(await findings(window)).toEqual([]);
+    await window.screenshot('console-new-key-phone');
+    await page.keyboard.press('Escape');
+    expect(await value.isVisible()).toBe(true);
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await dialog.getByRole('button', { name: 'Copy the key' }).press('Enter');
+    await dialog.getByRole('button', { name: 'Copied' }).waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(secret);
+    await dialog.getByRole('button', { name: 'I have stored it' }).press('Enter');
+    await dialog.waitFor({ state: 'detached' });
     const row = page.getByRole('row').filter({ hasText: HOSTILE });
     await row.getByText('127.0.0.0/8, ::1').waitFor();
     const created = keyNamed(HOSTILE);
@@ -117,7 +136,8 @@ describe('Accounts', () => {
     await form.getByLabel('Account id').fill('acct_new');
     await page.keyboard.press('Enter');
     await page.getByText('The account acct_new was created').waitFor();
-    const secret = (await page.locator('section.notice code').first().textContent()) ?? '';
+    const secret = (await page.getByRole('dialog').locator('pre').first().textContent()) ?? '';
+    await page.getByRole('button', { name: 'I have stored it' }).click();
     expect(await statusWith({ ...client, accountId: 'acct_new' }, secret)).toBe(200);
     await page.getByRole('searchbox').fill('new sh');
     await page.keyboard.press('Enter');

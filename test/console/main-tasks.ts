@@ -219,6 +219,8 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       await input.enter(page.getByLabel('Name'), 'Shop');
       await input.press(page.getByRole('checkbox', { name: 'Rejected permanently' }));
       await input.press(page.getByRole('button', { name: 'Add' }));
+      expect(await newSecret(page)).toMatch(/^whsec_/);
+      await input.press(page.getByRole('button', { name: 'I have stored it' }));
       await shown(page, 'Shop');
       const { data } = await client.get<{ webhooks: object[] }>('/web-setup/webhooks');
       expect(data.webhooks).toMatchObject([{ name: 'Shop', url, events: ['email_bounced'] }]);
@@ -261,7 +263,8 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       await input.press(form.getByRole('checkbox', { name: /^transactional/ }));
       await input.press(form.getByRole('checkbox', { name: /^setup/ }));
       await input.press(form.getByRole('button', { name: 'Create the key' }));
-      const secret = await page.getByRole('region', { name: 'The new key' }).locator('pre').textContent();
+      const secret = await newSecret(page);
+      await input.press(page.getByRole('button', { name: 'I have stored it' }));
       expect(await statusWith(daemon, client.accountId, secret)).toBe(200);
     },
   },
@@ -290,7 +293,8 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       await input.enter(page.getByLabel('Email address'), email);
       await input.choose(page.getByLabel(/^Role/).first(), 'Author');
       await input.press(page.getByRole('button', { name: 'Invite' }));
-      expect(await page.locator('.notice pre').textContent()).toContain('/console/#/link/');
+      expect(await newSecret(page)).toContain('/console/#/link/');
+      await input.press(page.getByRole('button', { name: 'I have stored it' }));
       await page.getByRole('rowheader', { name: email }).waitFor();
       const person = daemon.people.list().find((each) => each.email === email);
       expect(person && daemon.people.standing(person, client.accountId)).toBe('author');
@@ -337,7 +341,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       await input.enter(form.getByLabel('Account id'), `acct_new_${name}`);
       await input.press(form.getByRole('button', { name: 'Create the account' }));
       await page.getByText(`The account acct_new_${name} was created`).waitFor();
-      const secret = await page.locator('section.notice code').first().textContent();
+      const secret = await newSecret(page);
       expect(await statusWith(daemon, `acct_new_${name}`, secret)).toBe(200);
     },
   },
@@ -365,6 +369,11 @@ export async function shown(page: Page, title: string): Promise<void> {
 export async function showNavigation(page: Page, input: Input): Promise<void> {
   const menu = page.getByRole('button', { name: 'Menu', exact: true, expanded: false });
   if (await menu.isVisible()) await input.press(menu);
+}
+
+/** The first secret in the dialog that shows new ones. */
+function newSecret(page: Page): Promise<string | null> {
+  return page.getByRole('dialog').locator('pre').first().textContent();
 }
 
 /** The status of a request with a key. */

@@ -129,6 +129,7 @@ describe('Overview', () => {
     await page.getByRole('link', { name: 'Every call of webhook Shop fails' }).press('Enter');
     await page.getByText('https://shop.test/hook').first().waitFor();
     expect(page.url()).toContain('status=pending');
+    await page.getByRole('link', { name: 'failed', exact: true }).waitFor();
     await context.close();
 
     const other = await open.member(client, 'viewer', DESKTOP);

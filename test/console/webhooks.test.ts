@@ -55,6 +55,9 @@ it('creates a webhook by keyboard, tests it, shows the response as text, and rot
   await page.getByLabel('Address of the endpoint').fill(address);
   await page.getByLabel('Name').fill(HOSTILE);
   await page.keyboard.press('Enter');
+  const shown = page.getByRole('dialog', { name: 'The secret of the webhook' });
+  const first = (await shown.locator('pre').textContent()) ?? '';
+  await shown.getByRole('button', { name: 'I have stored it' }).press('Enter');
   await page.getByRole('heading', { level: 1, name: HOSTILE }).waitFor();
   await page.getByRole('button', { name: 'Send a test event' }).press('Enter');
   await page.getByText('The endpoint did not accept the event').waitFor();
@@ -62,11 +65,14 @@ it('creates a webhook by keyboard, tests it, shows the response as text, and rot
   await page.getByText('Show the secret').click();
   const secret = (await page.locator('details[open] pre').first().textContent()) ?? '';
   expect(secret).toMatch(/^whsec_/);
+  expect(first).toBe(secret);
   await page.getByRole('button', { name: 'Rotate the secret' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Rotate the secret' }).click();
+  const rotated = (await shown.locator('pre').textContent()) ?? '';
+  expect(rotated).not.toBe(secret);
+  await shown.getByRole('button', { name: 'I have stored it' }).press('Enter');
   await page.getByText('The secret was rotated').waitFor();
-  await expect.poll(() => page.locator('details[open] pre').first().textContent()).not.toBe(secret);
-  expect(await page.locator('details[open] pre').first().textContent()).toMatch(/^whsec_/);
+  await expect.poll(() => page.locator('details[open] pre').first().textContent()).toBe(rotated);
   expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
   expect(consoleErrors).toEqual([]);
   await context.close();
@@ -83,6 +89,7 @@ it('shows failed deliveries with the response, retries one and replays a period'
   const { page, context } = window;
   await open.visit(window, 'webhooks', client);
   await page.getByRole('link', { name: HOSTILE }).press('Enter');
+  await page.locator('.status.bad', { hasText: 'failing' }).waitFor();
   const row = page.getByRole('row', { name: 'Rejected permanently' }).first();
   await row.getByText('the endpoint responded with 503').waitFor();
   const exchange = page.locator('tr:has(> th) + tr').first();
@@ -98,6 +105,18 @@ it('shows failed deliveries with the response, retries one and replays a period'
   await page.getByText('Replay events of a period').click();
   await page.getByRole('button', { name: 'Replay' }).click();
   await page.getByText(/Events that are sent now: [1-9]/).waitFor();
+  await context.close();
+});
+
+it('names a webhook whose every call fails in the list, and leads from the overview to what waits', async () => {
+  const window = await open.operator(DESKTOP);
+  const { page, context } = window;
+  await open.visit(window, 'webhooks', client);
+  await page.getByRole('row', { name: HOSTILE }).locator('.status.bad', { hasText: 'failing' }).waitFor();
+  await open.visit(window, '', client);
+  await page.getByRole('link', { name: /^Every call of webhook .* fails/ }).click();
+  await page.getByRole('row', { name: 'Rejected permanently' }).first().waitFor();
+  expect(page.url()).toContain('status=pending');
   await context.close();
 });
 

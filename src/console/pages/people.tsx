@@ -1,10 +1,11 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
+import { SecretDialog } from '../parts/secret-dialog.tsx';
 import { Time } from '../parts/time.tsx';
-import { Chip, Confirmed, Copy, Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
+import { Chip, Confirmed, Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
 
@@ -47,7 +48,7 @@ interface PeopleProps {
 }
 
 function People({ isInstallation, account }: PeopleProps) {
-  const { t } = useTexts();
+  const { t, time } = useTexts();
   const data = useConsoleData<{ people: PresentedPerson[] }>('/console/people', account);
   useRefresh(data.reload);
   const [link, setLink] = useState<NewLink | null>(null);
@@ -65,7 +66,14 @@ function People({ isInstallation, account }: PeopleProps) {
     <>
       <Invitation isInstallation={isInstallation} change={change} isRunning={outcome?.running === true} />
       <Outcome of={outcome} />
-      {link !== null && <LinkNotice link={link} />}
+      {link !== null && (
+        <SecretDialog
+          title={t('people.link', { email: link.email })}
+          hint={t('people.link.hint', { time: time(link.expiresAt) })}
+          secrets={[{ value: link.link, copyLabel: t('people.link.copy') }]}
+          onStored={() => setLink(null)}
+        />
+      )}
       <Loaded data={data}>
         {({ people }) =>
           people.length === 0 ? (
@@ -216,21 +224,6 @@ function RoleForm({ email, role, save }: RoleFormProps) {
         </button>
       )}
     </form>
-  );
-}
-
-function LinkNotice({ link: { email, link, expiresAt } }: { link: NewLink }) {
-  const { t, time } = useTexts();
-  const notice = useRef<HTMLDivElement>(null);
-  // The button that created it may be far below.
-  useEffect(() => notice.current?.scrollIntoView({ block: 'nearest' }), [link]);
-  return (
-    <div class="notice" role="status" ref={notice}>
-      <strong>{t('people.link', { email })}</strong>
-      <pre tabIndex={0}>{link}</pre>
-      <Copy text={link} label={t('people.link.copy')} />
-      <p class="small">{t('people.link.hint', { time: time(expiresAt) })}</p>
-    </div>
   );
 }
 

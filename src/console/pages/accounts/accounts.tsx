@@ -6,8 +6,9 @@ import { useConsoleData, useRefresh } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
+import { SecretDialog } from '../../parts/secret-dialog.tsx';
 import { Time } from '../../parts/time.tsx';
-import { Chip, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 
@@ -176,28 +177,21 @@ function Creation({ onCreated }: { onCreated: () => void }) {
         </div>
       </form>
       <Outcome of={outcome} />
-      {created !== null && <NewKeys of={created} />}
+      {created !== null && <NewKeys of={created} onStored={() => setCreated(null)} />}
     </>
   );
 }
 
-function NewKeys({ of: { account, keys } }: { of: NewAccount }) {
+function NewKeys({ of: { account, keys }, onStored }: { of: NewAccount; onStored: () => void }) {
   const { t } = useTexts();
-  const title = t('accounts.keys.once', { name: account.name });
   return (
-    <section class="notice" aria-label={title}>
-      <strong>{title}</strong>
-      <dl class="facts">
-        {SCOPES.map((scope) => (
-          <div key={scope}>
-            <dt>{t(`keys.scope.${scope}`)}</dt>
-            <dd>
-              <code class="value">{keys[scope]}</code>{' '}
-              <Copy text={keys[scope]} label={t('accounts.keys.copy', { scope: t(`keys.scope.${scope}`) })} />
-            </dd>
-          </div>
-        ))}
-      </dl>
-    </section>
+    <SecretDialog
+      title={t('accounts.keys.once', { name: account.name })}
+      secrets={SCOPES.map((scope) => {
+        const label = t(`keys.scope.${scope}`);
+        return { label, value: keys[scope], copyLabel: t('accounts.keys.copy', { scope: label }) };
+      })}
+      onStored={onStored}
+    />
   );
 }

@@ -2,8 +2,9 @@ import { useState } from 'preact/hooks';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { Pager } from '../../parts/pager.tsx';
+import { SecretDialog } from '../../parts/secret-dialog.tsx';
 import { Time } from '../../parts/time.tsx';
-import { Chip, Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Chip, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -30,11 +31,12 @@ export function KeysPage() {
   return (
     <Page title={t('page.keys')} question={t('keys.question')} curl={path}>
       {created !== null && (
-        <section class="notice" aria-label={t('keys.new')}>
-          <strong>{t('keys.new.once')}</strong>
-          <pre tabIndex={0}>{created.secret}</pre>
-          <Copy text={created.secret} label={t('keys.new.copy')} />
-        </section>
+        <SecretDialog
+          title={t('keys.new')}
+          hint={t('keys.new.once')}
+          secrets={[{ value: created.secret, copyLabel: t('keys.new.copy') }]}
+          onStored={() => setCreated(null)}
+        />
       )}
       <Loaded data={list}>
         {({ keys, nextKey }) => (

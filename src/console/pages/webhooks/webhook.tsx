@@ -6,11 +6,13 @@ import { useData } from '../../data.ts';
 import { fieldText } from '../../parts/field-text.ts';
 import { localTime } from '../../parts/local-time.ts';
 import { TaskProgress, useLongTask } from '../../parts/long-task.tsx';
-import { Chip, Confirmed, Copy, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { Confirmed, Copy, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { Deliveries } from './deliveries.tsx';
+import { NewSecret } from './new-secret.tsx';
+import { WebhookStatus } from './webhook-status.tsx';
 
 type Detail = z.output<typeof webhookDetail>;
 type TestResult = z.output<typeof testResult>;
@@ -51,14 +53,13 @@ function Details({ webhook, path, onChange }: { webhook: Detail; path: string; o
   const { accountId } = useMember();
   const { outcome, run } = useAction();
   const [tested, setTested] = useState<TestResult | null>(null);
+  const [rotated, setRotated] = useState<string | null>(null);
   const call = <T,>(method: 'POST' | 'PATCH' | 'DELETE', verb: string, body?: unknown) =>
     callApi<T>(path + verb, { method, account: accountId, ...(body === undefined ? {} : { body }) });
   return (
     <>
       <p>
-        <Chip kind={webhook.isActive ? 'ok' : 'bad'}>
-          {t(webhook.isActive ? 'webhooks.active' : 'webhooks.inactive')}
-        </Chip>
+        <WebhookStatus of={webhook} />
       </p>
       {webhook.offReason !== undefined && <p class="notice bad">{t(`webhooks.off.${webhook.offReason}`)}</p>}
       <dl class="facts">
@@ -114,7 +115,8 @@ function Details({ webhook, path, onChange }: { webhook: Detail; path: string; o
           question={t('webhooks.rotate.confirm')}
           action={() =>
             run(async () => {
-              await call('POST', '/rotate-secret');
+              const { secret } = await call<{ secret: string }>('POST', '/rotate-secret');
+              setRotated(secret);
               onChange();
               return t('webhooks.rotated');
             })
@@ -134,6 +136,7 @@ function Details({ webhook, path, onChange }: { webhook: Detail; path: string; o
         />
       </div>
       <Outcome of={outcome} />
+      {rotated !== null && <NewSecret secret={rotated} onStored={() => setRotated(null)} />}
       {tested !== null && <Tested result={tested} />}
       <Replay path={path} onEnd={onChange} />
     </>

@@ -1,12 +1,17 @@
+import { useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { webhook, webhookDetail } from '../../../http/api/webhook-schemas.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
-import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { NewSecret } from './new-secret.tsx';
+import { WebhookStatus } from './webhook-status.tsx';
+
+type Detail = z.output<typeof webhookDetail>;
 
 const PATH = '/web-setup/webhooks?includeInactive=true';
 const EVENTS = [
@@ -46,7 +51,7 @@ export function WebhooksPage() {
               label={t('page.webhooks')}
               heads={[t('people.name'), t('webhooks.url'), t('webhooks.events'), t('messages.status')]}
             >
-              {webhooks.map(({ webhookId, name, url, events, isActive }) => (
+              {webhooks.map(({ webhookId, name, url, events, isActive, failingSince }) => (
                 <tr key={webhookId}>
                   <th scope="row">
                     <a href={href(`webhooks/${encodeURIComponent(webhookId)}`)}>{name || webhookId}</a>
@@ -54,9 +59,7 @@ export function WebhooksPage() {
                   <td>{url}</td>
                   <td>{events.map((event) => named('event', event)).join(', ')}</td>
                   <td>
-                    <Chip kind={isActive ? 'ok' : 'bad'}>
-                      {t(isActive ? 'webhooks.active' : 'webhooks.inactive')}
-                    </Chip>
+                    <WebhookStatus of={{ isActive, failingSince }} />
                   </td>
                 </tr>
               ))}
@@ -74,16 +77,18 @@ function Creation() {
   const { href, go } = useNavigation();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
+  const [created, setCreated] = useState<Detail | null>(null);
   const create = (form: HTMLFormElement) =>
     run(async () => {
       const { url, name } = filledFields(form);
       const events = new FormData(form).getAll('events');
-      const created = await callApi<z.output<typeof webhookDetail>>('/web-setup/webhooks', {
-        method: 'POST',
-        account: accountId,
-        body: { url, name, events: events.length === 0 ? ['*'] : events },
-      });
-      go(href(`webhooks/${encodeURIComponent(created.webhookId)}`));
+      setCreated(
+        await callApi<Detail>('/web-setup/webhooks', {
+          method: 'POST',
+          account: accountId,
+          body: { url, name, events: events.length === 0 ? ['*'] : events },
+        }),
+      );
       return '';
     });
   return (
@@ -119,6 +124,12 @@ function Creation() {
         </div>
       </form>
       <Outcome of={outcome} />
+      {created !== null && (
+        <NewSecret
+          secret={created.secret}
+          onStored={() => go(href(`webhooks/${encodeURIComponent(created.webhookId)}`))}
+        />
+      )}
     </>
   );
 }

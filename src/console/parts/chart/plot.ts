@@ -19,8 +19,6 @@ const HEIGHT = 210;
 const AXIS_FONT = '11px ui-sans-serif, system-ui, sans-serif';
 const MANTISSAS = [1, 2, 5];
 const DAY_SECONDS = 86_400;
-/** `UPlot.Scale.Distr.ArcSinh`: an enum that exists in the declarations only. */
-const ARC_SINH = 4 as UPlot.Scale.Distr;
 /** Space at the outer sides of the first and the last bar, as a part of the distance between two. */
 const BAR_MARGIN = 0.5;
 /** Distances between marks of counts. */
@@ -67,8 +65,9 @@ export function draw(target: HTMLElement, { times, lines, axes, isCompressed, on
         x: { range: (_, min, max) => [min - margin, max + margin] },
         y: {
           range: (_, __, max) => [0, Math.max(max, 1)],
-          // The inverse hyperbolic sine: like a logarithm, but it has a zero.
-          ...(isCompressed ? { distr: ARC_SINH, asinh: 1 } : {}),
+          // The inverse hyperbolic sine (4): like a logarithm, but it has a zero. The enum is in the declarations only.
+          // oxlint-disable-next-line typescript/no-unsafe-enum-assignment
+          ...(isCompressed ? { distr: 4, asinh: 1 } : {}),
         },
       },
       hooks: { setCursor: [onPoint] },
