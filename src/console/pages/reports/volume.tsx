@@ -8,6 +8,7 @@ import { Chart } from '../../parts/chart/chart.tsx';
 import { Empty, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
+import '../../parts/chart/bars.css';
 
 type Statistics = z.output<typeof statisticsSchema>;
 type Point = Statistics['series'][number]['points'][number];

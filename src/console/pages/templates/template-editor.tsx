@@ -10,6 +10,7 @@ import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { Versions } from './versions.tsx';
+import '../../parts/preview/preview.css';
 
 type Template = z.output<typeof templateSchema>;
 /** The fields of the form; `subject` is '' if the template has none. */
