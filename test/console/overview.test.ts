@@ -118,7 +118,8 @@ describe('Overview', () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     await open.visit(window, '', client);
-    await page.getByText('Mail is flowing. 6 things need you.').waitFor();
+    // The disk, an address, two certificates; two rates of a domain and a webhook.
+    await page.getByText('Mail is flowing. 7 things need you.').waitFor();
     await page.getByRole('link', { name: 'below 1,000,000 GB new mail is refused' }).waitFor();
     const certificate = page.getByRole('link', {
       name: `of track.shop.test could not be obtained: ${HOSTILE}`,

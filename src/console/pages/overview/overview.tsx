@@ -35,7 +35,9 @@ export function OverviewPage() {
   const statistics = useData<z.output<typeof statisticsSchema>>(path);
   const latest = useData<{ messages: z.output<typeof messageSchema>[] }>('/web-setup/messages?limit=1');
   const attention = useAttention();
-  const isNew = latest.value !== null && latest.value.messages.length === 0;
+  // Counts remain when messages are deleted.
+  const isCounted = statistics.value?.series[0]?.points.some(({ accepted }) => accepted > 0) ?? true;
+  const isNew = latest.value?.messages.length === 0 && !isCounted;
   return (
     <Page
       title={t('page.overview')}
@@ -89,6 +91,7 @@ function PeriodChoice({ chosen }: { chosen: Period }) {
     <nav class="segments" aria-label={t('overview.volume.period')}>
       {PERIODS.map((name) => (
         <a
+          class="segment"
           key={name}
           href={href('', name === DEFAULT_PERIOD ? {} : { period: name })}
           aria-current={name === chosen ? 'true' : undefined}

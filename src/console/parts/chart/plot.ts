@@ -15,7 +15,7 @@ interface PlotOptions {
   onPoint: (plot: UPlot) => void;
 }
 
-const HEIGHT = 210;
+const HEIGHT = 180;
 const AXIS_FONT = '11px ui-sans-serif, system-ui, sans-serif';
 const MANTISSAS = [1, 2, 5];
 const DAY_SECONDS = 86_400;
