@@ -40,11 +40,7 @@ it('leads from the link of the command line to the first delivered message', asy
     await shown?.evaluate((element, place) => element.scrollIntoView({ block: place }), block);
     await page.screenshot({ path: join(folder, `console-${name}.png`) });
   };
-  await page
-    .getByText('Start with a domain')
-    .or(page.getByRole('link', { name: 'Add a domain' }))
-    .first()
-    .waitFor();
+  await page.getByRole('link', { name: 'Add a sending domain' }).waitFor();
   await picture('start');
 
   const devtools = await context.newCDPSession(page);

@@ -36,8 +36,10 @@ export function OverviewPage() {
   const latest = useData<{ messages: z.output<typeof messageSchema>[] }>('/web-setup/messages?limit=1');
   const attention = useAttention();
   // Counts remain when messages are deleted.
-  const isCounted = statistics.value?.series[0]?.points.some(({ accepted }) => accepted > 0) ?? true;
-  const isNew = latest.value?.messages.length === 0 && !isCounted;
+  const isCounted = statistics.value?.series.some(({ points }) =>
+    points.some(({ accepted }) => accepted > 0),
+  );
+  const isNew = latest.value?.messages.length === 0 && isCounted === false;
   return (
     <Page
       title={t('page.overview')}
