@@ -364,26 +364,42 @@ function CommandText({ text }: { text: string }) {
   );
 }
 
-/** A column of a table; numbers and times are at its end. */
-export type Column = string | { text: string; end: true };
+/** A column of a table; numbers and times are at its `end`; a head that is `unseen` is for screen readers. */
+export type Column = string | { text: string; end?: true; unseen?: true };
 
-/** A table; on narrow screens each row is a card in which the heads are labels. */
-export function Table(props: { label: string; heads: readonly Column[]; children: ComponentChildren }) {
-  const heads = props.heads.map((column) => (typeof column === 'string' ? column : column.text));
-  const ends = props.heads.flatMap((column, index) => (typeof column === 'string' ? [] : [index + 1]));
+interface TableProps {
+  label: string;
+  heads: readonly Column[];
+  /**
+   * On narrow screens each row has two lines: the cell that names it and the one of the class `aside`; `second` and `when`.
+   * Other cells are not shown there, but for `pick` in front and `menu` at the end.
+   */
+  isList?: boolean;
+  children: ComponentChildren;
+}
+
+/** A table; on narrow screens each row is a card in which the heads are labels, or an item of a list. */
+export function Table({ label, heads: columns, isList = false, children }: TableProps) {
+  const heads = columns.map((column) => (typeof column === 'string' ? { text: column } : column));
+  const ends = heads.flatMap(({ end }, index) => (end ? [index + 1] : []));
   return (
-    <section class="table" aria-label={props.label} tabIndex={0} data-end={ends.join(' ')}>
-      <table style={Object.fromEntries(heads.map((head, i) => [`--head-${i + 1}`, cssString(head)]))}>
+    <section
+      class={isList ? 'table list' : 'table'}
+      aria-label={label}
+      tabIndex={0}
+      data-end={ends.join(' ')}
+    >
+      <table style={Object.fromEntries(heads.map(({ text }, i) => [`--head-${i + 1}`, cssString(text)]))}>
         <thead>
           <tr>
-            {heads.map((head) => (
-              <th scope="col" key={head}>
-                {head}
+            {heads.map(({ text, unseen }) => (
+              <th scope="col" key={text}>
+                {unseen ? <span class="unseen">{text}</span> : text}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>{props.children}</tbody>
+        <tbody>{children}</tbody>
       </table>
     </section>
   );

@@ -64,7 +64,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     run: async ({ page, input }) => {
       await page.getByRole('link', { name: 'Your invoice' }).waitFor();
       await input.enter(page.getByLabel('Recipient or message id'), MEMBER);
-      await input.press(page.getByRole('button', { name: 'Search' }));
+      await page.keyboard.press('Enter');
       await page.getByRole('link', { name: 'Your invoice' }).waitFor({ state: 'detached' });
       await input.press(page.getByRole('link', { name: 'Your order' }));
       await page.getByText('Accepted by the server of the recipient').waitFor();

@@ -21,19 +21,39 @@ export function FilterBar({ children, end }: { children: ComponentChildren; end?
 interface SearchFieldProps {
   label: string;
   value: string;
-  onSearch: (text: string) => void;
+  /** Whether only whole values match, such as an id: the search then waits for the Enter key. */
+  isExact?: boolean;
+  /** `isTyping`: the text may be continued. */
+  onSearch: (text: string, isTyping: boolean) => void;
 }
 
 /** A search that follows what is typed, without a button. */
-export function SearchField({ label, value, onSearch }: SearchFieldProps) {
+export function SearchField({ label, value, isExact = false, onSearch }: SearchFieldProps) {
+  const input = useRef<HTMLInputElement>(null);
   const timer = useRef<number | undefined>(undefined);
   useEffect(() => () => window.clearTimeout(timer.current), []);
+  // The search was changed elsewhere, such as by the button that removes it.
+  useEffect(() => {
+    if (input.current !== null && input.current !== document.activeElement) input.current.value = value;
+  }, [value]);
+  const search = (isTyping: boolean) => {
+    window.clearTimeout(timer.current);
+    const text = input.current?.value.trim() ?? '';
+    if (text !== value) onSearch(text, isTyping);
+  };
   return (
-    <div class="find-field">
+    <form
+      class="find-field"
+      onSubmit={(event) => {
+        event.preventDefault();
+        search(false);
+      }}
+    >
       <Icon name="search" />
       <input
         class="input"
         type="search"
+        ref={input}
         aria-label={label}
         placeholder={label}
         maxLength={320}
@@ -42,9 +62,113 @@ export function SearchField({ label, value, onSearch }: SearchFieldProps) {
         defaultValue={value}
         onInput={({ currentTarget }) => {
           window.clearTimeout(timer.current);
-          timer.current = window.setTimeout(() => onSearch(currentTarget.value.trim()), TYPING_MS);
+          if (!isExact || currentTarget.value === '')
+            timer.current = window.setTimeout(() => search(true), TYPING_MS);
         }}
       />
+    </form>
+  );
+}
+
+interface FilterSelectProps {
+  label: string;
+  options: readonly { value: string; name: string }[];
+  /** Undefined: any. */
+  chosen: string | undefined;
+  onChange: (chosen: string | undefined) => void;
+}
+
+/** A filter by one of a few values. */
+export function FilterSelect({ label, options, chosen, onChange }: FilterSelectProps) {
+  const { t } = useTexts();
+  return (
+    <Popover
+      buttonClass="button"
+      button={
+        <>
+          {label}
+          <Icon name="chevron-down" />
+        </>
+      }
+    >
+      {(close) =>
+        [{ value: undefined, name: t('messages.any') }, ...options].map(({ value, name }) => (
+          <button
+            key={value ?? ''}
+            type="button"
+            class="menu-item"
+            aria-current={value === chosen ? 'true' : undefined}
+            onClick={() => {
+              close();
+              onChange(value);
+            }}
+          >
+            <span class="sentence">{name}</span>
+            {value === chosen && <Icon name="check" />}
+          </button>
+        ))
+      }
+    </Popover>
+  );
+}
+
+interface MoreFiltersProps {
+  onApply: (form: HTMLFormElement) => void;
+  /** The fields. */
+  children: ComponentChildren;
+}
+
+/** Less frequent filters, on request. */
+export function MoreFilters({ onApply, children }: MoreFiltersProps) {
+  const { t } = useTexts();
+  return (
+    <Popover
+      buttonClass="button"
+      popoverClass="more-filters"
+      button={
+        <>
+          <Icon name="funnel" />
+          {t('messages.moreFilters')}
+        </>
+      }
+    >
+      {(close) => (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            close();
+            onApply(event.currentTarget);
+          }}
+        >
+          {children}
+          <div class="actions">
+            <button type="submit" class="button primary">
+              {t('messages.search')}
+            </button>
+          </div>
+        </form>
+      )}
+    </Popover>
+  );
+}
+
+/** The filters that apply, each to be removed alone, or all of them. */
+export function AppliedFilters({
+  filters,
+  onReset,
+}: {
+  filters: readonly { name: string; onRemove: () => void }[];
+  onReset: () => void;
+}) {
+  const { t } = useTexts();
+  return (
+    <div class="applied">
+      {filters.map(({ name, onRemove }) => (
+        <AppliedFilter key={name} name={name} onRemove={onRemove} />
+      ))}
+      <button type="button" class="button ghost small" onClick={onReset}>
+        {t('messages.reset')}
+      </button>
     </div>
   );
 }

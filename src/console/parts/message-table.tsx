@@ -20,29 +20,32 @@ export function MessageTable({ messages, label, filters }: MessageTableProps) {
   return (
     <Table
       label={label}
+      isList
       heads={[
-        t('messages.subject'),
         t('messages.recipientColumn'),
+        t('messages.subject'),
         t('messages.status'),
         { text: t('messages.created'), end: true },
       ]}
     >
       {messages.map(({ messageId, subject, recipient, status, simulated, createdAt }) => (
         <tr key={messageId} class={messageId === current ? 'current' : ''}>
-          <td>
+          <th scope="row">
             <a
               href={href(`messages/${encodeURIComponent(messageId)}`, filters)}
               aria-current={messageId === current ? 'true' : undefined}
+              // Several messages may have the same recipient.
+              aria-label={`${recipient}: ${subject || messageId}`}
             >
-              {subject || messageId}
+              {recipient}
             </a>
-          </td>
-          <td>{recipient}</td>
-          <td>
+          </th>
+          <td class="second">{subject || messageId}</td>
+          <td class="aside">
             <Status name={status} />{' '}
             {simulated === true && <span class="small">{t('messages.simulated')}</span>}
           </td>
-          <td>
+          <td class="when">
             <Time at={createdAt} />
           </td>
         </tr>

@@ -15,9 +15,11 @@ interface PagerProps {
 export function Pager({ path, filters, nextKey, firstLabel, nextLabel }: PagerProps) {
   const { t } = useTexts();
   const { href, location } = useNavigation();
+  const isFirst = location.query['lastKey'] === undefined;
+  if (isFirst && nextKey === undefined) return null;
   return (
-    <p class="actions">
-      {location.query['lastKey'] !== undefined && (
+    <p class="actions pager">
+      {!isFirst && (
         <a class="button" href={href(path, filters)}>
           {firstLabel ?? t('app.first')}
         </a>

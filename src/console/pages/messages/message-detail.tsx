@@ -1,10 +1,12 @@
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type * as z from 'zod';
 import type { messageSchema } from '../../../http/api/sending/messages.ts';
 import { callApi, newIdempotencyKey } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { FactList } from '../../parts/fact-list.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { Timeline, TimelineItem } from '../../parts/timeline.tsx';
+import { toast } from '../../parts/toast.tsx';
 import { type ChipKind, Confirmed, kindOfStatus, Loaded, Outcome, Status, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -35,7 +37,8 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
         account: accountId,
       });
       data.reload();
-      return t(verb === 'retry' ? 'messages.retried' : 'messages.cancelled');
+      toast(t(verb === 'retry' ? 'messages.retried' : 'messages.cancelled'));
+      return '';
     });
   // One for all attempts to send it again, so that a response that is lost causes no second message.
   const resendKey = useRef(newIdempotencyKey());
@@ -49,13 +52,18 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
       });
       resendKey.current = newIdempotencyKey();
       go(href(`messages/${encodeURIComponent(sent.messageId)}`));
-      return t('messages.resent');
+      toast(t('messages.resent'));
+      return '';
     });
+  useEscape(() => go(list));
   return (
     <article class="detail" aria-label={t('messages.details')}>
-      <p>
-        <a href={list}>{t('app.back')}</a>
-      </p>
+      <div class="detail-head">
+        <h2>{data.value?.subject}</h2>
+        <a class="button ghost icon-only" href={list} aria-label={t('app.back')} title={t('app.back')}>
+          <Icon name="x" />
+        </a>
+      </div>
       <Loaded data={data}>
         {(message) => {
           const isWaiting = message.status === 'queued' || message.status === 'deferred';
@@ -70,7 +78,6 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
           ];
           return (
             <>
-              <h2>{message.subject}</h2>
               <p>
                 <Status name={message.status} />
               </p>
@@ -121,6 +128,18 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
       </Loaded>
     </article>
   );
+}
+
+/** Calls `close` when the Escape key is pressed, unless it closes a dialog or a menu. */
+function useEscape(close: () => void): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const isOverlaid = document.querySelector('dialog[open], :popover-open') !== null;
+      if (event.key === 'Escape' && !isOverlaid) close();
+    };
+    window.addEventListener('keydown', press);
+    return () => window.removeEventListener('keydown', press);
+  });
 }
 
 function Entry({ entry }: { entry: TimelineEntry }) {

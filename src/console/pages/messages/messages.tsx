@@ -5,6 +5,13 @@ import type { messageSchema } from '../../../http/api/sending/messages.ts';
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
+import {
+  AppliedFilters,
+  FilterBar,
+  FilterSelect,
+  MoreFilters,
+  SearchField,
+} from '../../parts/filter-bar.tsx';
 import { localTime } from '../../parts/local-time.ts';
 import { MessageTable } from '../../parts/message-table.tsx';
 import { Pager } from '../../parts/pager.tsx';
@@ -46,10 +53,15 @@ const FILTERS = [
 type Campaign = Pick<z.output<typeof campaignSchema>, 'campaignId' | 'name'>;
 const LISTED_CAMPAIGNS = 200;
 
-/** Shown on request, or when one of them applies. */
-const MORE_FILTERS = ['sender', 'subject', 'domainId', 'campaignId', 'jobId', 'from', 'to'] as const;
+/** The filters of a search, without the position in the list. */
+type Search = Record<string, string | undefined>;
 
-/** The search of messages, and next to it the chosen message. */
+/** Periods that are offered; others are chosen among the less frequent filters. */
+const PERIODS = { '24h': 24, '7d': 7 * 24, '30d': 30 * 24 } as const;
+const PERIOD_NAMES = ['24h', '7d', '30d'] as const;
+const HOUR_MS = 3_600_000;
+
+/** The search of messages, and over it the chosen message. */
 export function MessagesPage({ messageId }: { messageId: string | null }) {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
@@ -64,14 +76,13 @@ export function MessagesPage({ messageId }: { messageId: string | null }) {
       question={t('messages.question')}
       curl={messageId === null ? path : `/web-setup/messages/${encodeURIComponent(messageId)}`}
     >
-      <div class={messageId === null ? '' : 'split'}>
-        <div class="list">
-          <Search
-            key={JSON.stringify(search)}
-            values={search}
-            onSearch={({ recipient = '', ...others }) =>
+      <div class={messageId === null ? 'messages' : 'messages covered'}>
+        <div class="card">
+          <Filters
+            search={search}
+            onSearch={({ recipient, ...others }) =>
               go(
-                recipient.startsWith('msg_')
+                recipient?.startsWith('msg_')
                   ? href(`messages/${encodeURIComponent(recipient)}`)
                   : href('messages', { recipient, ...others }),
               )
@@ -85,11 +96,11 @@ export function MessagesPage({ messageId }: { messageId: string | null }) {
                 ) : nextKey !== undefined ? (
                   <Empty title={t('messages.partial')} />
                 ) : isSearch || filters['lastKey'] !== undefined ? (
-                  <Empty title={t('messages.noMatch')}>
+                  <Empty title={t('messages.noMatch')} icon="search">
                     <p>{t('messages.noMatch.hint')}</p>
                   </Empty>
                 ) : (
-                  <Empty title={t('messages.empty')}>
+                  <Empty title={t('messages.empty')} icon="send">
                     <p>{t('messages.empty.hint')}</p>
                   </Empty>
                 )}
@@ -106,14 +117,13 @@ export function MessagesPage({ messageId }: { messageId: string | null }) {
   );
 }
 
-interface SearchProps {
-  values: Readonly<Record<string, string | undefined>>;
-  onSearch: (values: Record<string, string>) => void;
+interface FiltersProps {
+  search: Search;
+  onSearch: (search: Search) => void;
 }
 
-function Search({ values, onSearch }: SearchProps) {
-  const { t } = useTexts();
-  const { href } = useNavigation();
+function Filters({ search, onSearch }: FiltersProps) {
+  const { t, named } = useTexts();
   const domains = useData<{ domains: z.output<typeof domainSchema>[] }>('/web-setup/domains');
   const campaigns = useData<{ campaigns: Campaign[] }>(`/web-setup/campaigns?limit=${LISTED_CAMPAIGNS}`);
   const listedDomains = (domains.value?.domains ?? []).map(({ domainId, domain }) => ({
@@ -124,6 +134,7 @@ function Search({ values, onSearch }: SearchProps) {
     id: campaignId,
     name,
   }));
+  const change = (changed: Search) => onSearch({ ...search, ...changed });
   const timeField = (name: 'from' | 'to') => (
     <label class="field">
       {t(`messages.${name}`)}
@@ -131,86 +142,108 @@ function Search({ values, onSearch }: SearchProps) {
         class="input"
         name={name}
         type="datetime-local"
-        defaultValue={localTime(Date.parse(values[name] ?? ''))}
+        defaultValue={localTime(Date.parse(search[name] ?? ''))}
       />
     </label>
   );
   return (
-    <form
-      class="search"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        const found = filledFields(event.currentTarget);
-        for (const name of ['from', 'to'] as const) {
-          const local = found[name];
-          if (local !== undefined) found[name] = new Date(local).toISOString();
+    <FilterBar>
+      <SearchField
+        label={t('messages.recipient')}
+        value={search['recipient'] ?? ''}
+        isExact
+        onSearch={(recipient) => change({ recipient })}
+      />
+      <FilterSelect
+        label={t('messages.status')}
+        options={STATUSES.map((value) => ({ value, name: named('status', value) }))}
+        chosen={search['status']}
+        onChange={(status) => change({ status })}
+      />
+      <FilterSelect
+        label={t('overview.volume.period')}
+        options={PERIOD_NAMES.map((value) => ({ value, name: t(`overview.period.${value}`) }))}
+        chosen={undefined}
+        onChange={(period) =>
+          change({ from: beginOf(PERIOD_NAMES.find((name) => name === period)), to: undefined })
         }
-        onSearch(found);
-      }}
-    >
-      <label class="field">
-        {t('messages.recipient')}
-        <input
-          class="input"
-          name="recipient"
-          type="search"
-          maxLength={320}
-          defaultValue={values['recipient'] ?? ''}
-        />
-      </label>
-      <label class="field">
-        {t('messages.status')}
-        <select class="select" name="status">
-          <option value="">{t('messages.any')}</option>
-          {STATUSES.map((status) => (
-            <option value={status} key={status} selected={values['status'] === status}>
-              {t(`status.${status}`)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <details class="wide" open={MORE_FILTERS.some((name) => values[name] !== undefined)}>
-        <summary>{t('messages.moreFilters')}</summary>
-        <div class="search">
-          {(['sender', 'subject'] as const).map((name) => (
-            <label class="field" key={name}>
-              {t(`messages.${name}`)}
-              <input
-                class="input"
-                name={name}
-                minLength={2}
-                maxLength={200}
-                defaultValue={values[name] ?? ''}
-              />
-            </label>
-          ))}
-          <label class="field">
-            {t('messages.domain')}
-            <Choice name="domainId" listed={listedDomains} chosen={values['domainId']} />
+      />
+      <MoreFilters
+        onApply={(form) => {
+          const found: Search = filledFields(form);
+          for (const name of ['from', 'to'] as const) {
+            const local = found[name];
+            if (local !== undefined) found[name] = new Date(local).toISOString();
+          }
+          onSearch({ recipient: search['recipient'], status: search['status'], ...found });
+        }}
+      >
+        {(['sender', 'subject'] as const).map((name) => (
+          <label class="field" key={name}>
+            {t(`messages.${name}`)}
+            <input
+              class="input"
+              name={name}
+              minLength={2}
+              maxLength={200}
+              defaultValue={search[name] ?? ''}
+            />
           </label>
-          <label class="field">
-            {t('messages.campaign')}
-            <Choice name="campaignId" listed={listedCampaigns} chosen={values['campaignId']} />
-          </label>
-          <label class="field">
-            {t('messages.job')}
-            <input class="input" name="jobId" maxLength={100} defaultValue={values['jobId'] ?? ''} />
-          </label>
-          {timeField('from')}
-          {timeField('to')}
-        </div>
-      </details>
-      <div class="actions">
-        <button type="submit" class="button primary">
-          {t('messages.search')}
-        </button>
-        <a class="button" href={href('messages')}>
-          {t('messages.reset')}
-        </a>
-      </div>
-    </form>
+        ))}
+        <label class="field">
+          {t('messages.domain')}
+          <Choice name="domainId" listed={listedDomains} chosen={search['domainId']} />
+        </label>
+        <label class="field">
+          {t('messages.campaign')}
+          <Choice name="campaignId" listed={listedCampaigns} chosen={search['campaignId']} />
+        </label>
+        <label class="field">
+          {t('messages.job')}
+          <input class="input" name="jobId" maxLength={100} defaultValue={search['jobId'] ?? ''} />
+        </label>
+        {timeField('from')}
+        {timeField('to')}
+      </MoreFilters>
+      <Applied search={search} listed={[...listedDomains, ...listedCampaigns]} onSearch={onSearch} />
+    </FilterBar>
   );
+}
+
+/** The beginning of a period that ends now, in whole hours: its address remains the same for a while. */
+function beginOf(period: keyof typeof PERIODS | undefined): string | undefined {
+  if (period === undefined) return undefined;
+  return new Date((Math.floor(Date.now() / HOUR_MS) - PERIODS[period]) * HOUR_MS).toISOString();
+}
+
+interface AppliedProps extends FiltersProps {
+  /** Names of what filters name by an id. */
+  listed: readonly { id: string; name: string }[];
+}
+
+/** The filters that apply, but for the search field, which shows its own. */
+function Applied({ search, listed, onSearch }: AppliedProps) {
+  const { t, named, time } = useTexts();
+  const nameOf = (id: string) => listed.find((each) => each.id === id)?.name || id;
+  const labels = [
+    { filter: 'status', label: t('messages.status'), shown: (value: string) => named('status', value) },
+    { filter: 'sender', label: t('messages.sender'), shown: String },
+    { filter: 'subject', label: t('messages.subject'), shown: String },
+    { filter: 'domainId', label: t('messages.domain'), shown: nameOf },
+    { filter: 'campaignId', label: t('messages.campaign'), shown: nameOf },
+    { filter: 'jobId', label: t('messages.job'), shown: String },
+    { filter: 'from', label: t('messages.from'), shown: (value: string) => time(value) },
+    { filter: 'to', label: t('messages.to'), shown: (value: string) => time(value) },
+  ];
+  const applied = labels.flatMap(({ filter, label, shown }) => {
+    const value = search[filter];
+    if (value === undefined) return [];
+    return [
+      { name: `${label}: ${shown(value)}`, onRemove: () => onSearch({ ...search, [filter]: undefined }) },
+    ];
+  });
+  const isAny = applied.length > 0 || search['recipient'] !== undefined;
+  return isAny ? <AppliedFilters filters={applied} onReset={() => onSearch({})} /> : null;
 }
 
 interface ChoiceProps {
