@@ -430,13 +430,13 @@ describe('Messages', () => {
       expect(page.url()).toContain(query);
     }
     await page.getByText('More filters').press('Enter');
-    await search.getByLabel('Until (time)').fill('');
-    await search.getByLabel('From (time)').fill(localTime(at + MINUTE));
+    await search.getByLabel('Until (time)', { exact: true }).fill('');
+    await search.getByLabel('From (time)', { exact: true }).fill(localTime(at + MINUTE));
     await search.getByRole('button', { name: 'Search' }).click();
     await page.getByRole('link', { name: 'Your order' }).waitFor();
     expect(await rows()).toBe(1);
     await page.getByText('More filters').press('Enter');
-    await search.getByLabel('Domain').selectOption('domain_3');
+    await search.getByLabel('Domain', { exact: true }).selectOption('domain_3');
     await search.getByRole('button', { name: 'Search' }).click();
     await page.getByText('No message matches').waitFor();
     expect(page.url()).toMatch(/domainId=domain_3&from=/);
