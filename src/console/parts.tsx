@@ -1,11 +1,13 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.ts';
 import type { Data } from './data.ts';
 import { curlArguments, quoted } from './parts/curl.ts';
+import { Drawer } from './parts/drawer.tsx';
 import { fieldText } from './parts/field-text.ts';
 import { Icon } from './parts/icon/icon.tsx';
 import type { IconName } from './parts/icon/icon-names.ts';
+import { RowMenu } from './parts/row-menu.tsx';
 import { useNavigation } from './routing.ts';
 import { useMember } from './session.ts';
 import { usePageTitle } from './shell/crumbs.tsx';
@@ -293,46 +295,19 @@ export function Copy(props: { text: string; label?: string }) {
 function Curl({ path, body }: { path: string; body?: CurlBody | undefined }) {
   const { t } = useTexts();
   const { accountId, person } = useMember();
-  const drawer = useRef<HTMLDialogElement>(null);
   const lines = curlArguments({ apiUrl: person.apiUrl, path, accountId });
   if (body !== undefined)
     lines.push(`-H ${quoted(`Content-Type: ${body.type}`)} --data-binary ${quoted(`@${body.file}`)}`);
   const text = `curl -fsS ${lines.join(' \\\n  ')}`;
   return (
-    <>
-      <button
-        type="button"
-        class="button icon-only screen"
-        aria-label={t('app.curl')}
-        title={t('app.curl')}
-        onClick={() => drawer.current?.showModal()}
-      >
-        <Icon name="code" />
-      </button>
-      <dialog
-        class="drawer curl"
-        aria-label={t('app.curl')}
-        ref={drawer}
-        onClick={({ target, currentTarget }) => {
-          // A click next to the drawer is one on its backdrop.
-          if (target === currentTarget) currentTarget.close();
-        }}
-      >
-        <div class="drawer-head">
-          <h2>{t('app.curl')}</h2>
-          <button
-            type="button"
-            class="button ghost icon-only"
-            aria-label={t('app.close')}
-            title={t('app.close')}
-            onClick={() => drawer.current?.close()}
-          >
-            <Icon name="x" />
-          </button>
-        </div>
-        <CommandText text={text} />
-      </dialog>
-    </>
+    <Drawer
+      title={t('app.curl')}
+      buttonClass="button icon-only screen"
+      drawerClass="curl"
+      button={<Icon name="code" />}
+    >
+      {() => <CommandText text={text} />}
+    </Drawer>
   );
 }
 
@@ -410,18 +385,19 @@ function cssString(text: string): string {
   return `"${text.replaceAll(/["\\\n]/g, (char) => `\\${char.charCodeAt(0).toString(16)} `)}"`;
 }
 
-/** A button that asks before it does something. `reason`: the label of a required field, whose text the action gets. */
-export function Confirmed(props: {
+interface ConfirmedProps {
   label: string;
   question: string;
+  /** The label of a required field, whose text the action gets. */
   reason?: string;
   /** Whether it removes something. */
   isDanger?: boolean;
   action: (reason: string) => Promise<void>;
-}) {
-  const { t } = useTexts();
+}
+
+/** A button that asks before it does something. */
+export function Confirmed(props: ConfirmedProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const close = () => dialog.current?.close();
   return (
     <>
       <button
@@ -431,33 +407,79 @@ export function Confirmed(props: {
       >
         {props.label}
       </button>
-      <dialog class="dialog" ref={dialog} aria-label={props.label}>
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            close();
-            void props.action(fieldText(new FormData(event.currentTarget), 'reason'));
-          }}
-        >
-          <h2>{props.label}</h2>
-          <p>{props.question}</p>
-          {props.reason !== undefined && (
-            <label class="field">
-              {props.reason}
-              <input class="input" name="reason" required maxLength={500} autocomplete="off" />
-            </label>
-          )}
-          <div class="actions">
-            <button type="submit" class={props.isDanger ? 'button danger' : 'button primary'}>
-              {props.label}
-            </button>
-            <button class="button" type="button" onClick={close}>
-              {t('app.cancel')}
-            </button>
-          </div>
-        </form>
-      </dialog>
+      <Question {...props} dialog={dialog} />
     </>
+  );
+}
+
+/** Rare and destructive actions of a row, in a menu; each asks before it does something. `label`: of the row. */
+export function RowActions({ label, actions }: { label: string; actions: readonly ConfirmedProps[] }) {
+  const [asked, setAsked] = useState<ConfirmedProps | null>(null);
+  const dialog = useRef<HTMLDialogElement>(null);
+  // The menu is closed when the dialog opens: the dialog is not within it.
+  useEffect(() => {
+    if (asked !== null) dialog.current?.showModal();
+  }, [asked]);
+  return (
+    <>
+      <RowMenu label={label}>
+        {(close) =>
+          actions.map((each) => (
+            <button
+              key={each.label}
+              type="button"
+              class={each.isDanger ? 'menu-item danger' : 'menu-item'}
+              onClick={() => {
+                close();
+                setAsked(each);
+              }}
+            >
+              {each.label}
+            </button>
+          ))
+        }
+      </RowMenu>
+      {asked !== null && <Question {...asked} dialog={dialog} onClose={() => setAsked(null)} />}
+    </>
+  );
+}
+
+interface QuestionProps extends ConfirmedProps {
+  dialog: RefObject<HTMLDialogElement>;
+  onClose?: () => void;
+}
+
+function Question({ label, question, reason, isDanger, action, dialog, onClose }: QuestionProps) {
+  const { t } = useTexts();
+  const close = () => dialog.current?.close();
+  return (
+    <dialog class="dialog" ref={dialog} aria-label={label} {...(onClose === undefined ? {} : { onClose })}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          const given = fieldText(new FormData(event.currentTarget), 'reason');
+          close();
+          void action(given);
+        }}
+      >
+        <h2>{label}</h2>
+        <p>{question}</p>
+        {reason !== undefined && (
+          <label class="field">
+            {reason}
+            <input class="input" name="reason" required maxLength={500} autocomplete="off" />
+          </label>
+        )}
+        <div class="actions">
+          <button type="submit" class={isDanger ? 'button danger' : 'button primary'}>
+            {label}
+          </button>
+          <button class="button" type="button" onClick={close}>
+            {t('app.cancel')}
+          </button>
+        </div>
+      </form>
+    </dialog>
   );
 }
 

@@ -43,7 +43,12 @@ describe('Keys', () => {
     const window = await open.member(client, 'developer', PHONE);
     const { page, context, consoleErrors } = window;
     await open.visit(window, 'keys', client);
-    await page.getByRole('textbox', { name: /^Name/ }).focus();
+    await page.getByRole('button', { name: 'Create a key' }).press('Enter');
+    await expect
+      .poll(() =>
+        page.getByRole('textbox', { name: /^Name/ }).evaluate((field) => field === document.activeElement),
+      )
+      .toBe(true);
     await page.keyboard.type(HOSTILE);
     await page.keyboard.press('Tab');
     // Transactional mail is chosen at first.
@@ -56,7 +61,6 @@ describe('Keys', () => {
     const value = dialog.locator('pre');
     const secret = (await value.textContent()) ?? '';
     expect(secret).toMatch(/^pr_/);
-    // The form is at the end of a long page.
     await expect(page.evaluate(isInWindow('dialog[open] pre'))).resolves.toBe(true);
     expect(await findings(window)).toEqual([]);
     await window.screenshot('console-new-key-phone');
@@ -69,7 +73,7 @@ describe('Keys', () => {
     await dialog.getByRole('button', { name: 'I have stored it' }).press('Enter');
     await dialog.waitFor({ state: 'detached' });
     const row = page.getByRole('row').filter({ hasText: HOSTILE });
-    await row.getByText('127.0.0.0/8, ::1').waitFor();
+    await row.getByText('setup · 127.0.0.0/8, ::1').waitFor();
     const created = keyNamed(HOSTILE);
     expect(created).toMatchObject({
       scopes: '["setup"]',
@@ -83,6 +87,8 @@ describe('Keys', () => {
     await open.visit(window, 'keys', client);
     expect(await page.content()).not.toContain(secret);
     expect(await row.textContent()).toMatch(/3 Feb, |Feb 3, /);
+    await row.getByRole('button', { name: `Actions for ${HOSTILE}` }).press('Enter');
+    expect(await findings(window)).toEqual([]);
     await row.getByRole('button', { name: 'Revoke' }).press('Enter');
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).press('Enter');
     await row.getByText(/^revoked /).waitFor();
@@ -96,6 +102,8 @@ describe('Keys', () => {
     const window = await open.member(client, 'owner', DESKTOP);
     const { page, context } = window;
     await open.visit(window, 'keys', client);
+    await page.getByRole('button', { name: 'Create a key' }).click();
+    expect(await findings(window)).toEqual([]);
     await page.getByRole('textbox', { name: /^Name/ }).fill('Wrong');
     await page.getByText('Restrictions', { exact: true }).and(page.locator('summary')).click();
     await page.getByLabel('Only from these addresses or networks').fill('10.0.0');

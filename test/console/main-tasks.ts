@@ -215,10 +215,11 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     does: 'creates a webhook for chosen events',
     run: async ({ page, input, client }) => {
       const url = 'https://hooks.example.net/in';
+      await input.press(page.getByRole('button', { name: 'Add a webhook' }));
       await input.enter(page.getByLabel('Address of the endpoint'), url);
       await input.enter(page.getByLabel('Name'), 'Shop');
       await input.press(page.getByRole('checkbox', { name: 'Rejected permanently' }));
-      await input.press(page.getByRole('button', { name: 'Add' }));
+      await input.press(page.getByRole('button', { name: 'Add', exact: true }));
       expect(await newSecret(page)).toMatch(/^whsec_/);
       await input.press(page.getByRole('button', { name: 'I have stored it' }));
       await shown(page, 'Shop');
@@ -258,6 +259,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     page: 'Keys',
     does: 'creates a key, which works',
     run: async ({ daemon, page, input, client }) => {
+      await input.press(page.getByRole('button', { name: 'Create a key' }));
       const form = page.getByRole('form', { name: 'Create a key' });
       await input.enter(form.getByRole('textbox', { name: /^Name/ }), 'Shop');
       await input.press(form.getByRole('checkbox', { name: /^transactional/ }));

@@ -7,7 +7,7 @@ import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/brows
 import { eventually } from '../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { insertDomain } from '../support/store.ts';
-import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /* Suppressions and webhooks, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -52,6 +52,8 @@ it('creates a webhook by keyboard, tests it, shows the response as text, and rot
   const { page, context, consoleErrors } = window;
   await open.visit(window, 'webhooks', client);
   await page.getByText('No webhooks yet').waitFor();
+  await page.getByRole('button', { name: 'Add a webhook' }).press('Enter');
+  expect(await findings(window)).toEqual([]);
   await page.getByLabel('Address of the endpoint').fill(address);
   await page.getByLabel('Name').fill(HOSTILE);
   await page.keyboard.press('Enter');
@@ -232,7 +234,7 @@ it('offers a viewer neither secrets nor actions', async () => {
   const window = await open.member(client, 'viewer', DESKTOP);
   const { page, context } = window;
   await open.visit(window, 'webhooks', client);
-  expect(await page.getByRole('button', { name: 'Add' }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Add a webhook' }).count()).toBe(0);
   await page.getByRole('link', { name: HOSTILE }).click();
   await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
   await page.getByRole('row', { name: 'Rejected permanently' }).first().waitFor();

@@ -34,13 +34,11 @@ export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void })
       };
       if (body.scopes.length === 0) throw new Error(t('keys.scopes.missing'));
       onCreated(await callApi<NewKey>('/web-setup/keys', { method: 'POST', account: accountId, body }));
-      form.reset();
-      return t('keys.created');
+      return '';
     });
   return (
     <>
-      <h2>{t('keys.create')}</h2>
-      <p>{t('keys.create.hint')}</p>
+      <p class="small">{t('keys.create.hint')}</p>
       <form
         aria-label={t('keys.create')}
         onSubmit={(event) => {

@@ -1,10 +1,13 @@
 import { useState } from 'preact/hooks';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Drawer } from '../../parts/drawer.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { SecretDialog } from '../../parts/secret-dialog.tsx';
 import { Time } from '../../parts/time.tsx';
-import { Chip, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { toast } from '../../parts/toast.tsx';
+import { Chip, Empty, Loaded, Outcome, Page, RowActions, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -26,35 +29,67 @@ export function KeysPage() {
       const target = `/web-setup/keys/${encodeURIComponent(keyId)}`;
       await callApi(target, { method: 'DELETE', account: accountId });
       list.reload();
-      return t('keys.revoked', { key: keyId });
+      toast(t('keys.revoked', { key: keyId }));
+      return '';
     });
   return (
-    <Page title={t('page.keys')} question={t('keys.question')} curl={path}>
+    <Page
+      title={t('page.keys')}
+      question={t('keys.question')}
+      curl={path}
+      actions={
+        may('createKey') && (
+          <Drawer
+            title={t('keys.create')}
+            buttonClass="button primary"
+            button={
+              <>
+                <Icon name="plus" />
+                {t('keys.create')}
+              </>
+            }
+          >
+            {(close) => (
+              <KeyCreation
+                onCreated={(key) => {
+                  close();
+                  setCreated(key);
+                  list.reload();
+                }}
+              />
+            )}
+          </Drawer>
+        )
+      }
+    >
       {created !== null && (
         <SecretDialog
           title={t('keys.new')}
           hint={t('keys.new.once')}
           secrets={[{ value: created.secret, copyLabel: t('keys.new.copy') }]}
-          onStored={() => setCreated(null)}
+          onStored={() => {
+            setCreated(null);
+            toast(t('keys.created'));
+          }}
         />
       )}
       <Loaded data={list}>
         {({ keys, nextKey }) => (
           <>
             {keys.length === 0 ? (
-              <Empty title={t('keys.empty')}>
+              <Empty title={t('keys.empty')} icon="key-round">
                 <p>{t('keys.empty.hint')}</p>
               </Empty>
             ) : (
               <Table
                 label={t('page.keys')}
+                isList
                 heads={[
                   t('people.name'),
                   t('keys.scopes'),
-                  t('keys.restrictions'),
-                  t('keys.lastUse'),
-                  t('messages.created'),
-                  t('people.actions'),
+                  { text: t('messages.created'), end: true },
+                  { text: t('keys.lastUse'), end: true },
+                  { text: t('people.actions'), unseen: true },
                 ]}
               >
                 {keys.map((key) => (
@@ -73,14 +108,6 @@ export function KeysPage() {
         )}
       </Loaded>
       <Outcome of={outcome} />
-      {may('createKey') && (
-        <KeyCreation
-          onCreated={(key) => {
-            setCreated(key);
-            list.reload();
-          }}
-        />
-      )}
       <QuickStart />
     </Page>
   );
@@ -101,22 +128,31 @@ function KeyRow({
         {name || keyId}
         {name !== '' && <p class="small value">{keyId}</p>}
       </th>
-      <td>{scopes.map((scope) => t(`keys.scope.${scope}`)).join(', ')}</td>
-      <td>{restrictionsOf(key, t).join(', ') || t('keys.restrictions.none')}</td>
-      <td>{lastUsedAt === null ? t('domains.never') : <Time at={lastUsedAt} />}</td>
+      <td class="second">
+        {[scopes.map((scope) => t(`keys.scope.${scope}`)), restrictionsOf(key, t)]
+          .filter((list) => list.length > 0)
+          .map((list) => list.join(', '))
+          .join(' · ')}
+      </td>
       <td>
         <Time at={createdAt} />
       </td>
-      <td>
+      <td class="when">{lastUsedAt === null ? t('domains.never') : <Time at={lastUsedAt} />}</td>
+      <td class="menu">
         {revokedAt !== null ? (
-          <Chip kind="bad">{t('keys.revokedAt', { time: time(revokedAt) })}</Chip>
+          <Chip kind="idle">{t('keys.revokedAt', { time: time(revokedAt) })}</Chip>
         ) : (
           onRevoke !== null && (
-            <Confirmed
-              isDanger
-              label={t('keys.revoke')}
-              question={t('keys.revoke.confirm', { key: name || keyId })}
-              action={() => onRevoke(key)}
+            <RowActions
+              label={name || keyId}
+              actions={[
+                {
+                  isDanger: true,
+                  label: t('keys.revoke'),
+                  question: t('keys.revoke.confirm', { key: name || keyId }),
+                  action: () => onRevoke(key),
+                },
+              ]}
             />
           )
         )}

@@ -30,12 +30,10 @@ export function WebhookPage({ webhookId }: { webhookId: string }) {
   return (
     <Page
       title={data.value?.name || t('page.webhooks')}
+      chip={data.value !== null && <WebhookStatus of={data.value} />}
       question={t('webhooks.question')}
       curl={`${path}/deliveries`}
     >
-      <p>
-        <a href={href('webhooks')}>{t('app.back')}</a>
-      </p>
       {may('getWebhook') && (
         <Loaded data={data}>
           {(webhook) => <Details webhook={webhook} path={path} onChange={data.reload} />}
@@ -58,9 +56,6 @@ function Details({ webhook, path, onChange }: { webhook: Detail; path: string; o
     callApi<T>(path + verb, { method, account: accountId, ...(body === undefined ? {} : { body }) });
   return (
     <>
-      <p>
-        <WebhookStatus of={webhook} />
-      </p>
       {webhook.offReason !== undefined && <p class="notice bad">{t(`webhooks.off.${webhook.offReason}`)}</p>}
       <dl class="facts">
         <div>

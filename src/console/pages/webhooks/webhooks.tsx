@@ -3,7 +3,10 @@ import type * as z from 'zod';
 import type { webhook, webhookDetail } from '../../../http/api/webhook-schemas.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Drawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -11,6 +14,7 @@ import { useTexts } from '../../texts.ts';
 import { NewSecret } from './new-secret.tsx';
 import { WebhookStatus } from './webhook-status.tsx';
 
+type Webhook = z.output<typeof webhook>;
 type Detail = z.output<typeof webhookDetail>;
 
 const PATH = '/web-setup/webhooks?includeInactive=true';
@@ -34,32 +38,58 @@ const EVENTS = [
 
 /** The webhooks of the account. */
 export function WebhooksPage() {
-  const { t, named } = useTexts();
-  const { href } = useNavigation();
+  const { t, named, plural } = useTexts();
+  const { href, go } = useNavigation();
   const { may } = useMember();
-  const list = useData<{ webhooks: z.output<typeof webhook>[] }>(PATH);
+  const list = useData<{ webhooks: Webhook[] }>(PATH);
+  const [created, setCreated] = useState<Detail | null>(null);
   return (
-    <Page title={t('page.webhooks')} question={t('webhooks.question')} curl={PATH}>
+    <Page
+      title={t('page.webhooks')}
+      question={t('webhooks.question')}
+      curl={PATH}
+      actions={may('createWebhook') && <Addition onCreated={setCreated} />}
+    >
+      {created !== null && (
+        <NewSecret
+          secret={created.secret}
+          onStored={() => go(href(`webhooks/${encodeURIComponent(created.webhookId)}`))}
+        />
+      )}
       <Loaded data={list}>
         {({ webhooks }) =>
           webhooks.length === 0 ? (
-            <Empty title={t('webhooks.empty')}>
+            <Empty title={t('webhooks.empty')} icon="webhook">
               <p>{t('webhooks.empty.hint')}</p>
             </Empty>
           ) : (
             <Table
               label={t('page.webhooks')}
-              heads={[t('people.name'), t('webhooks.url'), t('webhooks.events'), t('messages.status')]}
+              isList
+              heads={[
+                t('people.name'),
+                t('webhooks.url'),
+                t('webhooks.events'),
+                t('messages.status'),
+                { text: t('webhooks.failingSince'), end: true },
+              ]}
             >
               {webhooks.map(({ webhookId, name, url, events, isActive, failingSince }) => (
                 <tr key={webhookId}>
                   <th scope="row">
                     <a href={href(`webhooks/${encodeURIComponent(webhookId)}`)}>{name || webhookId}</a>
                   </th>
-                  <td>{url}</td>
-                  <td>{events.map((event) => named('event', event)).join(', ')}</td>
-                  <td>
+                  <td class="second">{url}</td>
+                  <td title={events.map((event) => named('event', event)).join(', ')}>
+                    {events.includes('*')
+                      ? t('webhooks.events.all')
+                      : plural('webhooks.events.count', events.length)}
+                  </td>
+                  <td class="aside">
                     <WebhookStatus of={{ isActive, failingSince }} />
+                  </td>
+                  <td class="when">
+                    <Time at={failingSince} />
                   </td>
                 </tr>
               ))}
@@ -67,22 +97,45 @@ export function WebhooksPage() {
           )
         }
       </Loaded>
-      {may('createWebhook') && <Creation />}
     </Page>
   );
 }
 
-function Creation() {
+/** The form for a new webhook, in a drawer. */
+function Addition({ onCreated }: { onCreated: (webhook: Detail) => void }) {
+  const { t } = useTexts();
+  return (
+    <Drawer
+      title={t('webhooks.add')}
+      buttonClass="button primary"
+      button={
+        <>
+          <Icon name="plus" />
+          {t('webhooks.add')}
+        </>
+      }
+    >
+      {(close) => (
+        <Creation
+          onCreated={(webhook) => {
+            close();
+            onCreated(webhook);
+          }}
+        />
+      )}
+    </Drawer>
+  );
+}
+
+function Creation({ onCreated }: { onCreated: (webhook: Detail) => void }) {
   const { t, named } = useTexts();
-  const { href, go } = useNavigation();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
-  const [created, setCreated] = useState<Detail | null>(null);
   const create = (form: HTMLFormElement) =>
     run(async () => {
       const { url, name } = filledFields(form);
       const events = new FormData(form).getAll('events');
-      setCreated(
+      onCreated(
         await callApi<Detail>('/web-setup/webhooks', {
           method: 'POST',
           account: accountId,
@@ -92,44 +145,35 @@ function Creation() {
       return '';
     });
   return (
-    <>
-      <h2>{t('webhooks.add')}</h2>
-      <form
-        aria-label={t('webhooks.add')}
-        onSubmit={(event) => {
-          event.preventDefault();
-          void create(event.currentTarget);
-        }}
-      >
-        <label class="field">
-          {t('webhooks.url')}
-          <input class="input" name="url" type="url" required maxLength={2048} placeholder="https://" />
-        </label>
-        <label class="field">
-          {t('people.name')}
-          <input class="input" name="name" maxLength={100} />
-        </label>
-        <fieldset class="group">
-          <legend>{t('webhooks.events.choose')}</legend>
-          {EVENTS.map((event) => (
-            <label key={event} class="check">
-              <input class="tick" type="checkbox" name="events" value={event} /> {named('event', event)}
-            </label>
-          ))}
-        </fieldset>
-        <div class="actions">
-          <button type="submit" class="button primary" disabled={outcome?.running}>
-            {t('webhooks.create')}
-          </button>
-        </div>
-      </form>
+    <form
+      aria-label={t('webhooks.add')}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void create(event.currentTarget);
+      }}
+    >
+      <label class="field">
+        {t('webhooks.url')}
+        <input class="input" name="url" type="url" required maxLength={2048} placeholder="https://" />
+      </label>
+      <label class="field">
+        {t('people.name')}
+        <input class="input" name="name" maxLength={100} />
+      </label>
+      <fieldset class="group">
+        <legend>{t('webhooks.events.choose')}</legend>
+        {EVENTS.map((event) => (
+          <label key={event} class="check">
+            <input class="tick" type="checkbox" name="events" value={event} /> {named('event', event)}
+          </label>
+        ))}
+      </fieldset>
+      <div class="actions">
+        <button type="submit" class="button primary" disabled={outcome?.running}>
+          {t('webhooks.create')}
+        </button>
+      </div>
       <Outcome of={outcome} />
-      {created !== null && (
-        <NewSecret
-          secret={created.secret}
-          onStored={() => go(href(`webhooks/${encodeURIComponent(created.webhookId)}`))}
-        />
-      )}
-    </>
+    </form>
   );
 }

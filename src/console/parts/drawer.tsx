@@ -1,0 +1,68 @@
+import type { ComponentChildren } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { useTexts } from '../texts.ts';
+import { Icon } from './icon/icon.tsx';
+
+interface DrawerProps {
+  title: string;
+  /** Classes of the button and of the drawer. */
+  buttonClass: string;
+  drawerClass?: string;
+  /** What the button shows; its name is the title. */
+  button: ComponentChildren;
+  /** The content, which exists while the drawer is open. `close`: closes it. */
+  children: (close: () => void) => ComponentChildren;
+}
+
+/** A button that opens a drawer at the right. Its first field gets the focus. */
+export function Drawer({ title, buttonClass, drawerClass = '', button, children }: DrawerProps) {
+  const { t } = useTexts();
+  const drawer = useRef<HTMLDialogElement>(null);
+  const [isOpen, setOpen] = useState(false);
+  const close = () => drawer.current?.close();
+  return (
+    <>
+      <button
+        type="button"
+        class={buttonClass}
+        aria-label={title}
+        title={title}
+        onClick={() => {
+          setOpen(true);
+          drawer.current?.showModal();
+        }}
+      >
+        {button}
+      </button>
+      <dialog
+        class={`drawer ${drawerClass}`}
+        aria-label={title}
+        ref={drawer}
+        onClose={() => setOpen(false)}
+        onClick={({ target, currentTarget }) => {
+          // A click next to the drawer is one on its backdrop.
+          if (target === currentTarget) close();
+        }}
+      >
+        <div class="drawer-head">
+          <h2>{title}</h2>
+          <button
+            type="button"
+            class="button ghost icon-only"
+            aria-label={t('app.close')}
+            title={t('app.close')}
+            onClick={close}
+          >
+            <Icon name="x" />
+          </button>
+        </div>
+        {isOpen && <div ref={focusField}>{children(close)}</div>}
+      </dialog>
+    </>
+  );
+}
+
+/** Moves the focus to the first field of a form, if there is one. */
+function focusField(content: HTMLElement | null): void {
+  content?.querySelector<HTMLElement>('input, select, textarea')?.focus();
+}
