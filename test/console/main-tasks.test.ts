@@ -78,7 +78,8 @@ describe.each([
     const links = await session.page.locator('.side-nav a').allTextContents();
     expect(links.length).toBeGreaterThan(15);
     const covered = Object.values(MAIN_TASKS).map(({ page }) => page);
-    expect(links.filter((link) => !covered.includes(link))).toEqual([]);
+    // Some have a count behind their name.
+    expect(links.filter((link) => !covered.includes(link.replace(/\d.*$/, '')))).toEqual([]);
   });
 });
 
@@ -97,7 +98,8 @@ async function openPage({ page, input }: Session, title: string): Promise<void> 
   if (await page.getByRole('heading', { level: 1, name: title, exact: true }).isVisible()) return;
   const isProfile = title === 'Your profile';
   const links = page.locator(isProfile ? '.me-menu' : '.side-nav');
-  const link = links.getByRole('link', { name: title, exact: true });
+  // Some have a count behind their name.
+  const link = links.getByRole('link', { name: new RegExp(`^${title}(?: \\d.*)?$`) });
   const isFolded = !(await link.isVisible());
   await showNavigation(page, input);
   if (isProfile) await input.press(page.getByRole('button', { name: /^Your menu: / }));

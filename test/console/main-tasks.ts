@@ -64,7 +64,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     run: async ({ page, input }) => {
       await page.getByRole('link', { name: 'Your invoice' }).waitFor();
       await input.enter(page.getByLabel('Recipient or message id'), MEMBER);
-      await page.keyboard.press('Enter');
+      await input.press(page.getByRole('button', { name: 'Search', exact: true }));
       await page.getByRole('link', { name: 'Your invoice' }).waitFor({ state: 'detached' });
       await input.press(page.getByRole('link', { name: 'Your order' }));
       await page.getByText('Accepted by the server of the recipient').waitFor();
@@ -344,6 +344,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       await input.press(form.getByRole('button', { name: 'Create the account' }));
       await page.getByText(`The account acct_new_${name} was created`).waitFor();
       const secret = await newSecret(page);
+      await input.press(page.getByRole('button', { name: 'I have stored it' }));
       expect(await statusWith(daemon, `acct_new_${name}`, secret)).toBe(200);
     },
   },

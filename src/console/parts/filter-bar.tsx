@@ -21,14 +21,15 @@ export function FilterBar({ children, end }: { children: ComponentChildren; end?
 interface SearchFieldProps {
   label: string;
   value: string;
-  /** Whether only whole values match, such as an id: the search then waits for the Enter key. */
+  /** Whether only whole values match, such as an id: the search then waits for the Enter key or its button. */
   isExact?: boolean;
   /** `isTyping`: the text may be continued. */
   onSearch: (text: string, isTyping: boolean) => void;
 }
 
-/** A search that follows what is typed, without a button. */
+/** A search that follows what is typed, without a button unless only whole values match. */
 export function SearchField({ label, value, isExact = false, onSearch }: SearchFieldProps) {
+  const { t } = useTexts();
   const input = useRef<HTMLInputElement>(null);
   const timer = useRef<number | undefined>(undefined);
   useEffect(() => () => window.clearTimeout(timer.current), []);
@@ -49,7 +50,18 @@ export function SearchField({ label, value, isExact = false, onSearch }: SearchF
         search(false);
       }}
     >
-      <Icon name="search" />
+      {isExact ? (
+        <button
+          type="submit"
+          class="button ghost icon-only"
+          aria-label={t('messages.search')}
+          title={t('messages.search')}
+        >
+          <Icon name="search" />
+        </button>
+      ) : (
+        <Icon name="search" />
+      )}
       <input
         class="input"
         type="search"
