@@ -411,7 +411,7 @@ describe('Messages', () => {
       await page.getByText('More filters').press('Enter');
       const input = search.getByLabel(field, { exact: true });
       await (field === 'Domain' || field === 'Campaign' ? input.selectOption(value) : input.fill(value));
-      await search.getByRole('button', { name: 'Search' }).click();
+      await search.getByRole('button', { name: 'Apply' }).click();
       await expect.poll(rows, { message: field }).toBe(1);
       expect(page.url()).toContain(query);
       // What applies is shown, and is the value of its field.
@@ -432,12 +432,12 @@ describe('Messages', () => {
     await page.getByText('More filters').press('Enter');
     await search.getByLabel('Until (time)', { exact: true }).fill('');
     await search.getByLabel('From (time)', { exact: true }).fill(localTime(at + MINUTE));
-    await search.getByRole('button', { name: 'Search' }).click();
+    await search.getByRole('button', { name: 'Apply' }).click();
     await page.getByRole('link', { name: 'Your order' }).waitFor();
     expect(await rows()).toBe(1);
     await page.getByText('More filters').press('Enter');
     await search.getByLabel('Domain', { exact: true }).selectOption('domain_3');
-    await search.getByRole('button', { name: 'Search' }).click();
+    await search.getByRole('button', { name: 'Apply' }).click();
     await page.getByText('No message matches').waitFor();
     expect(page.url()).toMatch(/domainId=domain_3&from=/);
     // A domain that was deleted, and whose messages are stored, remains the filter.

@@ -155,7 +155,7 @@ export function MoreFilters({ onApply, children }: MoreFiltersProps) {
           {children}
           <div class="actions">
             <button type="submit" class="button primary">
-              {t('messages.search')}
+              {t('app.filters.apply')}
             </button>
           </div>
         </form>

@@ -23,6 +23,7 @@ export const texts: Catalog = {
   'app.undo': 'Rückgängig',
   'app.actionsOf': 'Aktionen für {name}',
   'app.optional': 'optional',
+  'app.filters.apply': 'Anwenden',
   'app.filters.remove': 'Filter {name} entfernen',
   'page.accounts': 'Konten',
   'app.language': 'Sprache',

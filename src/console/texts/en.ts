@@ -21,6 +21,7 @@ export const en = {
   'app.undo': 'Undo',
   'app.actionsOf': 'Actions for {name}',
   'app.optional': 'optional',
+  'app.filters.apply': 'Apply',
   'app.filters.remove': 'Remove the filter {name}',
   'page.accounts': 'Accounts',
   'app.language': 'Language',

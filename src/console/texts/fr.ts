@@ -23,6 +23,7 @@ export const texts: Catalog = {
   'app.undo': 'Annuler',
   'app.actionsOf': 'Actions pour {name}',
   'app.optional': 'facultatif',
+  'app.filters.apply': 'Appliquer',
   'app.filters.remove': 'Retirer le filtre {name}',
   'page.accounts': 'Comptes',
   'app.language': 'Langue',
