@@ -91,15 +91,33 @@ export function Card(props: { title: string; action?: ComponentChildren; childre
   );
 }
 
+interface LoadedProps<T> {
+  data: Data<T>;
+  /** Whether it is a list: its rows remain, paler, until those of other filters are there. */
+  isList?: boolean;
+  children: (value: T) => ComponentChildren;
+}
+
 /** The content of data, or that it is loading or failed. */
-export function Loaded<T>(props: { data: Data<T>; children: (value: T) => ComponentChildren }) {
-  const { value, error, reload } = props.data;
+export function Loaded<T>({ data, isList = false, children }: LoadedProps<T>) {
+  const { value, error, reload } = data;
+  const last = useRef<T | null>(null);
+  useEffect(() => {
+    if (value !== null || error !== null) last.current = value;
+  }, [value, error]);
   if (error !== null && value === null) return <Failure error={error} retry={reload} />;
-  if (value === null) return <Skeleton />;
+  const shown = value ?? (isList ? last.current : null);
+  if (shown === null) return <Skeleton />;
   return (
     <>
       {error !== null && <Failure error={error} retry={reload} />}
-      {props.children(value)}
+      {isList ? (
+        <div class={value === null ? 'rows stale' : 'rows'} inert={value === null} aria-busy={value === null}>
+          {children(shown)}
+        </div>
+      ) : (
+        children(shown)
+      )}
     </>
   );
 }

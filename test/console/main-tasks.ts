@@ -122,7 +122,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     does: 'adds a contact with consent',
     run: async ({ page, input, client }) => {
       const email = 'ada@example.net';
-      await input.press(page.getByText('Add a contact').and(page.locator('summary')));
+      await input.press(page.getByRole('button', { name: 'Add a contact' }));
       const form = page.getByRole('form', { name: 'Add a contact' });
       await input.enter(form.getByLabel('Email address'), email);
       await input.choose(form.getByRole('combobox', { name: 'Consent' }), 'Web form');

@@ -1,5 +1,8 @@
 import { callApi } from '../../api.ts';
+import { Drawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
+import { toast } from '../../parts/toast.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -13,8 +16,33 @@ const METHODS = [
   'other',
 ] as const satisfies ListedContact['consentMethod'][];
 
-/** Adds one contact, with or without consent to marketing mail. */
+/** Adds one contact, with or without consent to marketing mail: the button, and the form in a drawer. */
 export function Addition({ onAdded }: { onAdded: () => void }) {
+  const { t } = useTexts();
+  return (
+    <Drawer
+      title={t('contacts.add')}
+      buttonClass="button primary"
+      button={
+        <>
+          <Icon name="plus" />
+          {t('contacts.add')}
+        </>
+      }
+    >
+      {(close) => (
+        <Form
+          onAdded={() => {
+            close();
+            onAdded();
+          }}
+        />
+      )}
+    </Drawer>
+  );
+}
+
+function Form({ onAdded }: { onAdded: () => void }) {
   const { t } = useTexts();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
@@ -23,16 +51,14 @@ export function Addition({ onAdded }: { onAdded: () => void }) {
       const { consentMethod = null, ...fields } = filledFields(form);
       const body = { ...fields, consentMethod };
       await callApi('/web-setup/contacts', { method: 'POST', account: accountId, body });
-      form.reset();
+      toast(t('contacts.added', { contact: fields['email'] ?? fields['phone'] ?? '' }));
       onAdded();
-      return t('contacts.added', { contact: fields['email'] ?? fields['phone'] ?? '' });
+      return '';
     });
   return (
-    <details class="screen">
-      <summary>{t('contacts.add')}</summary>
+    <>
       <p class="small">{t('contacts.add.hint')}</p>
       <form
-        class="search"
         aria-label={t('contacts.add')}
         onSubmit={(event) => {
           event.preventDefault();
@@ -71,12 +97,12 @@ export function Addition({ onAdded }: { onAdded: () => void }) {
           <input class="input" name="consentDetails" maxLength={2000} autocomplete="off" />
         </label>
         <div class="actions">
-          <button class="button" type="submit" disabled={outcome?.running}>
+          <button class="button primary" type="submit" disabled={outcome?.running}>
             {t('groups.addNow')}
           </button>
         </div>
+        <Outcome of={outcome} />
       </form>
-      <Outcome of={outcome} />
-    </details>
+    </>
   );
 }

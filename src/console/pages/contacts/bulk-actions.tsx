@@ -63,7 +63,7 @@ export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
   };
   const hasChoice = whole !== null ? whole.total > 0 : chosen.length > 0 && search.counted === null;
   return (
-    <section aria-label={t('contacts.bulk')}>
+    <section class="bulk" aria-label={t('contacts.bulk')}>
       <div class="actions">
         <button class="button" type="button" onClick={() => onAll(true)}>
           {t('contacts.chooseAll')}

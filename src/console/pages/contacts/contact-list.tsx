@@ -3,11 +3,12 @@ import type * as z from 'zod';
 import type { contact } from '../../../http/api/contacts/contact-schemas.ts';
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { filledFields } from '../../parts/filled-fields.ts';
+import { AppliedFilters, FilterBar, FilterSelect, SearchField } from '../../parts/filter-bar.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
-import { Chip, Empty, Loaded, Page, Table } from '../../parts.tsx';
+import { Chip, Empty, kindOfStatus, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -32,45 +33,53 @@ const STATUSES = [
 export function ContactListPage() {
   const { t } = useTexts();
   const { location, href } = useNavigation();
-  const { may, has } = useMember();
+  const { may } = useMember();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
   const path = withQuery('/web-setup/contacts', { ...filters, lastKey: location.query['lastKey'] });
   const list = useData<{ contacts: ListedContact[]; nextKey?: string }>(path);
   const task = useBulkTask(list.reload);
   return (
-    <Page title={t('page.contacts')} question={t('contacts.question')} curl={path}>
-      <div class="tools">
-        {may('importContacts') && (
-          <a class="button" href={href('contacts/import')}>
-            {t('contacts.import')}
-          </a>
-        )}
-        {has('export') && <Export filters={filters} />}
-      </div>
-      {may('createContact') && <Addition onAdded={list.reload} />}
-      <Search key={JSON.stringify(filters)} values={filters} />
+    <Page
+      title={t('page.contacts')}
+      question={t('contacts.question')}
+      curl={path}
+      actions={
+        <>
+          {may('importContacts') && (
+            <a class="button" href={href('contacts/import')}>
+              <Icon name="upload" />
+              {t('contacts.import')}
+            </a>
+          )}
+          {may('createContact') && <Addition onAdded={list.reload} />}
+        </>
+      }
+    >
       <TaskProgress task={task} />
-      <Loaded data={list}>
-        {({ contacts, nextKey }) => (
-          <>
-            {contacts.length > 0 ? (
-              <Contacts
-                key={path}
-                contacts={contacts}
-                filters={filters}
-                isPart={nextKey !== undefined || location.query['lastKey'] !== undefined}
-                task={task}
-              />
-            ) : (
-              <NoContacts
-                isSearch={Object.values(filters).some((value) => value !== undefined)}
-                isPart={nextKey !== undefined}
-              />
-            )}
-            <Pager path="contacts" filters={filters} nextKey={nextKey} />
-          </>
-        )}
-      </Loaded>
+      <div class="card">
+        <Filters search={filters} />
+        <Loaded data={list} isList>
+          {({ contacts, nextKey }) => (
+            <>
+              {contacts.length > 0 ? (
+                <Contacts
+                  key={path}
+                  contacts={contacts}
+                  filters={filters}
+                  isPart={nextKey !== undefined || location.query['lastKey'] !== undefined}
+                  task={task}
+                />
+              ) : (
+                <NoContacts
+                  isSearch={Object.values(filters).some((value) => value !== undefined)}
+                  isPart={nextKey !== undefined}
+                />
+              )}
+              <Pager path="contacts" filters={filters} nextKey={nextKey} />
+            </>
+          )}
+        </Loaded>
+      </div>
     </Page>
   );
 }
@@ -121,8 +130,9 @@ function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
       )}
       <Table
         label={t('page.contacts')}
+        isList
         heads={[
-          ...(mayChoose ? [t('contacts.choice')] : []),
+          ...(mayChoose ? [{ text: t('contacts.choice'), unseen: true as const }] : []),
           t('groups.contact'),
           t('messages.status'),
           t('groups.consent'),
@@ -132,7 +142,7 @@ function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
         {contacts.map((each) => (
           <tr key={each.contactIdentifier}>
             {mayChoose && (
-              <td>
+              <td class="pick">
                 <input
                   class="tick"
                   type="checkbox"
@@ -144,15 +154,19 @@ function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
             )}
             <th scope="row">
               <a href={href(`contacts/${encodeURIComponent(each.contactIdentifier)}`)}>{nameOf(each)}</a>
-              <p class="small">{[each.firstName, each.lastName].filter(Boolean).join(' ')}</p>
+              {(each.firstName ?? each.lastName ?? '') !== '' && (
+                <span class="small">{[each.firstName, each.lastName].filter(Boolean).join(' ')}</span>
+              )}
             </th>
-            <td>
+            <td class="aside">
               <GlobalStatus of={each} />
             </td>
-            <td>
-              <Consent of={each} />
+            <td class="second" title={each.consentDetails}>
+              {each.consentMethod === undefined
+                ? t('contacts.noConsent')
+                : t(`groups.consent.${each.consentMethod}`)}
             </td>
-            <td>
+            <td class="when">
               <Time at={each.createdAt} />
             </td>
           </tr>
@@ -165,17 +179,10 @@ function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
 /** Whether marketing mail may be sent to the contact. */
 export function GlobalStatus({ of: { globalStatus } }: { of: ListedContact }) {
   const { named } = useTexts();
-  return <Chip kind={globalStatus === 'active' ? 'ok' : 'bad'}>{named('groups.status', globalStatus)}</Chip>;
-}
-
-/** How the contact consented. */
-export function Consent({ of: { consentMethod, consentDetails } }: { of: ListedContact }) {
-  const { t } = useTexts();
   return (
-    <>
-      {consentMethod === undefined ? t('contacts.noConsent') : t(`groups.consent.${consentMethod}`)}
-      <p class="small">{consentDetails}</p>
-    </>
+    <Chip kind={globalStatus === 'active' ? 'ok' : kindOfStatus(globalStatus)}>
+      {named('groups.status', globalStatus)}
+    </Chip>
   );
 }
 
@@ -183,53 +190,48 @@ function NoContacts({ isSearch, isPart }: { isSearch: boolean; isPart: boolean }
   const { t } = useTexts();
   if (isPart) return <Empty title={t('contacts.partial')} />;
   return (
-    <Empty title={t(isSearch ? 'contacts.noMatch' : 'contacts.empty')}>
+    <Empty title={t(isSearch ? 'contacts.noMatch' : 'contacts.empty')} icon={isSearch ? 'search' : 'users'}>
       <p>{t(isSearch ? 'messages.noMatch.hint' : 'contacts.empty.hint')}</p>
     </Empty>
   );
 }
 
-function Search({ values }: { values: Readonly<Record<string, string | undefined>> }) {
+/** The filters of the list, in its address; the export of what they find. */
+function Filters({ search }: { search: Readonly<Record<string, string | undefined>> }) {
   const { t, named } = useTexts();
   const { href, go } = useNavigation();
+  const { has } = useMember();
+  const change = (changed: Record<string, string | undefined>, replace = false) =>
+    go(href('contacts', { ...search, ...changed }), { replace });
+  const { status } = search;
   return (
-    <form
-      class="search"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        go(href('contacts', filledFields(event.currentTarget)));
-      }}
-    >
-      <label class="field">
-        {t('groups.search')}
-        <input
-          class="input"
-          name="search"
-          type="search"
-          maxLength={320}
-          defaultValue={values['search'] ?? ''}
+    <FilterBar end={has('export') && <Export filters={search} />}>
+      <SearchField
+        label={t('groups.search')}
+        value={search['search'] ?? ''}
+        onSearch={(text, isTyping) => change({ search: text }, isTyping)}
+      />
+      <FilterSelect
+        label={t('messages.status')}
+        options={STATUSES.map((value) => ({ value, name: named('groups.status', value) }))}
+        chosen={status}
+        onChange={(chosen) => change({ status: chosen })}
+      />
+      {(status !== undefined || search['search'] !== undefined) && (
+        <AppliedFilters
+          filters={
+            status === undefined
+              ? []
+              : [
+                  {
+                    name: `${t('messages.status')}: ${named('groups.status', status)}`,
+                    onRemove: () => change({ status: undefined }),
+                  },
+                ]
+          }
+          onReset={() => go(href('contacts'))}
         />
-      </label>
-      <label class="field">
-        {t('messages.status')}
-        <select class="select" name="status">
-          <option value="">{t('messages.any')}</option>
-          {STATUSES.map((status) => (
-            <option value={status} key={status} selected={values['status'] === status}>
-              {named('groups.status', status)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <div class="actions">
-        <button type="submit" class="button primary">
-          {t('messages.search')}
-        </button>
-        <a class="button" href={href('contacts')}>
-          {t('messages.reset')}
-        </a>
-      </div>
-    </form>
+      )}
+    </FilterBar>
   );
 }

@@ -1,4 +1,6 @@
 import { saveExport, withQuery } from '../../api.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
+import { toast } from '../../parts/toast.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -12,17 +14,22 @@ export function Export({ filters }: { filters: Readonly<Record<string, string | 
     run(async () => {
       const path = withQuery('/console/exports/contacts', { ...filters, account: accountId });
       await saveExport(path, 'contacts.csv');
-      return t('messages.content.saved', { file: 'contacts.csv' });
+      toast(t('messages.content.saved', { file: 'contacts.csv' }));
+      return '';
     });
   return (
-    <section aria-label={t('contacts.export')}>
-      <p>
-        <button class="button" type="button" disabled={outcome?.running === true} onClick={() => void save()}>
-          {t('contacts.export')}
-        </button>
-      </p>
-      <Outcome of={outcome} />
-      <p class="small">{t('contacts.export.hint')}</p>
-    </section>
+    <>
+      <button
+        class="button"
+        type="button"
+        title={t('contacts.export.hint')}
+        disabled={outcome?.running === true}
+        onClick={() => void save()}
+      >
+        <Icon name="download" />
+        {t('contacts.export')}
+      </button>
+      {outcome?.failed === true && <Outcome of={outcome} />}
+    </>
   );
 }

@@ -88,7 +88,7 @@ export function MessagesPage({ messageId }: { messageId: string | null }) {
               )
             }
           />
-          <Loaded data={list}>
+          <Loaded data={list} isList>
             {({ messages, nextKey }) => (
               <>
                 {messages.length > 0 ? (
