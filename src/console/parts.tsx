@@ -323,6 +323,7 @@ function Curl({ path, body }: { path: string; body?: CurlBody | undefined }) {
       buttonClass="button icon-only screen"
       drawerClass="curl"
       button={<Icon name="code" />}
+      isKept
     >
       {() => <CommandText text={text} />}
     </Drawer>

@@ -85,6 +85,8 @@ describe('Campaigns', () => {
     const window = await open.member(client, 'sender', DESKTOP);
     const { page, context, consoleErrors } = window;
     await open.visit(window, 'campaigns', client);
+    await page.getByRole('button', { name: 'New campaign' }).click();
+    expect(await findings(window)).toEqual([]);
     await page.getByLabel('Name').fill(HOSTILE);
     await page.getByRole('button', { name: 'Create' }).click();
     await page.getByRole('heading', { level: 1, name: HOSTILE }).waitFor();
@@ -363,6 +365,7 @@ describe('Campaigns', () => {
     const { page, context } = window;
     await open.visit(window, 'campaigns', empty);
     await page.getByText('No campaigns yet').waitFor();
+    await page.getByRole('button', { name: 'New campaign' }).press('Enter');
     await page.getByLabel('Name').fill('First');
     await page.keyboard.press('Enter');
     await page.getByRole('link', { name: 'New template' }).click();

@@ -156,6 +156,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     page: 'Campaigns',
     does: 'composes a campaign and sends it',
     run: async ({ page, input, client, name }) => {
+      await input.press(page.getByRole('button', { name: 'New campaign' }));
       await input.enter(page.getByLabel('Name'), 'Spring offer');
       await input.press(page.getByRole('button', { name: 'Create' }));
       await shown(page, 'Spring offer');

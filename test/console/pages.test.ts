@@ -85,7 +85,9 @@ const WITHOUT_COMMAND = ['people', 'audit'];
 
 /** Cells and buttons in tables that are not completely inside the window. */
 const CUT_OFF = `[...document.querySelectorAll('main :is(th, td, button, select):not(thead *)')]
-  .filter((element) => element.getBoundingClientRect().right > innerWidth || element.scrollWidth > innerWidth)
+  .filter((element) => element.getBoundingClientRect().right > innerWidth ||
+    // In lists, long texts end with an ellipsis.
+    (element.scrollWidth > innerWidth && getComputedStyle(element).textOverflow !== 'ellipsis'))
   .map((element) => element.outerHTML.slice(0, 200))`;
 /** What is in front of the value of the first cell. */
 const FIRST_LABEL = `getComputedStyle(document.querySelector('main td'), '::before').content`;

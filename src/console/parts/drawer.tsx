@@ -10,12 +10,15 @@ interface DrawerProps {
   drawerClass?: string;
   /** What the button shows; its name is the title. */
   button: ComponentChildren;
-  /** The content, which exists while the drawer is open. `close`: closes it. */
+  /** Whether the content exists also while the drawer is closed. */
+  isKept?: boolean;
+  /** The content. `close`: closes the drawer. */
   children: (close: () => void) => ComponentChildren;
 }
 
 /** A button that opens a drawer at the right. Its first field gets the focus. */
-export function Drawer({ title, buttonClass, drawerClass = '', button, children }: DrawerProps) {
+export function Drawer(props: DrawerProps) {
+  const { title, buttonClass, drawerClass = '', button, isKept = false, children } = props;
   const { t } = useTexts();
   const drawer = useRef<HTMLDialogElement>(null);
   const [isOpen, setOpen] = useState(false);
@@ -56,7 +59,7 @@ export function Drawer({ title, buttonClass, drawerClass = '', button, children 
             <Icon name="x" />
           </button>
         </div>
-        {isOpen && <div ref={focusField}>{children(close)}</div>}
+        {(isOpen || isKept) && <div ref={focusField}>{children(close)}</div>}
       </dialog>
     </>
   );

@@ -22,7 +22,6 @@ const DAY_MS = 86_400_000;
 /** A webhook: its deliveries with the responses; test, replay, rotation. */
 export function WebhookPage({ webhookId }: { webhookId: string }) {
   const { t } = useTexts();
-  const { href } = useNavigation();
   const { may } = useMember();
   const path = `/web-setup/webhooks/${encodeURIComponent(webhookId)}`;
   // A single webhook has its secret: it is read only for those who may see it.
