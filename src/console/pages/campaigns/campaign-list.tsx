@@ -12,6 +12,7 @@ import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { CampaignStatus } from './campaign-status.tsx';
+import '../../parts/chart/share-bar.css';
 
 type Campaign = z.output<typeof campaignSchema>;
 
