@@ -488,7 +488,7 @@ describe('Contacts', () => {
       await page.getByRole('button', { name: 'Status', exact: true }).click();
       await page.getByRole('button', { name: status, exact: true }).click();
     };
-    await choose('unsubscribed');
+    await choose('unsubscribed from all marketing mail');
     await page.getByRole('link', { name: 'many69@example.net' }).waitFor({ state: 'detached' });
     expect(page.url()).toContain('status=unsubscribed');
     expect(await page.getByRole('rowheader').allTextContents()).toEqual(['many3@example.net']);
@@ -558,6 +558,7 @@ describe('Contacts', () => {
     await page.getByRole('textbox', { name: 'Adresse' }).fill('many0@example.net');
     await page.keyboard.press('Enter');
     await page.getByText('Un contact avec cette adresse ou ce numéro existe déjà.').waitFor();
+    await page.keyboard.press('Escape');
     await chooseLanguage(page, 'en');
     await context.close();
   });

@@ -3,7 +3,7 @@ import type * as z from 'zod';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import { useConsoleData, useData } from '../../data.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
-import { Card } from '../../parts.tsx';
+import { Card, Skeleton } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -22,6 +22,9 @@ export function Checklist() {
   const keys = useData<{ keys: unknown[] }>(has('keys') ? '/web-setup/keys' : null);
   const people = useConsoleData<{ people: unknown[] }>(has('people') ? '/console/people' : null, accountId);
   if (isDismissed) return null;
+  const read = [passkeys, domains, ...(has('keys') ? [keys] : []), ...(has('people') ? [people] : [])];
+  // Not before all of it is there: the steps would change. What cannot be read is not done.
+  if (read.some(({ value, error }) => value === null && error === null)) return <Skeleton />;
   const steps = [
     { key: 'passkey', page: 'me', isDone: (passkeys.value?.passkeys.length ?? 0) > 0 },
     { key: 'domain', page: 'domains', isDone: (domains.value?.domains.length ?? 0) > 0 },
