@@ -61,13 +61,13 @@ export function Popover({ buttonClass, popoverClass = '', button, label, childre
   );
 }
 
-/** Below the button, or above it if there is more space; inside the window. */
+/** Below the button, or above it if there is more space; at its right edge if it would leave the window. */
 function placeNextTo(button: HTMLElement, layer: HTMLElement): void {
   const at = button.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = layer;
   const below = at.bottom + GAP;
   const top = below + height <= window.innerHeight ? below : Math.max(GAP, at.top - GAP - height);
-  const left = Math.min(at.left, window.innerWidth - width - GAP);
+  const left = at.left + width + GAP <= window.innerWidth ? at.left : at.right - width;
   layer.style.top = `${top}px`;
   layer.style.left = `${Math.max(GAP, left)}px`;
 }
