@@ -100,7 +100,7 @@ export function SuppressionImport({ isAsked, onImported }: SuppressionImportProp
       <Outcome of={outcome} />
       {result !== null && (
         <>
-          <dl>
+          <dl class="facts">
             <div>
               <dt>{t('suppressions.import.created')}</dt>
               <dd>{result.created}</dd>
