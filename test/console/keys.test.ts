@@ -46,7 +46,9 @@ describe('Keys', () => {
     await page.getByRole('button', { name: 'Create a key' }).press('Enter');
     await expect
       .poll(() =>
-        page.getByRole('textbox', { name: /^Name/ }).evaluate((field) => field === document.activeElement),
+        page
+          .getByRole('textbox', { name: /^Name/ })
+          .evaluate((field) => field === field.ownerDocument.activeElement),
       )
       .toBe(true);
     await page.keyboard.type(HOSTILE);
