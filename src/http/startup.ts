@@ -8,10 +8,11 @@ import { SMALL_DATABASE_BYTES, schemaState, upgradeInThread } from '../store/mig
 import { HEALTH, notReady } from './health.ts';
 import { createListener, type HttpConnectionLimits } from './listener.ts';
 import { type HttpResponse, JSON_TYPE, refusalResponse } from './responses.ts';
+import { respondBeforeBody } from './unread-body.ts';
 
 /**
  * Listens on `api.listen` while the database is being migrated: `/healthz` responds with 200, `/readyz` and everything
- * else with 503 and `Retry-After`. Request bodies are not read.
+ * else with 503 and `Retry-After`. Request bodies are discarded, so that clients that are still sending read the response.
  */
 export interface StartupServer {
   listen(): Promise<void>;
@@ -54,7 +55,7 @@ export function createStartupServer({ listen, ids, state }: StartupServerOptions
       'X-Request-Id': requestId,
       Connection: 'close',
     });
-    response.end(body);
+    void respondBeforeBody(request, response, body);
   });
   return { listen: listener.listen, close: () => listener.close(0) };
 }

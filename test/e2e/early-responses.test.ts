@@ -1,10 +1,16 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
+import { createIds } from '../../src/core/ids.ts';
+import { systemRandom } from '../../src/core/random.ts';
+import { createStartupServer } from '../../src/http/startup.ts';
 import type { ApiClient } from '../support/api-client.ts';
+import { freePort } from '../support/free-port.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { PYTHON, requirePrograms } from '../support/required-programs.ts';
 
@@ -70,11 +76,22 @@ const file = join(dir, 'body.json');
 const goProgram = join(dir, 'client');
 let daemon: InProcess;
 let api: ApiClient;
+/** Accepts the body, has a nearly full disk, and serves eight requests of an account at a time. */
+let full: InProcess;
+let starting: ReturnType<typeof createStartupServer>;
+let startingUrl: string;
 
-type Client = (url: string, type: string, key: string) => [program: string, args: string[]];
+/** What a client sends. */
+interface Sent {
+  url: string;
+  type: string;
+  key: string;
+  account: string;
+}
+type Client = (sent: Sent) => [program: string, args: string[]];
 const program =
   (name: string, ...args: string[]): Client =>
-  (url, type, key) => [name, [...args, url, type, key, api.accountId, file]];
+  ({ url, type, key, account }) => [name, [...args, url, type, key, account, file]];
 /** Often installed for another Python than that of the system. */
 const hasRequests = await run('python3', ['-c', 'import requests']).then(
   () => true,
@@ -89,13 +106,13 @@ const curlOptions = () => [
   '--data-binary',
   `@${file}`,
 ];
-const curlRequest = (url: string, type: string, key: string) => [
+const curlRequest = ({ url, type, key, account }: Sent) => [
   '-H',
   `Content-Type: ${type}`,
   '-H',
   `X-Api-Key: ${key}`,
   '-H',
-  `X-Id: ${api.accountId}`,
+  `X-Id: ${account}`,
   url,
 ];
 
@@ -105,17 +122,27 @@ const CLIENTS: Record<string, Client> = {
   fetch: program(process.execPath, '--input-type=module', '-e', FETCH, '--'),
   php: program('php', '-r', PHP, '--'),
   go: program(goProgram),
-  curl: (url, type, key) => ['curl', [...curlOptions(), ...curlRequest(url, type, key)]],
-  'curl without Expect': (url, type, key) => [
-    'curl',
-    [...curlOptions(), '-H', 'Expect:', ...curlRequest(url, type, key)],
-  ],
+  curl: (sent) => ['curl', [...curlOptions(), ...curlRequest(sent)]],
+  'curl without Expect': (sent) => ['curl', [...curlOptions(), '-H', 'Expect:', ...curlRequest(sent)]],
 };
 
 beforeAll(async () => {
   if (required.missing) return;
   daemon = await startInProcess({ 'limits.setupPerSecond': 1000 });
   api = await daemon.account('A');
+  full = await startInProcess({
+    'limits.freeDiskBytes': 1e15,
+    'limits.sendBytes': 2 * BYTES,
+    'limits.account.concurrentRequests': 8,
+  });
+  const port = await freePort();
+  starting = createStartupServer({
+    listen: `127.0.0.1:${port}`,
+    ids: createIds(systemClock, systemRandom),
+    state: () => 'the database is being migrated',
+  });
+  await starting.listen();
+  startingUrl = `http://127.0.0.1:${port}`;
   writeFileSync(file, JSON.stringify({ html: 'x'.repeat(BYTES) }));
   writeFileSync(join(dir, 'client.go'), GO);
   await run('go', ['build', '-o', goProgram, join(dir, 'client.go')], {
@@ -123,7 +150,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  if (!required.missing) await daemon.stop();
+  if (!required.missing) await Promise.all([daemon.stop(), full.stop(), starting.close()]);
   rmSync(dir, { recursive: true, force: true });
 });
 
@@ -144,13 +171,92 @@ const REFUSED: Refused[] = [
   { path: '/nowhere', status: 404, code: 'NOT_FOUND' },
 ];
 
+/** Requests of the account whose bodies do not end, so that they count until `end`. */
+async function holdRequests(account: ApiClient, count: number): Promise<{ end(): void }> {
+  const body = '{"html":"';
+  const held = await Promise.all(
+    Array.from({ length: count }, () => {
+      const sent = request(`${full.url}/transactional/send`, {
+        method: 'POST',
+        headers: {
+          'Content-Type': JSON_TYPE,
+          'Content-Length': 2 * BYTES - 1,
+          'X-Api-Key': account.keys.transactional,
+          'X-Id': account.accountId,
+        },
+      });
+      // They end with the test.
+      sent.on('error', () => {});
+      return new Promise<typeof sent>((resolve) => {
+        sent.write(body, () => resolve(sent));
+      });
+    }),
+  );
+  // The pace of a body is checked: some bytes must arrive.
+  const dribble = setInterval(() => {
+    for (const each of held) each.write(' '.repeat(1024));
+  }, 1000);
+  return {
+    end: () => {
+      clearInterval(dribble);
+      for (const each of held) each.destroy();
+    },
+  };
+}
+
+/** The response and its error code that the client printed. */
+async function printed(client: string, sent: Sent): Promise<string> {
+  const [name, args] = CLIENTS[client]?.(sent) ?? ['false', []];
+  return (await run(name, args)).stdout.trim();
+}
+const shown = (client: string, status: number, code: string) =>
+  client.startsWith('curl') ? String(status) : `${status} ${code}`;
+
 describe.skipIf(required.missing)(`a client that is still sending${required.reason}`, () => {
   it.each(Object.keys(CLIENTS).flatMap((client) => REFUSED.map((refused) => ({ client, ...refused }))))(
     '$client reads $status of $path',
     async ({ client, path, status, code, type = JSON_TYPE, key = () => api.keys.transactional }) => {
-      const [name, args] = CLIENTS[client]?.(daemon.url + path, type, key()) ?? ['false', []];
-      const { stdout } = await run(name, args);
-      expect(stdout.trim()).toBe(client.startsWith('curl') ? String(status) : `${status} ${code}`);
+      const sent = { url: daemon.url + path, type, key: key(), account: api.accountId };
+      expect(await printed(client, sent)).toBe(shown(client, status, code));
     },
   );
+
+  it.each(Object.keys(CLIENTS))('%s reads that the account has too many requests', async (client) => {
+    const account = await full.account('Busy');
+    const held = await holdRequests(account, 8);
+    try {
+      const { accountId, keys } = account;
+      // Another small request shows that all are counted.
+      await expect
+        .poll(async () => (await account.get('/web-setup/domains')).error?.code)
+        .toBe('RATE_LIMITED');
+      const sent = {
+        url: `${full.url}/transactional/send`,
+        type: JSON_TYPE,
+        key: keys.transactional,
+        account: accountId,
+      };
+      expect(await printed(client, sent)).toBe(shown(client, 429, 'RATE_LIMITED'));
+    } finally {
+      held.end();
+    }
+  });
+
+  it.each(Object.keys(CLIENTS))('%s reads that the disk is nearly full', async (client) => {
+    const { accountId, keys } = await full.account('Full');
+    const url = `${full.url}/web-setup/contacts/import`;
+    const sent = { url, type: 'text/csv', key: keys.setup, account: accountId };
+    expect(await printed(client, sent)).toBe(shown(client, 503, 'UNAVAILABLE'));
+  });
+
+  it.each(Object.keys(CLIENTS))('%s reads that the database is being migrated', async (client) => {
+    const { accountId, keys } = api;
+    const sent = {
+      url: `${startingUrl}/transactional/send`,
+      type: JSON_TYPE,
+      key: keys.transactional,
+      account: accountId,
+    };
+    expect(await printed(client, sent)).toBe(shown(client, 503, 'UNAVAILABLE'));
+  });
 });
