@@ -2,10 +2,13 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
+import { packContent } from '../../src/mail/stored-content.ts';
+import { MAX_SCANNED_ROWS } from '../../src/store/rows/page.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
+import { messageIdOf, newMessage } from '../support/rows.ts';
 import { enqueue, insertDomain } from '../support/store.ts';
 import {
   chooseAccount,
@@ -330,6 +333,47 @@ describe('Messages', () => {
     await context.close();
   });
 
+  it.each([
+    ['part of the name', 'LIVERED@'],
+    ['a domain', `@simulator.${PLATFORM}`],
+    ['part of a domain', 'simulator'],
+  ])('finds messages by %s of the recipient', async (_, part) => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'messages', client);
+    await page.getByLabel('Recipient or message id').fill(part);
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'Your order 10042' }).waitFor();
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(part === 'LIVERED@' ? 1 : 2);
+    await page.getByLabel('Recipient or message id').fill('ivered@example.net');
+    await page.keyboard.press('Enter');
+    await page.getByText('Only messages to exactly this address were searched.').waitFor();
+    await context.close();
+  });
+
+  it('says how far a search went that found nothing', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    let pages = 0;
+    // As if the account had many messages.
+    await page.route('**/web-setup/messages?*recipient=absent*', async (route) => {
+      pages++;
+      await route.fulfill({
+        json: {
+          success: true,
+          data: { messages: [], count: 0, nextKey: `key${pages}`, examinedSince: '2026-01-15T12:00:00.000Z' },
+        },
+      });
+    });
+    await open.visit(window, 'messages?recipient=absent', client);
+    await page.getByText(/All messages since .*2026.* were searched, no older ones/).waitFor();
+    expect(pages).toBe(20);
+    await page.getByRole('link', { name: 'Search older messages' }).click();
+    await expect.poll(() => pages).toBe(40);
+    expect(page.url()).toContain('lastKey=key20');
+    await context.close();
+  });
+
   it('shows a subject as text, and the reply of the server', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context, consoleErrors } = window;
@@ -529,6 +573,33 @@ describe('Messages', () => {
     await open.visit(window, 'domains', client);
     expect(await window.page.getByLabel('Domain name').count()).toBe(0);
     await window.context.close();
+  });
+
+  // After tests with earlier dates: the numbers of messages increase with their dates.
+  it('finds a message behind more than one page examines', async () => {
+    const many = await daemon.account('Many');
+    const content_id = daemon.tables.messages.insertContent(packContent('{}'), Date.now());
+    const insert = (number: number, recipient: string) =>
+      daemon.tables.messages.insert(
+        newMessage(Date.now(), {
+          message_id: messageIdOf(number, Date.now()),
+          account_id: many.accountId,
+          recipient,
+          content_id,
+        }),
+      );
+    insert(0, 'hans.mueller@example.net');
+    for (let number = 1; number <= MAX_SCANNED_ROWS; number++) insert(number, 'ada@example.net');
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'messages?recipient=hans.mu', many);
+    await page.getByText('hans.mueller@example.net').waitFor();
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1);
+    await page.keyboard.press('Control+K');
+    await page.getByRole('dialog').getByRole('combobox').fill('hans.m');
+    await page.getByRole('option', { name: 'Messages to addresses with “hans.m”' }).click();
+    await page.getByText('hans.mueller@example.net').waitFor();
+    await context.close();
   });
 });
 

@@ -106,6 +106,7 @@ describe('messages', () => {
       campaignId: ['campaign_acct_one'],
       jobId: ['job_acct_one'],
       status: ['bounced', 'delivered'],
+      recipientPart: [PEOPLE[0].slice(1, 6)],
       sender: ['billing'],
       from: [period.from],
       to: [period.to],
@@ -133,6 +134,7 @@ describe('messages', () => {
       fits(filter.campaignId, row.campaign_id) &&
       fits(filter.jobId, row.job_id) &&
       fits(filter.status, row.status) &&
+      row.recipient.toLowerCase().includes(filter.recipientPart ?? '') &&
       row.from_address.toLowerCase().includes(filter.sender ?? '') &&
       row.created_at >= (filter.from ?? 0) &&
       row.created_at < (filter.to ?? Number.MAX_SAFE_INTEGER)
@@ -146,6 +148,8 @@ describe('messages', () => {
     expect(list({ accountId: 'acct_one', sender: 'absent', limit: LIMIT })).toEqual({
       rows: [],
       nextSeq: (all[MAX_SCANNED]?.seq ?? 0) + 1,
+      // The number after the one that was not examined may be of another account.
+      examinedSince: messages[all[MAX_SCANNED]?.seq ?? 0]?.created_at,
     });
   });
 
@@ -160,6 +164,7 @@ describe('messages', () => {
       expect(list({ accountId: 'acct_two', ...filter, sender: 'absent', limit: LIMIT })).toEqual({
         rows: [],
         nextSeq: null,
+        examinedSince: null,
       });
   });
 });

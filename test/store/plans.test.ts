@@ -272,6 +272,7 @@ const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
       campaignId: ['campaign_one'],
       jobId: ['job_one'],
       status: ['queued', 'delivered'],
+      recipientPart: ['@shop'],
       sender: ['shop'],
       subject: ['hello'],
       from: [0],

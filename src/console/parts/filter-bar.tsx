@@ -20,15 +20,20 @@ export function FilterBar({ children, end }: { children: ComponentChildren; end?
 
 interface SearchFieldProps {
   label: string;
+  /** Default: the label. */
+  placeholder?: string;
+  /** The shortest text that is searched. */
+  minLength?: number;
   value: string;
-  /** Whether only whole values match, such as an id: the search then waits for the Enter key or its button. */
+  /** Whether the search waits for the Enter key or its button: only whole values match, such as an id, or it reads much. */
   isExact?: boolean;
   /** `isTyping`: the text may be continued. */
   onSearch: (text: string, isTyping: boolean) => void;
 }
 
-/** A search that follows what is typed, without a button unless only whole values match. */
-export function SearchField({ label, value, isExact = false, onSearch }: SearchFieldProps) {
+/** A search that follows what is typed, without a button unless it waits for one. */
+export function SearchField(props: SearchFieldProps) {
+  const { label, placeholder = label, minLength, value, isExact = false, onSearch } = props;
   const { t } = useTexts();
   const input = useRef<HTMLInputElement>(null);
   const timer = useRef<number | undefined>(undefined);
@@ -67,7 +72,8 @@ export function SearchField({ label, value, isExact = false, onSearch }: SearchF
         type="search"
         ref={input}
         aria-label={label}
-        placeholder={label}
+        placeholder={placeholder}
+        minLength={minLength}
         maxLength={320}
         autocomplete="off"
         spellcheck={false}

@@ -186,6 +186,7 @@ export const texts: Catalog = {
   'messages.search': 'Suchen',
   'messages.reset': 'Zurücksetzen',
   'messages.recipient': 'Empfänger oder Nachrichten-ID',
+  'messages.recipient.hint': 'Adresse, Teil davon oder Nachrichten-ID',
   'messages.moreFilters': 'Weitere Filter',
   'messages.status': 'Status',
   'messages.domain': 'Domain',
@@ -207,6 +208,11 @@ export const texts: Catalog = {
     'Senden Sie die erste mit POST /transactional/send, oder richten Sie unter Domains eine Domain ein.',
   'messages.noMatch': 'Keine Nachricht passt',
   'messages.noMatch.hint': 'Ändern Sie die Suche oder setzen Sie sie zurück.',
+  'messages.noMatch.address':
+    'Gesucht wurde nur nach Nachrichten an genau diese Adresse. Ein Teil davon, etwa @example.com, findet jede Adresse, die ihn enthält.',
+  'messages.searching': 'Suche läuft … bisher alle Nachrichten seit {since}.',
+  'messages.searched': 'Durchsucht wurden alle Nachrichten seit {since}, keine älteren.',
+  'messages.searchOlder': 'Ältere Nachrichten durchsuchen',
   'messages.partial':
     'Kein Treffer in diesem Teil der Liste. Ältere Nachrichten wurden noch nicht durchsucht.',
   'messages.timeline': 'Verlauf',
@@ -1371,6 +1377,7 @@ export const texts: Catalog = {
   'palette.destination': 'Warteschlange für {domain}',
   'palette.account': 'Konto {name}',
   'palette.recipient': 'Nachrichten an {address}',
+  'palette.recipientPart': 'Nachrichten an Adressen mit „{part}“',
   'palette.contact': 'Kontakt {id}',
   'palette.suppressions': 'Sperren von {address}',
 };

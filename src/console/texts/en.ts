@@ -180,6 +180,7 @@ export const en = {
   'messages.search': 'Search',
   'messages.reset': 'Reset',
   'messages.recipient': 'Recipient or message id',
+  'messages.recipient.hint': 'Address, part of it, or message id',
   'messages.moreFilters': 'More filters',
   'messages.status': 'Status',
   'messages.domain': 'Domain',
@@ -201,6 +202,11 @@ export const en = {
     'Send the first one with POST /transactional/send, or open Domains to set up a domain.',
   'messages.noMatch': 'No message matches',
   'messages.noMatch.hint': 'Change or reset the search.',
+  'messages.noMatch.address':
+    'Only messages to exactly this address were searched. A part of it, such as @example.com, finds every address that contains the part.',
+  'messages.searching': 'Searching … so far all messages since {since}.',
+  'messages.searched': 'All messages since {since} were searched, no older ones.',
+  'messages.searchOlder': 'Search older messages',
   'messages.partial': 'No match in this part of the list. Older messages were not examined yet.',
   'messages.timeline': 'Timeline',
   'messages.content': 'Content',
@@ -1340,6 +1346,7 @@ export const en = {
   'palette.destination': 'Queue for {domain}',
   'palette.account': 'Account {name}',
   'palette.recipient': 'Messages to {address}',
+  'palette.recipientPart': 'Messages to addresses with “{part}”',
   'palette.contact': 'Contact {id}',
   'palette.suppressions': 'Suppressions of {address}',
 };

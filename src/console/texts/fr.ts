@@ -188,6 +188,7 @@ export const texts: Catalog = {
   'messages.search': 'Chercher',
   'messages.reset': 'Réinitialiser',
   'messages.recipient': 'Destinataire ou identifiant du message',
+  'messages.recipient.hint': 'Adresse, partie d’adresse ou identifiant',
   'messages.moreFilters': 'Autres filtres',
   'messages.status': 'État',
   'messages.domain': 'Domaine',
@@ -209,6 +210,11 @@ export const texts: Catalog = {
     'Envoyez le premier avec POST /transactional/send, ou ouvrez Domaines pour configurer un domaine.',
   'messages.noMatch': 'Aucun message ne correspond',
   'messages.noMatch.hint': 'Modifiez ou réinitialisez la recherche.',
+  'messages.noMatch.address':
+    'Seuls les messages envoyés exactement à cette adresse ont été recherchés. Une partie, comme @example.com, trouve toutes les adresses qui la contiennent.',
+  'messages.searching': 'Recherche en cours… jusqu’ici tous les messages depuis le {since}.',
+  'messages.searched': 'Tous les messages depuis le {since} ont été examinés, aucun plus ancien.',
+  'messages.searchOlder': 'Rechercher dans les messages plus anciens',
   'messages.partial':
     'Aucun résultat dans cette partie de la liste. Les messages plus anciens restent à examiner.',
   'messages.timeline': 'Chronologie',
@@ -1378,6 +1384,7 @@ export const texts: Catalog = {
   'palette.destination': 'File d’attente vers {domain}',
   'palette.account': 'Compte {name}',
   'palette.recipient': 'Messages à {address}',
+  'palette.recipientPart': 'Messages aux adresses contenant « {part} »',
   'palette.contact': 'Contact {id}',
   'palette.suppressions': 'Blocages de {address}',
 };

@@ -1,6 +1,6 @@
 import { type Database, preparedByText } from '../database/database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
-import { EMPTY_PAGE, MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
+import { MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
 import { jobKey, MESSAGE_COLUMNS, messageRows } from './message-rows.ts';
 import {
@@ -22,7 +22,8 @@ export interface MessageFilter {
   campaignId?: string;
   jobId?: string;
   status?: MessageStatus;
-  /** Part of the From address or of the subject, in lower case; compared without case in ASCII. */
+  /** Part of the recipient's address, of the From address or of the subject, in lower case; compared without case in ASCII. */
+  recipientPart?: string;
   sender?: string;
   subject?: string;
   /** Accepted at or after `from` and before `to`, epoch ms. */
@@ -31,6 +32,15 @@ export interface MessageFilter {
   /** Only messages with a lower number: the page key. */
   beforeSeq?: number;
   limit: number;
+}
+
+/** A page of messages. */
+export interface MessagePage extends ScanPage<ListedMessage> {
+  /**
+   * When the page ended because it had examined the maximum number of rows: the time of acceptance of the last one, epoch ms.
+   * All newer messages were examined by this page and those before it. Else null.
+   */
+  examinedSince: number | null;
 }
 
 /** Messages for a lookup in another table. */
@@ -56,6 +66,7 @@ const CONDITIONS: Record<FilterName, string> = {
   campaignId: 'm.campaign = @campaignId',
   jobId: 'm.job_key = @jobId',
   status: 'm.status_code = @status',
+  recipientPart: 'instr(lower(m.recipient), @recipientPart) > 0',
   sender: 'instr(lower(m.from_address), @sender) > 0',
   subject: 'instr(lower(m.subject), @subject) > 0',
   from: 'm.created_at >= @from',
@@ -136,6 +147,7 @@ export interface StoredMessageFilter {
   campaignId?: BoundId;
   jobId?: StoredKey;
   status?: number;
+  recipientPart?: string;
   sender?: string;
   subject?: string;
   from?: number;
@@ -158,12 +170,15 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
   }));
   const { account, domain, campaign } = idNumbers(db);
   const { toRow } = messageRows(db);
+  const acceptedFrom = db
+    .prepare<[number], number>('SELECT created_at FROM messages WHERE seq >= ? ORDER BY seq LIMIT 1')
+    .pluck();
   const listed = preparedByText<Parameters, StoredListed>(db);
   const numbered = preparedByText<Parameters, { seq: number }>(db);
 
   function stored(filter: MessageFilter): StoredMessageFilter {
-    const { accountId, recipientHash, domainId, campaignId, jobId, status, sender, subject, from, to } =
-      filter;
+    const { accountId, recipientHash, domainId, campaignId, jobId, status, from, to } = filter;
+    const { recipientPart, sender, subject } = filter;
     return {
       ...(accountId === null ? {} : { accountId: account.find(accountId) }),
       ...(recipientHash === undefined ? {} : { recipientHash: keyOfRecipient(recipientHash) }),
@@ -171,6 +186,7 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
       ...(campaignId === undefined ? {} : { campaignId: campaign.find(campaignId) }),
       ...(jobId === undefined ? {} : { jobId: jobKey(jobId) }),
       ...(status === undefined ? {} : { status: STATUS_CODES.code(status) }),
+      ...(recipientPart === undefined ? {} : { recipientPart }),
       ...(sender === undefined ? {} : { sender }),
       ...(subject === undefined ? {} : { subject }),
       ...(from === undefined ? {} : { from }),
@@ -232,9 +248,9 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
 
   return {
     /** Newest first. The statement is composed of the filters that are set; values are always bound. */
-    list: (filter: MessageFilter): ScanPage<ListedMessage> => {
+    list: (filter: MessageFilter): MessagePage => {
       const scan = scanOf(filter);
-      if (scan === null) return EMPTY_PAGE;
+      if (scan === null) return { rows: [], nextSeq: null, examinedSince: null };
       const { range, end, values } = scan;
       const rows = listed(`
         SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM ${scan.source.from} LEFT JOIN queue q USING (seq)
@@ -244,8 +260,9 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
         .map((stored) => toListed(toRow(stored), stored));
       const last = rows[filter.limit - 1];
       if (rows.length > filter.limit && last !== undefined)
-        return { rows: rows.slice(0, filter.limit), nextSeq: last.seq };
-      return { rows, nextSeq: end === null ? null : end + 1 };
+        return { rows: rows.slice(0, filter.limit), nextSeq: last.seq, examinedSince: null };
+      if (end === null) return { rows, nextSeq: null, examinedSince: null };
+      return { rows, nextSeq: end + 1, examinedSince: acceptedFrom.get(end + 1) ?? null };
     },
     /** The messages that match, if they are at most `max` and a page can examine all candidates. */
     setOf: (filter: Omit<MessageFilter, 'limit'>, max: number): MessageSet => {

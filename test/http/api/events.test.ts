@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
+import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
@@ -95,6 +96,37 @@ describe('GET /web-setup/messages by sender and subject', () => {
   it.each(['sender', 'subject'])('rejects a %s of one character', async (field) => {
     const { status, error } = await client.get(`/web-setup/messages?${field}=a`);
     expect([status, error.details?.[0]?.field]).toEqual([400, field]);
+  });
+});
+
+describe('GET /web-setup/messages by recipient', () => {
+  const [name, host] = DELIVERED.split('@');
+  it.each([
+    [DELIVERED, true],
+    [DELIVERED.toUpperCase(), true],
+    [`Ada <${DELIVERED}>`, true],
+    [emailIdentifier(DELIVERED), true],
+    ['deliv', true],
+    [`@${host?.toUpperCase()}`, true],
+    [`${name}@`, true],
+    ['ED@simul', true],
+    [` ${name} `, true],
+    ['deliv%', false],
+    ['@example.net', false],
+    // A complete address is the whole one: another one that ends with it is not found.
+    [DELIVERED.slice(1), false],
+  ])('finds %s: %s', async (recipient, found) => {
+    const query = new URLSearchParams({ recipient });
+    const { status, data } = await client.get<{ messages: { recipient: string }[] }>(
+      `/web-setup/messages?${query}`,
+    );
+    expect(status).toBe(200);
+    expect(data.messages.some((each) => each.recipient === DELIVERED)).toBe(found);
+  });
+
+  it.each(['', 'a', ' b '])('rejects "%s", which is shorter than two characters', async (recipient) => {
+    const { status, error } = await client.get(`/web-setup/messages?${new URLSearchParams({ recipient })}`);
+    expect([status, error.details?.[0]?.field]).toEqual([400, 'recipient']);
   });
 });
 

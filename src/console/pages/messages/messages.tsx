@@ -2,7 +2,6 @@ import type * as z from 'zod';
 import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import type { messageSchema } from '../../../http/api/sending/messages.ts';
-import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import {
@@ -15,17 +14,14 @@ import {
 import { localTime } from '../../parts/local-time.ts';
 import { MessageTable } from '../../parts/message-table.tsx';
 import { Pager } from '../../parts/pager.tsx';
-import { Empty, Loaded, Page } from '../../parts.tsx';
+import { Empty, Loaded, Page, Skeleton } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { MessageDetail } from './message-detail.tsx';
+import { useMessageSearch } from './message-search.ts';
 import './messages.css';
 
 type Message = z.output<typeof messageSchema>;
-interface MessageList {
-  messages: Message[];
-  nextKey?: string;
-}
 
 const STATUSES = [
   'queued',
@@ -63,18 +59,17 @@ const HOUR_MS = 3_600_000;
 
 /** The search of messages, and over it the chosen message. */
 export function MessagesPage({ messageId }: { messageId: string | null }) {
-  const { t } = useTexts();
+  const { t, time } = useTexts();
   const { location, href, go } = useNavigation();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
   const { lastKey: _, ...search } = filters;
   const isSearch = Object.values(search).some((value) => value !== undefined);
-  const path = withQuery('/web-setup/messages', { ...filters, limit: '50' });
-  const list = useData<MessageList>(path);
+  const list = useMessageSearch(filters);
   return (
     <Page
       title={t('page.messages')}
       question={t('messages.question')}
-      curl={messageId === null ? path : `/web-setup/messages/${encodeURIComponent(messageId)}`}
+      curl={messageId === null ? list.path : `/web-setup/messages/${encodeURIComponent(messageId)}`}
     >
       <div class={messageId === null ? 'messages' : 'messages covered'}>
         <div class="card">
@@ -89,22 +84,42 @@ export function MessagesPage({ messageId }: { messageId: string | null }) {
             }
           />
           <Loaded data={list} isList>
-            {({ messages, nextKey }) => (
+            {({ messages, nextKey, examinedSince, isSearching }) => (
               <>
                 {messages.length > 0 ? (
                   <MessageTable messages={messages} label={t('messages.list')} filters={filters} />
+                ) : isSearching ? (
+                  <Skeleton />
                 ) : nextKey !== undefined ? (
                   <Empty title={t('messages.partial')} />
                 ) : isSearch || filters['lastKey'] !== undefined ? (
                   <Empty title={t('messages.noMatch')} icon="search">
-                    <p>{t('messages.noMatch.hint')}</p>
+                    <p>
+                      {t(
+                        isWholeAddress(search['recipient'])
+                          ? 'messages.noMatch.address'
+                          : 'messages.noMatch.hint',
+                      )}
+                    </p>
                   </Empty>
                 ) : (
                   <Empty title={t('messages.empty')} icon="send">
                     <p>{t('messages.empty.hint')}</p>
                   </Empty>
                 )}
-                <Pager path="messages" filters={search} nextKey={nextKey} />
+                {examinedSince !== undefined && (
+                  <p class="small" role="status">
+                    {t(isSearching ? 'messages.searching' : 'messages.searched', {
+                      since: time(examinedSince),
+                    })}
+                  </p>
+                )}
+                <Pager
+                  path="messages"
+                  filters={search}
+                  nextKey={isSearching ? undefined : nextKey}
+                  {...(examinedSince === undefined ? {} : { nextLabel: t('messages.searchOlder') })}
+                />
               </>
             )}
           </Loaded>
@@ -115,6 +130,11 @@ export function MessagesPage({ messageId }: { messageId: string | null }) {
       </div>
     </Page>
   );
+}
+
+/** The API finds the messages to exactly this address. */
+function isWholeAddress(recipient: string | undefined): boolean {
+  return recipient !== undefined && /[^@]@[^@]+\.[^@.]+$/.test(recipient);
 }
 
 interface FiltersProps {
@@ -150,6 +170,8 @@ function Filters({ search, onSearch }: FiltersProps) {
     <FilterBar>
       <SearchField
         label={t('messages.recipient')}
+        placeholder={t('messages.recipient.hint')}
+        minLength={2}
         value={search['recipient'] ?? ''}
         isExact
         onSearch={(recipient) => change({ recipient })}

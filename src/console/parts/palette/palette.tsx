@@ -39,6 +39,10 @@ const BY_ID = [
 /** A name with a dot. Not linear: a person types it. */
 const DOMAIN_NAME = /^[^\s@/_]+\.[^\s@/_]{2,}$/;
 
+const WHOLE_ADDRESS = /[^\s@]@[^\s@]+$/;
+/** What may be part of an address, and is neither one with an at sign nor an id. */
+const ADDRESS_PART = /^[^\s@_]{3,}$/;
+
 /** Opens a page or a resource by what the person types: Ctrl and K, or the button. */
 export function Palette({ member, pages }: PaletteProps) {
   const { t } = useTexts();
@@ -101,17 +105,23 @@ export function Palette({ member, pages }: PaletteProps) {
       ...(search.includes('@')
         ? [
             {
-              title: t('palette.recipient', { address: search }),
+              title: WHOLE_ADDRESS.test(search)
+                ? t('palette.recipient', { address: search })
+                : t('palette.recipientPart', { part: search }),
               address: href('messages', { recipient: search }),
             },
             {
               title: t('palette.contact', { id: search }),
               address: href('contacts', { search }),
             },
-            {
-              title: t('palette.suppressions', { address: search }),
-              address: href(`suppressions/${encodeURIComponent(search)}`),
-            },
+            ...(WHOLE_ADDRESS.test(search)
+              ? [
+                  {
+                    title: t('palette.suppressions', { address: search }),
+                    address: href(`suppressions/${encodeURIComponent(search)}`),
+                  },
+                ]
+              : []),
           ]
         : []),
       ...pages
@@ -148,6 +158,14 @@ export function Palette({ member, pages }: PaletteProps) {
       title: t(`palette.${kind}`, { id: name }),
       address: href(path),
     })),
+    ...(ADDRESS_PART.test(text.trim()) && accountId !== ''
+      ? [
+          {
+            title: t('palette.recipientPart', { part: text.trim() }),
+            address: href('messages', { recipient: text.trim() }),
+          },
+        ]
+      : []),
   ].slice(0, MAX_TARGETS);
   const current = targets[Math.min(selected, targets.length - 1)];
 

@@ -1,8 +1,10 @@
 import * as z from 'zod';
+import { iso } from '../../../core/clock.ts';
 import { invalid, isRefusal, refuse } from '../../../core/refusal.ts';
 import { presentEvent } from '../../../events/feed.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../../events/message-view.ts';
-import { recipientIdentifier } from '../../../mail/identifier.ts';
+import { parseMailbox } from '../../../mail/address.ts';
+import { isEmailIdentifier, recipientIdentifier } from '../../../mail/identifier.ts';
 import { HOLD_REASONS } from '../../../store/messages/queue.ts';
 import type { Reader } from '../../../store/readers/reads.ts';
 import { type Route, route } from '../../route.ts';
@@ -27,6 +29,21 @@ const holdReason = z.enum(HOLD_REASONS).meta({ id: 'HoldReason', description: 'W
 
 /** A part of a text that is searched. One character would match nearly every message. */
 const part = z.string().trim().min(2).max(200).optional();
+
+/** An address that is complete: its domain has a dot. */
+const WHOLE_ADDRESS = /[^@\s]@[^@\s]+\.[^@\s]+$/;
+
+/**
+ * The filter of a recipient: a complete address or its identifier finds its messages by an index, anything else is compared
+ * with a limited number of addresses.
+ */
+function recipientFilter(recipient: string): { recipientHash: string } | { recipientPart: string } {
+  const mailbox = parseMailbox(recipient);
+  const isWhole = typeof mailbox !== 'string' && WHOLE_ADDRESS.test(mailbox.address);
+  return isWhole || isEmailIdentifier(recipient)
+    ? { recipientHash: recipientIdentifier(recipient) }
+    : { recipientPart: lowerAscii(recipient) };
+}
 
 /** Lowers ASCII letters only, like SQLite's `lower`, with which the texts are compared. */
 function lowerAscii(text: string): string {
@@ -90,6 +107,15 @@ function listMessages({ reader }: MessageRouteDeps): Route {
     scope: 'setup',
     query: z.object({
       ...filters,
+      recipient: z
+        .string()
+        .trim()
+        .min(2)
+        .max(320)
+        .optional()
+        .describe(
+          'A complete address or its identifier `email_<md5>`: messages to exactly this address, found by an index. Anything else, such as `smith`, `@example.com` or `jane.d`, is part of the address; ASCII case is ignored.',
+        ),
       status: status.optional(),
       sender: part.describe('Part of the From address; ASCII case is ignored.'),
       subject: part.describe('Part of the subject; ASCII case is ignored.'),
@@ -97,7 +123,16 @@ function listMessages({ reader }: MessageRouteDeps): Route {
     responses: {
       200: {
         description: 'A page of messages.',
-        data: z.object({ messages: z.array(messageSchema), ...pageEndFields }),
+        data: z.object({
+          messages: z.array(messageSchema),
+          ...pageEndFields,
+          examinedSince: z
+            .string()
+            .optional()
+            .describe(
+              'Present when the page ended because it had scanned the maximum number of rows: all messages accepted since this time were examined, by this page and those before it.',
+            ),
+        }),
         example: { messages: [MESSAGE_EXAMPLE], count: 1 },
       },
     },
@@ -106,10 +141,12 @@ function listMessages({ reader }: MessageRouteDeps): Route {
     handle: async ({ caller, query }) => {
       const before = readPageKey('messages', query.lastKey);
       if (isRefusal(before)) return before;
-      const filter = commonFilter(caller.accountId, query);
+      const { recipient, ...others } = query;
+      const filter = commonFilter(caller.accountId, others);
       if (isRefusal(filter)) return filter;
-      const { rows, nextSeq } = await reader.table(caller.accountId, 'messages', 'list', {
+      const { rows, nextSeq, examinedSince } = await reader.table(caller.accountId, 'messages', 'list', {
         ...filter,
+        ...(recipient === undefined ? {} : recipientFilter(recipient)),
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(query.sender === undefined ? {} : { sender: lowerAscii(query.sender) }),
         ...(query.subject === undefined ? {} : { subject: lowerAscii(query.subject) }),
@@ -122,6 +159,7 @@ function listMessages({ reader }: MessageRouteDeps): Route {
           messages: rows.map(presentMessage),
           count: rows.length,
           ...(nextSeq === null ? {} : { nextKey: pageKey('messages', nextSeq) }),
+          ...(examinedSince === null ? {} : { examinedSince: iso(examinedSince) }),
         },
       };
     },
