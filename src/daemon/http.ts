@@ -35,6 +35,7 @@ import { createOperatorSocket } from '../http/operator-socket.ts';
 import { pageKeysOf } from '../http/page-keys.ts';
 import type { OpenRoute, Route } from '../http/route.ts';
 import { createHttpServer } from '../http/server.ts';
+import type { Acceptance } from '../sending/accept.ts';
 import { registerListenerCertificates } from '../smtp/certificate-metrics.ts';
 import type { SmtpListener } from '../smtp/listener.ts';
 import type { DaemonBackups } from './backups.ts';
@@ -204,6 +205,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
   const webConsole = await startConsole(base, {
     resolver: parts.resolver,
     bound,
+    acceptance: parts.acceptance,
     routes,
     document: http.document,
     concurrencyOf,
@@ -225,6 +227,7 @@ interface ConsoleParts {
   resolver: Resolver;
   /** The address of the API. */
   bound: ListenAddress;
+  acceptance: Acceptance;
   routes: readonly Route[];
   document: OpenRoute;
   concurrencyOf(accountId: string): number | null;
@@ -237,7 +240,15 @@ interface ConsoleParts {
  */
 async function startConsole(
   base: DaemonBase,
-  { resolver, bound, routes, document, concurrencyOf, installationAttention: attention }: ConsoleParts,
+  {
+    resolver,
+    bound,
+    acceptance,
+    routes,
+    document,
+    concurrencyOf,
+    installationAttention: attention,
+  }: ConsoleParts,
 ): Promise<WebConsole | null> {
   const { config, env, clock, random, log, ids, tables, reader, writer, seal, onStop } = base;
   if (config.console.listen === 'off') return null;
@@ -252,6 +263,7 @@ async function startConsole(
     random,
     seal,
     resolver,
+    acceptance,
     routes,
     document,
     concurrencyOf,

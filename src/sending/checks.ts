@@ -42,6 +42,11 @@ export interface Sender {
   allowFrom: readonly string[];
   /** The API key can send essential mail. */
   allowEssential: boolean;
+  /**
+   * A test message to the person of the console who sends it: in the marketing stream it needs neither contact nor consent, and
+   * ignores an opt-out. Only `http/console/test-messages` sets it, with the address of the session's person as the only recipient.
+   */
+  isOwnTest?: boolean;
 }
 
 export interface Checked {
@@ -83,9 +88,12 @@ export function* checkingSend(
   const rendered = filled ?? (yield* renderingPrepared(prepared, send.variables));
   if (isRefusal(rendered)) return rendered;
   const refusal =
-    sender.useCase === 'mk'
+    sender.useCase === 'mk' && sender.isOwnTest !== true
       ? checkConsent(tables, sender, send, deps.simulatorDomain)
-      : checkSuppression(tables, sender, send);
+      : checkSuppression(tables, sender, {
+          recipients: send.recipients,
+          essential: isExempt(sender, send),
+        });
   if (refusal !== null) return refusal;
   const warnings = deps.literalBraces ? [] : leftoverWarnings(prepared.parts);
   return { domain, rendered, list: listOf(tables, sender, send), candidate, warnings };
@@ -182,6 +190,14 @@ export function checkDomain(
     );
   }
   return matching;
+}
+
+/** Whether a message ignores opt-outs, and in the marketing stream a lack of consent: when it is accepted, and when it is sent. */
+export function isExempt(
+  { useCase, isOwnTest }: Sender,
+  { essential }: Pick<ParsedSend, 'essential'>,
+): boolean {
+  return essential || (useCase === 'mk' && isOwnTest === true);
 }
 
 function essentialNotAllowed(): Refusal {

@@ -18,7 +18,7 @@ import {
   toNewReady,
 } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Checked, Sender } from './checks.ts';
+import { type Checked, isExempt, type Sender } from './checks.ts';
 import type { StorableContent } from './encode.ts';
 import type { ParsedSend, Recipient } from './request.ts';
 
@@ -123,7 +123,8 @@ export function createDraft(
   const dueAt = Math.max(now, send.scheduledAt ?? now);
   const data =
     jobId === null ? transactionalResult(send, copies) : marketingResult(send, copies, jobId, dueAt > now);
-  const { campaignId, groupId, from, trackClicks, trackOpens, essential } = send;
+  const { campaignId, groupId, from, trackClicks, trackOpens } = send;
+  const essential = isExempt(sender, send);
   const fields = { campaignId, groupId, from, trackClicks, trackOpens, essential };
   const { subject } = rendered;
   return { draft: { sender, send: fields, subject, domain, copies, jobId, data, now, dueAt }, contents };

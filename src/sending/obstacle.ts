@@ -11,7 +11,7 @@ export function sendingObstacle(tables: Tables, message: MessageRow): Obstacle |
   const stop = tables.domains.sendingStop(message.domain_id);
   if (stop !== null) return { kind: 'hold_until_expiry', reason: stop };
   if (message.simulated === 1) return null;
-  if (message.use_case === 'mk') {
+  if (message.use_case === 'mk' && message.essential === 0) {
     const { account_id, recipient_hash, subscription_group_id } = message;
     const ended = marketingIneligibility(tables, account_id, recipient_hash, subscription_group_id);
     return ended === null ? null : suppressed({ reasonCode: 'CONSENT_WITHDRAWN', reason: ended.status });

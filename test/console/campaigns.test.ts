@@ -6,7 +6,14 @@ import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { insertDomain } from '../support/store.ts';
-import { answerQuestions, findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import {
+  answerQuestions,
+  findings,
+  HOSTILE,
+  type OpenConsole,
+  openConsole,
+  shownPerson,
+} from './open-console.ts';
 
 /* The pages of campaigns, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -97,9 +104,15 @@ describe('Campaigns', () => {
     await page.getByLabel('As the contact (address)').fill(MEMBERS[0] ?? '');
     await page.getByRole('button', { name: 'Use', exact: true }).press('Enter');
     await page.frameLocator('iframe').getByText('Hello Ann').waitFor();
-    await page.getByRole('textbox', { name: /^To / }).fill(MEMBERS[1] ?? '');
-    await page.getByRole('button', { name: 'Send the test message' }).press('Enter');
-    await page.getByText('The test message was accepted').waitFor();
+    // To the person, who is no contact.
+    const self = await shownPerson(page);
+    await page.getByRole('button', { name: `Send to ${self}` }).press('Enter');
+    await page.getByText(`The test message to ${self} was accepted`).waitFor();
+    const { data: sent } = await client.get<{ messages: { subject: string; campaignId?: string }[] }>(
+      `/web-setup/messages?${new URLSearchParams({ recipient: self })}`,
+    );
+    expect(sent.messages).toMatchObject([{ subject: '[Test] Spring is here, Ann' }]);
+    expect(sent.messages[0]).not.toHaveProperty('campaignId');
     // In the campaign: a person who opens it sees the same.
     expect(await preparedOf(page.url())).toMatchObject({ templateId, from: 'Shop <news@news.test>' });
 

@@ -1095,10 +1095,15 @@ export const texts: Catalog = {
     'Ihre Rolle erlaubt das Senden nicht. Schicken Sie die Adresse dieser Seite einer Person, die es darf.',
   'campaigns.test': 'Testnachricht',
   'campaigns.test.to': 'An',
-  'campaigns.test.hint':
-    'Ein Kontakt mit Einwilligung für Marketing-Mail. Die Nachricht hat die Werte des Kontakts der Vorschau.',
-  'campaigns.test.send': 'Testnachricht senden',
-  'campaigns.test.sent': 'Die Testnachricht wurde angenommen: {id}',
+  'test.hint':
+    'Geht an Ihre eigene Adresse, {address}; sie braucht weder ein Kontakt zu sein noch eine Einwilligung. Der Betreff beginnt mit [Test]; die Nachricht zählt in keiner Statistik einer Kampagne. Höchstens 20 pro Stunde.',
+  'test.send': 'An {address} senden',
+  'test.sent': 'Die Testnachricht an {address} wurde angenommen.',
+  'test.suppressed':
+    'Nicht gesendet: {address} ist gesperrt, weil Mail dorthin unzustellbar war oder als Spam gemeldet wurde. Prüfen Sie die Adresse unter Sperrliste, und entfernen Sie dort zuerst den Eintrag.',
+  'test.limit': 'Nicht gesendet: höchstens 20 Testnachrichten pro Stunde. Versuchen Sie es später erneut.',
+  'test.noDomain': 'Für eine Testnachricht braucht es eine bestätigte Domain.',
+  'test.save': 'Speichern Sie die Vorlage, um sie als Testnachricht zu senden.',
   'campaigns.start': 'Senden',
   'campaigns.start.now': '{name} wird sofort an {group} gesendet ({count} aktive Mitglieder).',
   'campaigns.start.at': '{name} wird um {time} an {group} gesendet ({count} aktive Mitglieder).',

@@ -1071,10 +1071,15 @@ export const en = {
     'Your role does not permit sending. Send the address of this page to a person who may.',
   'campaigns.test': 'Test message',
   'campaigns.test.to': 'To',
-  'campaigns.test.hint':
-    'A contact with consent for marketing mail. It has the values of the contact in the preview.',
-  'campaigns.test.send': 'Send the test message',
-  'campaigns.test.sent': 'The test message was accepted: {id}',
+  'test.hint':
+    'Sent to your own address, {address}, which needs to be neither a contact nor to have consent. The subject begins with [Test]; the message is in no statistics of a campaign. At most 20 per hour.',
+  'test.send': 'Send to {address}',
+  'test.sent': 'The test message to {address} was accepted.',
+  'test.suppressed':
+    'Not sent: {address} is suppressed, because mail to it bounced or was reported as spam. Check the address under Suppressions, and remove the entry there first.',
+  'test.limit': 'Not sent: at most 20 test messages are sent per hour. Try again later.',
+  'test.noDomain': 'A test message needs a verified domain.',
+  'test.save': 'Save the template to send it as a test message.',
   'campaigns.start': 'Send',
   'campaigns.start.now': '{name} is sent to {group} ({count} active members) immediately.',
   'campaigns.start.at': '{name} is sent to {group} ({count} active members) at {time}.',

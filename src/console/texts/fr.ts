@@ -1102,10 +1102,15 @@ export const texts: Catalog = {
     'Votre rôle ne permet pas l’envoi. Transmettez l’adresse de cette page à une personne qui le peut.',
   'campaigns.test': 'Message de test',
   'campaigns.test.to': 'À',
-  'campaigns.test.hint':
-    'Un contact qui a consenti au marketing. Le message a les valeurs du contact de l’aperçu.',
-  'campaigns.test.send': 'Envoyer le message de test',
-  'campaigns.test.sent': 'Le message de test a été accepté : {id}',
+  'test.hint':
+    'Envoyé à votre propre adresse, {address}, qui n’a besoin ni d’être un contact ni d’un consentement. L’objet commence par [Test] ; le message ne compte dans aucune statistique de campagne. Au plus 20 par heure.',
+  'test.send': 'Envoyer à {address}',
+  'test.sent': 'Le message de test à {address} a été accepté.',
+  'test.suppressed':
+    'Non envoyé : {address} est bloquée, car des messages ont été rejetés ou signalés comme spam. Vérifiez-la sous Adresses bloquées, et retirez-y d’abord l’entrée.',
+  'test.limit': 'Non envoyé : au plus 20 messages de test par heure. Réessayez plus tard.',
+  'test.noDomain': 'Un message de test nécessite un domaine vérifié.',
+  'test.save': 'Enregistrez le modèle pour l’envoyer comme message de test.',
   'campaigns.start': 'Envoyer',
   'campaigns.start.now': '{name} est envoyée immédiatement à {group} ({count} membres actifs).',
   'campaigns.start.at': '{name} est envoyée à {group} ({count} membres actifs) à {time}.',

@@ -24,6 +24,7 @@ import { createPasskeys } from '../../people/passkeys.ts';
 import { createPasswords } from '../../people/passwords.ts';
 import { createPeople } from '../../people/people.ts';
 import { createSessions } from '../../people/sessions.ts';
+import type { Acceptance } from '../../sending/accept.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -65,6 +66,7 @@ import { frameHandler, previewRoutes } from './previews.ts';
 import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-routes.ts';
 import { createStaticFiles } from './static-files.ts';
 import { streamedOperations } from './streamed.ts';
+import { testMessageRoutes } from './test-messages.ts';
 
 /**
  * The web console on its own listener: the files of the application, sign-in and sessions, and the operations of the API
@@ -94,6 +96,8 @@ export interface ConsoleDeps {
   seal: Seal;
   /** For the OpenID Connect provider. */
   resolver: Resolver;
+  /** Accepts test messages. */
+  acceptance: Acceptance;
   /** All routes of the API. */
   routes: readonly Route[];
   /** The OpenAPI document of the API. */
@@ -309,6 +313,7 @@ function assemble(
       clock,
       installation: deps.installationAttention,
     }),
+    ...testMessageRoutes({ access, tables, acceptance: deps.acceptance, clock }),
   ];
   const previews = previewRoutes({ access, random: deps.random });
   const previewContent = ownOperation(previews.content, guard, access, auditing);
@@ -408,7 +413,8 @@ function staticFiles(directory: string): Middleware {
 }
 
 /** The first segments of paths of operations. */
-const OPERATIONS = /^(?:api|session|me|people|attention|audit|exports|stream|previews|oidc)(?:\/|$)/;
+const OPERATIONS =
+  /^(?:api|session|me|people|attention|audit|exports|stream|previews|test-messages|oidc)(?:\/|$)/;
 
 function isOperation(path: string): boolean {
   return OPERATIONS.test(path);

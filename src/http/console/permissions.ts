@@ -173,6 +173,7 @@ export type ConsoleOperation =
   | 'updatePerson'
   | 'removePerson'
   | 'recoverPerson'
+  | 'sendTestMessage'
   | 'createPreview'
   | 'getPreview'
   | 'listAuditRecords'

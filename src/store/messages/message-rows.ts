@@ -47,7 +47,7 @@ export interface MessageRow {
   simulated: 0 | 1;
   track_clicks: 0 | 1;
   track_opens: 0 | 1;
-  /** 1: sent despite a transactional opt-out of the recipient. */
+  /** 1: sent despite an opt-out of the recipient. In the marketing stream a test message, which needs no consent either. */
   essential: 0 | 1;
   created_at: number;
   updated_at: number;

@@ -9,7 +9,7 @@ import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { createIds } from '../../../src/core/ids.ts';
 import { createLog, type Log } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
-import { isRefusal, type Refusal } from '../../../src/core/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../../../src/core/refusal.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { createResolver } from '../../../src/dns/resolver.ts';
 import { createConsole } from '../../../src/http/console/console.ts';
@@ -120,6 +120,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     passwordLogCost: 4,
     config,
     log,
+    acceptance: { accept: async () => refuse('UNAVAILABLE', 'This console sends no mail') },
     routes: options.routes?.(reader) ?? SAMPLE_ROUTES,
     document: openApiRoute(async () =>
       withoutPause(buildingDocument({ routes: SAMPLE_ROUTES, openRoutes: [], version: '1.2.3' })),

@@ -7,6 +7,7 @@ import type { template as templateSchema } from '../../../http/api/templates.ts'
 import { callApi, withQuery } from '../../api.ts';
 import { type Data, useData } from '../../data.ts';
 import { Preview } from '../../parts/preview/preview.tsx';
+import { TestMessage } from '../../parts/test-message.tsx';
 import { Confirmed, Empty, Loaded, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -137,8 +138,20 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
                   text: chosen.text ?? null,
                   from: addressOf(choices.from ?? ''),
                 }}
-              />
-              {may('sendMarketing') && !isChanged && <TestMessage choices={choices} />}
+              >
+                {(variables) =>
+                  may('sendMarketing') &&
+                  !isChanged && (
+                    <TestMessage
+                      templateId={templateId}
+                      stream="mk"
+                      from={choices.from}
+                      subject={choices.subject}
+                      variables={variables}
+                    />
+                  )
+                }
+              </Preview>
               {isChanged ? (
                 <p class="notice" role="status">
                   {t('campaigns.changed')}
@@ -168,79 +181,6 @@ function useListed<T>(path: string, search: string): Data<T> {
   const last = useRef(data.value);
   if (data.value !== null) last.current = data.value;
   return { ...data, value: last.current };
-}
-
-/** Sends the content to one address, which must be a contact with consent, with this contact's values. */
-function TestMessage({ choices }: { choices: Choices }) {
-  const { t } = useTexts();
-  const { location, href } = useNavigation();
-  const { accountId, person } = useMember();
-  const contactId = location.query['contact'];
-  const contact = useData<{ contact: Record<string, unknown> }>(
-    contactId === undefined ? null : `/web-setup/contacts/${encodeURIComponent(contactId)}`,
-  );
-  const { outcome, run } = useAction();
-  const send = (to: string) =>
-    run(async () => {
-      const { email: _, ...fields } = contact.value?.contact ?? {};
-      const { firstName, lastName, phone, customFields } = fields;
-      const { messageId } = await callApi<{ messageId: string }>('/marketing/send', {
-        method: 'POST',
-        account: accountId,
-        body: {
-          to,
-          from: choices.from,
-          templateId: choices.templateId,
-          ...(choices.subject === undefined ? {} : { subject: choices.subject }),
-          templateVariables: {
-            email: to,
-            firstName: firstName ?? '',
-            lastName: lastName ?? '',
-            phone: phone ?? '',
-            customFields: customFields ?? {},
-          },
-        },
-      });
-      return t('campaigns.test.sent', { id: messageId });
-    });
-  return (
-    <>
-      <h2>{t('campaigns.test')}</h2>
-      <form
-        class="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          const to = new FormData(event.currentTarget).get('to');
-          if (typeof to === 'string') void send(to.trim());
-        }}
-      >
-        <label class="field">
-          {t('campaigns.test.to')}
-          <input
-            class="input"
-            name="to"
-            type="email"
-            required
-            maxLength={320}
-            defaultValue={person.email}
-            aria-describedby="test-hint"
-          />
-          <span id="test-hint" class="small">
-            {t('campaigns.test.hint')}
-          </span>
-        </label>
-        <div class="actions">
-          <button class="button" type="submit" disabled={outcome?.running}>
-            {t('campaigns.test.send')}
-          </button>
-          <a class="button" href={href('messages')}>
-            {t('page.messages')}
-          </a>
-        </div>
-      </form>
-      <Outcome of={outcome} />
-    </>
-  );
 }
 
 interface StartProps extends CompositionProps {

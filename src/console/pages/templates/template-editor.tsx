@@ -5,6 +5,7 @@ import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { CodeEditor } from '../../parts/code-editor/code-editor.tsx';
 import { Preview } from '../../parts/preview/preview.tsx';
+import { TestMessage } from '../../parts/test-message.tsx';
 import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -182,7 +183,21 @@ function Editor({ template }: { template: Template | null }) {
         <Preview
           content={draft}
           page={template === null ? 'templates/new' : `templates/${encodeURIComponent(template.templateId)}`}
-        />
+        >
+          {(variables) =>
+            template !== null &&
+            may('sendTransactional') &&
+            (draft === saved ? (
+              <TestMessage
+                templateId={template.templateId}
+                stream={template.type === null ? null : template.type === 'marketing' ? 'mk' : 'tx'}
+                variables={variables}
+              />
+            ) : (
+              <p class="small">{t('test.save')}</p>
+            ))
+          }
+        </Preview>
       </div>
       {template !== null && (
         <Versions

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { contact as contactSchema } from '../../../http/api/contacts/contact-schemas.ts';
@@ -30,6 +31,8 @@ interface PreviewProps {
   content: PreviewedContent;
   page: string;
   keep?: Readonly<Record<string, string>>;
+  /** What is shown below the preview, with the values of the preview: those of the contact, and names in place of missing ones. */
+  children?: (variables: Record<string, unknown>) => ComponentChildren;
 }
 
 const VIEWS = ['desktop', 'phone', 'text'] as const;
@@ -48,7 +51,7 @@ const FOLLOWS_FRAME = '<meta name="color-scheme" content="light dark">';
  * Content as a contact would see it, in a frame that runs no scripts and loads nothing from elsewhere. View and contact
  * are in the address: `page`, with the query parameters in `keep`.
  */
-export function Preview({ content, page, keep = {} }: PreviewProps) {
+export function Preview({ content, page, keep = {}, children }: PreviewProps) {
   const { t, size } = useTexts();
   const { location, href, go } = useNavigation();
   const { accountId } = useMember();
@@ -157,6 +160,7 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
           {preview.bytes > CLIPPED_BYTES && (
             <p class="notice bad">{t('preview.clipped', { limit: size(GMAIL_BYTES) })}</p>
           )}
+          {children?.(variablesOf(contact, preview.missing, values))}
         </>
       )}
     </section>
@@ -290,6 +294,20 @@ function ContactChoice({ contact, onChoice }: ContactChoiceProps) {
       <Outcome of={outcome} />
     </>
   );
+}
+
+/** The values of the preview: a variable without one has its name in brackets. */
+function variablesOf(
+  contact: Contact | null,
+  missing: readonly string[],
+  values: Readonly<Record<string, string>>,
+): Record<string, unknown> {
+  const names = Object.fromEntries(missing.map((name) => [name, `[${name}]`]));
+  const entered = nested({ ...names, ...values });
+  if (contact === null) return entered;
+  const { firstName, lastName, phone, customFields } = contact;
+  const ofContact = { firstName: firstName ?? '', lastName: lastName ?? '', phone: phone ?? '' };
+  return { ...entered, ...ofContact, customFields: { ...Object(entered['customFields']), ...customFields } };
 }
 
 /** Values by path, such as `order.number`, as objects. Empty values are left out. */

@@ -157,6 +157,7 @@ export const operations: OperationTexts = {
   'operation.console.updatePerson': 'Rolle oder Status einer Person ändern',
   'operation.console.removePerson': 'Person entfernen',
   'operation.console.recoverPerson': 'Neuen Link für eine Person erstellen',
+  'operation.console.sendTestMessage': 'Testnachricht senden',
   'operation.console.createPreview': 'Vorschau erstellen',
   'operation.console.getPreview': 'Vorschau lesen',
   'operation.console.listAuditRecords': 'Protokoll lesen',

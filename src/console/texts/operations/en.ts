@@ -160,6 +160,7 @@ export const operations = {
   'operation.console.updatePerson': 'Change the role or status of a person',
   'operation.console.removePerson': 'Remove a person',
   'operation.console.recoverPerson': 'Create a new link for a person',
+  'operation.console.sendTestMessage': 'Send a test message',
   'operation.console.createPreview': 'Create a preview',
   'operation.console.getPreview': 'Read a preview',
   'operation.console.listAuditRecords': 'Read the audit log',

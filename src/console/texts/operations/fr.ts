@@ -157,6 +157,7 @@ export const operations: OperationTexts = {
   'operation.console.updatePerson': 'Modifier le rôle ou l’état d’une personne',
   'operation.console.removePerson': 'Retirer une personne',
   'operation.console.recoverPerson': 'Créer un nouveau lien pour une personne',
+  'operation.console.sendTestMessage': 'Envoyer un message de test',
   'operation.console.createPreview': 'Créer un aperçu',
   'operation.console.getPreview': 'Lire un aperçu',
   'operation.console.listAuditRecords': 'Lire le journal d’audit',
