@@ -7,6 +7,7 @@ import {
   forgetPageToken,
   whenSignedInElsewhere,
 } from './page-token.ts';
+import { FirstSignInPage, mustAskForCredential } from './pages/first-sign-in.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { Settings } from './parts/settings.tsx';
 import { Failure } from './parts.tsx';
@@ -80,6 +81,13 @@ export function App() {
         methods={session.methods}
         isForeign={isForeign}
         onSignedIn={begin}
+        settings={<Settings onLanguage={choose} />}
+      />
+    ) : mustAskForCredential(session.person) ? (
+      <FirstSignInPage
+        person={session.person}
+        methods={session.methods}
+        onDone={load}
         settings={<Settings onLanguage={choose} />}
       />
     ) : (

@@ -94,6 +94,15 @@ const MAX_USER_AGENT = 300;
 const TOKEN_LENGTH = 43;
 
 /**
+ * Whether the person of a session that was opened with a link has nothing to prove again who they are with. Such a session
+ * may add a first passkey, or a password with an authenticator application, at any time: otherwise the person would need a
+ * new link for everything that requires a recent sign-in. What a session can do is thereby prolonged once, and recorded.
+ */
+export function lacksCredential({ method, person }: Pick<Session, 'method' | 'person'>): boolean {
+  return method === 'link' && person.passkeys === 0 && !(person.hasPassword && person.hasTotp);
+}
+
+/**
  * For the unit of work of a change that a session requests: null while the session exists. It may have ended after the
  * request was authenticated, by a recovery for example, which must not be undone.
  */

@@ -46,8 +46,17 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       const link = `${daemon.consoleUrl}/console/#/link/${created.link.token}`;
       await input.enter(page.getByLabel('Sign-in link'), link);
       await input.press(page.getByRole('button', { name: 'Sign in', exact: true }));
-      await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+      await page.getByRole('heading', { level: 1, name: 'How will you sign in next time?' }).waitFor();
       expect(daemon.people.list().find((each) => each.email === email)?.signedInAt).toBeGreaterThan(0);
+    },
+  },
+  'first-sign-in': {
+    page: null,
+    does: 'creates a passkey',
+    run: async ({ daemon, page, input, email }) => {
+      await input.press(page.getByRole('button', { name: 'Create a passkey' }));
+      await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+      expect(daemon.people.list().find((each) => each.email === email)?.passkeys).toBe(1);
     },
   },
   overview: {
@@ -351,8 +360,13 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
   },
   profile: {
     page: 'Your profile',
-    does: 'adds a passkey',
+    does: 'replaces a passkey',
     run: async ({ daemon, page, input, email }) => {
+      await input.press(
+        page.getByRole('row', { name: 'First passkey' }).getByRole('button', { name: 'Remove' }),
+      );
+      await input.press(page.getByRole('dialog').getByRole('button', { name: 'Remove' }));
+      await page.getByText('The passkey was removed').waitFor();
       await input.enter(page.getByLabel('Name of the passkey'), 'Laptop');
       await input.press(page.getByRole('button', { name: 'Add a passkey' }));
       await page.getByRole('rowheader', { name: 'Laptop' }).waitFor();

@@ -15,7 +15,7 @@ export const HOSTILE = '<img src=x onerror="document.title=1"><script>document.t
 
 /** A test's ways into the console. */
 export interface OpenConsole {
-  /** A window with a new operator, who has signed in with a link. */
+  /** A window with a new operator, who has signed in with a link, and will add a passkey or a password later. */
   operator(...options: Parameters<TestBrowser['open']>): Promise<Window>;
   /** A window with a new member of an account. */
   member(client: ApiClient, role: MemberRole, ...options: Parameters<TestBrowser['open']>): Promise<Window>;
@@ -35,6 +35,7 @@ export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsol
     const window = await browser.open(...options);
     await window.page.goto(`${daemon.consoleUrl}/console/#/link/${token}`);
     await window.page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await window.page.getByRole('button', { name: 'Later' }).click();
     await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
     return window;
   };

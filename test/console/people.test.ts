@@ -55,6 +55,7 @@ describe('People', () => {
     const invited = await browser.open(PHONE);
     await invited.page.goto(link);
     await invited.page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await invited.page.getByRole('button', { name: 'Later' }).click();
     await invited.page.getByRole('heading', { name: 'Overview' }).waitFor();
     await invited.page.getByRole('button', { name: 'Menu' }).click();
     expect(await invited.page.getByRole('link', { name: 'People', exact: true }).count()).toBe(0);
@@ -178,6 +179,9 @@ describe('People', () => {
     const opened = await browser.open(DESKTOP);
     await opened.page.goto(link);
     await opened.page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    // The new link removed what the person had signed in with.
+    await opened.page.getByRole('heading', { name: 'How will you sign in next time?' }).waitFor();
+    await opened.page.getByRole('button', { name: 'Later' }).click();
     await opened.page.getByRole('heading', { name: 'Overview' }).waitFor();
     expect(await shownPerson(opened.page)).toBe(email);
     // The two refused requests.
@@ -411,7 +415,7 @@ describe('the profile', () => {
     await context.close();
   });
 
-  it('lists sessions and ends another one; a person without credentials signs in again', async () => {
+  it('lists sessions and ends another one', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     const email = await shownPerson(page);
@@ -421,6 +425,7 @@ describe('the profile', () => {
     const other = await browser.open(PHONE);
     await other.page.goto(`${daemon.consoleUrl}/console/#/link/${link.link.token}`);
     await other.page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await other.page.getByRole('button', { name: 'Later' }).click();
     await other.page.getByRole('heading', { name: 'Overview' }).waitFor();
     await open.visit(window, 'me', client);
     await page.getByText('this session').waitFor();
@@ -428,13 +433,68 @@ describe('the profile', () => {
     await page.getByText('Ended').waitFor();
     await other.page.reload();
     await other.page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
-    requireConfirmation(email);
+    await other.context.close();
+    await context.close();
+  });
+});
+
+describe('a person who came with a link', () => {
+  it('is asked for a passkey before anything else, also after a reload', async () => {
+    const window = await browser.open(PHONE);
+    const { page, context } = window;
+    await addAuthenticator(window);
+    await page.goto(await invitationLink('asked@example.com'));
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('heading', { name: 'How will you sign in next time?' }).waitFor();
+    await page.reload();
+    await page.getByRole('heading', { name: 'How will you sign in next time?' }).waitFor();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await findings(window)).toEqual([]);
+      await window.screenshot(`console-first-sign-in-phone-${colorScheme}`);
+    }
+    expect(await page.getByRole('navigation').count()).toBe(0);
+    // However long it takes.
+    requireConfirmation('asked@example.com');
+    await page.getByRole('button', { name: 'Create a passkey' }).press('Enter');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await openPersonMenu(page);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await context.close();
+  });
+
+  it('can use a password and an authenticator app instead', async () => {
+    const { page, context } = await browser.open(DESKTOP);
+    await page.goto(await invitationLink('password@example.com'));
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByText('Use a password and an authenticator application instead').press('Enter');
     await page.getByLabel('New password').fill('correct horse battery staple');
     await page.keyboard.press('Enter');
-    await page.getByText('you have neither a passkey nor a password').waitFor();
-    await page.keyboard.press('Escape');
-    await page.locator('.outcome.bad', { hasText: 'Confirm with your passkey or password' }).waitFor();
-    await other.context.close();
+    const secret = bytesOf((await page.locator('form code').textContent()) ?? '');
+    await page.getByLabel('Code of the authenticator app').fill(totpCode(secret, totpStep(Date.now())));
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.reload();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await context.close();
+  });
+
+  it('who postponed it is offered the same where a recent sign-in is needed, and continues', async () => {
+    const window = await open.member(client, 'owner', DESKTOP);
+    const { page, context } = window;
+    await addAuthenticator(window);
+    await open.visit(window, 'people', client);
+    requireConfirmation(await shownPerson(page));
+    await page.getByLabel('Email address').fill('after-later@example.com');
+    await page.getByRole('button', { name: 'Invite' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Confirm that it is you' });
+    await dialog.getByText('You have none yet').waitFor();
+    expect(await findings(window)).toEqual([]);
+    await window.screenshot('console-first-credential-dialog-desktop-light');
+    await dialog.getByRole('button', { name: 'Create a passkey' }).click();
+    await page.getByRole('rowheader', { name: 'after-later@example.com' }).waitFor();
     await context.close();
   });
 });
@@ -442,6 +502,13 @@ describe('the profile', () => {
 it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
   await open.examine({ people: 'people', audit: 'audit?scope=all', profile: 'me' }, client);
 });
+
+/** The address of the link of a person who was invited. */
+async function invitationLink(email: string): Promise<string> {
+  const invited = await daemon.people.invite(client.accountId, { email, role: 'owner' }, 'operator');
+  if (!('link' in invited)) throw new Error(invited.message);
+  return `${daemon.consoleUrl}/console/#/link/${invited.link?.token}`;
+}
 
 /** A window of a new operator who has a passkey. */
 async function operatorWithPasskey(): Promise<{ window: Window; ownEmail: string }> {

@@ -91,6 +91,7 @@ describe('sign-in', () => {
     const link = await operatorLink();
     await page.goto(link);
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('button', { name: 'Later' }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     expect(page.url()).not.toContain('#');
     await openPersonMenu(page);
@@ -137,6 +138,8 @@ describe('sign-in', () => {
     const third = await context.newPage();
     await third.goto(await operatorLink());
     await third.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await alone.getByRole('heading', { name: 'How will you sign in next time?' }).waitFor();
+    await third.getByRole('button', { name: 'Later' }).click();
     await third.getByRole('heading', { name: 'Overview' }).waitFor();
     await alone.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
     await context.close();
@@ -155,6 +158,7 @@ describe('sign-in', () => {
     expect(await findings(window)).toEqual([]);
     await field.fill(link);
     await field.press('Enter');
+    await page.getByRole('button', { name: 'Later' }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await context.close();
   });

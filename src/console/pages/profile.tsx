@@ -3,7 +3,8 @@ import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
 import { Time } from '../parts/time.tsx';
-import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
+import { beginTotp, confirmTotp, TotpForm, type TotpSetup } from '../parts/totp-form.tsx';
+import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { createPasskey } from '../passkeys.ts';
 import type { ConsoleSession } from '../session.ts';
 import { useTexts } from '../texts.ts';
@@ -23,12 +24,6 @@ interface ListedSession {
   createdAt: string;
   seenAt: string;
   current: boolean;
-}
-
-interface TotpSetup {
-  secret: string;
-  address: string;
-  state: string;
 }
 
 /** How the person signs in, and where they are signed in. */
@@ -254,18 +249,9 @@ function Totp({ person, reload }: PersonProps) {
   const { outcome, run } = useAction();
   const begin = () =>
     run(async () => {
-      setSetup(await request<TotpSetup>('/console/me/totp', { method: 'POST' }));
+      setSetup(await beginTotp());
       return t('me.totp.enter');
     });
-  const verify = (form: HTMLFormElement) => {
-    const code = new FormData(form).get('code');
-    return run(async () => {
-      await request('/console/me/totp/verify', { method: 'POST', body: { state: setup?.state, code } });
-      setSetup(null);
-      reload();
-      return t('me.totp.done');
-    });
-  };
   return (
     <>
       <h3>{t('me.totp')}</h3>
@@ -274,33 +260,17 @@ function Totp({ person, reload }: PersonProps) {
       </button>
       <Outcome of={outcome} />
       {setup !== null && (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            void verify(event.currentTarget);
-          }}
-        >
-          <p>
-            <code>{setup.secret}</code> <Copy text={setup.secret} label={t('me.totp.copy')} />
-          </p>
-          <p>
-            <a href={setup.address}>{t('me.totp.open')}</a>
-          </p>
-          <label class="field">
-            {t('signIn.totp')}
-            <input
-              class="input"
-              name="code"
-              inputMode="numeric"
-              pattern="[0-9 ]{6,7}"
-              required
-              autocomplete="one-time-code"
-            />
-          </label>
-          <button type="submit" class="button primary">
-            {t('me.totp.confirm')}
-          </button>
-        </form>
+        <TotpForm
+          setup={setup}
+          onConfirm={(code) =>
+            run(async () => {
+              await confirmTotp(setup, code);
+              setSetup(null);
+              reload();
+              return t('me.totp.done');
+            })
+          }
+        />
       )}
     </>
   );

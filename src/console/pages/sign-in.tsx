@@ -232,7 +232,7 @@ export function SignInPage({ methods, isForeign, onSignedIn, settings }: SignInP
   );
 }
 
-function Brand() {
+export function Brand() {
   return (
     <p class="brand">
       <Mark />

@@ -4,6 +4,7 @@ import { Outcome, useAction } from '../parts.tsx';
 import { signWithPasskey } from '../passkeys.ts';
 import type { ConsoleSession } from '../session.ts';
 import { useTexts } from '../texts.ts';
+import { FirstCredential } from './first-credential.tsx';
 
 /**
  * The dialog in which a person proves who they are, with a passkey or a password, before an operation that requires it.
@@ -61,10 +62,12 @@ function Confirmation({ session: { person, methods }, onEnd, onSignOut }: Confir
     });
   const hasPasskey = person !== null && person.passkeys > 0 && methods.passkey;
   const hasPassword = person?.hasPassword === true && person.hasTotp;
+  const isFirst = person?.session.lacksCredential === true;
   return (
     <>
       <h2>{t('confirm.title')}</h2>
-      <p>{t(hasPasskey || hasPassword ? 'confirm.why' : 'confirm.neither')}</p>
+      <p>{t(isFirst ? 'confirm.first' : hasPasskey || hasPassword ? 'confirm.why' : 'confirm.neither')}</p>
+      {isFirst && <FirstCredential person={person} methods={methods} onAdded={() => onEnd(true)} />}
       {hasPasskey && (
         <p>
           <button
@@ -102,7 +105,7 @@ function Confirmation({ session: { person, methods }, onEnd, onSignOut }: Confir
       )}
       <Outcome of={outcome} />
       <div class="actions">
-        {!hasPasskey && !hasPassword && (
+        {!isFirst && !hasPasskey && !hasPassword && (
           <button class="button" type="button" onClick={onSignOut}>
             {t('app.signOut')}
           </button>

@@ -870,6 +870,17 @@ export const texts: Catalog = {
   'page.me': 'Ihr Profil',
   'scope.account': 'Dieses Konto',
   'scope.installation': 'Gesamte Installation',
+  'first.title': 'Wie melden Sie sich das nächste Mal an?',
+  'first.why':
+    'Sie sind als {address} mit einem Link angemeldet, der einmal gilt. Richten Sie einen Passkey ein, oder ein Passwort mit einer Authenticator-App, damit Sie sich wieder anmelden und heikle Änderungen bestätigen können.',
+  'first.passkey': 'Passkey erstellen',
+  'first.password': 'Stattdessen Passwort und Authenticator-App verwenden',
+  'first.passkey.name': 'Erster Passkey',
+  'first.later.hint':
+    'Ohne beides brauchen Sie für jede Anmeldung einen neuen Link und werden vor Änderungen, die eine frische Anmeldung verlangen, erneut gefragt.',
+  'first.later': 'Später',
+  'confirm.first':
+    'Dafür müssen Sie sich in den letzten 10 Minuten angemeldet haben oder bestätigen können, dass Sie es sind. Das können Sie noch nicht: Richten Sie es jetzt ein, dann geht es weiter.',
   'confirm.title': 'Bestätigen Sie, dass Sie es sind',
   'confirm.why': 'Dafür müssen Sie sich in den letzten 10 Minuten angemeldet haben. Danach geht es weiter.',
   'confirm.neither':

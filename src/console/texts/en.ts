@@ -850,6 +850,17 @@ export const en = {
   'page.me': 'Your profile',
   'scope.account': 'This account',
   'scope.installation': 'Whole installation',
+  'first.title': 'How will you sign in next time?',
+  'first.why':
+    'You are signed in as {address} with a link, which works once. Add a passkey, or a password with an authenticator application, so that you can sign in again and confirm sensitive changes.',
+  'first.passkey': 'Create a passkey',
+  'first.password': 'Use a password and an authenticator application instead',
+  'first.passkey.name': 'First passkey',
+  'first.later.hint':
+    'Without one, you need a new link for each sign-in, and you are asked again before changes that need a recent sign-in.',
+  'first.later': 'Later',
+  'confirm.first':
+    'This needs a sign-in of the last 10 minutes, or a way to confirm that it is you. You have none yet: add one now, and it continues.',
   'confirm.title': 'Confirm that it is you',
   'confirm.why': 'This needs a sign-in of the last 10 minutes. Afterwards it continues.',
   'confirm.neither':

@@ -878,6 +878,17 @@ export const texts: Catalog = {
   'page.me': 'Votre profil',
   'scope.account': 'Ce compte',
   'scope.installation': 'Toute l’installation',
+  'first.title': 'Comment vous connecterez-vous la prochaine fois ?',
+  'first.why':
+    'Vous êtes connecté en tant que {address} avec un lien qui ne sert qu’une fois. Ajoutez une clé d’accès, ou un mot de passe avec une application d’authentification, pour vous reconnecter et confirmer les changements sensibles.',
+  'first.passkey': 'Créer une clé d’accès',
+  'first.password': 'Utiliser plutôt un mot de passe et une application d’authentification',
+  'first.passkey.name': 'Première clé d’accès',
+  'first.later.hint':
+    'Sinon, il vous faudra un nouveau lien à chaque connexion, et la question sera reposée avant les changements qui exigent une connexion récente.',
+  'first.later': 'Plus tard',
+  'confirm.first':
+    'Ceci exige une connexion de moins de 10 minutes, ou un moyen de confirmer que c’est vous. Vous n’en avez pas encore : ajoutez-en un maintenant, et l’opération continue.',
   'confirm.title': 'Confirmez que c’est vous',
   'confirm.why': 'Ceci exige une connexion de moins de 10 minutes. L’opération continue ensuite.',
   'confirm.neither':

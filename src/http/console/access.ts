@@ -4,7 +4,7 @@ import { callerBlock } from '../../accounts/caller-addresses.ts';
 import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import type { People } from '../../people/people.ts';
 import { type Permission, permissionsOf, rolesWith, type Standing } from '../../people/roles.ts';
-import type { Session, Sessions } from '../../people/sessions.ts';
+import { lacksCredential, type Session, type Sessions } from '../../people/sessions.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { RoutedRequest } from '../router.ts';
 import type { ConsoleCookie } from './cookies.ts';
@@ -46,6 +46,8 @@ export interface AccessRule {
   access: Access;
   /** Whether the person must have proved recently who they are. */
   confirmed: boolean;
+  /** Whether it may add the first credential of a person, who has nothing to prove with who they are (`lacksCredential`). */
+  addsCredential?: boolean;
   /** Whether operators may name no account: the operation then concerns the installation. */
   accountOptional?: boolean;
   /** Whether the query parameter `account` names the account, where browsers send no header of the application. */
@@ -116,7 +118,8 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
     return { session, accountId, standing: people.standing(session.person, accountId) };
   }
 
-  function refusalOf(identity: Identity, { access, confirmed }: AccessRule, isRead: boolean): Refusal | null {
+  function refusalOf(identity: Identity, rule: AccessRule, isRead: boolean): Refusal | null {
+    const { access } = rule;
     const { session, standing, accountId } = identity;
     if (session === null || access === 'anyone') return null;
     if (access === 'operator' && standing !== 'operator')
@@ -129,7 +132,8 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
       if (!isActive && (standing !== 'operator' || !isRead))
         return refuse('ACCOUNT_DISABLED', 'This account is disabled: an operator can enable it');
     }
-    return confirmed && !sessions.isConfirmed(session) ? notConfirmed() : null;
+    const mustBeConfirmed = rule.confirmed && !(rule.addsCredential === true && lacksCredential(session));
+    return mustBeConfirmed && !sessions.isConfirmed(session) ? notConfirmed() : null;
   }
 
   function identityOf(caller: Caller): Identity {
@@ -192,7 +196,7 @@ function noPermission(standing: Standing, permission: Permission): Refusal {
 function notConfirmed(): Refusal {
   return refuse(
     'INSUFFICIENT_SCOPE',
-    'Confirm with your passkey or password that it is you; without either, sign in again with a new link',
+    'Confirm with your passkey or password that it is you; without either, add one',
     {
       details: [
         {

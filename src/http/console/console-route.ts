@@ -8,6 +8,8 @@ export interface ConsoleRoute {
   route: Route;
   access: Access;
   confirmed: boolean;
+  /** See `AccessRule`. */
+  addsCredential: boolean;
   accountOptional: boolean;
   /** Whether the handler writes its audit record itself, or none is needed. */
   ownAudit: boolean;
@@ -28,6 +30,7 @@ export interface ConsoleRouteDescription<
   operationId: ConsoleOperation;
   access: Access;
   confirmed?: boolean;
+  addsCredential?: boolean;
   accountOptional?: boolean;
   ownAudit?: boolean;
   auditReads?: boolean;
@@ -42,6 +45,7 @@ const MAX_BODY_BYTES = 64 * 1024;
 export function consoleRoute<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType>({
   access,
   confirmed = false,
+  addsCredential = false,
   accountOptional = false,
   ownAudit = false,
   auditReads = false,
@@ -52,6 +56,7 @@ export function consoleRoute<Params extends z.ZodObject, Query extends z.ZodObje
   return {
     access,
     confirmed,
+    addsCredential,
     accountOptional,
     ownAudit,
     auditReads,

@@ -334,15 +334,14 @@ function assemble(
 
 /** An operation of the console itself. */
 function ownOperation(
-  { route, access: required, confirmed, accountOptional, ownAudit, auditReads, secretInPath }: ConsoleRoute,
+  { route, access: required, ownAudit, auditReads, ...rule }: ConsoleRoute,
   guard: Omit<GuardDeps, 'authenticate'>,
   access: ConsoleAccess,
   auditing: Auditing,
 ): Operation {
   const handler = guardedHandler(route, {
     ...guard,
-    authenticate: (incoming) =>
-      access.authenticate(incoming, { access: required, confirmed, accountOptional, secretInPath }),
+    authenticate: (incoming) => access.authenticate(incoming, { access: required, ...rule }),
   });
   return {
     ...route,

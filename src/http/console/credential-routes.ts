@@ -4,7 +4,7 @@ import { callerBlock } from '../../accounts/caller-addresses.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { PasswordCredentials, Verified } from '../../people/credentials.ts';
 import { MAX_PASSWORD } from '../../people/passwords.ts';
-import type { Session, Sessions } from '../../people/sessions.ts';
+import { lacksCredential, type Session, type Sessions } from '../../people/sessions.ts';
 import type { ApiResponse } from '../route.ts';
 import type { ConsoleAccess, ConsoleReason } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
@@ -99,6 +99,7 @@ export function credentialRoutes({
       operationId: 'setPassword',
       access: 'person',
       confirmed: true,
+      addsCredential: true,
       body: z.strictObject({ password: z.string().max(4 * MAX_PASSWORD) }),
       handle: async (call) =>
         (await credentials.setPassword(sessionOf(call), call.body.password)) ?? { status: 200, data: {} },
@@ -118,6 +119,7 @@ export function credentialRoutes({
       operationId: 'beginTotp',
       access: 'person',
       confirmed: true,
+      addsCredential: true,
       handle: (call) => ({ status: 200, data: credentials.beginTotp(sessionOf(call)) }),
     }),
     consoleRoute({
@@ -126,12 +128,16 @@ export function credentialRoutes({
       operationId: 'setTotp',
       access: 'person',
       confirmed: true,
+      addsCredential: true,
       body: z.strictObject({ state: z.string().max(500), code: z.string().max(20) }),
-      handle: async (call) =>
-        (await credentials.confirmTotp(sessionOf(call), call.body.state, call.body.code)) ?? {
-          status: 200,
-          data: {},
-        },
+      handle: async (call) => {
+        const session = sessionOf(call);
+        const refusal = await credentials.confirmTotp(session, call.body.state, call.body.code);
+        if (refusal !== null) return refusal;
+        // Together with the password it is the first credential.
+        if (lacksCredential(session) && session.person.hasPassword) await sessions.confirm(session);
+        return { status: 200, data: {} };
+      },
     }),
   ];
 }

@@ -8,7 +8,7 @@ import {
   type Passkeys,
   registrationSchema,
 } from '../../people/passkeys.ts';
-import type { Session, Sessions } from '../../people/sessions.ts';
+import { lacksCredential, type Session, type Sessions } from '../../people/sessions.ts';
 import type { ApiResponse } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
@@ -93,6 +93,7 @@ export function passkeyRoutes({ access, sessions, passkeys, signIn }: PasskeyRou
       operationId: 'beginMyPasskey',
       access: 'person',
       confirmed: true,
+      addsCredential: true,
       handle: async (call) =>
         passkeys.isAvailable()
           ? { status: 200, data: await passkeys.beginRegistration(sessionOf(call)) }
@@ -104,10 +105,14 @@ export function passkeyRoutes({ access, sessions, passkeys, signIn }: PasskeyRou
       operationId: 'addMyPasskey',
       access: 'person',
       confirmed: true,
+      addsCredential: true,
       body: z.object({ name: z.string().trim().min(1).max(100), response: registrationSchema }),
       handle: async (call) => {
-        const added = await passkeys.register(sessionOf(call), call.body.name, call.body.response);
-        return isRefusal(added) ? added : { status: 201, data: present(added) };
+        const session = sessionOf(call);
+        const added = await passkeys.register(session, call.body.name, call.body.response);
+        if (isRefusal(added)) return added;
+        if (lacksCredential(session)) await sessions.confirm(session);
+        return { status: 201, data: present(added) };
       },
     }),
     consoleRoute({

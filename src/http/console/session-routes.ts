@@ -6,7 +6,13 @@ import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { AccountMembership, People } from '../../people/people.ts';
 import type { ConsolePerson } from '../../people/person.ts';
 import { type Permission, permissionsOf, ROLE_PERMISSIONS } from '../../people/roles.ts';
-import type { Browser, OpenedSession, Session, Sessions } from '../../people/sessions.ts';
+import {
+  type Browser,
+  lacksCredential,
+  type OpenedSession,
+  type Session,
+  type Sessions,
+} from '../../people/sessions.ts';
 import type { MemberRole } from '../../store/people/people.ts';
 import type { SessionRow } from '../../store/people/sessions.ts';
 import type { ApiResponse, Call } from '../route.ts';
@@ -46,7 +52,8 @@ export interface SessionPerson {
   operations: Readonly<Record<string, Permission>>;
   /** Base URL of the API, for commands that people copy. */
   apiUrl: string;
-  session: { id: string; method: SessionRow['method']; authenticatedAt: string };
+  /** `lacksCredential`: whether the person has to add a passkey or a password, to prove later who they are. */
+  session: { id: string; method: SessionRow['method']; authenticatedAt: string; lacksCredential: boolean };
 }
 
 /** Opens sessions: sets the cookie and writes the audit record. */
@@ -265,7 +272,12 @@ function presentSession(
       roles: { ...ROLE_PERMISSIONS, operator: permissionsOf('operator') },
       operations: OPERATION_PERMISSIONS,
       apiUrl,
-      session: { id: session.id, method: session.method, authenticatedAt: iso(session.authenticatedAt) },
+      session: {
+        id: session.id,
+        method: session.method,
+        authenticatedAt: iso(session.authenticatedAt),
+        lacksCredential: lacksCredential(session),
+      },
     },
   };
 }

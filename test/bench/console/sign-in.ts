@@ -20,6 +20,7 @@ export async function signInOperator(daemon: RunningDaemon, browser: TestBrowser
   const { page, context } = await browser.open(DESKTOP);
   await page.goto(link);
   await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Later' }).click();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
   const pageToken = await page.evaluate<string>("sessionStorage.getItem('postrider-page-token')");
   return { page, consoleUrl: new URL(link).origin, cookie: await cookieOf(context), pageToken };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { MINUTE } from '../../../src/core/clock.ts';
+import { HOUR, MINUTE } from '../../../src/core/clock.ts';
 import { totpCode, totpStep } from '../../../src/people/totp.ts';
 import { startConsole, type TestBrowser, type TestConsole } from './harness.ts';
 
@@ -115,11 +115,46 @@ describe('a password with a code', () => {
     expect((await browser.get('/console/me')).status).toBe(200);
   });
 
-  it('is set only by a person who was confirmed', async () => {
+  it('is changed only by a person who was confirmed', async () => {
     const browser = await test.operator(EMAIL);
+    await setUp(browser);
     test.clock.time += 10 * MINUTE;
     expect((await browser.put('/console/me/password', { password: PASSWORD })).status).toBe(403);
     expect((await browser.post('/console/me/totp')).status).toBe(403);
+  });
+});
+
+describe('the first credential of a person who came with a link', () => {
+  const erase = (browser: TestBrowser) =>
+    browser.delete('/console/api/web-setup/contacts/email_1', test.account).then(({ status }) => status);
+
+  it('can be a password with TOTP, at any time, which confirms the session', async () => {
+    const owner = await test.member('owner');
+    test.clock.time += HOUR;
+    expect(await erase(owner)).toBe(403);
+    const { data } = await owner.post('/console/me/totp');
+    const verify = () =>
+      owner.post('/console/me/totp/verify', { state: data['state'], code: codeOf(String(data['secret'])) });
+    // TOTP alone proves nothing.
+    expect((await verify()).status).toBe(200);
+    expect(await erase(owner)).toBe(403);
+    expect((await owner.put('/console/me/password', { password: PASSWORD })).status).toBe(200);
+    expect(await erase(owner)).toBe(403);
+    // Now the person has a credential: whatever follows needs a confirmation.
+    expect((await owner.put('/console/me/password', { password: `${PASSWORD} 2` })).status).toBe(403);
+    expect((await owner.post('/console/me/totp')).status).toBe(403);
+    expect((await owner.post('/console/me/passkeys/options')).status).toBe(403);
+  });
+
+  it('confirms the session when the password was there first', async () => {
+    const owner = await test.member('owner');
+    test.clock.time += HOUR;
+    const session = async () =>
+      ((await owner.get('/console/session')).data['person'] as { session: object }).session;
+    expect(await session()).toMatchObject({ lacksCredential: true });
+    await setUp(owner);
+    expect(await session()).toMatchObject({ lacksCredential: false });
+    expect(await erase(owner)).not.toBe(403);
   });
 });
 

@@ -23,6 +23,8 @@ interface Rule {
   installation?: true;
   /** Whether the person must have proved recently who they are. */
   confirmed?: true;
+  /** Whether it adds a first credential: a person who has none may call it at any time. */
+  first?: true;
   /** Whether pages of other sites may lead to it: the provider of OpenID Connect. */
   otherSites?: true;
   /** A body with which the operation succeeds. */
@@ -31,6 +33,7 @@ interface Rule {
 
 const OF_MEMBERS = { access: 'people', account: 'X-Id', installation: true } as const;
 const CONFIRMED = { access: 'person', confirmed: true } as const;
+const FIRST = { ...CONFIRMED, first: true } as const;
 
 const RULES: Readonly<Record<string, Rule>> = {
   'GET /console/oidc/start': { access: 'anyone', otherSites: true },
@@ -46,13 +49,13 @@ const RULES: Readonly<Record<string, Rule>> = {
   'PATCH /console/me': { access: 'person', body: { name: 'Changed' } },
   // Before the operations that end the other sessions.
   'DELETE /console/me/sessions/{sessionId}': { access: 'person', body: {} },
-  'PUT /console/me/password': { ...CONFIRMED, body: { password: 'a long and unknown password 1' } },
+  'PUT /console/me/password': { ...FIRST, body: { password: 'a long and unknown password 1' } },
   'DELETE /console/me/password': { ...CONFIRMED, body: {} },
-  'POST /console/me/totp': { ...CONFIRMED, body: {} },
-  'POST /console/me/totp/verify': CONFIRMED,
+  'POST /console/me/totp': { ...FIRST, body: {} },
+  'POST /console/me/totp/verify': FIRST,
   'GET /console/me/passkeys': { access: 'person' },
-  'POST /console/me/passkeys': CONFIRMED,
-  'POST /console/me/passkeys/options': { ...CONFIRMED, body: {} },
+  'POST /console/me/passkeys': FIRST,
+  'POST /console/me/passkeys/options': { ...FIRST, body: {} },
   'DELETE /console/me/passkeys/{passkeyId}': { ...CONFIRMED, body: {} },
   'GET /console/me/sessions': { access: 'person' },
   'DELETE /console/me/sessions': { access: 'person', body: {} },
@@ -389,7 +392,7 @@ describe.each(STANDINGS)('with the role %s', (standing) => {
       await differences(browser, { accountId }, ({ rule }) =>
         !permitted(rule, standing)
           ? 'INSUFFICIENT_SCOPE'
-          : rule.confirmed === true
+          : rule.confirmed === true && rule.first !== true
             ? 'not confirmed'
             : 'allowed',
       ),

@@ -127,6 +127,18 @@ describe('a passkey', () => {
     expect((await browser.post('/console/me/passkeys/options')).status).toBe(403);
   });
 
+  it('can be the first credential of a person who came with a link at any time, which confirms the session', async () => {
+    const owner = await test.member('owner');
+    const erase = async () =>
+      (await owner.delete('/console/api/web-setup/contacts/email_1', test.account)).status;
+    test.clock.time += 60 * MINUTE;
+    expect(await erase()).toBe(403);
+    await addPasskey(owner);
+    expect(await erase()).toBe(200);
+    test.clock.time += 60 * MINUTE;
+    expect((await owner.post('/console/me/passkeys/options')).status).toBe(403);
+  });
+
   it('confirms a session of its person only', async () => {
     const owner = await test.member('owner');
     const other = await test.operator();
