@@ -9,7 +9,8 @@ import { Failure, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import { frameAddress, storeHtml } from './stored-frame.tsx';
+import { MailFrame } from './mail-frame.tsx';
+import { storeHtml } from './stored-html.ts';
 import './preview.css';
 
 type Contact = z.output<typeof contactSchema>;
@@ -147,13 +148,12 @@ export function Preview({ content, page, keep = {}, children }: PreviewProps) {
           {view === 'text' ? (
             <pre tabIndex={0}>{preview.text}</pre>
           ) : (
-            <iframe
-              // A new element: another address of the same one would be an entry in the history of the browser.
-              key={preview.id}
+            <MailFrame
+              id={preview.id}
               title={t('preview.frame')}
-              class={`${view} ${isDark ? 'dark' : ''}`}
-              sandbox=""
-              src={frameAddress(preview.id)}
+              html={preview.html}
+              view={view}
+              isDark={isDark}
             />
           )}
           <p class="small">{t('preview.size', { size: size(preview.bytes) })}</p>

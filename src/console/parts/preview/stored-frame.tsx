@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
-import { ApiError, request } from '../../api.ts';
+import { ApiError } from '../../api.ts';
 import { Failure } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import './preview.css';
+import { MailFrame } from './mail-frame.tsx';
+import { storeHtml } from './stored-html.ts';
 
 interface StoredFrameProps {
   title: string;
@@ -34,25 +35,6 @@ export function StoredFrame({ title, html }: StoredFrameProps) {
       {t('app.loading')}
     </p>
   ) : (
-    <div class="preview">
-      <iframe key={id} title={title} class="desktop" sandbox="" src={frameAddress(id)} />
-    </div>
+    <MailFrame id={id} title={title} html={html} />
   );
-}
-
-/** Stores HTML as a document for a frame; returns its id. */
-export async function storeHtml(html: string, account: string, signal: AbortSignal): Promise<string> {
-  const body = { html };
-  const { id } = await request<{ id: string }>('/console/previews', {
-    method: 'POST',
-    account,
-    body,
-    signal,
-  });
-  return id;
-}
-
-/** The address of stored HTML. */
-export function frameAddress(id: string): string {
-  return `/console/previews/${encodeURIComponent(id)}`;
 }

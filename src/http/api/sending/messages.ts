@@ -3,7 +3,7 @@ import { iso } from '../../../core/clock.ts';
 import { invalid, isRefusal, refuse } from '../../../core/refusal.ts';
 import { presentEvent } from '../../../events/feed.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../../events/message-view.ts';
-import { parseMailbox } from '../../../mail/address.ts';
+import { domainOf, parseMailbox } from '../../../mail/address.ts';
 import { isEmailIdentifier, recipientIdentifier } from '../../../mail/identifier.ts';
 import { HOLD_REASONS } from '../../../store/messages/queue.ts';
 import type { Reader } from '../../../store/readers/reads.ts';
@@ -30,16 +30,14 @@ const holdReason = z.enum(HOLD_REASONS).meta({ id: 'HoldReason', description: 'W
 /** A part of a text that is searched. One character would match nearly every message. */
 const part = z.string().trim().min(2).max(200).optional();
 
-/** An address that is complete: its domain has a dot. */
-const WHOLE_ADDRESS = /[^@\s]@[^@\s]+\.[^@\s]+$/;
-
 /**
  * The filter of a recipient: a complete address or its identifier finds its messages by an index, anything else is compared
  * with a limited number of addresses.
  */
 function recipientFilter(recipient: string): { recipientHash: string } | { recipientPart: string } {
   const mailbox = parseMailbox(recipient);
-  const isWhole = typeof mailbox !== 'string' && WHOLE_ADDRESS.test(mailbox.address);
+  // While a person types, a domain without a dot is incomplete.
+  const isWhole = typeof mailbox !== 'string' && domainOf(mailbox.address).includes('.');
   return isWhole || isEmailIdentifier(recipient)
     ? { recipientHash: recipientIdentifier(recipient) }
     : { recipientPart: lowerAscii(recipient) };
