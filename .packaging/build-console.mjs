@@ -28,7 +28,7 @@ export async function buildConsole(root, output) {
     base: '/console/',
     configFile: false,
     logLevel: 'warn',
-    plugins: [consoleIcons(source)],
+    plugins: [consoleIcons(source), layerOrder(source)],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
       write: false,
@@ -56,6 +56,19 @@ export async function buildConsole(root, output) {
   if (size > MAX_FIRST_LOAD)
     throw new Error(`The first load of the console is ${size} bytes, more than ${MAX_FIRST_LOAD}`);
   return files;
+}
+
+/**
+ * Begins each style sheet with the order of the layers. Which sheets become a file depends on which modules share them, and a
+ * file that is loaded before the one with the order would otherwise decide it.
+ */
+function layerOrder(source) {
+  const order = readFileSync(join(source, 'style/layers.css'), 'utf8');
+  return {
+    name: 'layer-order',
+    enforce: 'pre',
+    transform: (code, id) => (id.endsWith('.css') ? `${order}${code}` : null),
+  };
 }
 
 /** Names of the files that every page loads. */
