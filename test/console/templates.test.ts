@@ -142,6 +142,41 @@ describe('Templates', () => {
     await context.close();
   });
 
+  it.each([
+    ['a phone', PHONE],
+    ['a desktop', DESKTOP],
+  ])('scales wide mail to the width of %s, in a frame without rights', async (_, size) => {
+    const columns = '<td>Hello</td><td align="right" id="end">End</td>';
+    const created = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
+      name: 'Wide',
+      html: `<table width="700" style="table-layout: fixed"><tr>${columns}</tr></table>${FOOTER}`,
+    });
+    const window = await open.operator(size);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, `templates/${created.data.template.templateId}`, client);
+    const frame = page.locator('.preview iframe');
+    await page.frameLocator('.preview iframe').getByText('End').waitFor();
+    const inside = async () =>
+      page
+        .frames()
+        .find((each) => each.url().includes('/console/previews/'))
+        ?.evaluate<boolean>(
+          "document.documentElement.scrollWidth <= innerWidth && document.querySelector('#end').getBoundingClientRect().right <= innerWidth",
+        );
+    await expect.poll(inside).toBe(true);
+    const box = async () => {
+      const [outer, inner] = await Promise.all([
+        page.locator('.mail-frame').boundingBox(),
+        frame.boundingBox(),
+      ]);
+      return outer !== null && inner !== null && inner.width <= outer.width && inner.height <= outer.height;
+    };
+    await expect.poll(box).toBe(true);
+    expect(await frame.getAttribute('sandbox')).toBe('');
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
   it('saves a change, and shows what the server refuses', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
@@ -254,7 +289,16 @@ describe('Templates', () => {
 });
 
 it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
-  await open.examine({ templates: 'templates', template: `templates/${templateId}` }, client);
+  // The code scrolls.
+  const created = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
+    name: 'Tall',
+    html: `${'<p>Hello</p>\n'.repeat(100)}${FOOTER}`,
+  });
+  const tall = created.data.template.templateId;
+  await open.examine(
+    { templates: 'templates', template: `templates/${templateId}`, tall: `templates/${tall}` },
+    client,
+  );
 });
 
 /** The brightness of the last pixel of a picture, from 0 to 255. */

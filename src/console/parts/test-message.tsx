@@ -91,7 +91,7 @@ export function TestMessage({ templateId, stream, from, subject, variables }: Te
           )}
           <div class="actions">
             <button class="button" type="submit" disabled={outcome?.running}>
-              {t('test.send', { address: person.email })}
+              {t('test.send')}
             </button>
             <a class="button" href={href('messages', { recipient: person.email })}>
               {t('page.messages')}

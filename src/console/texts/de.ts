@@ -1108,7 +1108,7 @@ export const texts: Catalog = {
   'campaigns.test.to': 'An',
   'test.hint':
     'Geht an Ihre eigene Adresse, {address}; sie braucht weder ein Kontakt zu sein noch eine Einwilligung. Der Betreff beginnt mit [Test]; die Nachricht zählt in keiner Statistik einer Kampagne. Höchstens 20 pro Stunde.',
-  'test.send': 'An {address} senden',
+  'test.send': 'An mich senden',
   'test.sent': 'Die Testnachricht an {address} wurde angenommen.',
   'test.suppressed':
     'Nicht gesendet: {address} ist gesperrt, weil Mail dorthin unzustellbar war oder als Spam gemeldet wurde. Prüfen Sie die Adresse unter Sperrliste, und entfernen Sie dort zuerst den Eintrag.',

@@ -1084,7 +1084,7 @@ export const en = {
   'campaigns.test.to': 'To',
   'test.hint':
     'Sent to your own address, {address}, which needs to be neither a contact nor to have consent. The subject begins with [Test]; the message is in no statistics of a campaign. At most 20 per hour.',
-  'test.send': 'Send to {address}',
+  'test.send': 'Send to me',
   'test.sent': 'The test message to {address} was accepted.',
   'test.suppressed':
     'Not sent: {address} is suppressed, because mail to it bounced or was reported as spam. Check the address under Suppressions, and remove the entry there first.',

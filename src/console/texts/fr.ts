@@ -1115,7 +1115,7 @@ export const texts: Catalog = {
   'campaigns.test.to': 'À',
   'test.hint':
     'Envoyé à votre propre adresse, {address}, qui n’a besoin ni d’être un contact ni d’un consentement. L’objet commence par [Test] ; le message ne compte dans aucune statistique de campagne. Au plus 20 par heure.',
-  'test.send': 'Envoyer à {address}',
+  'test.send': 'M’envoyer le test',
   'test.sent': 'Le message de test à {address} a été accepté.',
   'test.suppressed':
     'Non envoyé : {address} est bloquée, car des messages ont été rejetés ou signalés comme spam. Vérifiez-la sous Adresses bloquées, et retirez-y d’abord l’entrée.',

@@ -59,7 +59,8 @@ export function showCodeMirror({ root, label, value, readOnly, onChange }: CodeM
         THEME,
         EditorView.lineWrapping,
         EditorState.readOnly.of(readOnly),
-        EditorView.contentAttributes.of({ 'aria-label': label }),
+        // Browsers give the focus to the content anyway; a tool that looks for it in a region that scrolls finds it by this.
+        EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
         keymap.of([...defaultKeymap, ...historyKeymap]),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange(update.state.doc.toString());
