@@ -155,7 +155,7 @@ describe('Templates', () => {
     const { page, context, consoleErrors } = window;
     await open.visit(window, `templates/${created.data.template.templateId}`, client);
     const frame = page.locator('.preview iframe');
-    await page.frameLocator('.preview iframe').getByText('End').waitFor();
+    await page.frameLocator('.preview iframe').locator('#end').waitFor();
     const inside = async () =>
       page
         .frames()
