@@ -96,7 +96,7 @@ const TOKEN_LENGTH = 43;
 /**
  * Whether the person of a session that was opened with a link has nothing to prove again who they are with. Such a session
  * may add a first passkey, or a password with an authenticator application, at any time: otherwise the person would need a
- * new link for everything that requires a recent sign-in. What a session can do is thereby prolonged once, and recorded.
+ * new link for everything that requires a recent sign-in. This happens once, and the audit log has it.
  */
 export function lacksCredential({ method, person }: Pick<Session, 'method' | 'person'>): boolean {
   return method === 'link' && person.passkeys === 0 && !(person.hasPassword && person.hasTotp);

@@ -109,7 +109,7 @@ describe('Campaigns', () => {
     await page.getByRole('button', { name: 'Send to me' }).press('Enter');
     await page.getByText(`The test message to ${self} was accepted`).waitFor();
     const { data: sent } = await client.get<{ messages: { subject: string; campaignId?: string }[] }>(
-      `/web-setup/messages?${new URLSearchParams({ recipient: self })}`,
+      `/web-setup/messages?recipient=${encodeURIComponent(self)}`,
     );
     expect(sent.messages).toMatchObject([{ subject: '[Test] Spring is here, Ann' }]);
     expect(sent.messages[0]).not.toHaveProperty('campaignId');

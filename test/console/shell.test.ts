@@ -355,7 +355,7 @@ describe('Messages', () => {
     await context.close();
   });
 
-  it('says how far a search went that found nothing', async () => {
+  it('states how far a search went that found nothing', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     let pages = 0;

@@ -9,7 +9,7 @@ import { Brand } from './sign-in.tsx';
 /** The session that continues without this page. */
 const LATER_KEY = 'postrider-credential-later';
 
-/** Whether the person has to be asked for a first credential before anything else is shown. */
+/** Whether the person must be asked for a first credential before anything else is shown. */
 export function mustAskForCredential({ session }: SessionPerson): boolean {
   return session.lacksCredential && localStorage.getItem(LATER_KEY) !== session.id;
 }

@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
+import type { TotpSetup } from '../../people/credentials.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
 import { Time } from '../parts/time.tsx';
-import { beginTotp, confirmTotp, TotpForm, type TotpSetup } from '../parts/totp-form.tsx';
+import { beginTotp, confirmTotp, TotpForm } from '../parts/totp-form.tsx';
 import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { createPasskey } from '../passkeys.ts';
 import type { ConsoleSession } from '../session.ts';
@@ -262,14 +263,14 @@ function Totp({ person, reload }: PersonProps) {
       {setup !== null && (
         <TotpForm
           setup={setup}
-          onConfirm={(code) =>
-            run(async () => {
+          onConfirm={(code) => {
+            void run(async () => {
               await confirmTotp(setup, code);
               setSetup(null);
               reload();
               return t('me.totp.done');
-            })
-          }
+            });
+          }}
         />
       )}
     </>

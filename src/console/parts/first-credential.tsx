@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks';
+import type { TotpSetup } from '../../people/credentials.ts';
 import { request } from '../api.ts';
 import { Outcome, useAction } from '../parts.tsx';
 import { createPasskey } from '../passkeys.ts';
 import type { ConsoleSession, SessionPerson } from '../session.ts';
 import { useTexts } from '../texts.ts';
-import { beginTotp, confirmTotp, TotpForm, type TotpSetup } from './totp-form.tsx';
+import { beginTotp, confirmTotp, TotpForm } from './totp-form.tsx';
 
 interface FirstCredentialProps {
   person: SessionPerson;

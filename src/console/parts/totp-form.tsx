@@ -1,15 +1,9 @@
+import type { TotpSetup } from '../../people/credentials.ts';
 import { request } from '../api.ts';
 import { Copy } from '../parts.tsx';
 import { useTexts } from '../texts.ts';
 
 /** A new secret of an authenticator application, which `confirmTotp` stores. */
-export interface TotpSetup {
-  secret: string;
-  /** `otpauth://…` */
-  address: string;
-  state: string;
-}
-
 export function beginTotp(): Promise<TotpSetup> {
   return request<TotpSetup>('/console/me/totp', { method: 'POST' });
 }

@@ -116,7 +116,7 @@ describe('GET /web-setup/messages by recipient', () => {
     // A complete address is the whole one: another one that ends with it is not found.
     [DELIVERED.slice(1), false],
   ])('finds %s: %s', async (recipient, found) => {
-    const query = new URLSearchParams({ recipient });
+    const query = new URLSearchParams({ recipient }).toString();
     const { status, data } = await client.get<{ messages: { recipient: string }[] }>(
       `/web-setup/messages?${query}`,
     );
@@ -125,7 +125,9 @@ describe('GET /web-setup/messages by recipient', () => {
   });
 
   it.each(['', 'a', ' b '])('rejects "%s", which is shorter than two characters', async (recipient) => {
-    const { status, error } = await client.get(`/web-setup/messages?${new URLSearchParams({ recipient })}`);
+    const { status, error } = await client.get(
+      `/web-setup/messages?recipient=${encodeURIComponent(recipient)}`,
+    );
     expect([status, error.details?.[0]?.field]).toEqual([400, 'recipient']);
   });
 });

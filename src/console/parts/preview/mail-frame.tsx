@@ -16,7 +16,7 @@ interface MailFrameProps {
 const DESKTOP_WIDTH = 680;
 const PHONE_WIDTH = 375;
 const MAX_WIDTH = 1200;
-/** What mail may have beside its declared width: the margins of its body. */
+/** Added to the declared width: the margins of the body. */
 const MARGINS = 40;
 const DECLARED_WIDTH = /\bwidth\s*(?:=\s*["']?|:\s*)(\d{3,4})(?=["'\s>]|px)/gi;
 
@@ -56,7 +56,7 @@ export function MailFrame({ id, title, html, view = 'desktop', isDark = false }:
   );
 }
 
-/** The width in which the mail has to be laid out, so that its widest part is not cut. */
+/** The width in which the mail must be laid out, so that its widest part is not cut. */
 function layoutWidth(html: string): number {
   let widest = DESKTOP_WIDTH;
   for (const [, declared] of html.matchAll(DECLARED_WIDTH)) {
