@@ -25,7 +25,7 @@ interface SearchFieldProps {
   /** The shortest text that is searched. */
   minLength?: number;
   value: string;
-  /** Whether the search waits for the Enter key or its button: only whole values match, such as an id, or it reads much. */
+  /** Whether the search waits for the Enter key or its button: it takes longer, or only whole values match, such as ids. */
   isExact?: boolean;
   /** `isTyping`: the text may be continued. */
   onSearch: (text: string, isTyping: boolean) => void;
