@@ -37,7 +37,7 @@ interface PageProps {
   /** The state of what the page is about, next to its title. */
   chip?: ComponentChildren;
   /** What the page is for, in a few words. */
-  question?: string;
+  question?: string | undefined;
   /** The buttons of the page, next to its title: at most one is primary. */
   actions?: ComponentChildren;
   curl?: string;
@@ -300,11 +300,12 @@ export function Copy(props: { text: string; label?: string }) {
   return (
     <button
       type="button"
-      class="button copy"
+      class="button copy icon-only ghost"
       aria-label={copied ? t('app.copied') : (props.label ?? t('app.copy'))}
+      title={t(copied ? 'app.copied' : 'app.copy')}
       onClick={() => void navigator.clipboard.writeText(props.text).then(() => setCopied(true))}
     >
-      {t(copied ? 'app.copied' : 'app.copy')}
+      <Icon name={copied ? 'check' : 'copy'} />
     </button>
   );
 }

@@ -91,7 +91,7 @@ describe('The steps of a domain', () => {
     const clipboard = () => page.evaluate<string>('navigator.clipboard.readText()');
     const published = await recordsOf(id);
     const spf = published.find(({ value }) => value.startsWith('v=spf1'));
-    const spfRow = page.getByRole('row', { name: 'TXT new.test Copy Name of TXT new.test' });
+    const spfRow = page.getByRole('listitem', { name: 'TXT new.test', exact: true });
     await spfRow.getByRole('button', { name: 'Copy Value of TXT new.test' }).click();
     await expect.poll(clipboard).toBe(spf?.value);
     await spfRow.getByRole('button', { name: 'Copy Short name of TXT new.test' }).click();
@@ -107,14 +107,14 @@ describe('The steps of a domain', () => {
 
     const key = published.find(({ name }) => name.includes('._domainkey.')) ?? { name: '', value: '' };
     await page.getByRole('button', { name: 'Check now' }).click();
-    const missing = page.getByRole('row').filter({ hasText: key.name }).first();
+    const missing = page.getByRole('listitem').filter({ hasText: key.name }).first();
     await missing.getByText('missing', { exact: true }).waitFor();
     // The whole key is in the column with what is expected, its beginning in what to change.
     expect((await missing.textContent())?.split(key.value.slice(-60)).length).toBe(2);
     publish(published.filter(({ value }) => !value.startsWith('v=spf1')));
     daemon.dns.set('new.test', 'TXT', ['v=spf1 mx ~all']);
     await page.getByRole('button', { name: 'Check now' }).click();
-    const wrong = page.getByRole('row').filter({ hasText: 'v=spf1 mx ~all' });
+    const wrong = page.getByRole('listitem').filter({ hasText: 'v=spf1 mx ~all' });
     await wrong.getByText('wrong', { exact: true }).waitFor();
     expect(page.url()).toContain('step=check');
     await wrong.getByText('v=spf1 mx include:').first().waitFor();
@@ -122,7 +122,7 @@ describe('The steps of a domain', () => {
     await expect.poll(clipboard).toBe('new.test');
     await wrong.getByRole('button', { name: /^Copy Expected of TXT new\.test$/ }).click();
     await expect.poll(clipboard).toMatch(/^v=spf1 mx include:\S+ ~all$/);
-    const tracking = page.getByRole('row').filter({ hasText: 'link.new.test' });
+    const tracking = page.getByRole('listitem').filter({ hasText: 'link.new.test' });
     await tracking.getByRole('button', { name: /^Copy Expected of CNAME / }).click();
     const target = published.find(({ name }) => name === 'link.new.test')?.value;
     await expect.poll(clipboard).toBe(target);

@@ -330,6 +330,7 @@ export const texts: Catalog = {
   'domains.step.done': '(erledigt)',
   'domains.next': 'Weiter: {step}',
   'domains.more': 'Mehr über die Domain',
+  'domains.tab.records': 'Einträge',
   'domains.tab.dmarc': 'DMARC-Richtlinie',
   'domains.tab.dkim': 'DKIM-Schlüssel',
   'domains.tab.settings': 'Einstellungen',

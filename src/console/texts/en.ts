@@ -319,6 +319,7 @@ export const en = {
   'domains.step.done': '(done)',
   'domains.next': 'Next: {step}',
   'domains.more': 'More about the domain',
+  'domains.tab.records': 'Records',
   'domains.tab.dmarc': 'DMARC policy',
   'domains.tab.dkim': 'DKIM keys',
   'domains.tab.settings': 'Settings',

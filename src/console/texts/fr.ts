@@ -329,6 +329,7 @@ export const texts: Catalog = {
   'domains.step.done': '(terminé)',
   'domains.next': 'Suite : {step}',
   'domains.more': 'Plus sur le domaine',
+  'domains.tab.records': 'Enregistrements',
   'domains.tab.dmarc': 'Politique DMARC',
   'domains.tab.dkim': 'Clés DKIM',
   'domains.tab.settings': 'Réglages',

@@ -3,6 +3,8 @@ import type * as z from 'zod';
 import type { lastCheck, verified } from '../../../http/api/domains/domain-schemas.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
+import { Time } from '../../parts/time.tsx';
 import { Loaded, Outcome, Page, Status, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -10,9 +12,10 @@ import { useTexts } from '../../texts.ts';
 import { DkimKeys } from './dkim-keys.tsx';
 import { DmarcPath } from './dmarc-path.tsx';
 import { FirstMessage } from './first-message.tsx';
-import { CheckedRecords, RecordsToPublish } from './records.tsx';
+import { RecordList } from './records.tsx';
 import { DomainSettings } from './settings.tsx';
 import { STEPS, Steps, TABS, type View } from './steps.tsx';
+import { zoneFile } from './zone-file.ts';
 import './domain.css';
 
 export type CheckedDomain = z.output<typeof lastCheck>;
@@ -21,7 +24,7 @@ const RECHECK_MS = 30_000;
 
 /** A domain: the steps until its first message, and what can be changed later. The view is in the address (`step`). */
 export function DomainPage({ domainId }: { domainId: string }) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { location, href, go } = useNavigation();
   const { accountId, may } = useMember();
   const path = `/web-setup/domains/${encodeURIComponent(domainId)}`;
@@ -53,53 +56,62 @@ export function DomainPage({ domainId }: { domainId: string }) {
 
   const view = viewOf(location.query['step'], domain);
   const address = (step: View) => href(`domains/${encodeURIComponent(domainId)}`, { step });
+  const isAboutRecords = view === 'records' || view === 'check' || view === 'dmarc' || view === 'dkim';
+  const check = () => run(verify).then(() => view === 'records' && go(address('check')));
   return (
     <Page
       title={domain?.domain ?? t('page.domains')}
-      question={t('domains.question')}
+      chip={domain !== null && <Status name={domain.status} />}
+      question={domain === null ? undefined : t(`domains.useCase.${domain.useCase}`)}
       curl={view === 'dmarc' ? `${path}/dmarc-path` : `${path}/last-check`}
+      actions={
+        domain !== null &&
+        isAboutRecords && (
+          <>
+            <a
+              class="button"
+              download={`${domain.domain}.zone`}
+              href={`data:text/plain;charset=utf-8,${encodeURIComponent(zoneFile(domain.records))}`}
+            >
+              <Icon name="download" /> {t('domains.zone')}
+            </a>
+            {mayVerify && (
+              <button
+                type="button"
+                class="button primary"
+                disabled={outcome?.running}
+                onClick={() => void check()}
+              >
+                {t(outcome?.running ? 'domains.verifying' : 'domains.verify')}
+              </button>
+            )}
+          </>
+        )
+      }
     >
-      <p>
-        <a href={href('domains')}>{t('app.back')}</a>
-      </p>
       <Loaded data={data}>
         {(loaded) => (
           <>
-            <p>
-              <Status name={loaded.status} /> {t(`domains.useCase.${loaded.useCase}`)}
-            </p>
             <Steps domainId={domainId} current={view} status={loaded.status} />
-            {view !== 'message' && view !== 'settings' && (
+            {isAboutRecords && (
               <>
-                <div class="actions">
-                  {mayVerify && (
-                    <button
-                      type="button"
-                      class="button primary"
-                      disabled={outcome?.running}
-                      onClick={() => void run(verify).then(() => view === 'records' && go(address('check')))}
-                    >
-                      {t(outcome?.running ? 'domains.verifying' : 'domains.verify')}
-                    </button>
-                  )}
-                  <span class="small">
-                    {t('domains.checked')}:{' '}
-                    {loaded.checkedAt === null ? t('domains.never') : time(loaded.checkedAt)}
-                  </span>
-                </div>
                 <Outcome of={outcome} />
-                {isPending && <p class="small">{t('domains.recheck')}</p>}
+                <p class="small">
+                  {t('domains.checked')}:{' '}
+                  {loaded.checkedAt === null ? t('domains.never') : <Time at={loaded.checkedAt} />}
+                  {isPending && <> · {t('domains.recheck')}</>}
+                </p>
               </>
             )}
             {view === 'records' && (
               <>
-                <RecordsToPublish domain={loaded} />
+                <RecordList domain={loaded} />
                 <Next step="check" href={address('check')} />
               </>
             )}
             {view === 'check' && (
               <>
-                <CheckedRecords domain={loaded} />
+                <RecordList domain={loaded} isChecked />
                 {loaded.status === 'SUCCESS' ? (
                   <Next step="message" href={address('message')} />
                 ) : (

@@ -1,80 +1,125 @@
-import { Chip, Copy, Status, Table } from '../../parts.tsx';
+import type { ComponentChildren } from 'preact';
+import { Chip, Copy, Notice, Status } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
+import { type ComparedText, comparedTexts } from './compared-texts.ts';
 import type { CheckedDomain } from './domain.tsx';
-import { zoneFile } from './zone-file.ts';
 
 export type ShownRecord = CheckedDomain['records'][number];
 
-/** The records with a copy button for each value, and as a zone file. */
-export function RecordsToPublish({ domain }: { domain: CheckedDomain }) {
+interface RecordListProps {
+  domain: CheckedDomain;
+  /** Shows what the last check found, and the values of records that pass only in part. */
+  isChecked?: boolean;
+}
+
+/** All records as cards, the required ones first: what to publish, or what was found instead. */
+export function RecordList({ domain, isChecked = false }: RecordListProps) {
   const { t } = useTexts();
-  const { records } = domain;
-  const recommended = records.filter(({ isRequired }) => !isRequired);
+  const required = domain.records.filter(({ isRequired }) => isRequired);
+  const recommended = domain.records.filter(({ isRequired }) => !isRequired);
+  const cards = (title: string, records: readonly ShownRecord[]) => (
+    <>
+      <h2>{title}</h2>
+      <ul class="records">
+        {records.map((record) => (
+          <RecordCard
+            key={`${record.type} ${record.name} ${record.value}`}
+            {...{ record, domain: domain.domain, isChecked }}
+          />
+        ))}
+      </ul>
+    </>
+  );
   return (
     <>
-      <p>{t('domains.publish', { domain: domain.domain })}</p>
-      <p>
-        <a
-          class="button"
-          download={`${domain.domain}.zone`}
-          href={`data:text/plain;charset=utf-8,${encodeURIComponent(zoneFile(records))}`}
-        >
-          {t('domains.zone')}
-        </a>
-      </p>
-      <Records
-        title={t('domains.records')}
-        domain={domain.domain}
-        records={records.filter(({ isRequired }) => isRequired)}
-      />
-      {recommended.length > 0 && (
-        <Records title={t('domains.recommended')} domain={domain.domain} records={recommended} />
+      {isChecked && domain.status === 'SUCCESS' && (
+        <Notice kind="ok" title={t('domains.verified', { domain: domain.domain })} />
       )}
+      {!isChecked && <p>{t('domains.publish', { domain: domain.domain })}</p>}
+      {cards(t('domains.records'), required)}
+      {recommended.length > 0 && cards(t('domains.recommended'), recommended)}
     </>
   );
 }
 
-interface RecordsProps {
-  title: string;
+interface RecordCardProps {
+  record: ShownRecord;
   domain: string;
-  records: readonly ShownRecord[];
+  isChecked: boolean;
 }
 
-function Records({ title, domain, records }: RecordsProps) {
+function RecordCard({ record, domain, isChecked }: RecordCardProps) {
   const { t } = useTexts();
+  const { type, name, value, purpose, description, lastResult } = record;
+  const label = `${type} ${name}`;
+  const isFine = lastResult?.result === 'ok';
+  const expected = isChecked ? (lastResult?.expected ?? value) : value;
+  const found = isChecked && !isFine ? lastResult?.found : undefined;
+  const compared = typeof found === 'string' ? comparedTexts(expected, found) : null;
+  const hint = isChecked ? withoutKey(lastResult?.hint ?? '', recordValue(expected)) : '';
   return (
-    <>
-      <h2>{title}</h2>
-      <Table
-        label={title}
-        heads={[
-          t('domains.type'),
-          t('domains.recordName'),
-          t('domains.value'),
-          t('domains.result'),
-          t('domains.purpose'),
-        ]}
-      >
-        {records.map((record) => (
-          <tr key={keyOf(record)}>
-            <th scope="row">{record.type}</th>
-            <td class="value">
-              <CopiedName record={record} domain={domain} />
-            </td>
-            <td class="value">
-              <CopiedValue record={record} />
-            </td>
-            <td>
-              <Result record={record} />
-            </td>
-            <td>
-              {record.purpose}
-              <p class="small">{record.description}</p>
-            </td>
-          </tr>
-        ))}
-      </Table>
-    </>
+    <li class="card record" aria-label={label}>
+      <div class="card-head">
+        <span class="record-type">{type}</span>
+        <h3>{purpose ?? (type === 'MX' ? 'MX' : 'DKIM')}</h3>
+        <Result record={record} />
+      </div>
+      <dl class="facts card-body">
+        <Fact label={t('domains.recordName')}>
+          <CopiedName record={record} domain={domain} />
+        </Fact>
+        {isChecked ? (
+          <Fact label={t('domains.expected')}>
+            {compared === null ? (
+              isFine ? (
+                shortened(expected)
+              ) : (
+                expected
+              )
+            ) : (
+              <Compared parts={compared.expected} tag="ins" />
+            )}{' '}
+            <Copy
+              text={recordValue(expected)}
+              label={t('domains.copyOf', { what: t('domains.expected'), name: label })}
+            />
+          </Fact>
+        ) : (
+          <Fact label={t('domains.value')}>
+            <CopiedValue record={record} />
+          </Fact>
+        )}
+        {isChecked && lastResult !== null && !isFine && (
+          <Fact label={t('domains.found')}>
+            {compared === null ? t('domains.nothing') : <Compared parts={compared.found} tag="del" />}
+          </Fact>
+        )}
+      </dl>
+      {hint !== '' && (
+        <p class="record-hint">
+          <strong>{t('domains.hint')}</strong> {hint}
+        </p>
+      )}
+      {!isChecked && description !== undefined && <p class="record-text small">{description}</p>}
+    </li>
+  );
+}
+
+function Fact({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd class="value">{children}</dd>
+    </div>
+  );
+}
+
+/** A text with its differences marked: `ins` what is missing, `del` what is too much. */
+function Compared({ parts, tag: Tag }: { parts: readonly ComparedText[]; tag: 'ins' | 'del' }) {
+  return (
+    <span>
+      {parts.map(({ text, isDifferent }, index) => (isDifferent ? <Tag key={index}>{text}</Tag> : text))}
+    </span>
   );
 }
 
@@ -95,9 +140,12 @@ export function CopiedName({
     <>
       {name} <Copy text={name} label={label(t('domains.recordName'))} />
       {relative !== name && (
-        <p>
-          {relative} <Copy text={relative} label={label(t('domains.relativeName'))} />
-        </p>
+        <>
+          {' '}
+          <span class="record-short">
+            {relative} <Copy text={relative} label={label(t('domains.relativeName'))} />
+          </span>
+        </>
       )}
     </>
   );
@@ -120,80 +168,10 @@ export function CopiedValue({
   );
 }
 
-/** What is expected next to what the last check found, for every record. */
-export function CheckedRecords({ domain }: { domain: CheckedDomain }) {
-  const { t } = useTexts();
-  const required = domain.records.filter(({ isRequired }) => isRequired);
-  const recommended = domain.records.filter(({ isRequired }) => !isRequired);
-  return (
-    <>
-      {domain.status === 'SUCCESS' && (
-        <p class="notice">{t('domains.verified', { domain: domain.domain })}</p>
-      )}
-      <Comparison title={t('domains.records')} records={required} />
-      {recommended.length > 0 && <Comparison title={t('domains.recommended')} records={recommended} />}
-    </>
-  );
-}
-
-function Comparison({ title, records }: { title: string; records: readonly ShownRecord[] }) {
-  const { t } = useTexts();
-  return (
-    <>
-      <h2>{title}</h2>
-      <Table
-        label={title}
-        heads={[
-          t('domains.record'),
-          t('domains.result'),
-          t('domains.expected'),
-          t('domains.found'),
-          t('domains.hint'),
-        ]}
-      >
-        {records.map((record) => {
-          const { type, name, value, purpose, lastResult } = record;
-          const expected = lastResult?.expected ?? value;
-          // Only differences are of interest.
-          const shown = (text: string) => (lastResult?.result === 'ok' ? shortened(text) : text);
-          return (
-            <tr key={keyOf(record)}>
-              <th scope="row">
-                {purpose ?? (type === 'MX' ? 'MX' : 'DKIM')}
-                <p class="value">
-                  {type} {name}{' '}
-                  <Copy
-                    text={name}
-                    label={t('domains.copyOf', { what: t('domains.recordName'), name: `${type} ${name}` })}
-                  />
-                </p>
-              </th>
-              <td>
-                <Result record={record} />
-              </td>
-              <td class="value">
-                {shown(expected)}{' '}
-                <Copy
-                  text={recordValue(expected)}
-                  label={t('domains.copyOf', { what: t('domains.expected'), name: `${type} ${name}` })}
-                />
-              </td>
-              <td class="value">
-                {lastResult === null ? '' : shown(lastResult.found ?? t('domains.nothing'))}
-              </td>
-              <td>{withoutKey(lastResult?.hint ?? '', recordValue(expected))}</td>
-            </tr>
-          );
-        })}
-      </Table>
-    </>
-  );
-}
-
 function Result({ record: { lastResult, isRequired } }: { record: ShownRecord }) {
   const { t } = useTexts();
   return lastResult === null ? (
-    <span class="small">{t('domains.notChecked')}</span>
+    <Chip kind="idle">{t('domains.notChecked')}</Chip>
   ) : lastResult.result === 'missing' && !isRequired ? (
     <Chip kind="idle">{t('domains.result.missing')}</Chip>
   ) : (
@@ -201,9 +179,7 @@ function Result({ record: { lastResult, isRequired } }: { record: ShownRecord })
   );
 }
 
-const keyOf = ({ type, name, value }: ShownRecord) => `${type} ${name} ${value}`;
-
-/** A hint without the whole of a long value, which is next to it. */
+/** A hint without the whole of a long value, which is above it. */
 const withoutKey = (hint: string, value: string) =>
   value === '' ? hint : hint.replaceAll(value, shortened(value));
 

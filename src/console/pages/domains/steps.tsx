@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import { Stepper } from '../../parts/stepper.tsx';
+import { Tabs } from '../../parts/tabs.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 
@@ -19,41 +20,43 @@ interface StepsProps {
   status: DomainStatus | null;
 }
 
-/** The steps of a domain, and its other views; each is an address. */
+/** The steps of a domain until it is verified, and its other views; each is an address. */
 export function Steps({ domainId, current, status }: StepsProps) {
   const { t } = useTexts();
   const { href } = useNavigation();
   const address = (step: View) => href(`domains/${encodeURIComponent(domainId ?? '')}`, { step });
   const isVerified = status === 'SUCCESS';
-  const done: Partial<Record<View, boolean>> = {
-    add: domainId !== null,
-    records: isVerified,
-    check: isVerified,
-  };
+  const tabs: [View, string][] = [
+    ...(isVerified
+      ? ([
+          ['check', t('domains.tab.records')],
+          ['message', t('domains.step.message')],
+        ] satisfies [View, string][])
+      : []),
+    ...TABS.map((tab): [View, string] => [tab, t(`domains.tab.${tab}`)]),
+  ];
   return (
     <>
-      <Stepper
-        label={t('domains.steps')}
-        steps={STEPS.map((step) => ({
-          name: t(`domains.step.${step}`),
-          isDone: done[step] === true,
-          address: domainId === null || step === 'add' ? undefined : address(step),
-        }))}
-        current={STEPS.findIndex((step) => step === current)}
-      />
+      {!isVerified && (
+        <Stepper
+          label={t('domains.steps')}
+          steps={STEPS.map((step) => ({
+            name: t(`domains.step.${step}`),
+            isDone: step === 'add' && domainId !== null,
+            address: domainId === null || step === 'add' ? undefined : address(step),
+          }))}
+          current={STEPS.findIndex((step) => step === current)}
+        />
+      )}
       {domainId !== null && (
-        <nav class="actions" aria-label={t('domains.more')}>
-          {TABS.map((tab) => (
-            <a
-              class="button"
-              key={tab}
-              href={address(tab)}
-              aria-current={tab === current ? 'page' : undefined}
-            >
-              {t(`domains.tab.${tab}`)}
-            </a>
-          ))}
-        </nav>
+        <Tabs
+          label={t('domains.more')}
+          tabs={tabs.map(([view, name]) => ({
+            name,
+            address: address(view),
+            isCurrent: view === current || (view === 'check' && current === 'records'),
+          }))}
+        />
       )}
     </>
   );
