@@ -1,7 +1,7 @@
 import type * as z from 'zod';
 import type { installationSchema } from '../../../http/api/installation.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
-import { Chip, Empty, Loaded, Table } from '../../parts.tsx';
+import { Chip, Empty, Loaded, Status, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { Section } from './section.tsx';
 
@@ -25,6 +25,10 @@ export function Facts() {
       )}
     </Loaded>
   );
+}
+
+function State({ of: name }: { of: 'ok' | 'warning' | 'failure' }) {
+  return <Status name={name} prefix="system.status" />;
 }
 
 function Versions({ of: { version, nodeVersion, hostname, startedAt, storage } }: { of: Installation }) {
@@ -55,7 +59,11 @@ function Versions({ of: { version, nodeVersion, hostname, startedAt, storage } }
 function Backups({ of: backups }: { of: Installation['backups'] }) {
   const { t, time } = useTexts();
   return (
-    <Section id="backups" title={t('system.backups')}>
+    <Section
+      id="backups"
+      title={t('system.backups')}
+      chip={backups !== null && <State of={backups.error === null ? 'ok' : 'failure'} />}
+    >
       {backups === null ? (
         <Empty title={t('system.backups.none')}>
           <p>{t('system.backups.none.hint')}</p>
@@ -84,7 +92,15 @@ function Backups({ of: backups }: { of: Installation['backups'] }) {
 function Certificates({ of: certificates }: { of: Installation['certificates'] }) {
   const { t, time } = useTexts();
   return (
-    <Section id="certificates" title={t('system.certificates')}>
+    <Section
+      id="certificates"
+      title={t('system.certificates')}
+      chip={
+        certificates.length > 0 && (
+          <State of={certificates.some(({ failures }) => failures > 0) ? 'failure' : 'ok'} />
+        )
+      }
+    >
       {certificates.length === 0 ? (
         <Empty title={t('system.certificates.none')} />
       ) : (
@@ -110,7 +126,15 @@ function Certificates({ of: certificates }: { of: Installation['certificates'] }
 function EgressAddresses({ of: { egress, warmup } }: { of: Installation }) {
   const { t, time, number } = useTexts();
   return (
-    <Section id="egress" title={t('system.egress')}>
+    <Section
+      id="egress"
+      title={t('system.egress')}
+      chip={
+        egress.length > 0 && (
+          <State of={egress.some(({ refusedBy }) => refusedBy.length > 0) ? 'warning' : 'ok'} />
+        )
+      }
+    >
       {egress.length === 0 ? (
         <Empty title={t('system.egress.none')} />
       ) : (

@@ -5,7 +5,7 @@ import type { siteSchema } from '../../../http/api/queue/queue-schemas.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
 import { siteName } from '../../parts/site-name.ts';
 import { Time } from '../../parts/time.tsx';
-import { Empty, Loaded, Page, Status, Table } from '../../parts.tsx';
+import { Empty, Loaded, Notice, Page, Status, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -33,72 +33,55 @@ export function SystemPage() {
     );
   return (
     <Page title={t('page.system')} question={t('system.question')} curl="/web-setup/doctor">
-      <Facts />
       <Findings />
-      <QueueTotals />
-      <Sites />
-      <Accounts />
+      <div class="system-parts">
+        <Facts />
+        <QueueTotals />
+        <Sites />
+        <Accounts />
+      </div>
     </Page>
   );
 }
 
-/** The checks, worst first; those that pass are folded. */
+/** One sentence of health, then the checks by cause, the worst first; those that pass are folded. */
 function Findings() {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { location, href } = useNavigation();
   const data = useConsoleData<Report>('/console/api/web-setup/doctor');
   const showsAll = location.query['checks'] === 'all';
   return (
     <>
-      <h2>{t('system.checks')}</h2>
       {data.value === null && data.error === null && <p class="small">{t('system.checks.wait')}</p>}
       <Loaded data={data}>
         {({ checkedAt, counts, findings }) => {
-          const problems = findings.filter(({ status }) => status !== 'ok');
-          const shown = [...(showsAll ? findings : problems)].sort(
-            (a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status),
-          );
+          const groups = groupsOf(showsAll ? findings : findings.filter(({ status }) => status !== 'ok'));
           return (
             <>
-              <p>
-                {t('system.checks.counts', {
-                  ok: counts.ok,
-                  failure: counts.failure,
-                  warning: counts.warning,
-                  unknown: counts.unknown,
-                })}{' '}
-                <span class="small">{t('system.checks.at', { time: time(checkedAt) })}</span>
-              </p>
-              <p class="actions">
-                <button class="button" type="button" onClick={data.reload}>
-                  {t('system.checks.again')}
-                </button>
-                <a class="button" href={href('system', { checks: showsAll ? undefined : 'all' })}>
-                  {t(showsAll ? 'system.checks.problems' : 'system.checks.all')}
-                </a>
-              </p>
-              {shown.length === 0 ? (
-                <Empty title={t('system.checks.none')} />
-              ) : (
-                <Table
-                  label={t('system.checks')}
-                  heads={[t('messages.status'), t('system.check'), t('system.reason'), t('system.fix')]}
-                >
-                  {shown.map(({ check, subject, status, reason, fix }, index) => (
-                    <tr key={`${check} ${subject} ${index}`}>
-                      <td>
-                        <Status name={status} prefix="system.status" />
-                      </td>
-                      <td>
-                        {check}
-                        <p class="small">{subject}</p>
-                      </td>
-                      <td>{reason}</td>
-                      <td>{fix !== undefined && <Fix text={fix} />}</td>
-                    </tr>
-                  ))}
-                </Table>
-              )}
+              <Health counts={counts} />
+              <section class="card" aria-label={t('system.checks')}>
+                <div class="card-head">
+                  <h2>{t('system.checks')}</h2>
+                  <span class="small">
+                    {t('system.checks.at')} <Time at={checkedAt} />
+                  </span>
+                  <a class="button small" href={href('system', { checks: showsAll ? undefined : 'all' })}>
+                    {t(showsAll ? 'system.checks.problems' : 'system.checks.all')}
+                  </a>
+                  <button class="button small" type="button" onClick={data.reload}>
+                    {t('system.checks.again')}
+                  </button>
+                </div>
+                {groups.length === 0 ? (
+                  <p class="card-body">{t('system.checks.none')}</p>
+                ) : (
+                  <ul class="findings">
+                    {groups.map((group) => (
+                      <FindingGroup key={`${group[0].status} ${group[0].check}`} of={group} />
+                    ))}
+                  </ul>
+                )}
+              </section>
             </>
           );
         }}
@@ -107,15 +90,75 @@ function Findings() {
   );
 }
 
-/** What to change; a long text is folded. */
-function Fix({ text }: { text: string }) {
+/** What the checks say together: something fails, could be better, or all is well. */
+function Health({ counts }: { counts: Report['counts'] }) {
+  const { plural } = useTexts();
+  if (counts.failure > 0) return <Notice kind="bad" title={plural('system.health.bad', counts.failure)} />;
+  const open = counts.warning + counts.unknown;
+  if (open > 0) return <Notice kind="warn" title={plural('system.health.warn', open)} />;
+  return <Notice kind="ok" title={plural('system.health.ok', counts.ok)} />;
+}
+
+type FindingGroupOf = [Finding, ...Finding[]];
+
+/** The findings of each check with one status, the worst first. */
+function groupsOf(findings: readonly Finding[]): FindingGroupOf[] {
+  const groups = new Map<string, FindingGroupOf>();
+  for (const finding of findings) {
+    const key = `${finding.status} ${finding.check}`;
+    const known = groups.get(key);
+    if (known === undefined) groups.set(key, [finding]);
+    else known.push(finding);
+  }
+  return [...groups.values()].sort(([a], [b]) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status));
+}
+
+/** One cause: a single finding, or the number of its subjects with each of them folded. */
+function FindingGroup({ of: group }: { of: FindingGroupOf }) {
   const { t } = useTexts();
-  if (text.length <= SHOWN_CHARACTERS) return <span class="value">{text}</span>;
+  const [first] = group;
   return (
-    <details>
-      <summary>{t('system.fix.show')}</summary>
-      <p class="value">{text}</p>
-    </details>
+    <li class="finding">
+      <div class="finding-name">
+        <strong>{first.check}</strong>{' '}
+        <span class="small">
+          {group.length === 1 ? first.subject : t('system.checks.subjects', { count: group.length })}
+        </span>
+      </div>
+      <Status name={first.status} prefix="system.status" />
+      {group.length === 1 ? (
+        <FindingText of={first} />
+      ) : (
+        <details>
+          <summary>{first.reason}</summary>
+          {group.map((finding, index) => (
+            <div key={`${finding.subject} ${index}`}>
+              <strong>{finding.subject}</strong>
+              <FindingText of={finding} />
+            </div>
+          ))}
+        </details>
+      )}
+    </li>
+  );
+}
+
+/** What was found, and what to change; a long text is folded. */
+function FindingText({ of: { reason, fix } }: { of: Finding }) {
+  const { t } = useTexts();
+  return (
+    <div>
+      <p>{reason}</p>
+      {fix !== undefined &&
+        (fix.length <= SHOWN_CHARACTERS ? (
+          <p class="fix">{fix}</p>
+        ) : (
+          <details>
+            <summary>{t('system.fix.show')}</summary>
+            <p class="fix">{fix}</p>
+          </details>
+        ))}
+    </div>
   );
 }
 
@@ -124,7 +167,13 @@ function QueueTotals() {
   const data = useConsoleData<Queue>('/console/api/web-setup/queue');
   useRefresh(data.reload);
   return (
-    <Section id="queue" title={t('system.queue')}>
+    <Section
+      id="queue"
+      title={t('system.queue')}
+      chip={
+        data.value !== null && data.value.stopped !== null && <Status name="failure" prefix="system.status" />
+      }
+    >
       <Loaded data={data}>
         {({ stopped, sessions, controls, destinations }) => {
           const total = (name: 'messages' | 'sending' | 'deferred' | 'held') =>
