@@ -44,6 +44,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       await input.press(page.getByRole('button', { name: /^Your menu: / }));
       await input.press(page.getByRole('button', { name: 'Sign out' }));
       const link = `${daemon.consoleUrl}/console/#/link/${created.link.token}`;
+      await input.press(page.getByText('I have a sign-in link'));
       await input.enter(page.getByLabel('Sign-in link'), link);
       await input.press(page.getByRole('button', { name: 'Sign in', exact: true }));
       await page.getByRole('heading', { level: 1, name: 'How will you sign in next time?' }).waitFor();

@@ -175,7 +175,7 @@ describe('People', () => {
         .textContent()) ?? '';
     await page.getByRole('button', { name: 'I have stored it' }).click();
     await other.page.reload();
-    await other.page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
+    await other.page.getByRole('heading', { name: 'Sign in to localhost', exact: true }).waitFor();
     const opened = await browser.open(DESKTOP);
     await opened.page.goto(link);
     await opened.page.getByRole('button', { name: 'Sign in', exact: true }).click();
@@ -218,7 +218,7 @@ describe('People', () => {
     await row.waitFor({ state: 'detached' });
     expect(isStored()).toBe(false);
     await other.page.reload();
-    await other.page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
+    await other.page.getByRole('heading', { name: 'Sign in to localhost', exact: true }).waitFor();
     await other.context.close();
     await context.close();
   });
@@ -432,7 +432,7 @@ describe('the profile', () => {
     await page.getByRole('button', { name: 'End', exact: true }).click();
     await page.getByText('Ended').waitFor();
     await other.page.reload();
-    await other.page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
+    await other.page.getByRole('heading', { name: 'Sign in to localhost', exact: true }).waitFor();
     await other.context.close();
     await context.close();
   });

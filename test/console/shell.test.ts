@@ -115,7 +115,7 @@ describe('sign-in', () => {
     expect(await findings(window)).toEqual([]);
     await window.screenshot('console-sign-in-link-phone-light');
     await page.getByRole('button', { name: 'Go back' }).click();
-    await page.getByLabel('Sign-in link').waitFor();
+    await page.getByText('I have a sign-in link').waitFor();
     await context.close();
   });
 
@@ -150,6 +150,7 @@ describe('sign-in', () => {
     const { page, context } = window;
     const link = await operatorLink();
     await page.goto(`${daemon.consoleUrl}/console/`);
+    await page.getByText('I have a sign-in link').press('Enter');
     const field = page.getByLabel('Sign-in link');
     await field.focus();
     await page.keyboard.type('https://example.com/');

@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { SignInError } from '../../http/console/oidc-pages.ts';
 import { ApiError, request } from '../api.ts';
 import { beginSignInElsewhere } from '../page-token.ts';
+import { Icon } from '../parts/icon/icon.tsx';
 import { Page } from '../parts.tsx';
 import { signWithPasskey } from '../passkeys.ts';
 import type { ConsoleSession } from '../session.ts';
@@ -128,38 +129,11 @@ export function SignInPage({ methods, isForeign, onSignedIn, settings }: SignInP
     <main class="sign-in">
       <Brand />
       <div class="card">
-        <Page title={t('signIn.title')}>
+        <Page title={t('signIn.titleTo', { host: window.location.hostname })}>
           <p role="alert" class="outcome bad">
             {error}
           </p>
           <p role="status">{isRunning ? t('signIn.running') : ''}</p>
-          <form
-            onSubmit={(event) => {
-              event.preventDefault();
-              void byLink(field(event.currentTarget, 'link'));
-            }}
-          >
-            <p>{t('signIn.byLink')}</p>
-            <pre tabIndex={0}>postrider operator link EMAIL</pre>
-            <p>{t('signIn.invited')}</p>
-            <label class="field">
-              {t('signIn.link')}
-              <input
-                class="input"
-                name="link"
-                type="url"
-                required
-                autocomplete="off"
-                aria-describedby="link-hint"
-              />
-            </label>
-            <p id="link-hint" class="small">
-              {t('signIn.link.hint')}
-            </p>
-            <button type="submit" class="button primary" disabled={isRunning}>
-              {t('signIn.submit')}
-            </button>
-          </form>
           {methods.passkey && (
             <p>
               <button
@@ -168,7 +142,7 @@ export function SignInPage({ methods, isForeign, onSignedIn, settings }: SignInP
                 disabled={isRunning}
                 onClick={() => void byPasskey()}
               >
-                {t('signIn.passkey')}
+                <Icon name="key-round" /> {t('signIn.passkey')}
               </button>
             </p>
           )}
@@ -186,7 +160,6 @@ export function SignInPage({ methods, isForeign, onSignedIn, settings }: SignInP
                 void signIn('password', body, ({ message }) => t('signIn.passwordFailed', { message }));
               }}
             >
-              <h2>{t('signIn.byPassword')}</h2>
               <label class="field">
                 {t('signIn.email')}
                 <input class="input" name="email" type="email" required autocomplete="username" />
@@ -225,6 +198,36 @@ export function SignInPage({ methods, isForeign, onSignedIn, settings }: SignInP
               </button>
             </p>
           )}
+          <details>
+            <summary>{t('signIn.haveLink')}</summary>
+            <form
+              onSubmit={(event) => {
+                event.preventDefault();
+                void byLink(field(event.currentTarget, 'link'));
+              }}
+            >
+              <p>{t('signIn.byLink')}</p>
+              <pre tabIndex={0}>postrider operator link EMAIL</pre>
+              <p>{t('signIn.invited')}</p>
+              <label class="field">
+                {t('signIn.link')}
+                <input
+                  class="input"
+                  name="link"
+                  type="url"
+                  required
+                  autocomplete="off"
+                  aria-describedby="link-hint"
+                />
+              </label>
+              <p id="link-hint" class="small">
+                {t('signIn.link.hint')}
+              </p>
+              <button type="submit" class="button" disabled={isRunning}>
+                {t('signIn.submit')}
+              </button>
+            </form>
+          </details>
           {settings}
         </Page>
       </div>

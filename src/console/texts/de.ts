@@ -84,6 +84,8 @@ export const texts: Catalog = {
   'page.messages': 'Nachrichten',
   'page.domains': 'Domains',
   'signIn.title': 'Anmelden',
+  'signIn.titleTo': 'Anmelden bei {host}',
+  'signIn.haveLink': 'Ich habe einen Anmeldelink',
   'signIn.byLink': 'Öffnen Sie einen Anmeldelink. Auf dem Server erzeugt ihn dieser Befehl:',
   'signIn.invited': 'Wenn Sie eingeladen wurden, öffnen Sie den Link, den Sie erhalten haben.',
   'signIn.link': 'Anmeldelink',

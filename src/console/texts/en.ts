@@ -79,6 +79,8 @@ export const en = {
   'page.messages': 'Messages',
   'page.domains': 'Domains',
   'signIn.title': 'Sign in',
+  'signIn.titleTo': 'Sign in to {host}',
+  'signIn.haveLink': 'I have a sign-in link',
   'signIn.byLink': 'Open a sign-in link. An operator creates one on the server with this command:',
   'signIn.invited': 'If you were invited, open the link that you received.',
   'signIn.link': 'Sign-in link',

@@ -84,6 +84,8 @@ export const texts: Catalog = {
   'page.messages': 'Messages',
   'page.domains': 'Domaines',
   'signIn.title': 'Connexion',
+  'signIn.titleTo': 'Se connecter à {host}',
+  'signIn.haveLink': "J'ai un lien de connexion",
   'signIn.byLink':
     'Ouvrez un lien de connexion. Un opérateur en crée un sur le serveur avec cette commande :',
   'signIn.invited': 'Si vous avez été invité, ouvrez le lien que vous avez reçu.',
