@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { template as templateSchema } from '../../../http/api/templates.ts';
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Page, Table } from '../../parts.tsx';
@@ -23,14 +24,18 @@ export function TemplateListPage() {
   const path = withQuery('/web-setup/templates', { limit: '50', lastKey });
   const list = useData<TemplateList>(path);
   return (
-    <Page title={t('page.templates')} question={t('templates.question')} curl={path}>
-      {may('createTemplate') && (
-        <p class="actions">
+    <Page
+      title={t('page.templates')}
+      question={t('templates.question')}
+      curl={path}
+      actions={
+        may('createTemplate') && (
           <a class="button primary" href={href('templates/new')}>
-            {t('templates.new')}
+            <Icon name="plus" /> {t('templates.new')}
           </a>
-        </p>
-      )}
+        )
+      }
+    >
       <Loaded data={list}>
         {({ templates, nextKey }) => (
           <>
