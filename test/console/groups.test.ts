@@ -70,6 +70,7 @@ describe('Groups', () => {
     const { page, context, consoleErrors } = window;
     await open.visit(window, 'groups', client);
     await page.getByText('No groups yet').waitFor();
+    await page.getByRole('button', { name: 'New group' }).press('Enter');
     await page.getByLabel('Name').fill(HOSTILE);
     await page.getByLabel('Description').fill('What is new');
     await page.keyboard.press('Enter');
@@ -234,7 +235,7 @@ describe('Groups', () => {
     const window = await open.member(client, 'viewer', DESKTOP);
     const { page, context } = window;
     await open.visit(window, 'groups', client);
-    expect(await page.getByRole('button', { name: 'Create' }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'New group' }).count()).toBe(0);
     await open.visit(window, `groups/${group?.subscriptionGroupId}`, client);
     await page.getByRole('link', { name: 'grace@example.net' }).waitFor();
     expect(await page.getByRole('button', { name: 'Deactivate' }).count()).toBe(0);

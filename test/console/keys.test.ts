@@ -141,13 +141,14 @@ describe('Accounts', () => {
     const { page, context, consoleErrors } = window;
     await open.visit(window, 'system/accounts', client);
     await page.getByRole('rowheader', { name: HOSTILE }).waitFor();
+    await page.getByRole('button', { name: 'Create an account' }).click();
     const form = page.getByRole('form', { name: 'Create an account' });
     await form.getByLabel('Name', { exact: true }).fill('New Shop');
     await form.getByLabel('Account id').fill('acct_new');
     await page.keyboard.press('Enter');
-    await page.getByText('The account acct_new was created').waitFor();
     const secret = (await page.getByRole('dialog').locator('pre').first().textContent()) ?? '';
     await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByText('The account acct_new was created').waitFor();
     expect(await statusWith({ ...client, accountId: 'acct_new' }, secret)).toBe(200);
     await page.getByRole('searchbox').fill('new sh');
     await page.keyboard.press('Enter');

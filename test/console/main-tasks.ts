@@ -147,6 +147,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     does: 'creates a group and adds a member',
     run: async ({ page, input, client }) => {
       const email = 'grace@example.net';
+      await input.press(page.getByRole('button', { name: 'New group' }));
       await input.enter(page.getByLabel('Name'), 'Offers');
       await input.press(page.getByRole('button', { name: 'Create' }));
       await shown(page, 'Offers');
@@ -303,9 +304,11 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     does: 'invites a person with a role',
     run: async ({ daemon, page, input, client, name }) => {
       const email = `invited-${name}@example.com`;
-      await input.enter(page.getByLabel('Email address'), email);
-      await input.choose(page.getByLabel(/^Role/).first(), 'Author');
-      await input.press(page.getByRole('button', { name: 'Invite' }));
+      await input.press(page.getByRole('button', { name: 'Invite a person' }));
+      const drawer = page.getByRole('dialog', { name: 'Invite a person' });
+      await input.enter(drawer.getByLabel('Email address'), email);
+      await input.choose(drawer.getByLabel(/^Role/), 'Author');
+      await input.press(drawer.getByRole('button', { name: 'Invite', exact: true }));
       expect(await newSecret(page)).toContain('/console/#/link/');
       await input.press(page.getByRole('button', { name: 'I have stored it' }));
       await page.getByRole('rowheader', { name: email }).waitFor();
@@ -349,13 +352,14 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     page: 'Accounts',
     does: 'creates an account, whose key works',
     run: async ({ daemon, page, input, name }) => {
+      await input.press(page.getByRole('button', { name: 'Create an account' }));
       const form = page.getByRole('form', { name: 'Create an account' });
       await input.enter(form.getByLabel('Name', { exact: true }), 'New Shop');
       await input.enter(form.getByLabel('Account id'), `acct_new_${name}`);
       await input.press(form.getByRole('button', { name: 'Create the account' }));
-      await page.getByText(`The account acct_new_${name} was created`).waitFor();
       const secret = await newSecret(page);
       await input.press(page.getByRole('button', { name: 'I have stored it' }));
+      await page.getByText(`The account acct_new_${name} was created`).waitFor();
       expect(await statusWith(daemon, `acct_new_${name}`, secret)).toBe(200);
     },
   },

@@ -40,10 +40,12 @@ describe('People', () => {
     const { page, context } = await open.operator(DESKTOP);
     await page.getByRole('link', { name: 'People', exact: true }).click();
     await page.getByText('Nobody is a member of this account').waitFor();
-    await page.getByLabel('Email address').fill('new@example.com');
-    await page.getByLabel('Role').selectOption('author');
-    await page.getByText('Prepares templates and campaigns, but does not send.').waitFor();
-    await page.getByRole('button', { name: 'Invite' }).click();
+    await page.getByRole('button', { name: 'Invite a person' }).click();
+    const drawer = page.getByRole('dialog', { name: 'Invite a person' });
+    await drawer.getByLabel('Email address').fill('new@example.com');
+    await drawer.getByLabel('Role').selectOption('author');
+    await drawer.getByText('Prepares templates and campaigns, but does not send.').waitFor();
+    await drawer.getByRole('button', { name: 'Invite', exact: true }).click();
     const link =
       (await page
         .getByRole('dialog', { name: /^Sign-in link for/ })
@@ -129,17 +131,21 @@ describe('People', () => {
     const window = await open.operator(DESKTOP);
     await open.visit(window, 'people', client);
     for (let turn = 0; turn < 2; turn++) {
+      await window.page.getByRole('button', { name: 'Invite a person' }).click();
       await window.page.getByLabel('Email address').fill('twice@example.com');
-      await window.page.getByRole('button', { name: 'Invite' }).click();
+      await window.page.getByRole('button', { name: 'Invite', exact: true }).click();
       if (turn === 0) await window.page.getByRole('button', { name: 'I have stored it' }).click();
     }
     await window.page.getByText('is already a member of the account').waitFor();
+    await window.page.keyboard.press('Escape');
     await chooseLanguage(window.page, 'de');
+    await window.page.getByRole('button', { name: 'Person einladen' }).click();
     await window.page.getByLabel('E-Mail-Adresse').fill('twice@example.com');
-    await window.page.getByRole('button', { name: 'Einladen' }).click();
+    await window.page.getByRole('button', { name: 'Einladen', exact: true }).click();
     await window.page
       .getByText('Das ist im jetzigen Zustand nicht möglich. twice@example.com is already a member')
       .waitFor();
+    await window.page.keyboard.press('Escape');
     await chooseLanguage(window.page, 'en');
     await window.context.close();
   });
@@ -251,6 +257,7 @@ describe('two open windows', () => {
     const { page, context } = window;
     await page.clock.install();
     await open.visit(window, 'people', client);
+    await page.getByRole('button', { name: 'Invite a person' }).click();
     const email = page.getByLabel('Email address');
     const invitedRole = page.locator('select[aria-describedby=role-hint]');
     await invitedRole.selectOption('author');
@@ -272,6 +279,7 @@ describe('two open windows', () => {
     expect(await selection()).toBe('d');
 
     // A choice that is not saved remains, unless the role was changed elsewhere.
+    await page.keyboard.press('Escape');
     const role = page.getByLabel('Role of elsewhere@example.com');
     await role.selectOption('developer');
     const read = page.waitForResponse('**/console/people');
@@ -335,8 +343,9 @@ describe('the audit log', () => {
     const owner = await open.member(client, 'owner', DESKTOP);
     const { page, context } = owner;
     await open.visit(owner, 'people', client);
+    await page.getByRole('button', { name: 'Invite a person' }).click();
     await page.getByLabel('Email address').fill('audited@example.com');
-    await page.getByRole('button', { name: 'Invite' }).click();
+    await page.getByRole('button', { name: 'Invite', exact: true }).click();
     await page.getByRole('button', { name: 'I have stored it' }).click();
     await page.getByRole('rowheader', { name: 'audited@example.com' }).waitFor();
     await page.getByRole('link', { name: 'Audit log' }).click();

@@ -2,9 +2,12 @@ import { useState } from 'preact/hooks';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
+import { Drawer } from '../parts/drawer.tsx';
+import { Icon } from '../parts/icon/icon.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
 import { SecretDialog } from '../parts/secret-dialog.tsx';
 import { Time } from '../parts/time.tsx';
+import { toast } from '../parts/toast.tsx';
 import { Chip, Confirmed, Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
@@ -30,14 +33,12 @@ export function PeoplePage() {
   const { t } = useTexts();
   const { isInstallation, account } = useScope();
   const { has } = useMember();
-  return (
+  return has('people') ? (
+    <People key={account ?? ''} isInstallation={isInstallation} account={account} />
+  ) : (
     <Page title={t('page.people')} question={t('people.question')}>
       <ScopeChoice path="people" />
-      {has('people') ? (
-        <People key={account ?? ''} isInstallation={isInstallation} account={account} />
-      ) : (
-        <Denied permission="people" />
-      )}
+      <Denied permission="people" />
     </Page>
   );
 }
@@ -53,18 +54,45 @@ function People({ isInstallation, account }: PeopleProps) {
   useRefresh(data.reload);
   const [link, setLink] = useState<NewLink | null>(null);
   const { outcome, run } = useAction();
-  const change: Change = (method, path, body) =>
-    run(async () => {
-      const result = await request<Partial<Invited>>(`/console/people${path}`, { method, body, account });
-      const { person, link: address, expiresAt } = result;
-      const hasLink = person !== undefined && address !== undefined && expiresAt !== undefined;
-      setLink(hasLink ? { email: person.email, link: address, expiresAt } : null);
-      data.reload();
-      return t(path === '' && !hasLink ? 'people.added' : 'people.done');
-    });
+  const send = async (method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown) => {
+    const result = await request<Partial<Invited>>(`/console/people${path}`, { method, body, account });
+    const { person, link: address, expiresAt } = result;
+    const hasLink = person !== undefined && address !== undefined && expiresAt !== undefined;
+    setLink(hasLink ? { email: person.email, link: address, expiresAt } : null);
+    data.reload();
+    toast(t(path === '' && !hasLink ? 'people.added' : 'people.done'));
+    return '';
+  };
+  const change: Change = (...request) => run(() => send(...request));
+  const inviting = t(isInstallation ? 'people.inviteOperator' : 'people.invite');
   return (
-    <>
-      <Invitation isInstallation={isInstallation} change={change} isRunning={outcome?.running === true} />
+    <Page
+      title={t('page.people')}
+      question={t('people.question')}
+      actions={
+        <Drawer
+          title={inviting}
+          buttonClass="button primary"
+          button={
+            <>
+              <Icon name="plus" />
+              {inviting}
+            </>
+          }
+        >
+          {(close) => (
+            <Invitation
+              isInstallation={isInstallation}
+              invite={async (body) => {
+                await send('POST', '', body);
+                close();
+              }}
+            />
+          )}
+        </Drawer>
+      }
+    >
+      <ScopeChoice path="people" />
       <Outcome of={outcome} />
       {link !== null && (
         <SecretDialog
@@ -98,7 +126,7 @@ function People({ isInstallation, account }: PeopleProps) {
           )
         }
       </Loaded>
-    </>
+    </Page>
   );
 }
 
@@ -229,23 +257,25 @@ function RoleForm({ email, role, save }: RoleFormProps) {
 
 interface InvitationProps {
   isInstallation: boolean;
-  isRunning: boolean;
-  change: Change;
+  invite: (person: object) => Promise<void>;
 }
 
-function Invitation({ isInstallation, isRunning, change }: InvitationProps) {
+function Invitation({ isInstallation, invite }: InvitationProps) {
   const { t } = useTexts();
+  const { outcome, run } = useAction();
   const [role, setRole] = useState<MemberRole>('viewer');
   return (
     <>
-      <h2>{t(isInstallation ? 'people.inviteOperator' : 'people.invite')}</h2>
+      {isInstallation && <p class="small">{t('people.inviteOperator.hint')}</p>}
       <form
-        class="search"
         onSubmit={(event) => {
           event.preventDefault();
           const fields = new FormData(event.currentTarget);
           const input = { email: fields.get('email'), name: fields.get('name') };
-          void change('POST', '', isInstallation ? input : { ...input, role });
+          void run(async () => {
+            await invite(isInstallation ? input : { ...input, role });
+            return '';
+          });
         }}
       >
         <label class="field">
@@ -279,12 +309,12 @@ function Invitation({ isInstallation, isRunning, change }: InvitationProps) {
           </label>
         )}
         <div class="actions">
-          <button type="submit" class="button primary" disabled={isRunning}>
+          <button type="submit" class="button primary" disabled={outcome?.running}>
             {t('people.inviteNow')}
           </button>
         </div>
       </form>
-      {isInstallation && <p class="small">{t('people.inviteOperator.hint')}</p>}
+      <Outcome of={outcome} />
     </>
   );
 }

@@ -1330,6 +1330,7 @@ export const texts: Catalog = {
   'system.accounts': 'Konten',
   'system.accounts.empty': 'Noch kein Konto',
   'accounts.manage': 'Konten verwalten',
+  'accounts.volume': 'Nachrichten, 30 Tage',
   'accounts.question': 'Wer nutzt diese Installation, und wie viel?',
   'accounts.search': 'Teil des Namens oder der ID',
   'accounts.none': 'Kein Konto passt',

@@ -1300,6 +1300,7 @@ export const en = {
   'system.accounts': 'Accounts',
   'system.accounts.empty': 'No account yet',
   'accounts.manage': 'Manage the accounts',
+  'accounts.volume': 'Messages, 30 days',
   'accounts.question': 'Who uses this installation, and how much?',
   'accounts.search': 'Part of the name or id',
   'accounts.none': 'No account matches',

@@ -1337,6 +1337,7 @@ export const texts: Catalog = {
   'system.accounts': 'Comptes',
   'system.accounts.empty': 'Aucun compte pour le moment',
   'accounts.manage': 'Gérer les comptes',
+  'accounts.volume': 'Messages, 30 jours',
   'accounts.question': 'Qui utilise cette installation, et combien ?',
   'accounts.search': 'Partie du nom ou de l’identifiant',
   'accounts.none': 'Aucun compte ne correspond',

@@ -1,16 +1,22 @@
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { listedSchema } from '../../../http/api/accounts/accounts.ts';
+import type { statisticsSchema } from '../../../http/api/statistics.ts';
 import { request, withQuery } from '../../api.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
+import { Drawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
+import { FilterBar, SearchField } from '../../parts/filter-bar.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { SecretDialog } from '../../parts/secret-dialog.tsx';
 import { Time } from '../../parts/time.tsx';
+import { toast } from '../../parts/toast.tsx';
 import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
+import { MAX_BOUNCED } from '../overview/figures.tsx';
 
 type ListedAccount = z.output<typeof listedSchema>;
 const SCOPES = ['setup', 'transactional', 'marketing'] as const;
@@ -38,40 +44,68 @@ function Accounts() {
   const path = withQuery('/web-setup/accounts', { search, lastKey });
   const list = useConsoleData<{ accounts: ListedAccount[]; nextKey?: string }>(`/console/api${path}`);
   useRefresh(list.reload);
+  const volumes = useVolumes();
+  const [created, setCreated] = useState<NewAccount | null>(null);
   return (
-    <Page title={t('system.accounts')} question={t('accounts.question')} curl={path}>
-      <p>
-        <a href={href('system')}>{t('page.system')}</a>
-      </p>
-      <form
-        class="search"
-        role="search"
-        key={search}
-        onSubmit={(event) => {
-          event.preventDefault();
-          go(href('system/accounts', filledFields(event.currentTarget)));
-        }}
-      >
-        <label class="field">
-          {t('accounts.search')}
-          <input class="input" name="search" type="search" maxLength={200} defaultValue={search ?? ''} />
-        </label>
-        <div class="actions">
-          <button type="submit" class="button primary">
-            {t('messages.search')}
-          </button>
-          <a class="button" href={href('system/accounts')}>
-            {t('messages.reset')}
-          </a>
-        </div>
-      </form>
+    <Page
+      title={t('system.accounts')}
+      question={t('accounts.question')}
+      curl={path}
+      actions={
+        <Drawer
+          title={t('accounts.create')}
+          buttonClass="button primary"
+          button={
+            <>
+              <Icon name="plus" />
+              {t('accounts.create')}
+            </>
+          }
+        >
+          {(close) => (
+            <Creation
+              onCreated={(account) => {
+                close();
+                setCreated(account);
+                list.reload();
+              }}
+            />
+          )}
+        </Drawer>
+      }
+    >
+      {created !== null && (
+        <NewKeys
+          of={created}
+          onStored={() => {
+            setCreated(null);
+            toast(t('accounts.created', { id: created.account.accountId }));
+          }}
+        />
+      )}
+      <FilterBar>
+        <SearchField
+          label={t('accounts.search')}
+          value={search ?? ''}
+          onSearch={(text) => go(href('system/accounts', { search: text === '' ? undefined : text }))}
+        />
+      </FilterBar>
       <Loaded data={list}>
         {({ accounts, nextKey }) => (
           <>
             {accounts.length > 0 ? (
               <Table
                 label={t('system.accounts')}
-                heads={[t('people.name'), 'ID', t('messages.status'), t('messages.created')]}
+                isList
+                heads={[
+                  t('people.name'),
+                  'ID',
+                  t('messages.status'),
+                  { text: t('accounts.volume'), end: true },
+                  { text: t('overview.outcome.delivered'), end: true },
+                  { text: t('overview.outcome.bounced'), end: true },
+                  { text: t('messages.created'), end: true },
+                ]}
               >
                 {accounts.map(({ accountId, name, status, createdAt }) => (
                   <tr key={accountId}>
@@ -80,11 +114,12 @@ function Accounts() {
                         {name || accountId}
                       </a>
                     </th>
-                    <td class="value">{accountId}</td>
-                    <td>
+                    <td class="value second">{accountId}</td>
+                    <td class="aside">
                       <AccountStatus status={status} />
                     </td>
-                    <td>
+                    <Volume of={volumes?.get(accountId)} />
+                    <td class="when">
                       <Time at={createdAt} />
                     </td>
                   </tr>
@@ -111,8 +146,64 @@ function Accounts() {
           </>
         )}
       </Loaded>
-      <Creation onCreated={list.reload} />
     </Page>
+  );
+}
+
+/** Messages of an account in the last 30 days. */
+interface AccountVolume {
+  accepted: number;
+  delivered: number;
+  bounced: number;
+}
+
+/** The volume of the accounts that send most, by their ids; null: not known yet. */
+function useVolumes(): ReadonlyMap<string, AccountVolume> | null {
+  const data = useConsoleData<z.output<typeof statisticsSchema>>(
+    '/console/api/web-setup/installation/statistics?interval=day&by=account',
+  );
+  return useMemo(
+    () =>
+      data.value === null
+        ? null
+        : new Map(
+            data.value.series.map(({ name = '', points }) => {
+              const sum = (outcome: keyof AccountVolume) =>
+                points.reduce((total, point) => total + point[outcome], 0);
+              return [
+                name,
+                { accepted: sum('accepted'), delivered: sum('delivered'), bounced: sum('bounced') },
+              ];
+            }),
+          ),
+    [data.value],
+  );
+}
+
+/** The cells of the volume; empty for accounts that are not among those that send most. */
+function Volume({ of: volume }: { of: AccountVolume | undefined }) {
+  const { number, percent } = useTexts();
+  if (volume === undefined)
+    return (
+      <>
+        <td />
+        <td />
+        <td />
+      </>
+    );
+  const { accepted, delivered, bounced } = volume;
+  return (
+    <>
+      <td>{number(accepted)}</td>
+      <td>{percent(delivered, accepted)}</td>
+      <td>
+        {accepted > 0 && bounced > MAX_BOUNCED * accepted ? (
+          <Chip kind="bad">{percent(bounced, accepted)}</Chip>
+        ) : (
+          percent(bounced, accepted)
+        )}
+      </td>
+    </>
   );
 }
 
@@ -122,24 +213,21 @@ export function AccountStatus({ status }: { status: ListedAccount['status'] }) {
   return <Chip kind={status === 'active' ? 'ok' : 'bad'}>{t(`accounts.status.${status}`)}</Chip>;
 }
 
-function Creation({ onCreated }: { onCreated: () => void }) {
+function Creation({ onCreated }: { onCreated: (account: NewAccount) => void }) {
   const { t } = useTexts();
   const { outcome, run } = useAction();
-  const [created, setCreated] = useState<NewAccount | null>(null);
   const create = (form: HTMLFormElement) =>
     run(async () => {
-      const made = await request<NewAccount>('/console/api/web-setup/accounts', {
-        method: 'POST',
-        body: filledFields(form),
-      });
-      setCreated(made);
-      form.reset();
-      onCreated();
-      return t('accounts.created', { id: made.account.accountId });
+      onCreated(
+        await request<NewAccount>('/console/api/web-setup/accounts', {
+          method: 'POST',
+          body: filledFields(form),
+        }),
+      );
+      return '';
     });
   return (
     <>
-      <h2>{t('accounts.create')}</h2>
       <form
         aria-label={t('accounts.create')}
         onSubmit={(event) => {
@@ -177,7 +265,6 @@ function Creation({ onCreated }: { onCreated: () => void }) {
         </div>
       </form>
       <Outcome of={outcome} />
-      {created !== null && <NewKeys of={created} onStored={() => setCreated(null)} />}
     </>
   );
 }

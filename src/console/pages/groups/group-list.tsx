@@ -2,7 +2,9 @@ import type * as z from 'zod';
 import type { group } from '../../../http/api/contacts/subscription-groups.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Drawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
@@ -22,17 +24,38 @@ export function GroupListPage() {
   const path = withQuery(GROUPS, { limit: '50', lastKey: location.query['lastKey'] });
   const list = useData<{ groups: Group[]; nextKey?: string }>(path);
   return (
-    <Page title={t('page.groups')} question={t('groups.question')} curl={path}>
+    <Page
+      title={t('page.groups')}
+      question={t('groups.question')}
+      curl={path}
+      actions={
+        may('createSubscriptionGroup') && (
+          <Drawer
+            title={t('groups.new')}
+            buttonClass="button primary"
+            button={
+              <>
+                <Icon name="plus" />
+                {t('groups.new')}
+              </>
+            }
+          >
+            {() => <Creation />}
+          </Drawer>
+        )
+      }
+    >
       <Loaded data={list}>
         {({ groups, nextKey }) => (
           <>
             {groups.length === 0 ? (
-              <Empty title={t('groups.empty')}>
+              <Empty title={t('groups.empty')} icon="users-round">
                 <p>{t('groups.empty.hint')}</p>
               </Empty>
             ) : (
               <Table
                 label={t('page.groups')}
+                isList
                 heads={[
                   t('people.name'),
                   { text: t('groups.members'), end: true },
@@ -46,13 +69,13 @@ export function GroupListPage() {
                       <a href={href(`groups/${encodeURIComponent(each.subscriptionGroupId)}`)}>{each.name}</a>
                       {each.description !== undefined && <p class="small">{each.description}</p>}
                     </th>
-                    <td>
+                    <td class="second">
                       {t('groups.counts', { active: each.activeSubscribers, total: each.totalSubscribers })}
                     </td>
-                    <td>
+                    <td class="aside">
                       <GroupStatus group={each} />
                     </td>
-                    <td>
+                    <td class="when">
                       <Time at={each.createdAt} />
                     </td>
                   </tr>
@@ -63,7 +86,6 @@ export function GroupListPage() {
           </>
         )}
       </Loaded>
-      {may('createSubscriptionGroup') && <Creation />}
     </Page>
   );
 }
@@ -101,9 +123,7 @@ function Creation() {
     });
   return (
     <>
-      <h2>{t('groups.new')}</h2>
       <form
-        class="search"
         aria-label={t('groups.new')}
         onSubmit={(event) => {
           event.preventDefault();

@@ -6,7 +6,7 @@ import type { Period } from './period.ts';
 type Point = z.output<typeof statisticsSchema>['series'][number]['points'][number];
 
 /** Shares of the messages from which receivers begin to distrust a sender, and Gmail's recommendation. */
-const MAX_BOUNCED = 0.05;
+export const MAX_BOUNCED = 0.05;
 const MAX_COMPLAINED = 0.001;
 
 interface FiguresProps {
