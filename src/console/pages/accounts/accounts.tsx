@@ -83,69 +83,71 @@ function Accounts() {
           }}
         />
       )}
-      <FilterBar>
-        <SearchField
-          label={t('accounts.search')}
-          value={search ?? ''}
-          onSearch={(text) => go(href('system/accounts', { search: text === '' ? undefined : text }))}
-        />
-      </FilterBar>
-      <Loaded data={list}>
-        {({ accounts, nextKey }) => (
-          <>
-            {accounts.length > 0 ? (
-              <Table
-                label={t('system.accounts')}
-                isList
-                heads={[
-                  t('people.name'),
-                  'ID',
-                  t('messages.status'),
-                  { text: t('accounts.volume'), end: true },
-                  { text: t('overview.outcome.delivered'), end: true },
-                  { text: t('overview.outcome.bounced'), end: true },
-                  { text: t('messages.created'), end: true },
-                ]}
-              >
-                {accounts.map(({ accountId, name, status, createdAt }) => (
-                  <tr key={accountId}>
-                    <th scope="row">
-                      <a href={href(`system/accounts/${encodeURIComponent(accountId)}`)}>
-                        {name || accountId}
-                      </a>
-                    </th>
-                    <td class="value second">{accountId}</td>
-                    <td class="aside">
-                      <AccountStatus status={status} />
-                    </td>
-                    <Volume of={volumes?.get(accountId)} />
-                    <td class="when">
-                      <Time at={createdAt} />
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-            ) : nextKey !== undefined ? (
-              <Empty title={t('messages.partial')} />
-            ) : search === undefined ? (
-              <Empty title={t('system.accounts.empty')}>
-                <p>{t('accounts.empty.hint')}</p>
-              </Empty>
-            ) : (
-              <Empty title={t('accounts.none')}>
-                <p>{t('messages.noMatch.hint')}</p>
-              </Empty>
-            )}
-            <Pager
-              path="system/accounts"
-              filters={{ search }}
-              nextKey={nextKey}
-              firstLabel={t('accounts.first')}
-              nextLabel={t('accounts.more')}
-            />
-          </>
-        )}
-      </Loaded>
+      <div class="card">
+        <FilterBar>
+          <SearchField
+            label={t('accounts.search')}
+            value={search ?? ''}
+            onSearch={(text) => go(href('system/accounts', { search: text === '' ? undefined : text }))}
+          />
+        </FilterBar>
+        <Loaded data={list}>
+          {({ accounts, nextKey }) => (
+            <>
+              {accounts.length > 0 ? (
+                <Table
+                  label={t('system.accounts')}
+                  isList
+                  heads={[
+                    t('people.name'),
+                    'ID',
+                    t('messages.status'),
+                    { text: t('accounts.volume'), end: true },
+                    { text: t('overview.outcome.delivered'), end: true },
+                    { text: t('overview.outcome.bounced'), end: true },
+                    { text: t('messages.created'), end: true },
+                  ]}
+                >
+                  {accounts.map(({ accountId, name, status, createdAt }) => (
+                    <tr key={accountId}>
+                      <th scope="row">
+                        <a href={href(`system/accounts/${encodeURIComponent(accountId)}`)}>
+                          {name || accountId}
+                        </a>
+                      </th>
+                      <td class="value second">{accountId}</td>
+                      <td class="aside">
+                        <AccountStatus status={status} />
+                      </td>
+                      <Volume of={volumes?.get(accountId)} />
+                      <td class="when">
+                        <Time at={createdAt} />
+                      </td>
+                    </tr>
+                  ))}
+                </Table>
+              ) : nextKey !== undefined ? (
+                <Empty title={t('messages.partial')} />
+              ) : search === undefined ? (
+                <Empty title={t('system.accounts.empty')}>
+                  <p>{t('accounts.empty.hint')}</p>
+                </Empty>
+              ) : (
+                <Empty title={t('accounts.none')}>
+                  <p>{t('messages.noMatch.hint')}</p>
+                </Empty>
+              )}
+              <Pager
+                path="system/accounts"
+                filters={{ search }}
+                nextKey={nextKey}
+                firstLabel={t('accounts.first')}
+                nextLabel={t('accounts.more')}
+              />
+            </>
+          )}
+        </Loaded>
+      </div>
     </Page>
   );
 }
