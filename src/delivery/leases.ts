@@ -18,8 +18,8 @@ import type { Claims } from './scheduling/claims.ts';
  */
 export interface Leases {
   /**
-   * Leases the message and makes it `sending`. `then` gets false when it is not sent: it was held, suppressed or
-   * cancelled meanwhile. `onError` is called when the commit failed.
+   * Leases the message and makes it `sending`. `then` gets false when it is not sent: it was held, suppressed,
+   * cancelled or given another path meanwhile. `onError` is called when the commit failed.
    */
   take(message: QueuedMessage, then: (taken: boolean) => void, onError?: () => void): void;
   /**
@@ -98,8 +98,9 @@ export function createLeases(deps: LeasesDeps): Leases {
   }
 
   /** In a unit of work. False: the message is not sent, and the reason is recorded. */
-  function lease(tables: Tables, { seq, reroute }: QueuedMessage): boolean {
-    if (!tables.queue.lease(seq, deps.generation, reroute)) return false;
+  function lease(tables: Tables, message: QueuedMessage): boolean {
+    const { seq } = message;
+    if (!tables.queue.lease(seq, deps.generation, message)) return false;
     const current = tables.messages.bySeq(seq);
     if (current === null) {
       tables.queue.remove(seq);

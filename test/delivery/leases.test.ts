@@ -69,6 +69,13 @@ describe('taking a message', () => {
     expect(outcomes).toEqual([]);
   });
 
+  it('leaves one in the queue that changed its lane since it was read', async () => {
+    const { take, state, tables, message, clock } = createTestLeases();
+    tables.queue.moveToSecondary(message.seq, clock.now());
+    expect(await take()).toEqual([false]);
+    expect(state()).toMatchObject({ status: 'queued', queue: { lease: null, secondary: 1 }, events: [] });
+  });
+
   it('holds one that may not be sent now', async () => {
     const { take, state, message, outcomes } = createTestLeases(() => ({ kind: 'hold' }));
     expect(await take()).toEqual([false]);

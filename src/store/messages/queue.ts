@@ -89,6 +89,11 @@ export type QueuedMessage = MessageRow & {
   reroute: number | null;
 };
 
+/** What decides the path of a queued message together with its domain. */
+type QueuedPath = Pick<QueuedMessage, 'secondary' | 'reroute'>;
+
+const OWN_PATH: QueuedPath = { secondary: 0, reroute: null };
+
 /** A message that is ready to be sent, with the size of its content, decoded. */
 export type ReadyMessage = QueuedMessage & { content_bytes: number };
 
@@ -270,8 +275,8 @@ export function queueTable(db: Database) {
       FROM queue q JOIN messages m USING (seq)
       WHERE q.seq = ? AND q.ready = 1 AND q.lease IS NULL`)
     .raw();
-  const lease = db.prepare<[number, number, number | null]>(
-    'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL AND reroute IS ?',
+  const lease = db.prepare<[number, number, 0 | 1, number | null]>(
+    'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL AND secondary = ? AND reroute IS ?',
   );
   const ahead = db
     .prepare<[number, BoundId, string, number, number], number>(`
@@ -396,9 +401,12 @@ export function queueTable(db: Database) {
       const found = ready.get(seq);
       return found === undefined ? null : toReady(toRow(found), found);
     },
-    /** `reroute`: that of the message when it was read. Returns false when it was deleted, deferred, leased or rerouted meanwhile. */
-    lease: (seq: number, generation: number, reroute: number | null = null): boolean =>
-      lease.run(generation, seq, reroute).changes === 1,
+    /**
+     * `path`: that of the message when it was read. Returns false when it was deleted, deferred or leased meanwhile, or has
+     * another path now.
+     */
+    lease: (seq: number, generation: number, path: QueuedPath = OWN_PATH): boolean =>
+      lease.run(generation, seq, path.secondary, path.reroute).changes === 1,
     /** Number of ready messages of the key that precede `seq`, counted up to `limit`. */
     ahead: ({ priority, account_id, destination }: QueueKey, seq: number, limit: number): number =>
       ahead.get(priority, account.find(account_id), destination, seq, limit) ?? 0,
