@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
+import type { TotpSetup } from '../../http/console/credential-routes.ts';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
-import type { TotpSetup } from '../../people/credentials.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
 import { Time } from '../parts/time.tsx';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { TotpSetup } from '../../people/credentials.ts';
+import type { TotpSetup } from '../../http/console/credential-routes.ts';
 import { request } from '../api.ts';
 import { Outcome, useAction } from '../parts.tsx';
 import { createPasskey } from '../passkeys.ts';

@@ -1,4 +1,4 @@
-import type { TotpSetup } from '../../people/credentials.ts';
+import type { TotpSetup } from '../../http/console/credential-routes.ts';
 import { request } from '../api.ts';
 import { Copy } from '../parts.tsx';
 import { useTexts } from '../texts.ts';

@@ -10,6 +10,8 @@ import type { ConsoleAccess, ConsoleReason } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import type { AnyCall, SignIn } from './session-routes.ts';
 
+export type { TotpSetup } from '../../people/credentials.ts';
+
 /* Sign-in with a password and TOTP, the change of both, and the confirmation of a session. */
 
 export interface CredentialRouteDeps {
