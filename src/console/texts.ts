@@ -1,11 +1,22 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
+import type { ErrorKey } from '../http/console/access.ts';
+import type { OperationId } from '../http/console/permissions.ts';
 import type { ApiError } from './api.ts';
 import { type Numbers, numbersIn } from './parts/numbers.ts';
-import { type Catalog, en, type TextKey } from './texts/en.ts';
-import type { ErrorTexts } from './texts/errors/de.ts';
+import en from './texts/en.json' with { type: 'json' };
 
-export type { TextKey };
+/*
+ * The texts of the console are in files that translators' tools read, one for each language: `texts/en.json` and its
+ * translations, which have the same keys. `{name}` is a value. The sentences of errors are the server's in English;
+ * `texts/errors` has those of the other languages.
+ */
+
+export type TextKey = keyof typeof en;
+type Catalog = Readonly<Record<TextKey, string>>;
+
+// The audit log names every operation.
+en satisfies Record<`operation.${OperationId}`, string>;
 
 /** The beginnings of keys that have a text for each plural. */
 type PluralBase = TextKey extends infer Key ? (Key extends `${infer Base}.one` ? Base : never) : never;
@@ -42,15 +53,12 @@ export function useTexts(): Texts {
 
 /** Loads the texts of a language; those of English are part of the application. */
 export async function loadTexts(language: Language): Promise<Texts> {
-  if (language === 'de') {
-    const { texts, errors } = await import('./texts/de.ts');
-    return createTexts(language, texts, errors);
-  }
-  if (language === 'fr') {
-    const { texts, errors } = await import('./texts/fr.ts');
-    return createTexts(language, texts, errors);
-  }
-  return createTexts(language, en);
+  if (language === 'en') return createTexts(language, en);
+  const [texts, errors] =
+    language === 'de'
+      ? await Promise.all([import('./texts/de.json'), import('./texts/errors/de.json')])
+      : await Promise.all([import('./texts/fr.json'), import('./texts/errors/fr.json')]);
+  return createTexts(language, texts.default, errors.default);
 }
 
 /** Whether there is a catalog of this language. */
@@ -66,8 +74,11 @@ export function browserLanguage(): Language {
 /** A time in the form of the API. */
 const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g;
 
-/** `errors`: of other languages than English, which the sentences of the server have. */
-function createTexts(language: Language, catalog: Catalog, errors: Partial<ErrorTexts> = {}): Texts {
+/** Sentences of errors by reason or code. `{message}` is the sentence of the server, in English: where it names what is wrong. */
+type ErrorTexts = Readonly<Partial<Record<ErrorKey, string>>>;
+
+/** `errors`: of other languages than English. An error without a sentence has that of the server. */
+function createTexts(language: Language, catalog: Catalog, errors: ErrorTexts = {}): Texts {
   const locale = navigator.languages.find((tag) => tag.startsWith(language)) ?? language;
   const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
   const numbers = numbersIn(locale);
