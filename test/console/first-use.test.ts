@@ -65,7 +65,7 @@ it('leads from the link of the command line to the first delivered message', asy
   await page.getByLabel('Domain name').fill('shop.example');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'shop.example' }).waitFor();
-  await page.getByRole('region', { name: 'Records' }).first().waitFor();
+  await page.getByRole('listitem', { name: /^TXT / }).first().waitFor();
   await picture('records', page.getByRole('heading', { name: 'DNS records to publish' }));
 
   const { domains } = (await client.get<{ domains: { domainId: string }[] }>('/web-setup/domains')).data;

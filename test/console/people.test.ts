@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { totpCode, totpStep } from '../../src/people/totp.ts';
 import type { ApiClient } from '../support/api-client.ts';
@@ -34,6 +35,12 @@ afterAll(async () => {
   await browser?.close();
   await daemon?.stop();
 });
+
+/** Chooses an action in the menu of a person's row. */
+async function chooseAction(page: Page, email: string, name: string): Promise<void> {
+  await page.getByRole('button', { name: `Actions for ${email}` }).press('Enter');
+  await page.getByRole('button', { name, exact: true }).press('Enter');
+}
 
 describe('People', () => {
   it('invites a person, who opens the link and has the role', async () => {
@@ -86,7 +93,7 @@ describe('People', () => {
     await page.keyboard.press('Enter');
     await expect.poll(() => daemon.people.standing(member.person, client.accountId)).toBe('developer');
     const row = page.getByRole('row', { name: 'changed@example.com' });
-    await row.getByRole('button', { name: 'Remove' }).press('Enter');
+    await chooseAction(page, 'changed@example.com', 'Remove');
     await page.getByRole('dialog').getByText('Remove changed@example.com from this account?').waitFor();
     await page.keyboard.press('Enter');
     await row.waitFor({ state: 'detached' });
@@ -103,7 +110,7 @@ describe('People', () => {
     await page.getByRole('link', { name: 'Whole installation' }).click();
     const row = page.getByRole('row', { name: 'left@example.com' });
     await row.getByText(HOSTILE).waitFor();
-    await row.getByRole('button', { name: 'Disable' }).click();
+    await chooseAction(page, 'left@example.com', 'Disable');
     await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
     await row.getByText('disabled').waitFor();
     expect(daemon.people.get(created.person.id)?.status).toBe('disabled');
@@ -156,9 +163,8 @@ describe('People', () => {
     const { window, ownEmail } = await operatorWithPasskey();
     const { page, context, consoleErrors } = window;
     await open.visit(window, 'people', client);
-    const row = page.getByRole('row', { name: email });
     requireConfirmation(ownEmail);
-    await row.getByRole('button', { name: 'New link' }).press('Enter');
+    await chooseAction(page, email, 'New link');
     await page.getByRole('dialog', { name: 'New link' }).getByText(email).waitFor();
     await page.keyboard.press('Enter');
     const confirmation = page.getByRole('dialog', { name: 'Confirm that it is you' });
@@ -169,7 +175,7 @@ describe('People', () => {
     await other.page.reload();
     await other.page.getByRole('heading', { name: 'Overview' }).waitFor();
 
-    await row.getByRole('button', { name: 'New link' }).press('Enter');
+    await chooseAction(page, email, 'New link');
     await page.keyboard.press('Enter');
     await confirmation.getByRole('button', { name: 'Confirm with a passkey' }).press('Enter');
     await page.getByText(`Sign-in link for ${email}`).waitFor();
@@ -207,7 +213,7 @@ describe('People', () => {
     await row.getByText('Member of accounts').waitFor();
     requireConfirmation(ownEmail);
     const remove = async () => {
-      await row.getByRole('button', { name: 'Remove' }).press('Enter');
+      await chooseAction(page, email, 'Remove');
       const question = page.getByRole('dialog', { name: 'Remove' });
       await question.getByText(`Delete ${email} with all sessions and memberships?`).waitFor();
       await page.keyboard.press('Enter');
@@ -496,8 +502,9 @@ describe('a person who came with a link', () => {
     await addAuthenticator(window);
     await open.visit(window, 'people', client);
     requireConfirmation(await shownPerson(page));
+    await page.getByRole('button', { name: 'Invite a person' }).click();
     await page.getByLabel('Email address').fill('after-later@example.com');
-    await page.getByRole('button', { name: 'Invite' }).click();
+    await page.getByRole('button', { name: 'Invite', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Confirm that it is you' });
     await dialog.getByText('You have none yet').waitFor();
     expect(await findings(window)).toEqual([]);

@@ -192,6 +192,7 @@ it('blocks an address for one kind of mail, and finds it with filters that are i
   const window = await open.operator(PHONE);
   const { page, context, consoleErrors } = window;
   await open.visit(window, 'suppressions', client);
+  await page.getByRole('button', { name: 'Block an address' }).click();
   const form = page.getByRole('form', { name: 'Block an address' });
   await form.getByLabel('Email address').fill('not an address');
   await form.getByRole('button', { name: 'Block' }).click();
@@ -200,8 +201,7 @@ it('blocks an address for one kind of mail, and finds it with filters that are i
   await form.getByLabel('Blocked mail').selectOption('mk');
   await form.getByLabel('Email address').press('Enter');
   await page.getByText('Grace@Example.net is blocked').waitFor();
-  await page.getByRole('row', { name: /grace@example\.net Added by hand Marketing/i }).waitFor();
-  expect(await form.getByLabel('Email address').inputValue()).toBe('');
+  await page.getByRole('row', { name: /grace@example\.net .*Added by hand/i }).waitFor();
   const { data } = await client.get<{ suppressions: object[] }>('/web-setup/suppressions?reason=manual');
   expect(data.suppressions).toEqual([expect.objectContaining({ reason: 'manual', stream: 'mk' })]);
 

@@ -8,7 +8,7 @@ import { ScopeChoice, useScope } from '../parts/scope.tsx';
 import { SecretDialog } from '../parts/secret-dialog.tsx';
 import { Time } from '../parts/time.tsx';
 import { toast } from '../parts/toast.tsx';
-import { Chip, Confirmed, Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
+import { Chip, Denied, Empty, Loaded, Outcome, Page, RowActions, Table, useAction } from '../parts.tsx';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
 
@@ -115,8 +115,8 @@ function People({ isInstallation, account }: PeopleProps) {
                 t('people.person'),
                 t('people.role'),
                 t('people.credentials'),
-                t('people.lastSignIn'),
-                t('people.actions'),
+                { text: t('people.lastSignIn'), end: true },
+                { text: t('people.actions'), unseen: true },
               ]}
             >
               {people.map((person) => (
@@ -166,43 +166,46 @@ function PersonRow({ person, isInstallation, change }: PersonRowProps) {
       </td>
       <td>{credentialsOf(person, t)}</td>
       <td>{person.signedInAt === null ? t('domains.never') : <Time at={person.signedInAt} />}</td>
-      <td>
-        <div class="actions">
-          {!isSelf && (
-            <Confirmed
-              label={t('people.recover')}
-              question={t('people.recover.confirm', { email: person.email })}
-              action={() => change('POST', `${path}/recovery`)}
-            />
-          )}
-          {isInstallation && !isSelf && isActive && (
-            <Confirmed
-              isDanger
-              label={t('people.disable')}
-              question={t('people.disable.confirm', { email: person.email })}
-              action={() => change('PATCH', path, { status: 'disabled' })}
-            />
-          )}
-          {isInstallation && !isActive && (
-            <button
-              class="button"
-              type="button"
-              onClick={() => void change('PATCH', path, { status: 'active' })}
-            >
-              {t('people.enable')}
-            </button>
-          )}
-          {!isSelf && (
-            <Confirmed
-              isDanger
-              label={t('people.remove')}
-              question={t(isInstallation ? 'people.delete.confirm' : 'people.remove.confirm', {
-                email: person.email,
-              })}
-              action={() => change('DELETE', path)}
-            />
-          )}
-        </div>
+      <td class="menu">
+        {isInstallation && !isActive && (
+          <button
+            class="button small"
+            type="button"
+            onClick={() => void change('PATCH', path, { status: 'active' })}
+          >
+            {t('people.enable')}
+          </button>
+        )}
+        {!isSelf && (
+          <RowActions
+            label={person.email}
+            actions={[
+              {
+                label: t('people.recover'),
+                question: t('people.recover.confirm', { email: person.email }),
+                action: () => change('POST', `${path}/recovery`),
+              },
+              ...(isInstallation && isActive
+                ? [
+                    {
+                      isDanger: true,
+                      label: t('people.disable'),
+                      question: t('people.disable.confirm', { email: person.email }),
+                      action: () => change('PATCH', path, { status: 'disabled' }),
+                    },
+                  ]
+                : []),
+              {
+                isDanger: true,
+                label: t('people.remove'),
+                question: t(isInstallation ? 'people.delete.confirm' : 'people.remove.confirm', {
+                  email: person.email,
+                }),
+                action: () => change('DELETE', path),
+              },
+            ]}
+          />
+        )}
       </td>
     </tr>
   );

@@ -71,6 +71,7 @@ function Mails({ mails }: { mails: ListedMail[] }) {
   return (
     <Table
       label={t('page.inbox')}
+      isList
       heads={[
         t('messages.subject'),
         t('messages.sender'),
@@ -84,7 +85,7 @@ function Mails({ mails }: { mails: ListedMail[] }) {
             <a href={href(`inbox/${each.number}`)}>{each.subject || t('inbox.noSubject')}</a>{' '}
             {each.readAt === null && <Chip kind="info">{t('inbox.unread')}</Chip>}
           </th>
-          <td class="value">
+          <td class="second">
             {each.from || each.sender}
             <p class="small">{each.remoteAddress}</p>
           </td>
@@ -92,7 +93,7 @@ function Mails({ mails }: { mails: ListedMail[] }) {
             {t(`inbox.box.${each.box}`)}
             <p class="small">{each.recipient}</p>
           </td>
-          <td>
+          <td class="when">
             <Time at={each.receivedAt} />
           </td>
         </tr>

@@ -2,9 +2,12 @@ import type * as z from 'zod';
 import type { suppression } from '../../../http/api/suppressions.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Drawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
+import { toast } from '../../parts/toast.tsx';
 import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -37,7 +40,35 @@ export function SuppressionsPage() {
   const path = withQuery('/web-setup/suppressions', { ...filters, lastKey: location.query['lastKey'] });
   const list = useData<ListedSuppressions>(path);
   return (
-    <Page title={t('page.suppressions')} question={t('suppressions.question')} curl={path}>
+    <Page
+      title={t('page.suppressions')}
+      question={t('suppressions.question')}
+      curl={path}
+      actions={
+        may('createSuppression') && (
+          <Drawer
+            title={t('suppressions.add')}
+            buttonClass="button primary"
+            button={
+              <>
+                <Icon name="plus" />
+                {t('suppressions.add')}
+              </>
+            }
+          >
+            {(close) => (
+              <Addition
+                onAdded={(email) => {
+                  close();
+                  list.reload();
+                  toast(t('suppressions.added', { email }));
+                }}
+              />
+            )}
+          </Drawer>
+        )
+      }
+    >
       <Search
         key={JSON.stringify(filters)}
         values={filters}
@@ -49,11 +80,12 @@ export function SuppressionsPage() {
             {suppressions.length > 0 ? (
               <Table
                 label={t('page.suppressions')}
+                isList
                 heads={[
                   t('suppressions.email'),
                   t('suppressions.reason'),
                   t('suppressions.stream'),
-                  t('suppressions.since'),
+                  { text: t('suppressions.since'), end: true },
                 ]}
               >
                 {suppressions.map(({ email, contactIdentifier, reason, stream, createdAt }) => (
@@ -63,9 +95,9 @@ export function SuppressionsPage() {
                         {email ?? contactIdentifier}
                       </a>
                     </th>
-                    <td>{t(`suppressions.reason.${reason}`)}</td>
-                    <td>{t(`suppressions.stream.${stream}`)}</td>
-                    <td>
+                    <td class="second">{t(`suppressions.reason.${reason}`)}</td>
+                    <td class="aside">{t(`suppressions.stream.${stream}`)}</td>
+                    <td class="when">
                       <Time at={createdAt} />
                     </td>
                   </tr>
@@ -78,7 +110,7 @@ export function SuppressionsPage() {
                 <p>{t('messages.noMatch.hint')}</p>
               </Empty>
             ) : (
-              <Empty title={t('suppressions.empty')}>
+              <Empty title={t('suppressions.empty')} icon="ban">
                 <p>{t('suppressions.empty.hint')}</p>
               </Empty>
             )}
@@ -86,7 +118,6 @@ export function SuppressionsPage() {
           </>
         )}
       </Loaded>
-      {may('createSuppression') && <Addition onAdded={list.reload} />}
       {may('importSuppressions') && (
         <SuppressionImport isAsked={location.query['import'] !== undefined} onImported={list.reload} />
       )}
@@ -162,7 +193,7 @@ function StreamField({ any, value }: { any?: string; value?: string | undefined 
   );
 }
 
-function Addition({ onAdded }: { onAdded: () => void }) {
+function Addition({ onAdded }: { onAdded: (email: string) => void }) {
   const { t } = useTexts();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
@@ -170,15 +201,12 @@ function Addition({ onAdded }: { onAdded: () => void }) {
     run(async () => {
       const body = filledFields(form);
       await callApi('/web-setup/suppressions', { method: 'POST', account: accountId, body });
-      form.reset();
-      onAdded();
-      return t('suppressions.added', { email: body['email'] ?? '' });
+      onAdded(body['email'] ?? '');
+      return '';
     });
   return (
     <>
-      <h2>{t('suppressions.add')}</h2>
       <form
-        class="search"
         aria-label={t('suppressions.add')}
         onSubmit={(event) => {
           event.preventDefault();
@@ -198,7 +226,7 @@ function Addition({ onAdded }: { onAdded: () => void }) {
         </label>
         <StreamField />
         <div class="actions">
-          <button class="button" type="submit" disabled={outcome?.running}>
+          <button class="button primary" type="submit" disabled={outcome?.running}>
             {t('suppressions.addNow')}
           </button>
         </div>

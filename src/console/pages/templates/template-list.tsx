@@ -40,12 +40,13 @@ export function TemplateListPage() {
         {({ templates, nextKey }) => (
           <>
             {templates.length === 0 ? (
-              <Empty title={t('templates.empty')}>
+              <Empty title={t('templates.empty')} icon="file-text">
                 <p>{t('templates.empty.hint')}</p>
               </Empty>
             ) : (
               <Table
                 label={t('page.templates')}
+                isList
                 heads={[
                   t('people.name'),
                   t('templates.stream'),
@@ -55,12 +56,12 @@ export function TemplateListPage() {
               >
                 {templates.map(({ templateId, name, type, subject, updatedAt }) => (
                   <tr key={templateId}>
-                    <td>
+                    <th scope="row">
                       <a href={href(`templates/${encodeURIComponent(templateId)}`)}>{name || templateId}</a>
-                    </td>
+                    </th>
                     <td>{t(type === undefined ? 'templates.stream.both' : `templates.stream.${type}`)}</td>
-                    <td>{subject ?? ''}</td>
-                    <td>
+                    <td class="second">{subject ?? ''}</td>
+                    <td class="when">
                       <Time at={updatedAt} />
                     </td>
                   </tr>

@@ -1,0 +1,120 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, watch } from 'node:fs';
+import { join } from 'node:path';
+import { createServer, type InlineConfig } from 'vite';
+import { addConsoleData } from '../bench/large/console-data.ts';
+import { buildHistory } from '../bench/large/history.ts';
+import { prepareInstallation, startInstallation } from '../bench/large/installation.ts';
+import { startReceiver } from '../bench/receiver.ts';
+import { freePort } from '../support/free-port.ts';
+
+/*
+ * `npm run dev`: the daemon with sample data, and its console by Vite.
+ *
+ *   browser ──▶ Vite: src/console, each change is shown at once
+ *                 └── /console/api, /console/session, … ──▶ daemon: dist/, built and restarted after a change of src/
+ *                                                            └──▶ a receiver that accepts all mail
+ *
+ * The data stays in data/dev: delete the directory to begin again.
+ */
+const ROOT = join(import.meta.dirname, '../..');
+const DATA = join(ROOT, 'data/dev');
+const CONSOLE = join(ROOT, 'src/console');
+/** The first port of Vite that is tried. */
+const PORT = 5173;
+const SAMPLE = { messages: 20_000, people: 20_000 };
+/** The share of the benchmark's data: some groups, templates, campaigns, webhooks and received mail. */
+const SHARE = 0.05;
+/** Editors write several files, and a file in several steps. */
+const SETTLE_MS = 300;
+const CONSOLE_CALLS =
+  '^/console/(?:api|session|me|people|attention|audit|exports|stream|previews|test-messages|oidc)(?:/|\\?|$)';
+
+/** Runs a script of package.json; resolves with whether it succeeded. Its output is shown. */
+async function runScript(name: string): Promise<boolean> {
+  const child = spawn('npm', ['run', '--silent', name], { cwd: ROOT, stdio: 'inherit' });
+  const [code]: unknown[] = await once(child, 'exit');
+  return code === 0;
+}
+
+async function sampleData(): Promise<string> {
+  const used = join(DATA, 'installation');
+  if (existsSync(used)) return used;
+  console.log('Creating sample data in data/dev …');
+  mkdirSync(DATA, { recursive: true });
+  const prepared = join(DATA, 'prepared');
+  const now = Date.now();
+  buildHistory(prepared, used, await prepareInstallation(prepared), { ...SAMPLE, now });
+  addConsoleData(used, { now, share: SHARE });
+  return used;
+}
+
+if (!(await runScript('build'))) process.exit(1);
+const dataDir = await sampleData();
+const receiver = await startReceiver();
+const consolePort = await freePort();
+const running = await startInstallation(dataDir, receiver.port, {
+  'console.listen': `127.0.0.1:${consolePort}`,
+  'limits.eventDays': 400,
+});
+const { daemon, accounts } = running;
+
+const { consoleOptions } = (await import(
+  new URL('../../.packaging/build-console.mjs', import.meta.url).href
+)) as { consoleOptions(source: string): InlineConfig };
+const vite = await createServer({
+  ...consoleOptions(CONSOLE),
+  server: {
+    port: PORT,
+    fs: { allow: [ROOT] },
+    // The host stays: the daemon compares it with the origin of the page.
+    proxy: { [CONSOLE_CALLS]: { target: `http://127.0.0.1:${consolePort}`, changeOrigin: false } },
+  },
+});
+await vite.listen();
+const address = vite.resolvedUrls?.local[0] ?? '';
+
+const created = await daemon.tryCli('operator', 'create', '--email', 'dev@example.com', '--json');
+const { link }: { link: string } = JSON.parse(
+  created.code === 0 ? created.stdout : await daemon.cli('operator', 'link', 'dev@example.com', '--json'),
+);
+const [first] = accounts;
+console.log(`
+Console: ${address}${new URL(link).hash}
+API:     ${daemon.baseUrl}  (X-Id: ${first?.accountId}, X-Api-Key: ${first?.keys.setup})
+Ctrl+C stops both.
+`);
+
+let settling: NodeJS.Timeout | undefined;
+let isRestarting = false;
+/** Builds and restarts the daemon; a build that fails leaves the daemon that runs. */
+async function restart(): Promise<void> {
+  if (isRestarting) return schedule();
+  isRestarting = true;
+  try {
+    if (!(await runScript('build'))) return;
+    // A stop may take as long as the deliveries in progress.
+    await daemon.kill('SIGTERM');
+    await daemon.restart();
+    console.log('The daemon runs with the changes.');
+  } finally {
+    isRestarting = false;
+  }
+}
+function schedule(): void {
+  clearTimeout(settling);
+  settling = setTimeout(() => void restart().catch((error: unknown) => console.error(error)), SETTLE_MS);
+}
+watch(join(ROOT, 'src'), { recursive: true }, (_, file) => {
+  if (file !== null && !file.startsWith('console/') && !file.startsWith('console\\')) schedule();
+});
+
+process.once('SIGINT', () => {
+  void (async () => {
+    await vite.close();
+    await running.stop();
+    await receiver.stop();
+    process.exit(0);
+  })();
+});
