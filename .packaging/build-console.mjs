@@ -24,12 +24,7 @@ export async function buildConsole(root, output) {
 
   const { build } = await import('vite');
   const { output: chunks } = await build({
-    root: source,
-    base: '/console/',
-    configFile: false,
-    logLevel: 'warn',
-    plugins: [consoleIcons(source), layerOrder(source)],
-    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    ...consoleOptions(source),
     build: {
       write: false,
       target: 'es2023',
@@ -56,6 +51,18 @@ export async function buildConsole(root, output) {
   if (size > MAX_FIRST_LOAD)
     throw new Error(`The first load of the console is ${size} bytes, more than ${MAX_FIRST_LOAD}`);
   return files;
+}
+
+/** The options of Vite for the console; `npm run dev` uses them, too. */
+export function consoleOptions(source) {
+  return {
+    root: source,
+    base: '/console/',
+    configFile: false,
+    logLevel: 'warn',
+    plugins: [consoleIcons(source), layerOrder(source)],
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  };
 }
 
 /**

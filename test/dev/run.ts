@@ -12,7 +12,7 @@ import { freePort } from '../support/free-port.ts';
 /*
  * `npm run dev`: the daemon with sample data, and its console by Vite.
  *
- *   browser ──▶ Vite: src/console, each change is shown at once
+ *   browser ──▶ Vite: src/console, each change is shown immediately
  *                 └── /console/api, /console/session, … ──▶ daemon: dist/, built and restarted after a change of src/
  *                                                            └──▶ a receiver that accepts all mail
  *
