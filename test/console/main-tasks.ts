@@ -24,6 +24,8 @@ interface MainTask {
   /** The title of the page in the navigation from which the task starts; null: what is shown. */
   page: string | null;
   does: string;
+  /** Whether it ends at a page without the navigation. */
+  endsAlone?: boolean;
   run(session: Session): Promise<void>;
 }
 
@@ -36,6 +38,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
   'sign-in': {
     page: null,
     does: 'signs in with a link',
+    endsAlone: true,
     run: async ({ daemon, page, input, email }) => {
       const person = daemon.people.list().find((each) => each.email === email);
       const created = await daemon.people.issueLink(person?.id ?? '', 'sign-in');
