@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
@@ -92,6 +93,16 @@ const CUT_OFF = `[...document.querySelectorAll('main :is(th, td, button, select)
 /** What is in front of the value of the first cell. */
 const FIRST_LABEL = `getComputedStyle(document.querySelector('main td'), '::before').content`;
 
+/** The styles that only one of two pages has. */
+async function differences(one: Page, other: Page): Promise<string[]> {
+  const ofOne = await one.evaluate<string[]>(STYLES);
+  const ofOther = await other.evaluate<string[]>(STYLES);
+  return [
+    ...ofOne.filter((style) => !ofOther.includes(style)),
+    ...ofOther.filter((style) => !ofOne.includes(style)),
+  ];
+}
+
 /** What a sheet would change: of each kind of element in the content, once. */
 const STYLES = `[...new Set([...document.querySelectorAll('main *:not(svg *)')].map((element) => {
   const style = getComputedStyle(element);
@@ -154,10 +165,10 @@ describe('every page', () => {
     for (const [name, path] of Object.entries(pages)) {
       await open.visit(first, path, client);
       expect(await first.page.evaluate(CONTROLS), name).toEqual([]);
-      const direct = await first.page.evaluate<string[]>(STYLES);
-      expect(direct.length, name).toBeGreaterThan(3);
+      expect((await first.page.evaluate<string[]>(STYLES)).length, name).toBeGreaterThan(3);
       await follow(second, path);
-      expect(await second.page.evaluate<string[]>(STYLES), name).toEqual(direct);
+      // Until all parts of both are loaded.
+      await expect.poll(() => differences(first.page, second.page), { message: name }).toEqual([]);
     }
     await first.context.close();
     await second.context.close();
