@@ -2,8 +2,7 @@ import { useState } from 'preact/hooks';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
-import { Drawer } from '../parts/drawer.tsx';
-import { Icon } from '../parts/icon/icon.tsx';
+import { CreationDrawer } from '../parts/drawer.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
 import { SecretDialog } from '../parts/secret-dialog.tsx';
 import { Time } from '../parts/time.tsx';
@@ -70,16 +69,7 @@ function People({ isInstallation, account }: PeopleProps) {
       title={t('page.people')}
       question={t('people.question')}
       actions={
-        <Drawer
-          title={inviting}
-          buttonClass="button primary"
-          button={
-            <>
-              <Icon name="plus" />
-              {inviting}
-            </>
-          }
-        >
+        <CreationDrawer title={inviting}>
           {(close) => (
             <Invitation
               isInstallation={isInstallation}
@@ -89,7 +79,7 @@ function People({ isInstallation, account }: PeopleProps) {
               }}
             />
           )}
-        </Drawer>
+        </CreationDrawer>
       }
     >
       <ScopeChoice path="people" />

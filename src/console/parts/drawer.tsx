@@ -65,6 +65,24 @@ export function Drawer(props: DrawerProps) {
   );
 }
 
+/** The primary button of a list, which opens the form for a new entry. `children`: see `DrawerProps`. */
+export function CreationDrawer({ title, children }: Pick<DrawerProps, 'title' | 'children'>) {
+  return (
+    <Drawer
+      title={title}
+      buttonClass="button primary"
+      button={
+        <>
+          <Icon name="plus" />
+          {title}
+        </>
+      }
+    >
+      {children}
+    </Drawer>
+  );
+}
+
 /** Moves the focus to the first field of a form, if there is one. */
 function focusField(content: HTMLElement | null): void {
   content?.querySelector<HTMLElement>('input, select, textarea')?.focus();

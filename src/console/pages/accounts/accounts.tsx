@@ -4,10 +4,9 @@ import type { listedSchema } from '../../../http/api/accounts/accounts.ts';
 import type { statisticsSchema } from '../../../http/api/statistics.ts';
 import { request, withQuery } from '../../api.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
-import { Drawer } from '../../parts/drawer.tsx';
+import { CreationDrawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { FilterBar, SearchField } from '../../parts/filter-bar.tsx';
-import { Icon } from '../../parts/icon/icon.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { SecretDialog } from '../../parts/secret-dialog.tsx';
@@ -52,16 +51,7 @@ function Accounts() {
       question={t('accounts.question')}
       curl={path}
       actions={
-        <Drawer
-          title={t('accounts.create')}
-          buttonClass="button primary"
-          button={
-            <>
-              <Icon name="plus" />
-              {t('accounts.create')}
-            </>
-          }
-        >
+        <CreationDrawer title={t('accounts.create')}>
           {(close) => (
             <Creation
               onCreated={(account) => {
@@ -71,7 +61,7 @@ function Accounts() {
               }}
             />
           )}
-        </Drawer>
+        </CreationDrawer>
       }
     >
       {created !== null && (

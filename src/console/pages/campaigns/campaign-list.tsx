@@ -3,8 +3,7 @@ import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
-import { Drawer } from '../../parts/drawer.tsx';
-import { Icon } from '../../parts/icon/icon.tsx';
+import { CreationDrawer } from '../../parts/drawer.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
@@ -88,20 +87,7 @@ function Progress({ of: { queued, members } }: { of: NonNullable<Campaign['progr
 /** The button for a new campaign, with the form in a drawer. */
 function NewCampaign() {
   const { t } = useTexts();
-  return (
-    <Drawer
-      title={t('campaigns.new')}
-      buttonClass="button primary"
-      button={
-        <>
-          <Icon name="plus" />
-          {t('campaigns.new')}
-        </>
-      }
-    >
-      {() => <Creation />}
-    </Drawer>
-  );
+  return <CreationDrawer title={t('campaigns.new')}>{() => <Creation />}</CreationDrawer>;
 }
 
 function Creation() {

@@ -1,7 +1,6 @@
 import { callApi } from '../../api.ts';
-import { Drawer } from '../../parts/drawer.tsx';
+import { CreationDrawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
-import { Icon } from '../../parts/icon/icon.tsx';
 import { toast } from '../../parts/toast.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
@@ -20,16 +19,7 @@ const METHODS = [
 export function Addition({ onAdded }: { onAdded: () => void }) {
   const { t } = useTexts();
   return (
-    <Drawer
-      title={t('contacts.add')}
-      buttonClass="button primary"
-      button={
-        <>
-          <Icon name="plus" />
-          {t('contacts.add')}
-        </>
-      }
-    >
+    <CreationDrawer title={t('contacts.add')}>
       {(close) => (
         <Form
           onAdded={() => {
@@ -38,7 +28,7 @@ export function Addition({ onAdded }: { onAdded: () => void }) {
           }}
         />
       )}
-    </Drawer>
+    </CreationDrawer>
   );
 }
 

@@ -2,9 +2,8 @@ import type * as z from 'zod';
 import type { group } from '../../../http/api/contacts/subscription-groups.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Drawer } from '../../parts/drawer.tsx';
+import { CreationDrawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
-import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
@@ -30,18 +29,7 @@ export function GroupListPage() {
       curl={path}
       actions={
         may('createSubscriptionGroup') && (
-          <Drawer
-            title={t('groups.new')}
-            buttonClass="button primary"
-            button={
-              <>
-                <Icon name="plus" />
-                {t('groups.new')}
-              </>
-            }
-          >
-            {() => <Creation />}
-          </Drawer>
+          <CreationDrawer title={t('groups.new')}>{() => <Creation />}</CreationDrawer>
         )
       }
     >

@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Drawer } from '../../parts/drawer.tsx';
-import { Icon } from '../../parts/icon/icon.tsx';
+import { CreationDrawer } from '../../parts/drawer.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { SecretDialog } from '../../parts/secret-dialog.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -39,16 +38,7 @@ export function KeysPage() {
       curl={path}
       actions={
         may('createKey') && (
-          <Drawer
-            title={t('keys.create')}
-            buttonClass="button primary"
-            button={
-              <>
-                <Icon name="plus" />
-                {t('keys.create')}
-              </>
-            }
-          >
+          <CreationDrawer title={t('keys.create')}>
             {(close) => (
               <KeyCreation
                 onCreated={(key) => {
@@ -58,7 +48,7 @@ export function KeysPage() {
                 }}
               />
             )}
-          </Drawer>
+          </CreationDrawer>
         )
       }
     >

@@ -2,9 +2,8 @@ import type * as z from 'zod';
 import type { suppression } from '../../../http/api/suppressions.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Drawer } from '../../parts/drawer.tsx';
+import { CreationDrawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
-import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
 import { toast } from '../../parts/toast.tsx';
@@ -46,16 +45,7 @@ export function SuppressionsPage() {
       curl={path}
       actions={
         may('createSuppression') && (
-          <Drawer
-            title={t('suppressions.add')}
-            buttonClass="button primary"
-            button={
-              <>
-                <Icon name="plus" />
-                {t('suppressions.add')}
-              </>
-            }
-          >
+          <CreationDrawer title={t('suppressions.add')}>
             {(close) => (
               <Addition
                 onAdded={(email) => {
@@ -65,7 +55,7 @@ export function SuppressionsPage() {
                 }}
               />
             )}
-          </Drawer>
+          </CreationDrawer>
         )
       }
     >

@@ -3,9 +3,8 @@ import type * as z from 'zod';
 import type { webhook, webhookDetail } from '../../../http/api/webhook-schemas.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Drawer } from '../../parts/drawer.tsx';
+import { CreationDrawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
-import { Icon } from '../../parts/icon/icon.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -105,16 +104,7 @@ export function WebhooksPage() {
 function Addition({ onCreated }: { onCreated: (webhook: Detail) => void }) {
   const { t } = useTexts();
   return (
-    <Drawer
-      title={t('webhooks.add')}
-      buttonClass="button primary"
-      button={
-        <>
-          <Icon name="plus" />
-          {t('webhooks.add')}
-        </>
-      }
-    >
+    <CreationDrawer title={t('webhooks.add')}>
       {(close) => (
         <Creation
           onCreated={(webhook) => {
@@ -123,7 +113,7 @@ function Addition({ onCreated }: { onCreated: (webhook: Detail) => void }) {
           }}
         />
       )}
-    </Drawer>
+    </CreationDrawer>
   );
 }
 
