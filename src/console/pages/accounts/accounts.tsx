@@ -12,10 +12,10 @@ import { Pager } from '../../parts/pager.tsx';
 import { SecretDialog } from '../../parts/secret-dialog.tsx';
 import { Time } from '../../parts/time.tsx';
 import { toast } from '../../parts/toast.tsx';
+import { MAX_BOUNCED, type Totals, totals } from '../../parts/totals.ts';
 import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import { MAX_BOUNCED } from '../overview/figures.tsx';
 
 type ListedAccount = z.output<typeof listedSchema>;
 const SCOPES = ['setup', 'transactional', 'marketing'] as const;
@@ -142,38 +142,19 @@ function Accounts() {
   );
 }
 
-/** Messages of an account in the last 30 days. */
-interface AccountVolume {
-  accepted: number;
-  delivered: number;
-  bounced: number;
-}
-
-/** The volume of the accounts that send most, by their ids; null: not known yet. */
-function useVolumes(): ReadonlyMap<string, AccountVolume> | null {
-  const data = useConsoleData<z.output<typeof statisticsSchema>>(
+/** The outcomes of the last 30 days of the accounts that send most, by their ids; null: not known yet. */
+function useVolumes(): ReadonlyMap<string, Totals> | null {
+  const { value } = useConsoleData<z.output<typeof statisticsSchema>>(
     '/console/api/web-setup/installation/statistics?interval=day&by=account',
   );
   return useMemo(
-    () =>
-      data.value === null
-        ? null
-        : new Map(
-            data.value.series.map(({ name = '', points }) => {
-              const sum = (outcome: keyof AccountVolume) =>
-                points.reduce((total, point) => total + point[outcome], 0);
-              return [
-                name,
-                { accepted: sum('accepted'), delivered: sum('delivered'), bounced: sum('bounced') },
-              ];
-            }),
-          ),
-    [data.value],
+    () => value && new Map(value.series.map(({ name = '', points }) => [name, totals(points)])),
+    [value],
   );
 }
 
 /** The cells of the volume; empty for accounts that are not among those that send most. */
-function Volume({ of: volume }: { of: AccountVolume | undefined }) {
+function Volume({ of: volume }: { of: Totals | undefined }) {
   const { number, percent } = useTexts();
   if (volume === undefined)
     return (
@@ -184,17 +165,13 @@ function Volume({ of: volume }: { of: AccountVolume | undefined }) {
       </>
     );
   const { accepted, delivered, bounced } = volume;
+  const share = percent(bounced, accepted);
+  const isHigh = accepted > 0 && bounced > MAX_BOUNCED * accepted;
   return (
     <>
       <td>{number(accepted)}</td>
       <td>{percent(delivered, accepted)}</td>
-      <td>
-        {accepted > 0 && bounced > MAX_BOUNCED * accepted ? (
-          <Chip kind="bad">{percent(bounced, accepted)}</Chip>
-        ) : (
-          percent(bounced, accepted)
-        )}
-      </td>
+      <td>{isHigh ? <Chip kind="bad">{share}</Chip> : share}</td>
     </>
   );
 }

@@ -1,13 +1,6 @@
-import type * as z from 'zod';
-import type { statisticsSchema } from '../../../http/api/statistics.ts';
+import { MAX_BOUNCED, MAX_COMPLAINED, type Point, type Totals, totals } from '../../parts/totals.ts';
 import { useTexts } from '../../texts.ts';
 import type { Period } from './period.ts';
-
-type Point = z.output<typeof statisticsSchema>['series'][number]['points'][number];
-
-/** Shares of the messages from which receivers begin to distrust a sender, and Gmail's recommendation. */
-export const MAX_BOUNCED = 0.05;
-const MAX_COMPLAINED = 0.001;
 
 interface FiguresProps {
   /** Of the period and the one before it. */
@@ -80,18 +73,4 @@ function Figure(props: { color: string; label: string; value: string; note: stri
       <dd class="figure-note">{note}</dd>
     </div>
   );
-}
-
-type Totals = Record<'accepted' | 'delivered' | 'bounced' | 'complained' | 'opened', number>;
-
-function totals(points: readonly Point[]): Totals {
-  const sums = { accepted: 0, delivered: 0, bounced: 0, complained: 0, opened: 0 };
-  for (const point of points) {
-    sums.accepted += point.accepted;
-    sums.delivered += point.delivered;
-    sums.bounced += point.bounced;
-    sums.complained += point.complained;
-    sums.opened += point.opened;
-  }
-  return sums;
 }
