@@ -1,10 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { FirstCredential } from '../parts/first-credential.tsx';
-import { Page } from '../parts.tsx';
 import type { ConsoleSession, SessionPerson } from '../session.ts';
 import { useTexts } from '../texts.ts';
-import { Brand } from './sign-in.tsx';
+import { SignInCard } from './sign-in.tsx';
 
 /** The session that continues without this page. */
 const LATER_KEY = 'postrider-credential-later';
@@ -41,21 +40,15 @@ export function FirstSignInPage({ person, methods, onDone, settings }: FirstSign
     return () => window.removeEventListener('storage', follow);
   }, [person.session.id]);
   return (
-    <main class="sign-in">
-      <Brand />
-      <div class="card">
-        <Page title={t('first.title')}>
-          <p>{t('first.why', { address: person.email })}</p>
-          <FirstCredential person={person} methods={methods} onAdded={done} />
-          <p class="small">{t('first.later.hint')}</p>
-          <p>
-            <button class="button" type="button" onClick={done}>
-              {t('first.later')}
-            </button>
-          </p>
-          {settings}
-        </Page>
-      </div>
-    </main>
+    <SignInCard title={t('first.title')} settings={settings}>
+      <p>{t('first.why', { address: person.email })}</p>
+      <FirstCredential person={person} methods={methods} onAdded={done} />
+      <p class="small">{t('first.later.hint')}</p>
+      <p>
+        <button class="button" type="button" onClick={done}>
+          {t('first.later')}
+        </button>
+      </p>
+    </SignInCard>
   );
 }

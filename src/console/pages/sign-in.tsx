@@ -95,152 +95,135 @@ export function SignInPage({ methods, isForeign, onSignedIn, settings }: SignInP
     return () => window.removeEventListener('hashchange', use);
   }, []);
 
+  // Not without surrounding spaces, which may belong to a password.
   const field = (form: HTMLFormElement, name: string): string => {
     const value = new FormData(form).get(name);
     return typeof value === 'string' ? value : '';
   };
   if (link !== null)
     return (
-      <main class="sign-in">
-        <Brand />
-        <div class="card">
-          <Page title={t('signIn.title')}>
-            <p>{t('signIn.opened')}</p>
-            <p role="status">{isRunning ? t('signIn.running') : ''}</p>
-            <p class="actions">
-              <button
-                type="button"
-                class="button primary"
-                disabled={isRunning}
-                onClick={() => void byLink(link)}
-              >
-                {t('signIn.submit')}
-              </button>
-              <button class="button" type="button" disabled={isRunning} onClick={() => setLink(null)}>
-                {t('app.cancel')}
-              </button>
-            </p>
-            {settings}
-          </Page>
-        </div>
-      </main>
+      <SignInCard title={t('signIn.title')} settings={settings}>
+        <p>{t('signIn.opened')}</p>
+        <p role="status">{isRunning ? t('signIn.running') : ''}</p>
+        <p class="actions">
+          <button type="button" class="button primary" disabled={isRunning} onClick={() => void byLink(link)}>
+            {t('signIn.submit')}
+          </button>
+          <button class="button" type="button" disabled={isRunning} onClick={() => setLink(null)}>
+            {t('app.cancel')}
+          </button>
+        </p>
+      </SignInCard>
     );
   return (
-    <main class="sign-in">
-      <Brand />
-      <div class="card">
-        <Page title={t('signIn.titleTo', { host: window.location.hostname })}>
-          <p role="alert" class="outcome bad">
-            {error}
+    <SignInCard title={t('signIn.titleTo', { host: window.location.hostname })} settings={settings}>
+      <p role="alert" class="outcome bad">
+        {error}
+      </p>
+      <p role="status">{isRunning ? t('signIn.running') : ''}</p>
+      {methods.passkey && (
+        <p>
+          <button type="button" class="button primary" disabled={isRunning} onClick={() => void byPasskey()}>
+            <Icon name="key-round" /> {t('signIn.passkey')}
+          </button>
+        </p>
+      )}
+      {methods.password && (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            const form = event.currentTarget;
+            const totp = field(form, 'totp');
+            const body = {
+              email: field(form, 'email'),
+              password: field(form, 'password'),
+              ...(totp === '' ? {} : { totp }),
+            };
+            void signIn('password', body, ({ message }) => t('signIn.passwordFailed', { message }));
+          }}
+        >
+          <label class="field">
+            {t('signIn.email')}
+            <input class="input" name="email" type="email" required autocomplete="username" />
+          </label>
+          <label class="field">
+            {t('signIn.password')}
+            <input class="input" name="password" type="password" required autocomplete="current-password" />
+          </label>
+          {needsCode && (
+            <label class="field">
+              {t('signIn.totp')}
+              <input class="input" name="totp" inputMode="numeric" autocomplete="one-time-code" required />
+            </label>
+          )}
+          <button class="button" type="submit" disabled={isRunning}>
+            {t('signIn.byPassword')}
+          </button>
+        </form>
+      )}
+      {methods.oidc !== null && (
+        <p>
+          <button class="button" type="button" onClick={beginSignInElsewhere}>
+            {t('signIn.oidc', { name: methods.oidc })}
+          </button>
+        </p>
+      )}
+      <details>
+        <summary>{t('signIn.haveLink')}</summary>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            void byLink(field(event.currentTarget, 'link'));
+          }}
+        >
+          <p>{t('signIn.byLink')}</p>
+          <pre tabIndex={0}>postrider operator link EMAIL</pre>
+          <p>{t('signIn.invited')}</p>
+          <label class="field">
+            {t('signIn.link')}
+            <input
+              class="input"
+              name="link"
+              type="url"
+              required
+              autocomplete="off"
+              aria-describedby="link-hint"
+            />
+          </label>
+          <p id="link-hint" class="small">
+            {t('signIn.link.hint')}
           </p>
-          <p role="status">{isRunning ? t('signIn.running') : ''}</p>
-          {methods.passkey && (
-            <p>
-              <button
-                type="button"
-                class="button primary"
-                disabled={isRunning}
-                onClick={() => void byPasskey()}
-              >
-                <Icon name="key-round" /> {t('signIn.passkey')}
-              </button>
-            </p>
-          )}
-          {methods.password && (
-            <form
-              onSubmit={(event) => {
-                event.preventDefault();
-                const form = event.currentTarget;
-                const totp = field(form, 'totp');
-                const body = {
-                  email: field(form, 'email'),
-                  password: field(form, 'password'),
-                  ...(totp === '' ? {} : { totp }),
-                };
-                void signIn('password', body, ({ message }) => t('signIn.passwordFailed', { message }));
-              }}
-            >
-              <label class="field">
-                {t('signIn.email')}
-                <input class="input" name="email" type="email" required autocomplete="username" />
-              </label>
-              <label class="field">
-                {t('signIn.password')}
-                <input
-                  class="input"
-                  name="password"
-                  type="password"
-                  required
-                  autocomplete="current-password"
-                />
-              </label>
-              {needsCode && (
-                <label class="field">
-                  {t('signIn.totp')}
-                  <input
-                    class="input"
-                    name="totp"
-                    inputMode="numeric"
-                    autocomplete="one-time-code"
-                    required
-                  />
-                </label>
-              )}
-              <button class="button" type="submit" disabled={isRunning}>
-                {t('signIn.byPassword')}
-              </button>
-            </form>
-          )}
-          {methods.oidc !== null && (
-            <p>
-              <button class="button" type="button" onClick={beginSignInElsewhere}>
-                {t('signIn.oidc', { name: methods.oidc })}
-              </button>
-            </p>
-          )}
-          <details>
-            <summary>{t('signIn.haveLink')}</summary>
-            <form
-              onSubmit={(event) => {
-                event.preventDefault();
-                void byLink(field(event.currentTarget, 'link'));
-              }}
-            >
-              <p>{t('signIn.byLink')}</p>
-              <pre tabIndex={0}>postrider operator link EMAIL</pre>
-              <p>{t('signIn.invited')}</p>
-              <label class="field">
-                {t('signIn.link')}
-                <input
-                  class="input"
-                  name="link"
-                  type="url"
-                  required
-                  autocomplete="off"
-                  aria-describedby="link-hint"
-                />
-              </label>
-              <p id="link-hint" class="small">
-                {t('signIn.link.hint')}
-              </p>
-              <button type="submit" class="button" disabled={isRunning}>
-                {t('signIn.submit')}
-              </button>
-            </form>
-          </details>
+          <button type="submit" class="button" disabled={isRunning}>
+            {t('signIn.submit')}
+          </button>
+        </form>
+      </details>
+    </SignInCard>
+  );
+}
+
+interface SignInCardProps {
+  title: string;
+  /** The choice of language and theme, at the end. */
+  settings: ComponentChildren;
+  children: ComponentChildren;
+}
+
+/** A page without the navigation, for people who are not signed in completely. */
+export function SignInCard({ title, settings, children }: SignInCardProps) {
+  return (
+    <main class="sign-in">
+      <p class="brand">
+        <Mark />
+        Postrider
+      </p>
+      <div class="card">
+        <Page title={title}>
+          {children}
           {settings}
         </Page>
       </div>
     </main>
-  );
-}
-
-export function Brand() {
-  return (
-    <p class="brand">
-      <Mark />
-      Postrider
-    </p>
   );
 }
 
