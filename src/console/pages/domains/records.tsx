@@ -50,15 +50,9 @@ interface RecordCardProps {
 
 function RecordCard({ record, domain, isChecked }: RecordCardProps) {
   const { t } = useTexts();
-  const { type, name, value, purpose, description, lastResult } = record;
-  const label = `${type} ${name}`;
-  const isFine = lastResult?.result === 'ok';
-  const expected = isChecked ? (lastResult?.expected ?? value) : value;
-  const found = isChecked && !isFine ? lastResult?.found : undefined;
-  const compared = typeof found === 'string' ? comparedTexts(expected, found) : null;
-  const hint = isChecked ? withoutKey(lastResult?.hint ?? '', recordValue(expected)) : '';
+  const { type, name, purpose, description } = record;
   return (
-    <li class="card record" aria-label={label}>
+    <li class="card record" aria-label={`${type} ${name}`}>
       <div class="card-head">
         <span class="record-type">{type}</span>
         <h3>{purpose ?? (type === 'MX' ? 'MX' : 'DKIM')}</h3>
@@ -69,39 +63,57 @@ function RecordCard({ record, domain, isChecked }: RecordCardProps) {
           <CopiedName record={record} domain={domain} />
         </Fact>
         {isChecked ? (
-          <Fact label={t('domains.expected')}>
-            {compared === null ? (
-              isFine ? (
-                shortened(expected)
-              ) : (
-                expected
-              )
-            ) : (
-              <Compared parts={compared.expected} tag="ins" />
-            )}{' '}
-            <Copy
-              text={recordValue(expected)}
-              label={t('domains.copyOf', { what: t('domains.expected'), name: label })}
-            />
-          </Fact>
+          <Comparison record={record} />
         ) : (
           <Fact label={t('domains.value')}>
             <CopiedValue record={record} />
           </Fact>
         )}
-        {isChecked && lastResult !== null && !isFine && (
-          <Fact label={t('domains.found')}>
-            {compared === null ? t('domains.nothing') : <Compared parts={compared.found} tag="del" />}
-          </Fact>
-        )}
       </dl>
-      {hint !== '' && (
-        <p class="record-hint">
-          <strong>{t('domains.hint')}</strong> {hint}
-        </p>
+      {isChecked ? (
+        <Hint record={record} />
+      ) : (
+        description !== undefined && <p class="record-text small">{description}</p>
       )}
-      {!isChecked && description !== undefined && <p class="record-text small">{description}</p>}
     </li>
+  );
+}
+
+/** What is expected, and what the last check found instead, with the differences marked. */
+function Comparison({ record }: { record: ShownRecord }) {
+  const { t } = useTexts();
+  const { type, name, lastResult } = record;
+  const expected = expectedOf(record);
+  const isFine = lastResult?.result === 'ok';
+  const found = isFine ? null : (lastResult?.found ?? null);
+  const compared = found === null ? null : comparedTexts(expected, found);
+  return (
+    <>
+      <Fact label={t('domains.expected')}>
+        {compared !== null && <Compared parts={compared.expected} tag="ins" />}
+        {compared === null && (isFine ? shortened(expected) : expected)}{' '}
+        <Copy
+          text={recordValue(expected)}
+          label={t('domains.copyOf', { what: t('domains.expected'), name: `${type} ${name}` })}
+        />
+      </Fact>
+      {lastResult !== null && !isFine && (
+        <Fact label={t('domains.found')}>
+          {compared === null ? t('domains.nothing') : <Compared parts={compared.found} tag="del" />}
+        </Fact>
+      )}
+    </>
+  );
+}
+
+function Hint({ record }: { record: ShownRecord }) {
+  const { t } = useTexts();
+  const hint = withoutKey(record.lastResult?.hint ?? '', recordValue(expectedOf(record)));
+  if (hint === '') return null;
+  return (
+    <p class="record-hint">
+      <strong>{t('domains.hint')}</strong> {hint}
+    </p>
   );
 }
 
@@ -178,6 +190,9 @@ function Result({ record: { lastResult, isRequired } }: { record: ShownRecord })
     <Status name={lastResult.result} prefix="domains.result" />
   );
 }
+
+/** What the last check expected; before one, what is to be published. */
+const expectedOf = ({ lastResult, value }: ShownRecord) => lastResult?.expected ?? value;
 
 /** A hint without the whole of a long value, which is above it. */
 const withoutKey = (hint: string, value: string) =>
