@@ -6,11 +6,7 @@ const FORMULA = /(?<=^|;)(?=[=@＝＠＋－\t\r\n]|[+-](?!\d+$|\)))/g;
 
 /** A quoted field (RFC 4180). An apostrophe keeps spreadsheets from evaluating the value as a formula. */
 export function csvField(value: string | number | object | null | undefined): string {
-  const text =
-    value === null || value === undefined
-      ? ''
-      : typeof value === 'object'
-        ? JSON.stringify(value)
-        : String(value);
+  const given = value ?? '';
+  const text = typeof given === 'object' ? JSON.stringify(given) : String(given);
   return `"${text.replaceAll(FORMULA, "'").replaceAll('"', '""')}"`;
 }
