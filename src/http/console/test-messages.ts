@@ -56,26 +56,30 @@ export function testMessageRoutes({ access, tables, acceptance, clock }: TestMes
         const template = findTemplate(tables, accountId, templateId);
         if (isRefusal(template)) return template;
         const slots = [ofPeople.take(person.id), ofAccounts.take(accountId)];
-        const accepted = slots.includes(null)
-          ? tooMany()
-          : await acceptance.accept({
-              sender: { account, useCase: stream, allowFrom: [], allowEssential: false, isOwnTest: true },
-              body: {
-                ...mail,
-                templateId,
-                to: person.email,
-                subject: `${TEST_PREFIX}${subject ?? template.subject ?? ''}`,
-              },
-              idempotency: null,
-              envelope: ({ recipients }, ofSend) =>
-                successBody({ messageId: recipients[0]?.messageId ?? '', recipient: person.email }, [
-                  ...warnings,
-                  ...ofSend,
-                ]),
-            });
-        if (!isRefusal(accepted)) return { status: 200, raw: accepted.body };
-        for (const slot of slots) slot?.release();
-        return accepted;
+        let isAccepted = false;
+        try {
+          if (slots.includes(null)) return tooMany();
+          const accepted = await acceptance.accept({
+            sender: { account, useCase: stream, allowFrom: [], allowEssential: false, isOwnTest: true },
+            body: {
+              ...mail,
+              templateId,
+              to: person.email,
+              subject: `${TEST_PREFIX}${subject ?? template.subject ?? ''}`,
+            },
+            idempotency: null,
+            envelope: ({ recipients }, ofSend) =>
+              successBody({ messageId: recipients[0]?.messageId ?? '', recipient: person.email }, [
+                ...warnings,
+                ...ofSend,
+              ]),
+          });
+          if (isRefusal(accepted)) return accepted;
+          isAccepted = true;
+          return { status: 200, raw: accepted.body };
+        } finally {
+          if (!isAccepted) for (const slot of slots) slot?.release();
+        }
       },
     }),
   ];
@@ -99,8 +103,7 @@ function createHourlyLimit(clock: Clock, max: number) {
       // The clock may have been set back.
       const recent = (times.get(key)?.recent ?? []).filter((at) => Math.abs(now - at) < HOUR);
       if (recent.length >= max) return null;
-      const list = { recent: [...recent, now] };
-      times.set(key, list);
+      times.set(key, { recent: [...recent, now] });
       return {
         release: () => {
           const { recent: last = [] } = times.get(key) ?? {};
