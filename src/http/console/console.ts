@@ -415,6 +415,7 @@ function staticFiles(directory: string): Middleware {
 const OPERATIONS =
   /^(?:api|session|me|people|attention|audit|exports|stream|previews|test-messages|oidc)(?:\/|$)/;
 
-function isOperation(path: string): boolean {
+/** Whether a path below `/console/` is that of an operation; the others are pages and files of the application. */
+export function isOperation(path: string): boolean {
   return OPERATIONS.test(path);
 }
