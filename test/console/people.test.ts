@@ -36,10 +36,11 @@ afterAll(async () => {
   await daemon?.stop();
 });
 
-/** Chooses an action in the menu of a person's row. */
+/** Chooses an action in the menu of a person's row, which asks in a dialog. */
 async function chooseAction(page: Page, email: string, name: string): Promise<void> {
   await page.getByRole('button', { name: `Actions for ${email}` }).press('Enter');
   await page.getByRole('button', { name, exact: true }).press('Enter');
+  await page.getByRole('dialog', { name }).waitFor();
 }
 
 describe('People', () => {
