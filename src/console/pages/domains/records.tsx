@@ -191,7 +191,7 @@ function Result({ record: { lastResult, isRequired } }: { record: ShownRecord })
   );
 }
 
-/** What the last check expected; before one, what is to be published. */
+/** What the last check expected; before one, the value to publish. */
 const expectedOf = ({ lastResult, value }: ShownRecord) => lastResult?.expected ?? value;
 
 /** A hint without the whole of a long value, which is above it. */
