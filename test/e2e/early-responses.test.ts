@@ -172,13 +172,14 @@ const REFUSED: Refused[] = [
 ];
 
 /**
- * Holds requests of the account, whose bodies do not end, until `end`. On a busy machine the daemon ends some of them, because
- * their bodies are too slow: others take their places.
+ * Holds requests of the account, whose bodies do not end, until `end`. Another request of the account can take the place of one
+ * of them, which is refused then: one that follows takes its place.
  */
 function holdRequests(account: ApiClient, count: number): { end(): void } {
   const held = new Set<ClientRequest>();
   let isHolding = true;
   const hold = (): void => {
+    if (!isHolding) return;
     const sent = request(`${full.url}/transactional/send`, {
       method: 'POST',
       headers: {
@@ -189,19 +190,19 @@ function holdRequests(account: ApiClient, count: number): { end(): void } {
       },
     });
     held.add(sent);
-    // They end with the test, or by the daemon.
+    // They end with the test, or are refused. The connection of a refused one would stay open while bytes arrive.
     sent.on('error', () => {});
-    sent.on('response', (response) => response.resume());
+    sent.on('response', () => sent.destroy());
     sent.on('close', () => {
       held.delete(sent);
-      if (isHolding) setTimeout(hold, 100);
+      setTimeout(hold, 50);
     });
     sent.write('{"html":"');
   };
   for (let number = 0; number < count; number++) hold();
-  // The pace of a body is checked: some bytes must arrive.
+  // The pace of a body is checked: at least 8 KiB must arrive in a second.
   const dribble = setInterval(() => {
-    for (const each of held) each.write(' '.repeat(1024));
+    for (const each of held) each.write(' '.repeat(16 * 1024));
   }, 1000);
   return {
     end: () => {
