@@ -11,6 +11,7 @@ import { messageHistory } from './events/message-view.ts';
 import { inboxMail, inboxPage, inboxSource } from './inbox/inbox.ts';
 import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
+import { webhookHealth } from './webhooks/health.ts';
 
 /** The program of the threads that read the database, with every query that they run. */
 serveReads([
@@ -29,4 +30,5 @@ serveReads([
   messageSeries,
   readDestination,
   sentContent,
+  webhookHealth,
 ]);

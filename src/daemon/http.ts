@@ -38,6 +38,7 @@ import { createHttpServer } from '../http/server.ts';
 import type { Acceptance } from '../sending/accept.ts';
 import { registerListenerCertificates } from '../smtp/certificate-metrics.ts';
 import type { SmtpListener } from '../smtp/listener.ts';
+import type { Webhooks } from '../webhooks/service.ts';
 import type { DaemonBackups } from './backups.ts';
 import { GRACE_MS, logListener } from './context.ts';
 import type { DaemonDelivery } from './delivery.ts';
@@ -206,6 +207,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     resolver: parts.resolver,
     bound,
     acceptance: parts.acceptance,
+    webhooks: parts.webhooks,
     routes,
     document: http.document,
     concurrencyOf,
@@ -228,6 +230,7 @@ interface ConsoleParts {
   /** The address of the API. */
   bound: ListenAddress;
   acceptance: Acceptance;
+  webhooks: Webhooks;
   routes: readonly Route[];
   document: OpenRoute;
   concurrencyOf(accountId: string): number | null;
@@ -244,6 +247,7 @@ async function startConsole(
     resolver,
     bound,
     acceptance,
+    webhooks,
     routes,
     document,
     concurrencyOf,
@@ -264,6 +268,7 @@ async function startConsole(
     seal,
     resolver,
     acceptance,
+    webhooks,
     routes,
     document,
     concurrencyOf,

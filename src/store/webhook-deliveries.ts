@@ -51,6 +51,12 @@ export interface ReplayCandidate {
   state: WebhookDeliveryState | null;
 }
 
+/** What a delivery says about its endpoint. */
+export type RecentDelivery = Pick<
+  WebhookDeliveryRow,
+  'state' | 'attempts' | 'attempted_at' | 'response_code' | 'error' | 'created_at'
+>;
+
 type Outcome = Pick<
   WebhookDeliveryRow,
   | 'webhook'
@@ -119,6 +125,9 @@ export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS
       `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries ${OPEN} AND state IN ('ready', 'waiting') AND webhook = ? LIMIT +?)`,
     )
     .pluck();
+  const recent = db.prepare<[number, number, number], RecentDelivery>(`
+    SELECT state, attempts, attempted_at, response_code, error, created_at FROM webhook_deliveries
+    WHERE webhook = ? AND event_seq >= ? ORDER BY event_seq DESC LIMIT +?`);
   const nextDue = db
     .prepare<[], number | null>("SELECT min(due_at) FROM webhook_deliveries WHERE state = 'waiting'")
     .pluck();
@@ -190,6 +199,9 @@ export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS
     promote: (now: number, limit: number): number => promote.run(now, limit).changes,
     /** Deliveries of a webhook that are not finished, at most `limit`. */
     countOpen: (webhook: number, limit: number): number => countOpen.get(webhook, limit) ?? 0,
+    /** The newest deliveries of a webhook, of events from `sinceSeq`. */
+    recent: (webhook: number, sinceSeq: number, limit: number): RecentDelivery[] =>
+      recent.all(webhook, sinceSeq, limit),
     /** When the next waiting delivery becomes due; null: none is waiting. */
     nextDue: (): number | null => nextDue.get() ?? null,
     record: (outcome: Outcome): void => {

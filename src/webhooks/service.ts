@@ -3,11 +3,12 @@ import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Writer } from '../store/database/writer.ts';
-import type { Reader } from '../store/readers/reads.ts';
+import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { WebhookCaller } from './call.ts';
 import { createWebhookDeliveries, type WebhookDeliveries } from './deliveries.ts';
+import { type WebhookHealth, webhookHealth } from './health.ts';
 import { changedFields, newFields, type WebhookInput, type WebhookPatch } from './input.ts';
 import {
   fieldsOf,
@@ -44,6 +45,8 @@ export interface Webhooks extends WebhookDeliveries {
   /** Oldest first. */
   list(accountId: string, options?: { includeInactive?: boolean }): Webhook[];
   get(accountId: string, webhookId: string): WebhookDetail | Refusal;
+  /** How the endpoints of the account respond, or that of one webhook. `nextProbeAt`: see `WebhookSender`. */
+  health(accountId: string, webhookId?: string): Promise<(WebhookHealth & { nextProbeAt: number | null })[]>;
   create(accountId: string, input: WebhookInput): Promise<WebhookDetail | Refusal>;
   update(accountId: string, webhookId: string, patch: WebhookPatch): Promise<WebhookDetail | Refusal>;
   /** Deletes a webhook with its deliveries. */
@@ -63,6 +66,7 @@ const MAX_OLD_SECRETS = 5;
  */
 export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const { tables, writer, clock, ids, log, secrets, allowPrivateNetworks, onChange } = deps;
+  const reader = deps.reader ?? createLocalReader(tables);
 
   function present(row: WebhookRow): WebhookDetail {
     const [key] = secrets.keys(tables, row, clock.now());
@@ -93,6 +97,13 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     get: (accountId, webhookId) => {
       const row = findWebhook(tables, accountId, webhookId);
       return isRefusal(row) ? row : present(row);
+    },
+    health: async (accountId, webhookId) => {
+      const found = await reader.query(accountId, webhookHealth, { accountId, webhookId, now: clock.now() });
+      return found.map(({ number, ...health }) => ({
+        ...health,
+        nextProbeAt: deps.nextProbeAt?.(number) ?? null,
+      }));
     },
     create: async (accountId, input) => {
       const fields = newFields(input, allowPrivateNetworks());

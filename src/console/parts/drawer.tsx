@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useTexts } from '../texts.ts';
 import { Icon } from './icon/icon.tsx';
 
@@ -19,7 +19,6 @@ interface DrawerProps {
 /** A button that opens a drawer at the right. Its first field gets the focus. */
 export function Drawer(props: DrawerProps) {
   const { title, buttonClass, drawerClass = '', button, isKept = false, children } = props;
-  const { t } = useTexts();
   const drawer = useRef<HTMLDialogElement>(null);
   const [isOpen, setOpen] = useState(false);
   const close = () => drawer.current?.close();
@@ -47,21 +46,51 @@ export function Drawer(props: DrawerProps) {
           if (target === currentTarget) close();
         }}
       >
-        <div class="drawer-head">
-          <h2>{title}</h2>
-          <button
-            type="button"
-            class="button ghost icon-only"
-            aria-label={t('app.close')}
-            title={t('app.close')}
-            onClick={close}
-          >
-            <Icon name="x" />
-          </button>
-        </div>
+        <DrawerHead title={title} close={close} />
         {(isOpen || isKept) && <div ref={focusField}>{children(close)}</div>}
       </dialog>
     </>
+  );
+}
+
+/** A drawer that is open while it exists, such as for the entry that the address names. `onClose`: removes it. */
+export function OpenDrawer(props: { title: string; onClose: () => void; children: ComponentChildren }) {
+  const { title, onClose, children } = props;
+  const drawer = useRef<HTMLDialogElement>(null);
+  useEffect(() => drawer.current?.showModal(), []);
+  const close = () => drawer.current?.close();
+  return (
+    <dialog
+      class="drawer"
+      aria-label={title}
+      ref={drawer}
+      onClose={onClose}
+      onClick={({ target, currentTarget }) => {
+        // A click next to the drawer is one on its backdrop.
+        if (target === currentTarget) close();
+      }}
+    >
+      <DrawerHead title={title} close={close} />
+      {children}
+    </dialog>
+  );
+}
+
+function DrawerHead({ title, close }: { title: string; close: () => void }) {
+  const { t } = useTexts();
+  return (
+    <div class="drawer-head">
+      <h2>{title}</h2>
+      <button
+        type="button"
+        class="button ghost icon-only"
+        aria-label={t('app.close')}
+        title={t('app.close')}
+        onClick={close}
+      >
+        <Icon name="x" />
+      </button>
+    </div>
   );
 }
 

@@ -28,6 +28,7 @@ import type { Acceptance } from '../../sending/accept.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
+import type { Webhooks } from '../../webhooks/service.ts';
 import { createHostCheck } from '../allowed-hosts.ts';
 import { type BodyReader, createBodyReader } from '../body/body.ts';
 import { createCallSignals } from '../call-signals.ts';
@@ -67,6 +68,7 @@ import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-ro
 import { createStaticFiles } from './static-files.ts';
 import { streamedOperations } from './streamed.ts';
 import { testMessageRoutes } from './test-messages.ts';
+import { webhookRoutes } from './webhook-routes.ts';
 
 /**
  * The web console on its own listener: the files of the application, sign-in and sessions, and the operations of the API
@@ -98,6 +100,7 @@ export interface ConsoleDeps {
   resolver: Resolver;
   /** Accepts test messages. */
   acceptance: Acceptance;
+  webhooks: Pick<Webhooks, 'health'>;
   /** All routes of the API. */
   routes: readonly Route[];
   /** The OpenAPI document of the API. */
@@ -313,6 +316,7 @@ function assemble(
       clock,
       installation: deps.installationAttention,
     }),
+    ...webhookRoutes({ access, webhooks: deps.webhooks }),
     ...testMessageRoutes({ access, tables, acceptance: deps.acceptance, clock }),
   ];
   const previews = previewRoutes({ access, random: deps.random });
@@ -413,7 +417,7 @@ function staticFiles(directory: string): Middleware {
 
 /** The first segments of paths of operations. */
 const OPERATIONS =
-  /^(?:api|session|me|people|attention|audit|exports|stream|previews|test-messages|oidc)(?:\/|$)/;
+  /^(?:api|session|me|people|attention|audit|exports|stream|previews|test-messages|webhook-health|oidc)(?:\/|$)/;
 
 /** Whether a path below `/console/` is that of an operation; the others are pages and files of the application. */
 export function isOperation(path: string): boolean {

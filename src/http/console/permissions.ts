@@ -164,6 +164,7 @@ export type ConsoleOperation =
   | 'getSession'
   | 'getMe'
   | 'getAttention'
+  | 'getWebhookHealth'
   | 'updateMe'
   | 'listMySessions'
   | 'revokeMySession'

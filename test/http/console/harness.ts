@@ -121,6 +121,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     config,
     log,
     acceptance: { accept: async () => refuse('UNAVAILABLE', 'This console sends no mail') },
+    webhooks: { health: async () => [] },
     routes: options.routes?.(reader) ?? SAMPLE_ROUTES,
     document: openApiRoute(async () =>
       withoutPause(buildingDocument({ routes: SAMPLE_ROUTES, openRoutes: [], version: '1.2.3' })),

@@ -1,55 +1,68 @@
-import { useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { delivery, deliveryDetail } from '../../../http/api/webhook-schemas.ts';
 import { callApi, withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { useData, useRefresh } from '../../data.ts';
+import { OpenDrawer } from '../../parts/drawer.tsx';
+import { FactList } from '../../parts/fact-list.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
-import { Copy, Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
+import { Time } from '../../parts/time.tsx';
+import { toast } from '../../parts/toast.tsx';
+import { Card, Copy, Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { isFuture } from './health.tsx';
 
 type Delivery = z.output<typeof delivery>;
 
 const STATUSES = ['pending', 'succeeded', 'failed'] as const satisfies Delivery['status'][];
 
-/** The deliveries of a webhook, newest first. `path`: of the webhook in the API. */
+/** The deliveries of a webhook, newest first; over them the one that the address names. `path`: of the webhook in the API. */
 export function Deliveries({ path, webhookId }: { path: string; webhookId: string }) {
   const { t } = useTexts();
-  const { location, href } = useNavigation();
+  const { location, href, go } = useNavigation();
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
-  const { status, lastKey } = location.query;
+  const { status, lastKey, delivery: openId } = location.query;
   const list = useData<{ deliveries: Delivery[]; nextKey?: string }>(
     withQuery(`${path}/deliveries`, { status, lastKey }),
   );
+  useRefresh(list.reload);
   const page = `webhooks/${encodeURIComponent(webhookId)}`;
-  const retry = (delivery: string) =>
+  const pathOf = (deliveryId: string) => `${path}/deliveries/${encodeURIComponent(deliveryId)}`;
+  const retry = (deliveryId: string) =>
     run(async () => {
-      await callApi(`${delivery}/retry`, { method: 'POST', account: accountId });
+      await callApi(`${pathOf(deliveryId)}/retry`, { method: 'POST', account: accountId });
       list.reload();
-      return t('webhooks.retried');
+      toast(t('webhooks.retried'));
+      return '';
     });
   return (
-    <>
-      <p class="actions">
-        {[undefined, ...STATUSES].map((name) => (
-          <a
-            class="button"
-            key={name ?? ''}
-            href={href(page, { status: name })}
-            aria-current={status === name ? 'true' : undefined}
-          >
-            {t(name === undefined ? 'webhooks.status.all' : `webhooks.status.${name}`)}
-          </a>
-        ))}
-      </p>
+    <Card title={t('webhooks.deliveries')}>
+      <div class="filters">
+        <nav class="segments" aria-label={t('messages.status')}>
+          {[undefined, ...STATUSES].map((name) => (
+            <a
+              class="segment"
+              key={name ?? ''}
+              href={href(page, { status: name })}
+              aria-current={status === name ? 'true' : undefined}
+            >
+              {t(name === undefined ? 'webhooks.status.all' : `webhooks.status.${name}`)}
+            </a>
+          ))}
+        </nav>
+      </div>
       <Outcome of={outcome} />
-      <Loaded data={list}>
+      <Loaded data={list} isList>
         {({ deliveries, nextKey }) => (
           <>
             {deliveries.length === 0 ? (
-              <Empty title={t(nextKey === undefined ? 'webhooks.noDeliveries' : 'messages.partial')}>
+              <Empty
+                title={t(nextKey === undefined ? 'webhooks.noDeliveries' : 'messages.partial')}
+                icon="webhook"
+              >
                 <p>
                   {t(status === 'failed' ? 'webhooks.noDeliveries.failed' : 'webhooks.noDeliveries.hint')}
                 </p>
@@ -57,19 +70,24 @@ export function Deliveries({ path, webhookId }: { path: string; webhookId: strin
             ) : (
               <Table
                 label={t('webhooks.deliveries')}
+                isList
                 heads={[
                   t('suppressions.event'),
                   t('messages.status'),
                   t('webhooks.response'),
-                  t('messages.attempts'),
-                  ...(may('retryWebhookDelivery') ? [t('queue.change')] : []),
+                  { text: t('messages.attempts'), end: true },
+                  { text: t('messages.next'), end: true },
+                  { text: t('messages.created'), end: true },
+                  ...(may('retryWebhookDelivery')
+                    ? [{ text: t('queue.change'), unseen: true } as const]
+                    : []),
                 ]}
               >
                 {deliveries.map((each) => (
-                  <DeliveryRows
+                  <DeliveryRow
                     key={each.deliveryId}
                     of={each}
-                    path={`${path}/deliveries/${encodeURIComponent(each.deliveryId)}`}
+                    address={href(page, { status, lastKey, delivery: each.deliveryId })}
                     onRetry={may('retryWebhookDelivery') ? retry : null}
                   />
                 ))}
@@ -79,91 +97,96 @@ export function Deliveries({ path, webhookId }: { path: string; webhookId: strin
           </>
         )}
       </Loaded>
-    </>
+      {openId !== undefined && may('getWebhookDelivery') && (
+        <OpenDrawer title={t('webhooks.exchange')} onClose={() => go(href(page, { status, lastKey }))}>
+          <Exchange path={pathOf(openId)} />
+        </OpenDrawer>
+      )}
+    </Card>
   );
 }
 
-interface DeliveryRowsProps {
+interface DeliveryRowProps {
   of: Delivery;
-  /** Path of the delivery in the API. */
-  path: string;
+  /** The address that shows payload and response. */
+  address: string;
   /** Null: the role does not permit it. */
-  onRetry: ((path: string) => Promise<void>) | null;
+  onRetry: ((deliveryId: string) => Promise<void>) | null;
 }
 
-/** A delivery, and below it on request the payload and the response. */
-function DeliveryRows({ of: each, path, onRetry }: DeliveryRowsProps) {
-  const { t, time, named } = useTexts();
-  const [isOpen, setOpen] = useState(false);
-  const event = named('event', each.event ?? each.deliveryId);
+/** A delivery with its attempts. */
+function DeliveryRow({ of: each, address, onRetry }: DeliveryRowProps) {
+  const { t, named, time, number } = useTexts();
+  const next = [each.nextProbeAt, each.nextAttemptAt].find(isFuture);
   return (
-    <>
-      <tr class="continued">
-        <th scope="row">
-          {event}
-          <p class="small">{time(each.createdAt)}</p>
-          <p class="small">{each.eventId ?? ''}</p>
-        </th>
-        <td>
-          <Status name={each.status} prefix="webhooks.status" />
+    <tr>
+      <th scope="row">
+        <a href={address} title={each.eventId}>
+          {named('event', each.event ?? each.deliveryId)}
+        </a>
+      </th>
+      <td class="aside">
+        <Status name={each.status} prefix="webhooks.status" />
+      </td>
+      <td class="second">{each.error ?? each.responseCode ?? ''}</td>
+      <td>
+        <span title={time(each.lastAttemptAt)}>{number(each.attempts)}</span>
+      </td>
+      <td>
+        <Time at={next} />
+      </td>
+      <td class="when">
+        <Time at={each.createdAt} />
+      </td>
+      {onRetry !== null && (
+        <td class="menu">
+          <button
+            class="button ghost icon-only"
+            type="button"
+            aria-label={t('webhooks.retry')}
+            title={t('webhooks.retry')}
+            onClick={() => void onRetry(each.deliveryId)}
+          >
+            <Icon name="rotate-cw" />
+          </button>
         </td>
-        <td class="value">
-          {each.responseCode ?? ''} {each.error ?? ''}
-        </td>
-        <td>
-          {each.attempts}
-          <p class="small">{time(each.lastAttemptAt)}</p>
-          {each.nextProbeAt !== undefined && (
-            <p class="small">{t('webhooks.nextProbe', { time: time(each.nextProbeAt) })}</p>
-          )}
-          {each.nextAttemptAt !== undefined && (
-            <p class="small">
-              {t('messages.next')}: {time(each.nextAttemptAt)}
-            </p>
-          )}
-        </td>
-        {onRetry !== null && (
-          <td>
-            <button class="button" type="button" onClick={() => void onRetry(path)}>
-              {t('webhooks.retry')}
-            </button>
-          </td>
-        )}
-      </tr>
-      <tr>
-        <td colSpan={onRetry === null ? 4 : 5}>
-          <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-            <summary>{t('webhooks.exchange')}</summary>
-            {isOpen && <Exchange path={path} />}
-          </details>
-        </td>
-      </tr>
-    </>
+      )}
+    </tr>
   );
 }
 
 /** What was sent to the endpoint, and what it responded. */
 function Exchange({ path }: { path: string }) {
-  const { t } = useTexts();
+  const { t, time } = useTexts();
   const data = useData<z.output<typeof deliveryDetail>>(path);
   return (
     <Loaded data={data}>
-      {({ payload, responseCode, responseBody, error }) => {
+      {({ payload, responseCode, responseBody, error, ...delivery }) => {
         const text = payload === null ? '' : JSON.stringify(payload, null, 2);
         return (
           <>
+            <p>
+              <Status name={delivery.status} prefix="webhooks.status" />
+            </p>
+            <FactList
+              facts={[
+                [t('webhooks.response'), error ?? String(responseCode ?? '')],
+                [t('messages.attempts'), String(delivery.attempts)],
+                [t('webhooks.last'), time(delivery.lastAttemptAt)],
+                [t('messages.next'), time([delivery.nextProbeAt, delivery.nextAttemptAt].find(isFuture))],
+                ['ID', delivery.eventId ?? ''],
+              ]}
+            />
+            {responseBody !== undefined && responseBody !== '' && <pre tabIndex={0}>{responseBody}</pre>}
             <h3>{t('webhooks.payload')}</h3>
             {payload === null ? (
               <p>{t('webhooks.payload.purged')}</p>
             ) : (
               <>
-                <pre tabIndex={0}>{text}</pre>
                 <Copy text={text} label={t('webhooks.payload.copy')} />
+                <pre tabIndex={0}>{text}</pre>
               </>
             )}
-            <h3>{t('webhooks.response')}</h3>
-            <p>{[responseCode, error].filter((part) => part !== undefined).join(' ')}</p>
-            {responseBody !== undefined && <pre tabIndex={0}>{responseBody}</pre>}
           </>
         );
       }}

@@ -1,17 +1,19 @@
 import { useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { webhook, webhookDetail } from '../../../http/api/webhook-schemas.ts';
+import type { PresentedHealth } from '../../../http/console/webhook-routes.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { CreationDrawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
-import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { LastCall, SuccessRate, useHealth } from './health.tsx';
 import { NewSecret } from './new-secret.tsx';
 import { WebhookStatus } from './webhook-status.tsx';
+import './webhooks.css';
 
 type Webhook = z.output<typeof webhook>;
 type Detail = z.output<typeof webhookDetail>;
@@ -37,9 +39,10 @@ const EVENTS = [
 
 /** The webhooks of the account. */
 export function WebhooksPage() {
-  const { t, named, plural } = useTexts();
+  const { t } = useTexts();
   const { href, go } = useNavigation();
   const { may } = useMember();
+  const health = useHealth();
   const list = useData<{ webhooks: Webhook[] }>(PATH);
   const [created, setCreated] = useState<Detail | null>(null);
   return (
@@ -67,36 +70,49 @@ export function WebhooksPage() {
               isList
               heads={[
                 t('people.name'),
-                t('webhooks.url'),
-                t('webhooks.events'),
                 t('messages.status'),
-                { text: t('webhooks.failingSince'), end: true },
+                t('webhooks.last'),
+                { text: t('webhooks.rate'), end: true },
+                { text: t('webhooks.waiting'), end: true },
+                { text: t('webhooks.events'), end: true },
               ]}
             >
-              {webhooks.map(({ webhookId, name, url, events, isActive, failingSince }) => (
-                <tr key={webhookId}>
-                  <th scope="row">
-                    <a href={href(`webhooks/${encodeURIComponent(webhookId)}`)}>{name || webhookId}</a>
-                  </th>
-                  <td class="second">{url}</td>
-                  <td title={events.map((event) => named('event', event)).join(', ')}>
-                    {events.includes('*')
-                      ? t('webhooks.events.all')
-                      : plural('webhooks.events.count', events.length)}
-                  </td>
-                  <td class="aside">
-                    <WebhookStatus of={{ isActive, failingSince }} />
-                  </td>
-                  <td class="when">
-                    <Time at={failingSince} />
-                  </td>
-                </tr>
+              {webhooks.map((webhook) => (
+                <WebhookRow
+                  key={webhook.webhookId}
+                  of={webhook}
+                  health={health.value?.webhooks.find((each) => each.webhookId === webhook.webhookId)}
+                />
               ))}
             </Table>
           )
         }
       </Loaded>
     </Page>
+  );
+}
+
+/** `health`: not known yet, or the webhook was created since. */
+function WebhookRow({ of: webhook, health }: { of: Webhook; health: PresentedHealth | undefined }) {
+  const { t, named, plural, number } = useTexts();
+  const { href } = useNavigation();
+  const { webhookId, name, url, events } = webhook;
+  return (
+    <tr>
+      <th scope="row">
+        <a href={href(`webhooks/${encodeURIComponent(webhookId)}`)}>{name || webhookId}</a>
+        <p class="small">{url}</p>
+      </th>
+      <td class="aside">
+        <WebhookStatus of={webhook} />
+      </td>
+      <td class="second">{health !== undefined && <LastCall of={health} />}</td>
+      <td class="when">{health !== undefined && <SuccessRate of={health} />}</td>
+      <td>{health !== undefined && number(health.waiting)}</td>
+      <td title={events.map((event) => named('event', event)).join(', ')}>
+        {events.includes('*') ? t('webhooks.events.all') : plural('webhooks.events.count', events.length)}
+      </td>
+    </tr>
   );
 }
 
