@@ -62,12 +62,16 @@ it('creates a webhook by keyboard, tests it, shows the response as text, and rot
   await shown.getByRole('button', { name: 'I have stored it' }).press('Enter');
   await page.getByRole('heading', { level: 1, name: HOSTILE }).waitFor();
   await page.getByRole('button', { name: 'Send a test event' }).press('Enter');
-  await page.getByText('The endpoint did not accept the event').waitFor();
-  await page.getByRole('region', { name: 'Result of the test' }).getByText(HOSTILE).waitFor();
+  const result = page.getByRole('dialog', { name: 'Result of the test' });
+  await result.getByText('The endpoint did not accept the event').waitFor();
+  await result.getByText(HOSTILE).first().waitFor();
+  expect(await findings(window)).toEqual([]);
+  await result.getByRole('button', { name: 'Close' }).press('Enter');
   await page.getByText('Show the secret').click();
   const secret = (await page.locator('details[open] pre').first().textContent()) ?? '';
   expect(secret).toMatch(/^whsec_/);
   expect(first).toBe(secret);
+  await page.getByRole('button', { name: 'Actions' }).press('Enter');
   await page.getByRole('button', { name: 'Rotate the secret' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Rotate the secret' }).click();
   const rotated = (await shown.locator('pre').textContent()) ?? '';
@@ -94,11 +98,16 @@ it('shows failed deliveries with the response, retries one and replays a period'
   await page.locator('.status.bad', { hasText: 'failing' }).waitFor();
   const row = page.getByRole('row', { name: 'Rejected permanently' }).first();
   await row.getByText('the endpoint responded with 503').waitFor();
-  const exchange = page.locator('tr:has(> th) + tr').first();
-  await exchange.getByText('Payload and response').press('Enter');
-  await exchange.getByText(HOSTILE).last().waitFor();
-  const payload = JSON.parse((await exchange.locator('pre').first().textContent()) ?? '');
+  await row.getByRole('link', { name: 'Rejected permanently' }).press('Enter');
+  const exchange = page.getByRole('dialog', { name: 'Payload and response' });
+  await exchange.getByText(HOSTILE).first().waitFor();
+  const payload = JSON.parse((await exchange.locator('pre').last().textContent()) ?? '');
   expect(payload).toMatchObject({ type: 'email_bounced', data: { object: { to: [BOUNCED] } } });
+  expect(page.url()).toContain('delivery=whd_');
+  expect(await findings(window)).toEqual([]);
+  await page.keyboard.press('Escape');
+  await exchange.waitFor({ state: 'detached' });
+  await page.getByText('Every call has failed since').waitFor();
   await row.getByRole('button', { name: 'Retry now' }).press('Enter');
   await page.getByText('The delivery is tried now').waitFor();
   await page.getByRole('link', { name: 'delivered', exact: true }).click();
@@ -114,11 +123,30 @@ it('names a webhook whose every call fails in the list, and leads from the overv
   const window = await open.operator(DESKTOP);
   const { page, context } = window;
   await open.visit(window, 'webhooks', client);
-  await page.getByRole('row', { name: HOSTILE }).locator('.status.bad', { hasText: 'failing' }).waitFor();
+  const row = page.getByRole('row', { name: HOSTILE });
+  await row.locator('.status.bad', { hasText: 'failing' }).waitFor();
+  await row.getByText('503').waitFor();
+  await row.getByText('0%', { exact: true }).waitFor();
   await open.visit(window, '', client);
   await page.getByRole('link', { name: /^Every call of webhook .* fails/ }).click();
   await page.getByRole('row', { name: 'Rejected permanently' }).first().waitFor();
   expect(page.url()).toContain('status=pending');
+  await context.close();
+});
+
+it('says that an endpoint is held back, until when, and how much waits behind it', async () => {
+  const nextProbeAt = new Date(Date.now() + 600_000).toISOString();
+  const window = await open.operator(PHONE);
+  const { page, context } = window;
+  await page.route('**/webhook-health*', async (sent) => {
+    const response = await sent.fetch();
+    const body = (await response.json()) as { data: { webhooks: object[] } };
+    const webhooks = body.data.webhooks.map((each) => ({ ...each, waiting: 161, nextProbeAt }));
+    await sent.fulfill({ response, json: { ...body, data: { webhooks } } });
+  });
+  await open.visit(window, 'webhooks', client);
+  await page.getByRole('link', { name: HOSTILE }).click();
+  await page.getByText(/^Waiting for the endpoint: next probe .*, 161 events behind it$/).waitFor();
   await context.close();
 });
 

@@ -75,8 +75,8 @@ export function Waiting({
     );
   if (failingSince === undefined) return null;
   return (
-    <Notice kind="bad" title={t('webhooks.failing')}>
-      <p>{t('webhooks.failing.why', { time: time(failingSince), events })}</p>
+    <Notice kind="bad" title={t('webhooks.failing.title', { time: time(failingSince) })}>
+      <p>{t('webhooks.failing.why', { events })}</p>
     </Notice>
   );
 }

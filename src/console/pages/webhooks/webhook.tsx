@@ -153,7 +153,6 @@ function Actions({ webhook, path, onChange }: ActionsProps) {
     });
   return (
     <>
-      <Outcome of={outcome} />
       {!webhook.isActive && (
         <button class="button" type="button" onClick={() => void switched()}>
           {t('webhooks.enable')}
@@ -203,6 +202,7 @@ function Actions({ webhook, path, onChange }: ActionsProps) {
           },
         ]}
       />
+      <Outcome of={outcome} />
       {rotated !== null && (
         <NewSecret
           secret={rotated}
