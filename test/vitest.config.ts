@@ -1,8 +1,14 @@
+import type { Plugin } from 'vite';
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 import { FilesOfProjects } from './support/file-order.ts';
 import { LeftOutTests } from './support/left-out-tests.ts';
 import { LONG_TEST_TIMEOUT_MS, PATIENCE_MS, TEST_TIMEOUT_MS } from './support/patience.ts';
 import { COMPONENT, LONG, SERIAL } from './support/test-lists.ts';
+
+const CONSOLE = new URL('../src/console/', import.meta.url).pathname;
+const { consoleIcons } = (await import(
+  new URL('../.packaging/console-icons.mjs', import.meta.url).href
+)) as { consoleIcons(source: string): Plugin };
 
 const long = Object.keys(LONG);
 const serial = Object.keys(SERIAL);
@@ -78,6 +84,18 @@ export default defineConfig({
           name: 'unit',
           include: ['**/*.test.ts'],
           exclude: ['e2e/**', 'chaos/**', 'scenarios/**', ...COMPONENT],
+        },
+      },
+      // Parts and pages of the console in a document without a browser.
+      {
+        plugins: [consoleIcons(CONSOLE)],
+        oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+        test: {
+          ...shared,
+          name: 'console',
+          include: ['console/**/*.test.tsx'],
+          environment: 'happy-dom',
+          setupFiles: [...shared.setupFiles, 'console/dom/setup.ts'],
         },
       },
       {
