@@ -32,7 +32,7 @@ it('waits for the Enter key where only whole values match', async () => {
 it('does not search after the page was left', async () => {
   vi.useFakeTimers();
   const onSearch = vi.fn();
-  const replace = await render(search({ onSearch }));
+  const replace = await render(search({ onSearch, value: 'old' }));
   await person().type(screen.getByRole('searchbox'), 'ada');
   await replace(null);
   await vi.advanceTimersByTimeAsync(1000);
