@@ -6,9 +6,9 @@ import { LONG_TEST_TIMEOUT_MS, PATIENCE_MS, TEST_TIMEOUT_MS } from './support/pa
 import { COMPONENT, LONG, SERIAL } from './support/test-lists.ts';
 
 const CONSOLE = new URL('../src/console/', import.meta.url).pathname;
-const { consoleIcons } = (await import(
-  new URL('../.packaging/console-icons.mjs', import.meta.url).href
-)) as { consoleIcons(source: string): Plugin };
+const { consoleIcons } = (await import(new URL('../.packaging/console-icons.mjs', import.meta.url).href)) as {
+  consoleIcons(source: string): Plugin;
+};
 
 const long = Object.keys(LONG);
 const serial = Object.keys(SERIAL);
