@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 import { type OpenConsole, openConsole } from './open-console.ts';
 
 /* What applies to all pages of the console, in Chromium over a daemon in this process: commands, print, narrow windows. */
@@ -15,6 +16,8 @@ const run = promisify(execFile);
 /** A sheet of A4 at 96 pixels per inch. */
 const A4 = { width: 794, height: 1123 };
 const LONG = `a-recipient-with-a-long-name.${'x'.repeat(30)}@example.net`;
+
+const required = requirePrograms('chromium', 'curl');
 
 let daemon: InProcess;
 let browser: TestBrowser;
@@ -24,6 +27,7 @@ let client: ApiClient;
 const pages: Record<string, string> = {};
 
 beforeAll(async () => {
+  if (required.missing) return;
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
   client = await daemon.account('Shop');
   const created = async (path: string, body: unknown, method = 'POST'): Promise<Record<string, string>> => {
@@ -70,6 +74,8 @@ beforeAll(async () => {
     people: 'people',
     audit: 'audit',
     system: 'system',
+    reference: 'reference',
+    profile: 'me',
     accounts: 'system/accounts',
     account: `system/accounts/${client.accountId}`,
   });
@@ -82,7 +88,7 @@ afterAll(async () => {
 });
 
 /** Pages whose data belongs to the console itself, which has no operation of the API. */
-const WITHOUT_COMMAND = ['people', 'audit'];
+const WITHOUT_COMMAND = ['people', 'audit', 'reference', 'profile'];
 
 /** Cells and buttons in tables that are not completely inside the window. */
 const CUT_OFF = `[...document.querySelectorAll('main :is(th, td, button, select):not(thead *)')]
@@ -130,7 +136,24 @@ async function follow({ page }: Window, path: string): Promise<void> {
   await expect.poll(() => page.locator('.loading').count()).toBe(0);
 }
 
-describe('every page', () => {
+describe.skipIf(required.missing)(`every page${required.reason}`, () => {
+  it('of the navigation is opened by these tests, and shows nothing that failed', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    const links = await page.evaluate<string[]>(
+      "[...document.querySelectorAll('.side nav a')].map(({ pathname }) => pathname)",
+    );
+    const opened = Object.values(pages).map((path) => `/console/${path.split('?')[0]}`);
+    expect(links.length).toBeGreaterThan(15);
+    expect(links.filter((path) => !opened.includes(path))).toEqual([]);
+    for (const [name, path] of Object.entries(pages)) {
+      await open.visit(window, path, client);
+      expect(await page.getByRole('alert').allTextContents(), name).toEqual([]);
+    }
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
   it('shows a command that reads its data with the key that it names', async () => {
     const window = await open.operator(DESKTOP);
     // The command of the import sends a file.

@@ -14,7 +14,7 @@ export class FilesOfProjects extends BaseSequencer {
   }
 }
 
-const PROJECTS = ['long', 'e2e', 'component', 'scenarios', 'unit', 'serial'];
+const PROJECTS = ['long', 'e2e', 'component', 'scenarios', 'unit', 'console', 'serial'];
 
 /** Files of the built program that take more than 15 s, and others that take more than 5 s, the longest of each project first. */
 const LONGEST = [
@@ -35,6 +35,7 @@ const LONGEST = [
   'e2e/held-messages',
   'e2e/unroutable-domains',
   'e2e/webhooks',
+  'console/pages',
   'smtp/mx/hostile',
   'delivery/delivery',
   'smtp/mx/report-floods',

@@ -55,7 +55,6 @@ export const LONG: Readonly<Record<string, string>> = {
     'does the main task of every page of the console with four combinations of input and window',
   'console/oidc.test.ts': 'signs in at an identity provider in a browser',
   'console/overview.test.ts': PAGES,
-  'console/pages.test.ts': 'opens every page of the console',
   'console/parts-page.test.ts': 'builds the page of the parts of the console',
   'console/people.test.ts': PAGES,
   'console/queue.test.ts': PAGES,
