@@ -1,3 +1,11 @@
+import {
+  addressOf,
+  type BodyOf,
+  type DataOf,
+  type Method,
+  type ParametersOf,
+  type PathOf,
+} from './operations.ts';
 import { pageToken } from './page-token.ts';
 import { saveFile } from './parts/save-file.ts';
 
@@ -147,6 +155,29 @@ function headersFor(account: string | undefined): Record<string, string> {
     ...(Date.now() - usedAt < UNATTENDED_MS ? {} : { 'X-Unattended': '1' }),
   };
 }
+
+type OperationOptions<P extends PathOf<M>, M extends Method> = Pick<
+  RequestOptions,
+  'idempotencyKey' | 'signal'
+> & {
+  account: string;
+} & (object extends ParametersOf<P, M>
+    ? { parameters?: ParametersOf<P, M> }
+    : { parameters: ParametersOf<P, M> }) &
+  ([BodyOf<P, M>] extends [never] ? object : { body: BodyOf<P, M> });
+
+/** Sends a request to an operation of the public API, as the session's person; its types are those of the OpenAPI document. */
+export function operate<M extends Method, P extends PathOf<M>>(
+  method: M,
+  path: P,
+  options: OperationOptions<P, M>,
+): Promise<DataOf<P, M>> {
+  // What they have depends on the operation, which only callers know.
+  const { parameters, ...sent } = options as RequestOptions & { parameters?: object };
+  return request(`/console/api${addressOf(path, parameters)}`, { ...sent, method: UPPER[method] });
+}
+
+const UPPER = { get: 'GET', post: 'POST', put: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
 
 /** Sends a request to an operation of the public API, as the session's person. */
 export function callApi<T>(path: string, options: RequestOptions & { account: string }): Promise<T> {

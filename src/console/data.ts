@@ -2,6 +2,7 @@ import { createContext } from 'preact';
 import { useCallback, useContext, useEffect, useState } from 'preact/hooks';
 import { ApiError, callApi, readDocument, request } from './api.ts';
 import { followEvents } from './event-stream.ts';
+import { addressOf, type DataOf, type Optional, type ParametersOf, type PathOf } from './operations.ts';
 import { useMember } from './session.ts';
 
 /** Data of the API; the last value remains while it is read again. */
@@ -20,6 +21,14 @@ export function useData<T>(path: string | null): Data<T> {
     (signal) => callApi<T>(path ?? '', { account: accountId, signal }),
     live,
   );
+}
+
+/** Reads with an operation of the API, again when its parameters change and after events of the account. Null: nothing. */
+export function useOperation<P extends PathOf<'get'>>(
+  path: P | null,
+  ...parameters: Optional<ParametersOf<P>>
+): Data<DataOf<P>> {
+  return useData(path === null ? null : addressOf(path, ...parameters));
 }
 
 /**

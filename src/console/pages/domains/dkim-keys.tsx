@@ -1,4 +1,4 @@
-import { callApi } from '../../api.ts';
+import { operate } from '../../api.ts';
 import { Time } from '../../parts/time.tsx';
 import { Confirmed, Outcome, Table, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
@@ -8,12 +8,11 @@ import { CopiedName, CopiedValue } from './records.tsx';
 
 interface DkimKeysProps {
   domain: CheckedDomain;
-  path: string;
   reload: () => void;
 }
 
 /** The keys that sign, and the replacement of the one that the owner of the domain publishes. */
-export function DkimKeys({ domain, path, reload }: DkimKeysProps) {
+export function DkimKeys({ domain, reload }: DkimKeysProps) {
   const { t } = useTexts();
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
@@ -68,9 +67,9 @@ export function DkimKeys({ domain, path, reload }: DkimKeysProps) {
           question={t('domains.rotate.confirm', { domain: domain.domain })}
           action={() =>
             run(async () => {
-              await callApi(`${path}/rotate-dkim`, {
-                method: 'POST',
+              await operate('post', '/web-setup/domains/{domainId}/rotate-dkim', {
                 account: accountId,
+                parameters: { domainId: domain.domainId },
               });
               reload();
               return t('domains.rotated');

@@ -1,11 +1,13 @@
 import type * as z from 'zod';
 import type { dmarcPathSchema } from '../../../http/api/domains/domain-schemas.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
 import { Chip, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import type { ShownReports } from '../reports/report-data.ts';
 import { CopiedName, CopiedValue } from './records.tsx';
+
+export const DMARC_PATH = '/web-setup/domains/{domainId}/dmarc-path';
 
 type Path = z.output<typeof dmarcPathSchema>;
 
@@ -13,10 +15,10 @@ const POLICIES = ['none', 'quarantine', 'reject'] as const;
 const SHOWN_SOURCES = 10;
 
 /** From a DMARC policy that only asks for reports to a strict one, as far as the reports permit it. */
-export function DmarcPath({ path, domainId }: { path: string; domainId: string }) {
+export function DmarcPath({ domainId }: { domainId: string }) {
   const { t, time } = useTexts();
-  const data = useData<Path>(`${path}/dmarc-path`);
-  const reports = useData<ShownReports>(`${path}/reports`);
+  const data = useOperation(DMARC_PATH, { domainId });
+  const reports = useOperation('/web-setup/domains/{domainId}/reports', { domainId });
   return (
     <Loaded data={data}>
       {(found) => (

@@ -1,6 +1,4 @@
-import type * as z from 'zod';
-import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Page, Status, Table } from '../../parts.tsx';
@@ -14,7 +12,7 @@ export function DomainsPage() {
   const { t } = useTexts();
   const { href } = useNavigation();
   const { may } = useMember();
-  const list = useData<{ domains: z.output<typeof domainSchema>[] }>('/web-setup/domains');
+  const list = useOperation('/web-setup/domains');
   return (
     <Page
       title={t('page.domains')}

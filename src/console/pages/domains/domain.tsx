@@ -1,8 +1,9 @@
 import { useEffect } from 'preact/hooks';
 import type * as z from 'zod';
-import type { lastCheck, verified } from '../../../http/api/domains/domain-schemas.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import type { lastCheck } from '../../../http/api/domains/domain-schemas.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Loaded, Outcome, Page, Status, useAction } from '../../parts.tsx';
@@ -10,13 +11,15 @@ import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { DkimKeys } from './dkim-keys.tsx';
-import { DmarcPath } from './dmarc-path.tsx';
+import { DMARC_PATH, DmarcPath } from './dmarc-path.tsx';
 import { FirstMessage } from './first-message.tsx';
 import { RecordList } from './records.tsx';
 import { DomainSettings } from './settings.tsx';
 import { STEPS, Steps, TABS, type View } from './steps.tsx';
 import { zoneFile } from './zone-file.ts';
 import './domain.css';
+
+const LAST_CHECK = '/web-setup/domains/{domainId}/last-check';
 
 export type CheckedDomain = z.output<typeof lastCheck>;
 
@@ -27,16 +30,15 @@ export function DomainPage({ domainId }: { domainId: string }) {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
   const { accountId, may } = useMember();
-  const path = `/web-setup/domains/${encodeURIComponent(domainId)}`;
-  const data = useData<CheckedDomain>(`${path}/last-check`);
+  const data = useOperation(LAST_CHECK, { domainId });
   const { outcome, run } = useAction();
   const domain = data.value;
   const mayVerify = may('verifyDomain');
   const isPending = domain !== null && domain.status !== 'SUCCESS';
   const verify = async () => {
-    const { status } = await callApi<z.output<typeof verified>>(`${path}/verify`, {
-      method: 'POST',
+    const { status } = await operate('post', '/web-setup/domains/{domainId}/verify', {
       account: accountId,
+      parameters: { domainId },
     });
     data.reload();
     return status === 'SUCCESS'
@@ -52,7 +54,7 @@ export function DomainPage({ domainId }: { domainId: string }) {
       else data.reload();
     }, RECHECK_MS);
     return () => window.clearInterval(timer);
-  }, [mayVerify, isPending, path, data.reload]);
+  }, [mayVerify, isPending, domainId, data.reload]);
 
   const view = viewOf(location.query['step'], domain);
   const address = (step: View) => href(`domains/${encodeURIComponent(domainId)}`, { step });
@@ -63,7 +65,7 @@ export function DomainPage({ domainId }: { domainId: string }) {
       title={domain?.domain ?? t('page.domains')}
       chip={domain !== null && <Status name={domain.status} />}
       question={domain === null ? undefined : t(`domains.useCase.${domain.useCase}`)}
-      curl={view === 'dmarc' ? `${path}/dmarc-path` : `${path}/last-check`}
+      curl={addressOf(view === 'dmarc' ? DMARC_PATH : LAST_CHECK, { domainId })}
       actions={
         domain !== null &&
         isAboutRecords && (
@@ -122,15 +124,10 @@ export function DomainPage({ domainId }: { domainId: string }) {
               </>
             )}
             {view === 'message' && <FirstMessage domain={loaded} check={address('check')} />}
-            {view === 'dmarc' && <DmarcPath key={loaded.checkedAt} path={path} domainId={domainId} />}
-            {view === 'dkim' && <DkimKeys domain={loaded} path={path} reload={data.reload} />}
+            {view === 'dmarc' && <DmarcPath key={loaded.checkedAt} domainId={domainId} />}
+            {view === 'dkim' && <DkimKeys domain={loaded} reload={data.reload} />}
             {view === 'settings' && (
-              <DomainSettings
-                key={loaded.trackingDomain ?? ''}
-                domain={loaded}
-                path={path}
-                reload={data.reload}
-              />
+              <DomainSettings key={loaded.trackingDomain ?? ''} domain={loaded} reload={data.reload} />
             )}
           </>
         )}

@@ -1,7 +1,6 @@
-import type * as z from 'zod';
-import type { messageSchema } from '../../../http/api/sending/messages.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { fieldText } from '../../parts/field-text.ts';
 import { Loaded, Outcome, Status, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -61,14 +60,13 @@ function Form({ domain: { domain, domainId } }: { domain: CheckedDomain }) {
   const { outcome, run } = useAction();
   const send = (form: FormData) =>
     run(async () => {
-      const { messageId } = await callApi<{ messageId: string }>('/transactional/send', {
-        method: 'POST',
+      const { messageId } = await operate('post', '/transactional/send', {
         account: accountId,
         body: {
-          from: form.get('from'),
-          to: form.get('to'),
-          subject: form.get('subject'),
-          html: htmlOf(form.get('text')),
+          from: fieldText(form, 'from'),
+          to: fieldText(form, 'to'),
+          subject: fieldText(form, 'subject'),
+          html: htmlOf(fieldText(form, 'text')),
         },
       });
       go(href(`domains/${encodeURIComponent(domainId)}`, { step: 'message', message: messageId }));
@@ -134,9 +132,8 @@ function Form({ domain: { domain, domainId } }: { domain: CheckedDomain }) {
 }
 
 /** Text as HTML, with the footer. Braces are written as entities, so that they are no variables. */
-function htmlOf(text: FormDataEntryValue | null): string {
-  const plain = typeof text === 'string' ? text : '';
-  const escaped = plain.replace(/[&<>"{}]/g, (character) => `&#${character.charCodeAt(0)};`);
+function htmlOf(text: string): string {
+  const escaped = text.replace(/[&<>"{}]/g, (character) => `&#${character.charCodeAt(0)};`);
   return `<p>${escaped.replaceAll(/\r?\n/g, '<br>')}</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>`;
 }
 
@@ -144,9 +141,7 @@ function htmlOf(text: FormDataEntryValue | null): string {
 function SentMessage({ messageId }: { messageId: string }) {
   const { t, time } = useTexts();
   const { href } = useNavigation();
-  const message = useData<z.output<typeof messageSchema>>(
-    `/web-setup/messages/${encodeURIComponent(messageId)}`,
-  );
+  const message = useOperation('/web-setup/messages/{id}', { id: messageId });
   return (
     <Loaded data={message}>
       {({ recipient, status, createdAt, nextAttemptAt }) => (

@@ -1,8 +1,8 @@
 import type * as z from 'zod';
-import type { registered } from '../../../http/api/domains/domain-schemas.ts';
 import type { useCase as useCaseSchema } from '../../../http/api/domains/use-cases.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { fieldText } from '../../parts/field-text.ts';
 import { Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -29,7 +29,7 @@ export function RegistrationPage() {
 export function Registration() {
   const { t } = useTexts();
   const { may } = useMember();
-  const useCases = useData<{ useCases: UseCase[] }>('/web-setup/use-cases');
+  const useCases = useOperation('/web-setup/use-cases');
   if (!may('registerDomain')) return <p class="notice">{t('messages.notAllowed')}</p>;
   return (
     <>
@@ -48,10 +48,9 @@ function Form({ useCases }: { useCases: UseCase[] }) {
   const regions = new Set(useCases.map(({ region }) => region.code));
   const register = (form: FormData) =>
     run(async () => {
-      const { domainId } = await callApi<z.output<typeof registered>>('/web-setup/domains', {
-        method: 'PUT',
+      const { domainId } = await operate('put', '/web-setup/domains', {
         account: accountId,
-        body: { domain: form.get('domain'), useCaseId: form.get('useCaseId') },
+        body: { domain: fieldText(form, 'domain'), useCaseId: fieldText(form, 'useCaseId') },
       });
       go(href(`domains/${encodeURIComponent(domainId)}`, { step: 'records' }));
       return t('domains.registered');

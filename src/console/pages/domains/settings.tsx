@@ -1,26 +1,27 @@
-import { callApi } from '../../api.ts';
+import { operate } from '../../api.ts';
+import { fieldText } from '../../parts/field-text.ts';
 import { Confirmed, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import type { CheckedDomain } from './domain.tsx';
 
+const PATH = '/web-setup/domains/{domainId}';
+
 interface DomainSettingsProps {
   domain: CheckedDomain;
-  path: string;
   reload: () => void;
 }
 
 /** The host of tracked links, the other use case, deletion. */
-export function DomainSettings({ domain, path, reload }: DomainSettingsProps) {
+export function DomainSettings({ domain, reload }: DomainSettingsProps) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
   const { domain: name, useCase, trackingDomain } = domain;
   const other = useCase === 'tx' ? 'mk' : 'tx';
-  const call = (method: 'PATCH' | 'DELETE', body?: object) =>
-    callApi<{ message: string }>(path, { method, account: accountId, body });
+  const request = { account: accountId, parameters: { domainId: domain.domainId } };
   return (
     <>
       <h2>{t('domains.tracking')}</h2>
@@ -28,9 +29,9 @@ export function DomainSettings({ domain, path, reload }: DomainSettingsProps) {
         class="search"
         onSubmit={(event) => {
           event.preventDefault();
-          const host = new FormData(event.currentTarget).get('trackingDomain');
+          const host = fieldText(new FormData(event.currentTarget), 'trackingDomain');
           void run(async () => {
-            await call('PATCH', { trackingDomain: host === '' ? null : host });
+            await operate('patch', PATH, { ...request, body: { trackingDomain: host === '' ? null : host } });
             reload();
             return t('domains.tracking.stored');
           });
@@ -81,7 +82,7 @@ export function DomainSettings({ domain, path, reload }: DomainSettingsProps) {
             question={t('domains.delete.confirm', { domain: name })}
             action={() =>
               run(async () => {
-                await call('DELETE');
+                await operate('delete', PATH, request);
                 go(href('domains'));
                 return t('app.deleted');
               })

@@ -1,7 +1,5 @@
 import { useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
-import { useConsoleData, useData } from '../../data.ts';
+import { useConsoleData, useOperation } from '../../data.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Card, Skeleton } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -18,8 +16,8 @@ export function Checklist() {
   const { accountId, has } = useMember();
   const [isDismissed, setDismissed] = useState(() => dismissed().includes(accountId));
   const passkeys = useConsoleData<{ passkeys: unknown[] }>('/console/me/passkeys');
-  const domains = useData<{ domains: z.output<typeof domainSchema>[] }>('/web-setup/domains');
-  const keys = useData<{ keys: unknown[] }>(has('keys') ? '/web-setup/keys' : null);
+  const domains = useOperation('/web-setup/domains');
+  const keys = useOperation(has('keys') ? '/web-setup/keys' : null);
   const people = useConsoleData<{ people: unknown[] }>(has('people') ? '/console/people' : null, accountId);
   if (isDismissed) return null;
   const read = [passkeys, domains, ...(has('keys') ? [keys] : []), ...(has('people') ? [people] : [])];

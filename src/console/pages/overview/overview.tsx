@@ -1,9 +1,6 @@
-import type * as z from 'zod';
-import type { messageSchema } from '../../../http/api/sending/messages.ts';
-import type { statisticsSchema } from '../../../http/api/statistics.ts';
-import { withQuery } from '../../api.ts';
 import { useAttention } from '../../attention.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { lazyPage } from '../../parts/lazy.tsx';
 import { Loaded, Page } from '../../parts.tsx';
@@ -27,13 +24,13 @@ export function OverviewPage() {
   const { may } = useMember();
   const period = PERIODS.find((name) => name === location.query['period']) ?? DEFAULT_PERIOD;
   const range = rangeOf(period, Date.now());
-  const path = withQuery('/web-setup/statistics', {
+  const shown = {
     interval: range.interval,
     from: new Date(range.before).toISOString(),
     to: new Date(range.to).toISOString(),
-  });
-  const statistics = useData<z.output<typeof statisticsSchema>>(path);
-  const latest = useData<{ messages: z.output<typeof messageSchema>[] }>('/web-setup/messages?limit=1');
+  };
+  const statistics = useOperation('/web-setup/statistics', shown);
+  const latest = useOperation('/web-setup/messages', { limit: 1 });
   const attention = useAttention();
   // Counts remain when messages are deleted.
   const isCounted = statistics.value?.series.some(({ points }) =>
@@ -44,7 +41,7 @@ export function OverviewPage() {
     <Page
       title={t('page.overview')}
       question={useSentence(isNew)}
-      curl={path}
+      curl={addressOf('/web-setup/statistics', shown)}
       actions={
         <>
           <PeriodChoice chosen={period} />

@@ -1,7 +1,4 @@
-import type * as z from 'zod';
-import type { statisticsSchema } from '../../../http/api/statistics.ts';
-import { withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
 import { Card, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -14,14 +11,12 @@ const SHOWN = 5;
 export function Providers({ range }: { range: PeriodRange }) {
   const { t, number, percent } = useTexts();
   const { href } = useNavigation();
-  const data = useData<z.output<typeof statisticsSchema>>(
-    withQuery('/web-setup/statistics', {
-      interval: range.interval,
-      by: 'provider',
-      from: new Date(range.from).toISOString(),
-      to: new Date(range.to).toISOString(),
-    }),
-  );
+  const data = useOperation('/web-setup/statistics', {
+    interval: range.interval,
+    by: 'provider',
+    from: new Date(range.from).toISOString(),
+    to: new Date(range.to).toISOString(),
+  });
   return (
     <Card
       title={t('overview.volume.of.provider')}

@@ -1,6 +1,4 @@
-import type * as z from 'zod';
-import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
 import { Card, Loaded, Status } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -10,7 +8,7 @@ import { useTexts } from '../../texts.ts';
 export function RecentCampaigns() {
   const { t, percent } = useTexts();
   const { href } = useNavigation();
-  const data = useData<{ campaigns: z.output<typeof campaignSchema>[] }>('/web-setup/campaigns?limit=5');
+  const data = useOperation('/web-setup/campaigns', { limit: 5 });
   return (
     <Card title={t('overview.campaigns')} action={<a href={href('campaigns')}>{t('overview.all')}</a>}>
       <Loaded data={data}>
