@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { request, whenSignedOut } from '../../src/console/api.ts';
 import { type Data, useConsoleData, useRefresh } from '../../src/console/data.ts';
-import { failure, respond, success } from './dom/responses.ts';
 import { act, render, waitFor } from './dom/render.tsx';
+import { failure, respond, success } from './dom/responses.ts';
 
 let last: Data<unknown>;
 function Reader({ path, refreshMs = null }: { path: string | null; refreshMs?: number | null }) {
@@ -63,7 +63,12 @@ describe('data', () => {
 describe('a request', () => {
   it('sends what shows that it is no form of another site, the account, and its body', async () => {
     const fetched = respond(() => success({}));
-    await request('/console/x', { method: 'PATCH', body: { a: 1 }, account: 'account-1', idempotencyKey: 'k' });
+    await request('/console/x', {
+      method: 'PATCH',
+      body: { a: 1 },
+      account: 'account-1',
+      idempotencyKey: 'k',
+    });
     const init = fetched.mock.calls[0]?.[1];
     const headers = new Headers(init?.headers);
     expect(init).toMatchObject({ method: 'PATCH', body: '{"a":1}' });

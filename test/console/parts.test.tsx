@@ -1,6 +1,16 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../../src/console/api.ts';
-import { Chip, Confirmed, Failure, Loaded, Outcome, RowActions, Status, Table, useAction } from '../../src/console/parts.tsx';
+import {
+  Chip,
+  Confirmed,
+  Failure,
+  Loaded,
+  Outcome,
+  RowActions,
+  Status,
+  Table,
+  useAction,
+} from '../../src/console/parts.tsx';
 import { InConsole, person, render, screen } from './dom/render.tsx';
 
 const error = (status: number, code: string, detail: { reason?: string; name?: string } = {}) =>
@@ -87,7 +97,11 @@ describe('a table', () => {
         </tr>
       </Table>,
     );
-    expect(screen.getAllByRole('columnheader').map(({ textContent }) => textContent)).toEqual(['Name', 'Mails', 'Actions']);
+    expect(screen.getAllByRole('columnheader').map(({ textContent }) => textContent)).toEqual([
+      'Name',
+      'Mails',
+      'Actions',
+    ]);
     expect(screen.getByRole('region', { name: 'People' }).dataset['end']).toBe('2');
     expect(screen.getByRole('table').style.getPropertyValue('--head-1')).toBe('"Name"');
   });

@@ -48,7 +48,9 @@ it.each([
 
 it('keeps the account in the addresses of pages', async () => {
   await render(page(null));
-  expect(navigation.href('contacts', { search: 'a&b', group: undefined })).toBe('/console/contacts?account=x&search=a%26b');
+  expect(navigation.href('contacts', { search: 'a&b', group: undefined })).toBe(
+    '/console/contacts?account=x&search=a%26b',
+  );
   expect(navigation.href('contacts', { account: 'y' })).toBe('/console/contacts?account=y');
 });
 

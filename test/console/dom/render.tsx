@@ -53,7 +53,12 @@ export const SIGNED_IN: SessionPerson = {
   roles: { owner: ['messages', 'people'], developer: ['messages'] },
   operations: { listMessages: 'messages' },
   apiUrl: 'http://localhost:3000',
-  session: { id: 's', method: 'password', authenticatedAt: '2026-11-28T13:50:00.000Z', lacksCredential: false },
+  session: {
+    id: 's',
+    method: 'password',
+    authenticatedAt: '2026-11-28T13:50:00.000Z',
+    lacksCredential: false,
+  },
 };
 
 /** The content within a page of the console: with a person and with the navigation of the browser. */

@@ -76,7 +76,12 @@ function Filters() {
 }
 
 const MESSAGES = [
-  { recipient: 'nouser.cerf2534@gmail.com', subject: 'Your sign-in code is 12534', status: 'bounced', age: 6 },
+  {
+    recipient: 'nouser.cerf2534@gmail.com',
+    subject: 'Your sign-in code is 12534',
+    status: 'bounced',
+    age: 6,
+  },
   {
     recipient: 'zoe.lovelace17@gmail.com',
     subject: 'Black Friday: 30 % off',
@@ -146,7 +151,13 @@ function PartsPage() {
           </Part>
           <Table
             label="Messages"
-            heads={['Recipient', 'Subject', 'Status', { text: 'Attempts', end: true }, { text: 'Sent', end: true }]}
+            heads={[
+              'Recipient',
+              'Subject',
+              'Status',
+              { text: 'Attempts', end: true },
+              { text: 'Sent', end: true },
+            ]}
           >
             {MESSAGES.map(({ recipient, subject, status, age }) => (
               <tr key={recipient}>
@@ -195,7 +206,12 @@ function PartsPage() {
               </select>
             )}
           </Field>
-          <FileField name="file" label="List of contacts" hint="CSV with a column of addresses" accept=".csv" />
+          <FileField
+            name="file"
+            label="List of contacts"
+            hint="CSV with a column of addresses"
+            accept=".csv"
+          />
           <label class="check">
             <input class="tick" type="checkbox" name="transactional" /> Transactional mail
           </label>
@@ -207,7 +223,10 @@ function PartsPage() {
       </Part>
       <Part name="feedback">
         <div class="actions">
-          <Button label="Show a toast" onClick={() => toast('Ada was removed from the group', { undo: () => {} })} />
+          <Button
+            label="Show a toast"
+            onClick={() => toast('Ada was removed from the group', { undo: () => {} })}
+          />
           <Button label="Show an error" onClick={() => toast('The server refused it', { isBad: true })} />
         </div>
       </Part>

@@ -1,10 +1,17 @@
 import { expect, it, vi } from 'vitest';
-import { AppliedFilters, FilterChoice, FilterSelect, SearchField } from '../../../src/console/parts/filter-bar.tsx';
+import {
+  AppliedFilters,
+  FilterChoice,
+  FilterSelect,
+  SearchField,
+} from '../../../src/console/parts/filter-bar.tsx';
 import { act, person, render, screen } from '../dom/render.tsx';
 
-const search = (props: { isExact?: boolean; value?: string; onSearch(text: string, isTyping: boolean): void }) => (
-  <SearchField label="Search" value="" {...props} />
-);
+const search = (props: {
+  isExact?: boolean;
+  value?: string;
+  onSearch(text: string, isTyping: boolean): void;
+}) => <SearchField label="Search" value="" {...props} />;
 
 it('searches once, when no further character follows', async () => {
   vi.useFakeTimers();

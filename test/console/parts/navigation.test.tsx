@@ -27,7 +27,10 @@ it('marks the current step, those that are done, and links only those that can b
       ]}
     />,
   );
-  expect(screen.getAllByRole('link').map(({ textContent }) => textContent)).toEqual(['Audience (done)', 'Content']);
+  expect(screen.getAllByRole('link').map(({ textContent }) => textContent)).toEqual([
+    'Audience (done)',
+    'Content',
+  ]);
   expect(screen.getByRole('link', { current: 'step' }).textContent).toBe('Content');
 });
 

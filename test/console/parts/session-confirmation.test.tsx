@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from 'vitest';
 import { request } from '../../../src/console/api.ts';
 import { SessionConfirmation } from '../../../src/console/parts/session-confirmation.tsx';
-import { failure, respond, success } from '../dom/responses.ts';
 import { act, person, render, SIGNED_IN, screen } from '../dom/render.tsx';
+import { failure, respond, success } from '../dom/responses.ts';
 
 const METHODS = { passkey: true, password: true, oidc: null };
 let isConfirmed: boolean;
@@ -36,7 +36,12 @@ it('repeats the request after the person has proved who they are', async () => {
   const result = request<string>('/console/people', { method: 'DELETE' });
   await enter('right');
   expect(await result).toBe('done');
-  expect(sent).toEqual(['/console/people', '/console/session', '/console/session/reauthenticate', '/console/people']);
+  expect(sent).toEqual([
+    '/console/people',
+    '/console/session',
+    '/console/session/reauthenticate',
+    '/console/people',
+  ]);
   expect(screen.queryByRole('dialog')).toBeNull();
 });
 
@@ -60,7 +65,9 @@ it('fails the request when the person cancels', async () => {
 it('asks once when two requests need it', async () => {
   const first = request<string>('/console/people', { method: 'DELETE' });
   await screen.findByRole('dialog');
-  await expect(request('/console/keys', { method: 'DELETE' })).rejects.toMatchObject({ reason: 'REAUTHENTICATION' });
+  await expect(request('/console/keys', { method: 'DELETE' })).rejects.toMatchObject({
+    reason: 'REAUTHENTICATION',
+  });
   await enter('right');
   expect(await first).toBe('done');
   await act(() => {});

@@ -2,7 +2,8 @@ import { beforeEach, expect, it, vi } from 'vitest';
 import { Toasts, toast } from '../../../src/console/parts/toast.tsx';
 import { act, person, render, screen, within } from '../dom/render.tsx';
 
-const shown = () => [...screen.getByRole('status').querySelectorAll('p')].map(({ textContent }) => textContent);
+const shown = () =>
+  [...screen.getByRole('status').querySelectorAll('p')].map(({ textContent }) => textContent);
 const pass = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms));
 
 beforeEach(async () => {
