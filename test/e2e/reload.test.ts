@@ -405,17 +405,16 @@ live(
     'limits.account.setupBurst',
   ],
   async () => {
-    const statuses = async () => {
-      const answers = [];
-      for (let n = 0; n < 3; n++) answers.push((await api.get('/web-setup/account')).status);
-      return answers;
+    const statuses = async (requests = 30) => {
+      const answers = Array.from({ length: requests }, () => api.get('/web-setup/account'));
+      return (await Promise.all(answers)).map(({ status }) => status);
     };
     await reload({ limits: ['setupBurst = 1', 'setupPerSecond = 1'] });
     expect(await statuses()).toContain(429);
     await reload({ 'limits.account': ['setupBurst = 1', 'setupPerSecond = 1'] });
     expect(await statuses()).toContain(429);
     await reload({});
-    expect(await statuses()).toEqual([200, 200, 200]);
+    expect(await statuses(3)).toEqual([200, 200, 200]);
   },
 );
 
@@ -453,7 +452,7 @@ for (const key of ['messagesPerHour', 'messagesPerDay']) {
 
 live(['limits.sendPerSecond'], async () => {
   await reload({ limits: ['sendPerSecond = 1'] });
-  const answers = await Promise.all([1, 2, 3].map(() => send('schnell@empfang.example')));
+  const answers = await Promise.all(Array.from({ length: 30 }, () => send('schnell@empfang.example')));
   expect(answers.map(({ status }) => status)).toContain(429);
 });
 

@@ -347,11 +347,14 @@ describe('a verified domain whose record is removed', () => {
 describe('verification', () => {
   it('is limited to ten requests per minute and domain', async () => {
     const zone = publishedZone();
-    const statuses: number[] = [];
-    for (let n = 0; n < 11; n++) {
-      statuses.push((await daemon.api.post(`/web-setup/domains/${zone.id}/verify`)).status);
-    }
-    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 200), 429]);
+    // At the same time: one after the other, they can take longer than a minute on a slow machine.
+    const answers = await Promise.all(
+      Array.from({ length: 11 }, () => daemon.api.post(`/web-setup/domains/${zone.id}/verify`)),
+    );
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([
+      ...Array.from({ length: 10 }, () => 200),
+      429,
+    ]);
     await verify(publishedZone());
   });
 });
