@@ -7,7 +7,7 @@ import { accountAttention } from './doctor/attention.ts';
 import { doctorState } from './doctor/state.ts';
 import { dmarcHistory, domainReports } from './domains/reports.ts';
 import { messageSeries } from './events/message-series.ts';
-import { messageHistory } from './events/message-view.ts';
+import { messageHistory, messagePage } from './events/message-view.ts';
 import { inboxMail, inboxPage, inboxSource } from './inbox/inbox.ts';
 import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
@@ -27,6 +27,7 @@ serveReads([
   inboxPage,
   inboxSource,
   messageHistory,
+  messagePage,
   messageSeries,
   readDestination,
   sentContent,

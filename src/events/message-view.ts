@@ -1,6 +1,7 @@
 import { iso } from '../core/clock.ts';
 import type { EventRow } from '../store/messages/events.ts';
-import type { AttemptRow, ListedMessage } from '../store/messages/messages.ts';
+import type { MessageFilter, MessagePage } from '../store/messages/message-list.ts';
+import type { AttemptRow, ListedMessage, MessageStatus } from '../store/messages/messages.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { presentEvent } from './feed.ts';
@@ -10,8 +11,21 @@ function isLater({ status, due_at, created_at }: ListedMessage): boolean {
   return status === 'deferred' || (status === 'queued' && due_at !== null && due_at > created_at);
 }
 
-/** A message as the API and the CLI present it. */
-export function presentMessage(row: ListedMessage): Record<string, unknown> {
+/** The statuses of messages for which an event states why. */
+const FAILED: ReadonlySet<MessageStatus> = new Set(['deferred', 'bounced', 'failed']);
+
+/** Why a message was deferred, bounced or dropped, by the fields (JSON) of its last event that states it; null: unknown. */
+function reasonOf({ status }: ListedMessage, fields: string | null): string | null {
+  if (fields === null || !FAILED.has(status)) return null;
+  const { classification, reasonCode, reason }: Record<string, unknown> = JSON.parse(fields);
+  return [classification, reasonCode, reason].find((each) => typeof each === 'string') ?? null;
+}
+
+/**
+ * A message as the API and the CLI present it. `reason`: why it was deferred, bounced or dropped; null: unknown, or it was
+ * not.
+ */
+export function presentMessage(row: ListedMessage, reason: string | null = null): Record<string, unknown> {
   return {
     messageId: row.message_id,
     ...(row.job_id === null ? {} : { jobId: row.job_id }),
@@ -25,6 +39,7 @@ export function presentMessage(row: ListedMessage): Record<string, unknown> {
     subject: row.subject,
     status: row.status,
     attempts: row.attempts,
+    ...(reason === null ? {} : { reason }),
     ...(row.simulated === 1 ? { simulated: true } : {}),
     ...(row.hold_reason === null ? {} : { heldBecause: row.hold_reason }),
     ...(row.due_at !== null && row.hold_reason === null && isLater(row)
@@ -35,9 +50,29 @@ export function presentMessage(row: ListedMessage): Record<string, unknown> {
   };
 }
 
+/** A page of messages, and for each why it was deferred, bounced or dropped. */
+export interface ExplainedPage extends MessagePage {
+  reasons: (string | null)[];
+}
+
+/** Reads a page of messages. */
+export const messagePage = readQuery(
+  'messagePage',
+  (tables: Tables, filter: MessageFilter): ExplainedPage => {
+    const page = tables.messages.list(filter);
+    return { ...page, reasons: page.rows.map((row) => failureOf(tables, row)) };
+  },
+);
+
+function failureOf(tables: Tables, row: ListedMessage): string | null {
+  return FAILED.has(row.status) ? reasonOf(row, tables.events.lastFailure(row.seq)) : null;
+}
+
 /** A message with its events and attempts, oldest first. */
 export interface MessageHistory {
   message: ListedMessage;
+  /** Why it was deferred, bounced or dropped; null: unknown, or it was not. */
+  reason: string | null;
   events: EventRow[];
   attempts: AttemptRow[];
 }
@@ -52,7 +87,13 @@ export const messageHistory = readQuery(
     const message = tables.messages.byId(messageId);
     if (message === null) return null;
     const { seq } = message;
-    return { message, events: tables.events.ofMessage(seq), attempts: tables.messages.attemptsOf(seq) };
+    const reason = failureOf(tables, message);
+    return {
+      message,
+      reason,
+      events: tables.events.ofMessage(seq),
+      attempts: tables.messages.attemptsOf(seq),
+    };
   },
 );
 

@@ -78,7 +78,7 @@ export function createTables(db: Database) {
     domainChecks: () => domainCheckTable(db),
     dkimKeys: () => dkimKeyTable(db),
     platformKeys: () => platformKeyTable(db),
-    messages: () => ({ ...messageTable(db), list: messageList(db).list }),
+    messages: () => ({ ...messageTable(db), ...messageList(db) }),
     sharedContents: () => sharedContentTable(db),
     visits: () => visitTable(db),
     queue: () => ({ ...queueTable(db), ...queueList(db) }),

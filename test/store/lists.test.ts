@@ -13,6 +13,11 @@ const MINUTE = 60_000;
 const MAX_SCANNED = 7;
 const LIMIT = 4;
 const STATUSES = ['delivered', 'delivered', 'bounced', 'delivered', 'queued', 'failed'] as const;
+const SEVERAL_STATUSES: MessageStatus[][] = [
+  ['bounced'],
+  ['bounced', 'delivered', 'bounced'],
+  ['failed', 'queued'],
+];
 const PEOPLE = ['ada@example.net', 'bob@example.net', 'cyd@example.net'] as const;
 const KINDS = ['email_sent', 'email_delivered', 'email_opened', 'email_bounced'] as const;
 
@@ -100,7 +105,9 @@ describe('messages', () => {
   it('are found by every combination of filters', () => {
     const { db, messages, period } = seeded();
     const { list } = messageList(db, MAX_SCANNED);
-    const filters = combinations<Omit<MessageFilter, 'limit' | 'beforeSeq' | 'accountId' | 'subject'>>({
+    const filters = combinations<
+      Omit<MessageFilter, 'limit' | 'beforeSeq' | 'accountId' | 'subject' | 'statuses'>
+    >({
       recipientHash: [emailIdentifier(PEOPLE[0])],
       domainId: ['domain_acct_one_0'],
       campaignId: ['campaign_acct_one'],
@@ -140,6 +147,47 @@ describe('messages', () => {
       row.created_at < (filter.to ?? Number.MAX_SAFE_INTEGER)
     );
   }
+
+  it('are found by several statuses, and counted by status, with every combination of filters', () => {
+    const { db, messages, period } = seeded();
+    for (const maxScanned of [MAX_SCANNED, 1000]) {
+      const { list, statusCounts } = messageList(db, maxScanned);
+      const filters = combinations<
+        Pick<MessageFilter, 'recipientHash' | 'campaignId' | 'sender' | 'from' | 'to'>
+      >({
+        recipientHash: [emailIdentifier(PEOPLE[0])],
+        campaignId: ['campaign_acct_one'],
+        sender: ['billing'],
+        from: [period.from],
+        to: [period.to],
+      });
+      for (const filter of filters) {
+        const matching = messages.filter((row) => isWanted(row, 'acct_one', filter)).toReversed();
+        for (const statuses of SEVERAL_STATUSES) {
+          const found = allPages((seq) =>
+            list({
+              accountId: 'acct_one',
+              ...filter,
+              statuses,
+              ...(seq === null ? {} : { beforeSeq: seq }),
+              limit: LIMIT,
+            }),
+          );
+          const expected = matching.filter(({ status }) => statuses.includes(status));
+          expectRows(found.rows, expected, { statuses, ...filter });
+        }
+        for (const { status, count, isLeast } of statusCounts({ accountId: 'acct_one', ...filter })) {
+          const all = matching.filter((row) => row.status === status).length;
+          if (maxScanned === 1000 && isLeast) throw new Error(`not all ${status} messages were counted`);
+          if (isLeast ? count > all : count !== all)
+            expect({ count, isLeast }, `${status} ${JSON.stringify(filter)}`).toEqual({
+              count: all,
+              isLeast,
+            });
+        }
+      }
+    }
+  });
 
   it('end a page after a number of examined rows, however few match', () => {
     const { db, messages } = seeded();

@@ -266,7 +266,7 @@ type Run = () => void;
 /** Runs every method that composes a statement of the filters which are set, with every combination of filters. */
 const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
   'messages/message-list.ts': (db) => {
-    const filters = combinations<Omit<MessageFilter, 'accountId' | 'limit' | 'beforeSeq'>>({
+    const filters = combinations<Omit<MessageFilter, 'accountId' | 'limit' | 'beforeSeq' | 'statuses'>>({
       recipientHash: [RECIPIENT],
       domainId: ['domain_one'],
       campaignId: ['campaign_one'],
@@ -281,10 +281,11 @@ const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
     // With one row per page every index has more candidates, otherwise none has.
     const lists = [1, MAX_SCANNED_ROWS].map((maxScanned) => messageList(db, maxScanned));
     return () => {
-      for (const { list, setOf } of lists) {
+      for (const { list, setOf, statusCounts } of lists) {
         for (const filter of filters) {
           for (const accountId of ['acct_one', null]) list({ accountId, ...filter, limit: 1 });
           setOf({ accountId: 'acct_one', ...filter }, MAX_SCANNED_ROWS);
+          statusCounts({ accountId: 'acct_one', ...filter });
         }
       }
     };

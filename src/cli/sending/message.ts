@@ -96,7 +96,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
     .toSorted((a, b) => b.seq - a.seq);
   const page = rows.slice(0, limit);
   if (rows.length > limit) noteMore(context, limit);
-  if (options.json === true) return context.printJson(page.map(presentMessage));
+  if (options.json === true) return context.printJson(page.map((row) => presentMessage(row)));
   context.printRows(
     page.map((row) => ({
       message: row.message_id,
@@ -139,7 +139,7 @@ async function showMessage(context: CliContext, id: string, json: boolean): Prom
   const history = messageHistory.run(tables, id);
   if (history === null) context.fail(`There is no message ${id}`);
   else {
-    const message = presentMessage(history.message);
+    const message = presentMessage(history.message, history.reason);
     const timeline = presentTimeline(history);
     if (json) context.printJson({ ...message, timeline });
     else context.print([...fieldLines(message), '', ...timeline.map(timelineText)].join('\n'));

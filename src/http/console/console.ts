@@ -59,6 +59,7 @@ import { type ConsoleCookie, sessionCookie } from './cookies.ts';
 import { credentialRoutes } from './credential-routes.ts';
 import { createEventStreams, type EventStreams } from './event-stream.ts';
 import { hideUrls, withHiddenUrls } from './hidden-urls.ts';
+import { messageCountRoutes } from './message-counts.ts';
 import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
 import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
@@ -317,6 +318,7 @@ function assemble(
       installation: deps.installationAttention,
     }),
     ...webhookRoutes({ access, webhooks: deps.webhooks }),
+    ...messageCountRoutes({ reader: deps.reader }),
     ...testMessageRoutes({ access, tables, acceptance: deps.acceptance, clock }),
   ];
   const previews = previewRoutes({ access, random: deps.random });
@@ -417,7 +419,7 @@ function staticFiles(directory: string): Middleware {
 
 /** The first segments of paths of operations. */
 const OPERATIONS =
-  /^(?:api|session|me|people|attention|audit|exports|stream|previews|test-messages|webhook-health|oidc)(?:\/|$)/;
+  /^(?:api|session|me|people|attention|audit|exports|stream|previews|test-messages|webhook-health|oidc|message-counts)(?:\/|$)/;
 
 /** Whether a path below `/console/` is that of an operation; the others are pages and files of the application. */
 export function isOperation(path: string): boolean {

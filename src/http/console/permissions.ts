@@ -165,6 +165,7 @@ export type ConsoleOperation =
   | 'getMe'
   | 'getAttention'
   | 'getWebhookHealth'
+  | 'countMessages'
   | 'updateMe'
   | 'listMySessions'
   | 'revokeMySession'

@@ -1,11 +1,14 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { codeOfKind } from '../rows/row-keys.ts';
 import {
+  dataOf,
   EVENT_COLUMNS,
   type EventRow,
   eventRows,
   type NewEvent,
   type NewStoredEvent,
+  type StoredData,
   type StoredEvent,
 } from './event-rows.ts';
 
@@ -16,6 +19,10 @@ export const selectEvent = (events: string, join: 'LEFT JOIN' | 'CROSS JOIN' = '
   SELECT ${EVENT_COLUMNS} FROM ${events} ${join} messages m ON m.seq = e.message_seq`;
 
 const SELECT = selectEvent('events e');
+
+/** The kinds whose fields state why a message was deferred, bounced or dropped. */
+const FAILURES = ['email_delayed', 'email_bounced', 'email_rejected', 'email_failed', 'email_suppressed'];
+const FAILURE_CODES = FAILURES.map((kind) => codeOfKind(kind)).join(', ');
 
 export const EVENT_POLICY = {
   table: 'events',
@@ -34,6 +41,9 @@ export function eventTable(db: Database) {
     VALUES (@event_key, @account, @kind_code, @at, @message_seq, @domain, @data)`);
   const bySeq = db.prepare<[number], StoredEvent>(`${SELECT} WHERE e.seq = ?`);
   const ofMessage = db.prepare<[number], StoredEvent>(`${SELECT} WHERE e.message_seq = ? ORDER BY e.seq`);
+  const lastFailure = db.prepare<[number], { at: number; data: StoredData }>(`
+    SELECT e.at, e.data FROM events e INDEXED BY events_by_message
+    WHERE e.message_seq = ? AND e.kind_code IN (${FAILURE_CODES}) ORDER BY e.seq DESC LIMIT 1`);
   const last = db.prepare<[], { seq: number }>('SELECT * FROM events ORDER BY seq DESC LIMIT 1');
   return {
     /** Returns its seq. */
@@ -46,6 +56,11 @@ export function eventTable(db: Database) {
     bySeq: (seq: number): EventRow | null => {
       const found = bySeq.get(seq);
       return found === undefined ? null : toRow(found);
+    },
+    /** The fields (JSON) of the last event that states why a message was deferred, bounced or dropped; null: there is none. */
+    lastFailure: (messageSeq: number): string | null => {
+      const found = lastFailure.get(messageSeq);
+      return found === undefined ? null : dataOf(found.data, found.at);
     },
     ofMessage: (messageSeq: number): EventRow[] => ofMessage.all(messageSeq).map(toRow),
   };

@@ -6,6 +6,7 @@ import { jobKey, MESSAGE_COLUMNS, messageRows } from './message-rows.ts';
 import {
   LISTED_COLUMNS,
   type ListedMessage,
+  MESSAGE_STATUSES,
   type MessageStatus,
   type StoredListed,
   toListed,
@@ -22,6 +23,8 @@ export interface MessageFilter {
   campaignId?: string;
   jobId?: string;
   status?: MessageStatus;
+  /** Only in `list`, instead of `status`: one of these. */
+  statuses?: readonly MessageStatus[];
   /** Part of the recipient's address, of the From address or of the subject, in lower case; compared without case in ASCII. */
   recipientPart?: string;
   sender?: string;
@@ -43,6 +46,14 @@ export interface MessagePage extends ScanPage<ListedMessage> {
   examinedSince: number | null;
 }
 
+/** How many messages have a status. */
+export interface StatusCount {
+  status: MessageStatus;
+  count: number;
+  /** Whether there may be more: not all were examined. */
+  isLeast: boolean;
+}
+
 /** Messages for a lookup in another table. */
 interface MessageSet {
   /** Null: there are too many. */
@@ -57,7 +68,7 @@ interface MessageSet {
  */
 export const DATE_MARGIN_MS = 30_000;
 
-type FilterName = Exclude<keyof MessageFilter, 'beforeSeq' | 'limit'>;
+type FilterName = Exclude<keyof MessageFilter, 'statuses' | 'beforeSeq' | 'limit'>;
 
 const CONDITIONS: Record<FilterName, string> = {
   accountId: 'm.account = @accountId',
@@ -246,24 +257,53 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
     return [...source.keys, IN_RANGE, ...rest].join(' AND ');
   }
 
+  function listOf(filter: MessageFilter): MessagePage {
+    const scan = scanOf(filter);
+    if (scan === null) return { rows: [], nextSeq: null, examinedSince: null };
+    const { range, end, values } = scan;
+    const rows = listed(`
+      SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM ${scan.source.from} LEFT JOIN queue q USING (seq)
+      WHERE ${whereOf(scan)} ORDER BY m.seq DESC LIMIT +@limit`)
+      .raw()
+      .all({ ...values, ...range, afterSeq: end ?? range.afterSeq, limit: filter.limit + 1 })
+      .map((stored) => toListed(toRow(stored), stored));
+    const last = rows[filter.limit - 1];
+    if (rows.length > filter.limit && last !== undefined)
+      return { rows: rows.slice(0, filter.limit), nextSeq: last.seq, examinedSince: null };
+    if (end === null) return { rows, nextSeq: null, examinedSince: null };
+    return { rows, nextSeq: end + 1, examinedSince: acceptedFrom.get(end + 1) ?? null };
+  }
+
+  /** How many messages of a status match, among those that a page can examine. */
+  function countOf(filter: Omit<MessageFilter, 'limit'>, status: MessageStatus): StatusCount {
+    const scan = scanOf({ ...filter, status, limit: maxScanned });
+    if (scan === null) return { status, count: 0, isLeast: false };
+    const rows = numbered(`
+      SELECT m.seq FROM ${scan.source.from} WHERE ${whereOf(scan)} ORDER BY m.seq DESC LIMIT +@limit`).all({
+      ...scan.values,
+      ...scan.range,
+      afterSeq: scan.end ?? scan.range.afterSeq,
+      limit: maxScanned + 1,
+    });
+    return {
+      status,
+      count: Math.min(rows.length, maxScanned),
+      isLeast: scan.end !== null || rows.length > maxScanned,
+    };
+  }
+
   return {
     /** Newest first. The statement is composed of the filters that are set; values are always bound. */
-    list: (filter: MessageFilter): MessagePage => {
-      const scan = scanOf(filter);
-      if (scan === null) return { rows: [], nextSeq: null, examinedSince: null };
-      const { range, end, values } = scan;
-      const rows = listed(`
-        SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM ${scan.source.from} LEFT JOIN queue q USING (seq)
-        WHERE ${whereOf(scan)} ORDER BY m.seq DESC LIMIT +@limit`)
-        .raw()
-        .all({ ...values, ...range, afterSeq: end ?? range.afterSeq, limit: filter.limit + 1 })
-        .map((stored) => toListed(toRow(stored), stored));
-      const last = rows[filter.limit - 1];
-      if (rows.length > filter.limit && last !== undefined)
-        return { rows: rows.slice(0, filter.limit), nextSeq: last.seq, examinedSince: null };
-      if (end === null) return { rows, nextSeq: null, examinedSince: null };
-      return { rows, nextSeq: end + 1, examinedSince: acceptedFrom.get(end + 1) ?? null };
-    },
+    list: ({ statuses, ...filter }: MessageFilter): MessagePage =>
+      statuses === undefined
+        ? listOf(filter)
+        : joinedPage(
+            [...new Set(statuses)].map((status) => listOf({ ...filter, status })),
+            filter.limit,
+          ),
+    /** How many messages of each status match the other conditions of a filter. */
+    statusCounts: (filter: Omit<MessageFilter, 'status' | 'statuses' | 'limit'>): StatusCount[] =>
+      MESSAGE_STATUSES.map((status) => countOf(filter, status)),
     /** The messages that match, if they are at most `max` and a page can examine all candidates. */
     setOf: (filter: Omit<MessageFilter, 'limit'>, max: number): MessageSet => {
       const scan = scanOf({ ...filter, limit: max });
@@ -290,4 +330,22 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
     const known = times.filter((time) => time !== null);
     return known.length === 0 ? null : Math.max(...known) - DATE_MARGIN_MS;
   }
+}
+
+/** Joins pages that have no message in common; each examined all messages from its `nextSeq` on. */
+function joinedPage(pages: readonly MessagePage[], limit: number): MessagePage {
+  // Below the highest of these numbers, a page did not examine everything.
+  const shortest = pages.reduce<MessagePage | null>(
+    (found, page) => (page.nextSeq !== null && (found?.nextSeq ?? 0) < page.nextSeq ? page : found),
+    null,
+  );
+  const nextSeq = shortest?.nextSeq ?? null;
+  const rows = pages
+    .flatMap((page) => page.rows)
+    .filter(({ seq }) => nextSeq === null || seq >= nextSeq)
+    .sort((a, b) => b.seq - a.seq);
+  const last = rows[limit - 1];
+  if (rows.length > limit && last !== undefined)
+    return { rows: rows.slice(0, limit), nextSeq: last.seq, examinedSince: null };
+  return { rows, nextSeq, examinedSince: shortest?.examinedSince ?? null };
 }

@@ -42,7 +42,7 @@ export function readQuery<Args extends unknown[], Result>(
 /** The methods of tables that reader threads run. */
 export const TABLE_READS = {
   accounts: ['page'],
-  messages: ['list'],
+  messages: ['list', 'statusCounts'],
   events: ['feed'],
   suppressions: ['list'],
   contacts: ['list'],

@@ -61,6 +61,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'DELETE /console/me/sessions': { access: 'person', body: {} },
   'GET /console/attention': { access: 'read', account: 'X-Id', installation: true },
   'GET /console/webhook-health': { access: 'read', account: 'X-Id' },
+  'GET /console/message-counts': { access: 'read', account: 'X-Id' },
   'GET /console/people': OF_MEMBERS,
   'POST /console/people': {
     ...OF_MEMBERS,

@@ -1,10 +1,18 @@
 import * as z from 'zod';
 import { iso } from '../../../core/clock.ts';
 import { invalid, isRefusal, refuse } from '../../../core/refusal.ts';
+import { FAILURE_REASONS, RECIPIENT_REFUSALS } from '../../../events/event-types.ts';
 import { presentEvent } from '../../../events/feed.ts';
-import { messageHistory, presentMessage, presentTimeline } from '../../../events/message-view.ts';
+import {
+  messageHistory,
+  messagePage,
+  presentMessage,
+  presentTimeline,
+} from '../../../events/message-view.ts';
 import { domainOf, parseMailbox } from '../../../mail/address.ts';
+import { BOUNCE_CLASSES } from '../../../mail/classify/rules.ts';
 import { isEmailIdentifier, recipientIdentifier } from '../../../mail/identifier.ts';
+import { MESSAGE_STATUSES, type MessageStatus } from '../../../store/messages/messages.ts';
 import { HOLD_REASONS } from '../../../store/messages/queue.ts';
 import type { Reader } from '../../../store/readers/reads.ts';
 import { type Route, route } from '../../route.ts';
@@ -15,20 +23,50 @@ import { messageStatus as status } from './send-schemas.ts';
 
 /* `/web-setup/messages` and `/web-setup/events`: messages, their history and the event feed. */
 
-const filters = {
-  recipient: z.string().max(320).optional().describe('An address or its identifier `email_<md5>`.'),
+const common = {
   domainId: z.string().max(100).optional(),
   campaignId: z.string().max(100).optional(),
   jobId: z.string().max(100).optional(),
   from: requestTime.optional().describe('Start, inclusive.'),
   to: requestTime.optional().describe('End, exclusive.'),
-  ...paging,
 };
 
 const holdReason = z.enum(HOLD_REASONS).meta({ id: 'HoldReason', description: 'Why the message is held.' });
 
 /** A part of a text that is searched. One character would match nearly every message. */
 const part = z.string().trim().min(2).max(200).optional();
+
+/** The filters of a list of messages, but for the status. */
+export const messageFilters = {
+  ...common,
+  recipient: z
+    .string()
+    .trim()
+    .min(2)
+    .max(320)
+    .optional()
+    .describe(
+      'A complete address or its identifier `email_<md5>`: messages to exactly this address, found by an index. Anything else, such as `smith`, `@example.com` or `jane.d`, is part of the address; ASCII case is ignored.',
+    ),
+  sender: part.describe('Part of the From address; ASCII case is ignored.'),
+  subject: part.describe('Part of the subject; ASCII case is ignored.'),
+};
+
+/** The messages of an account that `messageFilters` select; a refusal if the period is not one. */
+export function messageFilter(
+  accountId: string,
+  query: CommonQuery & { sender?: string | undefined; subject?: string | undefined },
+) {
+  const { recipient, sender, subject, ...others } = query;
+  const filter = commonFilter(accountId, others);
+  if (isRefusal(filter)) return filter;
+  return {
+    ...filter,
+    ...(recipient === undefined ? {} : recipientFilter(recipient)),
+    ...(sender === undefined ? {} : { sender: lowerAscii(sender) }),
+    ...(subject === undefined ? {} : { subject: lowerAscii(subject) }),
+  };
+}
 
 /**
  * The filter of a recipient: a complete address or its identifier finds its messages by an index, anything else is compared
@@ -48,6 +86,25 @@ function lowerAscii(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
+const failureReason = z
+  .enum([
+    ...new Set([...BOUNCE_CLASSES, ...RECIPIENT_REFUSALS, 'CONSENT_WITHDRAWN' as const, ...FAILURE_REASONS]),
+  ])
+  .meta({ id: 'FailureReason' });
+
+/** One or several statuses of a filter. */
+const statusList = z
+  .string()
+  .max(100)
+  .refine(
+    (text) => text.split(',').every(isStatus),
+    `must be one of ${MESSAGE_STATUSES.join(', ')}, or several separated by commas`,
+  );
+
+function isStatus(text: string): text is MessageStatus {
+  return MESSAGE_STATUSES.some((each) => each === text);
+}
+
 /** A message in a response: alone, in a list, and after an action on it. */
 export const messageSchema = z
   .object({
@@ -62,6 +119,11 @@ export const messageSchema = z
     role: z.enum(['to', 'cc', 'bcc']),
     subject: z.string(),
     status,
+    reason: failureReason
+      .optional()
+      .describe(
+        'Why a message is `deferred`, `bounced` or `failed`: the classification of the last reply, the `reasonCode` of `email_suppressed`, or the `reason` of `email_failed`. Absent when it is not known, and in responses of actions on the message.',
+      ),
     attempts: z.int(),
     simulated: z
       .boolean()
@@ -104,19 +166,13 @@ function listMessages({ reader }: MessageRouteDeps): Route {
     description: SHORT_PAGES,
     scope: 'setup',
     query: z.object({
-      ...filters,
-      recipient: z
-        .string()
-        .trim()
-        .min(2)
-        .max(320)
+      ...messageFilters,
+      ...paging,
+      status: statusList
         .optional()
         .describe(
-          'A complete address or its identifier `email_<md5>`: messages to exactly this address, found by an index. Anything else, such as `smith`, `@example.com` or `jane.d`, is part of the address; ASCII case is ignored.',
+          `${MESSAGE_STATUSES.map((each) => `\`${each}\``).join(', ')}, or several of them, separated by commas.`,
         ),
-      status: status.optional(),
-      sender: part.describe('Part of the From address; ASCII case is ignored.'),
-      subject: part.describe('Part of the subject; ASCII case is ignored.'),
     }),
     responses: {
       200: {
@@ -139,22 +195,20 @@ function listMessages({ reader }: MessageRouteDeps): Route {
     handle: async ({ caller, query }) => {
       const before = readPageKey('messages', query.lastKey);
       if (isRefusal(before)) return before;
-      const { recipient, ...others } = query;
-      const filter = commonFilter(caller.accountId, others);
+      const filter = messageFilter(caller.accountId, query);
       if (isRefusal(filter)) return filter;
-      const { rows, nextSeq, examinedSince } = await reader.table(caller.accountId, 'messages', 'list', {
+      const statuses = query.status?.split(',').filter(isStatus);
+      const page = await reader.query(caller.accountId, messagePage, {
         ...filter,
-        ...(recipient === undefined ? {} : recipientFilter(recipient)),
-        ...(query.status === undefined ? {} : { status: query.status }),
-        ...(query.sender === undefined ? {} : { sender: lowerAscii(query.sender) }),
-        ...(query.subject === undefined ? {} : { subject: lowerAscii(query.subject) }),
+        ...(statuses === undefined ? {} : { statuses }),
         ...(before === null ? {} : { beforeSeq: before }),
         limit: query.limit,
       });
+      const { rows, reasons, nextSeq, examinedSince } = page;
       return {
         status: 200,
         data: {
-          messages: rows.map(presentMessage),
+          messages: rows.map((row, index) => presentMessage(row, reasons[index])),
           count: rows.length,
           ...(nextSeq === null ? {} : { nextKey: pageKey('messages', nextSeq) }),
           ...(examinedSince === null ? {} : { examinedSince: iso(examinedSince) }),
@@ -188,7 +242,7 @@ function getMessage({ reader }: MessageRouteDeps): Route {
         return refuse('MESSAGE_NOT_FOUND', `There is no message ${params.id}`);
       return {
         status: 200,
-        data: { ...presentMessage(history.message), timeline: presentTimeline(history) },
+        data: { ...presentMessage(history.message, history.reason), timeline: presentTimeline(history) },
       };
     },
   });
@@ -204,7 +258,9 @@ function listEvents({ reader }: MessageRouteDeps): Route {
     description: `Store \`nextKey\` and send it as \`lastKey\` of the next request to continue without a gap. \`nextKey\` is present whenever the page has events. ${SHORT_PAGES}\n\n${EVENT_KINDS_TEXT}\n\nEvents that a received mail caused (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true if the report was sent to the return path of the message, for a complaint if the organization that received the message signed the report (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce if it is repeated on another day or confirmed by an SMTP reply.`,
     scope: 'setup',
     query: z.object({
-      ...filters,
+      ...common,
+      ...paging,
+      recipient: z.string().max(320).optional().describe('An address or its identifier `email_<md5>`.'),
       status: status.optional().describe('Events of messages whose current status is this one.'),
       event: eventKind.optional(),
       messageId: z.string().max(100).optional(),
