@@ -61,7 +61,8 @@ export function consoleOptions(source) {
     configFile: false,
     logLevel: 'warn',
     plugins: [consoleIcons(source), layerOrder(source)],
-    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    // Not by NODE_ENV, which tests set: they use the same files as the package.
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
   };
 }
 

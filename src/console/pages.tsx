@@ -1,5 +1,4 @@
 import type { AttentionResponse } from '../http/console/attention-routes.ts';
-import { MessagesPage } from './pages/messages/messages.tsx';
 import { OverviewPage } from './pages/overview/overview.tsx';
 import type { IconName } from './parts/icon/icon-names.ts';
 import { lazyPage } from './parts/lazy.tsx';
@@ -69,6 +68,9 @@ export interface PageEntry {
 /** Pages about the person or the installation: operators open them before there is an account. */
 export const WITHOUT_ACCOUNT = ['me', 'people', 'audit', 'system', 'queue', 'inbox'];
 
+const MessagesPage = lazyPage(() =>
+  import('./pages/messages/messages.tsx').then((module) => module.MessagesPage),
+);
 const TemplateListPage = lazyPage(() =>
   import('./pages/templates/template-list.tsx').then((module) => module.TemplateListPage),
 );

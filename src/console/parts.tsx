@@ -95,7 +95,8 @@ interface LoadedProps<T> {
   data: Data<T>;
   /** Whether it is a list: its rows remain, paler, until those of other filters are there. */
   isList?: boolean;
-  children: (value: T) => ComponentChildren;
+  /** `isStale`: it is the list of other filters, which remains for a moment. */
+  children: (value: T, isStale: boolean) => ComponentChildren;
 }
 
 /** The content of data, or that it is loading or failed. */
@@ -113,10 +114,10 @@ export function Loaded<T>({ data, isList = false, children }: LoadedProps<T>) {
       {error !== null && <Failure error={error} retry={reload} />}
       {isList ? (
         <div class={value === null ? 'rows stale' : 'rows'} inert={value === null} aria-busy={value === null}>
-          {children(shown)}
+          {children(shown, value === null)}
         </div>
       ) : (
-        children(shown)
+        children(shown, false)
       )}
     </>
   );

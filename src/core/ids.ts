@@ -20,7 +20,8 @@ export type IdKind =
   | 'key'
   | 'alt'
   | 'person'
-  | 'session';
+  | 'session'
+  | 'view';
 
 /**
  * Creates all public ids. Form: `<kind>_<epoch ms>_<12 lower-case base-36 characters>`; ids of accounts have no time.

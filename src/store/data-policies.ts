@@ -23,6 +23,7 @@ import { SHARED_CONTENT_POLICY } from './messages/shared-contents.ts';
 import { AUDIT_POLICY } from './people/audit.ts';
 import { IDENTITY_POLICY, PASSKEY_POLICY } from './people/credentials.ts';
 import { MEMBERSHIP_POLICY, PEOPLE_POLICY } from './people/people.ts';
+import { SAVED_VIEW_POLICY } from './people/saved-views.ts';
 import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from './people/sessions.ts';
 import { SUPPRESSION_REMOVAL_POLICY } from './suppression-removals.ts';
 import { STRIKE_POLICY, SUPPRESSION_POLICY } from './suppressions.ts';
@@ -75,6 +76,7 @@ export const DATA_POLICIES = [
   MEMBERSHIP_POLICY,
   PASSKEY_POLICY,
   IDENTITY_POLICY,
+  SAVED_VIEW_POLICY,
 ] as const satisfies DataPolicy[];
 
 type DeclaredRetention = (typeof DATA_POLICIES)[number]['retention'];

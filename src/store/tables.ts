@@ -46,6 +46,7 @@ import { backlogTable } from './monitoring/backlog.ts';
 import { auditTable } from './people/audit.ts';
 import { identityTable, passkeyTable } from './people/credentials.ts';
 import { membershipTable, peopleTable } from './people/people.ts';
+import { savedViewTable } from './people/saved-views.ts';
 import { sessionTable, signInLinkTable } from './people/sessions.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionRemovalTable } from './suppression-removals.ts';
@@ -122,6 +123,7 @@ export function createTables(db: Database) {
     signInLinks: () => signInLinkTable(db),
     consoleSessions: () => sessionTable(db),
     passkeys: () => passkeyTable(db),
+    savedViews: () => savedViewTable(db),
     identities: () => identityTable(db),
     suppressionRemovals: () => suppressionRemovalTable(db),
     auditRecords: () => auditTable(db),

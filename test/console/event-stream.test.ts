@@ -71,15 +71,20 @@ describe(`${TABS} open tabs`, () => {
     const shows = (subject: string, tabs: Page[]) =>
       Promise.all(tabs.map((tab) => tab.getByRole('link', { name: subject }).first().waitFor()));
     await shows('Before all', pages);
+    /** New rows wait until the person asks for them. */
+    const receives = async (subject: string, tabs: Page[]) => {
+      await Promise.all(tabs.map((tab) => tab.getByRole('button', { name: '1 new' }).press('Enter')));
+      await shows(subject, tabs);
+    };
     await send('To all tabs');
-    await shows('To all tabs', pages);
+    await receives('To all tabs', pages);
     expect(streams()).toBe(before);
 
     const [first, ...others] = pages;
     await first?.close();
     await expect.poll(streams).toBe(before + 1);
     await send('After the first');
-    await shows('After the first', others);
+    await receives('After the first', others);
     expect(streams()).toBe(before + 1);
     await context.close();
   });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY, MINUTE } from '../../src/core/clock.ts';
+import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { packContent } from '../../src/mail/stored-content.ts';
 import { MAX_SCANNED_ROWS } from '../../src/store/rows/page.ts';
 import type { ApiClient } from '../support/api-client.ts';
@@ -313,10 +313,19 @@ describe('Messages', () => {
     await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
     expect(await page.getByLabel('Recipient or message id').inputValue()).toBe('');
     await page.getByRole('button', { name: 'Status' }).click();
-    await page.getByRole('button', { name: 'canceled' }).click();
+    const status = (name: string) => page.locator('.popover label', { hasText: name });
+    await status('bounced1').waitFor();
+    await status('canceled0').click();
     await page.getByText('No message matches').waitFor();
     await page.getByRole('button', { name: 'Remove the filter Status: canceled' }).waitFor();
-    await page.goBack();
+    await status('bounced1').click();
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1);
+    await page.locator('tbody tr').getByText('the mailbox does not exist').waitFor();
+    expect(page.url()).toContain('status=cancelled%2Cbounced');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Remove the filter Status: bounced' }).press('Enter');
+    await page.getByText('No message matches').waitFor();
+    await page.getByRole('button', { name: 'Remove the filter Status: canceled' }).press('Enter');
     await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
     await page.getByText('More filters').press('Enter');
     await page.getByRole('textbox', { name: 'Subject' }).fill('ORDER 10042');
@@ -328,9 +337,10 @@ describe('Messages', () => {
     await expect.poll(() => page.url()).not.toContain('sender=');
     await page.goBack();
     await page.goBack();
-    await page.getByRole('button', { name: 'Period' }).press('Enter');
-    await page.getByRole('button', { name: '7 d' }).press('Enter');
-    await page.getByRole('button', { name: /^Remove the filter From/ }).waitFor();
+    await page.getByRole('button', { name: 'Period', exact: true }).press('Enter');
+    await page.getByRole('button', { name: 'Last 7 days' }).press('Enter');
+    await page.getByRole('button', { name: 'Remove the filter Period: Last 7 days' }).waitFor();
+    expect(page.url()).toContain('period=7d');
     await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
     await page.getByLabel('Recipient or message id').fill(messages['delivered'] ?? '');
     await page.keyboard.press('Enter');
@@ -387,7 +397,8 @@ describe('Messages', () => {
     await page.getByRole('heading', { level: 2, name: HOSTILE }).waitFor();
     await page.getByText('Rejected permanently').waitFor();
     await page.getByText(/^Reply: 5\d\d/).waitFor();
-    await page.getByText('The address does not exist. Remove it from the list').waitFor();
+    await page.getByText('Bounced: the mailbox does not exist').waitFor();
+    await page.getByText('Remove it from the list that it comes from.').waitFor();
     expect(await page.title()).toBe('Messages · Postrider');
     expect(consoleErrors).toEqual([]);
     await context.close();
@@ -399,10 +410,23 @@ describe('Messages', () => {
     const failed: [url: string, reason: string | undefined][] = [];
     page.on('requestfailed', (request) => failed.push([request.url(), request.failure()?.errorText]));
     await open.visit(window, `messages/${messages['delivered'] ?? ''}`, client);
-    await page.getByText('Content', { exact: true }).press('Enter');
+    const tab = (name: string) => page.getByRole('tab', { name });
+    const contents: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/content')) contents.push(request.url());
+    });
+    await page.getByText('Accepted by the server of the recipient').waitFor();
+    expect(contents).toEqual([]);
+    await tab('Preview').press('Enter');
     await page.frameLocator('.message-content iframe').getByText('Thank you').waitFor();
-    await page.getByText('Header fields', { exact: true }).press('Enter');
-    await page.getByText('orders@shop.test', { exact: true }).first().waitFor();
+    await tab('Preview').press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    await page.getByRole('tabpanel').getByText('<p>').waitFor();
+    expect(await tab('HTML').getAttribute('aria-selected')).toBe('true');
+    await tab('Header fields').press('Enter');
+    await page.getByRole('tabpanel').getByText('orders@shop.test', { exact: true }).first().waitFor();
+    expect(contents.length).toBe(1);
     const saved = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Download the source' }).press('Enter');
     const file = await (await saved).path();
@@ -432,7 +456,9 @@ describe('Messages', () => {
       name: 'Spring',
     });
     const { campaignId } = created.data.campaign;
-    const at = Math.floor((Date.now() - 2 * DAY) / MINUTE) * MINUTE;
+    const midnight = new Date(Date.now() - 2 * DAY).setHours(0, 0, 0, 0);
+    const at = midnight + 12 * HOUR;
+    const nextDay = new Date(midnight + 36 * HOUR).setHours(0, 0, 0, 0);
     const row = { account_id: shop.accountId, dueAt: Date.now() + DAY };
     enqueue(daemon.tables, at, {
       ...row,
@@ -452,7 +478,6 @@ describe('Messages', () => {
       { field: 'Domain', value: 'domain_3', query: 'domainId=domain_3' },
       { field: 'Campaign', value: campaignId, query: `campaignId=${campaignId}` },
       { field: 'Job id', value: ' job_1_spring ', query: 'jobId=job_1_spring' },
-      { field: 'Until (time)', value: localTime(at + MINUTE), query: `to=${time(at + MINUTE)}` },
     ];
     for (const { field, value, query } of searches) {
       await open.visit(window, 'messages', shop);
@@ -478,21 +503,33 @@ describe('Messages', () => {
       await page.locator('.detail').waitFor({ state: 'detached' });
       expect(page.url()).toContain(query);
     }
-    await page.getByText('More filters').press('Enter');
-    await search.getByLabel('Until (time)').fill('');
-    await search.getByLabel('From (time)').fill(localTime(at + MINUTE));
-    await search.getByRole('button', { name: 'Apply' }).click();
+    await open.visit(window, 'messages', shop);
+    await expect.poll(rows).toBe(2);
+    const choosePeriod = async (first: string, last: string) => {
+      await page.getByRole('button', { name: 'Period', exact: true }).press('Enter');
+      await page.getByLabel('First day').fill(first);
+      await page.getByLabel('Last day').fill(last);
+      await page.locator('.date-range').getByRole('button', { name: 'Apply' }).press('Enter');
+    };
+    await choosePeriod('', localDay(at));
+    await page.getByRole('link', { name: 'Of the campaign' }).waitFor();
+    await expect.poll(rows).toBe(1);
+    expect(page.url()).toContain(`to=${time(nextDay)}`);
+    await page.getByRole('button', { name: /^Remove the filter Period: Until / }).waitFor();
+    // In the wrong order.
+    await choosePeriod(localDay(Date.now()), localDay(nextDay));
     await page.getByRole('link', { name: 'Your order' }).waitFor();
     expect(await rows()).toBe(1);
+    expect(page.url()).toContain(`from=${time(nextDay)}&to=`);
     await page.getByText('More filters').press('Enter');
     await search.getByLabel('Domain').selectOption('domain_3');
     await search.getByRole('button', { name: 'Apply' }).click();
     await page.getByText('No message matches').waitFor();
-    expect(page.url()).toMatch(/domainId=domain_3&from=/);
+    expect(page.url()).toMatch(/from=.*domainId=domain_3/);
     // A domain that was deleted, and whose messages are stored, remains the filter.
     await open.visit(window, 'messages?domainId=domain_deleted', shop);
     await page.getByRole('button', { name: 'Status' }).click();
-    await page.getByRole('button', { name: 'queued' }).click();
+    await page.getByRole('checkbox', { name: 'queued' }).check();
     await expect.poll(() => page.url()).toContain('status=queued&domainId=domain_deleted');
     expect(consoleErrors).toEqual([]);
     await context.close();
@@ -534,7 +571,7 @@ describe('Messages', () => {
     await page.getByRole('dialog').waitFor();
     expect((await client.message(id)).status).toBe('queued');
     await page.keyboard.press('Enter');
-    await page.locator('.detail .status', { hasText: 'canceled' }).waitFor();
+    await page.locator('.detail .notice', { hasText: 'Canceled' }).waitFor();
     expect((await client.message(id)).status).toBe('cancelled');
     await context.close();
   });
@@ -548,6 +585,7 @@ describe('Messages', () => {
       subject: 'Arrived later',
       html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
     });
+    await window.page.getByRole('button', { name: '1 new' }).press('Enter');
     await window.page.getByRole('link', { name: 'Arrived later' }).waitFor();
     await window.context.close();
   });
@@ -567,6 +605,7 @@ describe('Messages', () => {
       subject: 'After the restart',
       html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
     });
+    await window.page.getByRole('button', { name: '1 new' }).press('Enter');
     await window.page.getByRole('link', { name: 'After the restart' }).waitFor();
     await window.context.close();
   });
@@ -621,7 +660,7 @@ it('has no finding of axe-core on a phone and a desktop, light and dark', async 
   );
 });
 
-/** The value of a field for a time in the time zone of this process, which is that of the browser. */
-function localTime(time: number): string {
-  return new Date(time - new Date(time).getTimezoneOffset() * MINUTE).toISOString().slice(0, 16);
+/** The value of a date field in the time zone of this process, which is that of the browser. */
+function localDay(time: number): string {
+  return new Date(time - new Date(time).getTimezoneOffset() * MINUTE).toISOString().slice(0, 10);
 }

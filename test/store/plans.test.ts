@@ -48,6 +48,7 @@ const BOUNDED: Record<string, string> = {
   people: 'at most 10,000',
   memberships: 'at most 500 per account and per person',
   passkeys: 'at most 20 per person',
+  saved_views: 'at most 100 per person',
   external_identities: 'at most one per person and provider',
   platform_keys: 'a few',
   zone_changes: 'one row',

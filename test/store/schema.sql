@@ -119,6 +119,10 @@ CREATE INDEX queue_ready ON queue (lane, account, destination) WHERE ready = 1 A
 
 CREATE INDEX queue_rerouted ON queue (reroute) WHERE reroute IS NOT NULL;
 
+CREATE INDEX saved_views_by_account ON saved_views (account_id) WHERE account_id IS NOT NULL;
+
+CREATE INDEX saved_views_by_person ON saved_views (person_id, view_id);
+
 CREATE INDEX shared_contents_unused ON shared_contents (created_at) WHERE copies = 0;
 
 CREATE INDEX sign_in_links_by_expiry ON sign_in_links (expires_at);
@@ -818,6 +822,16 @@ CREATE TABLE queue_reroutes (
   pool    TEXT,                  -- egress pool; null: that of the domain
   CHECK (host IS NOT NULL OR pool IS NOT NULL)
 ) STRICT;
+
+CREATE TABLE saved_views (
+  view_id    TEXT PRIMARY KEY,
+  person_id  TEXT NOT NULL REFERENCES people (person_id) ON DELETE CASCADE,
+  account_id TEXT REFERENCES accounts (account_id) ON DELETE CASCADE,  -- NULL: of a list about the installation
+  page       TEXT NOT NULL,            -- the list
+  name       TEXT NOT NULL,
+  query      TEXT NOT NULL,            -- JSON: the filters, as parameters of its address
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE settings (
   name  TEXT PRIMARY KEY,

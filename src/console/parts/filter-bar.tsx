@@ -196,23 +196,35 @@ interface FilterChoiceProps {
   options: readonly { value: string; name: string; count?: number }[];
   chosen: readonly string[];
   onChange: (chosen: readonly string[]) => void;
+  /** How many rows have each value, in words; null: not known yet. Called while the options are shown. */
+  useCounts?: () => ReadonlyMap<string, string> | null;
 }
 
 /** A filter by some of a few values. */
-export function FilterChoice({ label, options, chosen, onChange }: FilterChoiceProps) {
-  const { number } = useTexts();
+export function FilterChoice(props: FilterChoiceProps) {
   return (
     <Popover
       buttonClass="button"
       button={
         <>
-          <Icon name="funnel" />
-          {label}
+          {props.label}
+          <Icon name="chevron-down" />
         </>
       }
     >
-      {() =>
-        options.map(({ value, name, count }) => (
+      {() => <Choices {...props} />}
+    </Popover>
+  );
+}
+
+function Choices({ options, chosen, onChange, useCounts = noCounts }: FilterChoiceProps) {
+  const { number } = useTexts();
+  const counts = useCounts();
+  return (
+    <>
+      {options.map(({ value, name, count }) => {
+        const shown = counts?.get(value) ?? (count === undefined ? undefined : number(count));
+        return (
           <label class="check menu-item" key={value}>
             <input
               class="tick"
@@ -222,14 +234,16 @@ export function FilterChoice({ label, options, chosen, onChange }: FilterChoiceP
                 onChange(checked ? [...chosen, value] : chosen.filter((each) => each !== value))
               }
             />
-            {name}
-            {count !== undefined && <span class="filter-count">{number(count)}</span>}
+            <span class="sentence">{name}</span>
+            {shown !== undefined && <span class="filter-count">{shown}</span>}
           </label>
-        ))
-      }
-    </Popover>
+        );
+      })}
+    </>
   );
 }
+
+const noCounts = () => null;
 
 /** A filter that applies; pressing it removes it. */
 export function AppliedFilter({ name, onRemove }: { name: string; onRemove: () => void }) {

@@ -23,6 +23,7 @@ import { createOidc } from '../../people/oidc.ts';
 import { createPasskeys } from '../../people/passkeys.ts';
 import { createPasswords } from '../../people/passwords.ts';
 import { createPeople } from '../../people/people.ts';
+import { createSavedViews } from '../../people/saved-views.ts';
 import { createSessions } from '../../people/sessions.ts';
 import type { Acceptance } from '../../sending/accept.ts';
 import type { Writer } from '../../store/database/writer.ts';
@@ -70,6 +71,7 @@ import { createStaticFiles } from './static-files.ts';
 import { streamedOperations } from './streamed.ts';
 import { testMessageRoutes } from './test-messages.ts';
 import { webhookRoutes } from './webhook-routes.ts';
+import { viewRoutes } from './view-routes.ts';
 
 /**
  * The web console on its own listener: the files of the application, sign-in and sessions, and the operations of the API
@@ -318,6 +320,7 @@ function assemble(
       installation: deps.installationAttention,
     }),
     ...webhookRoutes({ access, webhooks: deps.webhooks }),
+    ...viewRoutes({ access, views: createSavedViews({ tables, writer, clock, ids: deps.ids }) }),
     ...messageCountRoutes({ reader: deps.reader }),
     ...testMessageRoutes({ access, tables, acceptance: deps.acceptance, clock }),
   ];
@@ -419,7 +422,7 @@ function staticFiles(directory: string): Middleware {
 
 /** The first segments of paths of operations. */
 const OPERATIONS =
-  /^(?:api|session|me|people|attention|audit|exports|stream|previews|test-messages|webhook-health|oidc|message-counts)(?:\/|$)/;
+  /^(?:api|session|me|people|attention|audit|exports|stream|previews|test-messages|webhook-health|oidc|message-counts|views)(?:\/|$)/;
 
 /** Whether a path below `/console/` is that of an operation; the others are pages and files of the application. */
 export function isOperation(path: string): boolean {

@@ -43,6 +43,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   queue_controls: 'orders of the operator of an installation',
   queue_reroutes: 'orders of the operator of an installation',
   queue: 'an export is refused while messages are queued, or this installation sends them',
+  saved_views: 'of people of this installation',
   settings: 'values about this database',
   shared_contents: 'belong to messages',
   sign_in_links: 'links to the console of this installation',

@@ -31,6 +31,7 @@ interface Rule {
   body?: object;
 }
 
+const OF_READERS = { access: 'read', account: 'X-Id', installation: true } as const;
 const OF_MEMBERS = { access: 'people', account: 'X-Id', installation: true } as const;
 const CONFIRMED = { access: 'person', confirmed: true } as const;
 const FIRST = { ...CONFIRMED, first: true } as const;
@@ -59,9 +60,15 @@ const RULES: Readonly<Record<string, Rule>> = {
   'DELETE /console/me/passkeys/{passkeyId}': { ...CONFIRMED, body: {} },
   'GET /console/me/sessions': { access: 'person' },
   'DELETE /console/me/sessions': { access: 'person', body: {} },
-  'GET /console/attention': { access: 'read', account: 'X-Id', installation: true },
   'GET /console/webhook-health': { access: 'read', account: 'X-Id' },
+  'GET /console/attention': OF_READERS,
   'GET /console/message-counts': { access: 'read', account: 'X-Id' },
+  'GET /console/views': OF_READERS,
+  'POST /console/views': {
+    ...OF_READERS,
+    body: { page: 'messages', name: 'Bounces', query: { status: 'bounced' } },
+  },
+  'DELETE /console/views/{viewId}': { ...OF_READERS, body: {} },
   'GET /console/people': OF_MEMBERS,
   'POST /console/people': {
     ...OF_MEMBERS,
@@ -93,6 +100,7 @@ interface Ids {
   sessionId: string;
   passkeyId: string;
   previewId: string;
+  viewId: string;
   /** A message of the account. */
   id: string;
 }
@@ -172,6 +180,8 @@ async function resourcesOf(person: ConsolePerson, accountId: string): Promise<Me
     used_at: null,
   });
   const { data } = await browser.post('/console/previews', { html: '<p>Secret</p>' }, accountId);
+  const view = { page: 'messages', name: 'Of the member', query: { status: 'bounced' } };
+  const saved = await browser.post('/console/views', view, accountId);
   const domainId = `domain_${person.id}`;
   const [group] = tables.domainGroups.list(accountId);
   insertDomain(
@@ -207,6 +217,7 @@ async function resourcesOf(person: ConsolePerson, accountId: string): Promise<Me
     sessionId: further?.session_id ?? '',
     passkeyId,
     previewId: String(data['id']),
+    viewId: String(saved.data['id']),
     id,
   };
   return { person, browser, ids };
@@ -309,6 +320,7 @@ const stateOf = async ({ person, browser, ids }: Member, accountId: string) => (
   sessions: test.tables.consoleSessions.ofPerson(person.id, 99).map((row) => row.session_id),
   passkeys: test.tables.passkeys.ofPerson(person.id, 99).map((row) => row.credential_id),
   preview: (await browser.get(`/console/previews/${ids.previewId}`)).status,
+  views: test.tables.savedViews.ofPerson(person.id, 99),
 });
 
 const STANDINGS: readonly Standing[] = ['operator', ...ROLES];

@@ -5,26 +5,37 @@ import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { StoredFrame } from '../../parts/preview/stored-frame.tsx';
 import { saveFile } from '../../parts/save-file.ts';
+import { TabList } from '../../parts/tabs.tsx';
 import { Loaded, Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import './message-content.css';
 
 type Content = z.output<typeof messageContentSchema>;
+const VIEWS = ['preview', 'text', 'html', 'headers'] as const;
+type View = (typeof VIEWS)[number];
 
-/** What the recipient of a message gets: read when it is opened. */
+/** What the recipient of a message gets: read when a tab is chosen. */
 export function MessageContent({ messageId }: { messageId: string }) {
   const { t } = useTexts();
-  const [isOpen, setOpen] = useState(false);
+  const [view, setView] = useState<View | null>(null);
   return (
-    <details class="message-content" onToggle={({ currentTarget: { open } }) => setOpen(open)}>
-      <summary>{t('messages.content')}</summary>
-      {isOpen && <Parts messageId={messageId} />}
-    </details>
+    <section class="message-content">
+      <h3>{t('messages.content')}</h3>
+      <TabList
+        label={t('messages.content')}
+        tabs={VIEWS.map((name) => ({ name, text: t(`messages.content.${name}`) }))}
+        chosen={view}
+        onChoose={setView}
+      >
+        {view !== null && <Parts messageId={messageId} view={view} />}
+      </TabList>
+      {view === null && <p class="small">{t('messages.content.hint')}</p>}
+    </section>
   );
 }
 
-function Parts({ messageId }: { messageId: string }) {
+function Parts({ messageId, view }: { messageId: string; view: View }) {
   const { t, size } = useTexts();
   const { accountId } = useMember();
   const path = `/web-setup/messages/${encodeURIComponent(messageId)}`;
@@ -38,32 +49,14 @@ function Parts({ messageId }: { messageId: string }) {
     });
   return (
     <Loaded data={data}>
-      {({ html, text, headers, attachments, size: bytes }) => (
+      {(content) => (
         <>
-          <p class="small">{t('messages.content.hint')}</p>
-          {html !== null && <StoredFrame title={t('messages.content')} html={html} />}
-          {text !== null && (
-            <details open={html === null}>
-              <summary>{t('messages.content.text')}</summary>
-              <pre tabIndex={0}>{text}</pre>
-            </details>
-          )}
-          <details>
-            <summary>{t('messages.content.headers')}</summary>
-            <dl class="facts">
-              {headers.map(({ name, value }, index) => (
-                <div key={`${name} ${index}`}>
-                  <dt>{name}</dt>
-                  <dd>{value}</dd>
-                </div>
-              ))}
-            </dl>
-          </details>
-          {attachments.length > 0 && (
+          <Part of={content} view={view} />
+          {content.attachments.length > 0 && (
             <>
               <h4>{t('messages.content.attachments')}</h4>
               <ul>
-                {attachments.map(({ name, contentType, size: length }, index) => (
+                {content.attachments.map(({ name, contentType, size: length }, index) => (
                   <li key={`${name} ${index}`}>
                     {name} ({contentType}, {size(length)})
                   </li>
@@ -73,12 +66,35 @@ function Parts({ messageId }: { messageId: string }) {
           )}
           <p>
             <button class="button" type="button" onClick={() => void download()}>
-              {t('messages.content.download', { size: size(bytes) })}
+              {t('messages.content.download', { size: size(content.size) })}
             </button>
           </p>
           <Outcome of={outcome} />
         </>
       )}
     </Loaded>
+  );
+}
+
+function Part({ of: { html, text, headers }, view }: { of: Content; view: View }) {
+  const { t } = useTexts();
+  if (view === 'headers')
+    return (
+      <dl class="facts">
+        {headers.map(({ name, value }, index) => (
+          <div key={`${name} ${index}`}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    );
+  if (view === 'text')
+    return text === null ? <p>{t('messages.content.noText')}</p> : <pre tabIndex={0}>{text}</pre>;
+  if (html === null) return <p>{t('messages.content.noHtml')}</p>;
+  return view === 'html' ? (
+    <pre tabIndex={0}>{html}</pre>
+  ) : (
+    <StoredFrame title={t('messages.content')} html={html} />
   );
 }

@@ -4,10 +4,11 @@ import type { messageSchema } from '../../../http/api/sending/messages.ts';
 import { callApi, newIdempotencyKey } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { FactList } from '../../parts/fact-list.tsx';
+import { useReasons } from '../../parts/failure-reason.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Timeline, TimelineItem } from '../../parts/timeline.tsx';
 import { toast } from '../../parts/toast.tsx';
-import { type ChipKind, Confirmed, kindOfStatus, Loaded, Outcome, Status, useAction } from '../../parts.tsx';
+import { type ChipKind, Confirmed, kindOfStatus, Loaded, Notice, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -24,7 +25,7 @@ interface TimelineEntry {
 
 /** A message: its state and timeline, and the actions that its state permits. */
 export function MessageDetail({ messageId, list }: { messageId: string; list: string }) {
-  const { t, time, named } = useTexts();
+  const { t, time } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may, has } = useMember();
   const path = `/web-setup/messages/${encodeURIComponent(messageId)}`;
@@ -73,15 +74,11 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
             [t('messages.created'), time(message.createdAt)],
             [t('messages.attempts'), String(message.attempts)],
             [t('messages.next'), time(message.nextAttemptAt)],
-            [t('messages.held'), message.heldBecause === undefined ? '' : named('hold', message.heldBecause)],
             ['ID', message.messageId],
           ];
           return (
             <>
-              <p>
-                <Status name={message.status} />
-              </p>
-              <FactList facts={facts} />
+              <Verdict of={message} />
               {isWaiting && (
                 <div class="actions">
                   {message.status === 'deferred' && may('retryMessage') && (
@@ -115,13 +112,15 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
                 </div>
               )}
               <Outcome of={outcome} />
-              {may('getMessageContent') && <MessageContent messageId={messageId} />}
               <h3>{t('messages.timeline')}</h3>
               <Timeline>
                 {message.timeline.map((entry, index) => (
-                  <Entry key={`${entry.timestamp} ${index}`} entry={entry} />
+                  <Entry key={`${entry.timestamp} ${index}`} entry={entry} verdict={message.reason} />
                 ))}
               </Timeline>
+              {may('getMessageContent') && <MessageContent messageId={messageId} />}
+              <h3>{t('messages.details')}</h3>
+              <FactList facts={facts} />
             </>
           );
         }}
@@ -142,8 +141,59 @@ function useEscape(close: () => void): void {
   });
 }
 
-function Entry({ entry }: { entry: TimelineEntry }) {
+/** What became of the message, why, and what to do. */
+function Verdict({ of: message }: { of: Message }) {
+  const { t, named } = useTexts();
+  const { cause } = useReasons();
+  const { status, reason, heldBecause } = message;
+  const why = heldBecause === undefined ? cause(reason) : named('hold', heldBecause);
+  const name = capitalized(named('status', status));
+  return (
+    <Notice
+      kind={kindOfStatus(status)}
+      title={why === '' ? name : t('messages.verdict', { status: name, cause: why })}
+    >
+      {useAdvice(message).map((text) => (
+        <p key={text}>{text}</p>
+      ))}
+    </Notice>
+  );
+}
+
+/** What happens next with a message, or what can be done. */
+function useAdvice({ status, reason, heldBecause, nextAttemptAt, simulated }: Message): string[] {
+  const { t, time } = useTexts();
+  const { remedy } = useReasons();
+  const isFinal = status === 'bounced' || status === 'failed';
+  const advice: string[] = [];
+  if (isFinal || status === 'deferred') advice.push(remedy(reason, isFinal));
+  else if (status !== 'queued') advice.push(t(`messages.verdict.${status}`));
+  else if (heldBecause === undefined && nextAttemptAt === undefined)
+    advice.push(t('messages.verdict.queued'));
+  if (nextAttemptAt !== undefined)
+    advice.push(
+      t(status === 'deferred' ? 'messages.verdict.deferred' : 'messages.verdict.scheduled', {
+        time: time(nextAttemptAt),
+      }),
+    );
+  if (simulated === true) advice.push(capitalized(t('messages.simulated')));
+  return advice.filter((text) => text !== '');
+}
+
+/** The text with a capital first letter. */
+function capitalized(text: string): string {
+  return text.charAt(0).toLocaleUpperCase() + text.slice(1);
+}
+
+interface EntryProps {
+  entry: TimelineEntry;
+  /** The reason that the verdict explains. */
+  verdict: string | undefined;
+}
+
+function Entry({ entry, verdict }: EntryProps) {
   const { t, time, named } = useTexts();
+  const { cause, remedy } = useReasons();
   const { type, timestamp, ...fields } = entry;
   const text = (name: string): string => {
     const value = fields[name];
@@ -156,7 +206,7 @@ function Entry({ entry }: { entry: TimelineEntry }) {
   const host = text('remoteHost') || text('remoteMta');
   const next = text('nextAttemptAt');
   // An attempt has the class of its event.
-  const remedy = type === 'attempt' ? '' : text('classification');
+  const reason = type === 'attempt' ? '' : text('classification');
   return (
     <TimelineItem
       kind={kind}
@@ -169,7 +219,7 @@ function Entry({ entry }: { entry: TimelineEntry }) {
             ? t('messages.reply.noHost', { reply })
             : t('messages.reply', { host, reply })
       }
-      remedy={remedy === '' ? '' : named('remedy', remedy)}
+      remedy={reason === verdict ? '' : [cause(reason), remedy(reason)].filter(Boolean).join('. ')}
     >
       {next !== '' && (
         <p>

@@ -2,20 +2,19 @@ import type * as z from 'zod';
 import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import type { messageSchema } from '../../../http/api/sending/messages.ts';
-import { useData } from '../../data.ts';
+import type { MessageCounts } from '../../../http/console/message-counts.ts';
+import { withQuery } from '../../api.ts';
+import { useConsoleData, useData } from '../../data.ts';
+import { timesOf } from '../../parts/date-range.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
-import {
-  AppliedFilters,
-  FilterBar,
-  FilterSelect,
-  MoreFilters,
-  SearchField,
-} from '../../parts/filter-bar.tsx';
-import { localTime } from '../../parts/local-time.ts';
+import { MoreFilters } from '../../parts/filter-bar.tsx';
+import { type FilterQuery, ListFilters } from '../../parts/list-filters.tsx';
+import { LiveRows } from '../../parts/live-rows.tsx';
 import { MessageTable } from '../../parts/message-table.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Empty, Loaded, Page, Skeleton } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { MessageDetail } from './message-detail.tsx';
 import { useMessageSearch } from './message-search.ts';
@@ -41,6 +40,7 @@ const FILTERS = [
   'domainId',
   'campaignId',
   'jobId',
+  'period',
   'from',
   'to',
   'lastKey',
@@ -49,22 +49,15 @@ const FILTERS = [
 type Campaign = Pick<z.output<typeof campaignSchema>, 'campaignId' | 'name'>;
 const LISTED_CAMPAIGNS = 200;
 
-/** The filters of a search, without the position in the list. */
-type Search = Record<string, string | undefined>;
-
-/** Periods that are offered; others are chosen among the less frequent filters. */
-const PERIODS = { '24h': 24, '7d': 7 * 24, '30d': 30 * 24 } as const;
-const PERIOD_NAMES = ['24h', '7d', '30d'] as const;
-const HOUR_MS = 3_600_000;
-
 /** The search of messages, and over it the chosen message. */
 export function MessagesPage({ messageId }: { messageId: string | null }) {
   const { t, time } = useTexts();
   const { location, href, go } = useNavigation();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
-  const { lastKey: _, ...search } = filters;
+  const { lastKey: _lastKey, ...search } = filters;
   const isSearch = Object.values(search).some((value) => value !== undefined);
-  const list = useMessageSearch(filters);
+  const { period: _period, ...others } = filters;
+  const list = useMessageSearch({ ...others, ...timesOf(filters) });
   return (
     <Page
       title={t('page.messages')}
@@ -75,19 +68,26 @@ export function MessagesPage({ messageId }: { messageId: string | null }) {
         <div class="card">
           <Filters
             search={search}
-            onSearch={({ recipient, ...others }) =>
+            onSearch={(found) =>
               go(
-                recipient?.startsWith('msg_')
-                  ? href(`messages/${encodeURIComponent(recipient)}`)
-                  : href('messages', { recipient, ...others }),
+                found['recipient']?.startsWith('msg_')
+                  ? href(`messages/${encodeURIComponent(found['recipient'])}`)
+                  : href('messages', found),
               )
             }
           />
           <Loaded data={list} isList>
-            {({ messages, nextKey, examinedSince, isSearching }) => (
+            {({ messages, nextKey, examinedSince, isSearching }, isStale) => (
               <>
                 {messages.length > 0 ? (
-                  <MessageTable messages={messages} label={t('messages.list')} filters={filters} />
+                  <LiveRows
+                    of={list.path}
+                    isStale={isStale}
+                    rows={messages}
+                    keyOf={({ messageId: id }) => id}
+                  >
+                    {(rows) => <MessageTable messages={rows} label={t('messages.list')} filters={filters} />}
+                  </LiveRows>
                 ) : isSearching ? (
                   <Skeleton />
                 ) : nextKey !== undefined ? (
@@ -138,8 +138,9 @@ function isWholeAddress(recipient: string | undefined): boolean {
 }
 
 interface FiltersProps {
-  search: Search;
-  onSearch: (search: Search) => void;
+  /** Without the position in the list. */
+  search: FilterQuery;
+  onSearch: (search: FilterQuery) => void;
 }
 
 function Filters({ search, onSearch }: FiltersProps) {
@@ -154,50 +155,44 @@ function Filters({ search, onSearch }: FiltersProps) {
     id: campaignId,
     name,
   }));
-  const change = (changed: Search) => onSearch({ ...search, ...changed });
-  const timeField = (name: 'from' | 'to') => (
-    <label class="field">
-      {t(`messages.${name}`)}
-      <input
-        class="input"
-        name={name}
-        type="datetime-local"
-        defaultValue={localTime(Date.parse(search[name] ?? ''))}
-      />
-    </label>
-  );
+  const nameOf = (id: string) =>
+    [...listedDomains, ...listedCampaigns].find((each) => each.id === id)?.name || id;
   return (
-    <FilterBar>
-      <SearchField
-        label={t('messages.recipient')}
-        placeholder={t('messages.recipient.hint')}
-        minLength={2}
-        value={search['recipient'] ?? ''}
-        isExact
-        onSearch={(recipient) => change({ recipient })}
-      />
-      <FilterSelect
-        label={t('messages.status')}
-        options={STATUSES.map((value) => ({ value, name: named('status', value) }))}
-        chosen={search['status']}
-        onChange={(status) => change({ status })}
-      />
-      <FilterSelect
-        label={t('overview.volume.period')}
-        options={PERIOD_NAMES.map((value) => ({ value, name: t(`overview.period.${value}`) }))}
-        chosen={undefined}
-        onChange={(period) =>
-          change({ from: beginOf(PERIOD_NAMES.find((name) => name === period)), to: undefined })
-        }
-      />
+    <ListFilters
+      path="messages"
+      query={search}
+      onChange={onSearch}
+      hasPeriod
+      search={{
+        name: 'recipient',
+        label: t('messages.recipient'),
+        placeholder: t('messages.recipient.hint'),
+        minLength: 2,
+        isExact: true,
+        shown: (text) =>
+          isWholeAddress(text)
+            ? t('messages.recipient.exact', { address: text })
+            : t('messages.recipient.part', { text }),
+      }}
+      filters={[
+        {
+          name: 'status',
+          label: t('messages.status'),
+          options: STATUSES.map((value) => ({ value, name: named('status', value) })),
+          isSeveral: true,
+          useCounts: () => useStatusCounts(search),
+        },
+        { name: 'sender', label: t('messages.sender') },
+        { name: 'subject', label: t('messages.subject') },
+        { name: 'domainId', label: t('messages.domain'), shown: nameOf },
+        { name: 'campaignId', label: t('messages.campaign'), shown: nameOf },
+        { name: 'jobId', label: t('messages.job') },
+      ]}
+    >
       <MoreFilters
         onApply={(form) => {
-          const found: Search = filledFields(form);
-          for (const name of ['from', 'to'] as const) {
-            const local = found[name];
-            if (local !== undefined) found[name] = new Date(local).toISOString();
-          }
-          onSearch({ recipient: search['recipient'], status: search['status'], ...found });
+          const { recipient, status, period, from, to } = search;
+          onSearch({ recipient, status, period, from, to, ...filledFields(form) });
         }}
       >
         {(['sender', 'subject'] as const).map((name) => (
@@ -224,48 +219,24 @@ function Filters({ search, onSearch }: FiltersProps) {
           {t('messages.job')}
           <input class="input" name="jobId" maxLength={100} defaultValue={search['jobId'] ?? ''} />
         </label>
-        {timeField('from')}
-        {timeField('to')}
       </MoreFilters>
-      <Applied search={search} listed={[...listedDomains, ...listedCampaigns]} onSearch={onSearch} />
-    </FilterBar>
+    </ListFilters>
   );
 }
 
-/** The beginning of a period that ends now, in whole hours: its address remains the same for a while. */
-function beginOf(period: keyof typeof PERIODS | undefined): string | undefined {
-  if (period === undefined) return undefined;
-  return new Date((Math.floor(Date.now() / HOUR_MS) - PERIODS[period]) * HOUR_MS).toISOString();
-}
-
-interface AppliedProps extends FiltersProps {
-  /** Names of what filters name by an id. */
-  listed: readonly { id: string; name: string }[];
-}
-
-/** The filters that apply, but for the search field, which shows its own. */
-function Applied({ search, listed, onSearch }: AppliedProps) {
-  const { t, named, time } = useTexts();
-  const nameOf = (id: string) => listed.find((each) => each.id === id)?.name || id;
-  const labels = [
-    { filter: 'status', label: t('messages.status'), shown: (value: string) => named('status', value) },
-    { filter: 'sender', label: t('messages.sender'), shown: String },
-    { filter: 'subject', label: t('messages.subject'), shown: String },
-    { filter: 'domainId', label: t('messages.domain'), shown: nameOf },
-    { filter: 'campaignId', label: t('messages.campaign'), shown: nameOf },
-    { filter: 'jobId', label: t('messages.job'), shown: String },
-    { filter: 'from', label: t('messages.from'), shown: (value: string) => time(value) },
-    { filter: 'to', label: t('messages.to'), shown: (value: string) => time(value) },
-  ];
-  const applied = labels.flatMap(({ filter, label, shown }) => {
-    const value = search[filter];
-    if (value === undefined) return [];
-    return [
-      { name: `${label}: ${shown(value)}`, onRemove: () => onSearch({ ...search, [filter]: undefined }) },
-    ];
-  });
-  const isAny = applied.length > 0 || search['recipient'] !== undefined;
-  return isAny ? <AppliedFilters filters={applied} onReset={() => onSearch({})} /> : null;
+/** How many messages have each status, by the other filters; null: not known yet. */
+function useStatusCounts(search: FilterQuery): ReadonlyMap<string, string> | null {
+  const { number } = useTexts();
+  const { accountId } = useMember();
+  const { status: _status, period: _period, ...others } = search;
+  const path = withQuery('/console/message-counts', { ...others, ...timesOf(search) });
+  const { value } = useConsoleData<MessageCounts>(path, accountId);
+  return (
+    value &&
+    new Map(
+      value.counts.map(({ status, count, isLeast }) => [status, `${number(count)}${isLeast ? '+' : ''}`]),
+    )
+  );
 }
 
 interface ChoiceProps {

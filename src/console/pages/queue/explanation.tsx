@@ -6,6 +6,7 @@ import type {
 import { callApi } from '../../api.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
 import { FactList } from '../../parts/fact-list.tsx';
+import { useReasons } from '../../parts/failure-reason.ts';
 import { Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
@@ -147,7 +148,8 @@ function Reasons({ reasons }: { reasons: Message['reasons'] }) {
 }
 
 function Replies({ replies }: { replies: Message['lastAttempts'] }) {
-  const { t, time, language, named } = useTexts();
+  const { t, time, language } = useTexts();
+  const { cause, remedy: advice } = useReasons();
   if (replies.length === 0) return null;
   return (
     <>
@@ -172,7 +174,7 @@ function Replies({ replies }: { replies: Message['lastAttempts'] }) {
             <td>
               {language === 'en' || classification === null || remedy === null
                 ? remedy
-                : named('remedy', classification)}
+                : [cause(classification), advice(classification)].join('. ')}
             </td>
           </tr>
         ))}

@@ -28,6 +28,8 @@ export const ICON_NAMES = [
   'plus',
   'funnel',
   'arrow-left',
+  'arrow-up',
+  'bookmark',
   'download',
   'upload',
   'copy',

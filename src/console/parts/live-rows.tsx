@@ -1,0 +1,54 @@
+import type { ComponentChildren } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { useTexts } from '../texts.ts';
+import { Icon } from './icon/icon.tsx';
+import { mergedRows } from './merged-rows.ts';
+import './live-rows.css';
+
+interface LiveRowsProps<Row> {
+  /** The list: its path with its filters. Other filters begin anew. */
+  of: string;
+  /** Newest first, as they were read last. */
+  rows: readonly Row[];
+  /** Whether the rows are those of other filters, see `Loaded`. */
+  isStale: boolean;
+  keyOf: (row: Row) => string | number;
+  /** Shows the rows. */
+  children: (rows: readonly Row[]) => ComponentChildren;
+}
+
+/**
+ * The rows of a list that is read again while it is shown. New rows do not move the others: they wait behind a button that
+ * tells how many there are.
+ */
+export function LiveRows<Row>({ of, rows, isStale, keyOf, children }: LiveRowsProps<Row>) {
+  const { plural } = useTexts();
+  const shown = useRef<{ of: string; rows: readonly Row[] }>({ of, rows: [] });
+  const [, setTurn] = useState(0);
+  if (isStale) return <>{children(rows)}</>;
+  const last = shown.current.of === of ? shown.current.rows : [];
+  const merged = last.length === 0 ? rows : mergedRows(last, rows, keyOf);
+  shown.current = { of, rows: merged };
+  const known = new Set(merged.map(keyOf));
+  const waiting = rows.filter((row) => !known.has(keyOf(row))).length;
+  return (
+    <>
+      <div class="live" role="status">
+        {waiting > 0 && (
+          <button
+            type="button"
+            class="button small"
+            onClick={() => {
+              shown.current = { of, rows: [] };
+              setTurn((turn) => turn + 1);
+            }}
+          >
+            <Icon name="arrow-up" />
+            {plural('app.live.new', waiting)}
+          </button>
+        )}
+      </div>
+      {children(merged)}
+    </>
+  );
+}
