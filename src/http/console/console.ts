@@ -70,8 +70,8 @@ import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-ro
 import { createStaticFiles } from './static-files.ts';
 import { streamedOperations } from './streamed.ts';
 import { testMessageRoutes } from './test-messages.ts';
-import { webhookRoutes } from './webhook-routes.ts';
 import { viewRoutes } from './view-routes.ts';
+import { webhookRoutes } from './webhook-routes.ts';
 
 /**
  * The web console on its own listener: the files of the application, sign-in and sessions, and the operations of the API
