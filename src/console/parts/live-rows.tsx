@@ -6,7 +6,7 @@ import { mergedRows } from './merged-rows.ts';
 import './live-rows.css';
 
 interface LiveRowsProps<Row> {
-  /** The list: its path with its filters. Other filters begin anew. */
+  /** The list: its path with its filters. Other filters begin again with all rows. */
   of: string;
   /** Newest first, as they were read last. */
   rows: readonly Row[];
@@ -19,7 +19,7 @@ interface LiveRowsProps<Row> {
 
 /**
  * The rows of a list that is read again while it is shown. New rows do not move the others: they wait behind a button that
- * tells how many there are.
+ * shows how many there are.
  */
 export function LiveRows<Row>({ of, rows, isStale, keyOf, children }: LiveRowsProps<Row>) {
   const { plural } = useTexts();
