@@ -2,6 +2,7 @@ import { contentWithoutPerson } from './audience/erasure/rewrite-content.ts';
 import { contactSearch } from './audience/search.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { customFieldsPortion } from './campaigns/fields.ts';
+import { campaignAudience, campaignFigures } from './campaigns/figures.ts';
 import { readDestination } from './delivery/control/explain-destination.ts';
 import { accountAttention } from './doctor/attention.ts';
 import { doctorState } from './doctor/state.ts';
@@ -17,6 +18,8 @@ import { webhookHealth } from './webhooks/health.ts';
 serveReads([
   accountAttention,
   campaignAnalytics,
+  campaignAudience,
+  campaignFigures,
   contactSearch,
   contentWithoutPerson,
   customFieldsPortion,

@@ -52,11 +52,15 @@ export interface Campaigns {
   list(filter: PageFilter): Promise<Page<CampaignRow>>;
   get(accountId: string, campaignId: string): CampaignRow | Refusal;
   create(accountId: string, fields: CampaignFields): Promise<CampaignRow | Refusal>;
-  /** What is prepared can be changed until the campaign is sent. */
+  /**
+   * What is prepared can be changed until the campaign is sent. `expectedUpdatedAt`: the change is refused if the campaign
+   * was changed at another time, epoch ms.
+   */
   update(
     accountId: string,
     campaignId: string,
     fields: Partial<CampaignFields>,
+    expectedUpdatedAt?: number,
   ): Promise<CampaignRow | Refusal>;
   /** Refused while the campaign is being sent. */
   remove(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
@@ -120,10 +124,12 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
         };
         return { ...row, seq: all.campaigns.insert(row) };
       }, accountId),
-    update: (accountId, campaignId, { prepared, ...fields }) =>
+    update: (accountId, campaignId, { prepared, ...fields }, expectedUpdatedAt) =>
       writer.run((all): CampaignRow | Refusal => {
         const campaign = findCampaign(all, accountId, campaignId);
         if (isRefusal(campaign)) return campaign;
+        if (expectedUpdatedAt !== undefined && expectedUpdatedAt !== campaign.updated_at)
+          return changedSince(campaign);
         if (prepared !== undefined && campaign.status !== 'draft')
           return refuse(
             'INVALID_STATE',
@@ -133,7 +139,8 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
           ...campaign,
           ...fields,
           ...(prepared === undefined ? {} : { prepared: writePrepared(prepared) }),
-          updated_at: clock.now(),
+          // Each change has its own time: `expectedUpdatedAt` tells them apart.
+          updated_at: Math.max(clock.now(), campaign.updated_at + 1),
         };
         all.campaigns.update(changed);
         return changed;
@@ -165,6 +172,13 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
       return reader.query(accountId, campaignAnalytics, filter, WIDTHS[interval]);
     },
   };
+}
+
+function changedSince({ campaign_id, updated_at }: CampaignRow): Refusal {
+  const message = `Campaign ${campaign_id} was changed at ${iso(updated_at)}: read it again before you change it`;
+  return refuse('INVALID_STATE', message, {
+    details: [{ field: 'expectedUpdatedAt', reason: 'CHANGED', message }],
+  });
 }
 
 const ACTIVE: readonly CampaignStatus[] = ['scheduled', 'sending', 'paused'];

@@ -26,6 +26,18 @@ describe('a campaign', () => {
     expect(campaigns.get('acct_one', created.campaign_id)).toEqual(changed);
   });
 
+  it('is not updated by a caller who read it before the last change', async () => {
+    const { campaigns } = start();
+    const { campaign_id: id, updated_at } = granted(await campaigns.create('acct_one', FIELDS));
+    // At the same time as the creation.
+    const first = granted(await campaigns.update('acct_one', id, { name: 'First' }, updated_at));
+    const late = await campaigns.update('acct_one', id, { name: 'Late' }, updated_at);
+    expect(late).toMatchObject({ code: 'INVALID_STATE', extras: { details: [{ reason: 'CHANGED' }] } });
+    expect(campaigns.get('acct_one', id)).toEqual(first);
+    granted(await campaigns.update('acct_one', id, { name: 'Second' }, first.updated_at));
+    granted(await campaigns.update('acct_one', id, { name: 'Regardless' }));
+  });
+
   it('of another account is refused like one that does not exist', async () => {
     const { campaigns } = start();
     const { campaign_id } = granted(await campaigns.create('acct_one', FIELDS));

@@ -115,7 +115,18 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       summary: 'Update a campaign',
       description: 'Replaces the fields that are given; `null` clears a field.',
       params,
-      body: z.object({ name: name.optional(), description, prepared }).meta({ id: 'CampaignPatch' }),
+      body: z
+        .object({
+          name: name.optional(),
+          description,
+          prepared,
+          expectedUpdatedAt: requestTime
+            .optional()
+            .describe(
+              '`updatedAt` of the campaign as it was read: if it was changed since, the change is refused with `INVALID_STATE` and the reason `CHANGED`. Default: replaces changes of others.',
+            ),
+        })
+        .meta({ id: 'CampaignPatch' }),
       example: { name: CAMPAIGN_EXAMPLE.name },
       responses: {
         200: {
@@ -125,8 +136,13 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
         },
       },
       refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE'],
-      handle: async ({ caller, params, body }) => {
-        const updated = await campaigns.update(caller.accountId, params.campaignId, definedFields(body));
+      handle: async ({ caller, params, body: { expectedUpdatedAt, ...fields } }) => {
+        const updated = await campaigns.update(
+          caller.accountId,
+          params.campaignId,
+          definedFields(fields),
+          expectedUpdatedAt === undefined ? undefined : Date.parse(expectedUpdatedAt),
+        );
         return isRefusal(updated)
           ? updated
           : { status: 200, data: { campaign: presentWithProgress(sending, updated) } };

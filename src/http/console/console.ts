@@ -59,6 +59,7 @@ import type { ConsoleRoute } from './console-route.ts';
 import { type ConsoleCookie, sessionCookie } from './cookies.ts';
 import { credentialRoutes } from './credential-routes.ts';
 import { createEventStreams, type EventStreams } from './event-stream.ts';
+import { figureRoutes } from './figure-routes.ts';
 import { hideUrls, withHiddenUrls } from './hidden-urls.ts';
 import { messageCountRoutes } from './message-counts.ts';
 import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
@@ -322,6 +323,7 @@ function assemble(
     ...webhookRoutes({ access, webhooks: deps.webhooks }),
     ...viewRoutes({ access, views: createSavedViews({ tables, writer, clock, ids: deps.ids }) }),
     ...messageCountRoutes({ reader: deps.reader }),
+    ...figureRoutes({ reader: deps.reader, clock }),
     ...testMessageRoutes({ access, tables, acceptance: deps.acceptance, clock }),
   ];
   const previews = previewRoutes({ access, random: deps.random });
@@ -422,7 +424,7 @@ function staticFiles(directory: string): Middleware {
 
 /** The first segments of paths of operations. */
 const OPERATIONS =
-  /^(?:api|session|me|people|attention|audit|exports|stream|previews|test-messages|webhook-health|oidc|message-counts|views)(?:\/|$)/;
+  /^(?:api|session|me|people|attention|audit|exports|figures|stream|previews|test-messages|webhook-health|oidc|message-counts|views)(?:\/|$)/;
 
 /** Whether a path below `/console/` is that of an operation; the others are pages and files of the application. */
 export function isOperation(path: string): boolean {

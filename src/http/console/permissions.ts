@@ -169,6 +169,8 @@ export type ConsoleOperation =
   | 'listViews'
   | 'saveView'
   | 'deleteView'
+  | 'getAudience'
+  | 'getCampaignFigures'
   | 'updateMe'
   | 'listMySessions'
   | 'revokeMySession'

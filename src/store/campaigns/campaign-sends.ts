@@ -82,6 +82,11 @@ export function campaignSendTable(db: Database) {
     'INSERT INTO campaign_mails (campaign_seq, mail) VALUES (?, ?)',
   );
   const mail = db.prepare<[number], string>('SELECT mail FROM campaign_mails WHERE campaign_seq = ?').pluck();
+  const subject = db
+    .prepare<[number], string | null>(
+      "SELECT json_extract(mail, '$.wording.subject') FROM campaign_mails WHERE campaign_seq = ?",
+    )
+    .pluck();
   const update = db.prepare<CampaignSendRow>(`
     UPDATE campaign_sends SET members = @members, last_seq = @last_seq, at_seq = @at_seq, queued = @queued,
       without_email = @without_email, not_eligible = @not_eligible, not_renderable = @not_renderable,
@@ -173,6 +178,8 @@ export function campaignSendTable(db: Database) {
       if (found === undefined) throw new Error(`campaign ${campaignSeq} has no mail`);
       return found;
     },
+    /** The subject, with its variables in braces; null: the campaign was not sent to a group. */
+    subject: (campaignSeq: number): string | null => subject.get(campaignSeq) ?? null,
     /** Writes the columns that change while it is sent. */
     update: (row: CampaignSendRow): void => {
       update.run(row);

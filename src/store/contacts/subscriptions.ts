@@ -101,6 +101,15 @@ export function subscriptionTable(db: Database) {
     ${selectMember('subscriptions s INDEXED BY subscriptions_by_activity')}
     WHERE s.group_seq = ? AND s.is_active = ? AND s.contact_seq < ?
     ORDER BY s.contact_seq DESC LIMIT +?`);
+  const audience = db.prepare<[number, number], AudienceCounts>(`
+    SELECT count(*) AS members,
+      coalesce(sum(email IS NULL), 0) AS withoutEmail,
+      coalesce(sum(email IS NOT NULL AND global_status <> 'active'), 0) AS suppressed,
+      coalesce(sum(email IS NOT NULL AND global_status = 'active' AND consent_n IS NOT NULL), 0) AS eligible
+    FROM (
+      SELECT c.email, c.global_status, c.consent_n
+      FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
+      WHERE s.group_seq = ? AND s.is_active = 1 LIMIT +?)`);
 
   /** Subtracts removed memberships from the counts of their groups; returns how many were removed. */
   function uncount(removed: Counted[]): number {
@@ -129,6 +138,12 @@ export function subscriptionTable(db: Database) {
     /** Returns false when the contact is not a member. */
     remove: (groupSeq: number, contactSeq: number): boolean =>
       uncount(remove.all(groupSeq, contactSeq)) === 1,
+    /** Whether the active members of a group can receive marketing mail, of at most `limit` members. */
+    audience: (groupSeq: number, limit: number): AudienceCounts => {
+      const counts = audience.get(groupSeq, limit);
+      if (counts === undefined) throw new Error('an aggregate query returned no row');
+      return counts;
+    },
     /** Oldest first. */
     ofContact: (contactSeq: number): Membership[] => ofContact.all(contactSeq),
     removeOfContact: (contactSeq: number): void => {
@@ -148,6 +163,14 @@ export function subscriptionTable(db: Database) {
       return { rows: rows.map(memberFrom), more };
     },
   };
+}
+
+/** Active members of a group; those in no other count have no consent on record. */
+export interface AudienceCounts {
+  members: number;
+  eligible: number;
+  withoutEmail: number;
+  suppressed: number;
 }
 
 /** A contact with its membership. Columns that both tables have are prefixed with `member_` in the membership. */

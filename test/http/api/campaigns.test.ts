@@ -41,6 +41,16 @@ describe('a campaign', () => {
     expect(data).toEqual({ campaign: changed });
   });
 
+  it('is not changed after another change if the caller expects none', async () => {
+    const { api, campaign, path } = await start();
+    const { createdAt: expectedUpdatedAt } = campaign;
+    expect((await api.call('PATCH', path, { body: { name: 'Mine', expectedUpdatedAt } })).status).toBe(200);
+    const late = await api.call('PATCH', path, { body: { name: 'Late', expectedUpdatedAt } });
+    expect(late.status).toBe(409);
+    expect(late.error).toMatchObject({ code: 'INVALID_STATE', details: [{ reason: 'CHANGED' }] });
+    expect((await api.get(path)).data).toMatchObject({ campaign: { name: 'Mine' } });
+  });
+
   it('has what was prepared for its send until it is sent', async () => {
     const { api, campaign, path } = await start();
     const prepared = { templateId: 'template_1', from: 'Shop <a@shop.test>', perHour: 100 };

@@ -69,6 +69,8 @@ const RULES: Readonly<Record<string, Rule>> = {
     body: { page: 'messages', name: 'Bounces', query: { status: 'bounced' } },
   },
   'DELETE /console/views/{viewId}': { ...OF_READERS, body: {} },
+  'GET /console/figures/campaigns': { access: 'read', account: 'X-Id' },
+  'GET /console/figures/audience/{subscriptionGroupId}': { access: 'read', account: 'X-Id' },
   'GET /console/people': OF_MEMBERS,
   'POST /console/people': {
     ...OF_MEMBERS,
@@ -101,6 +103,7 @@ interface Ids {
   passkeyId: string;
   previewId: string;
   viewId: string;
+  subscriptionGroupId: string;
   /** A message of the account. */
   id: string;
 }
@@ -160,7 +163,7 @@ async function personWith(standing: Standing): Promise<ConsolePerson> {
 const signIn = async ({ id }: ConsolePerson): Promise<TestBrowser> =>
   test.signInWith(accepted(await test.people.issueLink(id, 'sign-in')));
 
-/** A person with a further session, a passkey and a preview, and a message of the account. */
+/** A person with a further session, a passkey and a preview, and a message and a group of the account. */
 async function resourcesOf(person: ConsolePerson, accountId: string): Promise<Member> {
   const { tables } = test;
   const now = test.clock.now();
@@ -194,6 +197,21 @@ async function resourcesOf(person: ConsolePerson, accountId: string): Promise<Me
     },
     now,
   );
+  const subscriptionGroupId = `sgroup_${person.id}`;
+  tables.subscriptionGroups.insert({
+    subscription_group_id: subscriptionGroupId,
+    account_id: accountId,
+    name: 'Secret',
+    description: null,
+    is_active: 1,
+    tags: '[]',
+    unsubscribe_template_id: null,
+    report_abuse_template_id: null,
+    company_address_template_id: null,
+    sign_up: null,
+    created_at: now,
+    updated_at: now,
+  });
   const content = {
     from: { name: '', address: 'shop@example.com' },
     to: [{ name: '', address: 'ada@example.net' }],
@@ -218,6 +236,7 @@ async function resourcesOf(person: ConsolePerson, accountId: string): Promise<Me
     passkeyId,
     previewId: String(data['id']),
     viewId: String(saved.data['id']),
+    subscriptionGroupId,
     id,
   };
   return { person, browser, ids };

@@ -1,0 +1,61 @@
+import * as z from 'zod';
+import { type Audience, type CampaignFigures, campaignAudience, campaignFigures } from '../../campaigns/figures.ts';
+import type { Clock } from '../../core/clock.ts';
+import { refuse } from '../../core/refusal.ts';
+import type { Reader } from '../../store/readers/reads.ts';
+import { type ConsoleRoute, consoleRoute } from './console-route.ts';
+
+export interface FigureRouteDeps {
+  reader: Reader;
+  clock: Clock;
+}
+
+export interface CampaignFiguresResponse {
+  campaigns: CampaignFigures[];
+}
+export type AudienceResponse = Audience;
+
+/** Campaigns of one request: those of a page of the list. */
+const MAX_CAMPAIGNS = 50;
+const MAX_ID_LENGTH = 100;
+
+/** `/console/figures`: counts of campaigns in a list, and of the audience of a campaign before it is sent. */
+export function figureRoutes({ reader, clock }: FigureRouteDeps): ConsoleRoute[] {
+  return [
+    consoleRoute({
+      method: 'GET',
+      path: '/figures/campaigns',
+      operationId: 'getCampaignFigures',
+      access: 'read',
+      query: z.object({
+        /** Separated by commas. */
+        campaignIds: z
+          .string()
+          .max(MAX_CAMPAIGNS * (MAX_ID_LENGTH + 1))
+          .default(''),
+      }),
+      handle: async ({ caller: { accountId }, query }) => {
+        const ids = query.campaignIds.split(',').filter(Boolean).slice(0, MAX_CAMPAIGNS);
+        const campaigns = await reader.query(accountId, campaignFigures, { accountId, ids });
+        return { status: 200, data: { campaigns } satisfies CampaignFiguresResponse };
+      },
+    }),
+    consoleRoute({
+      method: 'GET',
+      path: '/figures/audience/{subscriptionGroupId}',
+      operationId: 'getAudience',
+      access: 'read',
+      params: z.object({ subscriptionGroupId: z.string().max(MAX_ID_LENGTH) }),
+      handle: async ({ caller: { accountId }, params: { subscriptionGroupId: groupId } }) => {
+        const found = await reader.query(accountId, campaignAudience, {
+          accountId,
+          groupId,
+          now: clock.now(),
+        });
+        return found === null
+          ? refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `There is no subscription group ${groupId}`)
+          : { status: 200, data: found satisfies AudienceResponse };
+      },
+    }),
+  ];
+}
