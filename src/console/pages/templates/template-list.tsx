@@ -1,3 +1,4 @@
+import { useEffect } from 'preact/hooks';
 import type * as z from 'zod';
 import type { template as templateSchema } from '../../../http/api/templates.ts';
 import { withQuery } from '../../api.ts';
@@ -9,9 +10,18 @@ import { Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { TemplateGallery } from './template-gallery.tsx';
+
+type Template = z.output<typeof templateSchema>;
+
+const VIEWS = ['grid', 'list'] as const;
+type View = (typeof VIEWS)[number];
+/** Each template comes with its content. */
+const PAGE_SIZE = 50;
+const KEY = 'postrider-templates-view';
 
 interface TemplateList {
-  templates: z.output<typeof templateSchema>[];
+  templates: Template[];
   nextKey?: string;
 }
 
@@ -21,7 +31,8 @@ export function TemplateListPage() {
   const { location, href } = useNavigation();
   const { may } = useMember();
   const { lastKey } = location.query;
-  const path = withQuery('/web-setup/templates', { limit: '50', lastKey });
+  const view = useView();
+  const path = withQuery('/web-setup/templates', { limit: String(PAGE_SIZE), lastKey });
   const list = useData<TemplateList>(path);
   return (
     <Page
@@ -29,11 +40,14 @@ export function TemplateListPage() {
       question={t('templates.question')}
       curl={path}
       actions={
-        may('createTemplate') && (
-          <a class="button primary" href={href('templates/new')}>
-            <Icon name="plus" /> {t('templates.new')}
-          </a>
-        )
+        <>
+          <ViewChoice view={view} />
+          {may('createTemplate') && (
+            <a class="button primary" href={href('templates/new')}>
+              <Icon name="plus" /> {t('templates.new')}
+            </a>
+          )}
+        </>
       }
     >
       <Loaded data={list}>
@@ -43,35 +57,75 @@ export function TemplateListPage() {
               <Empty title={t('templates.empty')} icon="file-text">
                 <p>{t('templates.empty.hint')}</p>
               </Empty>
+            ) : view === 'list' ? (
+              <TemplateTable templates={templates} />
             ) : (
-              <Table
-                label={t('page.templates')}
-                isList
-                heads={[
-                  t('people.name'),
-                  t('templates.stream'),
-                  t('messages.subject'),
-                  { text: t('templates.updated'), end: true },
-                ]}
-              >
-                {templates.map(({ templateId, name, type, subject, updatedAt }) => (
-                  <tr key={templateId}>
-                    <th scope="row">
-                      <a href={href(`templates/${encodeURIComponent(templateId)}`)}>{name || templateId}</a>
-                    </th>
-                    <td>{t(type === undefined ? 'templates.stream.both' : `templates.stream.${type}`)}</td>
-                    <td class="second">{subject ?? ''}</td>
-                    <td class="when">
-                      <Time at={updatedAt} />
-                    </td>
-                  </tr>
-                ))}
-              </Table>
+              <TemplateGallery templates={templates} />
             )}
             <Pager path="templates" filters={{}} nextKey={nextKey} />
           </>
         )}
       </Loaded>
     </Page>
+  );
+}
+
+/** How templates are shown, in the address; the last choice of this browser is the default. */
+function useView(): View {
+  const { location } = useNavigation();
+  const asked = VIEWS.find((name) => name === location.query['view']);
+  useEffect(() => {
+    if (asked !== undefined) localStorage.setItem(KEY, asked);
+  }, [asked]);
+  return asked ?? (localStorage.getItem(KEY) === 'list' ? 'list' : 'grid');
+}
+
+function ViewChoice({ view }: { view: View }) {
+  const { t } = useTexts();
+  const { location, href } = useNavigation();
+  const { lastKey } = location.query;
+  return (
+    <nav class="segments" aria-label={t('templates.view')}>
+      {VIEWS.map((name) => (
+        <a
+          class="segment"
+          key={name}
+          href={href('templates', { view: name, lastKey })}
+          aria-current={name === view ? 'true' : undefined}
+        >
+          {t(`templates.view.${name}`)}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function TemplateTable({ templates }: { templates: readonly Template[] }) {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  return (
+    <Table
+      label={t('page.templates')}
+      isList
+      heads={[
+        t('people.name'),
+        t('templates.stream'),
+        t('messages.subject'),
+        { text: t('templates.updated'), end: true },
+      ]}
+    >
+      {templates.map(({ templateId, name, type, subject, updatedAt }) => (
+        <tr key={templateId}>
+          <th scope="row">
+            <a href={href(`templates/${encodeURIComponent(templateId)}`)}>{name || templateId}</a>
+          </th>
+          <td>{t(type === undefined ? 'templates.stream.both' : `templates.stream.${type}`)}</td>
+          <td class="second">{subject ?? ''}</td>
+          <td class="when">
+            <Time at={updatedAt} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
