@@ -20,6 +20,8 @@ export interface RequestOptions {
   /** The request with this key is processed once, however often it is sent. */
   idempotencyKey?: string;
   signal?: AbortSignal;
+  /** Whether the request continues when the page is closed; its body is limited to 64 KiB. */
+  keepalive?: boolean;
 }
 
 /** A response that is not a success. */
@@ -83,13 +85,14 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
 }
 
 async function send<T>(path: string, options: RequestOptions): Promise<T> {
-  const { method = 'GET', body, account, idempotencyKey, signal } = options;
+  const { method = 'GET', body, account, idempotencyKey, signal, keepalive = false } = options;
   const headers = new Headers(headersFor(account));
   if (body !== undefined) headers.set('Content-Type', 'application/json');
   if (idempotencyKey !== undefined) headers.set('Idempotency-Key', idempotencyKey);
   const response = await fetch(path, {
     method,
     headers,
+    keepalive,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal === undefined ? {} : { signal }),
   }).catch((error: unknown) => {

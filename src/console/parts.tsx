@@ -32,6 +32,11 @@ export function focusHeading(main: HTMLElement): void {
   heading?.focus();
 }
 
+/** Moves the focus to the heading of the page that is shown next, after an action that replaces the page. */
+export function focusNextHeading(): void {
+  isFocusAwaited = true;
+}
+
 interface PageProps {
   title: string;
   /** The state of what the page is about, next to its title. */
@@ -413,6 +418,10 @@ interface ConfirmedProps {
   reason?: string;
   /** Whether it removes something. */
   isDanger?: boolean;
+  /** Whether its button is the primary one of the page. */
+  isPrimary?: boolean;
+  /** What is asked about, below the question. */
+  details?: ComponentChildren;
   action: (reason: string) => Promise<void>;
 }
 
@@ -423,7 +432,7 @@ export function Confirmed(props: ConfirmedProps) {
     <>
       <button
         type="button"
-        class={props.isDanger ? 'button danger' : 'button'}
+        class={`button ${props.isDanger ? 'danger' : props.isPrimary ? 'primary' : ''}`}
         onClick={() => dialog.current?.showModal()}
       >
         {props.label}
@@ -470,7 +479,7 @@ interface QuestionProps extends ConfirmedProps {
   onClose?: () => void;
 }
 
-function Question({ label, question, reason, isDanger, action, dialog, onClose }: QuestionProps) {
+function Question({ label, question, reason, isDanger, details, action, dialog, onClose }: QuestionProps) {
   const { t } = useTexts();
   const close = () => dialog.current?.close();
   return (
@@ -485,6 +494,7 @@ function Question({ label, question, reason, isDanger, action, dialog, onClose }
       >
         <h2>{label}</h2>
         <p>{question}</p>
+        {details}
         {reason !== undefined && (
           <label class="field">
             {reason}

@@ -19,10 +19,19 @@ interface TestMessageProps {
   /** Replaces the subject of the template. */
   subject?: string | undefined;
   variables: Readonly<Record<string, unknown>>;
+  /** Whether the page has the heading. */
+  isBare?: boolean;
 }
 
 /** Sends a stored template to the person who is signed in, who need not be a contact. */
-export function TestMessage({ templateId, stream, from, subject, variables }: TestMessageProps) {
+export function TestMessage({
+  templateId,
+  stream,
+  from,
+  subject,
+  variables,
+  isBare = false,
+}: TestMessageProps) {
   const { t } = useTexts();
   const { href } = useNavigation();
   const { accountId, person } = useMember();
@@ -60,7 +69,7 @@ export function TestMessage({ templateId, stream, from, subject, variables }: Te
     });
   return (
     <section aria-label={t('campaigns.test')}>
-      <h2>{t('campaigns.test')}</h2>
+      {!isBare && <h2>{t('campaigns.test')}</h2>}
       <p class="small">{t('test.hint', { address: person.email })}</p>
       {from === undefined && listed.value !== null && domains.length === 0 ? (
         <p>

@@ -1,3 +1,4 @@
+import { Figure } from '../../parts/figures.tsx';
 import { MAX_BOUNCED, MAX_COMPLAINED, type Point, type Totals, totals } from '../../parts/totals.ts';
 import { useTexts } from '../../texts.ts';
 import type { Period } from './period.ts';
@@ -56,21 +57,5 @@ export function Figures({ points, period, from }: FiguresProps) {
         note={t('overview.figure.opened', { count: now.opened, delivered: now.delivered })}
       />
     </dl>
-  );
-}
-
-function Figure(props: { color: string; label: string; value: string; note: string; isHigh?: boolean }) {
-  const { color, label, value, note, isHigh = false } = props;
-  return (
-    <div class={isHigh ? 'figure high' : 'figure'}>
-      <dt>
-        <svg width="8" height="8" aria-hidden="true">
-          <rect width="8" height="8" rx="2" fill={`var(${color})`} />
-        </svg>
-        {label}
-      </dt>
-      <dd class="figure-value">{value}</dd>
-      <dd class="figure-note">{note}</dd>
-    </div>
   );
 }

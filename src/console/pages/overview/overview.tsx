@@ -46,7 +46,7 @@ export function OverviewPage() {
         <>
           <PeriodChoice chosen={period} />
           {may('createCampaign') && (
-            <a class="button primary" href={href('campaigns')}>
+            <a class="button primary" href={href('campaigns/new')}>
               <Icon name="send" />
               {t('campaigns.new')}
             </a>

@@ -16,7 +16,16 @@ import './preview.css';
 type Contact = z.output<typeof contactSchema>;
 type RenderedPreview = z.output<typeof templatePreview>;
 /** A preview with the id of its HTML: `/console/previews/{id}`. */
-type TemplatePreview = RenderedPreview & { id: string };
+type StoredPreview = RenderedPreview & { id: string };
+/** A preview with the values that it shows. */
+type TemplatePreview = StoredPreview & Pick<Rendered, 'variables'>;
+
+/** What a preview shows, for the parts of the page next to it. */
+export interface Rendered {
+  preview: RenderedPreview;
+  /** Those of the contact, and names in place of missing ones. */
+  variables: Record<string, unknown>;
+}
 
 /** What is shown: a template, or the content of a campaign. */
 export interface PreviewedContent {
@@ -34,14 +43,18 @@ interface PreviewProps {
   keep?: Readonly<Record<string, string>>;
   /** What is shown below the preview, with the values of the preview: those of the contact, and names in place of missing ones. */
   children?: (variables: Record<string, unknown>) => ComponentChildren;
+  /** Called with each new preview. */
+  onRendered?: (rendered: Rendered) => void;
+  /** Whether faults are shown next to the preview. Default: in it. */
+  hasOwnFaults?: boolean;
 }
 
 const VIEWS = ['desktop', 'phone', 'text'] as const;
 const DELAY_MS = 400;
 /** Gmail hides the end of messages above it. */
-const GMAIL_BYTES = 102_000;
+export const GMAIL_BYTES = 102_000;
 /** Above it, the person is warned. */
-const CLIPPED_BYTES = 100_000;
+export const CLIPPED_BYTES = 100_000;
 /**
  * Lets content that does not declare a color scheme follow that of the frame; its own declaration comes first. Browsers
  * display it on white otherwise. They accept it behind the end of the document.
@@ -52,7 +65,14 @@ const FOLLOWS_FRAME = '<meta name="color-scheme" content="light dark">';
  * Content as a contact would see it, in a frame that runs no scripts and loads nothing from elsewhere. View and contact
  * are in the address: `page`, with the query parameters in `keep`.
  */
-export function Preview({ content, page, keep = {}, children }: PreviewProps) {
+export function Preview({
+  content,
+  page,
+  keep = {},
+  children,
+  onRendered,
+  hasOwnFaults = false,
+}: PreviewProps) {
   const { t, size } = useTexts();
   const { location, href, go } = useNavigation();
   const { accountId } = useMember();
@@ -81,7 +101,9 @@ export function Preview({ content, page, keep = {}, children }: PreviewProps) {
     const timer = window.setTimeout(() => {
       createPreview(body, isDark, accountId, abort.signal).then(
         (created) => {
-          setPreview(created);
+          const variables = variablesOf(contact, created.missing, values);
+          setPreview({ ...created, variables });
+          onRendered?.({ preview: created, variables });
           setError(null);
           // A field remains when its variable has a value.
           setAsked((last) =>
@@ -106,20 +128,21 @@ export function Preview({ content, page, keep = {}, children }: PreviewProps) {
   return (
     <section class="preview" aria-label={t('preview.title')}>
       <h2>{t('preview.title')}</h2>
-      <fieldset class="views">
-        <legend class="small">{t('preview.view')}</legend>
-        {VIEWS.map((name) => (
-          <label class="check" key={name}>
-            <input
-              class="tick"
-              type="radio"
-              name="view"
-              checked={name === view}
-              onChange={() => change({ view: name === 'desktop' ? undefined : name })}
-            />
-            {t(`preview.view.${name}`)}
-          </label>
-        ))}
+      <div class="views">
+        <fieldset class="segments">
+          <legend class="unseen">{t('preview.view')}</legend>
+          {VIEWS.map((name) => (
+            <label class="segment" key={name}>
+              <input
+                type="radio"
+                name="view"
+                checked={name === view}
+                onChange={() => change({ view: name === 'desktop' ? undefined : name })}
+              />
+              {t(`preview.view.${name}`)}
+            </label>
+          ))}
+        </fieldset>
         <label class="check">
           <input
             class="tick"
@@ -129,7 +152,7 @@ export function Preview({ content, page, keep = {}, children }: PreviewProps) {
           />
           {t('preview.dark')}
         </label>
-      </fieldset>
+      </div>
       <ContactChoice contact={contact} onChoice={(id) => change({ contact: id })} />
       {found.error !== null && <Failure error={found.error} retry={found.reload} />}
       {error !== null && <Failure error={error} />}
@@ -140,11 +163,13 @@ export function Preview({ content, page, keep = {}, children }: PreviewProps) {
       )}
       {preview !== null && (
         <>
-          <Faults preview={preview} />
+          {!hasOwnFaults && <Faults preview={preview} />}
           <Values names={asked} values={values} onChange={setValues} />
-          <p>
-            <strong>{t('messages.subject')}:</strong> {preview.subject || '–'}
-          </p>
+          {!hasOwnFaults && (
+            <p>
+              <strong>{t('messages.subject')}:</strong> {preview.subject || '–'}
+            </p>
+          )}
           {view === 'text' ? (
             <pre tabIndex={0}>{preview.text}</pre>
           ) : (
@@ -157,10 +182,10 @@ export function Preview({ content, page, keep = {}, children }: PreviewProps) {
             />
           )}
           <p class="small">{t('preview.size', { size: size(preview.bytes) })}</p>
-          {preview.bytes > CLIPPED_BYTES && (
+          {preview.bytes > CLIPPED_BYTES && !hasOwnFaults && (
             <p class="notice bad">{t('preview.clipped', { limit: size(GMAIL_BYTES) })}</p>
           )}
-          {children?.(variablesOf(contact, preview.missing, values))}
+          {children?.(preview.variables)}
         </>
       )}
     </section>
@@ -173,7 +198,7 @@ async function createPreview(
   isDark: boolean,
   account: string,
   signal: AbortSignal,
-): Promise<TemplatePreview> {
+): Promise<StoredPreview> {
   const rendered = await callApi<RenderedPreview>('/web-setup/templates/preview', {
     method: 'POST',
     account,
@@ -187,7 +212,7 @@ async function createPreview(
 }
 
 /** What prevents the content from being sent, or probably is a mistake. */
-function Faults({ preview: { missing, required, leftovers } }: { preview: TemplatePreview }) {
+function Faults({ preview: { missing, required, leftovers } }: { preview: RenderedPreview }) {
   const { t } = useTexts();
   const braces = (names: readonly string[]) => names.map((name) => `{{${name}}}`).join(' ');
   const faults = [

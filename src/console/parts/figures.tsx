@@ -1,0 +1,28 @@
+import './figures.css';
+
+interface FigureProps {
+  /** A color of the style sheet, such as `--c-delivered`. */
+  color: string;
+  label: string;
+  value: string;
+  /** Its change, its limit, or what it is a part of. */
+  note: string;
+  /** Whether it exceeds its limit. */
+  isHigh?: boolean;
+}
+
+/** A headline figure, in a list of the class `figures`. */
+export function Figure({ color, label, value, note, isHigh = false }: FigureProps) {
+  return (
+    <div class={isHigh ? 'figure high' : 'figure'}>
+      <dt>
+        <svg width="8" height="8" aria-hidden="true">
+          <rect width="8" height="8" rx="2" fill={`var(${color})`} />
+        </svg>
+        {label}
+      </dt>
+      <dd class="figure-value">{value}</dd>
+      <dd class="figure-note">{note}</dd>
+    </div>
+  );
+}
