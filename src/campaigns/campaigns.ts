@@ -139,7 +139,7 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
           ...campaign,
           ...fields,
           ...(prepared === undefined ? {} : { prepared: writePrepared(prepared) }),
-          // Each change has its own time: `expectedUpdatedAt` tells them apart.
+          // Each change has its own time: `expectedUpdatedAt` depends on it.
           updated_at: Math.max(clock.now(), campaign.updated_at + 1),
         };
         all.campaigns.update(changed);

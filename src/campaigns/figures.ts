@@ -69,7 +69,7 @@ function openedByHour(tables: Tables, campaignId: string, startedAt: number | nu
 }
 
 /** What becomes of the active members of a group when a campaign is sent to it now. */
-export interface Audience {
+export interface CampaignAudience {
   /** Active members, or as many of them as were counted. */
   members: number;
   eligible: number;
@@ -91,7 +91,7 @@ export const campaignAudience = readQuery(
   (
     tables: Tables,
     { accountId, groupId, now }: { accountId: string; groupId: string; now: number },
-  ): Audience | null => {
+  ): CampaignAudience | null => {
     const group = tables.subscriptionGroups.get(accountId, groupId);
     if (group === null) return null;
     const counts = tables.subscriptions.audience(group.seq, MAX_COUNTED);

@@ -170,20 +170,22 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     page: 'Campaigns',
     does: 'composes a campaign and sends it',
     run: async ({ page, input, client, name }) => {
-      await input.press(page.getByRole('button', { name: 'New campaign' }));
+      await input.press(page.getByRole('link', { name: 'New campaign' }));
+      await shown(page, 'New campaign');
       await input.enter(page.getByLabel('Name'), 'Spring offer');
-      await input.press(page.getByRole('button', { name: 'Create' }));
-      await shown(page, 'Spring offer');
       await input.choose(page.getByRole('combobox', { name: 'Group' }), 'News');
+      await input.press(page.getByRole('button', { name: 'Next: Content' }));
+      await shown(page, 'Spring offer');
       await input.choose(page.getByRole('combobox', { name: 'Template' }), 'Newsletter');
-      await input.enter(page.getByLabel('Sender'), `news@news-${name}.test`);
-      await input.press(page.getByRole('button', { name: 'Check' }));
       await page.frameLocator('iframe').getByText('1 Main St').waitFor();
+      await input.press(page.getByRole('link', { name: 'Next: Review' }));
+      await page.getByText('Everything is in order.').waitFor();
       await input.press(page.getByRole('button', { name: 'Send the campaign' }));
       const dialog = page.getByRole('dialog');
-      await dialog.getByText('to News: 1 active members?').waitFor();
+      await dialog.getByText('News: 1 of 1 active members').waitFor();
+      await dialog.getByText(`news@news-${name}.test`).waitFor();
       await input.press(dialog.getByRole('button', { name: 'Send the campaign' }));
-      await page.getByText('1 of 1 members are processed').waitFor();
+      await page.getByText('From sent to clicked').waitFor();
       const { data } = await client.get<{ campaigns: object[] }>('/web-setup/campaigns');
       expect(data.campaigns).toContainEqual(
         expect.objectContaining({

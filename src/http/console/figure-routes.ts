@@ -1,5 +1,10 @@
 import * as z from 'zod';
-import { type Audience, type CampaignFigures, campaignAudience, campaignFigures } from '../../campaigns/figures.ts';
+import {
+  type CampaignAudience,
+  type CampaignFigures,
+  campaignAudience,
+  campaignFigures,
+} from '../../campaigns/figures.ts';
 import type { Clock } from '../../core/clock.ts';
 import { refuse } from '../../core/refusal.ts';
 import type { Reader } from '../../store/readers/reads.ts';
@@ -13,7 +18,7 @@ export interface FigureRouteDeps {
 export interface CampaignFiguresResponse {
   campaigns: CampaignFigures[];
 }
-export type AudienceResponse = Audience;
+export type AudienceResponse = CampaignAudience;
 
 /** Campaigns of one request: those of a page of the list. */
 const MAX_CAMPAIGNS = 50;

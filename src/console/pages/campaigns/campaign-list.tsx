@@ -1,34 +1,49 @@
-import type * as z from 'zod';
-import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
-import { callApi, withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import type { CampaignFiguresResponse } from '../../../http/console/figure-routes.ts';
+import { withQuery } from '../../api.ts';
+import { useConsoleData, useData } from '../../data.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
-import { CreationDrawer } from '../../parts/drawer.tsx';
+import { Sparkline } from '../../parts/chart/sparkline.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
-import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { CampaignStatus } from './campaign-status.tsx';
-import '../../parts/chart/share-bar.css';
+import type { CampaignResource } from './draft-saver.ts';
+import './campaign-list.css';
 
-type Campaign = z.output<typeof campaignSchema>;
+type Figures = CampaignFiguresResponse['campaigns'][number];
 
-/** The campaigns of the account. */
+/** The campaigns of the account, with what became of each. */
 export function CampaignListPage() {
   const { t } = useTexts();
   const { location, href } = useNavigation();
-  const { may } = useMember();
+  const { may, accountId } = useMember();
   const { lastKey } = location.query;
   const path = withQuery('/web-setup/campaigns', { limit: '50', lastKey });
-  const list = useData<{ campaigns: Campaign[]; nextKey?: string }>(path);
+  const list = useData<{ campaigns: CampaignResource[]; nextKey?: string }>(path);
+  const ids = list.value?.campaigns.map(({ campaignId }) => campaignId) ?? [];
+  const figures = useConsoleData<CampaignFiguresResponse>(
+    ids.length === 0 ? null : withQuery('/console/figures/campaigns', { campaignIds: ids.join(',') }),
+    accountId,
+    turnOf(list.value?.campaigns ?? []),
+  );
+  const byId = new Map(figures.value?.campaigns.map((each) => [each.campaignId, each]));
   return (
     <Page
       title={t('page.campaigns')}
       question={t('campaigns.question')}
       curl={path}
-      actions={may('createCampaign') && <NewCampaign />}
+      actions={
+        may('createCampaign') && (
+          <a class="button primary" href={href('campaigns/new')}>
+            <Icon name="plus" />
+            {t('campaigns.new')}
+          </a>
+        )
+      }
     >
       <Loaded data={list}>
         {({ campaigns, nextKey }) => (
@@ -44,24 +59,20 @@ export function CampaignListPage() {
                 heads={[
                   t('people.name'),
                   t('messages.status'),
-                  t('campaigns.queued'),
-                  { text: t('messages.created'), end: true },
+                  t('campaigns.audience'),
+                  { text: t('campaigns.count.sent'), end: true },
+                  { text: t('campaigns.count.uniqueOpened'), end: true },
+                  { text: t('campaigns.count.uniqueClicked'), end: true },
+                  t('campaigns.firstDay'),
+                  { text: t('campaigns.date'), end: true },
                 ]}
               >
-                {campaigns.map(({ campaignId, name, status, prepared, progress, createdAt }) => (
-                  <tr key={campaignId}>
-                    <th scope="row">
-                      <a href={href(`campaigns/${encodeURIComponent(campaignId)}`)}>{name || campaignId}</a>
-                      {prepared?.subject !== undefined && <span class="small">{prepared.subject}</span>}
-                    </th>
-                    <td class="aside">
-                      <CampaignStatus name={status} />
-                    </td>
-                    <td class="second">{progress === undefined ? '–' : <Progress of={progress} />}</td>
-                    <td class="when">
-                      <Time at={createdAt} />
-                    </td>
-                  </tr>
+                {campaigns.map((campaign) => (
+                  <Row
+                    key={campaign.campaignId}
+                    campaign={campaign}
+                    figures={byId.get(campaign.campaignId)}
+                  />
                 ))}
               </Table>
             )}
@@ -73,55 +84,56 @@ export function CampaignListPage() {
   );
 }
 
-/** How many members of the group have a message, also as a bar. */
-function Progress({ of: { queued, members } }: { of: NonNullable<Campaign['progress']> }) {
-  const { t, number } = useTexts();
-  return (
-    <span class="progress-of">
-      {t('campaigns.of', { count: number(queued), members: members === null ? '?' : number(members) })}
-      <ShareBar total={members ?? 0} parts={[{ color: '--c-delivered', value: queued }]} />
-    </span>
+/** Changes when a campaign changed, so that the figures are read again. */
+function turnOf(campaigns: readonly CampaignResource[]): number {
+  return campaigns.reduce(
+    (sum, { updatedAt, progress }) => sum + Date.parse(updatedAt) + (progress?.queued ?? 0),
+    0,
   );
 }
 
-/** The button for a new campaign, with the form in a drawer. */
-function NewCampaign() {
-  const { t } = useTexts();
-  return <CreationDrawer title={t('campaigns.new')}>{() => <Creation />}</CreationDrawer>;
-}
-
-function Creation() {
-  const { t } = useTexts();
-  const { href, go } = useNavigation();
-  const { accountId } = useMember();
-  const { outcome, run } = useAction();
+function Row({ campaign, figures }: { campaign: CampaignResource; figures: Figures | undefined }) {
+  const { t, number, percent } = useTexts();
+  const { href } = useNavigation();
+  const { campaignId, name, status, progress, createdAt } = campaign;
+  const isStarted = progress !== undefined && progress.startedAt !== null;
+  const hasCounts = figures !== undefined && figures.sent > 0;
+  const share = (count: number) => percent(count, figures?.delivered ?? 0);
+  const openedBy = hasCounts ? share(figures.opened) : '–';
   return (
-    <form
-      aria-label={t('campaigns.new')}
-      onSubmit={(event) => {
-        event.preventDefault();
-        const name = new FormData(event.currentTarget).get('name');
-        void run(async () => {
-          const { campaign } = await callApi<{ campaign: Campaign }>('/web-setup/campaigns', {
-            method: 'POST',
-            account: accountId,
-            body: { name },
-          });
-          go(href(`campaigns/${encodeURIComponent(campaign.campaignId)}`));
-          return '';
-        });
-      }}
-    >
-      <label class="field">
-        {t('people.name')}
-        <input class="input" name="name" required maxLength={200} autocomplete="off" />
-      </label>
-      <div class="actions">
-        <button type="submit" class="button primary" disabled={outcome?.running}>
-          {t('campaigns.create')}
-        </button>
-      </div>
-      <Outcome of={outcome} />
-    </form>
+    <tr>
+      <th scope="row">
+        <a href={href(`campaigns/${encodeURIComponent(campaignId)}`)}>{name || campaignId}</a>
+        {figures?.subject !== undefined && figures.subject !== null && (
+          <span class="small">{figures.subject}</span>
+        )}
+      </th>
+      <td class="aside">
+        <CampaignStatus name={status} />
+        {isStarted && (status === 'sending' || status === 'paused') && (
+          <span class="campaign-bar">
+            <ShareBar total={progress.members ?? 0} parts={[{ color: '--accent', value: progress.queued }]} />
+            <span class="small">{percent(progress.queued, progress.members ?? 0, 'down')}</span>
+          </span>
+        )}
+      </td>
+      <td class="second">
+        {figures?.group ?? '–'}
+        {hasCounts && (
+          <span class="campaign-short"> · {t('campaigns.openedShort', { share: openedBy })}</span>
+        )}
+      </td>
+      <td>{hasCounts ? number(figures.sent) : '–'}</td>
+      <td>{openedBy}</td>
+      <td>{hasCounts ? share(figures.clicked) : '–'}</td>
+      <td class="spark">
+        {hasCounts && figures.openedByHour.some((count) => count > 0) && (
+          <Sparkline columns={figures.openedByHour.map((count) => [count])} colors={['--c-opened']} />
+        )}
+      </td>
+      <td class="when">
+        <Time at={progress?.startedAt ?? progress?.scheduledAt ?? createdAt} />
+      </td>
+    </tr>
   );
 }

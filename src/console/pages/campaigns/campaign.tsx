@@ -1,52 +1,51 @@
-import type * as z from 'zod';
-import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import { callApi } from '../../api.ts';
 import { useData, useRefresh } from '../../data.ts';
-import { FactList } from '../../parts/fact-list.tsx';
-import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
+import { Confirmed, Loaded, Notice, Outcome, Page, RowActions, Skeleton, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { CampaignStatus } from './campaign-status.tsx';
-import { Composition } from './composition.tsx';
+import { Composer, NewCampaign } from './composer.tsx';
+import type { CampaignResource } from './draft-saver.ts';
 import { Results } from './results.tsx';
 
-type Campaign = z.output<typeof campaignSchema>;
-
 const REFRESH_MS = 5000;
+/** A draft that another person may change. */
+const DRAFT_REFRESH_MS = 15_000;
 
-/** A campaign: until it is sent, its composition; afterwards progress and results. */
+/** A campaign: until it is sent, the composer; afterwards progress and results. `campaignId` `new`: a new one. */
 export function CampaignPage({ campaignId }: { campaignId: string }) {
+  return campaignId === 'new' ? <NewCampaign /> : <ExistingCampaign campaignId={campaignId} />;
+}
+
+function ExistingCampaign({ campaignId }: { campaignId: string }) {
   const { t } = useTexts();
-  const { href } = useNavigation();
   const path = `/web-setup/campaigns/${encodeURIComponent(campaignId)}`;
-  const data = useData<{ campaign: Campaign }>(path);
-  const status = data.value?.campaign.status;
-  const isMoving = status === 'sending' || status === 'scheduled';
-  // The start of a scheduled campaign and members without a message cause no event.
-  useRefresh(data.reload, isMoving ? REFRESH_MS : null);
+  const data = useData<{ campaign: CampaignResource }>(path);
+  const campaign = data.value?.campaign;
+  const isMoving = campaign?.status === 'sending' || campaign?.status === 'scheduled';
+  // The start of a scheduled campaign, members without a message and changes of a draft cause no event.
+  useRefresh(data.reload, isMoving ? REFRESH_MS : campaign?.status === 'draft' ? DRAFT_REFRESH_MS : null);
+  if (campaign?.status === 'draft') return <Composer campaign={campaign} path={path} reload={data.reload} />;
+  // Without a heading: that of the page gets the focus once it is known which one it is.
+  if (campaign === undefined && data.error === null) return <Skeleton />;
   return (
     <Page
-      title={data.value?.campaign.name ?? t('page.campaigns')}
-      question={t('campaigns.question')}
-      curl={path}
+      title={campaign?.name ?? t('page.campaigns')}
+      chip={campaign !== undefined && <CampaignStatus name={campaign.status} />}
+      curl={`${path}/analytics`}
+      actions={campaign !== undefined && <Actions campaign={campaign} path={path} reload={data.reload} />}
     >
-      <p>
-        <a href={href('campaigns')}>{t('app.back')}</a>
-      </p>
       <Loaded data={data}>
-        {({ campaign }) => (
+        {({ campaign: sent }) => (
           <>
-            <p>
-              <CampaignStatus name={campaign.status} />
-            </p>
-            {campaign.progress !== undefined && <Progress campaign={campaign} progress={campaign.progress} />}
-            <Actions campaign={campaign} path={path} reload={data.reload} />
-            {campaign.status === 'draft' ? (
-              <Composition campaign={campaign} path={path} reload={data.reload} />
-            ) : (
-              <Results campaignId={campaign.campaignId} path={path} />
+            {sent.progress !== undefined && sent.progress.pausedReason !== null && (
+              <Notice kind="bad" title={t('campaigns.pausedReason')}>
+                <p>{sent.progress.pausedReason}</p>
+              </Notice>
             )}
+            <Results campaign={sent} path={path} />
           </>
         )}
       </Loaded>
@@ -54,57 +53,13 @@ export function CampaignPage({ campaignId }: { campaignId: string }) {
   );
 }
 
-interface ProgressProps {
-  campaign: Campaign;
-  progress: NonNullable<Campaign['progress']>;
-}
-
-function Progress({ campaign, progress }: ProgressProps) {
-  const { t, time, number } = useTexts();
-  const { href } = useNavigation();
-  const { members, queued, skipped, perHour, pausedReason } = progress;
-  const without = skipped.withoutEmail + skipped.notEligible + skipped.notRenderable;
-  const facts: [string, string][] = [
-    [t('campaigns.members'), members === null ? '' : number(members)],
-    [t('campaigns.withoutEmail'), skipped.withoutEmail === 0 ? '' : number(skipped.withoutEmail)],
-    [t('campaigns.notEligible'), skipped.notEligible === 0 ? '' : number(skipped.notEligible)],
-    [t('campaigns.notRenderable'), skipped.notRenderable === 0 ? '' : number(skipped.notRenderable)],
-    [t('campaigns.perHour'), perHour === null ? '' : number(perHour)],
-    [t('campaigns.scheduledAt'), time(progress.scheduledAt)],
-    [t('campaigns.startedAt'), time(progress.startedAt)],
-    [t('campaigns.finishedAt'), time(progress.finishedAt)],
-  ];
-  return (
-    <>
-      {pausedReason !== null && (
-        <div class="notice bad">
-          <strong>{t('campaigns.pausedReason')}</strong>
-          <p>{pausedReason}</p>
-        </div>
-      )}
-      {members !== null && (
-        <p>
-          <label class="field">
-            {t('campaigns.progress', { count: queued + without, members })}{' '}
-            <progress value={queued + without} max={Math.max(members, 1)} />
-          </label>
-        </p>
-      )}
-      <FactList facts={facts} />
-      <p>
-        <a href={href('messages', { campaignId: campaign.campaignId })}>{t('campaigns.messages')}</a>
-      </p>
-    </>
-  );
-}
-
 interface ActionsProps {
-  campaign: Campaign;
+  campaign: CampaignResource;
   path: string;
   reload: () => void;
 }
 
-function Actions({ campaign: { name, status, progress }, path, reload }: ActionsProps) {
+function Actions({ campaign: { campaignId, name, status, progress }, path, reload }: ActionsProps) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may } = useMember();
@@ -117,41 +72,49 @@ function Actions({ campaign: { name, status, progress }, path, reload }: Actions
     });
   return (
     <>
-      <div class="actions">
-        {(status === 'sending' || status === 'scheduled') && may('pauseCampaign') && (
-          <button class="button" type="button" onClick={() => void post('pause')}>
-            {t('campaigns.pause')}
-          </button>
-        )}
-        {status === 'paused' && may('resumeCampaign') && (
-          <button type="button" class="button primary" onClick={() => void post('resume')}>
-            {t('campaigns.resume')}
-          </button>
-        )}
-        {progress?.cancellable === true && may('cancelCampaign') && (
-          <Confirmed
-            isDanger
-            label={t('campaigns.cancel')}
-            question={t('campaigns.cancel.confirm', { name })}
-            action={() => post('cancel')}
-          />
-        )}
-        {(status === 'draft' || status === 'cancelled' || status === 'sent') && may('deleteCampaign') && (
-          <Confirmed
-            isDanger
-            label={t('campaigns.delete')}
-            question={t('campaigns.delete.confirm', { name })}
-            action={() =>
-              run(async () => {
-                await callApi(path, { method: 'DELETE', account: accountId });
-                go(href('campaigns'), { discard: true });
-                return '';
-              })
-            }
-          />
-        )}
-      </div>
       {outcome?.failed === true && <Outcome of={outcome} />}
+      {(status === 'sending' || status === 'scheduled') && may('pauseCampaign') && (
+        <button class="button" type="button" onClick={() => void post('pause')}>
+          <Icon name="pause" />
+          {t('campaigns.pause')}
+        </button>
+      )}
+      {progress?.cancellable === true && may('cancelCampaign') && (
+        <Confirmed
+          isDanger
+          label={t('campaigns.cancel')}
+          question={t('campaigns.cancel.confirm', { name })}
+          action={() => post('cancel')}
+        />
+      )}
+      <a class="button" href={href('messages', { campaignId })}>
+        <Icon name="send" />
+        {t('campaigns.messages')}
+      </a>
+      {status === 'paused' && may('resumeCampaign') && (
+        <button type="button" class="button primary" onClick={() => void post('resume')}>
+          <Icon name="play" />
+          {t('campaigns.resume')}
+        </button>
+      )}
+      {(status === 'cancelled' || status === 'sent') && may('deleteCampaign') && (
+        <RowActions
+          label={name}
+          actions={[
+            {
+              label: t('campaigns.delete'),
+              question: t('campaigns.delete.confirm', { name }),
+              isDanger: true,
+              action: () =>
+                run(async () => {
+                  await callApi(path, { method: 'DELETE', account: accountId });
+                  go(href('campaigns'), { discard: true });
+                  return '';
+                }),
+            },
+          ]}
+        />
+      )}
     </>
   );
 }

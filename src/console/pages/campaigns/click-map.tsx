@@ -1,9 +1,9 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import type * as z from 'zod';
 import type { analyticsSchema, campaignContent } from '../../../http/api/campaigns.ts';
 import { useData } from '../../data.ts';
 import { StoredFrame } from '../../parts/preview/stored-frame.tsx';
-import { Loaded } from '../../parts.tsx';
+import { Card, Loaded } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 
 type Links = z.output<typeof analyticsSchema>['links'];
@@ -17,15 +17,15 @@ interface ClickMapProps {
   clicks: number;
 }
 
-/** The mail with the number of clicks at each link. The table above has the same numbers. */
+/** The mail with the number of clicks at each link. The table next to it has the same numbers. */
 export function ClickMap(props: ClickMapProps) {
   const { t } = useTexts();
-  const [isOpen, setOpen] = useState(false);
   return (
-    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>{t('campaigns.clickMap')}</summary>
-      {isOpen && <Map {...props} />}
-    </details>
+    <Card title={t('campaigns.clickMap')}>
+      <div class="card-body">
+        <Map {...props} />
+      </div>
+    </Card>
   );
 }
 
@@ -39,8 +39,8 @@ function Map({ path, links, clicks }: ClickMapProps) {
           <p>{t('campaigns.clickMap.textOnly')}</p>
         ) : (
           <>
-            <p class="small">{t('campaigns.clickMap.hint')}</p>
             <MarkedMail html={html} links={links} clicks={clicks} />
+            <p class="small">{t('campaigns.clickMap.hint')}</p>
           </>
         )
       }

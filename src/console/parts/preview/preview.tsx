@@ -18,10 +18,10 @@ type RenderedPreview = z.output<typeof templatePreview>;
 /** A preview with the id of its HTML: `/console/previews/{id}`. */
 type StoredPreview = RenderedPreview & { id: string };
 /** A preview with the values that it shows. */
-type TemplatePreview = StoredPreview & Pick<Rendered, 'variables'>;
+type TemplatePreview = StoredPreview & Pick<RenderedMail, 'variables'>;
 
 /** What a preview shows, for the parts of the page next to it. */
-export interface Rendered {
+export interface RenderedMail {
   preview: RenderedPreview;
   /** Those of the contact, and names in place of missing ones. */
   variables: Record<string, unknown>;
@@ -44,7 +44,7 @@ interface PreviewProps {
   /** What is shown below the preview, with the values of the preview: those of the contact, and names in place of missing ones. */
   children?: (variables: Record<string, unknown>) => ComponentChildren;
   /** Called with each new preview. */
-  onRendered?: (rendered: Rendered) => void;
+  onRendered?: (rendered: RenderedMail) => void;
   /** Whether faults are shown next to the preview. Default: in it. */
   hasOwnFaults?: boolean;
 }

@@ -1,0 +1,170 @@
+import type { ComponentChildren } from 'preact';
+import type * as z from 'zod';
+import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
+import type { AudienceResponse } from '../../../http/console/figure-routes.ts';
+import type { Data } from '../../data.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
+import { CLIPPED_BYTES, GMAIL_BYTES, type RenderedMail } from '../../parts/preview/preview.tsx';
+import { Card, type ChipKind, STATE_ICONS } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { type Texts, useTexts } from '../../texts.ts';
+import { type ContentCheck, contentChecks } from './content-checks.ts';
+import type { Choices } from './draft-saver.ts';
+import { addressOf } from './sender.ts';
+
+interface Entry {
+  kind: ChipKind;
+  text: string;
+  /** Where it is mended. */
+  link?: { address: string; name: string };
+}
+
+interface ChecksProps {
+  choices: Choices;
+  rendered: RenderedMail | null;
+  domains: readonly z.output<typeof domainSchema>[];
+  audience: Data<AudienceResponse>;
+  /** The address of a step of the composer. */
+  step: (name: 'audience' | 'content') => string;
+}
+
+/** What would go wrong, what probably is a mistake, and what to do about it; the problems first. */
+export function Checks({ choices, rendered, domains, audience, step }: ChecksProps) {
+  const texts = useTexts();
+  const { t } = texts;
+  const { href } = useNavigation();
+  const { subscriptionGroupId, templateId, from = '', scheduledAt } = choices;
+  const template =
+    templateId === undefined
+      ? { address: step('content'), name: t('campaigns.step.content') }
+      : { address: href(`templates/${encodeURIComponent(templateId)}`), name: t('campaigns.editTemplate') };
+  const entries: Entry[] = [
+    ofAudience(subscriptionGroupId, audience, step('audience'), texts),
+    ofSender(from, domains, { content: step('content'), domains: href('domains') }, texts),
+    ...(scheduledAt !== undefined && Date.parse(scheduledAt) < Date.now()
+      ? [{ kind: 'bad' as const, text: t('check.past') }]
+      : []),
+    ...(templateId === undefined
+      ? [{ kind: 'bad' as const, text: t('check.noTemplate'), link: template }]
+      : []),
+    ...(rendered === null ? [] : contentChecks(rendered.preview, CLIPPED_BYTES)).map((each) =>
+      ofContent(each, template, step('content'), texts),
+    ),
+  ];
+  const isProblem = ({ kind }: Entry) => kind !== 'ok';
+  const problems = entries.filter(isProblem);
+  const isReading =
+    (rendered === null && templateId !== undefined) ||
+    (subscriptionGroupId !== undefined && audience.value === null && audience.error === null);
+  return (
+    <Card
+      title={t('campaigns.checks')}
+      action={
+        <span role="status" class="small">
+          {isReading
+            ? t('app.loading')
+            : problems.length === 0
+              ? t('campaigns.checks.ok')
+              : texts.plural('campaigns.checks.problems', problems.length)}
+        </span>
+      }
+    >
+      <ul class="checks">
+        {[...problems.toSorted(badFirst), ...entries.filter((entry) => !isProblem(entry))].map((entry) => (
+          <Check key={entry.text} kind={entry.kind}>
+            {entry.text}
+            {entry.link !== undefined && entry.kind !== 'ok' && (
+              <>
+                {' '}
+                <a href={entry.link.address}>{entry.link.name}</a>
+              </>
+            )}
+          </Check>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+function Check({ kind, children }: { kind: ChipKind; children: ComponentChildren }) {
+  const { t } = useTexts();
+  return (
+    <li class={kind}>
+      <Icon name={STATE_ICONS[kind]} />
+      <span>
+        {kind !== 'ok' && <span class="unseen">{t(kind === 'bad' ? 'check.bad' : 'check.warn')} </span>}
+        {children}
+      </span>
+    </li>
+  );
+}
+
+function badFirst(one: Entry, other: Entry): number {
+  return Number(other.kind === 'bad') - Number(one.kind === 'bad');
+}
+
+function ofAudience(
+  groupId: string | undefined,
+  { value, error }: Data<AudienceResponse>,
+  address: string,
+  { t, plural }: Texts,
+): Entry {
+  const link = { address, name: t('campaigns.step.audience') };
+  if (groupId === undefined || error?.status === 404) return { kind: 'bad', text: t('check.noGroup'), link };
+  if (value === null) return { kind: 'ok', text: t('check.counting') };
+  return value.eligible === 0
+    ? { kind: 'bad', text: t('check.noAudience'), link }
+    : { kind: 'ok', text: plural('check.audience', value.eligible) };
+}
+
+function ofSender(
+  from: string,
+  domains: ChecksProps['domains'],
+  addresses: { content: string; domains: string },
+  { t }: Texts,
+): Entry {
+  const address = addressOf(from);
+  if (!/^[^\s@]+@[^\s@]+$/.test(address))
+    return {
+      kind: 'bad',
+      text: t('check.noSender'),
+      link: { address: addresses.content, name: t('campaigns.step.content') },
+    };
+  const name = address.slice(address.lastIndexOf('@') + 1).toLowerCase();
+  const domain = domains.find((each) => each.domain === name);
+  const link = { address: addresses.domains, name: t('page.domains') };
+  if (domain === undefined) return { kind: 'bad', text: t('check.sender.unknown', { domain: name }), link };
+  if (domain.useCase !== 'mk') return { kind: 'bad', text: t('check.sender.stream', { domain: name }), link };
+  return domain.status === 'SUCCESS' || domain.status === 'TEMPORARY_FAILURE'
+    ? { kind: 'ok', text: t('check.sender', { domain: name }) }
+    : { kind: 'bad', text: t('check.sender.unverified', { domain: name }), link };
+}
+
+function ofContent(
+  { id, kind, count, names }: ContentCheck,
+  template: { address: string; name: string },
+  content: string,
+  { t, plural, size }: Texts,
+): Entry {
+  if (id === 'size') {
+    const values = { size: size(count), limit: size(GMAIL_BYTES) };
+    return kind === 'ok'
+      ? { kind, text: t('check.size', values) }
+      : { kind, text: t('check.size.bad', { limit: size(GMAIL_BYTES) }), link: template };
+  }
+  const values = { count, names: names.map((name) => name || '""').join(', ') };
+  const link = id === 'subject' ? { address: content, name: t('campaigns.step.content') } : template;
+  if (kind !== 'ok') return { kind, text: t(`check.${id}.bad`, values), link };
+  switch (id) {
+    case 'links':
+    case 'images':
+      return { kind, text: count === 0 ? t(`check.${id}.none`) : plural(`check.${id}`, count) };
+    case 'subject':
+    case 'optOut':
+    case 'values':
+      return { kind, text: t(`check.${id}`) };
+    default:
+      // Warnings exist only where there is something to warn of.
+      return { kind, text: '' };
+  }
+}

@@ -1,0 +1,313 @@
+import { useState } from 'preact/hooks';
+import type * as z from 'zod';
+import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
+import { callApi } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Preview, type RenderedMail } from '../../parts/preview/preview.tsx';
+import { Stepper } from '../../parts/stepper.tsx';
+import { TestMessage } from '../../parts/test-message.tsx';
+import { Card, Outcome, Page, RowActions, useAction } from '../../parts.tsx';
+import { useNavigation, useUnsavedWarning } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import { AudienceCard, GroupChoice, useAudience, useGroup } from './audience.tsx';
+import { CampaignStatus } from './campaign-status.tsx';
+import { Checks } from './checks.tsx';
+import { ContentStep, type MailTemplate, verifiedDomains } from './content-step.tsx';
+import type { CampaignResource, Choices } from './draft-saver.ts';
+import { InboxLine, Start } from './review.tsx';
+import { SaveProblem, SaveStatus } from './save-status.tsx';
+import { addressOf, parseSender, rememberedSender } from './sender.ts';
+import { useDraft } from './use-draft.ts';
+import './composer.css';
+
+type Domain = z.output<typeof domainSchema>;
+
+const STEPS = ['audience', 'content', 'review'] as const;
+type Step = (typeof STEPS)[number];
+
+/** The first step of a new campaign: it exists once it has a name. */
+export function NewCampaign() {
+  const { t } = useTexts();
+  const { href, go } = useNavigation();
+  const { accountId, may } = useMember();
+  const { outcome, run } = useAction();
+  const [name, setName] = useState('');
+  const [groupId, setGroupId] = useState<string | undefined>();
+  const group = useGroup(groupId);
+  const audience = useAudience(groupId);
+  useUnsavedWarning(name !== '' || groupId !== undefined, t('campaigns.unsaved.new'));
+  const create = () =>
+    run(async () => {
+      const { campaign } = await callApi<{ campaign: CampaignResource }>('/web-setup/campaigns', {
+        method: 'POST',
+        account: accountId,
+        body: { name, ...(groupId === undefined ? {} : { prepared: { subscriptionGroupId: groupId } }) },
+      });
+      const page = `campaigns/${encodeURIComponent(campaign.campaignId)}`;
+      go(href(page, { step: 'content' }), { replace: true, discard: true });
+      return '';
+    });
+  return (
+    <Page title={t('campaigns.new')} question={t('campaigns.new.question')}>
+      <Steps address={() => undefined} current="audience" done={[]} />
+      <form
+        class="composer"
+        aria-label={t('campaigns.new')}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void create();
+        }}
+      >
+        <div>
+          <Card title={t('campaigns.step.audience')}>
+            <div class="card-body">
+              <NameField name={name} onChange={setName} />
+              <GroupChoice groupId={groupId} group={group} onChoose={setGroupId} />
+            </div>
+          </Card>
+          <div class="actions">
+            <button
+              type="submit"
+              class="button primary"
+              disabled={outcome?.running === true || !may('createCampaign')}
+            >
+              {t('campaigns.next.content')}
+            </button>
+          </div>
+          <Outcome of={outcome} />
+        </div>
+        <AudienceCard groupId={groupId} audience={audience} />
+      </form>
+    </Page>
+  );
+}
+
+interface ComposerProps {
+  campaign: CampaignResource;
+  /** Path of the campaign in the API. */
+  path: string;
+  reload: () => void;
+}
+
+/** A draft in three steps, each with an address (`step`). It saves itself. */
+export function Composer({ campaign, path, reload }: ComposerProps) {
+  const { t } = useTexts();
+  const { location, href, go } = useNavigation();
+  const { accountId, may } = useMember();
+  const draft = useDraft(campaign, path);
+  const domains = useData<{ domains: Domain[] }>('/web-setup/domains');
+  const { name, prepared } = draft.fields;
+  const from = prepared.from ?? usualSender(domains.value?.domains ?? [], accountId);
+  const choices: Choices = { ...prepared, from };
+  const { subscriptionGroupId, templateId } = choices;
+  const group = useGroup(subscriptionGroupId);
+  const audience = useAudience(subscriptionGroupId);
+  const template = useData<{ template: MailTemplate }>(
+    templateId === undefined ? null : `/web-setup/templates/${encodeURIComponent(templateId)}`,
+  );
+  const [rendered, setRendered] = useState<RenderedMail | null>(null);
+  const { outcome, run } = useAction();
+  const done: Step[] = [
+    ...(subscriptionGroupId === undefined ? [] : (['audience'] as const)),
+    ...(templateId === undefined || from === undefined ? [] : (['content'] as const)),
+  ];
+  const step =
+    STEPS.find((each) => each === location.query['step']) ??
+    STEPS.find((each) => !done.includes(each)) ??
+    'review';
+  const page = `campaigns/${encodeURIComponent(campaign.campaignId)}`;
+  // What the preview shows remains.
+  const { view, dark, contact } = location.query;
+  const address = (to: Step) => href(page, { step: to, view, dark, contact });
+  const readOnly = !may('patchCampaign');
+  const choose = (changed: Partial<Choices>) =>
+    // The usual sender is stored with the first choice that this person makes.
+    draft.choose(prepared.from === undefined && from !== undefined ? { from, ...changed } : changed);
+  const chosen = template.value?.template;
+  const remove = () =>
+    run(async () => {
+      await callApi(path, { method: 'DELETE', account: accountId });
+      draft.adopt(campaign);
+      go(href('campaigns'), { discard: true });
+      return '';
+    });
+  return (
+    <Page
+      title={name || campaign.name}
+      chip={<CampaignStatus name={campaign.status} />}
+      curl={path}
+      actions={
+        <>
+          <SaveStatus draft={draft} />
+          {may('deleteCampaign') && (
+            <RowActions
+              label={name}
+              actions={[
+                {
+                  label: t('campaigns.delete'),
+                  question: t('campaigns.delete.confirm', { name }),
+                  isDanger: true,
+                  action: remove,
+                },
+              ]}
+            />
+          )}
+        </>
+      }
+    >
+      <Steps address={address} current={step} done={done} />
+      <SaveProblem draft={draft} reload={reload} />
+      {outcome?.failed === true && <Outcome of={outcome} />}
+      <div class="composer">
+        <div>
+          <fieldset class="plain" disabled={readOnly}>
+            {step === 'audience' && (
+              <Card title={t('campaigns.step.audience')}>
+                <div class="card-body">
+                  <NameField isStored name={name} onChange={draft.rename} />
+                  <GroupChoice
+                    groupId={subscriptionGroupId}
+                    group={group}
+                    onChoose={(id) => choose({ subscriptionGroupId: id })}
+                  />
+                </div>
+              </Card>
+            )}
+            {step === 'content' && (
+              <ContentStep
+                choices={choices}
+                template={template}
+                domains={domains.value?.domains ?? []}
+                onChange={choose}
+              />
+            )}
+          </fieldset>
+          {readOnly && <p class="small">{t('messages.notAllowed')}</p>}
+          {step === 'review' && (
+            <>
+              <Checks
+                choices={choices}
+                rendered={rendered}
+                domains={domains.value?.domains ?? []}
+                audience={audience}
+                step={address}
+              />
+              <Start
+                campaign={campaign}
+                path={path}
+                draft={draft}
+                choices={choices}
+                group={group.value?.group}
+                audience={audience.value}
+                rendered={rendered}
+                reload={reload}
+              />
+            </>
+          )}
+          {step !== 'audience' && templateId !== undefined && from !== undefined && may('sendMarketing') && (
+            <Card title={t('campaigns.test')}>
+              <div class="card-body">
+                <TestMessage
+                  isBare
+                  templateId={templateId}
+                  stream="mk"
+                  from={from}
+                  subject={choices.subject}
+                  variables={rendered?.variables ?? {}}
+                />
+              </div>
+            </Card>
+          )}
+          {step !== 'review' && (
+            <div class="actions">
+              {/* After what was chosen, as a submit button is. */}
+              <a class="button primary" href={address(step === 'audience' ? 'content' : 'review')}>
+                {t(step === 'audience' ? 'campaigns.next.content' : 'campaigns.next.review')}
+              </a>
+            </div>
+          )}
+        </div>
+        {step === 'audience' ? (
+          <AudienceCard groupId={subscriptionGroupId} audience={audience} />
+        ) : chosen === undefined ? (
+          <Card title={t('preview.title')}>
+            <p class="card-body">{t('campaigns.preview.none')}</p>
+          </Card>
+        ) : (
+          <div>
+            <InboxLine from={from ?? ''} rendered={rendered} />
+            <Preview
+              page={page}
+              keep={{ step }}
+              hasOwnFaults
+              content={{
+                subject: choices.subject ?? chosen.subject ?? '',
+                html: chosen.html,
+                text: chosen.text ?? null,
+                from: addressOf(from ?? ''),
+              }}
+              onRendered={setRendered}
+            />
+          </div>
+        )}
+      </div>
+    </Page>
+  );
+}
+
+interface NameFieldProps {
+  name: string;
+  /** Whether the campaign exists. */
+  isStored?: boolean;
+  onChange: (name: string) => void;
+}
+
+function NameField({ name, isStored = false, onChange }: NameFieldProps) {
+  const { t } = useTexts();
+  return (
+    <label class="field">
+      {t('people.name')}
+      <input
+        class="input"
+        required
+        maxLength={200}
+        autocomplete="off"
+        value={name}
+        aria-invalid={isStored && name.trim() === '' ? true : undefined}
+        onInput={({ currentTarget: { value } }) => onChange(value)}
+      />
+    </label>
+  );
+}
+
+interface StepsProps {
+  /** Undefined: the step cannot be opened. */
+  address: (step: Step) => string | undefined;
+  current: Step;
+  done: readonly Step[];
+}
+
+function Steps({ address, current, done }: StepsProps) {
+  const { t } = useTexts();
+  return (
+    <Stepper
+      label={t('campaigns.steps')}
+      steps={STEPS.map((step) => ({
+        name: t(`campaigns.step.${step}`),
+        isDone: done.includes(step),
+        address: address(step),
+      }))}
+      current={STEPS.indexOf(current)}
+    />
+  );
+}
+
+/** The sender that this person used last, or one of the first verified domain. */
+function usualSender(domains: readonly Domain[], accountId: string): string | undefined {
+  const verified = verifiedDomains(domains);
+  const remembered = rememberedSender(accountId);
+  if (remembered !== null && verified.includes(parseSender(remembered).domain)) return remembered;
+  const [first] = verified;
+  return first === undefined ? undefined : `news@${first}`;
+}

@@ -1,0 +1,179 @@
+import type { AudienceResponse } from '../../../http/console/figure-routes.ts';
+import { callApi } from '../../api.ts';
+import { FactList } from '../../parts/fact-list.tsx';
+import { localTime } from '../../parts/local-time.ts';
+import type { RenderedMail } from '../../parts/preview/preview.tsx';
+import { toast } from '../../parts/toast.tsx';
+import { Card, Confirmed, focusNextHeading, Notice, Outcome, useAction } from '../../parts.tsx';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import type { AudienceGroup } from './audience.tsx';
+import { previewText } from './content-checks.ts';
+import type { CampaignResource, Choices } from './draft-saver.ts';
+import { parseSender, rememberSender } from './sender.ts';
+import type { CampaignDraft } from './use-draft.ts';
+
+/** The message as a line of an inbox: sender, subject, and the beginning of the text. */
+export function InboxLine({ from, rendered }: { from: string; rendered: RenderedMail | null }) {
+  const { t } = useTexts();
+  const { name, local, domain } = parseSender(from);
+  const shown = name || `${local}@${domain}`;
+  const preview = rendered?.preview;
+  return (
+    <section class="inbox-line" aria-label={t('campaigns.inboxLine')}>
+      <span class="inbox-initial" aria-hidden="true">
+        {shown.slice(0, 1).toUpperCase()}
+      </span>
+      <span class="inbox-sender">{shown}</span>
+      <strong>{preview === undefined ? '…' : preview.subject || t('campaigns.noSubject')}</strong>
+      <span class="inbox-text">{preview === undefined ? '' : previewText(preview.html, preview.text)}</span>
+    </section>
+  );
+}
+
+interface StartProps {
+  campaign: CampaignResource;
+  path: string;
+  draft: CampaignDraft;
+  choices: Choices;
+  group: AudienceGroup | undefined;
+  audience: AudienceResponse | null;
+  rendered: RenderedMail | null;
+  reload: () => void;
+}
+
+/** When the campaign starts, and the button that sends it. */
+export function Start(props: StartProps) {
+  const { draft, choices } = props;
+  const { t } = useTexts();
+  const { may } = useMember();
+  const { scheduledAt, perHour } = choices;
+  return (
+    <Card title={t('campaigns.start')}>
+      <div class="card-body">
+        <fieldset class="plain" disabled={!may('patchCampaign')}>
+          <div class="segments" role="radiogroup" aria-label={t('campaigns.scheduledAt')}>
+            {([false, true] as const).map((isLater) => (
+              <label class="segment" key={String(isLater)}>
+                <input
+                  type="radio"
+                  name="start"
+                  checked={(scheduledAt !== undefined) === isLater}
+                  onChange={() => draft.choose({ scheduledAt: isLater ? nextMorning() : undefined })}
+                />
+                {t(isLater ? 'campaigns.start.later' : 'campaigns.start.now')}
+              </label>
+            ))}
+          </div>
+          {scheduledAt !== undefined && (
+            <label class="field">
+              {t('campaigns.scheduledAt')}
+              <input
+                class="input"
+                type="datetime-local"
+                required
+                value={localTime(Date.parse(scheduledAt))}
+                // In UTC: the person who sends it may be in another time zone.
+                onInput={({ currentTarget: { value } }) => {
+                  if (value !== '') draft.choose({ scheduledAt: new Date(value).toISOString() });
+                }}
+              />
+            </label>
+          )}
+          <details open={perHour !== undefined}>
+            <summary>{t('campaigns.perHour')}</summary>
+            <label class="field">
+              {t('campaigns.perHour')}
+              <input
+                class="input"
+                type="number"
+                min={1}
+                max={10_000_000}
+                value={perHour ?? ''}
+                onInput={({ currentTarget: { value } }) =>
+                  draft.choose({ perHour: value === '' ? undefined : Number(value) })
+                }
+              />
+              <span class="small">{t('campaigns.perHourHint')}</span>
+            </label>
+          </details>
+        </fieldset>
+        {may('sendCampaign') ? <SendButton {...props} /> : <Notice title={t('campaigns.maySend')} />}
+      </div>
+    </Card>
+  );
+}
+
+function SendButton({ campaign, path, draft, choices, group, audience, rendered, reload }: StartProps) {
+  const { t, time, plural, number } = useTexts();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
+  const { scheduledAt, from, perHour, subject, templateId } = choices;
+  if (group === undefined || templateId === undefined || from === undefined)
+    return <p class="small">{t('campaigns.incomplete')}</p>;
+  const { name } = draft.fields;
+  const isLater = scheduledAt !== undefined;
+  const send = () =>
+    run(async () => {
+      // What is sent is what is stored, and what this person sees.
+      if (!(await draft.flush())) throw new Error(t('campaigns.save.first'));
+      await callApi(`${path}/send`, {
+        method: 'POST',
+        account: accountId,
+        body: {
+          subscriptionGroupId: group.subscriptionGroupId,
+          templateId,
+          from,
+          ...(subject === undefined ? {} : { subject }),
+          ...(perHour === undefined ? {} : { perHour }),
+          ...(isLater ? { scheduledAt } : {}),
+        },
+      });
+      rememberSender(accountId, from);
+      focusNextHeading();
+      toast(t(isLater ? 'campaigns.scheduled' : 'campaigns.sending'));
+      reload();
+      return '';
+    });
+  const recipients =
+    audience === null
+      ? plural('campaigns.groupMembers', group.activeSubscribers, { name: group.name })
+      : t('campaigns.summary.recipients', {
+          group: group.name,
+          eligible: number(audience.eligible),
+          members: number(audience.members),
+        });
+  return (
+    <>
+      <div class="actions">
+        <Confirmed
+          isPrimary
+          label={t(isLater ? 'campaigns.schedule' : 'campaigns.send')}
+          question={t('campaigns.send.once')}
+          details={
+            <FactList
+              facts={[
+                [t('campaigns.campaign'), name || campaign.campaignId],
+                [t('campaigns.recipients'), recipients],
+                [t('messages.subject'), rendered?.preview.subject ?? subject ?? ''],
+                [t('messages.sender'), from],
+                [t('campaigns.scheduledAt'), isLater ? time(scheduledAt) : t('campaigns.start.now')],
+                [t('campaigns.perHour'), perHour === undefined ? '' : number(perHour)],
+              ]}
+            />
+          }
+          action={send}
+        />
+      </div>
+      <Outcome of={outcome} />
+    </>
+  );
+}
+
+/** Nine o'clock of the next day, ISO 8601. */
+function nextMorning(): string {
+  const at = new Date();
+  at.setDate(at.getDate() + 1);
+  at.setHours(9, 0, 0, 0);
+  return at.toISOString();
+}
