@@ -36,6 +36,8 @@ export interface PersonInput {
 export interface PersonPatch {
   name?: string | undefined;
   language?: string | null | undefined;
+  shortcuts?: boolean | undefined;
+  failureMail?: boolean | undefined;
 }
 
 /** A person with a new link, which is shown once. */
@@ -207,6 +209,8 @@ export function createPeople(deps: PeopleDeps): People {
         change(personId, {
           ...(name === undefined ? {} : { name }),
           ...(patch.language === undefined ? {} : { language: patch.language }),
+          ...(patch.shortcuts === undefined ? {} : { shortcuts: patch.shortcuts ? 1 : 0 }),
+          ...(patch.failureMail === undefined ? {} : { failure_mail: patch.failureMail ? 1 : 0 }),
         }),
       );
     },

@@ -15,6 +15,10 @@ export interface ConsolePerson {
   /** Epoch ms. */
   createdAt: number;
   signedInAt: number | null;
+  /** Whether keyboard shortcuts of one key are on. */
+  shortcuts: boolean;
+  /** Whether the person wants mail about failures of the accounts that they own. */
+  failureMail: boolean;
 }
 
 export const MAX_PEOPLE = 10_000;
@@ -37,6 +41,8 @@ export function presentPerson(tables: Tables, row: PersonRow): ConsolePerson {
     passkeys: tables.passkeys.countOf(row.person_id),
     createdAt: row.created_at,
     signedInAt: row.signed_in_at,
+    shortcuts: row.shortcuts === 1,
+    failureMail: row.failure_mail === 1,
   };
 }
 
@@ -57,6 +63,8 @@ export function newPerson(personId: string, email: string, name: string, now: nu
     created_at: now,
     updated_at: now,
     signed_in_at: null,
+    shortcuts: 1,
+    failure_mail: 1,
   };
 }
 

@@ -22,6 +22,7 @@ import { QUEUE_POLICY } from './messages/queue.ts';
 import { SHARED_CONTENT_POLICY } from './messages/shared-contents.ts';
 import { AUDIT_POLICY } from './people/audit.ts';
 import { IDENTITY_POLICY, PASSKEY_POLICY } from './people/credentials.ts';
+import { ATTENTION_SEEN_POLICY, NOTICE_MAIL_POLICY } from './people/notices.ts';
 import { MEMBERSHIP_POLICY, PEOPLE_POLICY } from './people/people.ts';
 import { SAVED_VIEW_POLICY } from './people/saved-views.ts';
 import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from './people/sessions.ts';
@@ -77,6 +78,8 @@ export const DATA_POLICIES = [
   PASSKEY_POLICY,
   IDENTITY_POLICY,
   SAVED_VIEW_POLICY,
+  ATTENTION_SEEN_POLICY,
+  NOTICE_MAIL_POLICY,
 ] as const satisfies DataPolicy[];
 
 type DeclaredRetention = (typeof DATA_POLICIES)[number]['retention'];
@@ -125,6 +128,8 @@ export const OTHER_TABLES = [
   'domain_groups',
   'domain_numbers',
   'domains',
+  // Deleted a day after the end of the failure.
+  'failure_notices',
   // Deleted with the mail.
   'kept_mail_reads',
   'message_counts',

@@ -45,6 +45,7 @@ import { sharedContentTable } from './messages/shared-contents.ts';
 import { backlogTable } from './monitoring/backlog.ts';
 import { auditTable } from './people/audit.ts';
 import { identityTable, passkeyTable } from './people/credentials.ts';
+import { attentionSeenTable, failureNoticeTable, noticeMailTable } from './people/notices.ts';
 import { membershipTable, peopleTable } from './people/people.ts';
 import { savedViewTable } from './people/saved-views.ts';
 import { sessionTable, signInLinkTable } from './people/sessions.ts';
@@ -125,6 +126,9 @@ export function createTables(db: Database) {
     passkeys: () => passkeyTable(db),
     savedViews: () => savedViewTable(db),
     identities: () => identityTable(db),
+    attentionSeen: () => attentionSeenTable(db),
+    failureNotices: () => failureNoticeTable(db),
+    noticeMails: () => noticeMailTable(db),
     suppressionRemovals: () => suppressionRemovalTable(db),
     auditRecords: () => auditTable(db),
     tokenKeys: () => tokenKeyTable(db),

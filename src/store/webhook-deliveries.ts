@@ -51,7 +51,7 @@ export interface ReplayCandidate {
   state: WebhookDeliveryState | null;
 }
 
-/** What a delivery says about its endpoint. */
+/** What a delivery shows about its endpoint. */
 export type RecentDelivery = Pick<
   WebhookDeliveryRow,
   'state' | 'attempts' | 'attempted_at' | 'response_code' | 'error' | 'created_at'

@@ -72,7 +72,7 @@ function countsOf(
   const since = isCut ? Math.min(now - 1, rows.at(-1)?.created_at ?? now) : now - DAY;
   const parts = Array.from({ length: HEALTH_PARTS }, (): CallCounts => ({ succeeded: 0, failed: 0 }));
   for (const { state, attempts, created_at } of rows) {
-    // One that was not called yet says nothing about the endpoint.
+    // One that was not called yet shows nothing about the endpoint.
     if (attempts === 0) continue;
     const index = Math.floor(((created_at - since) / (now - since)) * HEALTH_PARTS);
     const part = parts[Math.min(HEALTH_PARTS - 1, Math.max(0, index))];

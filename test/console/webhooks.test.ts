@@ -134,7 +134,7 @@ it('names a webhook whose every call fails in the list, and leads from the overv
   await context.close();
 });
 
-it('says that an endpoint is held back, until when, and how much waits behind it', async () => {
+it('states that an endpoint is held back, until when, and how much waits behind it', async () => {
   const nextProbeAt = new Date(Date.now() + 600_000).toISOString();
   const window = await open.operator(PHONE);
   const { page, context } = window;

@@ -107,6 +107,10 @@ CREATE INDEX moved_messages_by_account ON moved_messages (account);
 
 CREATE INDEX moved_messages_by_time ON moved_messages (created_at);
 
+CREATE INDEX notice_mails_by_person ON notice_mails (person_id);
+
+CREATE INDEX notice_mails_by_time ON notice_mails (state, due_at);
+
 CREATE INDEX passkeys_by_person ON passkeys (person_id);
 
 CREATE INDEX queue_by_campaign ON queue (campaign_seq, ready, due_at) WHERE campaign_seq IS NOT NULL;
@@ -231,6 +235,13 @@ CREATE TABLE attempts (
   lane_code   INTEGER NOT NULL CHECK (lane_code BETWEEN 0 AND 2),                     -- primary, secondary, simulator
   report      BLOB NOT NULL,                                                       -- packed JSON (store/rows/packed-json)
   PRIMARY KEY (message_seq, attempt)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE attention_seen (
+  person_id  TEXT NOT NULL REFERENCES people (person_id) ON DELETE CASCADE,
+  account_id TEXT NOT NULL,            -- '': the installation
+  seen       TEXT NOT NULL,            -- JSON array
+  PRIMARY KEY (person_id, account_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE audit_records (
@@ -640,6 +651,15 @@ CREATE TABLE external_identities (
   PRIMARY KEY (issuer, subject)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE failure_notices (
+  account_id TEXT NOT NULL REFERENCES accounts (account_id) ON DELETE CASCADE,
+  kind       TEXT NOT NULL CHECK (kind IN ('domain', 'webhook')),
+  cause_id   TEXT NOT NULL,            -- of the domain or webhook
+  state      TEXT NOT NULL CHECK (state IN ('failing', 'well')),
+  noticed_at INTEGER NOT NULL,         -- of the notice about the failure
+  PRIMARY KEY (account_id, kind, cause_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE group_opt_outs (
   group_seq      INTEGER NOT NULL REFERENCES subscription_groups (seq),
   recipient_hash TEXT NOT NULL,    -- email_<md5> or phone_<md5>
@@ -753,6 +773,17 @@ CREATE TABLE moved_messages (
   complained         INTEGER NOT NULL DEFAULT 0 CHECK (complained IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE notice_mails (
+  mail_id    TEXT PRIMARY KEY,
+  person_id  TEXT NOT NULL REFERENCES people (person_id) ON DELETE CASCADE,
+  subject    TEXT NOT NULL,
+  text       TEXT NOT NULL,
+  state      TEXT NOT NULL CHECK (state IN ('waiting', 'sending')),
+  attempts   INTEGER NOT NULL,
+  due_at     INTEGER NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE passkeys (
   credential_id TEXT PRIMARY KEY,      -- base64url
   person_id     TEXT NOT NULL REFERENCES people (person_id) ON DELETE CASCADE,
@@ -779,7 +810,7 @@ CREATE TABLE people (
   created_at    INTEGER NOT NULL,
   updated_at    INTEGER NOT NULL,
   signed_in_at  INTEGER
-) STRICT, WITHOUT ROWID;
+, shortcuts INTEGER NOT NULL DEFAULT 1 CHECK (shortcuts IN (0, 1)), failure_mail INTEGER NOT NULL DEFAULT 1 CHECK (failure_mail IN (0, 1))) STRICT, WITHOUT ROWID;
 
 CREATE TABLE platform_keys (
   key_id      INTEGER PRIMARY KEY,

@@ -53,7 +53,7 @@ it('knows the last call of an endpoint that had none in 24 hours, and none of ot
   expect(await webhooks.health('acct_two')).toEqual([]);
 });
 
-it('says when an overloaded endpoint is called again', async () => {
+it('states when an overloaded endpoint is called again', async () => {
   const { webhooks, hook, sent, sendDue, clock } = await startWebhooks();
   const endpoint = await startEndpoint(() => ({ status: 429 }));
   await hook(endpoint.url);

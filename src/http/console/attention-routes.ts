@@ -1,20 +1,35 @@
+import * as z from 'zod';
 import type { Clock } from '../../core/clock.ts';
 import { iso } from '../../core/clock.ts';
 import { type AccountAttention, accountAttention } from '../../doctor/attention.ts';
-import type { InstallationAttention } from '../../doctor/installation-attention.ts';
+import type { InstallationAttention, InstallationProblem } from '../../doctor/installation-attention.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { Reader } from '../../store/readers/reads.ts';
+import type { Tables } from '../../store/tables.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 
 export interface AttentionRouteDeps {
   access: ConsoleAccess;
+  tables: Tables;
   reader: Reader;
+  writer: Writer;
   clock: Clock;
   installation(): Promise<InstallationAttention>;
 }
 
-/** `/console/attention`: what needs a person, as the Overview and the counts of the navigation show it. */
-export function attentionRoutes({ access, reader, clock, installation }: AttentionRouteDeps): ConsoleRoute[] {
+/** What a person can have seen: at least as much as is listed. */
+const MAX_SEEN = 300;
+const seenKeys = z.array(z.string().max(500)).max(MAX_SEEN);
+/** The installation, in place of an account. */
+const INSTALLATION = '';
+
+/**
+ * `/console/attention`: what needs a person, as the Overview, the bell and the counts of the navigation show it, and what of
+ * it the person has seen.
+ */
+export function attentionRoutes(deps: AttentionRouteDeps): ConsoleRoute[] {
+  const { access, tables, reader, writer, clock, installation } = deps;
   return [
     consoleRoute({
       method: 'GET',
@@ -24,29 +39,82 @@ export function attentionRoutes({ access, reader, clock, installation }: Attenti
       accountOptional: true,
       handle: async ({ caller }): Promise<{ status: number; data: AttentionResponse }> => {
         const { accountId, standing } = access.identityOf(caller);
+        const { person } = access.sessionOf(caller);
         const [account, ofInstallation] = await Promise.all([
           accountId === null
             ? null
             : reader.query(accountId, accountAttention, { accountId, now: clock.now() }),
           standing === 'operator' ? installation() : null,
         ]);
+        const seen = new Set(
+          [accountId, INSTALLATION].flatMap((id) =>
+            id === null ? [] : tables.attentionSeen.get(person.id, id),
+          ),
+        );
+        const marked = (key: string): Marked => ({ key, isNew: !seen.has(key) });
         return {
           status: 200,
           data: {
             items: (account?.items ?? []).map(({ since, ...item }) => ({
               ...item,
               since: since === null ? null : iso(since),
+              ...marked([item.kind, item.id, since].join(' ')),
             })),
             counts: account?.counts ?? { domains: 0, webhooks: 0, campaigns: 0 },
-            installation: ofInstallation,
+            installation: ofInstallation && {
+              ...ofInstallation,
+              problems: ofInstallation.problems.map((each) => ({ ...each, ...marked(keyOf(each)) })),
+            },
           },
         };
+      },
+    }),
+    consoleRoute({
+      method: 'PUT',
+      path: '/attention/seen',
+      operationId: 'markAttentionSeen',
+      access: 'read',
+      accountOptional: true,
+      // The person changes nothing that others have.
+      ownAudit: true,
+      body: z.strictObject({ ofAccount: seenKeys, ofInstallation: seenKeys }),
+      handle: async ({ caller, body }) => {
+        const { accountId, standing } = access.identityOf(caller);
+        const { person } = access.sessionOf(caller);
+        await writer.run((all) => {
+          if (all.people.get(person.id) === null) return;
+          if (accountId !== null) all.attentionSeen.put(person.id, accountId, body.ofAccount);
+          if (standing === 'operator') all.attentionSeen.put(person.id, INSTALLATION, body.ofInstallation);
+        });
+        return { status: 200, data: {} };
       },
     }),
   ];
 }
 
-type Presented<Item> = Item extends AccountAttention ? Omit<Item, 'since'> & { since: string | null } : never;
+/** What stays the same while a problem lasts. */
+function keyOf(problem: InstallationProblem): string {
+  switch (problem.kind) {
+    case 'certificate':
+      return `certificate ${problem.host}`;
+    case 'address':
+      return `address ${problem.address} ${problem.provider} ${problem.since}`;
+    case 'site':
+      return `site ${problem.site} ${problem.pool} ${problem.state}`;
+    default:
+      return problem.kind;
+  }
+}
+
+/** `isNew`: the person has not seen what has this key. */
+interface Marked {
+  key: string;
+  isNew: boolean;
+}
+
+type Presented<Item> = Item extends AccountAttention
+  ? Omit<Item, 'since'> & { since: string | null } & Marked
+  : never;
 
 /** An item of an account. `since` is ISO 8601. */
 export type AttentionItem = Presented<AccountAttention>;
@@ -55,5 +123,7 @@ export interface AttentionResponse {
   items: AttentionItem[];
   counts: { domains: number; webhooks: number; campaigns: number };
   /** Null for people who are not operators. */
-  installation: InstallationAttention | null;
+  installation:
+    | (Omit<InstallationAttention, 'problems'> & { problems: (InstallationProblem & Marked)[] })
+    | null;
 }

@@ -316,6 +316,8 @@ function assemble(
     ...auditRoutes({ access, audit }),
     ...attentionRoutes({
       access,
+      tables,
+      writer,
       reader: deps.reader,
       clock,
       installation: deps.installationAttention,

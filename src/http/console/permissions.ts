@@ -164,6 +164,7 @@ export type ConsoleOperation =
   | 'getSession'
   | 'getMe'
   | 'getAttention'
+  | 'markAttentionSeen'
   | 'getWebhookHealth'
   | 'countMessages'
   | 'listViews'

@@ -44,6 +44,8 @@ export interface SessionPerson {
   hasPassword: boolean;
   hasTotp: boolean;
   passkeys: number;
+  /** Whether keyboard shortcuts of one key are on. */
+  shortcuts: boolean;
   /** Accounts of the person. For an operator the first 500 accounts, with the role `operator`. */
   memberships: AccountMembership[];
   /** The permissions of each role. */
@@ -200,6 +202,8 @@ export function sessionRoutes(deps: SessionRouteDeps, signIn: SignIn): ConsoleRo
       body: z.strictObject({
         name: z.string().max(100).optional(),
         language: z.enum(['en', 'de', 'fr']).nullish(),
+        shortcuts: z.boolean().optional(),
+        failureMail: z.boolean().optional(),
       }),
       handle: async (call) => {
         const person = await people.update(sessionOf(call).person.id, call.body);
@@ -268,6 +272,7 @@ function presentSession(
       hasPassword: person.hasPassword,
       hasTotp: person.hasTotp,
       passkeys: person.passkeys,
+      shortcuts: person.shortcuts,
       memberships: people.memberships(person),
       roles: { ...ROLE_PERMISSIONS, operator: permissionsOf('operator') },
       operations: OPERATION_PERMISSIONS,

@@ -22,6 +22,10 @@ export interface PersonRow {
   created_at: number;
   updated_at: number;
   signed_in_at: number | null;
+  /** Whether keyboard shortcuts of one key are on. */
+  shortcuts: 0 | 1;
+  /** Whether the person wants mail about failures of the accounts that they own. */
+  failure_mail: 0 | 1;
 }
 
 export type MemberRole = 'owner' | 'author' | 'sender' | 'developer' | 'viewer';
@@ -55,14 +59,14 @@ export const MEMBERSHIP_POLICY = {
 export function peopleTable(db: Database) {
   const insert = db.prepare<PersonRow>(`
     INSERT INTO people (person_id, email, email_key, name, operator, operator_by_group, status, language, password, totp, totp_used,
-      created_at, updated_at, signed_in_at)
+      created_at, updated_at, signed_in_at, shortcuts, failure_mail)
     VALUES (@person_id, @email, @email_key, @name, @operator, @operator_by_group, @status, @language, @password, @totp, @totp_used,
-      @created_at, @updated_at, @signed_in_at)`);
+      @created_at, @updated_at, @signed_in_at, @shortcuts, @failure_mail)`);
   const update = db.prepare<PersonRow>(`
     UPDATE people SET email = @email, email_key = @email_key, name = @name, operator = @operator,
       operator_by_group = @operator_by_group, status = @status,
       language = @language, password = @password, totp = @totp, totp_used = @totp_used, updated_at = @updated_at,
-      signed_in_at = @signed_in_at
+      signed_in_at = @signed_in_at, shortcuts = @shortcuts, failure_mail = @failure_mail
     WHERE person_id = @person_id`);
   const get = db.prepare<[string], PersonRow>('SELECT * FROM people WHERE person_id = ?');
   const byEmail = db.prepare<[string], PersonRow>('SELECT * FROM people WHERE email_key = ?');

@@ -71,6 +71,12 @@ const RULES: Readonly<Record<string, Rule>> = {
   'DELETE /console/views/{viewId}': { ...OF_READERS, body: {} },
   'GET /console/figures/campaigns': { access: 'read', account: 'X-Id' },
   'GET /console/figures/audience/{subscriptionGroupId}': { access: 'read', account: 'X-Id' },
+  'PUT /console/attention/seen': {
+    access: 'read',
+    account: 'X-Id',
+    installation: true,
+    body: { ofAccount: [], ofInstallation: [] },
+  },
   'GET /console/people': OF_MEMBERS,
   'POST /console/people': {
     ...OF_MEMBERS,

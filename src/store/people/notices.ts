@@ -1,0 +1,123 @@
+import type { DataPolicy } from '../data-policy.ts';
+import type { Database } from '../database/database.ts';
+
+/** What can begin to fail, and its owners are notified of. */
+export type NoticeKind = 'domain' | 'webhook';
+
+/** A failure of which the owners of an account were notified. */
+export interface FailureNoticeRow {
+  account_id: string;
+  kind: NoticeKind;
+  /** Of the domain or webhook. */
+  cause_id: string;
+  /** `well`: they were notified of the end, too. */
+  state: 'failing' | 'well';
+  /** When they were notified of the failure. */
+  noticed_at: number;
+}
+
+/** Mail to a person that was not accepted yet. */
+export interface NoticeMailRow {
+  mail_id: string;
+  person_id: string;
+  subject: string;
+  text: string;
+  /** `sending`: the result of an attempt is not recorded yet. */
+  state: 'waiting' | 'sending';
+  attempts: number;
+  due_at: number;
+  created_at: number;
+}
+
+const STAYS = { stays: 'people who use the console are neither recipients nor contacts' } as const;
+
+export const ATTENTION_SEEN_POLICY = {
+  table: 'attention_seen',
+  personal: ['person_id'],
+  erasure: STAYS,
+  retention: { until: 'the person is deleted' },
+} as const satisfies DataPolicy;
+
+export const NOTICE_MAIL_POLICY = {
+  table: 'notice_mails',
+  personal: ['person_id', 'subject', 'text'],
+  erasure: STAYS,
+  retention: { until: 'the mail is accepted or a day old, or the person is deleted' },
+} as const satisfies DataPolicy;
+
+/** `attention_seen`: what a person has seen of what needs attention in an account; '': in the installation. */
+export function attentionSeenTable(db: Database) {
+  const put = db.prepare<[string, string, string]>(`
+    INSERT INTO attention_seen (person_id, account_id, seen) VALUES (?, ?, ?)
+    ON CONFLICT (person_id, account_id) DO UPDATE SET seen = excluded.seen`);
+  const get = db
+    .prepare<[string, string], string>(
+      'SELECT seen FROM attention_seen WHERE person_id = ? AND account_id = ?',
+    )
+    .pluck();
+  return {
+    /** Replaces what was seen before. */
+    put: (personId: string, accountId: string, seen: readonly string[]): void => {
+      put.run(personId, accountId, JSON.stringify(seen));
+    },
+    get: (personId: string, accountId: string): string[] => {
+      const stored = get.get(personId, accountId);
+      return stored === undefined ? [] : JSON.parse(stored);
+    },
+  };
+}
+
+/** `failure_notices`, by account and cause. */
+export function failureNoticeTable(db: Database) {
+  const put = db.prepare<FailureNoticeRow>(`
+    INSERT INTO failure_notices (account_id, kind, cause_id, state, noticed_at)
+    VALUES (@account_id, @kind, @cause_id, @state, @noticed_at)
+    ON CONFLICT (account_id, kind, cause_id) DO UPDATE SET state = @state, noticed_at = @noticed_at`);
+  const list = db.prepare<[number], FailureNoticeRow>('SELECT * FROM failure_notices LIMIT +?');
+  const remove = db.prepare<[string, string, string]>(
+    'DELETE FROM failure_notices WHERE account_id = ? AND kind = ? AND cause_id = ?',
+  );
+  return {
+    put: (row: FailureNoticeRow): void => {
+      put.run(row);
+    },
+    list: (limit: number): FailureNoticeRow[] => list.all(limit),
+    remove: ({
+      account_id,
+      kind,
+      cause_id,
+    }: Pick<FailureNoticeRow, 'account_id' | 'kind' | 'cause_id'>): void => {
+      remove.run(account_id, kind, cause_id);
+    },
+  };
+}
+
+/** `notice_mails`. The state `sending` is committed before an attempt: no mail is sent again whose result is unknown. */
+export function noticeMailTable(db: Database) {
+  const insert = db.prepare<NoticeMailRow>(`
+    INSERT INTO notice_mails (mail_id, person_id, subject, text, state, attempts, due_at, created_at)
+    VALUES (@mail_id, @person_id, @subject, @text, @state, @attempts, @due_at, @created_at)`);
+  const update = db.prepare<NoticeMailRow>(
+    'UPDATE notice_mails SET state = @state, attempts = @attempts, due_at = @due_at WHERE mail_id = @mail_id',
+  );
+  const due = db.prepare<[number, number], NoticeMailRow>(`
+    SELECT * FROM notice_mails WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT +?`);
+  const count = db.prepare<[], number>('SELECT count(*) FROM notice_mails').pluck();
+  const remove = db.prepare<[string]>('DELETE FROM notice_mails WHERE mail_id = ?');
+  const removeSending = db.prepare<[]>("DELETE FROM notice_mails WHERE state = 'sending'");
+  return {
+    insert: (row: NoticeMailRow): void => {
+      insert.run(row);
+    },
+    update: (row: NoticeMailRow): void => {
+      update.run(row);
+    },
+    due: (now: number, limit: number): NoticeMailRow[] => due.all(now, limit),
+    count: (): number => count.get() ?? 0,
+    remove: (mailId: string): void => {
+      remove.run(mailId);
+    },
+    /** Deletes mail whose last attempt has no result; returns how many. */
+    removeSending: (): number => removeSending.run().changes,
+  };
+}
