@@ -10,6 +10,7 @@ import { dmarcHistory, domainReports } from './domains/reports.ts';
 import { messageSeries } from './events/message-series.ts';
 import { messageHistory, messagePage } from './events/message-view.ts';
 import { inboxMail, inboxPage, inboxSource } from './inbox/inbox.ts';
+import { failingCauses } from './notices/failing-causes.ts';
 import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
 import { webhookHealth } from './webhooks/health.ts';
@@ -26,6 +27,7 @@ serveReads([
   doctorState,
   dmarcHistory,
   domainReports,
+  failingCauses,
   inboxMail,
   inboxPage,
   inboxSource,

@@ -67,6 +67,14 @@ export const consoleSettings = section({
     .array(z.string())
     .default([])
     .meta(live('Proxies (address or CIDR) whose X-Forwarded-For is trusted.')),
+  failureMail: z
+    .boolean()
+    .default(true)
+    .meta(
+      live(
+        'Whether the owners of an account get mail when one of its domains or webhooks begins to fail, and when it works again.',
+      ),
+    ),
   oidc,
 });
 

@@ -2,6 +2,7 @@ import type { Audience } from '../audience/service.ts';
 import type { Domains } from '../domains/service.ts';
 import { createRetention } from '../events/retention.ts';
 import { registerRetentionMetrics } from '../events/retention-metrics.ts';
+import { createFailureNotices } from '../notices/failure-notices.ts';
 import type { DaemonBackups } from './backups.ts';
 import type { DaemonDelivery } from './delivery.ts';
 import type { DaemonEvents } from './events.ts';
@@ -22,7 +23,7 @@ interface BackgroundParts
  * created earlier have their steps of the stop already: they stop after the listeners.
  */
 export function startBackground(base: DaemonBase, parts: BackgroundParts): void {
-  const { config, clock, log, registry, tables, writer, onStop } = base;
+  const { config, clock, log, ids, registry, tables, reader, writer, onStop } = base;
   const { backups, domains, audience } = parts;
   const retention = createRetention({
     clock,
@@ -47,6 +48,11 @@ export function startBackground(base: DaemonBase, parts: BackgroundParts): void 
     schedule.start();
     onStop(() => schedule.stop());
   }
+  const notices = createFailureNotices({ config, clock, log, ids, tables, reader, writer, mail: parts.mail });
+  // Ends deliveries in progress: their results are not waited for.
+  onStop(async () => {
+    await Promise.all([parts.mail.close(), notices.stop()]);
+  });
   domains.jobs.start();
   onStop(() => domains.jobs.stop());
   parts.tls.start();
@@ -54,4 +60,5 @@ export function startBackground(base: DaemonBase, parts: BackgroundParts): void 
   parts.holds.start();
   parts.campaignSystem.runner.start();
   parts.webhookSender.start();
+  notices.start();
 }

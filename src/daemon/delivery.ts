@@ -1,5 +1,6 @@
 import { programVersion } from '../config/version.ts';
 import { createDelivery, type Delivery } from '../delivery/delivery.ts';
+import { createDirectMail, type DirectMail } from '../delivery/direct-mail.ts';
 import { createHolds, type Holds } from '../delivery/holds.ts';
 import { registerDeliveryCounters } from '../delivery/metrics.ts';
 import { createPrepare } from '../delivery/prepare.ts';
@@ -22,6 +23,8 @@ interface DeliveryParts {
 
 /** Delivery from the queue to SMTP. */
 export interface DaemonDelivery {
+  /** Sends mail of the platform itself. */
+  mail: DirectMail;
   tls: TlsSystem;
   delivery: Delivery;
   holds: Holds;
@@ -38,21 +41,24 @@ export function startDelivery(
 ): DaemonDelivery {
   const { config, env, clock, monotonic, expiry, random, log, registry } = base;
   const { tables, reader, writer, generation, seal, tokens, onStop } = base;
+  const mail = createDirectMail({ config, clock, monotonic, random, resolver });
   const tls = createTlsSystem({
     config,
     clock,
     monotonic,
-    random,
     log,
     resolver,
     tables,
     writer,
     registry,
     seal,
+    mail,
     generateKey: env.generateKey ?? generateDkimKey,
     userAgent: `Postrider/${programVersion()}`,
   });
   onStop(() => tls.stop());
+  // Runs first: what sends mail waits for the deliveries in progress.
+  onStop(() => mail.close());
   let delivered = 0;
   let unrecorded = 0;
   const counters = registerDeliveryCounters(registry);
@@ -93,5 +99,5 @@ export function startDelivery(
     announce: delivery.announce,
   });
   onStop(() => holds.stop());
-  return { tls, delivery, holds, delivered: () => delivered, unrecorded: () => unrecorded };
+  return { mail, tls, delivery, holds, delivered: () => delivered, unrecorded: () => unrecorded };
 }

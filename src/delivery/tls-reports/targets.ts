@@ -1,5 +1,5 @@
 import { Agent } from 'undici';
-import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
+import { type Clock, SECOND } from '../../core/clock.ts';
 import { abortAfter } from '../../core/concurrency/abort.ts';
 import { errorText } from '../../core/errors.ts';
 import { type ConnectorOptions, createConnector } from '../../dns/connector.ts';
@@ -7,12 +7,7 @@ import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import { keyRecordName } from '../../domains/keys.ts';
 import type { DkimSigner } from '../../mail/dkim.ts';
-import type { EgressPools } from '../routing/egress.ts';
-import type { RouteFinder } from '../routing/routes.ts';
-import { attempt } from '../worker/attempt.ts';
-import { createSmtpClient } from '../worker/client.ts';
-import { SMTP_TIMEOUTS, type SmtpTimeouts } from '../worker/timeouts.ts';
-import { dialTcp } from '../worker/wire.ts';
+import type { DirectMail } from '../direct-mail.ts';
 import type { OutgoingTlsReport, Submitter } from './report.ts';
 import { composeReportMail } from './report-mail.ts';
 import type { ReportTarget } from './report-record.ts';
@@ -29,30 +24,19 @@ export interface ReportTargets {
 
 export interface ReportTargetsDeps extends Omit<ConnectorOptions, 'timeoutMs'> {
   clock: Clock;
-  monotonic: Clock;
   resolver: Resolver;
-  finder: RouteFinder;
-  egress: EgressPools;
+  mail: DirectMail;
   /** Read at each use. */
   readonly submitter: Submitter;
-  readonly port: number;
   signer(): Promise<DkimSigner>;
   userAgent: string;
 }
 
 const POST_TIMEOUT_MS = 30 * SECOND;
-const POOL = 'default';
-/** A report is small, and is tried again. */
-const TIMEOUTS: SmtpTimeouts = { ...SMTP_TIMEOUTS, command: MINUTE, dot: 2 * MINUTE, message: 4 * MINUTE };
-
-/**
- * Has an SMTP client with a timer until `close`, which also ends the deliveries in progress. Mail is sent from the pool
- * `default`, never through a proxy, and only while DNS has the record of the signing key.
- */
+/** `close` ends the requests in progress. Mail is sent only while DNS has the record of the signing key. */
 export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
-  const { clock, resolver, finder, egress, userAgent } = deps;
+  const { clock, resolver, userAgent } = deps;
   const closing = new AbortController();
-  const client = createSmtpClient({ clock, monotonic: deps.monotonic, dial: dialTcp, timeouts: TIMEOUTS });
   const agent = new Agent({
     connect: createConnector({ ...deps, timeoutMs: POST_TIMEOUT_MS }),
     pipelining: 0,
@@ -84,43 +68,11 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
     const signer = await deps.signer();
     const problem = await keyProblem(resolver, signer);
     if (problem !== null) return problem;
-    const found = await finder.find(target.domain, egress.ipv6Of(POOL));
-    if (found.kind === 'failure') return `no route: ${found.failure}`;
-    const { route } = found;
-    if (route?.user !== undefined) return 'its route needs a login, which reports do not have';
-    const entry = egress.entries(POOL).find(({ proxy }) => proxy === undefined);
-    if (entry === undefined)
-      return 'reports are sent from an address of this machine, and all addresses are behind proxies';
-    const { hostname, address, address6 } = entry;
     const { submitter } = deps;
-    const message = composeReportMail({
-      report,
-      submitter,
-      to: target.address,
-      signer,
-      now: clock.now(),
-    });
-    const job = {
-      id: 0,
-      slot: `report ${target.address}`,
-      hosts: found.hosts,
-      port: route?.port ?? deps.port,
-      tls: route?.tls ?? 'opportunistic',
-      tlsSource: route === null ? 'default' : 'route',
-      chunking: false,
-      egress: {
-        hostname,
-        ...(address === undefined ? {} : { address }),
-        ...(address6 === undefined ? {} : { address6 }),
-      },
-      messagesPerConnection: 1,
-      idleMs: 0,
-    } as const;
-    const result = await attempt(job, () => Promise.resolve({ ...message, utf8: false }), client);
-    if (result === null) return 'the daemon stops';
-    const { conclusion, reply, sessions } = result;
-    if (conclusion === 'replied' && reply !== null && reply.code < 300) return null;
-    return reply === null ? (sessions.at(-1)?.error ?? conclusion) : `${reply.code} ${reply.text}`;
+    const message = composeReportMail({ report, submitter, to: target.address, signer, now: clock.now() });
+    const result = await deps.mail.deliver({ ...message, utf8: false });
+    if (result.kind === 'accepted') return null;
+    return result.kind === 'aborted' ? 'the daemon stops' : result.reason;
   }
 
   return {
@@ -133,8 +85,7 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
     },
     close: async () => {
       closing.abort();
-      client.abort();
-      await Promise.all([client.close(), agent.destroy()]);
+      await agent.destroy();
     },
   };
 }

@@ -3,7 +3,6 @@ import type { Registry } from 'prom-client';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import type { Random } from '../../core/random.ts';
 import type { Seal } from '../../core/seal.ts';
 import { isForbidden, isPublic } from '../../dns/address-kinds.ts';
 import type { Resolver } from '../../dns/resolver.ts';
@@ -12,8 +11,7 @@ import { reportSigner } from '../../domains/platform/report-key.ts';
 import type { DkimSigner } from '../../mail/dkim.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
-import { configuredRouteFinder } from '../routing/configured.ts';
-import { createEgressPools } from '../routing/egress.ts';
+import type { DirectMail } from '../direct-mail.ts';
 import { createTlsCounting, type TlsCounting } from '../tls-reports/counting.ts';
 import { createReportSender } from '../tls-reports/sender.ts';
 import { createReportTargets } from '../tls-reports/targets.ts';
@@ -38,13 +36,14 @@ export interface TlsSystemDeps {
   config: Config;
   clock: Clock;
   monotonic: Clock;
-  random: Random;
   log: Log;
   resolver: Resolver;
   tables: Tables;
   writer: Writer;
   registry: Registry;
   seal: Seal;
+  /** Sends reports. */
+  mail: DirectMail;
   /** For the key that signs reports. */
   generateKey: GenerateKey;
   userAgent: string;
@@ -110,13 +109,8 @@ export function createTlsSystem(deps: TlsSystemDeps): TlsSystem {
   const targets = createReportTargets({
     ...https,
     clock,
-    monotonic: deps.monotonic,
-    finder: configuredRouteFinder({ config, resolver, random: deps.random }),
-    egress: createEgressPools(config),
+    mail: deps.mail,
     submitter,
-    get port() {
-      return delivery.port;
-    },
     signer: openSigner,
   });
   const sender = createReportSender({

@@ -9,6 +9,7 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { DAY, HOUR, iso } from '../../../src/core/clock.ts';
 import { createLog, type Log } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
+import { createDirectMail } from '../../../src/delivery/direct-mail.ts';
 import { createTlsSystem, type TlsSystem } from '../../../src/delivery/tls/system.ts';
 import { parseReportRecord } from '../../../src/delivery/tls-reports/report-record.ts';
 import type { SessionRecord, TargetHost, TlsResult } from '../../../src/delivery/worker/protocol.ts';
@@ -123,11 +124,13 @@ async function createSystem(port: number, options: SystemOptions = {}): Promise<
     random: systemRandom,
   });
   const seal = await openSeal({ file: `${dir}/master.key`, random: systemRandom, tables, writer });
+  const monotonic = { now: () => performance.now() };
+  const mail = createDirectMail({ config, clock, monotonic, random: systemRandom, resolver });
   const system = createTlsSystem({
     config,
     clock,
-    monotonic: { now: () => performance.now() },
-    random: systemRandom,
+    monotonic,
+    mail,
     log,
     resolver,
     tables,
@@ -139,6 +142,7 @@ async function createSystem(port: number, options: SystemOptions = {}): Promise<
     reportIntervalMs: 20,
   });
   onTestFinished(async () => {
+    await mail.close();
     await system.stop();
     resolver.close();
   });

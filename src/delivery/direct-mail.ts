@@ -1,0 +1,117 @@
+import type { Config } from '../config/schema.ts';
+import { type Clock, MINUTE } from '../core/clock.ts';
+import { errorText } from '../core/errors.ts';
+import type { Random } from '../core/random.ts';
+import type { Resolver } from '../dns/resolver.ts';
+import { domainOf } from '../mail/address.ts';
+import { configuredRouteFinder } from './routing/configured.ts';
+import { createEgressPools } from './routing/egress.ts';
+import { attempt } from './worker/attempt.ts';
+import { createSmtpClient } from './worker/client.ts';
+import { SMTP_TIMEOUTS, type SmtpTimeouts } from './worker/timeouts.ts';
+import { dialTcp } from './worker/wire.ts';
+
+/**
+ * Sends mail of the platform itself, such as TLS reports, directly to the hosts of its recipient: it belongs to no account,
+ * and is in no queue. The caller tries again.
+ */
+export interface DirectMail {
+  /** Never rejects. */
+  deliver(mail: DirectMessage): Promise<DirectResult>;
+  /** Ends the deliveries in progress, which are `aborted`. */
+  close(): Promise<void>;
+}
+
+export interface DirectMessage {
+  from: string;
+  to: string;
+  /** The fields and the empty line after them. */
+  header: Buffer;
+  /** CRLF lines. */
+  body: Buffer;
+  /** Whether it needs SMTPUTF8. */
+  utf8: boolean;
+}
+
+/** `aborted`: whether the mail was accepted is not known. */
+export type DirectResult =
+  | { kind: 'accepted' }
+  | { kind: 'refused'; reason: string; isPermanent: boolean }
+  | { kind: 'aborted' };
+
+export interface DirectMailDeps {
+  config: Config;
+  clock: Clock;
+  monotonic: Clock;
+  random: Random;
+  resolver: Resolver;
+}
+
+const POOL = 'default';
+/** Such mail is small, and is tried again. */
+const TIMEOUTS: SmtpTimeouts = { ...SMTP_TIMEOUTS, command: MINUTE, dot: 2 * MINUTE, message: 4 * MINUTE };
+
+/**
+ * Has an SMTP client with a timer until `close`. Mail is sent from the pool `default`, never through a proxy, and whatever is
+ * wrong with TLS there.
+ */
+export function createDirectMail(deps: DirectMailDeps): DirectMail {
+  const { config, clock, monotonic } = deps;
+  const client = createSmtpClient({ clock, monotonic, dial: dialTcp, timeouts: TIMEOUTS });
+  const finder = configuredRouteFinder(deps);
+  const egress = createEgressPools(config);
+
+  async function send({ to, ...message }: DirectMessage): Promise<DirectResult> {
+    const found = await finder.find(domainOf(to), egress.ipv6Of(POOL));
+    if (found.kind === 'failure') return refused(`no route: ${found.failure}`);
+    const { route } = found;
+    if (route?.user !== undefined)
+      return refused('its route needs a login, which mail of the platform does not have');
+    const entry = egress.entries(POOL).find(({ proxy }) => proxy === undefined);
+    if (entry === undefined)
+      return refused('it is sent from an address of this machine, and all addresses are behind proxies');
+    const { hostname, address, address6 } = entry;
+    const job = {
+      id: 0,
+      slot: `platform ${to}`,
+      hosts: found.hosts,
+      port: route?.port ?? config.delivery.port,
+      tls: route?.tls ?? 'opportunistic',
+      tlsSource: route === null ? 'default' : 'route',
+      chunking: false,
+      egress: {
+        hostname,
+        ...(address === undefined ? {} : { address }),
+        ...(address6 === undefined ? {} : { address6 }),
+      },
+      messagesPerConnection: 1,
+      idleMs: 0,
+    } as const;
+    const result = await attempt(job, () => Promise.resolve({ to, ...message }), client);
+    if (result === null) return { kind: 'aborted' };
+    const { conclusion, reply, sessions } = result;
+    if (conclusion === 'replied' && reply !== null && reply.code < 300) return { kind: 'accepted' };
+    return reply === null
+      ? refused(sessions.at(-1)?.error ?? conclusion)
+      : refused(`${reply.code} ${reply.text}`, reply.code >= 500);
+  }
+
+  return {
+    deliver: async (mail) => {
+      try {
+        const result = await send(mail);
+        return client.aborted() && result.kind === 'refused' ? { kind: 'aborted' } : result;
+      } catch (error) {
+        return client.aborted() ? { kind: 'aborted' } : refused(errorText(error));
+      }
+    },
+    close: async () => {
+      client.abort();
+      await client.close();
+    },
+  };
+}
+
+function refused(reason: string, isPermanent = false): DirectResult {
+  return { kind: 'refused', reason, isPermanent };
+}

@@ -1,0 +1,247 @@
+import PQueue from 'p-queue';
+import type { Config } from '../config/schema.ts';
+import { type Clock, DAY, HOUR, MINUTE } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
+import type { Ids } from '../core/ids.ts';
+import type { Log } from '../core/log.ts';
+import type { DirectMail } from '../delivery/direct-mail.ts';
+import { needsSmtpUtf8 } from '../mail/address.ts';
+import { headerBytes } from '../mail/compose.ts';
+import { encodeText } from '../mail/encode.ts';
+import { addressField, textField, wordsField } from '../mail/headers.ts';
+import type { Writer } from '../store/database/writer.ts';
+import type { NoticeMailRow } from '../store/people/notices.ts';
+import { NO_ACCOUNT, type Reader } from '../store/readers/reads.ts';
+import type { Tables } from '../store/tables.ts';
+import { type Cause, failingCauses } from './failing-causes.ts';
+import { noticeText } from './notice-text.ts';
+
+/**
+ * Mail to the owners of an account when one of its domains or webhooks begins to fail, and when it works again. What they
+ * were notified of, and the mail that was not accepted yet, is in the database: nothing is sent twice after a restart.
+ */
+export interface FailureNotices {
+  start(): void;
+  /** Notices what began or ended, and sends the mail that is due; `start` does so every minute. */
+  run(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface FailureNoticesDeps {
+  config: Config;
+  clock: Clock;
+  log: Log;
+  ids: Ids;
+  tables: Tables;
+  reader: Reader;
+  writer: Writer;
+  mail: DirectMail;
+}
+
+const INTERVAL_MS = MINUTE;
+/** A failure that is shorter causes no mail: most are, and are repaired by the next attempt. */
+const MIN_FAILING_MS = 15 * MINUTE;
+/** What failed before, such as before this version, is known. */
+const MAX_FAILING_MS = 2 * DAY;
+/** A cause that fails again within this time causes no further mail until then. */
+const QUIET_MS = DAY;
+const MAX_NOTICES = 5000;
+const MAX_MEMBERS = 500;
+const MAX_OWNERS = 20;
+/** Mail that waits; more is not sent. */
+const MAX_WAITING = 1000;
+const MAX_PER_RUN = 50;
+const PARALLEL = 4;
+const FIRST_RETRY_MS = 5 * MINUTE;
+const MAX_RETRY_MS = 4 * HOUR;
+const GIVE_UP_MS = DAY;
+
+/** What an account is notified of together. */
+interface Account {
+  accountId: string;
+  accountName: string;
+  failing: Cause[];
+  worksAgain: Cause[];
+}
+
+/**
+ * `start` begins a loop with a first run after a minute. Nothing is noticed and sent while `console.failureMail` is false or
+ * the console is off. A mail is sent from postmaster at the host name, at most for a day; one whose result is not known,
+ * because the process ended meanwhile, is not sent again.
+ */
+export function createFailureNotices(deps: FailureNoticesDeps): FailureNotices {
+  const { config, clock, log, ids, tables, reader, writer, mail } = deps;
+  const queue = new PQueue({ concurrency: PARALLEL });
+  const isOn = () => config.console.failureMail && config.console.listen !== 'off';
+
+  async function notice(): Promise<void> {
+    const notices = tables.failureNotices.list(MAX_NOTICES);
+    const { failing, ended } = await reader.query(NO_ACCOUNT, failingCauses, notices);
+    const now = clock.now();
+    const noticed = new Map(notices.map((row) => [keyOf(row.account_id, row.kind, row.cause_id), row]));
+    const begun = failing.filter(({ accountId, kind, id, since }) => {
+      const last = noticed.get(keyOf(accountId, kind, id));
+      noticed.delete(keyOf(accountId, kind, id));
+      if (last !== undefined && (last.state === 'failing' || now - last.noticed_at < QUIET_MS)) return false;
+      return now - since >= MIN_FAILING_MS && now - since <= MAX_FAILING_MS;
+    });
+    const forgotten = [...noticed.values()].filter(
+      ({ state, noticed_at }) => state === 'well' && now - noticed_at >= QUIET_MS,
+    );
+    if (begun.length + ended.length + forgotten.length === 0) return;
+    const accounts = byAccount(
+      begun,
+      ended.flatMap(({ worksAgain }) => worksAgain ?? []),
+    );
+    await writer.run((all) => {
+      for (const row of forgotten) all.failureNotices.remove(row);
+      for (const { notice: row, worksAgain } of ended) {
+        if (worksAgain === null) all.failureNotices.remove(row);
+        else all.failureNotices.put({ ...row, state: 'well' });
+      }
+      for (const { accountId, kind, id } of begun) {
+        // The account or its cause may have been deleted since they were read.
+        if (all.accounts.get(accountId) === null) continue;
+        all.failureNotices.put({
+          account_id: accountId,
+          kind,
+          cause_id: id,
+          state: 'failing',
+          noticed_at: now,
+        });
+      }
+      for (const account of accounts) queueMails(all, account, now);
+    });
+    for (const { accountId, failing: causes, worksAgain } of accounts)
+      log.info(
+        { accountId, failing: causes.map(({ id }) => id), worksAgain: worksAgain.map(({ id }) => id) },
+        'owners of an account are notified',
+      );
+  }
+
+  function queueMails(all: Tables, account: Account, now: number): void {
+    const owners = all.memberships
+      .ofAccount(account.accountId, MAX_MEMBERS)
+      .filter(
+        ({ role, status, failure_mail }) => role === 'owner' && status === 'active' && failure_mail === 1,
+      )
+      .slice(0, MAX_OWNERS);
+    for (const { person_id, language } of owners) {
+      if (all.noticeMails.count() >= MAX_WAITING) {
+        log.warn(
+          { accountId: account.accountId },
+          'too much mail about failures waits: further mail is dropped',
+        );
+        return;
+      }
+      all.noticeMails.insert({
+        mail_id: ids.uuid(),
+        person_id,
+        ...noticeText({ ...account, language, consoleUrl: config.console.url }),
+        state: 'waiting',
+        attempts: 0,
+        due_at: now,
+        created_at: now,
+      });
+    }
+  }
+
+  async function sendMail(row: NoticeMailRow): Promise<void> {
+    const person = tables.people.get(row.person_id);
+    if (person === null || person.status !== 'active') {
+      await writer.run((all) => all.noticeMails.remove(row.mail_id));
+      return;
+    }
+    const attempted = { ...row, attempts: row.attempts + 1 };
+    await writer.run((all) => all.noticeMails.update({ ...attempted, state: 'sending' }));
+    await writer.settled();
+    const result = await mail.deliver(compose(row, person.email));
+    // Deleted at the next start.
+    if (result.kind === 'aborted') return;
+    const now = clock.now();
+    const fields = { mailId: row.mail_id, personId: row.person_id, attempts: attempted.attempts };
+    if (result.kind === 'refused' && !result.isPermanent && now - row.created_at < GIVE_UP_MS) {
+      log.info({ ...fields, reason: result.reason }, 'mail about a failure is tried again');
+      const waitMs = Math.min(FIRST_RETRY_MS * 2 ** row.attempts, MAX_RETRY_MS);
+      await writer.run((all) =>
+        all.noticeMails.update({ ...attempted, state: 'waiting', due_at: now + waitMs }),
+      );
+      return;
+    }
+    if (result.kind === 'accepted') log.info(fields, 'mail about a failure sent');
+    else log.warn({ ...fields, reason: result.reason }, 'mail about a failure could not be sent');
+    await writer.run((all) => all.noticeMails.remove(row.mail_id));
+  }
+
+  function compose({ mail_id: id, subject, text, created_at: at }: NoticeMailRow, to: string) {
+    const from = `postmaster@${config.hostname}`;
+    const { encoding, chunks } = encodeText(text);
+    const header = [
+      `Date: ${new Date(at).toUTCString().replace('GMT', '+0000')}`,
+      addressField('From', [{ name: 'Postrider', address: from }]),
+      addressField('To', [{ name: '', address: to }]),
+      textField('Subject', subject),
+      wordsField('Message-ID', [`<notice.${id}@${config.hostname}>`]),
+      'Auto-Submitted: auto-generated',
+      'MIME-Version: 1.0',
+      'Content-Type: text/plain; charset=utf-8',
+      `Content-Transfer-Encoding: ${encoding}`,
+    ];
+    return {
+      from,
+      to,
+      header: headerBytes({ header }, []),
+      body: Buffer.concat(chunks),
+      utf8: needsSmtpUtf8(to),
+    };
+  }
+
+  async function run(): Promise<void> {
+    if (!isOn()) return;
+    await notice();
+    const due = tables.noticeMails.due(clock.now(), MAX_PER_RUN);
+    await queue.addAll(due.map((row) => () => sendMail(row)));
+  }
+
+  const loop = createLoop({
+    name: 'failure-notices',
+    run,
+    intervalMs: INTERVAL_MS,
+    firstMs: INTERVAL_MS,
+    log,
+  });
+  return {
+    run,
+    start: () => {
+      loop.start();
+      writer
+        .run((all) => all.noticeMails.removeSending())
+        .then(
+          (count) => {
+            if (count > 0) log.warn({ count }, 'mail about failures was interrupted, and is not sent again');
+          },
+          (error: unknown) =>
+            log.error({ err: error }, 'interrupted mail about failures could not be deleted'),
+        );
+    },
+    stop: async () => {
+      await loop.stop();
+    },
+  };
+}
+
+function byAccount(failing: readonly Cause[], worksAgain: readonly Cause[]): Account[] {
+  const accounts = new Map<string, Account>();
+  const accountOf = ({ accountId, accountName }: Cause) => {
+    const account = accounts.get(accountId) ?? { accountId, accountName, failing: [], worksAgain: [] };
+    accounts.set(accountId, account);
+    return account;
+  };
+  for (const cause of failing) accountOf(cause).failing.push(cause);
+  for (const cause of worksAgain) accountOf(cause).worksAgain.push(cause);
+  return [...accounts.values()];
+}
+
+function keyOf(accountId: string, kind: string, causeId: string): string {
+  return `${accountId} ${kind} ${causeId}`;
+}
