@@ -49,6 +49,7 @@ export const PAGES: readonly PageEntry[] = [
   },
   { path: 'people', title: 'page.people', group: 'account', icon: 'user-cog', needs: 'people' },
   { path: 'audit', title: 'page.audit', group: 'account', icon: 'scroll-text', needs: 'people' },
+  { path: 'settings', title: 'page.settings', group: 'account', icon: 'settings', needs: 'account' },
 ];
 
 /** Counts of what needs attention; those of domains and webhooks are failures. */
@@ -137,6 +138,7 @@ const AccountPage = lazyPage(() =>
 );
 const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));
 const AuditPage = lazyPage(() => import('./pages/audit.tsx').then((module) => module.AuditPage));
+const SettingsPage = lazyPage(() => import('./pages/settings.tsx').then((module) => module.SettingsPage));
 const ProfilePage = lazyPage(() => import('./pages/profile.tsx').then((module) => module.ProfilePage));
 
 /** The page at an address. `segments`: see `PageAddress`. */
@@ -183,6 +185,7 @@ export function CurrentPage({ segments }: { segments: string[] }) {
     return <WebhookPage key={id} webhookId={id} />;
   if (page === 'people' && id === undefined) return <PeoplePage />;
   if (page === 'audit' && id === undefined) return <AuditPage />;
+  if (page === 'settings' && id === undefined) return <SettingsPage />;
   if (page === 'me' && id === undefined) return <ProfilePage />;
   return (
     <Page title={t('app.notFound')}>

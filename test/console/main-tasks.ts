@@ -368,6 +368,17 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       expect(await statusWith(daemon, `acct_new_${name}`, secret)).toBe(200);
     },
   },
+  settings: {
+    page: 'Settings',
+    does: 'changes the company',
+    run: async ({ client, page, input }) => {
+      await input.enter(page.getByLabel('Company, as in the footer'), 'New Company Ltd');
+      await input.press(page.getByRole('button', { name: 'Save' }));
+      await page.getByText('The account was saved').waitFor();
+      const { data } = await client.get<{ companyName: string }>('/web-setup/account');
+      expect(data.companyName).toBe('New Company Ltd');
+    },
+  },
   profile: {
     page: 'Your profile',
     does: 'replaces a passkey',

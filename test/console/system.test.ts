@@ -94,7 +94,7 @@ describe('the palette', () => {
     await find('ann@example.com', 'Messages to ann@example.com');
     await page.getByText('No message matches').waitFor();
     expect(page.url()).toContain('recipient=ann%40example.com');
-    await find('onerror', `Account ${HOSTILE}`);
+    await find('onerror', `Switch to ${HOSTILE}`);
     await expect.poll(() => page.url()).toContain(other.accountId);
     await context.close();
   });
@@ -194,7 +194,7 @@ describe('the palette', () => {
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowUp');
     await page.keyboard.press('ArrowUp');
-    await page.getByRole('option', { name: 'Page: Audit log', selected: true }).waitFor();
+    await page.getByRole('option', { name: 'Invite a person', selected: true }).waitFor();
     expect(await findings(window)).toEqual([]);
     await window.screenshot('console-palette-phone-dark');
     await page.getByRole('option', { name: 'Page: Domains' }).click();

@@ -3,12 +3,16 @@ import type { TotpSetup } from '../../http/console/credential-routes.ts';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
+import { FactList } from '../parts/fact-list.tsx';
 import { Time } from '../parts/time.tsx';
+import { toast } from '../parts/toast.tsx';
 import { beginTotp, confirmTotp, TotpForm } from '../parts/totp-form.tsx';
-import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
+import { Card, Chip, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { createPasskey } from '../passkeys.ts';
 import type { ConsoleSession } from '../session.ts';
+import { setShortcuts } from '../shell/shortcuts.tsx';
 import { useTexts } from '../texts.ts';
+import './profile.css';
 
 interface Passkey {
   id: string;
@@ -38,6 +42,7 @@ export function ProfilePage() {
         {(person) => (
           <>
             <Name person={person} reload={me.reload} />
+            <Preferences person={person} reload={me.reload} />
             <Passkeys reload={me.reload} />
             <Password person={person} reload={me.reload} />
           </>
@@ -57,20 +62,21 @@ function Name({ person, reload }: PersonProps) {
   const { t } = useTexts();
   const { outcome, run } = useAction();
   return (
-    <>
-      <p>{person.email}</p>
+    <Card title={t('me.person')}>
       <form
-        class="search"
+        class="card-body"
         onSubmit={(event) => {
           event.preventDefault();
           const name = new FormData(event.currentTarget).get('name');
           void run(async () => {
             await request('/console/me', { method: 'PATCH', body: { name } });
             reload();
-            return t('me.saved');
+            toast(t('me.saved'));
+            return '';
           });
         }}
       >
+        <FactList facts={[[t('suppressions.email'), person.email]]} />
         <label class="field">
           {t('people.name')}
           <input class="input" name="name" maxLength={100} autocomplete="name" defaultValue={person.name} />
@@ -80,9 +86,56 @@ function Name({ person, reload }: PersonProps) {
             {t('me.save')}
           </button>
         </div>
+        <Outcome of={outcome} />
       </form>
-      <Outcome of={outcome} />
-    </>
+    </Card>
+  );
+}
+
+/** What is stored as soon as it is chosen. */
+function Preferences({ person, reload }: PersonProps) {
+  const { t } = useTexts();
+  const { outcome, run } = useAction();
+  const change = (patch: { shortcuts?: boolean; failureMail?: boolean }) =>
+    run(async () => {
+      await request('/console/me', { method: 'PATCH', body: patch });
+      if (patch.shortcuts !== undefined) setShortcuts(patch.shortcuts);
+      reload();
+      toast(t('me.saved'));
+      return '';
+    });
+  return (
+    <Card title={t('me.preferences')}>
+      <div class="card-body">
+        <label class="check">
+          <input
+            class="tick"
+            type="checkbox"
+            checked={person.shortcuts}
+            aria-describedby="shortcuts-hint"
+            onChange={({ currentTarget: { checked } }) => void change({ shortcuts: checked })}
+          />
+          {t('me.shortcuts')}
+        </label>
+        <p id="shortcuts-hint" class="small">
+          {t('me.shortcuts.hint')}
+        </p>
+        <label class="check">
+          <input
+            class="tick"
+            type="checkbox"
+            checked={person.failureMail}
+            aria-describedby="failure-mail-hint"
+            onChange={({ currentTarget: { checked } }) => void change({ failureMail: checked })}
+          />
+          {t('me.failureMail')}
+        </label>
+        <p id="failure-mail-hint" class="small">
+          {t('me.failureMail.hint')}
+        </p>
+        <Outcome of={outcome} />
+      </div>
+    </Card>
   );
 }
 
@@ -106,18 +159,23 @@ function Passkeys({ reload }: { reload: () => void }) {
     });
   };
   return (
-    <>
-      <h2>{t('me.passkeys')}</h2>
+    <Card title={t('me.passkeys')}>
       <Loaded data={data}>
         {({ passkeys }) =>
           passkeys.length === 0 ? (
-            <Empty title={t('me.passkeys.empty')}>
+            <Empty title={t('me.passkeys.empty')} icon="key-round">
               <p>{t('me.passkeys.hint')}</p>
             </Empty>
           ) : (
             <Table
               label={t('me.passkeys')}
-              heads={[t('people.name'), t('messages.created'), t('me.used'), t('people.actions')]}
+              isList
+              heads={[
+                t('people.name'),
+                { text: t('messages.created'), end: true },
+                { text: t('me.used'), end: true },
+                { text: t('people.actions'), unseen: true },
+              ]}
             >
               {passkeys.map(({ id, name, createdAt, usedAt }) => (
                 <tr key={id}>
@@ -125,8 +183,8 @@ function Passkeys({ reload }: { reload: () => void }) {
                   <td>
                     <Time at={createdAt} />
                   </td>
-                  <td>{usedAt === null ? t('domains.never') : <Time at={usedAt} />}</td>
-                  <td>
+                  <td class="second">{usedAt === null ? t('domains.never') : <Time at={usedAt} />}</td>
+                  <td class="menu">
                     <Confirmed
                       isDanger
                       label={t('me.passkey.remove')}
@@ -147,11 +205,12 @@ function Passkeys({ reload }: { reload: () => void }) {
           )
         }
       </Loaded>
-      <Outcome of={outcome} />
-      {session.value !== null && !session.value.methods.passkey && <p>{t('me.passkeys.unavailable')}</p>}
+      {session.value !== null && !session.value.methods.passkey && (
+        <p class="card-body">{t('me.passkeys.unavailable')}</p>
+      )}
       {session.value?.methods.passkey === true && (
         <form
-          class="search"
+          class="card-body row-form"
           onSubmit={(event) => {
             event.preventDefault();
             void add(event.currentTarget);
@@ -178,7 +237,8 @@ function Passkeys({ reload }: { reload: () => void }) {
           </div>
         </form>
       )}
-    </>
+      <Outcome of={outcome} />
+    </Card>
   );
 }
 
@@ -195,9 +255,8 @@ function Password({ person, reload }: PersonProps) {
     });
   };
   return (
-    <>
-      <h2>{t('me.password')}</h2>
-      <p>
+    <Card title={t('me.password')}>
+      <p class="card-text">
         {t(
           person.hasPassword
             ? person.hasTotp
@@ -207,7 +266,7 @@ function Password({ person, reload }: PersonProps) {
         )}
       </p>
       <form
-        class="search"
+        class="card-body row-form"
         onSubmit={(event) => {
           event.preventDefault();
           void set(event.currentTarget);
@@ -239,8 +298,12 @@ function Password({ person, reload }: PersonProps) {
         </div>
       </form>
       <Outcome of={outcome} />
-      {person.hasPassword && <Totp person={person} reload={reload} />}
-    </>
+      {person.hasPassword && (
+        <div class="card-body">
+          <Totp person={person} reload={reload} />
+        </div>
+      )}
+    </Card>
   );
 }
 
@@ -289,24 +352,21 @@ function SessionList() {
       return t('me.session.ended');
     });
   return (
-    <>
-      <h2>{t('me.sessions')}</h2>
+    <Card
+      title={t('me.sessions')}
+      action={
+        (data.value?.sessions.length ?? 0) > 1 && (
+          <Confirmed
+            label={t('me.sessions.endOthers')}
+            question={t('me.sessions.endOthers.confirm')}
+            action={() => revoke('')}
+          />
+        )
+      }
+    >
       <Outcome of={outcome} />
-      <Loaded data={data}>
-        {({ sessions }) => (
-          <>
-            <Sessions sessions={sessions} revoke={revoke} />
-            {sessions.length > 1 && (
-              <Confirmed
-                label={t('me.sessions.endOthers')}
-                question={t('me.sessions.endOthers.confirm')}
-                action={() => revoke('')}
-              />
-            )}
-          </>
-        )}
-      </Loaded>
-    </>
+      <Loaded data={data}>{({ sessions }) => <Sessions sessions={sessions} revoke={revoke} />}</Loaded>
+    </Card>
   );
 }
 
@@ -320,24 +380,29 @@ function Sessions({ sessions, revoke }: SessionsProps) {
   return (
     <Table
       label={t('me.sessions')}
-      heads={[t('me.session.browser'), t('audit.address'), t('me.session.seen'), t('people.actions')]}
+      isList
+      heads={[
+        t('me.session.browser'),
+        t('me.session.since.head'),
+        t('audit.address'),
+        { text: t('me.session.seen'), end: true },
+        { text: t('people.actions'), unseen: true },
+      ]}
     >
       {sessions.map(({ id, method, userAgent, address, createdAt, seenAt, current }) => (
         <tr key={id}>
-          <td>
-            {userAgent}
-            <p class="small">
-              {t('me.session.since', { time: time(createdAt), method: named('me.method', method) })}
-            </p>
+          <th scope="row" title={userAgent}>
+            {browserName(userAgent)} {current && <Chip kind="ok">{t('me.session.current')}</Chip>}
+          </th>
+          <td class="second" title={time(createdAt)}>
+            {named('me.method', method)}
           </td>
           <td>{address}</td>
-          <td>
+          <td class="when">
             <Time at={seenAt} />
           </td>
-          <td>
-            {current ? (
-              t('me.session.current')
-            ) : (
+          <td class="menu">
+            {!current && (
               <button class="button" type="button" onClick={() => void revoke(`/${encodeURIComponent(id)}`)}>
                 {t('me.session.end')}
               </button>
@@ -348,3 +413,17 @@ function Sessions({ sessions, revoke }: SessionsProps) {
     </Table>
   );
 }
+
+/** Browser and system of a `User-Agent`, as far as they can be recognized. */
+function browserName(userAgent: string): string {
+  const found = (names: readonly string[]) => names.find((name) => userAgent.includes(name));
+  // In this order: the later ones name the earlier ones, too.
+  const browser = found(['Firefox', 'Edg', 'OPR', 'Chrome', 'Safari']);
+  const system = found(['Android', 'iPhone', 'iPad', 'Windows', 'Mac OS X', 'CrOS', 'Linux']);
+  if (browser === undefined) return userAgent || '–';
+  const name = BROWSERS[browser] ?? browser;
+  return system === undefined ? name : `${name} · ${SYSTEMS[system] ?? system}`;
+}
+
+const BROWSERS: Readonly<Record<string, string>> = { Edg: 'Edge', OPR: 'Opera' };
+const SYSTEMS: Readonly<Record<string, string>> = { 'Mac OS X': 'macOS', CrOS: 'ChromeOS' };

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { useNavigation } from '../routing.ts';
 import { useTexts } from '../texts.ts';
 import { Icon } from './icon/icon.tsx';
 
@@ -12,28 +13,36 @@ interface DrawerProps {
   button: ComponentChildren;
   /** Whether the content exists also while the drawer is closed. */
   isKept?: boolean;
+  /** Whether it is open from the beginning. */
+  isOpenFirst?: boolean;
   /** The content. `close`: closes the drawer. */
   children: (close: () => void) => ComponentChildren;
 }
 
 /** A button that opens a drawer at the right. Its first field gets the focus. */
 export function Drawer(props: DrawerProps) {
-  const { title, buttonClass, drawerClass = '', button, isKept = false, children } = props;
+  const {
+    title,
+    buttonClass,
+    drawerClass = '',
+    button,
+    isKept = false,
+    isOpenFirst = false,
+    children,
+  } = props;
   const drawer = useRef<HTMLDialogElement>(null);
   const [isOpen, setOpen] = useState(false);
   const close = () => drawer.current?.close();
+  const open = () => {
+    setOpen(true);
+    if (drawer.current?.open === false) drawer.current.showModal();
+  };
+  useEffect(() => {
+    if (isOpenFirst) open();
+  }, [isOpenFirst]);
   return (
     <>
-      <button
-        type="button"
-        class={buttonClass}
-        aria-label={title}
-        title={title}
-        onClick={() => {
-          setOpen(true);
-          drawer.current?.showModal();
-        }}
-      >
+      <button type="button" class={buttonClass} aria-label={title} title={title} onClick={open}>
         {button}
       </button>
       <dialog
@@ -94,12 +103,22 @@ function DrawerHead({ title, close }: { title: string; close: () => void }) {
   );
 }
 
-/** The primary button of a list, which opens the form for a new entry. `children`: see `DrawerProps`. */
+/**
+ * The primary button of a list, which opens the form for a new entry; so does the parameter `create` of the address.
+ * `children`: see `DrawerProps`.
+ */
 export function CreationDrawer({ title, children }: Pick<DrawerProps, 'title' | 'children'>) {
+  const { location, href, go } = useNavigation();
+  const { create, ...query } = location.query;
+  useEffect(() => {
+    // The next request to open it is another address.
+    if (create !== undefined) go(href(location.segments.join('/'), query), { replace: true });
+  }, [create]);
   return (
     <Drawer
       title={title}
       buttonClass="button primary"
+      isOpenFirst={create !== undefined}
       button={
         <>
           <Icon name="plus" />

@@ -12,11 +12,14 @@ const THEME_ICONS = { system: 'monitor', light: 'sun', dark: 'moon' } as const;
 interface PersonMenuProps {
   person: SessionPerson;
   onLanguage: (language: Language) => void;
+  /** Opens the list of keyboard shortcuts. */
+  onShortcuts: () => void;
   onSignOut: () => void;
 }
 
 /** The person who is signed in: profile, language, theme, sign-out. */
-export function PersonMenu({ person, onLanguage, onSignOut }: PersonMenuProps) {
+export function PersonMenu(props: PersonMenuProps) {
+  const { person } = props;
   const { t } = useTexts();
   const name = person.name || person.email;
   return (
@@ -32,12 +35,13 @@ export function PersonMenu({ person, onLanguage, onSignOut }: PersonMenuProps) {
         </>
       }
     >
-      {(close) => <Menu person={person} onLanguage={onLanguage} onSignOut={onSignOut} close={close} />}
+      {(close) => <Menu {...props} close={close} />}
     </Popover>
   );
 }
 
-function Menu({ person, onLanguage, onSignOut, close }: PersonMenuProps & { close: () => void }) {
+function Menu(props: PersonMenuProps & { close: () => void }) {
+  const { person, onLanguage, onShortcuts, onSignOut, close } = props;
   const { t } = useTexts();
   const { href } = useNavigation();
   const [theme, setTheme] = useTheme();
@@ -48,6 +52,17 @@ function Menu({ person, onLanguage, onSignOut, close }: PersonMenuProps & { clos
         <Icon name="user-cog" />
         {t('page.me')}
       </a>
+      <button
+        type="button"
+        class="menu-item"
+        onClick={() => {
+          close();
+          onShortcuts();
+        }}
+      >
+        <Icon name="keyboard" />
+        {t('shortcuts.title')}
+      </button>
       <div class="menu-line" />
       <div class="menu-field">
         <LanguageChoice onLanguage={onLanguage} />

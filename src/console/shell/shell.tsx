@@ -14,6 +14,7 @@ import {
 import { Icon } from '../parts/icon/icon.tsx';
 import { discardTasks } from '../parts/long-task.tsx';
 import { Palette } from '../parts/palette/palette.tsx';
+import { noteRecentPage } from '../parts/recent-pages.ts';
 import { SessionConfirmation } from '../parts/session-confirmation.tsx';
 import { Toasts } from '../parts/toast.tsx';
 import { Empty, focusHeading, Page } from '../parts.tsx';
@@ -21,9 +22,11 @@ import { hasUnsavedWork, useNavigation } from '../routing.ts';
 import { currentMember, MemberProvider, memberWithoutAccount, type SessionPerson } from '../session.ts';
 import { type Language, useTexts } from '../texts.ts';
 import { AccountSwitcher } from './account-switcher.tsx';
+import { Bell } from './bell.tsx';
 import { Crumbs, TitleProvider } from './crumbs.tsx';
 import { Mark } from './mark.tsx';
 import { PersonMenu } from './person-menu.tsx';
+import { Shortcuts, setShortcuts } from './shortcuts.tsx';
 import './shell.css';
 
 /** Windows in which the side bar is a drawer, as in shell.css. */
@@ -45,6 +48,7 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
   const isNarrow = useMedia(NARROW);
   const [isOpen, setOpen] = useState(false);
   const [title, setTitle] = useState('');
+  const [isKeyListOpen, setKeyListOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const drawer = useRef<HTMLDialogElement>(null);
   const member = currentMember(person, location.query['account']);
@@ -68,6 +72,11 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
   const current = member ?? memberWithoutAccount(person);
   const pages = PAGES.filter(({ needs }) => needs === undefined || current.has(needs));
   const shown = pageAt(pages, location.segments);
+  const listedPages = pages.map(({ path, title: key }) => ({ path, title: t(key) }));
+  useEffect(() => setShortcuts(person.shortcuts), [person.shortcuts]);
+  useEffect(() => {
+    if (title !== '') noteRecentPage({ title, address: window.location.pathname + window.location.search });
+  }, [title, location]);
   const signOut = () => {
     if (hasUnsavedWork() && !window.confirm(t('app.signOut.unsaved'))) return;
     discardTasks();
@@ -90,7 +99,15 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
         ))}
       </nav>
       <div class="side-foot">
-        <PersonMenu person={person} onLanguage={onLanguage} onSignOut={signOut} />
+        <PersonMenu
+          person={person}
+          onLanguage={onLanguage}
+          onShortcuts={() => {
+            drawer.current?.close();
+            setKeyListOpen(true);
+          }}
+          onSignOut={signOut}
+        />
       </div>
     </>
   );
@@ -127,10 +144,8 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
               section={shown === undefined ? null : { title: t(shown.title), address: href(shown.path) }}
               title={title}
             />
-            <Palette
-              member={current}
-              pages={pages.map(({ path, title: key }) => ({ path, title: t(key) }))}
-            />
+            <Palette member={current} pages={listedPages} />
+            <Bell accountId={member?.accountId ?? null} />
           </header>
           <main id="content" ref={main} tabIndex={-1}>
             <TitleProvider value={setTitle}>
@@ -178,6 +193,7 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
         </dialog>
       )}
       <SessionConfirmation onSignOut={signOut} />
+      <Shortcuts pages={listedPages} isListOpen={isKeyListOpen} onList={setKeyListOpen} />
       <Toasts />
     </AttentionProvider>
   );

@@ -51,6 +51,8 @@ export const ICON_NAMES = [
   'moon',
   'monitor',
   'menu',
+  'bell',
+  'keyboard',
 ] as const;
 
 export type IconName = (typeof ICON_NAMES)[number];

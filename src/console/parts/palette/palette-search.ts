@@ -4,7 +4,7 @@ import type { CurrentMember } from '../../session.ts';
 
 /** A resource that the server found for a text. */
 export interface FoundResource {
-  kind: 'event' | 'delivery' | 'template' | 'contact';
+  kind: 'event' | 'delivery' | 'template' | 'contact' | 'subject';
   /** Name or id of the resource. */
   name: string;
   /** Path of the resource's page. */
@@ -38,7 +38,7 @@ export function useFoundResources({ accountId, may }: CurrentMember, text: strin
         ? [eventOf(read, text)]
         : text.startsWith('whd_')
           ? [may('getWebhookDelivery') ? deliveryOf(read, text) : Promise.resolve([])]
-          : [templatesOf(read, text), contactsOf(read, text)];
+          : [templatesOf(read, text), contactsOf(read, text), messagesOf(read, text)];
       void Promise.all(searches.map(withoutRefusal)).then((results) => {
         if (!abort.signal.aborted) setFound({ of: text, resources: results.flat() });
       });
@@ -69,6 +69,19 @@ async function templatesOf(read: Read, search: string): Promise<FoundResource[]>
     kind: 'template',
     name,
     path: `templates/${encodeURIComponent(templateId)}`,
+  }));
+}
+
+/** Among the newest messages: a search by subject examines all of them. */
+async function messagesOf(read: Read, subject: string): Promise<FoundResource[]> {
+  const path = withQuery('/web-setup/messages', { subject, limit: MAX_FOUND });
+  const { messages } = await read<{
+    messages: { messageId: string; subject: string; recipient: string }[];
+  }>(path);
+  return messages.map(({ messageId, subject: found, recipient }) => ({
+    kind: 'subject',
+    name: `${found} (${recipient})`,
+    path: `messages/${encodeURIComponent(messageId)}`,
   }));
 }
 

@@ -1,21 +1,15 @@
+import type { FunctionComponent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, callApi } from '../../api.ts';
-import { useNavigation } from '../../routing.ts';
 import type { CurrentMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { Icon } from '../icon/icon.tsx';
-import { useFoundResources } from './palette-search.ts';
+import type { PaletteContentProps } from './palette-content.tsx';
 import './palette.css';
 
 /** A page of the navigation. */
-interface ListedPage {
+export interface ListedPage {
   path: string;
   title: string;
-}
-
-interface Target {
-  title: string;
-  address: string;
 }
 
 interface PaletteProps {
@@ -23,55 +17,22 @@ interface PaletteProps {
   pages: readonly ListedPage[];
 }
 
-/** More than there are pages: without a text, all are listed. */
-const MAX_TARGETS = 24;
-/** Pages of resources by the prefix of their ids. */
-const BY_ID = [
-  { prefix: 'msg_', path: 'messages', text: 'palette.message' },
-  { prefix: 'template_', path: 'templates', text: 'palette.template' },
-  { prefix: 'campaign_', path: 'campaigns', text: 'palette.campaign' },
-  { prefix: 'sgroup_', path: 'groups', text: 'palette.group' },
-  { prefix: 'email_', path: 'contacts', text: 'palette.contact' },
-  { prefix: 'phone_', path: 'contacts', text: 'palette.contact' },
-  { prefix: 'domain_', path: 'domains', text: 'palette.domain' },
-  { prefix: 'webhook_', path: 'webhooks', text: 'palette.webhook' },
-] as const;
-/** A name with a dot. Not linear: a person types it. */
-const DOMAIN_NAME = /^[^\s@/_]+\.[^\s@/_]{2,}$/;
-
-const WHOLE_ADDRESS = /[^\s@]@[^\s@]+$/;
-/** What may be part of an address, and is neither one with an at sign nor an id. */
-const ADDRESS_PART = /^[^\s@_]{3,}$/;
-
-/** Opens a page or a resource by what the person types: Ctrl and K, or the button. */
+/** Opens a page or a resource by what the person types, or runs an action: Ctrl and K, or the button. */
 export function Palette({ member, pages }: PaletteProps) {
   const { t } = useTexts();
-  const { href, go } = useNavigation();
   const dialog = useRef<HTMLDialogElement>(null);
-  const input = useRef<HTMLInputElement>(null);
   const [isOpen, setOpen] = useState(false);
-  const [text, setText] = useState('');
-  const [selected, setSelected] = useState(0);
-  const [domains, setDomains] = useState<{ domain: string; domainId: string }[]>([]);
-  const { accountId } = member;
-  const resources = useFoundResources(member, isOpen ? text.trim() : '');
-
+  // Loaded when it is opened for the first time. In an object: a function would be called to get the next state.
+  const [loaded, setLoaded] = useState<{ Content: FunctionComponent<PaletteContentProps> } | null>(null);
   const open = () => {
     if (dialog.current === null || dialog.current.open) return;
-    setText('');
-    setSelected(0);
     setOpen(true);
     dialog.current.showModal();
-    if (accountId === '') return;
-    callApi<{ domains: { domain: string; domainId: string }[] }>('/web-setup/domains', {
-      account: accountId,
-    }).then(
-      (list) => setDomains(list.domains),
-      (error: unknown) => {
-        // Without the domains, everything else can be found.
-        if (!(error instanceof ApiError)) throw error;
-        setDomains([]);
-      },
+    if (loaded !== null) return;
+    import('./palette-content.tsx').then(
+      ({ PaletteContent }) => setLoaded({ Content: PaletteContent }),
+      // A new version of the program has other files: the browser loads the application again.
+      () => window.location.reload(),
     );
   };
   useEffect(() => {
@@ -83,104 +44,7 @@ export function Palette({ member, pages }: PaletteProps) {
     };
     document.addEventListener('keydown', press);
     return () => document.removeEventListener('keydown', press);
-  }, [accountId]);
-
-  useEffect(() => {
-    if (isOpen) input.current?.focus();
-  }, [isOpen]);
-  const found = (entered: string): Target[] => {
-    const search = entered.trim();
-    const lower = search.toLowerCase();
-    return [
-      ...BY_ID.filter(({ prefix }) => search.startsWith(prefix)).map(({ path, text: key }) => ({
-        title: t(key, { id: search }),
-        address: href(`${path}/${encodeURIComponent(search)}`),
-      })),
-      ...(search.startsWith('job_')
-        ? [{ title: t('palette.job', { id: search }), address: href('messages', { jobId: search }) }]
-        : []),
-      ...(search.startsWith('key_') && member.may('listKeys')
-        ? [{ title: t('palette.key', { id: search }), address: href('keys') }]
-        : []),
-      ...(search.includes('@')
-        ? [
-            {
-              title: WHOLE_ADDRESS.test(search)
-                ? t('palette.recipient', { address: search })
-                : t('palette.recipientPart', { part: search }),
-              address: href('messages', { recipient: search }),
-            },
-            {
-              title: t('palette.contact', { id: search }),
-              address: href('contacts', { search }),
-            },
-            ...(WHOLE_ADDRESS.test(search)
-              ? [
-                  {
-                    title: t('palette.suppressions', { address: search }),
-                    address: href(`suppressions/${encodeURIComponent(search)}`),
-                  },
-                ]
-              : []),
-          ]
-        : []),
-      ...pages
-        .filter(({ title }) => title.toLowerCase().includes(lower))
-        .map(({ path, title }) => ({ title: t('palette.page', { title }), address: href(path) })),
-      ...domains
-        .filter(({ domain }) => lower !== '' && domain.includes(lower))
-        .map(({ domain, domainId }) => ({
-          title: t('palette.domain', { id: domain }),
-          address: href(`domains/${encodeURIComponent(domainId)}`),
-        })),
-      ...(DOMAIN_NAME.test(search) && member.person.operator
-        ? [
-            {
-              title: t('palette.destination', { domain: lower }),
-              address: href(`queue/destinations/${encodeURIComponent(lower)}`),
-            },
-          ]
-        : []),
-      ...member.person.memberships
-        .filter(
-          (each) =>
-            lower !== '' && (each.accountId === search || each.accountName.toLowerCase().includes(lower)),
-        )
-        .map((each) => ({
-          title: t('palette.account', { name: each.accountName || each.accountId }),
-          address: href('', { account: each.accountId }),
-        })),
-    ].slice(0, MAX_TARGETS);
-  };
-  const targets = [
-    ...found(text),
-    ...resources.map(({ kind, name, path }) => ({
-      title: t(`palette.${kind}`, { id: name }),
-      address: href(path),
-    })),
-    ...(ADDRESS_PART.test(text.trim()) && accountId !== ''
-      ? [
-          {
-            title: t('palette.recipientPart', { part: text.trim() }),
-            address: href('messages', { recipient: text.trim() }),
-          },
-        ]
-      : []),
-  ].slice(0, MAX_TARGETS);
-  const current = targets[Math.min(selected, targets.length - 1)];
-
-  const choose = (target: Target | undefined) => {
-    if (target === undefined) return;
-    dialog.current?.close();
-    go(target.address);
-  };
-  const move = (event: KeyboardEvent) => {
-    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
-    if (step === 0 || targets.length === 0) return;
-    event.preventDefault();
-    setSelected((last) => (Math.min(last, targets.length - 1) + step + targets.length) % targets.length);
-  };
-  const optionId = (target: Target) => `palette-${targets.indexOf(target)}`;
+  }, [loaded]);
   return (
     <>
       <button
@@ -205,61 +69,13 @@ export function Palette({ member, pages }: PaletteProps) {
           if (!currentTarget.open) setOpen(false);
         }}
       >
-        {isOpen && (
-          <>
-            <form
-              onSubmit={(event) => {
-                event.preventDefault();
-                const entered = new FormData(event.currentTarget).get('text');
-                // The list does not show yet what was typed last: the first target of the new text is chosen.
-                choose(entered === text || typeof entered !== 'string' ? current : found(entered)[0]);
-              }}
-            >
-              <label class="field">
-                {t('palette.label')}
-                <input
-                  class="input"
-                  name="text"
-                  role="combobox"
-                  aria-expanded="true"
-                  aria-controls="palette-list"
-                  aria-autocomplete="list"
-                  aria-activedescendant={current === undefined ? undefined : optionId(current)}
-                  autocomplete="off"
-                  ref={input}
-                  spellcheck={false}
-                  maxLength={320}
-                  value={text}
-                  onInput={(event) => {
-                    setText(event.currentTarget.value);
-                    setSelected(0);
-                  }}
-                  onKeyDown={move}
-                />
-              </label>
-            </form>
-            <ul id="palette-list" role="listbox" aria-label={t('palette.found')} tabIndex={0}>
-              {targets.map((target) => (
-                <li
-                  key={target.address}
-                  id={optionId(target)}
-                  role="option"
-                  aria-selected={target === current}
-                  onClick={() => choose(target)}
-                >
-                  {target.title}
-                </li>
-              ))}
-            </ul>
-            <div class="palette-foot">
-              <p role="status" class="small">
-                {targets.length === 0 ? t('palette.none') : <span class="keys">{t('palette.hint')}</span>}
-              </p>
-              <button class="button small" type="button" onClick={() => dialog.current?.close()}>
-                {t('app.cancel')}
-              </button>
-            </div>
-          </>
+        {isOpen && loaded !== null && (
+          <loaded.Content
+            key={member.accountId}
+            member={member}
+            pages={pages}
+            close={() => dialog.current?.close()}
+          />
         )}
       </dialog>
     </>

@@ -112,7 +112,7 @@ export function forEachLimit<Value>(value: Value) {
 }
 
 const { concurrentRequests: _notCounted, ...countedLimits } = forEachLimit(z.int());
-const accountWithUsageSchema = accountSchema
+export const accountWithUsageSchema = accountSchema
   .extend({
     limits: z
       .object(forEachLimit(z.int().nullable()))

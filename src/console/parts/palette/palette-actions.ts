@@ -1,0 +1,80 @@
+import { useEffect, useState } from 'preact/hooks';
+import { ApiError, callApi } from '../../api.ts';
+import { useNavigation } from '../../routing.ts';
+import type { CurrentMember } from '../../session.ts';
+import { type TextKey, useTexts } from '../../texts.ts';
+import { toast } from '../toast.tsx';
+import type { Target } from './palette-content.tsx';
+
+/** Forms of lists, and the permission or the operation that each needs. */
+const CREATIONS: readonly { title: TextKey; path: string; operation: string }[] = [
+  { title: 'campaigns.new', path: 'campaigns', operation: 'createCampaign' },
+  { title: 'contacts.add', path: 'contacts', operation: 'createContact' },
+  { title: 'groups.new', path: 'groups', operation: 'createSubscriptionGroup' },
+  { title: 'suppressions.add', path: 'suppressions', operation: 'createSuppression' },
+  { title: 'keys.create', path: 'keys', operation: 'createKey' },
+  { title: 'webhooks.add', path: 'webhooks', operation: 'createWebhook' },
+  { title: 'accounts.create', path: 'system/accounts', operation: 'createAccount' },
+];
+
+interface ListedCampaign {
+  campaignId: string;
+  name: string;
+  status: string;
+}
+
+/** Campaigns that are offered to be paused or resumed. */
+const MAX_CAMPAIGNS = 5;
+/** The newest campaigns, among which they are searched. */
+const NEWEST = '50';
+
+/** What the person may do from any page. */
+export function useActions(member: CurrentMember): Target[] {
+  const { t, errorText } = useTexts();
+  const { href } = useNavigation();
+  const { accountId, may, has } = member;
+  const [campaigns, setCampaigns] = useState<ListedCampaign[]>([]);
+  const isSender = accountId !== '' && may('pauseCampaign');
+  useEffect(() => {
+    if (!isSender) return;
+    callApi<{ campaigns: ListedCampaign[] }>(`/web-setup/campaigns?limit=${NEWEST}`, {
+      account: accountId,
+    }).then(
+      (list) => setCampaigns(list.campaigns),
+      (error: unknown) => {
+        // Without the campaigns, everything else can be done.
+        if (!(error instanceof ApiError)) throw error;
+      },
+    );
+  }, [accountId, isSender]);
+  const change = (campaignId: string, verb: 'pause' | 'resume', done: string) => () => {
+    const path = `/web-setup/campaigns/${encodeURIComponent(campaignId)}/${verb}`;
+    callApi(path, { method: 'POST', account: accountId }).then(
+      () => toast(done),
+      (error: unknown) => {
+        if (!(error instanceof ApiError)) throw error;
+        toast(errorText(error), { isBad: true });
+      },
+    );
+  };
+  return [
+    ...campaigns
+      .filter(({ status }) => status === 'sending' || status === 'paused')
+      .slice(0, MAX_CAMPAIGNS)
+      .map(({ campaignId, name, status }) => {
+        const verb = status === 'paused' ? 'resume' : 'pause';
+        return {
+          title: t(`palette.${verb}`, { name: name || campaignId }),
+          address: campaignId,
+          run: change(campaignId, verb, t(`palette.${verb}.done`, { name: name || campaignId })),
+        };
+      }),
+    ...CREATIONS.filter(({ operation }) => may(operation) && (accountId !== '' || has('operator'))).map(
+      ({ title, path }) => ({ title: t(title), address: href(path, { create: '1' }) }),
+    ),
+    ...(may('createDomain') && accountId !== ''
+      ? [{ title: t('domains.add'), address: href('domains/new') }]
+      : []),
+    ...(has('people') ? [{ title: t('people.invite'), address: href('people', { create: '1' }) }] : []),
+  ];
+}
