@@ -60,6 +60,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'console/queue.test.ts': PAGES,
   'console/reports.test.ts': PAGES,
   'console/shell.test.ts': PAGES,
+  'console/shortcuts.test.ts': PAGES,
   'console/system-facts.test.ts': PAGES,
   'console/system.test.ts': PAGES,
   'console/templates.test.ts': PAGES,

@@ -2,6 +2,7 @@ import type { PresentedRecord } from '../../http/console/audit-routes.ts';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { saveExport, withQuery } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
+import { FilterBar } from '../parts/filter-bar.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
 import { Denied, Empty, Loaded, Outcome, Page, Status, Table, useAction } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
@@ -46,6 +47,7 @@ function AuditLog() {
     <button
       class="button"
       type="button"
+      data-export
       disabled={outcome?.running === true}
       onClick={() => void save(format)}
     >
@@ -54,35 +56,46 @@ function AuditLog() {
   );
   return (
     <>
-      <PersonFilter key={account ?? ''} account={account} scope={scope} personId={personId} />
-      <Loaded data={list}>
-        {({ records, next }) => (
-          <>
-            {records.length === 0 ? (
-              <Empty title={t(next === null ? 'audit.empty' : 'messages.partial')}>
-                <p>{t('audit.empty.hint')}</p>
-              </Empty>
-            ) : (
-              <Records records={records} />
-            )}
-            <p class="actions">
-              {before !== undefined && (
-                <a class="button" href={href('audit', { scope, personId })}>
-                  {t('app.first')}
-                </a>
-              )}
-              {next !== null && (
-                <a class="button" href={href('audit', { scope, personId, before: String(next) })}>
-                  {t('app.older')}
-                </a>
-              )}
+      <Outcome of={outcome} />
+      <div class="card">
+        <FilterBar
+          end={
+            <div class="actions">
               {exported('csv')}
               {exported('ndjson')}
-            </p>
-            <Outcome of={outcome} />
-          </>
-        )}
-      </Loaded>
+            </div>
+          }
+        >
+          <PersonFilter key={account ?? ''} account={account} scope={scope} personId={personId} />
+        </FilterBar>
+        <Loaded data={list} isList>
+          {({ records, next }) => (
+            <>
+              {records.length === 0 ? (
+                <Empty title={t(next === null ? 'audit.empty' : 'messages.partial')} icon="scroll-text">
+                  <p>{t('audit.empty.hint')}</p>
+                </Empty>
+              ) : (
+                <Records records={records} />
+              )}
+              {(before !== undefined || next !== null) && (
+                <p class="actions pager">
+                  {before !== undefined && (
+                    <a class="button" href={href('audit', { scope, personId })}>
+                      {t('app.first')}
+                    </a>
+                  )}
+                  {next !== null && (
+                    <a class="button" href={href('audit', { scope, personId, before: String(next) })}>
+                      {t('app.older')}
+                    </a>
+                  )}
+                </p>
+              )}
+            </>
+          )}
+        </Loaded>
+      </div>
     </>
   );
 }
@@ -92,35 +105,36 @@ function Records({ records }: { records: PresentedRecord[] }) {
   return (
     <Table
       label={t('page.audit')}
+      isList
       heads={[
-        t('audit.time'),
-        t('people.person'),
         t('audit.operation'),
+        t('people.person'),
         t('audit.target'),
         t('audit.outcome'),
         t('audit.address'),
+        { text: t('audit.time'), end: true },
       ]}
     >
       {records.map(({ seq, at, email, operation, target, outcome, detail, address }) => (
         <tr key={seq}>
-          <td>
-            <time dateTime={at}>{time(at)}</time>
-          </td>
-          <td>{email || t('audit.nobody')}</td>
-          <td>
+          <th scope="row">
             <span>{named('operation', operation)}</span>
             <p class="small value">{operation}</p>
-          </td>
-          <td class="value">
+          </th>
+          <td class="second">{email || t('audit.nobody')}</td>
+          <td class="value small">
             {Object.entries(target)
               .map(([name, value]) => `${name}: ${value}`)
               .join('\n')}
           </td>
-          <td>
+          <td class="aside">
             <Status name={outcome} prefix="audit.outcome" />
             {detail !== '' && <p class="small">{detail}</p>}
           </td>
           <td>{address}</td>
+          <td class="when">
+            <time dateTime={at}>{time(at)}</time>
+          </td>
         </tr>
       ))}
     </Table>
@@ -141,36 +155,24 @@ function PersonFilter({ account, scope, personId }: PersonFilterProps) {
   // Operators and former members are in the log of an account, too.
   const isListed = personId === undefined || people.some(({ id }) => id === personId);
   return (
-    <form
-      class="search"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        const chosen = new FormData(event.currentTarget).get('personId');
-        go(href('audit', { scope, personId: typeof chosen === 'string' ? chosen : undefined }));
-      }}
+    <select
+      class="select"
+      aria-label={t('people.person')}
+      onChange={({ currentTarget: { value } }) =>
+        go(href('audit', { scope, personId: value === '' ? undefined : value }))
+      }
     >
-      <label class="field">
-        {t('people.person')}
-        <select class="select" name="personId">
-          <option value="">{t('messages.any')}</option>
-          {!isListed && (
-            <option value={personId} selected>
-              {personId}
-            </option>
-          )}
-          {people.map(({ id, email }) => (
-            <option value={id} key={id} selected={id === personId}>
-              {email}
-            </option>
-          ))}
-        </select>
-      </label>
-      <div class="actions">
-        <button type="submit" class="button primary">
-          {t('messages.search')}
-        </button>
-      </div>
-    </form>
+      <option value="">{t('audit.everyone')}</option>
+      {!isListed && (
+        <option value={personId} selected>
+          {personId}
+        </option>
+      )}
+      {people.map(({ id, email }) => (
+        <option value={id} key={id} selected={id === personId}>
+          {email}
+        </option>
+      ))}
+    </select>
   );
 }

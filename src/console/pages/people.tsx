@@ -95,12 +95,13 @@ function People({ isInstallation, account }: PeopleProps) {
       <Loaded data={data}>
         {({ people }) =>
           people.length === 0 ? (
-            <Empty title={t('people.empty')}>
+            <Empty title={t('people.empty')} icon="users">
               <p>{t('people.empty.hint')}</p>
             </Empty>
           ) : (
             <Table
               label={t('page.people')}
+              isList
               heads={[
                 t('people.person'),
                 t('people.role'),
@@ -141,7 +142,7 @@ function PersonRow({ person, isInstallation, change }: PersonRowProps) {
         {person.name !== '' && <p class="small">{person.name}</p>}
         {!isActive && <Chip kind="bad">{t('people.disabled')}</Chip>}
       </th>
-      <td>
+      <td class="aside">
         {isInstallation || person.role === undefined ? (
           t(person.operator ? 'role.operator' : 'people.member')
         ) : (
@@ -154,8 +155,10 @@ function PersonRow({ person, isInstallation, change }: PersonRowProps) {
           />
         )}
       </td>
-      <td>{credentialsOf(person, t)}</td>
-      <td>{person.signedInAt === null ? t('domains.never') : <Time at={person.signedInAt} />}</td>
+      <td class="second">{credentialsOf(person, t)}</td>
+      <td class="when">
+        {person.signedInAt === null ? t('domains.never') : <Time at={person.signedInAt} />}
+      </td>
       <td class="menu">
         {isInstallation && !isActive && (
           <button

@@ -18,17 +18,17 @@ export function ScopeChoice({ path }: { path: string }) {
   const { isInstallation } = useScope();
   if (!person.operator || accountId === '') return null;
   return (
-    <p class="actions">
-      <a class="button" href={href(path)} aria-current={isInstallation ? undefined : 'true'}>
+    <nav class="segments" aria-label={t('scope')}>
+      <a class="segment" href={href(path)} aria-current={isInstallation ? undefined : 'true'}>
         {t('scope.account')}
       </a>
       <a
-        class="button"
+        class="segment"
         href={href(path, { scope: 'all' })}
         aria-current={isInstallation ? 'true' : undefined}
       >
         {t('scope.installation')}
       </a>
-    </p>
+    </nav>
   );
 }

@@ -2,8 +2,10 @@ import type * as z from 'zod';
 import type { detailSchema } from '../../../http/api/accounts/accounts.ts';
 import { request } from '../../api.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
+import { FactList } from '../../parts/fact-list.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
-import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { toast } from '../../parts/toast.tsx';
+import { Card, Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { AccountStatus } from './accounts.tsx';
@@ -23,15 +25,16 @@ export function AccountPage({ accountId }: { accountId: string }) {
 
 function Account({ accountId }: { accountId: string }) {
   const { t } = useTexts();
-  const { href } = useNavigation();
   const path = `/web-setup/accounts/${encodeURIComponent(accountId)}`;
   const data = useConsoleData<Detail>(`/console/api${path}`);
   useRefresh(data.reload);
   return (
-    <Page title={data.value?.name || t('system.accounts')} question={t('accounts.question')} curl={path}>
-      <p>
-        <a href={href('system/accounts')}>{t('app.back')}</a>
-      </p>
+    <Page
+      title={data.value?.name || t('system.accounts')}
+      chip={data.value !== null && <AccountStatus status={data.value.status} />}
+      actions={data.value !== null && <Actions account={data.value} path={path} onChange={data.reload} />}
+      curl={path}
+    >
       <Loaded data={data}>
         {(account) => <Details account={account} path={path} onChange={data.reload} />}
       </Loaded>
@@ -45,11 +48,11 @@ interface DetailsProps {
   onChange: () => void;
 }
 
-function Details({ account, path, onChange }: DetailsProps) {
-  const { t, time } = useTexts();
+function Actions({ account, path, onChange }: DetailsProps) {
+  const { t } = useTexts();
   const { href } = useNavigation();
   const { outcome, run } = useAction();
-  const { accountId, name, status, companyName, createdAt, limits } = account;
+  const { accountId, name, status } = account;
   const isActive = status === 'active';
   const change = () =>
     run(async () => {
@@ -58,56 +61,59 @@ function Details({ account, path, onChange }: DetailsProps) {
         body: { status: isActive ? 'disabled' : 'active' },
       });
       onChange();
-      return t(isActive ? 'accounts.disabled' : 'accounts.enabled');
+      toast(t(isActive ? 'accounts.disabled' : 'accounts.enabled'));
+      return '';
     });
   return (
     <>
-      <p>
-        <AccountStatus status={status} />
-      </p>
-      <dl class="facts">
-        {(
-          [
-            [t('accounts.id'), accountId],
-            [t('accounts.company'), companyName ?? '–'],
-            [t('messages.created'), time(createdAt)],
-          ] as const
-        ).map(([term, value]) => (
-          <div key={term}>
-            <dt>{term}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
-      <div class="actions">
-        <a class="button" href={href('', { account: accountId })}>
-          {t('accounts.open')}
-        </a>
-        <a class="button" href={href('keys', { account: accountId })}>
-          {t('accounts.openKeys')}
-        </a>
-        {isActive ? (
-          <Confirmed
-            isDanger
-            label={t('accounts.disable')}
-            question={t('accounts.disable.confirm', { name })}
-            action={change}
-          />
-        ) : (
-          <button class="button" type="button" onClick={() => void change()} disabled={outcome?.running}>
-            {t('accounts.enable')}
-          </button>
-        )}
-      </div>
+      <a class="button" href={href('', { account: accountId })}>
+        {t('accounts.open')}
+      </a>
+      <a class="button" href={href('keys', { account: accountId })}>
+        {t('accounts.openKeys')}
+      </a>
+      {isActive ? (
+        <Confirmed
+          isDanger
+          label={t('accounts.disable')}
+          question={t('accounts.disable.confirm', { name })}
+          action={change}
+        />
+      ) : (
+        <button class="button" type="button" onClick={() => void change()} disabled={outcome?.running}>
+          {t('accounts.enable')}
+        </button>
+      )}
       <Outcome of={outcome} />
-      <h2>{t('accounts.limits')}</h2>
-      <LimitForm
-        limits={limits}
-        save={async (changes) => {
-          await request(`/console/api${path}`, { method: 'PATCH', body: { limits: changes } });
-          onChange();
-        }}
-      />
+    </>
+  );
+}
+
+function Details({ account, path, onChange }: DetailsProps) {
+  const { t, time } = useTexts();
+  const { accountId, companyName, createdAt, limits } = account;
+  return (
+    <>
+      <div class="card">
+        <div class="card-body">
+          <FactList
+            facts={[
+              [t('accounts.id'), accountId],
+              [t('accounts.company'), companyName ?? '–'],
+              [t('messages.created'), time(createdAt)],
+            ]}
+          />
+        </div>
+      </div>
+      <Card title={t('accounts.limits')}>
+        <LimitForm
+          limits={limits}
+          save={async (changes) => {
+            await request(`/console/api${path}`, { method: 'PATCH', body: { limits: changes } });
+            onChange();
+          }}
+        />
+      </Card>
     </>
   );
 }

@@ -63,7 +63,12 @@ export function LimitForm({ limits, save }: LimitFormProps) {
     >
       <Table
         label={t('accounts.limits')}
-        heads={[t('accounts.limit'), t('accounts.used'), t('accounts.inForce'), t('accounts.rule')]}
+        heads={[
+          t('accounts.limit'),
+          { text: t('accounts.used'), end: true },
+          { text: t('accounts.inForce'), end: true },
+          t('accounts.rule'),
+        ]}
       >
         {NAMES.map((name) => (
           <LimitRow
@@ -75,12 +80,12 @@ export function LimitForm({ limits, save }: LimitFormProps) {
           />
         ))}
       </Table>
-      <div class="actions">
+      <div class="card-body">
         <button type="submit" class="button primary" disabled={outcome?.running}>
           {t('accounts.save')}
         </button>
+        <Outcome of={outcome} />
       </div>
-      <Outcome of={outcome} />
     </form>
   );
 }

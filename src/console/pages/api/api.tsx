@@ -31,19 +31,18 @@ function Operations({ document, operationId }: { document: OpenApiDocument; oper
   const page = operationId === null ? 'reference' : `reference/${encodeURIComponent(operationId)}`;
   return (
     <div class={chosen === undefined ? 'operations' : 'operations chosen'}>
-      <nav aria-label={t('api.operations')}>
-        <form class="search" role="search" onSubmit={(event) => event.preventDefault()}>
-          <label class="field">
-            {t('api.filter')}
-            <input
-              class="input"
-              type="search"
-              value={filter}
-              onInput={({ currentTarget: { value } }) =>
-                go(href(page, { filter: value || undefined }), { replace: true })
-              }
-            />
-          </label>
+      <nav class="card" aria-label={t('api.operations')}>
+        <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+          <input
+            class="input"
+            type="search"
+            aria-label={t('api.filter')}
+            placeholder={t('api.filter')}
+            value={filter}
+            onInput={({ currentTarget: { value } }) =>
+              go(href(page, { filter: value || undefined }), { replace: true })
+            }
+          />
         </form>
         {found.length === 0 && <Empty title={t('api.none')} />}
         {[...new Set(found.map(({ tag }) => tag))].map((tag) => (
@@ -64,7 +63,7 @@ function Operations({ document, operationId }: { document: OpenApiDocument; oper
       {chosen !== undefined ? (
         <OperationForm key={chosen.id} operation={chosen} />
       ) : (
-        <Empty title={t(operationId === null ? 'api.choose' : 'api.unknown')}>
+        <Empty title={t(operationId === null ? 'api.choose' : 'api.unknown')} icon="code">
           <p>{t('api.choose.hint')}</p>
         </Empty>
       )}

@@ -4,7 +4,7 @@ import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/q
 import { type Data, useConsoleData, useRefresh } from '../../data.ts';
 import { fieldText } from '../../parts/field-text.ts';
 import { Time } from '../../parts/time.tsx';
-import { Confirmed, Empty, Loaded, Outcome, Page, Table } from '../../parts.tsx';
+import { Card, Confirmed, Empty, Loaded, Outcome, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -15,6 +15,7 @@ import { DestinationExplanation, MessageExplanation } from './explanation.tsx';
 import type { QueueNumbers } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
+import './queue.css';
 import { type Retries, RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type Queue = z.output<typeof queueSchema>;
@@ -69,44 +70,60 @@ function Overview({ isByAccount }: { isByAccount: boolean }) {
   const retries = useRetries(reload);
   return (
     <>
-      <Explain />
       <Loaded data={data}>
         {({ stopped, sessions, controls, destinations }) => (
           <>
             {stopped !== null && <p class="notice bad">{t('system.stopped', { reason: stopped })}</p>}
-            <p>{t('queue.sessions', { used: sessions.used, limit: sessions.limit })}</p>
-            <h2>{t(isByAccount ? 'queue.accounts' : 'queue.destinations')}</h2>
-            <p class="actions">
-              <a class="button" href={href('queue')} aria-current={isByAccount ? undefined : 'true'}>
-                {t('queue.byDestination')}
-              </a>
-              <a
-                class="button"
-                href={href('queue', { by: 'account' })}
-                aria-current={isByAccount ? 'true' : undefined}
-              >
-                {t('queue.byAccount')}
-              </a>
-            </p>
-            <RetryProgress retries={retries} />
-            {destinations.length === 0 ? (
-              <Empty title={t('queue.empty')}>
-                <p>{t('queue.empty.hint')}</p>
-              </Empty>
-            ) : isByAccount ? (
-              <Accounts data={accounts} retries={retries} />
-            ) : (
-              <Destinations destinations={destinations} retries={retries} />
-            )}
-            <h2>{t('queue.controls')}</h2>
-            <Controls controls={controls} onChange={reload} />
+            <Card
+              title={t(isByAccount ? 'queue.accounts' : 'queue.destinations')}
+              action={
+                <span class="small">
+                  {t('queue.sessions', { used: sessions.used, limit: sessions.limit })}
+                </span>
+              }
+            >
+              <div class="filters">
+                <nav class="segments" aria-label={t('queue.destinations')}>
+                  <a class="segment" href={href('queue')} aria-current={isByAccount ? undefined : 'true'}>
+                    {t('queue.byDestination')}
+                  </a>
+                  <a
+                    class="segment"
+                    href={href('queue', { by: 'account' })}
+                    aria-current={isByAccount ? 'true' : undefined}
+                  >
+                    {t('queue.byAccount')}
+                  </a>
+                </nav>
+                <Explain />
+              </div>
+              <RetryProgress retries={retries} />
+              {destinations.length === 0 ? (
+                <Empty title={t('queue.empty')} icon="list-ordered">
+                  <p>{t('queue.empty.hint')}</p>
+                </Empty>
+              ) : isByAccount ? (
+                <Accounts data={accounts} retries={retries} />
+              ) : (
+                <Destinations destinations={destinations} retries={retries} />
+              )}
+            </Card>
+            <Card title={t('queue.controls')}>
+              <Controls controls={controls} onChange={reload} />
+            </Card>
           </>
         )}
       </Loaded>
-      <h2>{t('queue.pause')}</h2>
-      <Pausing onChange={reload} />
-      <h2>{t('queue.purge')}</h2>
-      <Purge onChange={reload} />
+      <Card title={t('queue.pause')}>
+        <div class="card-body">
+          <Pausing onChange={reload} />
+        </div>
+      </Card>
+      <Card title={t('queue.purge')}>
+        <div class="card-body">
+          <Purge onChange={reload} />
+        </div>
+      </Card>
     </>
   );
 }
@@ -117,7 +134,7 @@ function Explain() {
   const { href, go } = useNavigation();
   return (
     <form
-      class="search"
+      class="explain"
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
@@ -126,23 +143,20 @@ function Explain() {
         if (name !== '') go(href(`queue/${kind}/${encodeURIComponent(name)}`));
       }}
     >
-      <label class="field">
-        {t('queue.name')}
-        <input
-          class="input"
-          name="name"
-          type="search"
-          required
-          maxLength={300}
-          autocapitalize="none"
-          spellcheck={false}
-        />
-      </label>
-      <div class="actions">
-        <button type="submit" class="button primary">
-          {t('queue.explain')}
-        </button>
-      </div>
+      <input
+        class="input"
+        name="name"
+        type="search"
+        aria-label={t('queue.name')}
+        placeholder={t('queue.name')}
+        required
+        maxLength={300}
+        autocapitalize="none"
+        spellcheck={false}
+      />
+      <button type="submit" class="button">
+        {t('queue.explain')}
+      </button>
     </form>
   );
 }
@@ -200,6 +214,7 @@ function Numbered({ label, head, retries, rows }: NumberedProps) {
   return (
     <Table
       label={label}
+      isList
       heads={[
         head,
         { text: t('system.waiting'), end: true },
@@ -207,7 +222,7 @@ function Numbered({ label, head, retries, rows }: NumberedProps) {
         { text: t('system.deferred'), end: true },
         { text: t('system.held'), end: true },
         { text: t('messages.next'), end: true },
-        t('queue.change'),
+        { text: t('queue.change'), unseen: true },
       ]}
     >
       {rows.map(({ name, path, filter, numbers: { messages, sending, deferred, held, nextAttemptAt } }) => (
@@ -215,14 +230,16 @@ function Numbered({ label, head, retries, rows }: NumberedProps) {
           <th scope="row">
             <a href={href(path)}>{name}</a>
           </th>
-          <td>{number(messages)}</td>
+          <td class="aside">{number(messages)}</td>
           <td>{number(sending)}</td>
-          <td>{number(deferred)}</td>
+          <td class="second labelled">{number(deferred)}</td>
           <td>{number(held)}</td>
-          <td>
+          <td class="when">
             <Time at={nextAttemptAt} />
           </td>
-          <td>{deferred > 0 && <RetryButton retries={retries} target={name} filter={filter} />}</td>
+          <td class="menu">
+            {deferred > 0 && <RetryButton retries={retries} target={name} filter={filter} />}
+          </td>
         </tr>
       ))}
     </Table>

@@ -1,3 +1,4 @@
+import { Icon } from '../../parts/icon/icon.tsx';
 import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
@@ -50,13 +51,14 @@ export function RetryButton(props: { retries: Retries; target: string; filter: Q
     retries.outcome?.running === true || (retries.task.state !== null && retries.task.status !== 'finished');
   return (
     <button
-      class="button"
+      class="button ghost icon-only"
       type="button"
       aria-label={t('queue.retry.of', { target })}
+      title={t('queue.retry')}
       disabled={isBusy}
       onClick={() => retries.start(target, filter)}
     >
-      {t('queue.retry')}
+      <Icon name="rotate-cw" />
     </button>
   );
 }
