@@ -138,8 +138,12 @@ const AccountPage = lazyPage(() =>
 );
 const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));
 const AuditPage = lazyPage(() => import('./pages/audit.tsx').then((module) => module.AuditPage));
-const SettingsPage = lazyPage(() => import('./pages/settings.tsx').then((module) => module.SettingsPage));
-const ProfilePage = lazyPage(() => import('./pages/profile.tsx').then((module) => module.ProfilePage));
+const SettingsPage = lazyPage(() =>
+  import('./pages/settings/settings.tsx').then((module) => module.SettingsPage),
+);
+const ProfilePage = lazyPage(() =>
+  import('./pages/profile/profile.tsx').then((module) => module.ProfilePage),
+);
 
 /** The page at an address. `segments`: see `PageAddress`. */
 export function CurrentPage({ segments }: { segments: string[] }) {

@@ -5,6 +5,7 @@ import { AttentionList, attentionEntries } from '../parts/attention-list.tsx';
 import { Icon } from '../parts/icon/icon.tsx';
 import { Popover } from '../parts/popover.tsx';
 import { useTexts } from '../texts.ts';
+import './bell.css';
 
 /** What needs attention since the person last opened it. `accountId`: null without an account. */
 export function Bell({ accountId }: { accountId: string | null }) {

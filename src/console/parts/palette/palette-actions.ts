@@ -4,7 +4,7 @@ import { useNavigation } from '../../routing.ts';
 import type { CurrentMember } from '../../session.ts';
 import { type TextKey, useTexts } from '../../texts.ts';
 import { toast } from '../toast.tsx';
-import type { Target } from './palette-content.tsx';
+import type { PaletteTarget } from './palette-content.tsx';
 
 /** Forms of lists, and the permission or the operation that each needs. */
 const CREATIONS: readonly { title: TextKey; path: string; operation: string }[] = [
@@ -29,7 +29,7 @@ const MAX_CAMPAIGNS = 5;
 const NEWEST = '50';
 
 /** What the person may do from any page. */
-export function useActions(member: CurrentMember): Target[] {
+export function useActions(member: CurrentMember): PaletteTarget[] {
   const { t, errorText } = useTexts();
   const { href } = useNavigation();
   const { accountId, may, has } = member;

@@ -9,7 +9,7 @@ import { useActions } from './palette-actions.ts';
 import { useFoundResources } from './palette-search.ts';
 
 /** What can be chosen: an address, or something that is done. */
-export type Target = { title: string; run?: () => void } & { address: string };
+export type PaletteTarget = { title: string; run?: () => void } & { address: string };
 
 export interface PaletteContentProps {
   member: CurrentMember;
@@ -61,7 +61,7 @@ export function PaletteContent({ member, pages, close }: PaletteContentProps) {
       },
     );
   }, [accountId]);
-  const found = (entered: string): Target[] => {
+  const found = (entered: string): PaletteTarget[] => {
     const search = entered.trim();
     const lower = search.toLowerCase();
     return [
@@ -129,7 +129,7 @@ export function PaletteContent({ member, pages, close }: PaletteContentProps) {
       ...actions.filter(({ title }) => title.toLowerCase().includes(lower)),
     ].slice(0, MAX_TARGETS);
   };
-  const targets: Target[] = [
+  const targets: PaletteTarget[] = [
     ...found(text),
     ...resources.map(({ kind, name, path }) => ({
       title: t(`palette.${kind}`, { id: name }),
@@ -146,13 +146,13 @@ export function PaletteContent({ member, pages, close }: PaletteContentProps) {
   ].slice(0, MAX_TARGETS);
   const current = targets[Math.min(selected, targets.length - 1)];
 
-  const choose = (target: Target | undefined) => {
+  const choose = (target: PaletteTarget | undefined) => {
     if (target === undefined) return;
     close();
     if (target.run === undefined) go(target.address);
     else target.run();
   };
-  const optionId = (target: Target) => `palette-${targets.indexOf(target)}`;
+  const optionId = (target: PaletteTarget) => `palette-${targets.indexOf(target)}`;
   const move = (event: KeyboardEvent) => {
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
     if (step === 0 || targets.length === 0) return;

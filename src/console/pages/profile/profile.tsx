@@ -1,17 +1,17 @@
 import { useState } from 'preact/hooks';
-import type { TotpSetup } from '../../http/console/credential-routes.ts';
-import type { PresentedPerson } from '../../http/console/session-routes.ts';
-import { request } from '../api.ts';
-import { useConsoleData, useRefresh } from '../data.ts';
-import { FactList } from '../parts/fact-list.tsx';
-import { Time } from '../parts/time.tsx';
-import { toast } from '../parts/toast.tsx';
-import { beginTotp, confirmTotp, TotpForm } from '../parts/totp-form.tsx';
-import { Card, Chip, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
-import { createPasskey } from '../passkeys.ts';
-import type { ConsoleSession } from '../session.ts';
-import { setShortcuts } from '../shell/shortcuts.tsx';
-import { useTexts } from '../texts.ts';
+import type { TotpSetup } from '../../../http/console/credential-routes.ts';
+import type { PresentedPerson } from '../../../http/console/session-routes.ts';
+import { request } from '../../api.ts';
+import { useConsoleData, useRefresh } from '../../data.ts';
+import { FactList } from '../../parts/fact-list.tsx';
+import { Time } from '../../parts/time.tsx';
+import { toast } from '../../parts/toast.tsx';
+import { beginTotp, confirmTotp, TotpForm } from '../../parts/totp-form.tsx';
+import { Card, Chip, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { createPasskey } from '../../passkeys.ts';
+import type { ConsoleSession } from '../../session.ts';
+import { setShortcuts } from '../../shell/shortcuts.tsx';
+import { useTexts } from '../../texts.ts';
 import './profile.css';
 
 interface Passkey {

@@ -1,14 +1,14 @@
 import type * as z from 'zod';
-import type { accountWithUsageSchema } from '../../http/api/accounts/account.ts';
-import { callApi } from '../api.ts';
-import { useData } from '../data.ts';
-import { ShareBar } from '../parts/chart/share-bar.tsx';
-import { FactList } from '../parts/fact-list.tsx';
-import { filledFields } from '../parts/filled-fields.ts';
-import { toast } from '../parts/toast.tsx';
-import { Card, Loaded, Notice, Outcome, Page, Table, useAction } from '../parts.tsx';
-import { useMember } from '../session.ts';
-import { type TextKey, useTexts } from '../texts.ts';
+import type { accountWithUsageSchema } from '../../../http/api/accounts/account.ts';
+import { callApi } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { ShareBar } from '../../parts/chart/share-bar.tsx';
+import { FactList } from '../../parts/fact-list.tsx';
+import { filledFields } from '../../parts/filled-fields.ts';
+import { toast } from '../../parts/toast.tsx';
+import { Card, Loaded, Notice, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { useMember } from '../../session.ts';
+import { type TextKey, useTexts } from '../../texts.ts';
 import './settings.css';
 
 type Account = z.output<typeof accountWithUsageSchema>;
