@@ -75,6 +75,7 @@ beforeAll(async () => {
     audit: 'audit',
     system: 'system',
     reference: 'reference',
+    settings: 'settings',
     profile: 'me',
     accounts: 'system/accounts',
     account: `system/accounts/${client.accountId}`,
@@ -237,8 +238,8 @@ describe.skipIf(required.missing)(`every page${required.reason}`, () => {
       expect(await page.evaluate(CUT_OFF), name).toEqual([]);
       await window.screenshot(`console-phone-${name}`);
     }
-    await open.visit(window, 'people?scope=all', client);
-    expect(await page.evaluate(FIRST_LABEL)).toContain('Role');
+    await open.visit(window, 'settings', client);
+    expect(await page.evaluate(FIRST_LABEL)).toContain('Used');
     await context.close();
   });
 });

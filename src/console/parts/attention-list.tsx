@@ -38,6 +38,8 @@ export function attentionEntries({ items, installation }: AttentionResponse, tex
 }
 
 interface AttentionListProps {
+  /** Of the list, for screen readers: the page may have two. */
+  label: string;
   entries: readonly AttentionEntry[];
   /** Called when a link is followed. */
   onFollow?: () => void;
@@ -45,10 +47,9 @@ interface AttentionListProps {
 }
 
 /** What needs a person, each with what waits for it and a link to what to do. */
-export function AttentionList({ entries, onFollow, areNewMarked = false }: AttentionListProps) {
-  const { t } = useTexts();
+export function AttentionList({ label, entries, onFollow, areNewMarked = false }: AttentionListProps) {
   return (
-    <section class="attention-list" tabIndex={0} aria-label={t('overview.attention')}>
+    <section class="attention-list" tabIndex={0} aria-label={label}>
       <ul>
         {entries.map((entry) => (
           <Item key={entry.key} entry={entry} onFollow={onFollow} isMarked={areNewMarked && entry.isNew} />

@@ -72,7 +72,7 @@ function Notifications({ accountId, close }: { accountId: string | null; close: 
           {t('overview.none.hint')}
         </p>
       ) : (
-        <AttentionList entries={entries} onFollow={close} areNewMarked />
+        <AttentionList label={t('app.bell')} entries={entries} onFollow={close} areNewMarked />
       )}
     </>
   );

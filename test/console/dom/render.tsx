@@ -49,6 +49,7 @@ export const SIGNED_IN: SessionPerson = {
   hasPassword: true,
   hasTotp: true,
   passkeys: 0,
+  shortcuts: true,
   memberships: [{ accountId: 'account-1', accountName: 'Shop', role: 'developer' }],
   roles: { owner: ['messages', 'people'], developer: ['messages'] },
   operations: { listMessages: 'messages' },

@@ -26,7 +26,7 @@ export function Attention({ data }: { data: Data<AttentionResponse> }) {
                   {t('overview.none.hint')}
                 </p>
               ) : (
-                <AttentionList entries={entries} />
+                <AttentionList label={t('overview.attention')} entries={entries} />
               )}
             </Card>
           );
