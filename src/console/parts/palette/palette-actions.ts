@@ -47,15 +47,15 @@ export function useActions(member: CurrentMember): PaletteTarget[] {
       },
     );
   }, [accountId, isSender]);
-  const change = (campaignId: string, verb: 'pause' | 'resume', done: string) => () => {
+  const change = async (campaignId: string, verb: 'pause' | 'resume', text: string): Promise<void> => {
     const path = `/web-setup/campaigns/${encodeURIComponent(campaignId)}/${verb}`;
-    callApi(path, { method: 'POST', account: accountId }).then(
-      () => toast(done),
-      (error: unknown) => {
-        if (!(error instanceof ApiError)) throw error;
-        toast(errorText(error), { isBad: true });
-      },
-    );
+    try {
+      await callApi(path, { method: 'POST', account: accountId });
+      toast(text);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      toast(errorText(error), { isBad: true });
+    }
   };
   return [
     ...campaigns
@@ -66,7 +66,7 @@ export function useActions(member: CurrentMember): PaletteTarget[] {
         return {
           title: t(`palette.${verb}`, { name: name || campaignId }),
           address: campaignId,
-          run: change(campaignId, verb, t(`palette.${verb}.done`, { name: name || campaignId })),
+          run: () => void change(campaignId, verb, t(`palette.${verb}.done`, { name: name || campaignId })),
         };
       }),
     ...CREATIONS.filter(({ operation }) => may(operation) && (accountId !== '' || has('operator'))).map(
