@@ -193,7 +193,7 @@ describe('the bell', () => {
     expect(await page.getByRole('status').filter({ hasText: '1 new thing' }).count()).toBe(1);
     await bell.click();
     await list.getByRole('link', { name: /domain-two\.test/ }).click();
-    await page.getByRole('heading', { level: 1, name: 'domain-two.test' }).waitFor();
+    await expect.poll(() => page.url()).toContain('/domains/domain_two');
     expect(await list.isVisible()).toBe(false);
 
     const colleague = await open.member(client, 'viewer', DESKTOP);
