@@ -24,6 +24,8 @@ function start() {
       created_at: 0,
       updated_at: 0,
       signed_in_at: null,
+      shortcuts: 1,
+      failure_mail: 1,
     });
   return { tables, clock, views: createSavedViews({ tables, writer, clock, ids }) };
 }
