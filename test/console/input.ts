@@ -17,6 +17,25 @@ export interface Input {
   otherEvents(): Promise<string[]>;
 }
 
+/** Counts what a person presses and chooses; text that is entered is not counted. */
+export function counted(input: Input): { input: Input; clicks(): number } {
+  let clicks = 0;
+  return {
+    input: {
+      ...input,
+      press: (target) => {
+        clicks++;
+        return input.press(target);
+      },
+      choose: (target, option) => {
+        clicks++;
+        return input.choose(target, option);
+      },
+    },
+    clicks: () => clicks,
+  };
+}
+
 /** More than any page has elements that Tab reaches. */
 const MAX_STEPS = 200;
 

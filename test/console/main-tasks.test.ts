@@ -7,8 +7,8 @@ import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../
 import { startGroup } from '../support/group.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { insertDomain } from '../support/store.ts';
-import { keyboard, pointer } from './input.ts';
-import { MAIN_TASKS, type Session, showNavigation, shown } from './main-tasks.ts';
+import { counted, keyboard, pointer } from './input.ts';
+import { FURTHER_TASKS, MAIN_TASKS, type Session, showNavigation, shown } from './main-tasks.ts';
 import { type OpenConsole, openConsole, shownPerson } from './open-console.ts';
 
 /*
@@ -60,21 +60,24 @@ describe.each([
     if (task.result?.state === 'fail') await showOverview(window.page, session.client);
   });
 
-  it.each(Object.entries(MAIN_TASKS).map(([name, task]) => [`${name}: ${task.does}`, task] as const))(
-    '%s',
-    async (_, { page, run, endsAlone = false }) => {
-      if (page !== null) await openPage(session, page);
-      await run(session);
-      expect(await session.input.otherEvents()).toEqual([]);
-      expect(await session.page.getByRole('navigation', { name: 'Pages' }).isVisible()).toBe(
-        size !== PHONE && !endsAlone,
-      );
-      expect(await session.page.evaluate('document.documentElement.scrollWidth')).toBe(size.width);
-      // The policy of previews forbids scripts, also those of the browser's driver.
-      const errors = window.consoleErrors.splice(0);
-      expect(errors.filter((line) => !line.includes('/console/previews/'))).toEqual([]);
-    },
-  );
+  it.each(
+    Object.entries({ ...MAIN_TASKS, ...FURTHER_TASKS }).map(
+      ([name, task]) => [`${name}: ${task.does}`, task] as const,
+    ),
+  )('%s', async (_, { page, run, endsAlone = false, maxClicks = Number.POSITIVE_INFINITY }) => {
+    if (page !== null) await openPage(session, page);
+    const { input, clicks } = counted(session.input);
+    await run({ ...session, input });
+    expect(clicks()).toBeLessThanOrEqual(maxClicks);
+    expect(await session.input.otherEvents()).toEqual([]);
+    expect(await session.page.getByRole('navigation', { name: 'Pages' }).isVisible()).toBe(
+      size !== PHONE && !endsAlone,
+    );
+    expect(await session.page.evaluate('document.documentElement.scrollWidth')).toBe(size.width);
+    // The policy of previews forbids scripts, also those of the browser's driver.
+    const errors = window.consoleErrors.splice(0);
+    expect(errors.filter((line) => !line.includes('/console/previews/'))).toEqual([]);
+  });
 
   it('has a task for every page of the navigation', async () => {
     const links = await session.page.locator('.side-nav a').allTextContents();

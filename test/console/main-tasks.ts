@@ -26,6 +26,8 @@ interface MainTask {
   does: string;
   /** Whether it ends at a page without the navigation. */
   endsAlone?: boolean;
+  /** Clicks and choices that it takes at most, from its page. */
+  maxClicks?: number;
   run(session: Session): Promise<void>;
 }
 
@@ -169,6 +171,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
   campaigns: {
     page: 'Campaigns',
     does: 'composes a campaign and sends it',
+    maxClicks: 7,
     run: async ({ page, input, client, name }) => {
       await input.press(page.getByRole('link', { name: 'New campaign' }));
       await shown(page, 'New campaign');
@@ -198,6 +201,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
   templates: {
     page: 'Templates',
     does: 'creates a template',
+    maxClicks: 5,
     run: async ({ page, input, client }) => {
       const html = `<h1>Welcome</h1>${FOOTER}`;
       await input.press(page.getByRole('link', { name: 'New template' }));
@@ -392,6 +396,55 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       await input.press(page.getByRole('button', { name: 'Add a passkey' }));
       await page.getByRole('rowheader', { name: 'Laptop' }).waitFor();
       expect(daemon.people.list().find((each) => each.email === email)?.passkeys).toBe(1);
+    },
+  },
+};
+
+/** Tasks of pages that have another main task. */
+export const FURTHER_TASKS: Readonly<Record<string, MainTask>> = {
+  import: {
+    page: 'Contacts',
+    does: 'imports a list',
+    maxClicks: 4,
+    run: async ({ page, input, client }) => {
+      await input.press(page.getByRole('link', { name: 'Import contacts' }));
+      await shown(page, 'Import contacts');
+      const chooser = page.waitForEvent('filechooser');
+      await input.press(page.getByLabel('File', { exact: true }));
+      await (await chooser).setFiles({
+        name: 'list.csv',
+        mimeType: 'text/csv',
+        buffer: Buffer.from('email,consentMethod\nlist@example.net,web_form\n'),
+      });
+      await input.press(page.getByRole('button', { name: 'Check the file' }));
+      await page.getByText('1 of 1 rows can be imported').waitFor();
+      await input.press(page.getByRole('button', { name: 'Import', exact: true }));
+      await expect.poll(() => page.url()).toContain('/contacts/import/import_');
+      await expect
+        .poll(async () => (await client.get('/web-setup/contacts?search=list@example.net')).text)
+        .toContain('list@example.net');
+    },
+  },
+  'test-message': {
+    page: null,
+    does: 'sends a test message of a draft',
+    maxClicks: 2,
+    run: async ({ daemon, page, input, client, name, email }) => {
+      const { data } = await client.get<{ templates: { templateId: string; name: string }[] }>(
+        '/web-setup/templates',
+      );
+      const templateId = data.templates.find((each) => each.name === 'Newsletter')?.templateId;
+      const created = await client.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+        name: 'Test',
+        prepared: { templateId, from: `news@news-${name}.test` },
+      });
+      const { campaignId } = created.data.campaign;
+      await page.goto(
+        `${daemon.consoleUrl}/console/campaigns/${campaignId}?account=${client.accountId}&step=content`,
+      );
+      await page.frameLocator('iframe').getByText('1 Main St').waitFor();
+      await input.press(page.getByRole('button', { name: 'Send to me' }));
+      await page.getByText(`The test message to ${email} was accepted`).waitFor();
     },
   },
 };
