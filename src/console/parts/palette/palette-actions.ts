@@ -6,9 +6,10 @@ import { type TextKey, useTexts } from '../../texts.ts';
 import { toast } from '../toast.tsx';
 import type { PaletteTarget } from './palette-content.tsx';
 
-/** Forms of lists, and the permission or the operation that each needs. */
+/** Forms of lists (`create` in the address opens their drawer) and pages of their own, with the operation that each needs. */
 const CREATIONS: readonly { title: TextKey; path: string; operation: string }[] = [
-  { title: 'campaigns.new', path: 'campaigns', operation: 'createCampaign' },
+  { title: 'campaigns.new', path: 'campaigns/new', operation: 'createCampaign' },
+  { title: 'domains.add', path: 'domains/new', operation: 'createDomain' },
   { title: 'contacts.add', path: 'contacts', operation: 'createContact' },
   { title: 'groups.new', path: 'groups', operation: 'createSubscriptionGroup' },
   { title: 'suppressions.add', path: 'suppressions', operation: 'createSuppression' },
@@ -70,11 +71,11 @@ export function useActions(member: CurrentMember): PaletteTarget[] {
         };
       }),
     ...CREATIONS.filter(({ operation }) => may(operation) && (accountId !== '' || has('operator'))).map(
-      ({ title, path }) => ({ title: t(title), address: href(path, { create: '1' }) }),
+      ({ title, path }) => ({
+        title: t(title),
+        address: href(path, path.endsWith('/new') ? {} : { create: '1' }),
+      }),
     ),
-    ...(may('createDomain') && accountId !== ''
-      ? [{ title: t('domains.add'), address: href('domains/new') }]
-      : []),
     ...(has('people') ? [{ title: t('people.invite'), address: href('people', { create: '1' }) }] : []),
   ];
 }
