@@ -366,7 +366,13 @@ function CommandText({ text }: { text: string }) {
 }
 
 /** A column of a table; numbers and times are at its `end`; a head that is `unseen` is for screen readers. */
-export type Column = string | { text: string; end?: true; unseen?: true };
+export type Column = string | { text: string; end?: true; unseen?: true; pick?: AllPicked };
+
+/** The checkbox in a head that chooses all rows. */
+interface AllPicked {
+  isChecked: boolean;
+  onChange: (isChecked: boolean) => void;
+}
 
 interface TableProps {
   label: string;
@@ -393,9 +399,21 @@ export function Table({ label, heads: columns, isList = false, children }: Table
       <table style={Object.fromEntries(heads.map(({ text }, i) => [`--head-${i + 1}`, cssString(text)]))}>
         <thead>
           <tr>
-            {heads.map(({ text, unseen }) => (
-              <th scope="col" key={text}>
-                {unseen ? <span class="unseen">{text}</span> : text}
+            {heads.map(({ text, unseen, pick }) => (
+              <th scope="col" key={text} class={pick === undefined ? undefined : 'pick'}>
+                {pick !== undefined ? (
+                  <input
+                    class="tick"
+                    type="checkbox"
+                    aria-label={text}
+                    checked={pick.isChecked}
+                    onChange={({ currentTarget }) => pick.onChange(currentTarget.checked)}
+                  />
+                ) : unseen ? (
+                  <span class="unseen">{text}</span>
+                ) : (
+                  text
+                )}
               </th>
             ))}
           </tr>

@@ -319,7 +319,7 @@ describe('Contacts', () => {
       // The second request gets no response before the reload.
       if (++sent !== 2) await route.continue();
     });
-    await page.getByRole('button', { name: 'Choose all on this page' }).click();
+    await page.getByRole('checkbox', { name: 'Choose all on this page' }).click();
     await page.getByRole('button', { name: 'Add to the group' }).click();
     await page.getByText('1 of 3, refused: 0').waitFor();
     await expect.poll(() => sent).toBe(2);
@@ -364,7 +364,7 @@ describe('Contacts', () => {
     // What is stored for the session itself is not of interest.
     const stored = () =>
       page.evaluate("Object.keys(sessionStorage).filter((key) => key !== 'postrider-page-token').length");
-    await page.getByRole('button', { name: 'Choose all on this page' }).click();
+    await page.getByRole('checkbox', { name: 'Choose all on this page' }).click();
     await page.getByRole('button', { name: 'Add to the group' }).click();
     await page.getByText('0 of 3, refused: 0').waitFor();
     expect(await stored()).toBe(1);
@@ -399,7 +399,7 @@ describe('Contacts', () => {
     await open.visit(window, 'contacts?search=many', account);
     const offer = page.getByRole('button', { name: 'Choose all contacts of this search' });
     expect(await offer.count()).toBe(0);
-    await page.getByRole('button', { name: 'Choose all on this page' }).press('Enter');
+    await page.getByRole('checkbox', { name: 'Choose all on this page' }).press('Space');
     await page.getByText('Chosen: 50').waitFor();
     await offer.press('Enter');
     await page.getByText('Chosen: 230, on all pages').waitFor();
@@ -443,7 +443,7 @@ describe('Contacts', () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     const removeAll = async () => {
-      await page.getByRole('button', { name: 'Choose all on this page' }).click();
+      await page.getByRole('checkbox', { name: 'Choose all on this page' }).click();
       await page.getByRole('button', { name: 'Choose all contacts of the account' }).click();
       await page.getByText('Chosen: 60, on all pages').waitFor();
       await page.getByRole('button', { name: 'Remove from the group' }).click();
@@ -497,13 +497,13 @@ describe('Contacts', () => {
     expect(await page.getByRole('link', { name: 'many3@example.net' }).count()).toBe(0);
 
     const counting = page.getByRole('button', { name: 'Choose all contacts of this search' });
-    await page.getByRole('button', { name: 'Choose all on this page' }).click();
+    await page.getByRole('checkbox', { name: 'Choose all on this page' }).click();
     await counting.click();
     await page.getByText('Chosen: 69, on all pages').waitFor();
     // A change of one box takes the choice of the other pages back.
     await page.getByRole('checkbox', { name: 'Choose many69@example.net' }).press('Space');
     await page.getByText('Chosen: 49').waitFor();
-    await page.getByRole('button', { name: 'Choose all on this page' }).click();
+    await page.getByRole('checkbox', { name: 'Choose all on this page' }).click();
     await counting.click();
     await page.getByRole('button', { name: 'Unsubscribe', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Unsubscribe' });
@@ -521,7 +521,7 @@ describe('Contacts', () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     await open.visit(window, 'contacts', account);
-    await page.getByRole('button', { name: 'Choose all on this page' }).click();
+    await page.getByRole('checkbox', { name: 'Choose all on this page' }).click();
     await page.getByRole('button', { name: 'Choose all contacts of the account' }).click();
     await page.getByRole('button', { name: 'Erase', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Erase' });

@@ -92,10 +92,21 @@ describe('Groups', () => {
     ]);
 
     await row.getByRole('button', { name: 'Deactivate ada@example.net' }).press('Enter');
+    // It is shown as done, and not sent when the person takes it back.
+    await row.getByText('inactive: left the group').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await row.getByRole('button', { name: 'Deactivate ada@example.net' }).waitFor();
+    expect(await members(groupId)).toMatchObject([{ isActive: true }]);
+    await row.getByRole('button', { name: 'Deactivate ada@example.net' }).press('Enter');
+    // What waits is sent when its toast goes.
+    await page.locator('.toast').getByRole('button', { name: 'Close' }).press('Enter');
     await page.getByText('0 active of 1').waitFor();
     expect(await members(groupId)).toMatchObject([{ isActive: false }]);
     await row.getByRole('button', { name: 'Remove' }).press('Enter');
-    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).press('Enter');
+    await row.waitFor({ state: 'detached' });
+    expect(await members(groupId)).toMatchObject([{ isActive: false }]);
+    // Also when the page is left.
+    await page.reload();
     await page.getByText('No members yet').waitFor();
     expect(await members(groupId)).toEqual([]);
     expect(await page.title()).toBe(`${HOSTILE} · Postrider`);

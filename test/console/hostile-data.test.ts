@@ -16,6 +16,7 @@ let open: OpenConsole;
 const ACTIONS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   'contacts/import': chooseFile,
   templates: searchResources,
+  messages: showViews,
 };
 
 /** The text of the page with the values of its fields, and of its editor of HTML, which is in a shadow tree. */
@@ -146,6 +147,25 @@ async function useOtherSession(): Promise<void> {
     created_at: Date.now(),
     used_at: null,
   });
+  daemon.tables.savedViews.insert({
+    view_id: 'view_1',
+    person_id: personId,
+    account_id: hostile.client.accountId,
+    page: 'messages',
+    name: text('saved view'),
+    query: JSON.stringify({ subject: text('filter of a saved view'), account: 'acct_other' }),
+    created_at: Date.now(),
+  });
+}
+
+/** Opens the saved views and applies one: its filters are shown. */
+async function showViews(page: Page): Promise<void> {
+  const view = page.getByRole('button', { name: hostile.fields.get('saved view') ?? '' }).first();
+  await page.getByRole('button', { name: 'Views', exact: true }).press('Enter');
+  await view.press('Enter');
+  await page.getByRole('button', { name: /^Remove the filter Subject: / }).waitFor();
+  await page.getByRole('button', { name: 'Views', exact: true }).press('Enter');
+  await view.waitFor();
 }
 
 /** Chooses a file that is not sent: its columns are shown. */

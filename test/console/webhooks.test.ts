@@ -188,7 +188,7 @@ it('shows the bounce behind a suppression, and removes it', async () => {
   await eventually('the bounce', async () => (await client.allEvents({ event: 'email_bounced' })).length > 0);
   await client.post('/web-setup/suppressions', { email: BOUNCED, reason: 'hard_bounce' });
   await open.visit(window, 'suppressions', client);
-  await page.getByRole('search').getByLabel('Email address').fill(BOUNCED);
+  await page.getByRole('search').getByLabel('Whole email address').fill(BOUNCED);
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: 'ada@example.net' }).waitFor({ state: 'detached' });
   expect(page.url()).toContain('email=bounced');
@@ -236,23 +236,36 @@ it('blocks an address for one kind of mail, and finds it with filters that are i
   const search = page.getByRole('search');
   const listed = () =>
     page.getByRole('region', { name: 'Suppressions' }).getByRole('rowheader').allTextContents();
-  await search.getByLabel('Reason').selectOption('hard_bounce');
-  await search.getByRole('button', { name: 'Search' }).click();
+  const choose = async (filter: string, value: string) => {
+    await search.getByRole('button', { name: filter, exact: true }).click();
+    await search.getByRole('button', { name: value, exact: true }).click();
+  };
+  await choose('Reason', 'Permanent bounce');
   await expect.poll(listed).toEqual(['ada@example.net']);
-  await search.getByLabel('Reason').selectOption('');
-  await search.getByLabel('Blocked mail').selectOption('mk');
-  await search.getByRole('button', { name: 'Search' }).click();
+  await search.getByRole('button', { name: 'Remove the filter Reason: Permanent bounce' }).click();
+  await choose('Blocked mail', 'Marketing');
   await expect.poll(() => page.url()).toMatch(/stream=mk/);
   await expect
     .poll(async () => (await listed()).map((each) => each.toLowerCase()))
     .toEqual(['grace@example.net']);
   await page.reload();
   await expect.poll(async () => (await listed()).length).toBe(1);
-  expect(await search.getByLabel('Blocked mail').inputValue()).toBe('mk');
-  await search.getByLabel('Reason').selectOption('complaint');
-  await search.getByRole('button', { name: 'Search' }).click();
+  await search.getByRole('button', { name: 'Remove the filter Blocked mail: Marketing' }).waitFor();
+  await search.getByRole('button', { name: 'Views' }).click();
+  await search.getByLabel('Name of the view').fill('Marketing only');
+  await page.keyboard.press('Enter');
+  await page.getByText('The view “Marketing only” was saved').waitFor();
+  await choose('Reason', 'Spam complaint');
   await page.getByText('No suppression matches').waitFor();
-  await page.getByRole('link', { name: 'Reset' }).click();
+  await search.getByRole('button', { name: 'Views' }).click();
+  await search.getByRole('button', { name: 'Marketing only', exact: true }).click();
+  await expect.poll(async () => (await listed()).length).toBe(1);
+  expect(page.url()).not.toContain('reason=');
+  await search.getByRole('button', { name: 'Views' }).click();
+  await search.getByRole('button', { name: 'Delete the view Marketing only' }).click();
+  await page.getByText('No view is saved for this list yet.').waitFor();
+  await page.keyboard.press('Escape');
+  await search.getByRole('button', { name: 'Reset' }).click();
   await expect.poll(async () => (await listed()).length).toBe(2);
   expect(consoleErrors.filter((text) => !text.includes('400'))).toEqual([]);
   await context.close();
@@ -269,7 +282,7 @@ it('offers a viewer neither secrets nor actions', async () => {
   expect(await page.getByText('Show the secret').count()).toBe(0);
   expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0);
   await open.visit(window, 'suppressions', client);
-  expect(await page.getByRole('button', { name: 'Block' }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Block an address' }).count()).toBe(0);
   await context.close();
 });
 

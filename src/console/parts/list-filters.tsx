@@ -39,6 +39,8 @@ interface ListFiltersProps {
   hasPeriod?: true;
   /** Whether the list is about the installation, not about an account. */
   isInstallation?: true;
+  /** Whether they cannot be saved as views: the list is part of another page. */
+  hasNoViews?: true;
   /** In place of showing the list with other filters. */
   onChange?: (query: FilterQuery) => void;
   /** Further filters, such as `MoreFilters`. */
@@ -51,7 +53,18 @@ const NO_RANGE: Required<DateRange> = { period: undefined, from: undefined, to: 
 
 /** The filters of a list, in its address: those that apply can be removed one by one. */
 export function ListFilters(props: ListFiltersProps) {
-  const { path, query, search, filters, hasPeriod, isInstallation = false, onChange, children, end } = props;
+  const {
+    path,
+    query,
+    search,
+    filters,
+    hasPeriod,
+    isInstallation = false,
+    hasNoViews,
+    onChange,
+    children,
+    end,
+  } = props;
   const { href, go } = useNavigation();
   const show = (next: FilterQuery, isTyping = false) =>
     onChange === undefined ? go(href(path, next), { replace: isTyping }) : onChange(next);
@@ -60,7 +73,7 @@ export function ListFilters(props: ListFiltersProps) {
     <FilterBar
       end={
         <>
-          <SavedViews path={path} query={query} isInstallation={isInstallation} />
+          {!hasNoViews && <SavedViews path={path} query={query} isInstallation={isInstallation} />}
           {end}
         </>
       }

@@ -16,7 +16,7 @@ import { discardTasks } from '../parts/long-task.tsx';
 import { Palette } from '../parts/palette/palette.tsx';
 import { noteRecentPage } from '../parts/recent-pages.ts';
 import { SessionConfirmation } from '../parts/session-confirmation.tsx';
-import { Toasts } from '../parts/toast.tsx';
+import { settleToasts, Toasts } from '../parts/toast.tsx';
 import { Empty, focusHeading, Page } from '../parts.tsx';
 import { hasUnsavedWork, useNavigation } from '../routing.ts';
 import { currentMember, MemberProvider, memberWithoutAccount, type SessionPerson } from '../session.ts';
@@ -80,7 +80,10 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
   const signOut = () => {
     if (hasUnsavedWork() && !window.confirm(t('app.signOut.unsaved'))) return;
     discardTasks();
-    void request('/console/session', { method: 'DELETE' }).finally(onSignedOut);
+    // Requests on one connection may overtake each other: what waits is sent before the session ends.
+    void settleToasts(false)
+      .then(() => request('/console/session', { method: 'DELETE' }))
+      .finally(onSignedOut);
   };
   const brand = (
     <a class="brand" href={href('')}>

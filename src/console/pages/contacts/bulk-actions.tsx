@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { useData } from '../../data.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import type { LongTask } from '../../parts/long-task.tsx';
 import { Confirmed } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
@@ -13,11 +14,13 @@ interface BulkActionsProps {
   /** The contacts of all pages, if they are chosen. */
   search: SearchChoice;
   task: LongTask<BulkWork>;
+  /** Whether all contacts of the page are chosen. */
+  isAll: boolean;
   onAll: (all: boolean) => void;
 }
 
-/** Actions on the chosen contacts. */
-export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
+/** Actions on the chosen contacts, over the head of their table while there are any. */
+export function BulkActions({ chosen, search, task, isAll, onAll }: BulkActionsProps) {
   const { t } = useTexts();
   const { may } = useMember();
   const groups = useData<{ groups: { subscriptionGroupId: string; name: string }[] }>(
@@ -62,25 +65,30 @@ export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
     );
   };
   const hasChoice = whole !== null ? whole.total > 0 : chosen.length > 0 && search.counted === null;
+  // Also while the contacts of the search are counted, and when that failed.
+  if (chosen.length === 0 && whole === null && search.counted === null && !search.outcome) return null;
   return (
     <section class="bulk" aria-label={t('contacts.bulk')}>
       <div class="actions">
-        <button class="button" type="button" onClick={() => onAll(true)}>
-          {t('contacts.chooseAll')}
-        </button>
         <button
-          class="button"
+          class="button ghost icon-only"
           type="button"
-          disabled={chosen.length === 0 && whole === null && search.counted === null}
+          aria-label={t('contacts.chooseNone')}
+          title={t('contacts.chooseNone')}
           onClick={() => onAll(false)}
         >
-          {t('contacts.chooseNone')}
+          <Icon name="x" />
         </button>
         <span role="status">
           {search.counted !== null
             ? t('contacts.counting', { count: search.counted })
             : t(whole === null ? 'contacts.chosen' : 'contacts.chosenSearch', { count })}
         </span>
+        {!isAll && whole === null && (
+          <button class="button" type="button" onClick={() => onAll(true)}>
+            {t('contacts.chooseAll')}
+          </button>
+        )}
         {search.offer}
       </div>
       {search.outcome}

@@ -3,8 +3,8 @@ import type * as z from 'zod';
 import type { contact } from '../../../http/api/contacts/contact-schemas.ts';
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { AppliedFilters, FilterBar, FilterSelect, SearchField } from '../../parts/filter-bar.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
+import { ListFilters } from '../../parts/list-filters.tsx';
 import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -115,16 +115,18 @@ function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
       return next;
     });
   };
+  const chooseAll = (all: boolean) => {
+    search.clear();
+    setChosen(new Set(all ? contacts.map(({ contactIdentifier }) => contactIdentifier) : []));
+  };
   return (
     <>
       {mayChoose && (
         <BulkActions
           chosen={chosenHere}
           search={search}
-          onAll={(all) => {
-            search.clear();
-            setChosen(new Set(all ? contacts.map(({ contactIdentifier }) => contactIdentifier) : []));
-          }}
+          isAll={chosenHere.length === contacts.length}
+          onAll={chooseAll}
           task={task}
         />
       )}
@@ -132,7 +134,14 @@ function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
         label={t('page.contacts')}
         isList
         heads={[
-          ...(mayChoose ? [{ text: t('contacts.choice'), unseen: true as const }] : []),
+          ...(mayChoose
+            ? [
+                {
+                  text: t('contacts.chooseAll'),
+                  pick: { isChecked: chosenHere.length === contacts.length, onChange: chooseAll },
+                },
+              ]
+            : []),
           t('groups.contact'),
           t('messages.status'),
           t('groups.consent'),
@@ -199,39 +208,20 @@ function NoContacts({ isSearch, isPart }: { isSearch: boolean; isPart: boolean }
 /** The filters of the list, in its address; the export of what they find. */
 function Filters({ search }: { search: Readonly<Record<string, string | undefined>> }) {
   const { t, named } = useTexts();
-  const { href, go } = useNavigation();
   const { has } = useMember();
-  const change = (changed: Record<string, string | undefined>, replace = false) =>
-    go(href('contacts', { ...search, ...changed }), { replace });
-  const { status } = search;
   return (
-    <FilterBar end={has('export') && <Export filters={search} />}>
-      <SearchField
-        label={t('groups.search')}
-        value={search['search'] ?? ''}
-        onSearch={(text, isTyping) => change({ search: text }, isTyping)}
-      />
-      <FilterSelect
-        label={t('messages.status')}
-        options={STATUSES.map((value) => ({ value, name: named('groups.status', value) }))}
-        chosen={status}
-        onChange={(chosen) => change({ status: chosen })}
-      />
-      {(status !== undefined || search['search'] !== undefined) && (
-        <AppliedFilters
-          filters={
-            status === undefined
-              ? []
-              : [
-                  {
-                    name: `${t('messages.status')}: ${named('groups.status', status)}`,
-                    onRemove: () => change({ status: undefined }),
-                  },
-                ]
-          }
-          onReset={() => go(href('contacts'))}
-        />
-      )}
-    </FilterBar>
+    <ListFilters
+      path="contacts"
+      query={search}
+      search={{ name: 'search', label: t('groups.search') }}
+      filters={[
+        {
+          name: 'status',
+          label: t('messages.status'),
+          options: STATUSES.map((value) => ({ value, name: named('groups.status', value) })),
+        },
+      ]}
+      end={has('export') && <Export filters={search} />}
+    />
   );
 }

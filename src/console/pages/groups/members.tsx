@@ -3,6 +3,8 @@ import type { member } from '../../../http/api/contacts/contact-schemas.ts';
 import { ApiError, callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
+import { useHeldActions } from '../../parts/held-action.ts';
+import { ListFilters } from '../../parts/list-filters.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Chip, Confirmed, Empty, Loaded, Outcome, Table, useAction } from '../../parts.tsx';
@@ -45,111 +47,141 @@ export function Members({ group, page, path, onChange }: MembersProps) {
     list.reload();
     onChange();
   };
-  const change = (method: 'PATCH' | 'DELETE', { contactIdentifier }: Member, body?: unknown) =>
+  const { isHeld, hold } = useHeldActions(list.value, reload);
+  const memberPath = ({ contactIdentifier }: Member) => `${path}/${encodeURIComponent(contactIdentifier)}`;
+  const keyOf = (action: 'remove' | 'deactivate', member: Member) => `${action} ${memberPath(member)}`;
+  const remove = (member: Member) =>
+    hold({
+      key: keyOf('remove', member),
+      text: t('groups.memberRemoved.of', { contact: nameOf(member) }),
+      action: (options) => callApi(memberPath(member), { method: 'DELETE', account: accountId, ...options }),
+    });
+  const deactivate = (member: Member) =>
+    hold({
+      key: keyOf('deactivate', member),
+      text: t('groups.deactivated', { contact: nameOf(member) }),
+      action: (options) =>
+        callApi(memberPath(member), {
+          method: 'PATCH',
+          account: accountId,
+          body: { isActive: false },
+          ...options,
+        }),
+    });
+  const activate = (member: Member) =>
     run(async () => {
-      await callApi(`${path}/${encodeURIComponent(contactIdentifier)}`, {
-        method,
-        account: accountId,
-        ...(body === undefined ? {} : { body }),
-      });
+      await callApi(memberPath(member), { method: 'PATCH', account: accountId, body: { isActive: true } });
       reload();
-      return t(method === 'DELETE' ? 'groups.memberRemoved' : 'groups.memberChanged');
+      return t('groups.memberChanged');
     });
   const mayChange = may('patchSubscription');
   return (
     <>
-      <Search
-        key={JSON.stringify(filters)}
-        values={filters}
-        reset={href(page)}
-        onSearch={(found) => go(href(page, found))}
-      />
-      <Outcome of={outcome} />
-      <Loaded data={list}>
-        {({ subscribers, nextKey }) => (
-          <>
-            {subscribers.length > 0 ? (
-              <Table
-                label={t('groups.members')}
-                heads={[
-                  t('groups.contact'),
-                  t('messages.status'),
-                  t('groups.consent'),
-                  t('groups.since'),
-                  ...(mayChange ? [t('people.actions')] : []),
-                ]}
-              >
-                {subscribers.map((each) => (
-                  <tr key={each.contactIdentifier}>
-                    <th scope="row">
-                      <a href={href(`contacts/${encodeURIComponent(each.contactIdentifier)}`)}>
-                        {nameOf(each)}
-                      </a>
-                      <p class="small">{[each.firstName, each.lastName].filter(Boolean).join(' ')}</p>
-                    </th>
-                    <td>
-                      <Chip kind={each.isActive && each.globalStatus === 'active' ? 'ok' : 'bad'}>
-                        {each.isActive
-                          ? named('groups.status', each.globalStatus)
-                          : t('groups.status.inactive')}
-                      </Chip>
-                    </td>
-                    <td>
-                      {t(`groups.consent.${each.consentMethod}`)}
-                      <p class="small">{each.consentDetails}</p>
-                    </td>
-                    <td>
-                      <Time at={each.joinedAt} />
-                    </td>
-                    {mayChange && (
-                      <td>
-                        <div class="actions">
-                          {each.isActive ? (
-                            <button
-                              class="button"
-                              type="button"
-                              aria-label={t('groups.deactivate.of', { contact: nameOf(each) })}
-                              onClick={() => void change('PATCH', each, { isActive: false })}
-                            >
-                              {t('groups.deactivate')}
-                            </button>
-                          ) : (
-                            <Confirmed
-                              label={t('groups.activate')}
-                              question={t('groups.activate.confirm', { contact: nameOf(each) })}
-                              action={() => change('PATCH', each, { isActive: true })}
-                            />
-                          )}
-                          <Confirmed
-                            isDanger
-                            label={t('people.remove')}
-                            question={t('groups.remove.confirm', {
-                              contact: nameOf(each),
-                              group: group.name,
-                            })}
-                            action={() => change('DELETE', each)}
-                          />
-                        </div>
-                      </td>
-                    )}
-                  </tr>
-                ))}
-              </Table>
-            ) : nextKey !== undefined ? (
-              <Empty title={t('groups.partial')} />
-            ) : isSearch ? (
-              <Empty title={t('groups.noMatch')}>
-                <p>{t('messages.noMatch.hint')}</p>
-              </Empty>
-            ) : (
-              <Empty title={t('groups.noMembers')}>
-                <p>{t('groups.noMembers.hint')}</p>
-              </Empty>
-            )}
-            <Pager path={page} filters={filters} nextKey={nextKey} />
-          </>
-        )}
-      </Loaded>
+      <div class="card">
+        <ListFilters
+          path={page}
+          query={filters}
+          hasNoViews
+          search={{ name: 'search', label: t('groups.search') }}
+          filters={[
+            {
+              name: 'isActive',
+              label: t('messages.status'),
+              options: [
+                { value: 'true', name: t('groups.status.active') },
+                { value: 'false', name: t('groups.status.inactive') },
+              ],
+            },
+          ]}
+        />
+        <Outcome of={outcome} />
+        <Loaded data={list} isList>
+          {({ subscribers: read, nextKey }) => {
+            const subscribers = read
+              .filter((each) => !isHeld(keyOf('remove', each)))
+              .map((each) => (isHeld(keyOf('deactivate', each)) ? { ...each, isActive: false } : each));
+            return (
+              <>
+                {subscribers.length > 0 ? (
+                  <Table
+                    label={t('groups.members')}
+                    heads={[
+                      t('groups.contact'),
+                      t('messages.status'),
+                      t('groups.consent'),
+                      t('groups.since'),
+                      ...(mayChange ? [t('people.actions')] : []),
+                    ]}
+                  >
+                    {subscribers.map((each) => (
+                      <tr key={each.contactIdentifier}>
+                        <th scope="row">
+                          <a href={href(`contacts/${encodeURIComponent(each.contactIdentifier)}`)}>
+                            {nameOf(each)}
+                          </a>
+                          <p class="small">{[each.firstName, each.lastName].filter(Boolean).join(' ')}</p>
+                        </th>
+                        <td>
+                          <Chip kind={each.isActive && each.globalStatus === 'active' ? 'ok' : 'bad'}>
+                            {each.isActive
+                              ? named('groups.status', each.globalStatus)
+                              : t('groups.status.inactive')}
+                          </Chip>
+                        </td>
+                        <td>
+                          {t(`groups.consent.${each.consentMethod}`)}
+                          <p class="small">{each.consentDetails}</p>
+                        </td>
+                        <td>
+                          <Time at={each.joinedAt} />
+                        </td>
+                        {mayChange && (
+                          <td>
+                            <div class="actions">
+                              {each.isActive ? (
+                                <button
+                                  class="button"
+                                  type="button"
+                                  aria-label={t('groups.deactivate.of', { contact: nameOf(each) })}
+                                  onClick={() => deactivate(each)}
+                                >
+                                  {t('groups.deactivate')}
+                                </button>
+                              ) : (
+                                !isHeld(keyOf('deactivate', each)) && (
+                                  <Confirmed
+                                    label={t('groups.activate')}
+                                    question={t('groups.activate.confirm', { contact: nameOf(each) })}
+                                    action={() => activate(each)}
+                                  />
+                                )
+                              )}
+                              <button class="button danger" type="button" onClick={() => remove(each)}>
+                                {t('people.remove')}
+                              </button>
+                            </div>
+                          </td>
+                        )}
+                      </tr>
+                    ))}
+                  </Table>
+                ) : nextKey !== undefined ? (
+                  <Empty title={t('groups.partial')} />
+                ) : isSearch ? (
+                  <Empty title={t('groups.noMatch')}>
+                    <p>{t('messages.noMatch.hint')}</p>
+                  </Empty>
+                ) : (
+                  <Empty title={t('groups.noMembers')}>
+                    <p>{t('groups.noMembers.hint')}</p>
+                  </Empty>
+                )}
+                <Pager path={page} filters={filters} nextKey={nextKey} />
+              </>
+            );
+          }}
+        </Loaded>
+      </div>
       {may('addSubscription') && <Addition path={path} onAdded={reload} />}
     </>
   );
@@ -157,57 +189,6 @@ export function Members({ group, page, path, onChange }: MembersProps) {
 
 function nameOf({ email, phone, contactIdentifier }: Member): string {
   return email || phone || contactIdentifier;
-}
-
-interface SearchProps {
-  values: Readonly<Record<string, string | undefined>>;
-  reset: string;
-  onSearch: (values: Record<string, string>) => void;
-}
-
-function Search({ values, reset, onSearch }: SearchProps) {
-  const { t } = useTexts();
-  return (
-    <form
-      class="search"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onSearch(filledFields(event.currentTarget));
-      }}
-    >
-      <label class="field">
-        {t('groups.search')}
-        <input
-          class="input"
-          name="search"
-          type="search"
-          maxLength={320}
-          defaultValue={values['search'] ?? ''}
-        />
-      </label>
-      <label class="field">
-        {t('messages.status')}
-        <select class="select" name="isActive">
-          <option value="">{t('messages.any')}</option>
-          <option value="true" selected={values['isActive'] === 'true'}>
-            {t('groups.status.active')}
-          </option>
-          <option value="false" selected={values['isActive'] === 'false'}>
-            {t('groups.status.inactive')}
-          </option>
-        </select>
-      </label>
-      <div class="actions">
-        <button type="submit" class="button primary">
-          {t('messages.search')}
-        </button>
-        <a class="button" href={reset}>
-          {t('messages.reset')}
-        </a>
-      </div>
-    </form>
-  );
 }
 
 /** Whether the account has a contact with this address; false if a search did not find it. */

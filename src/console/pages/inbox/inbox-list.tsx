@@ -2,7 +2,9 @@ import type * as z from 'zod';
 import type { inboxEntrySchema } from '../../../http/api/inbox.ts';
 import { withQuery } from '../../api.ts';
 import { useData, useRefresh } from '../../data.ts';
-import { filledFields } from '../../parts/filled-fields.ts';
+import { useHeldActions } from '../../parts/held-action.ts';
+import { ListFilters } from '../../parts/list-filters.tsx';
+import { LiveRows } from '../../parts/live-rows.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -40,32 +42,58 @@ function Inbox() {
   const list = useData<{ mails: ListedMail[]; nextKey?: string }>(path);
   // A received mail is no event of an account.
   useRefresh(list.reload);
+  const { isHeld } = useHeldActions(list.value, list.reload);
   return (
     <Page title={t('page.inbox')} question={t('inbox.question')} curl={path}>
-      <Filter key={JSON.stringify(filters)} values={filters} />
-      <Loaded data={list}>
-        {({ mails, nextKey }) => (
-          <>
-            {mails.length > 0 ? (
-              <Mails mails={mails} />
-            ) : Object.values(filters).some((value) => value !== undefined) ? (
-              <Empty title={t('inbox.noMatch')}>
-                <p>{t('messages.noMatch.hint')}</p>
-              </Empty>
-            ) : (
-              <Empty title={t('inbox.empty')}>
-                <p>{t('inbox.empty.hint')}</p>
-              </Empty>
-            )}
-            <Pager path="inbox" filters={filters} nextKey={nextKey} />
-          </>
-        )}
-      </Loaded>
+      <div class="card">
+        <ListFilters
+          path="inbox"
+          query={filters}
+          isInstallation
+          filters={[
+            {
+              name: 'box',
+              label: t('inbox.box'),
+              options: BOXES.map((value) => ({ value, name: t(`inbox.box.${value}`) })),
+            },
+            {
+              name: 'unread',
+              label: t('messages.status'),
+              options: [{ value: 'true', name: t('inbox.onlyUnread') }],
+            },
+          ]}
+        />
+        <Loaded data={list} isList>
+          {({ mails, nextKey }, isStale) => (
+            <>
+              {mails.length > 0 ? (
+                <LiveRows of={path} rows={mails} isStale={isStale} keyOf={({ number }) => number}>
+                  {(rows) => <Mails mails={rows} isHeld={isHeld} />}
+                </LiveRows>
+              ) : Object.values(filters).some((value) => value !== undefined) ? (
+                <Empty title={t('inbox.noMatch')}>
+                  <p>{t('messages.noMatch.hint')}</p>
+                </Empty>
+              ) : (
+                <Empty title={t('inbox.empty')}>
+                  <p>{t('inbox.empty.hint')}</p>
+                </Empty>
+              )}
+              <Pager path="inbox" filters={filters} nextKey={nextKey} />
+            </>
+          )}
+        </Loaded>
+      </div>
     </Page>
   );
 }
 
-function Mails({ mails }: { mails: ListedMail[] }) {
+interface MailsProps {
+  mails: readonly ListedMail[];
+  isHeld: (key: string) => boolean;
+}
+
+function Mails({ mails, isHeld }: MailsProps) {
   const { t } = useTexts();
   const { href } = useNavigation();
   return (
@@ -75,6 +103,7 @@ function Mails({ mails }: { mails: ListedMail[] }) {
       heads={[
         t('messages.subject'),
         t('messages.sender'),
+        t('messages.status'),
         t('inbox.box'),
         { text: t('inbox.received'), end: true },
       ]}
@@ -82,16 +111,20 @@ function Mails({ mails }: { mails: ListedMail[] }) {
       {mails.map((each) => (
         <tr key={each.number}>
           <th scope="row">
-            <a href={href(`inbox/${each.number}`)}>{each.subject || t('inbox.noSubject')}</a>{' '}
-            {each.readAt === null && <Chip kind="info">{t('inbox.unread')}</Chip>}
+            <a href={href(`inbox/${each.number}`)}>{each.subject || t('inbox.noSubject')}</a>
           </th>
           <td class="second">
             {each.from || each.sender}
-            <p class="small">{each.remoteAddress}</p>
+            <span class="small">{each.remoteAddress}</span>
+          </td>
+          <td class="aside">
+            {(each.readAt === null || isHeld(unreadKey(each.number))) && (
+              <Chip kind="info">{t('inbox.unread')}</Chip>
+            )}
           </td>
           <td>
             {t(`inbox.box.${each.box}`)}
-            <p class="small">{each.recipient}</p>
+            <span class="small">{each.recipient}</span>
           </td>
           <td class="when">
             <Time at={each.receivedAt} />
@@ -102,47 +135,5 @@ function Mails({ mails }: { mails: ListedMail[] }) {
   );
 }
 
-function Filter({ values }: { values: Readonly<Record<string, string | undefined>> }) {
-  const { t } = useTexts();
-  const { href, go } = useNavigation();
-  return (
-    <form
-      class="search"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        go(href('inbox', filledFields(event.currentTarget)));
-      }}
-    >
-      <label class="field">
-        {t('inbox.box')}
-        <select class="select" name="box">
-          <option value="">{t('messages.any')}</option>
-          {BOXES.map((box) => (
-            <option value={box} key={box} selected={values['box'] === box}>
-              {t(`inbox.box.${box}`)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label class="check">
-        <input
-          class="tick"
-          type="checkbox"
-          name="unread"
-          value="true"
-          defaultChecked={values['unread'] === 'true'}
-        />
-        {t('inbox.onlyUnread')}
-      </label>
-      <div class="actions">
-        <button type="submit" class="button primary">
-          {t('messages.search')}
-        </button>
-        <a class="button" href={href('inbox')}>
-          {t('messages.reset')}
-        </a>
-      </div>
-    </form>
-  );
-}
+/** The key of marking a mail as unread. */
+export const unreadKey = (number: string | number): string => `unread ${number}`;

@@ -4,12 +4,14 @@ import type { inboxMailSchema } from '../../../http/api/inbox.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { FactList } from '../../parts/fact-list.tsx';
+import { useHeldActions } from '../../parts/held-action.ts';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { saveFile } from '../../parts/save-file.ts';
 import { Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { unreadKey } from './inbox-list.tsx';
 import './inbox-mail.css';
 
 type InboxMail = z.output<typeof inboxMailSchema>;
@@ -31,12 +33,11 @@ function Mail({ number }: { number: string }) {
   const path = `/web-setup/installation/inbox/${encodeURIComponent(number)}`;
   const data = useData<InboxMail>(path);
   const { outcome, run } = useAction();
-  const mark = (isRead: boolean) => callApi(path, { method: 'PATCH', account: accountId, body: { isRead } });
   const isNew = data.value?.readAt === null;
   useEffect(() => {
     if (isNew)
       void run(async () => {
-        await mark(true);
+        await callApi(path, { method: 'PATCH', account: accountId, body: { isRead: true } });
         return '';
       });
   }, [path, isNew]);
@@ -47,12 +48,16 @@ function Mail({ number }: { number: string }) {
       saveFile(`${number}.eml`, new Blob([bytes], { type: 'message/rfc822' }));
       return t('messages.content.saved', { file: `${number}.eml` });
     });
-  const markUnread = () =>
-    run(async () => {
-      await mark(false);
-      go(href('inbox'));
-      return '';
+  const { hold } = useHeldActions(data.value, data.reload);
+  const markUnread = () => {
+    go(href('inbox'));
+    hold({
+      key: unreadKey(number),
+      text: t('inbox.markedUnread'),
+      action: (options) =>
+        callApi(path, { method: 'PATCH', account: accountId, body: { isRead: false }, ...options }),
     });
+  };
   return (
     <Page title={data.value?.subject || t('inbox.noSubject')} question={t('inbox.question')} curl={path}>
       <p>
@@ -63,7 +68,7 @@ function Mail({ number }: { number: string }) {
         <button class="button" type="button" onClick={() => void download()}>
           {t('inbox.download')}
         </button>
-        <button class="button" type="button" onClick={() => void markUnread()}>
+        <button class="button" type="button" onClick={markUnread}>
           {t('inbox.markUnread')}
         </button>
       </p>

@@ -4,6 +4,7 @@ import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { CreationDrawer } from '../../parts/drawer.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
+import { ListFilters } from '../../parts/list-filters.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
 import { toast } from '../../parts/toast.tsx';
@@ -32,7 +33,7 @@ const STREAMS = ['all', 'tx', 'mk'] as const satisfies ListedSuppression['stream
 /** The suppressions of the account. */
 export function SuppressionsPage() {
   const { t } = useTexts();
-  const { location, href, go } = useNavigation();
+  const { location, href } = useNavigation();
   const { may } = useMember();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
   const isSearch = Object.values(filters).some((value) => value !== undefined);
@@ -59,55 +60,74 @@ export function SuppressionsPage() {
         )
       }
     >
-      <Search
-        key={JSON.stringify(filters)}
-        values={filters}
-        onSearch={(found) => go(href('suppressions', found))}
-      />
-      <Loaded data={list}>
-        {({ suppressions, nextKey }) => (
-          <>
-            {suppressions.length > 0 ? (
-              <Table
-                label={t('page.suppressions')}
-                isList
-                heads={[
-                  t('suppressions.email'),
-                  t('suppressions.reason'),
-                  t('suppressions.stream'),
-                  { text: t('suppressions.since'), end: true },
-                ]}
-              >
-                {suppressions.map(({ email, contactIdentifier, reason, stream, createdAt }) => (
-                  <tr key={`${contactIdentifier} ${reason} ${stream}`}>
-                    <th scope="row">
-                      <a href={href(`suppressions/${encodeURIComponent(contactIdentifier)}`)}>
-                        {email ?? contactIdentifier}
-                      </a>
-                    </th>
-                    <td class="second">{t(`suppressions.reason.${reason}`)}</td>
-                    <td class="aside">{t(`suppressions.stream.${stream}`)}</td>
-                    <td class="when">
-                      <Time at={createdAt} />
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-            ) : nextKey !== undefined ? (
-              <Empty title={t('messages.partial')} />
-            ) : isSearch ? (
-              <Empty title={t('suppressions.noMatch')}>
-                <p>{t('messages.noMatch.hint')}</p>
-              </Empty>
-            ) : (
-              <Empty title={t('suppressions.empty')} icon="ban">
-                <p>{t('suppressions.empty.hint')}</p>
-              </Empty>
-            )}
-            <Pager path="suppressions" filters={filters} nextKey={nextKey} />
-          </>
-        )}
-      </Loaded>
+      <div class="card">
+        <ListFilters
+          path="suppressions"
+          query={filters}
+          search={{
+            name: 'email',
+            label: t('suppressions.search'),
+            isExact: true,
+            shown: (address) => t('messages.recipient.exact', { address }),
+          }}
+          filters={[
+            {
+              name: 'reason',
+              label: t('suppressions.reason'),
+              options: REASONS.map((value) => ({ value, name: t(`suppressions.reason.${value}`) })),
+            },
+            {
+              name: 'stream',
+              label: t('suppressions.stream'),
+              options: STREAMS.map((value) => ({ value, name: t(`suppressions.stream.${value}`) })),
+            },
+          ]}
+        />
+        <Loaded data={list} isList>
+          {({ suppressions, nextKey }) => (
+            <>
+              {suppressions.length > 0 ? (
+                <Table
+                  label={t('page.suppressions')}
+                  isList
+                  heads={[
+                    t('suppressions.email'),
+                    t('suppressions.reason'),
+                    t('suppressions.stream'),
+                    { text: t('suppressions.since'), end: true },
+                  ]}
+                >
+                  {suppressions.map(({ email, contactIdentifier, reason, stream, createdAt }) => (
+                    <tr key={`${contactIdentifier} ${reason} ${stream}`}>
+                      <th scope="row">
+                        <a href={href(`suppressions/${encodeURIComponent(contactIdentifier)}`)}>
+                          {email ?? contactIdentifier}
+                        </a>
+                      </th>
+                      <td class="second">{t(`suppressions.reason.${reason}`)}</td>
+                      <td class="aside">{t(`suppressions.stream.${stream}`)}</td>
+                      <td class="when">
+                        <Time at={createdAt} />
+                      </td>
+                    </tr>
+                  ))}
+                </Table>
+              ) : nextKey !== undefined ? (
+                <Empty title={t('messages.partial')} />
+              ) : isSearch ? (
+                <Empty title={t('suppressions.noMatch')} icon="search">
+                  <p>{t('messages.noMatch.hint')}</p>
+                </Empty>
+              ) : (
+                <Empty title={t('suppressions.empty')} icon="ban">
+                  <p>{t('suppressions.empty.hint')}</p>
+                </Empty>
+              )}
+              <Pager path="suppressions" filters={filters} nextKey={nextKey} />
+            </>
+          )}
+        </Loaded>
+      </div>
       {may('importSuppressions') && (
         <SuppressionImport isAsked={location.query['import'] !== undefined} onImported={list.reload} />
       )}
@@ -115,66 +135,14 @@ export function SuppressionsPage() {
   );
 }
 
-interface SearchProps {
-  values: Readonly<Record<string, string | undefined>>;
-  onSearch: (values: Record<string, string>) => void;
-}
-
-function Search({ values, onSearch }: SearchProps) {
-  const { t } = useTexts();
-  const { href } = useNavigation();
-  return (
-    <form
-      class="search"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onSearch(filledFields(event.currentTarget));
-      }}
-    >
-      <label class="field">
-        {t('suppressions.email')}
-        <input
-          class="input"
-          name="email"
-          type="search"
-          maxLength={320}
-          defaultValue={values['email'] ?? ''}
-        />
-      </label>
-      <label class="field">
-        {t('suppressions.reason')}
-        <select class="select" name="reason">
-          <option value="">{t('messages.any')}</option>
-          {REASONS.map((reason) => (
-            <option value={reason} key={reason} selected={values['reason'] === reason}>
-              {t(`suppressions.reason.${reason}`)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <StreamField any={t('messages.any')} value={values['stream']} />
-      <div class="actions">
-        <button type="submit" class="button primary">
-          {t('messages.search')}
-        </button>
-        <a class="button" href={href('suppressions')}>
-          {t('messages.reset')}
-        </a>
-      </div>
-    </form>
-  );
-}
-
-function StreamField({ any, value }: { any?: string; value?: string | undefined }) {
+function StreamField() {
   const { t } = useTexts();
   return (
     <label class="field">
       {t('suppressions.stream')}
       <select class="select" name="stream">
-        {any !== undefined && <option value="">{any}</option>}
         {STREAMS.map((stream) => (
-          <option value={stream} key={stream} selected={value === stream}>
+          <option value={stream} key={stream}>
             {t(`suppressions.stream.${stream}`)}
           </option>
         ))}

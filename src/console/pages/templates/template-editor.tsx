@@ -4,12 +4,14 @@ import type { template as templateSchema } from '../../../http/api/templates.ts'
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { CodeEditor } from '../../parts/code-editor/code-editor.tsx';
+import { useHeldActions } from '../../parts/held-action.ts';
 import { Preview } from '../../parts/preview/preview.tsx';
 import { TestMessage } from '../../parts/test-message.tsx';
-import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { deletionKey } from './template-list.tsx';
 import { Versions } from './versions.tsx';
 import '../../parts/preview/preview.css';
 
@@ -83,6 +85,7 @@ function Editor({ template }: { template: Template | null }) {
   const { outcome, run } = useAction(
     firstText === null ? null : { text: firstText, running: false, failed: false },
   );
+  const { hold } = useHeldActions(template, () => {});
   const readOnly = !may(template === null ? 'createTemplate' : 'updateTemplate');
   const change = (fields: Partial<Draft>) => setDraft((last) => ({ ...last, ...fields }));
   useUnsavedWarning(draft !== saved, t('templates.unsaved'));
@@ -214,21 +217,20 @@ function Editor({ template }: { template: Template | null }) {
         />
       )}
       {template !== null && may('deleteTemplate') && (
-        <Confirmed
-          isDanger
-          label={t('templates.delete')}
-          question={t('templates.delete.confirm', { name: template.name })}
-          action={() =>
-            run(async () => {
-              await callApi(path, {
-                method: 'DELETE',
-                account: accountId,
-              });
-              go(href('templates'), { discard: true });
-              return t('app.deleted');
-            })
-          }
-        />
+        <button
+          class="button danger"
+          type="button"
+          onClick={() => {
+            go(href('templates'), { discard: true });
+            hold({
+              key: deletionKey(template.templateId),
+              text: t('templates.deleted', { name: template.name }),
+              action: (options) => callApi(path, { method: 'DELETE', account: accountId, ...options }),
+            });
+          }}
+        >
+          {t('templates.delete')}
+        </button>
       )}
     </>
   );

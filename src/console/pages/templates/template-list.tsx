@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { template as templateSchema } from '../../../http/api/templates.ts';
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { useHeldActions } from '../../parts/held-action.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -34,6 +35,7 @@ export function TemplateListPage() {
   const view = useView();
   const path = withQuery('/web-setup/templates', { limit: String(PAGE_SIZE), lastKey });
   const list = useData<TemplateList>(path);
+  const { isHeld } = useHeldActions(list.value, list.reload);
   return (
     <Page
       title={t('page.templates')}
@@ -51,20 +53,23 @@ export function TemplateListPage() {
       }
     >
       <Loaded data={list}>
-        {({ templates, nextKey }) => (
-          <>
-            {templates.length === 0 ? (
-              <Empty title={t('templates.empty')} icon="file-text">
-                <p>{t('templates.empty.hint')}</p>
-              </Empty>
-            ) : view === 'list' ? (
-              <TemplateTable templates={templates} />
-            ) : (
-              <TemplateGallery templates={templates} />
-            )}
-            <Pager path="templates" filters={{}} nextKey={nextKey} />
-          </>
-        )}
+        {({ templates: read, nextKey }) => {
+          const templates = read.filter(({ templateId }) => !isHeld(deletionKey(templateId)));
+          return (
+            <>
+              {templates.length === 0 ? (
+                <Empty title={t('templates.empty')} icon="file-text">
+                  <p>{t('templates.empty.hint')}</p>
+                </Empty>
+              ) : view === 'list' ? (
+                <TemplateTable templates={templates} />
+              ) : (
+                <TemplateGallery templates={templates} />
+              )}
+              <Pager path="templates" filters={{}} nextKey={nextKey} />
+            </>
+          );
+        }}
       </Loaded>
     </Page>
   );
@@ -129,3 +134,6 @@ function TemplateTable({ templates }: { templates: readonly Template[] }) {
     </Table>
   );
 }
+
+/** The key of the deletion of a template. */
+export const deletionKey = (templateId: string): string => `template ${templateId}`;
