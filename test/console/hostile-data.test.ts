@@ -79,7 +79,7 @@ describe('The console', () => {
       expect(await page.title(), path).toMatch(/ · Postrider$/);
       // The application has no such elements itself; frames with mail are documents of their own.
       expect(await page.locator('main img, main script, [onerror]').count(), path).toBe(0);
-      const shown: string = await page.evaluate(SHOWN_TEXT);
+      const shown = await shownText(page);
       for (const [field, text] of unseen) if (shown.includes(text)) unseen.delete(field);
       const links: string[] = await page.evaluate(LINKS);
       expect(
@@ -156,6 +156,17 @@ async function useOtherSession(): Promise<void> {
     query: JSON.stringify({ subject: text('filter of a saved view'), account: 'acct_other' }),
     created_at: Date.now(),
   });
+}
+
+/** The text of the page, and of it with each of its tabs. */
+async function shownText(page: Page): Promise<string> {
+  const shown: string[] = [await page.evaluate(SHOWN_TEXT)];
+  for (const tab of await page.getByRole('tab').all()) {
+    await tab.press('Enter');
+    await expect.poll(() => page.locator('.loading').count()).toBe(0);
+    shown.push(await page.evaluate(SHOWN_TEXT));
+  }
+  return shown.join(' ');
 }
 
 /** Opens the saved views and applies one: its filters are shown. */
