@@ -56,6 +56,7 @@ export function Start(props: StartProps) {
             {([false, true] as const).map((isLater) => (
               <label class="segment" key={String(isLater)}>
                 <input
+                  class="segment-input"
                   type="radio"
                   name="start"
                   checked={(scheduledAt !== undefined) === isLater}

@@ -134,6 +134,7 @@ export function Preview({
           {VIEWS.map((name) => (
             <label class="segment" key={name}>
               <input
+                class="segment-input"
                 type="radio"
                 name="view"
                 checked={name === view}
