@@ -76,7 +76,7 @@ describe('a request', () => {
     expect(names.map((name) => headers.get(name))).toEqual(['1', 'account-1', 'application/json', 'k', null]);
   });
 
-  it('says that the session has ended, except where somebody signs in', async () => {
+  it('reports that the session has ended, except where a person signs in', async () => {
     const signedOut = vi.fn();
     whenSignedOut(signedOut);
     respond(() => failure(401, 'UNAUTHENTICATED'));

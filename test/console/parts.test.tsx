@@ -15,7 +15,7 @@ import { InConsole, person, render, screen } from './dom/render.tsx';
 
 const error = (status: number, code: string, detail: { reason?: string; name?: string } = {}) =>
   new ApiError(status, {
-    error: { code, message: 'What the server says.', details: [detail] },
+    error: { code, message: 'What the server states.', details: [detail] },
     requestId: 'request-1',
   });
 
@@ -87,7 +87,7 @@ describe('data', () => {
 });
 
 describe('a table', () => {
-  it('names its columns, also on narrow screens, and says which are at the end', async () => {
+  it('names its columns, also on narrow screens, and which are at the end', async () => {
     await render(
       <Table label="People" heads={['Name', { text: 'Mails', end: true }, { text: 'Actions', unseen: true }]}>
         <tr>
@@ -192,7 +192,7 @@ describe('the result of an action', () => {
 
   it('is the sentence of the server, if it refused', async () => {
     const shown = await result(() => Promise.reject(error(409, 'CONFLICT')));
-    expect(shown.textContent).toBe('What the server says.');
+    expect(shown.textContent).toBe('What the server states.');
     expect(shown.classList.contains('bad')).toBe(true);
   });
 

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import './figures.css';
 
 interface FigureProps {
@@ -11,7 +12,12 @@ interface FigureProps {
   isHigh?: boolean;
 }
 
-/** A headline figure, in a list of the class `figures`. */
+/** Headline figures in a row: `Figure`s. */
+export function FigureRow({ children }: { children: ComponentChildren }) {
+  return <dl class="figures">{children}</dl>;
+}
+
+/** A headline figure, in a `FigureRow`. */
 export function Figure({ color, label, value, note, isHigh = false }: FigureProps) {
   return (
     <div class={isHigh ? 'figure high' : 'figure'}>

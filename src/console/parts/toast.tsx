@@ -42,7 +42,7 @@ export async function settleToasts(isLeaving: boolean): Promise<void> {
   const waiting = toasts.filter(({ onGone }) => onGone !== undefined);
   toasts = toasts.filter(({ onGone }) => onGone === undefined);
   show(toasts);
-  await Promise.all(waiting.map(({ onGone }) => onGone?.(isLeaving)));
+  await Promise.all(waiting.map(async ({ onGone }) => onGone?.(isLeaving)));
 }
 
 addEventListener('pagehide', () => void settleToasts(true));

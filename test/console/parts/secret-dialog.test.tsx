@@ -16,7 +16,7 @@ it('is open until the person has stored the secret', async () => {
   expect(onStored).toHaveBeenCalledOnce();
 });
 
-it('copies the secret, and says so', async () => {
+it('copies the secret, and states it', async () => {
   await render(<SecretDialog title="New key" secrets={secrets} onStored={() => {}} />);
   await person().click(screen.getByRole('button', { name: 'Copy the key' }));
   await screen.findByRole('button', { name: 'Copied' });

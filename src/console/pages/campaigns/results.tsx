@@ -3,7 +3,7 @@ import type { analyticsSchema } from '../../../http/api/campaigns.ts';
 import { useData } from '../../data.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
 import { FactList } from '../../parts/fact-list.tsx';
-import { Figure } from '../../parts/figures.tsx';
+import { Figure, FigureRow } from '../../parts/figures.tsx';
 import { lazyPage } from '../../parts/lazy.tsx';
 import { MAX_BOUNCED } from '../../parts/totals.ts';
 import { Card, Loaded, Table } from '../../parts.tsx';
@@ -95,7 +95,7 @@ function Figures({ totals }: { totals: Analytics['totals'] }) {
   const { t, number, percent } = useTexts();
   const { sent, delivered, uniqueOpened, uniqueClicked, bounced, unsubscribed, complained } = totals;
   return (
-    <dl class="figures">
+    <FigureRow>
       <Figure
         color="--c-delivered"
         label={t('campaigns.count.delivered')}
@@ -127,7 +127,7 @@ function Figures({ totals }: { totals: Analytics['totals'] }) {
         value={percent(unsubscribed, delivered)}
         note={t('campaigns.figure.complained', { count: unsubscribed, complained })}
       />
-    </dl>
+    </FigureRow>
   );
 }
 

@@ -1,4 +1,4 @@
-import { Figure } from '../../parts/figures.tsx';
+import { Figure, FigureRow } from '../../parts/figures.tsx';
 import { MAX_BOUNCED, MAX_COMPLAINED, type Point, type Totals, totals } from '../../parts/totals.ts';
 import { useTexts } from '../../texts.ts';
 import type { Period } from './period.ts';
@@ -19,7 +19,7 @@ export function Figures({ points, period, from }: FiguresProps) {
   const share = (outcome: keyof Totals, of: keyof Totals = 'accepted') => percent(now[outcome], now[of]);
   const change = before.accepted === 0 ? null : now.accepted / before.accepted - 1;
   return (
-    <dl class="figures">
+    <FigureRow>
       <Figure
         color="--c-accepted"
         label={t('overview.outcome.accepted')}
@@ -56,6 +56,6 @@ export function Figures({ points, period, from }: FiguresProps) {
         value={share('opened', 'delivered')}
         note={t('overview.figure.opened', { count: now.opened, delivered: now.delivered })}
       />
-    </dl>
+    </FigureRow>
   );
 }
