@@ -49,7 +49,9 @@ export function Deliveries({ path, webhookId }: { path: string; webhookId: strin
               href={href(page, { status: name })}
               aria-current={status === name ? 'true' : undefined}
             >
-              {t(name === undefined ? 'webhooks.status.all' : `webhooks.status.${name}`)}
+              <span class="sentence">
+                {t(name === undefined ? 'webhooks.status.all' : `webhooks.status.${name}`)}
+              </span>
             </a>
           ))}
         </nav>
