@@ -163,7 +163,8 @@ type OperationOptions<P extends PathOf<M>, M extends Method> = Pick<
   RequestOptions,
   'idempotencyKey' | 'signal'
 > & {
-  account: string;
+  /** Null: an operation about the installation, which belongs to no account. */
+  account: string | null;
 } & (object extends ParametersOf<P, M>
     ? { parameters?: ParametersOf<P, M> }
     : { parameters: ParametersOf<P, M> }) &
@@ -176,8 +177,15 @@ export function operate<M extends Method, P extends PathOf<M>>(
   options: OperationOptions<P, M>,
 ): Promise<DataOf<P, M>> {
   // What they have depends on the operation, which only callers know.
-  const { parameters, ...sent } = options as RequestOptions & { parameters?: object };
-  return request(`/console/api${addressOf(path, parameters)}`, { ...sent, method: UPPER[method] });
+  const { account, parameters, ...sent } = options as Omit<RequestOptions, 'account'> & {
+    account: string | null;
+    parameters?: object;
+  };
+  return request(`/console/api${addressOf(path, parameters)}`, {
+    ...sent,
+    account: account ?? undefined,
+    method: UPPER[method],
+  });
 }
 
 const UPPER = { get: 'GET', post: 'POST', put: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;

@@ -31,6 +31,14 @@ export function useOperation<P extends PathOf<'get'>>(
   return useData(path === null ? null : addressOf(path, ...parameters));
 }
 
+/** Reads with an operation about the installation, which belongs to no account, again when its parameters change. */
+export function useInstallation<P extends PathOf<'get'>>(
+  path: P | null,
+  ...parameters: Optional<ParametersOf<P>>
+): Data<DataOf<P>> {
+  return useConsoleData(path === null ? null : `/console/api${addressOf(path, ...parameters)}`);
+}
+
 /**
  * Reads what belongs to the console itself, such as its people, again when `liveTurn` changes. `account`: the account
  * that it is about. Path null: nothing is read.

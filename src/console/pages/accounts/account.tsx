@@ -1,7 +1,6 @@
-import type * as z from 'zod';
-import type { detailSchema } from '../../../http/api/accounts/accounts.ts';
-import { request } from '../../api.ts';
-import { useConsoleData, useRefresh } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useInstallation, useRefresh } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { toast } from '../../parts/toast.tsx';
@@ -11,7 +10,9 @@ import { useTexts } from '../../texts.ts';
 import { AccountStatus } from './accounts.tsx';
 import { LimitForm } from './limits.tsx';
 
-type Detail = z.output<typeof detailSchema>;
+const PATH = '/web-setup/accounts/{accountId}';
+
+type Detail = DataOf<typeof PATH>;
 
 /** An account of the installation: its limits with their use; disable, enable. */
 export function AccountPage({ accountId }: { accountId: string }) {
@@ -25,30 +26,26 @@ export function AccountPage({ accountId }: { accountId: string }) {
 
 function Account({ accountId }: { accountId: string }) {
   const { t } = useTexts();
-  const path = `/web-setup/accounts/${encodeURIComponent(accountId)}`;
-  const data = useConsoleData<Detail>(`/console/api${path}`);
+  const data = useInstallation(PATH, { accountId });
   useRefresh(data.reload);
   return (
     <Page
       title={data.value?.name || t('system.accounts')}
       chip={data.value !== null && <AccountStatus status={data.value.status} />}
-      actions={data.value !== null && <Actions account={data.value} path={path} onChange={data.reload} />}
-      curl={path}
+      actions={data.value !== null && <Actions account={data.value} onChange={data.reload} />}
+      curl={addressOf(PATH, { accountId })}
     >
-      <Loaded data={data}>
-        {(account) => <Details account={account} path={path} onChange={data.reload} />}
-      </Loaded>
+      <Loaded data={data}>{(account) => <Details account={account} onChange={data.reload} />}</Loaded>
     </Page>
   );
 }
 
 interface DetailsProps {
   account: Detail;
-  path: string;
   onChange: () => void;
 }
 
-function Actions({ account, path, onChange }: DetailsProps) {
+function Actions({ account, onChange }: DetailsProps) {
   const { t } = useTexts();
   const { href } = useNavigation();
   const { outcome, run } = useAction();
@@ -56,8 +53,9 @@ function Actions({ account, path, onChange }: DetailsProps) {
   const isActive = status === 'active';
   const change = () =>
     run(async () => {
-      await request(`/console/api${path}/status`, {
-        method: 'PUT',
+      await operate('put', '/web-setup/accounts/{accountId}/status', {
+        account: null,
+        parameters: { accountId },
         body: { status: isActive ? 'disabled' : 'active' },
       });
       onChange();
@@ -89,7 +87,7 @@ function Actions({ account, path, onChange }: DetailsProps) {
   );
 }
 
-function Details({ account, path, onChange }: DetailsProps) {
+function Details({ account, onChange }: DetailsProps) {
   const { t, time } = useTexts();
   const { accountId, companyName, createdAt, limits } = account;
   return (
@@ -109,7 +107,11 @@ function Details({ account, path, onChange }: DetailsProps) {
         <LimitForm
           limits={limits}
           save={async (changes) => {
-            await request(`/console/api${path}`, { method: 'PATCH', body: { limits: changes } });
+            await operate('patch', PATH, {
+              account: null,
+              parameters: { accountId },
+              body: { limits: changes },
+            });
             onChange();
           }}
         />

@@ -1,11 +1,9 @@
 import { useMemo, useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { listedSchema } from '../../../http/api/accounts/accounts.ts';
-import type { statisticsSchema } from '../../../http/api/statistics.ts';
-import { request, withQuery } from '../../api.ts';
-import { useConsoleData, useRefresh } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useInstallation, useRefresh } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { CreationDrawer } from '../../parts/drawer.tsx';
-import { filledFields } from '../../parts/filled-fields.ts';
+import { fieldText, filledTexts } from '../../parts/field-text.ts';
 import { FilterBar, SearchField } from '../../parts/filter-bar.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
@@ -17,14 +15,13 @@ import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../part
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 
-type ListedAccount = z.output<typeof listedSchema>;
+const PATH = '/web-setup/accounts';
+
+type ListedAccount = DataOf<typeof PATH>['accounts'][number];
 const SCOPES = ['setup', 'transactional', 'marketing'] as const;
 
-interface NewAccount {
-  account: ListedAccount;
-  /** They are shown once. */
-  keys: Record<(typeof SCOPES)[number], string>;
-}
+/** Its keys are shown once. */
+type NewAccount = DataOf<typeof PATH, 'post'>;
 
 /** The accounts of the installation, for operators. */
 export function AccountsPage() {
@@ -40,8 +37,7 @@ function Accounts() {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
   const { search, lastKey } = location.query;
-  const path = withQuery('/web-setup/accounts', { search, lastKey });
-  const list = useConsoleData<{ accounts: ListedAccount[]; nextKey?: string }>(`/console/api${path}`);
+  const list = useInstallation(PATH, { search, lastKey });
   useRefresh(list.reload);
   const volumes = useVolumes();
   const [created, setCreated] = useState<NewAccount | null>(null);
@@ -49,7 +45,7 @@ function Accounts() {
     <Page
       title={t('system.accounts')}
       question={t('accounts.question')}
-      curl={path}
+      curl={addressOf(PATH, { search, lastKey })}
       actions={
         <CreationDrawer title={t('accounts.create')}>
           {(close) => (
@@ -144,9 +140,7 @@ function Accounts() {
 
 /** The outcomes of the last 30 days of the accounts that send most, by their ids; null: not known yet. */
 function useVolumes(): ReadonlyMap<string, Totals> | null {
-  const { value } = useConsoleData<z.output<typeof statisticsSchema>>(
-    '/console/api/web-setup/installation/statistics?interval=day&by=account',
-  );
+  const { value } = useInstallation('/web-setup/installation/statistics', { interval: 'day', by: 'account' });
   return useMemo(
     () => value && new Map(value.series.map(({ name = '', points }) => [name, totals(points)])),
     [value],
@@ -187,12 +181,9 @@ function Creation({ onCreated }: { onCreated: (account: NewAccount) => void }) {
   const { outcome, run } = useAction();
   const create = (form: HTMLFormElement) =>
     run(async () => {
-      onCreated(
-        await request<NewAccount>('/console/api/web-setup/accounts', {
-          method: 'POST',
-          body: filledFields(form),
-        }),
-      );
+      const fields = new FormData(form);
+      const body = { name: fieldText(fields, 'name'), ...filledTexts(fields, 'companyName', 'accountId') };
+      onCreated(await operate('post', PATH, { account: null, body }));
       return '';
     });
   return (

@@ -1,10 +1,9 @@
 import { useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { detailSchema } from '../../../http/api/accounts/accounts.ts';
+import type { DataOf } from '../../operations.ts';
 import { Outcome, Table, useAction } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 
-type Limits = z.output<typeof detailSchema>['limits'];
+type Limits = DataOf<'/web-setup/accounts/{accountId}'>['limits'];
 type LimitName = keyof Limits;
 type Change = number | null | 'default';
 

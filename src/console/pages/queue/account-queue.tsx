@@ -1,7 +1,5 @@
 import { useCallback } from 'preact/hooks';
-import type * as z from 'zod';
-import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/queue.ts';
-import { useConsoleData, useRefresh } from '../../data.ts';
+import { useInstallation, useRefresh } from '../../data.ts';
 import { Failure, Loaded } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
@@ -11,18 +9,12 @@ import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
 import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
-type QueueAccounts = z.output<typeof queueAccountsSchema>;
-
 /** The waiting mail of an account, with actions on it. */
 export function AccountQueue({ accountId }: { accountId: string }) {
   const { t } = useTexts();
   const { href } = useNavigation();
-  const data = useConsoleData<QueueAccounts>(
-    `/console/api/web-setup/queue/accounts?accountId=${encodeURIComponent(accountId)}`,
-  );
-  const controls = useConsoleData<Pick<z.output<typeof queueSchema>, 'controls'>>(
-    '/console/api/web-setup/queue/controls',
-  );
+  const data = useInstallation('/web-setup/queue/accounts', { accountId });
+  const controls = useInstallation('/web-setup/queue/controls');
   const reload = useCallback(() => {
     data.reload();
     controls.reload();

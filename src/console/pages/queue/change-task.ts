@@ -1,17 +1,13 @@
-import type * as z from 'zod';
-import type { bulkSchema } from '../../../http/api/queue/queue-schemas.ts';
-import { request } from '../../api.ts';
+import { operate } from '../../api.ts';
+import type { BodyOf } from '../../operations.ts';
 import { type LongTask, useLongTask } from '../../parts/long-task.tsx';
 
-type Bulk = z.output<typeof bulkSchema>;
-
 /** A change of all waiting messages that match a filter. */
-export interface QueueOrder {
-  change: 'purge' | 'retry';
-  filter: { destination?: string; accountId?: string };
-  /** Reason of a `purge`. */
-  reason?: string;
-}
+export type QueueOrder =
+  | { change: 'retry'; filter: QueueFilter }
+  | { change: 'purge'; filter: QueueFilter; reason: string };
+
+type QueueFilter = BodyOf<'/web-setup/queue/retry', 'post'>['filter'];
 
 export interface QueueWork {
   order: QueueOrder;
@@ -19,9 +15,14 @@ export interface QueueWork {
   after: number;
 }
 
-function send({ change, ...order }: QueueOrder, more: { dryRun?: boolean; after?: number }): Promise<Bulk> {
-  const body = { ...order, ...more };
-  return request<Bulk>(`/console/api/web-setup/queue/${change}`, { method: 'POST', body });
+function send(order: QueueOrder, more: { dryRun?: boolean; after?: number }) {
+  const { filter } = order;
+  return order.change === 'retry'
+    ? operate('post', '/web-setup/queue/retry', { account: null, body: { filter, ...more } })
+    : operate('post', '/web-setup/queue/purge', {
+        account: null,
+        body: { filter, reason: order.reason, ...more },
+      });
 }
 
 /** The number of messages that an order would change. */

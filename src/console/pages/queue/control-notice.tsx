@@ -1,10 +1,9 @@
-import type * as z from 'zod';
-import type { queueSchema } from '../../../http/api/queue/queue.ts';
-import { request } from '../../api.ts';
+import { operate } from '../../api.ts';
+import type { DataOf } from '../../operations.ts';
 import { Confirmed, Outcome, useAction } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 
-type Control = z.output<typeof queueSchema>['controls'][number];
+type Control = DataOf<'/web-setup/queue'>['controls'][number];
 
 interface ControlNoticeProps {
   /** Null: none applies. */
@@ -20,8 +19,10 @@ export function useResume(onChange: () => void) {
   const { outcome, run } = useAction();
   const resume = (scope: Control['scope'], target: string) =>
     run(async () => {
-      const path = `/console/api/web-setup/queue/controls/${scope}/${encodeURIComponent(target)}`;
-      await request(path, { method: 'DELETE' });
+      await operate('delete', '/web-setup/queue/controls/{scope}/{target}', {
+        account: null,
+        parameters: { scope, target },
+      });
       onChange();
       return t('queue.resumed', { target });
     });

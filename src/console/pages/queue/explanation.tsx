@@ -1,10 +1,6 @@
-import type * as z from 'zod';
-import type {
-  destinationExplanationSchema,
-  messageExplanationSchema,
-} from '../../../http/api/queue/queue-schemas.ts';
-import { callApi } from '../../api.ts';
-import { useConsoleData, useRefresh } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useInstallation, useRefresh } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { useReasons } from '../../parts/failure-reason.ts';
 import { Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
@@ -16,15 +12,13 @@ import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
 import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
-type Destination = z.output<typeof destinationExplanationSchema>;
-type Message = z.output<typeof messageExplanationSchema>;
+type Destination = DataOf<'/web-setup/queue/destinations/{destination}'>;
+type Message = DataOf<'/web-setup/queue/messages/{messageId}'>;
 
 /** Why the mail to a destination waits, and what can be done. */
 export function DestinationExplanation({ destination }: { destination: string }) {
   const { t } = useTexts();
-  const data = useConsoleData<Destination>(
-    `/console/api/web-setup/queue/destinations/${encodeURIComponent(destination)}`,
-  );
+  const data = useInstallation('/web-setup/queue/destinations/{destination}', { destination });
   useRefresh(data.reload);
   const retries = useRetries(data.reload);
   return (
@@ -59,17 +53,12 @@ export function DestinationExplanation({ destination }: { destination: string })
 export function MessageExplanation({ messageId }: { messageId: string }) {
   const { t, time, number } = useTexts();
   const { href } = useNavigation();
-  const data = useConsoleData<Message>(
-    `/console/api/web-setup/queue/messages/${encodeURIComponent(messageId)}`,
-  );
+  const data = useInstallation('/web-setup/queue/messages/{messageId}', { messageId });
   useRefresh(data.reload);
   const { outcome, run } = useAction();
   const retry = (account: string) =>
     run(async () => {
-      await callApi(`/web-setup/messages/${encodeURIComponent(messageId)}/retry`, {
-        method: 'POST',
-        account,
-      });
+      await operate('post', '/web-setup/messages/{id}/retry', { account, parameters: { id: messageId } });
       data.reload();
       return t('messages.retried');
     });

@@ -1,10 +1,9 @@
-import type * as z from 'zod';
-import type { queueAccountsSchema } from '../../../http/api/queue/queue.ts';
+import type { DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { useTexts } from '../../texts.ts';
 
 /** Numbers of waiting messages, by state. */
-export type QueueNumbers = Omit<z.output<typeof queueAccountsSchema>['accounts'][number], 'accountId'>;
+export type QueueNumbers = Omit<DataOf<'/web-setup/queue/accounts'>['accounts'][number], 'accountId'>;
 
 interface QueueFactsProps {
   of: Pick<QueueNumbers, 'messages' | 'sending' | 'deferred' | 'held' | 'nextAttemptAt'>;

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks';
-import { request } from '../../api.ts';
+import { operate } from '../../api.ts';
 import { AccountOptions } from '../../parts/account-options.tsx';
-import { fieldText } from '../../parts/field-text.ts';
+import { fieldChoice, fieldText } from '../../parts/field-text.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 
 const SCOPES = ['destination', 'account', 'site', 'pool'] as const;
+const ACTIONS = ['pause', 'bounce'] as const;
 
 interface PausingProps {
   /** The only target. */
@@ -27,14 +28,14 @@ export function Pausing({ destination, account, onChange }: PausingProps) {
       const fields = new FormData(form);
       const target = destination ?? account ?? fieldText(fields, 'target');
       const until = fieldText(fields, 'until');
-      const action = fields.get('action') ?? 'pause';
-      await request('/console/api/web-setup/queue/controls', {
-        method: 'POST',
+      const action = fieldChoice(fields, 'action', ACTIONS) ?? 'pause';
+      await operate('post', '/web-setup/queue/controls', {
+        account: null,
         body: {
           action,
           scope,
           target,
-          reason: fields.get('reason'),
+          reason: fieldText(fields, 'reason'),
           until: until === '' ? null : new Date(until).toISOString(),
         },
       });
@@ -94,8 +95,11 @@ export function Pausing({ destination, account, onChange }: PausingProps) {
           <label class="field">
             {t('queue.action')}
             <select class="select" name="action">
-              <option value="pause">{t('queue.do.pause')}</option>
-              <option value="bounce">{t('queue.do.bounce')}</option>
+              {ACTIONS.map((name) => (
+                <option value={name} key={name}>
+                  {t(`queue.do.${name}`)}
+                </option>
+              ))}
             </select>
           </label>
         )}

@@ -1,7 +1,6 @@
 import { useCallback } from 'preact/hooks';
-import type * as z from 'zod';
-import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/queue.ts';
-import { type Data, useConsoleData, useRefresh } from '../../data.ts';
+import { type Data, useInstallation, useRefresh } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { fieldText } from '../../parts/field-text.ts';
 import { Time } from '../../parts/time.tsx';
 import { Card, Confirmed, Empty, Loaded, Outcome, Page, Table } from '../../parts.tsx';
@@ -18,8 +17,8 @@ import { Purge } from './purge.tsx';
 import './queue.css';
 import { type Retries, RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
-type Queue = z.output<typeof queueSchema>;
-type QueueAccounts = z.output<typeof queueAccountsSchema>;
+type Queue = DataOf<'/web-setup/queue'>;
+type QueueAccounts = DataOf<'/web-setup/queue/accounts'>;
 
 /** The queue by destination or account, or the mail of one of them or one message. */
 export function QueuePage({ kind, name }: { kind: string | undefined; name: string | undefined }) {
@@ -40,7 +39,7 @@ export function QueuePage({ kind, name }: { kind: string | undefined; name: stri
     <Page
       title={isExplanation || isAccount ? name : t('page.queue')}
       question={t('queue.question')}
-      curl={isExplanation ? `/web-setup/queue/${kind}/${encodeURIComponent(name)}` : list}
+      curl={isExplanation ? addressOf(`/web-setup/queue/${kind}/{name}`, { name }) : list}
     >
       {(isExplanation || isAccount) && (
         <p>
@@ -58,10 +57,8 @@ export function QueuePage({ kind, name }: { kind: string | undefined; name: stri
 function Overview({ isByAccount }: { isByAccount: boolean }) {
   const { t } = useTexts();
   const { href } = useNavigation();
-  const data = useConsoleData<Queue>('/console/api/web-setup/queue');
-  const accounts = useConsoleData<QueueAccounts>(
-    isByAccount ? '/console/api/web-setup/queue/accounts' : null,
-  );
+  const data = useInstallation('/web-setup/queue');
+  const accounts = useInstallation(isByAccount ? '/web-setup/queue/accounts' : null);
   const reload = useCallback(() => {
     data.reload();
     accounts.reload();

@@ -1,17 +1,16 @@
-import type * as z from 'zod';
-import type { installationSchema } from '../../../http/api/installation.ts';
-import { useConsoleData, useRefresh } from '../../data.ts';
+import { useInstallation, useRefresh } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { Chip, Empty, Loaded, Status, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { Section } from './section.tsx';
 
-type Installation = z.output<typeof installationSchema>;
+type Installation = DataOf<'/web-setup/installation'>;
 
 const REFRESH_MS = 60_000;
 
 /** Versions, storage, backups, certificates and source addresses of the installation. */
 export function Facts() {
-  const data = useConsoleData<Installation>('/console/api/web-setup/installation');
+  const data = useInstallation('/web-setup/installation');
   useRefresh(data.reload, REFRESH_MS);
   return (
     <Loaded data={data}>

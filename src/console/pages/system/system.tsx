@@ -1,8 +1,5 @@
-import type * as z from 'zod';
-import type { reportSchema } from '../../../http/api/doctor.ts';
-import type { queueSchema } from '../../../http/api/queue/queue.ts';
-import type { siteSchema } from '../../../http/api/queue/queue-schemas.ts';
-import { useConsoleData, useRefresh } from '../../data.ts';
+import { useInstallation, useRefresh } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { siteName } from '../../parts/site-name.ts';
 import { Time } from '../../parts/time.tsx';
 import { Empty, Loaded, Notice, Page, Status, Table } from '../../parts.tsx';
@@ -12,9 +9,7 @@ import { useTexts } from '../../texts.ts';
 import { Facts } from './facts.tsx';
 import { Section } from './section.tsx';
 
-type Report = z.output<typeof reportSchema>;
-type Queue = z.output<typeof queueSchema>;
-type Site = z.output<typeof siteSchema>;
+type Report = DataOf<'/web-setup/doctor'>;
 type Finding = Report['findings'][number];
 
 const ORDER = ['failure', 'warning', 'unknown', 'ok'] as const satisfies Finding['status'][];
@@ -48,7 +43,7 @@ export function SystemPage() {
 function Findings() {
   const { t } = useTexts();
   const { location, href } = useNavigation();
-  const data = useConsoleData<Report>('/console/api/web-setup/doctor');
+  const data = useInstallation('/web-setup/doctor');
   const showsAll = location.query['checks'] === 'all';
   return (
     <>
@@ -164,7 +159,7 @@ function FindingText({ of: { reason, fix } }: { of: Finding }) {
 
 function QueueTotals() {
   const { t } = useTexts();
-  const data = useConsoleData<Queue>('/console/api/web-setup/queue');
+  const data = useInstallation('/web-setup/queue');
   useRefresh(data.reload);
   return (
     <Section
@@ -235,7 +230,7 @@ function QueueTotals() {
 
 function Sites() {
   const { t } = useTexts();
-  const data = useConsoleData<{ sites: Site[] }>('/console/api/web-setup/queue/sites');
+  const data = useInstallation('/web-setup/queue/sites');
   return (
     <Section id="sites" title={t('system.sites')}>
       <Loaded data={data}>
