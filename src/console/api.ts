@@ -106,7 +106,8 @@ async function send<T>(path: string, options: RequestOptions): Promise<T> {
 }
 
 /** A file that is sent as the body of a request. */
-export interface FileUpload {
+export interface FileUpload<P extends PathOf<'post'>> {
+  parameters: ParametersOf<P, 'post'>;
   type: string;
   file: Blob;
   account: string;
@@ -116,13 +117,13 @@ export interface FileUpload {
 }
 
 /** Sends a file to an operation of the public API; `fetch` does not report the progress of a request. */
-export function uploadFile<T>(
-  path: string,
-  { type, file, account, signal, onProgress }: FileUpload,
-): Promise<T> {
+export function uploadFile<P extends PathOf<'post'>>(
+  path: P,
+  { parameters, type, file, account, signal, onProgress }: FileUpload<P>,
+): Promise<DataOf<P, 'post'>> {
   return new Promise((resolve, reject) => {
     const upload = new XMLHttpRequest();
-    upload.open('POST', `/console/api${path}`);
+    upload.open('POST', `/console/api${addressOf(path, parameters)}`);
     upload.responseType = 'json';
     for (const [name, value] of Object.entries({ ...headersFor(account), 'Content-Type': type }))
       upload.setRequestHeader(name, value);
@@ -130,7 +131,7 @@ export function uploadFile<T>(
     upload.addEventListener('error', () => reject(new ApiError(0, {})));
     upload.addEventListener('abort', () => reject(new ApiError(0, {})));
     upload.addEventListener('load', () => {
-      const envelope = upload.response as Envelope<T> | null;
+      const envelope = upload.response as Envelope<DataOf<P, 'post'>> | null;
       if (envelope?.success === true) return resolve(envelope.data);
       if (upload.status === 401) onSignedOut();
       return reject(new ApiError(upload.status, envelope ?? {}));
@@ -161,7 +162,7 @@ function headersFor(account: string | undefined): Record<string, string> {
 
 type OperationOptions<P extends PathOf<M>, M extends Method> = Pick<
   RequestOptions,
-  'idempotencyKey' | 'signal'
+  'idempotencyKey' | 'signal' | 'keepalive'
 > & {
   /** Null: an operation about the installation, which belongs to no account. */
   account: string | null;

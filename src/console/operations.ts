@@ -21,7 +21,10 @@ type Success<R> = Json<R[Extract<keyof R, 200 | 201 | 202>]>;
 export type DataOf<P extends PathOf<M>, M extends Method = 'get'> =
   Operation<P, M> extends { responses: infer R } ? (Success<R> extends { data: infer D } ? D : never) : never;
 
-type PathValues<O> = O extends { parameters: { path: infer V } } ? V : object;
+/** Numbers in the path come from the address of a page, too. */
+type PathValues<O> = O extends { parameters: { path: infer V } }
+  ? { [K in keyof V]: V[K] extends number ? V[K] | string : V[K] }
+  : object;
 /** Filters come from the address of a page: the server checks their values. */
 type QueryValues<O> = O extends { parameters: { query?: infer V } }
   ? { [K in keyof V]?: V[K] | string | undefined }

@@ -1,6 +1,6 @@
-import { callApi } from '../../api.ts';
+import { operate } from '../../api.ts';
 import { CreationDrawer } from '../../parts/drawer.tsx';
-import { filledFields } from '../../parts/filled-fields.ts';
+import { fieldChoice, filledTexts } from '../../parts/field-text.ts';
 import { toast } from '../../parts/toast.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
@@ -36,12 +36,14 @@ function Form({ onAdded }: { onAdded: () => void }) {
   const { t } = useTexts();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
-  const add = (form: HTMLFormElement) =>
+  const add = (fields: FormData) =>
     run(async () => {
-      const { consentMethod = null, ...fields } = filledFields(form);
-      const body = { ...fields, consentMethod };
-      await callApi('/web-setup/contacts', { method: 'POST', account: accountId, body });
-      toast(t('contacts.added', { contact: fields['email'] ?? fields['phone'] ?? '' }));
+      const body = {
+        ...filledTexts(fields, 'email', 'phone', 'firstName', 'lastName', 'consentDetails'),
+        consentMethod: fieldChoice(fields, 'consentMethod', METHODS) ?? null,
+      };
+      await operate('post', '/web-setup/contacts', { account: accountId, body });
+      toast(t('contacts.added', { contact: body.email ?? body.phone ?? '' }));
       onAdded();
       return '';
     });
@@ -52,7 +54,7 @@ function Form({ onAdded }: { onAdded: () => void }) {
         aria-label={t('contacts.add')}
         onSubmit={(event) => {
           event.preventDefault();
-          void add(event.currentTarget);
+          void add(new FormData(event.currentTarget));
         }}
       >
         <label class="field">

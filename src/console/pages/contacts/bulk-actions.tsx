@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import type { LongTask } from '../../parts/long-task.tsx';
 import { Confirmed } from '../../parts.tsx';
@@ -23,9 +23,7 @@ interface BulkActionsProps {
 export function BulkActions({ chosen, search, task, isAll, onAll }: BulkActionsProps) {
   const { t } = useTexts();
   const { may } = useMember();
-  const groups = useData<{ groups: { subscriptionGroupId: string; name: string }[] }>(
-    '/web-setup/contacts/subscription-groups?limit=200',
-  );
+  const groups = useOperation('/web-setup/contacts/subscription-groups', { limit: 200 });
   const [chosenGroup, setChosenGroup] = useState('');
   const listed = groups.value?.groups ?? [];
   const group = listed.find((each) => each.subscriptionGroupId === chosenGroup) ?? listed[0];
@@ -37,7 +35,7 @@ export function BulkActions({ chosen, search, task, isAll, onAll }: BulkActionsP
       work: {
         action,
         groupId: group?.subscriptionGroupId ?? '',
-        ...(whole === null ? { contacts } : { contacts: whole.first, next: whole.next }),
+        ...(whole === null ? { contacts } : { contacts: whole.first, nextPage: whole.nextPage }),
       },
       total: whole?.total ?? contacts.length,
     });

@@ -1,8 +1,11 @@
-import { ApiError, callApi } from '../../api.ts';
+import { ApiError, operate } from '../../api.ts';
 import { isRefused, type LongTask, useLongTask } from '../../parts/long-task.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import { type BulkContact, readPart } from './whole-search.ts';
+import { type BulkContact, type ContactSearch, readPart } from './whole-search.ts';
+
+const CONTACT = '/web-setup/contacts/{contactIdentifier}';
+const MEMBERS = '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions';
 
 /** What is done with each of several contacts. */
 export interface BulkWork {
@@ -10,8 +13,8 @@ export interface BulkWork {
   /** Group of `add` and `remove`. */
   groupId: string;
   contacts: BulkContact[];
-  /** The path of the next page of the search; null or absent: there is none. */
-  next?: string | null;
+  /** The next page of the search; null or absent: there is none. */
+  nextPage?: ContactSearch | null;
 }
 
 /** What means that there is nothing left to do: a request whose response did not arrive may have done it. */
@@ -24,27 +27,33 @@ const DONE_CODES: Partial<Record<BulkWork['action'], string>> = {
 export function useBulkTask(onEnd: () => void): LongTask<BulkWork> {
   const { accountId } = useMember();
   const { errorText } = useTexts();
-  const send = (path: string, method: 'POST' | 'PATCH' | 'DELETE', body?: object) =>
-    callApi(path, { method, account: accountId, ...(body === undefined ? {} : { body }) });
-  const change = (action: BulkWork['action'], groupId: string, identifier: string) => {
-    const members = `/web-setup/contacts/subscription-groups/${encodeURIComponent(groupId)}/subscriptions`;
-    const contact = `/web-setup/contacts/${encodeURIComponent(identifier)}`;
-    if (action === 'add') return send(members, 'POST', { contactIdentifier: identifier });
-    if (action === 'remove') return send(`${members}/${encodeURIComponent(identifier)}`, 'DELETE');
+  const change = (action: BulkWork['action'], subscriptionGroupId: string, contactIdentifier: string) => {
+    const contact = { account: accountId, parameters: { contactIdentifier } };
+    if (action === 'add')
+      return operate('post', MEMBERS, {
+        account: accountId,
+        parameters: { subscriptionGroupId },
+        body: { contactIdentifier },
+      });
+    if (action === 'remove')
+      return operate('delete', `${MEMBERS}/{identifier}`, {
+        account: accountId,
+        parameters: { subscriptionGroupId, identifier: contactIdentifier },
+      });
     return action === 'unsubscribe'
-      ? send(contact, 'PATCH', { globalStatus: 'unsubscribed' })
-      : send(contact, 'DELETE');
+      ? operate('patch', CONTACT, { ...contact, body: { globalStatus: 'unsubscribed' } })
+      : operate('delete', CONTACT, contact);
   };
   return useLongTask<BulkWork>(
     'contacts',
     async (work) => {
-      const { action, groupId, contacts, next = null } = work;
+      const { action, groupId, contacts, nextPage = null } = work;
       const [first, ...others] = contacts;
       if (first === undefined) {
-        if (next === null) return { rest: null, done: 0 };
-        return { rest: { ...work, ...(await readPart(next, accountId)) }, done: 0 };
+        if (nextPage === null) return { rest: null, done: 0 };
+        return { rest: { ...work, ...(await readPart(nextPage, accountId)) }, done: 0 };
       }
-      const rest = others.length === 0 && next === null ? null : { ...work, contacts: others };
+      const rest = others.length === 0 && nextPage === null ? null : { ...work, contacts: others };
       try {
         await change(action, groupId, first.identifier);
         return { rest, done: 1 };

@@ -1,27 +1,24 @@
-import type * as z from 'zod';
-import type { consent } from '../../../http/api/contacts/contacts.ts';
-import { withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
 import { Pager } from '../../parts/pager.tsx';
 import { Empty, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 
-type Consent = z.output<typeof consent>;
-
 interface ConsentHistoryProps {
-  /** Path of the contact in the API. */
-  path: string;
+  /** The contact. */
+  identifier: string;
   page: string;
 }
 
 /** Every choice of a contact that was recorded, with its evidence; it can be printed. */
-export function ConsentHistory({ path, page }: ConsentHistoryProps) {
+export function ConsentHistory({ identifier, page }: ConsentHistoryProps) {
   const { t, time, named } = useTexts();
   const { location } = useNavigation();
-  const history = useData<{ consents: Consent[]; nextKey?: string }>(
-    withQuery(`${path}/consent-history`, { limit: '200', lastKey: location.query['lastKey'] }),
-  );
+  const history = useOperation('/web-setup/contacts/{contactIdentifier}/consent-history', {
+    contactIdentifier: identifier,
+    limit: 200,
+    lastKey: location.query['lastKey'],
+  });
   return (
     <Loaded data={history}>
       {({ consents, nextKey }) => (

@@ -1,8 +1,6 @@
 import { useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { contact } from '../../../http/api/contacts/contact-schemas.ts';
-import { withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { ListFilters } from '../../parts/list-filters.tsx';
 import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
@@ -18,7 +16,9 @@ import { type BulkWork, useBulkTask } from './bulk-task.ts';
 import { Export } from './export.tsx';
 import { useSearchChoice } from './search-choice.tsx';
 
-export type ListedContact = z.output<typeof contact>;
+const PATH = '/web-setup/contacts';
+
+export type ListedContact = DataOf<typeof PATH>['contacts'][number];
 
 const FILTERS = ['search', 'status'] as const;
 const STATUSES = [
@@ -35,8 +35,9 @@ export function ContactListPage() {
   const { location, href } = useNavigation();
   const { may } = useMember();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
-  const path = withQuery('/web-setup/contacts', { ...filters, lastKey: location.query['lastKey'] });
-  const list = useData<{ contacts: ListedContact[]; nextKey?: string }>(path);
+  const parameters = { ...filters, lastKey: location.query['lastKey'] };
+  const path = addressOf(PATH, parameters);
+  const list = useOperation(PATH, parameters);
   const task = useBulkTask(list.reload);
   return (
     <Page

@@ -1,41 +1,43 @@
-import type * as z from 'zod';
-import type { membership } from '../../../http/api/contacts/contact-schemas.ts';
-import { callApi, withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf } from '../../operations.ts';
 import { Time } from '../../parts/time.tsx';
 import { Chip, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import type { ListedSuppressions } from '../suppressions/suppressions.tsx';
 import { ConsentHistory } from './consent-history.tsx';
 import { GlobalStatus, type ListedContact, nameOf } from './contact-list.tsx';
 
-type Membership = z.output<typeof membership>;
+const PATH = '/web-setup/contacts/{contactIdentifier}';
 
 /** A contact: profile, groups, consent history, unsubscription and erasure. */
 export function ContactPage({ identifier }: { identifier: string }) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may } = useMember();
-  const path = `/web-setup/contacts/${encodeURIComponent(identifier)}`;
-  const data = useData<{ contact: ListedContact; memberships: Membership[] }>(path);
+  const parameters = { contactIdentifier: identifier };
+  const data = useOperation(PATH, parameters);
   const { outcome, run } = useAction();
   const name = data.value === null ? identifier : nameOf(data.value.contact);
   const unsubscribe = () =>
     run(async () => {
-      await callApi(path, { method: 'PATCH', account: accountId, body: { globalStatus: 'unsubscribed' } });
+      await operate('patch', PATH, {
+        account: accountId,
+        parameters,
+        body: { globalStatus: 'unsubscribed' },
+      });
       data.reload();
       return t('contacts.unsubscribed', { contact: name });
     });
   const erase = () =>
     run(async () => {
-      await callApi(path, { method: 'DELETE', account: accountId });
+      await operate('delete', PATH, { account: accountId, parameters });
       go(href('contacts'));
       return '';
     });
   return (
-    <Page title={name} question={t('contacts.question')} curl={path}>
+    <Page title={name} question={t('contacts.question')} curl={addressOf(PATH, parameters)}>
       <p class="screen">
         <a href={href('contacts')}>{t('app.back')}</a>
       </p>
@@ -95,7 +97,7 @@ export function ContactPage({ identifier }: { identifier: string }) {
             <h2>{t('contacts.history')}</h2>
             <ConsentHistory
               key={contact.updatedAt}
-              path={path}
+              identifier={identifier}
               page={`contacts/${encodeURIComponent(identifier)}`}
             />
           </>
@@ -153,7 +155,7 @@ function Profile({ of: contact }: { of: ListedContact }) {
 function Suppressions({ identifier }: { identifier: string }) {
   const { t } = useTexts();
   const { href } = useNavigation();
-  const list = useData<ListedSuppressions>(withQuery('/web-setup/suppressions', { email: identifier }));
+  const list = useOperation('/web-setup/suppressions', { email: identifier });
   return (
     <Loaded data={list}>
       {({ suppressions }) =>
@@ -186,8 +188,8 @@ function Suppressions({ identifier }: { identifier: string }) {
 
 function GroupLink({ id }: { id: string }) {
   const { href } = useNavigation();
-  const group = useData<{ group: { name: string } }>(
-    `/web-setup/contacts/subscription-groups/${encodeURIComponent(id)}`,
-  );
+  const group = useOperation('/web-setup/contacts/subscription-groups/{subscriptionGroupId}', {
+    subscriptionGroupId: id,
+  });
   return <a href={href(`groups/${encodeURIComponent(id)}`)}>{group.value?.group.name ?? id}</a>;
 }

@@ -1,18 +1,20 @@
-import type * as z from 'zod';
-import type { countFields, rejectedRow } from '../../../http/api/contacts/import-schemas.ts';
+import type { DataOf } from '../../operations.ts';
 import { Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 
 /** What an import, or its check, has done so far. */
-export type ImportOutcome = { [name in keyof typeof countFields]: number } & {
-  rejectedRows: z.output<typeof rejectedRow>[];
-  warnings?: string[];
-};
+export type ImportOutcome = Extract<DataOf<'/web-setup/contacts/import', 'post'>, { rejectedRows: unknown }>;
 
 const COUNTS = ['rows', 'created', 'updated', 'unchanged', 'subscribed', 'optedOut', 'rejected'] as const;
 
 /** The counts of an import and its rejected rows. `ignored`: about columns that were not read. */
-export function ImportCounts({ of, ignored }: { of: ImportOutcome; ignored: string[] }) {
+export function ImportCounts({
+  of,
+  ignored,
+}: {
+  of: Pick<ImportOutcome, (typeof COUNTS)[number] | 'rejectedRows'>;
+  ignored: string[];
+}) {
   const { t } = useTexts();
   return (
     <>

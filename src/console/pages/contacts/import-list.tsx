@@ -1,15 +1,15 @@
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
 import { Time } from '../../parts/time.tsx';
 import { Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import { type BackgroundImport, ImportStatus } from './import-status.tsx';
+import { ImportStatus } from './import-status.tsx';
 
 /** Earlier imports, newest first; nothing if there are none. */
 export function ImportList() {
   const { t } = useTexts();
   const { href } = useNavigation();
-  const { value } = useData<{ imports: BackgroundImport[] }>('/web-setup/contacts/imports');
+  const { value } = useOperation('/web-setup/contacts/imports');
   if (value === null || value.imports.length === 0) return null;
   return (
     <>

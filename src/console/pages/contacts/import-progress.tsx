@@ -1,5 +1,6 @@
-import { callApi } from '../../api.ts';
-import { useData, useRefresh } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation, useRefresh } from '../../data.ts';
+import { addressOf } from '../../operations.ts';
 import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -7,38 +8,42 @@ import { useTexts } from '../../texts.ts';
 import { ImportCounts } from './import-counts.tsx';
 import { type BackgroundImport, ImportStatus } from './import-status.tsx';
 
+const PATH = '/web-setup/contacts/imports/{importId}';
+
 const REFRESH_MS = 1000;
 
 /** An import in the background: its progress, then its result. It continues without this page. */
 export function ImportProgressPage({ importId }: { importId: string }) {
   const { t } = useTexts();
   const { href } = useNavigation();
-  const path = `/web-setup/contacts/imports/${encodeURIComponent(importId)}`;
-  const data = useData<{ import: BackgroundImport }>(path);
+  const data = useOperation(PATH, { importId });
   const isMoving = data.value !== null && data.value.import.finishedAt === null;
   useRefresh(data.reload, isMoving ? REFRESH_MS : null);
   return (
     <Page
       title={data.value?.import.fileName ?? t('contacts.import')}
       question={t('contacts.import.progressQuestion')}
-      curl={path}
+      curl={addressOf(PATH, { importId })}
     >
       <p>
         <a href={href('contacts/import')}>{t('contacts.imports')}</a>
       </p>
-      <Loaded data={data}>{({ import: of }) => <Progress of={of} path={path} reload={data.reload} />}</Loaded>
+      <Loaded data={data}>{({ import: of }) => <Progress of={of} reload={data.reload} />}</Loaded>
     </Page>
   );
 }
 
-function Progress({ of, path, reload }: { of: BackgroundImport; path: string; reload: () => void }) {
+function Progress({ of, reload }: { of: BackgroundImport; reload: () => void }) {
   const { t, time } = useTexts();
   const { href } = useNavigation();
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
   const cancel = () =>
     run(async () => {
-      await callApi(`${path}/cancel`, { method: 'POST', account: accountId });
+      await operate('post', '/web-setup/contacts/imports/{importId}/cancel', {
+        account: accountId,
+        parameters: { importId: of.importId },
+      });
       reload();
       return t('contacts.import.cancelled');
     });

@@ -1,8 +1,7 @@
-import type * as z from 'zod';
-import type { backgroundImport } from '../../../http/api/contacts/background-imports.ts';
+import type { DataOf } from '../../operations.ts';
 import { Status } from '../../parts.tsx';
 
-export type BackgroundImport = z.output<typeof backgroundImport>;
+export type BackgroundImport = DataOf<'/web-setup/contacts/imports'>['imports'][number];
 
 /** The status of an import in a word. */
 export function ImportStatus({ name }: { name: BackgroundImport['status'] }) {

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, uploadFile, withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { ApiError, uploadFile } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf, type ParametersOf } from '../../operations.ts';
 import { Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -9,6 +10,8 @@ import { ColumnAssignment } from './column-assignment.tsx';
 import { type CsvHead, HEAD_BYTES, probableField, readCsvHead } from './csv-head.ts';
 import { ImportCounts, type ImportOutcome } from './import-counts.tsx';
 import { ImportList } from './import-list.tsx';
+
+const PATH = '/web-setup/contacts/import';
 
 /** The API keeps names up to this length. */
 const MAX_FILE_NAME = 255;
@@ -36,9 +39,7 @@ export function ContactImportPage() {
   useEffect(() => () => abort.current?.abort(), []);
   const isRunning = outcome?.running === true;
   useUnsavedWarning(isRunning, t('contacts.import.leave'));
-  const groups = useData<{ groups: { subscriptionGroupId: string; name: string }[] }>(
-    '/web-setup/contacts/subscription-groups',
-  );
+  const groups = useOperation('/web-setup/contacts/subscription-groups');
 
   const choose = (file: File | undefined) =>
     run(async () => {
@@ -53,17 +54,21 @@ export function ContactImportPage() {
       setChosen({ file, head });
       return '';
     });
-  const upload = <T,>({ file, head }: Chosen, more: Record<string, string>): Promise<T | null> => {
+  const upload = (
+    { file, head }: Chosen,
+    more: ParametersOf<typeof PATH, 'post'>,
+  ): Promise<DataOf<typeof PATH, 'post'> | null> => {
     setResult(null);
     setIsSuppressionFile(false);
     setShare(0);
     const { signal } = (abort.current = new AbortController());
-    const path = withQuery('/web-setup/contacts/import', {
+    const parameters = {
       subscriptionGroupId: groupId,
       columns: head === null ? undefined : columnsOf(head, fields),
       ...more,
-    });
-    return uploadFile<T>(path, {
+    };
+    return uploadFile(PATH, {
+      parameters,
       type: head === null ? 'application/x-ndjson' : 'text/csv',
       file,
       account: accountId,
@@ -77,8 +82,8 @@ export function ContactImportPage() {
   };
   const check = (of: Chosen) =>
     run(async () => {
-      const checked = await upload<ImportOutcome>(of, { dryRun: 'true' });
-      if (checked === null) return t('contacts.import.notStored');
+      const checked = await upload(of, { dryRun: 'true' });
+      if (checked === null || 'import' in checked) return t('contacts.import.notStored');
       setResult(checked);
       const { rows, rejected } = checked;
       return t('contacts.import.checked', { count: rows - rejected, total: rows });
@@ -86,8 +91,8 @@ export function ContactImportPage() {
   const start = (of: Chosen) =>
     run(async () => {
       const fileName = of.file.name.slice(0, MAX_FILE_NAME);
-      const started = await upload<{ import: { importId: string } }>(of, { background: 'true', fileName });
-      if (started === null) return t('contacts.import.notStored');
+      const started = await upload(of, { background: 'true', fileName });
+      if (started === null || !('import' in started)) return t('contacts.import.notStored');
       go(href(`contacts/import/${started.import.importId}`), { discard: true });
       return '';
     });
@@ -95,7 +100,7 @@ export function ContactImportPage() {
     <Page
       title={t('contacts.import')}
       question={t('contacts.import.question')}
-      curl={withQuery('/web-setup/contacts/import', { background: 'true', subscriptionGroupId: groupId })}
+      curl={addressOf(PATH, { background: 'true', subscriptionGroupId: groupId })}
       curlBody={{ type: 'text/csv', file: 'contacts.csv' }}
     >
       <p>

@@ -1,14 +1,13 @@
-import { ApiError, callApi, withQuery } from '../../api.ts';
+import { ApiError, operate } from '../../api.ts';
+import type { ParametersOf } from '../../operations.ts';
 import { limitPause } from '../../parts/long-task.tsx';
-import { type ListedContact, nameOf } from './contact-list.tsx';
+import { nameOf } from './contact-list.tsx';
 
 /** The rows of a page that a task reads: the maximum of the API. */
-const PAGE_SIZE = '200';
+const PAGE_SIZE = 200;
 
-interface ContactPage {
-  contacts: ListedContact[];
-  nextKey?: string;
-}
+/** A page of a search. */
+export type ContactSearch = ParametersOf<'/web-setup/contacts'>;
 
 /** A contact that is changed. */
 export interface BulkContact {
@@ -22,27 +21,30 @@ export interface WholeSearch {
   total: number;
   /** Those of the first page when they were counted: newer contacts are on no page after it. */
   first: BulkContact[];
-  /** The path of the second page; null: there is none. */
-  next: string | null;
+  /** The second page; null: there is none. */
+  nextPage: ContactSearch | null;
 }
 
 /** The part of a search that is read with one request. */
 export interface SearchPart {
   contacts: BulkContact[];
-  next: string | null;
+  nextPage: ContactSearch | null;
 }
 
-/** Reads the page of a search at `path`. */
-export async function readPart(path: string, accountId: string, signal?: AbortSignal): Promise<SearchPart> {
-  const page = await callApi<ContactPage>(path, {
+/** Reads a page of a search. */
+export async function readPart(
+  search: ContactSearch,
+  accountId: string,
+  signal?: AbortSignal,
+): Promise<SearchPart> {
+  const page = await operate('get', '/web-setup/contacts', {
     account: accountId,
+    parameters: search,
     ...(signal === undefined ? {} : { signal }),
   });
-  const [address = '', query = ''] = path.split('?');
-  const parameters = Object.fromEntries(new URLSearchParams(query));
   return {
     contacts: page.contacts.map((each) => ({ identifier: each.contactIdentifier, name: nameOf(each) })),
-    next: page.nextKey === undefined ? null : withQuery(address, { ...parameters, lastKey: page.nextKey }),
+    nextPage: page.nextKey === undefined ? null : { ...search, lastKey: page.nextKey },
   };
 }
 
@@ -58,13 +60,13 @@ interface Counting {
 export async function countSearch(counting: Counting): Promise<WholeSearch | null> {
   const { accountId, filters, signal, onCount } = counting;
   let found: WholeSearch | null = null;
-  let path: string | null = withQuery('/web-setup/contacts', { ...filters, limit: PAGE_SIZE });
-  while (path !== null) {
+  let page: ContactSearch | null = { ...filters, limit: PAGE_SIZE };
+  while (page !== null) {
     try {
-      const { contacts, next }: SearchPart = await readPart(path, accountId, signal);
-      found ??= { total: 0, first: contacts, next };
+      const { contacts, nextPage }: SearchPart = await readPart(page, accountId, signal);
+      found ??= { total: 0, first: contacts, nextPage };
       found.total += contacts.length;
-      path = next;
+      page = nextPage;
       onCount(found.total);
     } catch (error) {
       if (signal.aborted) return null;

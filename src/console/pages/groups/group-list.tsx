@@ -1,9 +1,8 @@
-import type * as z from 'zod';
-import type { group } from '../../../http/api/contacts/subscription-groups.ts';
-import { callApi, withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { CreationDrawer } from '../../parts/drawer.tsx';
-import { filledFields } from '../../parts/filled-fields.ts';
+import { fieldText, filledTexts } from '../../parts/field-text.ts';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Chip, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
@@ -11,22 +10,22 @@ import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 
-export type Group = z.output<typeof group>;
+const GROUPS = '/web-setup/contacts/subscription-groups';
 
-export const GROUPS = '/web-setup/contacts/subscription-groups';
+export type Group = DataOf<typeof GROUPS>['groups'][number];
 
 /** The subscription groups of the account. */
 export function GroupListPage() {
   const { t } = useTexts();
   const { location, href } = useNavigation();
   const { may } = useMember();
-  const path = withQuery(GROUPS, { limit: '50', lastKey: location.query['lastKey'] });
-  const list = useData<{ groups: Group[]; nextKey?: string }>(path);
+  const parameters = { limit: 50, lastKey: location.query['lastKey'] };
+  const list = useOperation(GROUPS, parameters);
   return (
     <Page
       title={t('page.groups')}
       question={t('groups.question')}
-      curl={path}
+      curl={addressOf(GROUPS, parameters)}
       actions={
         may('createSubscriptionGroup') && (
           <CreationDrawer title={t('groups.new')}>{() => <Creation />}</CreationDrawer>
@@ -101,10 +100,10 @@ function Creation() {
   const { outcome, run } = useAction();
   const create = (form: HTMLFormElement) =>
     run(async () => {
-      const { group } = await callApi<{ group: Group }>(GROUPS, {
-        method: 'POST',
+      const fields = new FormData(form);
+      const { group } = await operate('post', GROUPS, {
         account: accountId,
-        body: filledFields(form),
+        body: { name: fieldText(fields, 'name'), ...filledTexts(fields, 'description') },
       });
       go(href(`groups/${encodeURIComponent(group.subscriptionGroupId)}`));
       return '';

@@ -1,10 +1,11 @@
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf } from '../../operations.ts';
 import { Loaded, Page } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import { GROUPS, type Group, GroupStatus } from './group-list.tsx';
-import { Members } from './members.tsx';
-import { GroupSettings } from './settings.tsx';
+import { GroupStatus } from './group-list.tsx';
+import { MEMBERS, Members } from './members.tsx';
+import { GROUP, GroupSettings } from './settings.tsx';
 import { SignUp } from './sign-up.tsx';
 
 const TABS = ['members', 'form', 'settings'] as const;
@@ -13,15 +14,14 @@ const TABS = ['members', 'form', 'settings'] as const;
 export function GroupPage({ groupId }: { groupId: string }) {
   const { t } = useTexts();
   const { location, href } = useNavigation();
-  const path = `${GROUPS}/${encodeURIComponent(groupId)}`;
   const page = `groups/${encodeURIComponent(groupId)}`;
-  const data = useData<{ group: Group }>(path);
+  const data = useOperation(GROUP, { subscriptionGroupId: groupId });
   const tab = TABS.find((name) => name === location.query['tab']) ?? 'members';
   return (
     <Page
       title={data.value?.group.name ?? t('page.groups')}
       question={t('groups.question')}
-      curl={tab === 'members' ? `${path}/subscriptions` : path}
+      curl={addressOf(tab === 'members' ? MEMBERS : GROUP, { subscriptionGroupId: groupId })}
     >
       <p>
         <a href={href('groups')}>{t('app.back')}</a>
@@ -47,11 +47,11 @@ export function GroupPage({ groupId }: { groupId: string }) {
               ))}
             </nav>
             {tab === 'members' ? (
-              <Members group={group} page={page} path={`${path}/subscriptions`} onChange={data.reload} />
+              <Members group={group} page={page} onChange={data.reload} />
             ) : tab === 'form' ? (
-              <SignUp group={group} page={page} path={path} onChange={data.reload} />
+              <SignUp group={group} page={page} onChange={data.reload} />
             ) : (
-              <GroupSettings group={group} path={path} onChange={data.reload} />
+              <GroupSettings group={group} onChange={data.reload} />
             )}
           </>
         )}

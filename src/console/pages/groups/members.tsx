@@ -1,8 +1,7 @@
-import type * as z from 'zod';
-import type { member } from '../../../http/api/contacts/contact-schemas.ts';
-import { ApiError, callApi, withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
-import { filledFields } from '../../parts/filled-fields.ts';
+import { ApiError, operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
+import { fieldChoice, fieldText, filledTexts } from '../../parts/field-text.ts';
 import { useHeldActions } from '../../parts/held-action.ts';
 import { ListFilters } from '../../parts/list-filters.tsx';
 import { Pager } from '../../parts/pager.tsx';
@@ -13,7 +12,10 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import type { Group } from './group-list.tsx';
 
-type Member = z.output<typeof member>;
+export const MEMBERS = '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions';
+const MEMBER = `${MEMBERS}/{identifier}` as const;
+
+type Member = DataOf<typeof MEMBERS>['subscribers'][number];
 
 const FILTERS = ['search', 'isActive'] as const;
 /** How a person consented, as far as someone can say who enters one address. */
@@ -27,50 +29,50 @@ const METHODS = [
 interface MembersProps {
   group: Group;
   page: string;
-  /** Path of the group's subscriptions in the API. */
-  path: string;
   onChange: () => void;
 }
 
 /** The members of a group: search, add, pause, remove. */
-export function Members({ group, page, path, onChange }: MembersProps) {
+export function Members({ group, page, onChange }: MembersProps) {
   const { t, named } = useTexts();
   const { location, href, go } = useNavigation();
   const { accountId, may } = useMember();
+  const { subscriptionGroupId } = group;
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
   const isSearch = Object.values(filters).some((value) => value !== undefined);
-  const list = useData<{ subscribers: Member[]; nextKey?: string }>(
-    withQuery(path, { ...filters, lastKey: location.query['lastKey'] }),
-  );
+  const list = useOperation(MEMBERS, {
+    subscriptionGroupId,
+    ...filters,
+    lastKey: location.query['lastKey'],
+  });
   const { outcome, run } = useAction();
   const reload = () => {
     list.reload();
     onChange();
   };
   const { isHeld, hold } = useHeldActions(list.value, reload);
-  const memberPath = ({ contactIdentifier }: Member) => `${path}/${encodeURIComponent(contactIdentifier)}`;
-  const keyOf = (action: 'remove' | 'deactivate', member: Member) => `${action} ${memberPath(member)}`;
+  const about = ({ contactIdentifier }: Member) => ({
+    account: accountId,
+    parameters: { subscriptionGroupId, identifier: contactIdentifier },
+  });
+  const keyOf = (action: 'remove' | 'deactivate', member: Member) =>
+    `${action} ${addressOf(MEMBER, about(member).parameters)}`;
   const remove = (member: Member) =>
     hold({
       key: keyOf('remove', member),
       text: t('groups.memberRemoved.of', { contact: nameOf(member) }),
-      action: (options) => callApi(memberPath(member), { method: 'DELETE', account: accountId, ...options }),
+      action: (options) => operate('delete', MEMBER, { ...about(member), ...options }),
     });
   const deactivate = (member: Member) =>
     hold({
       key: keyOf('deactivate', member),
       text: t('groups.deactivated', { contact: nameOf(member) }),
       action: (options) =>
-        callApi(memberPath(member), {
-          method: 'PATCH',
-          account: accountId,
-          body: { isActive: false },
-          ...options,
-        }),
+        operate('patch', MEMBER, { ...about(member), body: { isActive: false }, ...options }),
     });
   const activate = (member: Member) =>
     run(async () => {
-      await callApi(memberPath(member), { method: 'PATCH', account: accountId, body: { isActive: true } });
+      await operate('patch', MEMBER, { ...about(member), body: { isActive: true } });
       reload();
       return t('groups.memberChanged');
     });
@@ -182,7 +184,7 @@ export function Members({ group, page, path, onChange }: MembersProps) {
           }}
         </Loaded>
       </div>
-      {may('addSubscription') && <Addition path={path} onAdded={reload} />}
+      {may('addSubscription') && <Addition groupId={subscriptionGroupId} onAdded={reload} />}
     </>
   );
 }
@@ -193,31 +195,41 @@ function nameOf({ email, phone, contactIdentifier }: Member): string {
 
 /** Whether the account has a contact with this address; false if a search did not find it. */
 async function exists(accountId: string, email: string): Promise<boolean> {
-  const { contacts } = await callApi<{ contacts: { email: string | null }[] }>(
-    withQuery('/web-setup/contacts', { search: email, limit: '10' }),
-    { account: accountId },
-  );
+  const { contacts } = await operate('get', '/web-setup/contacts', {
+    account: accountId,
+    parameters: { search: email, limit: 10 },
+  });
   return contacts.some((contact) => contact.email?.toLowerCase() === email.toLowerCase());
 }
 
 /** Adds an address; a contact is created if there is none. */
-function Addition({ path, onAdded }: { path: string; onAdded: () => void }) {
+function Addition({ groupId, onAdded }: { groupId: string; onAdded: () => void }) {
   const { t } = useTexts();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
   const add = (form: HTMLFormElement) =>
     run(async () => {
-      const body = filledFields(form);
-      const options = { method: 'POST', account: accountId, body } as const;
-      if (!(await exists(accountId, body['email'] ?? '')))
-        await callApi('/web-setup/contacts', options).catch((error: unknown) => {
+      const fields = new FormData(form);
+      const email = fieldText(fields, 'email');
+      const consentMethod = fieldChoice(fields, 'consentMethod', METHODS);
+      const body = {
+        email,
+        ...(consentMethod === undefined ? {} : { consentMethod }),
+        ...filledTexts(fields, 'consentDetails'),
+      };
+      if (!(await exists(accountId, email)))
+        await operate('post', '/web-setup/contacts', { account: accountId, body }).catch((error: unknown) => {
           // The search did not examine all contacts.
           if (!(error instanceof ApiError) || error.code !== 'CONTACT_ALREADY_EXISTS') throw error;
         });
-      const { message } = await callApi<{ message: string }>(path, options);
+      const { message } = await operate('post', MEMBERS, {
+        account: accountId,
+        parameters: { subscriptionGroupId: groupId },
+        body,
+      });
       form.reset();
       onAdded();
-      return `${body['email'] ?? ''}: ${message}`;
+      return `${email}: ${message}`;
     });
   return (
     <>

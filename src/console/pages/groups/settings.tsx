@@ -1,34 +1,37 @@
-import { callApi } from '../../api.ts';
-import { filledFields } from '../../parts/filled-fields.ts';
+import { operate } from '../../api.ts';
+import { fieldText, filledTexts } from '../../parts/field-text.ts';
 import { Confirmed, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import type { Group } from './group-list.tsx';
 
+export const GROUP = '/web-setup/contacts/subscription-groups/{subscriptionGroupId}';
+
 interface GroupSettingsProps {
   group: Group;
-  path: string;
   onChange: () => void;
 }
 
 /** Name, description and state of a group; deleting it. */
-export function GroupSettings({ group, path, onChange }: GroupSettingsProps) {
+export function GroupSettings({ group, onChange }: GroupSettingsProps) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
-  const save = (form: HTMLFormElement) =>
+  const request = {
+    account: accountId,
+    parameters: { subscriptionGroupId: group.subscriptionGroupId },
+  };
+  const save = (fields: FormData) =>
     run(async () => {
-      const { name, description = null, tags = '' } = filledFields(form);
-      await callApi(path, {
-        method: 'PATCH',
-        account: accountId,
+      await operate('patch', GROUP, {
+        ...request,
         body: {
-          name,
-          description,
-          isActive: new FormData(form).has('isActive'),
-          tags: tags
+          description: null,
+          ...filledTexts(fields, 'name', 'description'),
+          isActive: fields.has('isActive'),
+          tags: fieldText(fields, 'tags')
             .split(',')
             .map((tag) => tag.trim())
             .filter((tag) => tag !== ''),
@@ -39,7 +42,7 @@ export function GroupSettings({ group, path, onChange }: GroupSettingsProps) {
     });
   const remove = () =>
     run(async () => {
-      await callApi(path, { method: 'DELETE', account: accountId });
+      await operate('delete', GROUP, request);
       go(href('groups'));
       return '';
     });
@@ -50,7 +53,7 @@ export function GroupSettings({ group, path, onChange }: GroupSettingsProps) {
         aria-label={t('groups.tab.settings')}
         onSubmit={(event) => {
           event.preventDefault();
-          void save(event.currentTarget);
+          void save(new FormData(event.currentTarget));
         }}
       >
         <label class="field">

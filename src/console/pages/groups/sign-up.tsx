@@ -1,35 +1,43 @@
-import { callApi } from '../../api.ts';
-import { filledFields } from '../../parts/filled-fields.ts';
+import { operate } from '../../api.ts';
+import type { BodyOf } from '../../operations.ts';
+import { fieldText, filledTexts } from '../../parts/field-text.ts';
 import { Confirmed, Copy, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import type { Group } from './group-list.tsx';
+import { GROUP } from './settings.tsx';
 
 interface SignUpProps {
   group: Group;
   page: string;
-  path: string;
   onChange: () => void;
 }
 
 /** The sign-up form of a group: its confirmation mail, and the code for other sites with a preview. */
-export function SignUp({ group, page, path, onChange }: SignUpProps) {
+export function SignUp({ group, page, onChange }: SignUpProps) {
   const { t } = useTexts();
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
   const { signUp, signUpUrl } = group;
   const mayChange = may('patchSubscriptionGroup');
-  const save = (changed: Record<string, unknown> | null) =>
+  const save = (changed: NonNullable<BodyOf<typeof GROUP, 'patch'>['signUp']> | null) =>
     run(async () => {
-      await callApi(path, { method: 'PATCH', account: accountId, body: { signUp: changed } });
+      await operate('patch', GROUP, {
+        account: accountId,
+        parameters: { subscriptionGroupId: group.subscriptionGroupId },
+        body: { signUp: changed },
+      });
       onChange();
       return t('me.saved');
     });
-  const submit = (form: HTMLFormElement) => {
-    const { from, subject = null, intro = null } = filledFields(form);
-    return save({ from, subject, intro });
-  };
+  const submit = (fields: FormData) =>
+    save({
+      from: fieldText(fields, 'from'),
+      subject: null,
+      intro: null,
+      ...filledTexts(fields, 'subject', 'intro'),
+    });
   return (
     <>
       <p>{t('groups.signUp.about')}</p>
@@ -38,7 +46,7 @@ export function SignUp({ group, page, path, onChange }: SignUpProps) {
         aria-label={t('groups.signUp.mail')}
         onSubmit={(event) => {
           event.preventDefault();
-          void submit(event.currentTarget);
+          void submit(new FormData(event.currentTarget));
         }}
       >
         <h2>{t('groups.signUp.mail')}</h2>

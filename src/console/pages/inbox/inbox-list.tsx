@@ -1,7 +1,5 @@
-import type * as z from 'zod';
-import type { inboxEntrySchema } from '../../../http/api/inbox.ts';
-import { withQuery } from '../../api.ts';
-import { useData, useRefresh } from '../../data.ts';
+import { useOperation, useRefresh } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { useHeldActions } from '../../parts/held-action.ts';
 import { ListFilters } from '../../parts/list-filters.tsx';
 import { LiveRows } from '../../parts/live-rows.tsx';
@@ -12,7 +10,9 @@ import { Chip, Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 
-export type ListedMail = z.output<typeof inboxEntrySchema>;
+const PATH = '/web-setup/installation/inbox';
+
+type ListedMail = DataOf<typeof PATH>['mails'][number];
 
 const BOXES = [
   'postmaster',
@@ -38,8 +38,9 @@ function Inbox() {
   const { t } = useTexts();
   const { location } = useNavigation();
   const filters = { box: location.query['box'], unread: location.query['unread'] };
-  const path = withQuery('/web-setup/installation/inbox', { ...filters, lastKey: location.query['lastKey'] });
-  const list = useData<{ mails: ListedMail[]; nextKey?: string }>(path);
+  const parameters = { ...filters, lastKey: location.query['lastKey'] };
+  const path = addressOf(PATH, parameters);
+  const list = useOperation(PATH, parameters);
   // A received mail is no event of an account.
   useRefresh(list.reload);
   const { isHeld } = useHeldActions(list.value, list.reload);

@@ -1,8 +1,7 @@
 import { useEffect } from 'preact/hooks';
-import type * as z from 'zod';
-import type { inboxMailSchema } from '../../../http/api/inbox.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { useHeldActions } from '../../parts/held-action.ts';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
@@ -14,7 +13,9 @@ import { useTexts } from '../../texts.ts';
 import { unreadKey } from './inbox-list.tsx';
 import './inbox-mail.css';
 
-type InboxMail = z.output<typeof inboxMailSchema>;
+const PATH = '/web-setup/installation/inbox/{number}';
+
+type InboxMail = DataOf<typeof PATH>;
 
 /** A received mail, as text: anyone can send it. Opening it marks it as read. */
 export function InboxMailPage({ number }: { number: string }) {
@@ -30,20 +31,20 @@ function Mail({ number }: { number: string }) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
   const { accountId } = useMember();
-  const path = `/web-setup/installation/inbox/${encodeURIComponent(number)}`;
-  const data = useData<InboxMail>(path);
+  const request = { account: accountId, parameters: { number } };
+  const data = useOperation(PATH, { number });
   const { outcome, run } = useAction();
   const isNew = data.value?.readAt === null;
   useEffect(() => {
     if (isNew)
       void run(async () => {
-        await callApi(path, { method: 'PATCH', account: accountId, body: { isRead: true } });
+        await operate('patch', PATH, { ...request, body: { isRead: true } });
         return '';
       });
-  }, [path, isNew]);
+  }, [number, isNew]);
   const download = () =>
     run(async () => {
-      const { source } = await callApi<{ source: string }>(`${path}/source`, { account: accountId });
+      const { source } = await operate('get', '/web-setup/installation/inbox/{number}/source', request);
       const bytes = Uint8Array.from(atob(source), (char) => char.charCodeAt(0));
       saveFile(`${number}.eml`, new Blob([bytes], { type: 'message/rfc822' }));
       return t('messages.content.saved', { file: `${number}.eml` });
@@ -54,12 +55,15 @@ function Mail({ number }: { number: string }) {
     hold({
       key: unreadKey(number),
       text: t('inbox.markedUnread'),
-      action: (options) =>
-        callApi(path, { method: 'PATCH', account: accountId, body: { isRead: false }, ...options }),
+      action: (options) => operate('patch', PATH, { ...request, body: { isRead: false }, ...options }),
     });
   };
   return (
-    <Page title={data.value?.subject || t('inbox.noSubject')} question={t('inbox.question')} curl={path}>
+    <Page
+      title={data.value?.subject || t('inbox.noSubject')}
+      question={t('inbox.question')}
+      curl={addressOf(PATH, { number })}
+    >
       <p>
         <a href={href('inbox')}>{t('app.back')}</a>
       </p>

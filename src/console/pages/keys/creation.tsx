@@ -1,18 +1,12 @@
-import type * as z from 'zod';
-import type { keySchema } from '../../../http/api/accounts/keys.ts';
-import { callApi } from '../../api.ts';
+import { operate } from '../../api.ts';
+import type { DataOf } from '../../operations.ts';
 import { fieldText } from '../../parts/field-text.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 
-export type ListedKey = z.output<typeof keySchema>;
-
 /** A key with its secret, which is shown once. */
-export interface NewKey {
-  key: ListedKey;
-  secret: string;
-}
+export type NewKey = DataOf<'/web-setup/keys', 'post'>;
 
 const SCOPES = ['transactional', 'marketing', 'setup'] as const;
 
@@ -26,14 +20,14 @@ export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void })
       const fields = new FormData(form);
       const body = {
         name: fieldText(fields, 'name'),
-        scopes: fields.getAll('scopes'),
+        scopes: SCOPES.filter((scope) => fields.getAll('scopes').includes(scope)),
         allowIps: partsOf(fieldText(fields, 'allowIps')),
         allowFrom: partsOf(fieldText(fields, 'allowFrom')),
         allowEssential: fields.get('noEssential') === null,
         strictCompliance: fields.get('strictCompliance') !== null,
       };
       if (body.scopes.length === 0) throw new Error(t('keys.scopes.missing'));
-      onCreated(await callApi<NewKey>('/web-setup/keys', { method: 'POST', account: accountId, body }));
+      onCreated(await operate('post', '/web-setup/keys', { account: accountId, body }));
       return '';
     });
   return (

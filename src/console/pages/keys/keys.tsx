@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
-import { callApi, withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { CreationDrawer } from '../../parts/drawer.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { SecretDialog } from '../../parts/secret-dialog.tsx';
@@ -10,8 +11,10 @@ import { Chip, Empty, Loaded, Outcome, Page, RowActions, Table, useAction } from
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import { KeyCreation, type ListedKey, type NewKey } from './creation.tsx';
+import { KeyCreation, type NewKey } from './creation.tsx';
 import { QuickStart } from './quick-start.tsx';
+
+type ListedKey = DataOf<'/web-setup/keys'>['keys'][number];
 
 /** The keys of the account, and how a program uses one. */
 export function KeysPage() {
@@ -19,14 +22,12 @@ export function KeysPage() {
   const { location } = useNavigation();
   const { accountId, may } = useMember();
   const { language, lastKey } = location.query;
-  const path = withQuery('/web-setup/keys', { lastKey });
-  const list = useData<{ keys: ListedKey[]; nextKey?: string }>(path);
+  const list = useOperation('/web-setup/keys', { lastKey });
   const [created, setCreated] = useState<NewKey | null>(null);
   const { outcome, run } = useAction();
   const revoke = ({ keyId }: ListedKey) =>
     run(async () => {
-      const target = `/web-setup/keys/${encodeURIComponent(keyId)}`;
-      await callApi(target, { method: 'DELETE', account: accountId });
+      await operate('delete', '/web-setup/keys/{keyId}', { account: accountId, parameters: { keyId } });
       list.reload();
       toast(t('keys.revoked', { key: keyId }));
       return '';
@@ -35,7 +36,7 @@ export function KeysPage() {
     <Page
       title={t('page.keys')}
       question={t('keys.question')}
-      curl={path}
+      curl={addressOf('/web-setup/keys', { lastKey })}
       actions={
         may('createKey') && (
           <CreationDrawer title={t('keys.create')}>

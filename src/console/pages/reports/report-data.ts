@@ -1,4 +1,3 @@
-import type * as z from 'zod';
-import type { domainReportsSchema } from '../../../http/api/domains/domain-reports.ts';
+import type { DataOf } from '../../operations.ts';
 
-export type ShownReports = z.output<typeof domainReportsSchema>;
+export type ShownReports = DataOf<'/web-setup/domains/{domainId}/reports'>;

@@ -1,16 +1,16 @@
-import type * as z from 'zod';
-import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
-import { withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf, type ParametersOf } from '../../operations.ts';
 import { Empty, Loaded, Page } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { DmarcReports } from './dmarc.tsx';
-import type { ShownReports } from './report-data.ts';
 import { TlsReports } from './tls.tsx';
 import { Volume } from './volume.tsx';
 
-type Domain = z.output<typeof domainSchema>;
+const PATH = '/web-setup/domains/{domainId}/reports';
+
+type Domain = DataOf<'/web-setup/domains'>['domains'][number];
+type ReportParameters = ParametersOf<typeof PATH>;
 
 const TABS = ['dmarc', 'tls', 'volume'] as const;
 type Tab = (typeof TABS)[number];
@@ -26,13 +26,13 @@ const DAY_MS = 86_400_000;
 export function ReportsPage() {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
-  const list = useData<{ domains: Domain[] }>('/web-setup/domains');
+  const list = useOperation('/web-setup/domains');
   const { domain: domainId } = location.query;
   const days = PERIODS.find((period) => String(period) === location.query['days']) ?? DEFAULT_PERIOD;
   const tab = TABS.find((name) => name === location.query['tab']) ?? 'dmarc';
   const shown = SHOWN.find((name) => name === location.query['verified']) ?? 'all';
   const chosen = list.value?.domains.find((each) => each.domainId === domainId) ?? list.value?.domains[0];
-  const path = chosen === undefined ? undefined : reportPath(chosen.domainId, days, shown);
+  const parameters = chosen === undefined ? undefined : parametersOf(chosen.domainId, days, shown);
   const address = (changed: { domain?: string; days?: string; tab?: Tab; verified?: string }) =>
     href('reports', {
       domain: domainId,
@@ -45,11 +45,11 @@ export function ReportsPage() {
     <Page
       title={t('page.reports')}
       question={t('reports.question')}
-      {...(path === undefined ? {} : { curl: path })}
+      {...(parameters === undefined ? {} : { curl: addressOf(PATH, parameters) })}
     >
       <Loaded data={list}>
         {({ domains }) =>
-          chosen === undefined || path === undefined ? (
+          chosen === undefined || parameters === undefined ? (
             <Empty title={t('domains.empty')}>
               <p>{t('reports.noDomain.hint')}</p>
               <a class="button primary" href={href('domains')}>
@@ -82,7 +82,7 @@ export function ReportsPage() {
               {tab === 'volume' ? (
                 <Volume domains={new Map(domains.map((each) => [each.domainId, each.domain]))} />
               ) : (
-                <Reports path={path} tab={tab} />
+                <Reports of={parameters} tab={tab} />
               )}
             </>
           )
@@ -92,13 +92,14 @@ export function ReportsPage() {
   );
 }
 
-/** The path of a domain's reports. It is the same all day: its start is at midnight. */
-function reportPath(domainId: string, days: Period, shown: Shown): string {
+/** Which reports of a domain are read. They are the same all day: the start is at midnight. */
+function parametersOf(domainId: string, days: Period, shown: Shown): ReportParameters {
   const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
-  return withQuery(`/web-setup/domains/${encodeURIComponent(domainId)}/reports`, {
+  return {
+    domainId,
     from: new Date(today - days * DAY_MS).toISOString(),
     verified: shown === 'all' ? undefined : shown,
-  });
+  };
 }
 
 interface ChoiceProps {
@@ -153,8 +154,8 @@ function Choice({ domains, chosen, days, shown, onDomain, onDays, onShown }: Cho
   );
 }
 
-function Reports({ path, tab }: { path: string; tab: 'dmarc' | 'tls' }) {
-  const data = useData<ShownReports>(path);
+function Reports({ of, tab }: { of: ReportParameters; tab: 'dmarc' | 'tls' }) {
+  const data = useOperation(PATH, of);
   return (
     <Loaded data={data}>
       {(reports) => (

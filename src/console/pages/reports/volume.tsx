@@ -1,8 +1,6 @@
 import { useMemo } from 'preact/hooks';
-import type * as z from 'zod';
-import type { statisticsSchema } from '../../../http/api/statistics.ts';
-import { withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { Bars } from '../../parts/chart/bars.tsx';
 import { Chart } from '../../parts/chart/chart.tsx';
 import { Empty, Loaded, Table } from '../../parts.tsx';
@@ -10,7 +8,7 @@ import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import '../../parts/chart/bars.css';
 
-type Statistics = z.output<typeof statisticsSchema>;
+type Statistics = DataOf<'/web-setup/statistics'>;
 type Point = Statistics['series'][number]['points'][number];
 type Outcome = Exclude<keyof Point, 'at'>;
 
@@ -30,7 +28,7 @@ export function Volume({ domains }: { domains: ReadonlyMap<string, string> }) {
   const { t } = useTexts();
   const { location, href } = useNavigation();
   const interval = location.query['interval'] === 'day' ? 'day' : 'hour';
-  const total = useData<Statistics>(withQuery('/web-setup/statistics', { interval }));
+  const total = useOperation('/web-setup/statistics', { interval });
   return (
     <>
       <h2>{t('overview.volume')}</h2>
@@ -104,7 +102,7 @@ interface TotalsProps {
 
 function Totals({ by, interval, nameOf }: TotalsProps) {
   const { t } = useTexts();
-  const data = useData<Statistics>(withQuery('/web-setup/statistics', { interval, by }));
+  const data = useOperation('/web-setup/statistics', { interval, by });
   return (
     <Loaded data={data}>
       {({ series }) => {

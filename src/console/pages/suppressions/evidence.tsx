@@ -1,19 +1,20 @@
-import type * as z from 'zod';
-import type { suppressionRemoval } from '../../../http/api/suppressions.ts';
-import { callApi, withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf } from '../../operations.ts';
 import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import type { ListedSuppression, ListedSuppressions } from './suppressions.tsx';
+import type { ListedSuppression } from './suppressions.tsx';
+
+const PATH = '/web-setup/suppressions';
 
 /** Fields of an event that explain a suppression. */
 interface EvidenceEvent {
   eventId: string;
   event: string;
   timestamp: string;
-  messageId?: string;
+  messageId?: string | null;
   subject?: string;
   smtpCode?: number | null;
   diagnostic?: string;
@@ -28,13 +29,11 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
   const { t, time } = useTexts();
   const { href } = useNavigation();
   const { accountId, may } = useMember();
-  const path = withQuery('/web-setup/suppressions', { email: identifier });
-  const data = useData<ListedSuppressions>(path);
+  const data = useOperation(PATH, { email: identifier });
   const { outcome, run } = useAction();
   const remove = ({ reason, stream }: ListedSuppression, note: string) =>
     run(async () => {
-      const { removed } = await callApi<{ removed: number }>('/web-setup/suppressions', {
-        method: 'DELETE',
+      const { removed } = await operate('delete', PATH, {
         account: accountId,
         body: { email: identifier, reason, stream, note },
       });
@@ -43,7 +42,7 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
     });
   const address = data.value?.suppressions.find(({ email }) => email !== null)?.email ?? identifier;
   return (
-    <Page title={address} question={t('suppressions.question')} curl={path}>
+    <Page title={address} question={t('suppressions.question')} curl={addressOf(PATH, { email: identifier })}>
       <p>
         <a href={href('suppressions')}>{t('app.back')}</a>
       </p>
@@ -100,9 +99,7 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
 
 function Removals({ identifier }: { identifier: string }) {
   const { t, time } = useTexts();
-  const data = useData<{ removals: z.output<typeof suppressionRemoval>[] }>(
-    withQuery('/web-setup/suppressions/removals', { email: identifier }),
-  );
+  const data = useOperation('/web-setup/suppressions/removals', { email: identifier });
   return (
     <Loaded data={data}>
       {({ removals }) =>
@@ -150,7 +147,7 @@ function Evidence({ identifier }: { identifier: string }) {
   if (failed !== undefined) return <Loaded data={failed}>{() => null}</Loaded>;
   const waiting = lists.find(({ value }) => value === null);
   if (waiting !== undefined) return <Loaded data={waiting}>{() => null}</Loaded>;
-  const events = lists
+  const events: EvidenceEvent[] = lists
     .flatMap(({ value }) => value?.events ?? [])
     .sort((a, b) => b.timestamp.localeCompare(a.timestamp));
   if (events.length === 0)
@@ -176,7 +173,7 @@ function Evidence({ identifier }: { identifier: string }) {
             <p class="small">{each.remoteHost ?? each.remoteMta ?? ''}</p>
           </td>
           <td>
-            {each.messageId !== undefined && (
+            {each.messageId !== undefined && each.messageId !== null && (
               <a href={href(`messages/${encodeURIComponent(each.messageId)}`)}>
                 {each.subject || each.messageId}
               </a>
@@ -189,7 +186,5 @@ function Evidence({ identifier }: { identifier: string }) {
 }
 
 function useEvents(recipient: string, event: string) {
-  return useData<{ events: EvidenceEvent[] }>(
-    withQuery('/web-setup/events', { recipient, event, limit: '20' }),
-  );
+  return useOperation('/web-setup/events', { recipient, event, limit: 20 });
 }

@@ -1,14 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { imported } from '../../../http/api/suppressions.ts';
-import { uploadFile, withQuery } from '../../api.ts';
+import { uploadFile } from '../../api.ts';
+import type { DataOf } from '../../operations.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { RejectedRows } from '../contacts/import-counts.tsx';
 
-type Imported = z.output<typeof imported>;
+type Imported = DataOf<'/web-setup/suppressions/import', 'post'>;
 
 const SERVICES = { sendgrid: 'SendGrid', mailgun: 'Mailgun', postmark: 'Postmark', ses: 'Amazon SES' };
 
@@ -43,7 +42,8 @@ export function SuppressionImport({ isAsked, onImported }: SuppressionImportProp
       setResult(null);
       setShare(0);
       abort.current = new AbortController();
-      const done = await uploadFile<Imported>(withQuery('/web-setup/suppressions/import', { format }), {
+      const done = await uploadFile('/web-setup/suppressions/import', {
+        parameters: { format },
         type: 'text/csv',
         file: chosen,
         account: accountId,

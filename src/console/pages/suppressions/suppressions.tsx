@@ -1,8 +1,8 @@
-import type * as z from 'zod';
-import type { suppression } from '../../../http/api/suppressions.ts';
-import { callApi, withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { CreationDrawer } from '../../parts/drawer.tsx';
+import { fieldChoice, fieldText } from '../../parts/field-text.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { ListFilters } from '../../parts/list-filters.tsx';
 import { Pager } from '../../parts/pager.tsx';
@@ -14,11 +14,7 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { SuppressionImport } from './import-form.tsx';
 
-export type ListedSuppression = z.output<typeof suppression>;
-export interface ListedSuppressions {
-  suppressions: ListedSuppression[];
-  nextKey?: string;
-}
+export type ListedSuppression = DataOf<'/web-setup/suppressions'>['suppressions'][number];
 
 const FILTERS = ['email', 'reason', 'stream'] as const;
 const REASONS = [
@@ -37,13 +33,13 @@ export function SuppressionsPage() {
   const { may } = useMember();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
   const isSearch = Object.values(filters).some((value) => value !== undefined);
-  const path = withQuery('/web-setup/suppressions', { ...filters, lastKey: location.query['lastKey'] });
-  const list = useData<ListedSuppressions>(path);
+  const parameters = { ...filters, lastKey: location.query['lastKey'] };
+  const list = useOperation('/web-setup/suppressions', parameters);
   return (
     <Page
       title={t('page.suppressions')}
       question={t('suppressions.question')}
-      curl={path}
+      curl={addressOf('/web-setup/suppressions', parameters)}
       actions={
         may('createSuppression') && (
           <CreationDrawer title={t('suppressions.add')}>
@@ -157,9 +153,11 @@ function Addition({ onAdded }: { onAdded: (email: string) => void }) {
   const { outcome, run } = useAction();
   const add = (form: HTMLFormElement) =>
     run(async () => {
-      const body = filledFields(form);
-      await callApi('/web-setup/suppressions', { method: 'POST', account: accountId, body });
-      onAdded(body['email'] ?? '');
+      const fields = new FormData(form);
+      const email = fieldText(fields, 'email');
+      const stream = fieldChoice(fields, 'stream', STREAMS) ?? 'all';
+      await operate('post', '/web-setup/suppressions', { account: accountId, body: { email, stream } });
+      onAdded(email);
       return '';
     });
   return (

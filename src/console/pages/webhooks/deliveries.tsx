@@ -1,7 +1,6 @@
-import type * as z from 'zod';
-import type { delivery, deliveryDetail } from '../../../http/api/webhook-schemas.ts';
-import { callApi, withQuery } from '../../api.ts';
-import { useData, useRefresh } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation, useRefresh } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { OpenDrawer } from '../../parts/drawer.tsx';
 import { FactList } from '../../parts/fact-list.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
@@ -14,26 +13,29 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { isFuture } from './health.tsx';
 
-type Delivery = z.output<typeof delivery>;
+export const DELIVERIES = '/web-setup/webhooks/{webhookId}/deliveries';
+const DELIVERY = `${DELIVERIES}/{deliveryId}` as const;
+
+type Delivery = DataOf<typeof DELIVERIES>['deliveries'][number];
 
 const STATUSES = ['pending', 'succeeded', 'failed'] as const satisfies Delivery['status'][];
 
-/** The deliveries of a webhook, newest first; over them the one that the address names. `path`: of the webhook in the API. */
-export function Deliveries({ path, webhookId }: { path: string; webhookId: string }) {
+/** The deliveries of a webhook, newest first; over them the one that the address names. */
+export function Deliveries({ webhookId }: { webhookId: string }) {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
   const { status, lastKey, delivery: openId } = location.query;
-  const list = useData<{ deliveries: Delivery[]; nextKey?: string }>(
-    withQuery(`${path}/deliveries`, { status, lastKey }),
-  );
+  const list = useOperation(DELIVERIES, { webhookId, status, lastKey });
   useRefresh(list.reload);
   const page = `webhooks/${encodeURIComponent(webhookId)}`;
-  const pathOf = (deliveryId: string) => `${path}/deliveries/${encodeURIComponent(deliveryId)}`;
   const retry = (deliveryId: string) =>
     run(async () => {
-      await callApi(`${pathOf(deliveryId)}/retry`, { method: 'POST', account: accountId });
+      await operate('post', `${DELIVERY}/retry`, {
+        account: accountId,
+        parameters: { webhookId, deliveryId },
+      });
       list.reload();
       toast(t('webhooks.retried'));
       return '';
@@ -101,7 +103,7 @@ export function Deliveries({ path, webhookId }: { path: string; webhookId: strin
       </Loaded>
       {openId !== undefined && may('getWebhookDelivery') && (
         <OpenDrawer title={t('webhooks.exchange')} onClose={() => go(href(page, { status, lastKey }))}>
-          <Exchange path={pathOf(openId)} />
+          <Exchange webhookId={webhookId} deliveryId={openId} />
         </OpenDrawer>
       )}
     </Card>
@@ -158,9 +160,9 @@ function DeliveryRow({ of: each, address, onRetry }: DeliveryRowProps) {
 }
 
 /** What was sent to the endpoint, and what it responded. */
-function Exchange({ path }: { path: string }) {
+function Exchange(of: { webhookId: string; deliveryId: string }) {
   const { t, time } = useTexts();
-  const data = useData<z.output<typeof deliveryDetail>>(path);
+  const data = useOperation(DELIVERY, of);
   return (
     <Loaded data={data}>
       {({ payload, responseCode, responseBody, error, ...delivery }) => {

@@ -1,5 +1,4 @@
-import type * as z from 'zod';
-import type { webhook } from '../../../http/api/webhook-schemas.ts';
+import type { DataOf } from '../../operations.ts';
 import { Chip } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 
@@ -9,7 +8,7 @@ const KINDS = { active: 'ok', failing: 'bad', inactive: 'idle' } as const;
 export function WebhookStatus({
   of: { isActive, failingSince },
 }: {
-  of: Pick<z.output<typeof webhook>, 'isActive' | 'failingSince'>;
+  of: Pick<DataOf<'/web-setup/webhooks'>['webhooks'][number], 'isActive' | 'failingSince'>;
 }) {
   const { t } = useTexts();
   const status = !isActive ? 'inactive' : failingSince === undefined ? 'active' : 'failing';

@@ -1,15 +1,10 @@
 import { useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type {
-  testResult,
-  webhookDetail,
-  webhook as webhookSchema,
-} from '../../../http/api/webhook-schemas.ts';
 import type { PresentedHealth } from '../../../http/console/webhook-routes.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type BodyOf, type DataOf } from '../../operations.ts';
 import { OpenDrawer } from '../../parts/drawer.tsx';
-import { fieldText } from '../../parts/field-text.ts';
+import { fieldChoice, fieldText } from '../../parts/field-text.ts';
 import { localTime } from '../../parts/local-time.ts';
 import { TaskProgress, useLongTask } from '../../parts/long-task.tsx';
 import { toast } from '../../parts/toast.tsx';
@@ -17,15 +12,18 @@ import { Copy, Loaded, Notice, Outcome, Page, RowActions, useAction } from '../.
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import { Deliveries } from './deliveries.tsx';
+import { DELIVERIES, Deliveries } from './deliveries.tsx';
 import { LastCall, SuccessRate, useHealth, Waiting } from './health.tsx';
 import { NewSecret } from './new-secret.tsx';
 import { WebhookStatus } from './webhook-status.tsx';
 import './webhooks.css';
 
-type Webhook = z.output<typeof webhookSchema>;
-type Detail = z.output<typeof webhookDetail>;
-type TestResult = z.output<typeof testResult>;
+const PATH = '/web-setup/webhooks/{webhookId}';
+const REPLAY = `${PATH}/replay` as const;
+
+type Webhook = DataOf<'/web-setup/webhooks'>['webhooks'][number];
+type Detail = DataOf<typeof PATH>;
+type TestResult = DataOf<'/web-setup/webhooks/{webhookId}/test', 'post'>;
 
 const DAY_MS = 86_400_000;
 
@@ -33,13 +31,10 @@ const DAY_MS = 86_400_000;
 export function WebhookPage({ webhookId }: { webhookId: string }) {
   const { t } = useTexts();
   const { may } = useMember();
-  const path = `/web-setup/webhooks/${encodeURIComponent(webhookId)}`;
   // A single webhook has its secret: it is read only for those who may see it.
   const isSecretVisible = may('getWebhook');
-  const detail = useData<Detail>(isSecretVisible ? path : null);
-  const list = useData<{ webhooks: Webhook[] }>(
-    isSecretVisible ? null : '/web-setup/webhooks?includeInactive=true',
-  );
+  const detail = useOperation(isSecretVisible ? PATH : null, { webhookId });
+  const list = useOperation(isSecretVisible ? null : '/web-setup/webhooks', { includeInactive: 'true' });
   const health = useHealth(webhookId);
   const webhook = detail.value ?? list.value?.webhooks.find((each) => each.webhookId === webhookId) ?? null;
   const responding = health.value?.webhooks[0];
@@ -51,8 +46,8 @@ export function WebhookPage({ webhookId }: { webhookId: string }) {
     <Page
       title={webhook?.name || t('page.webhooks')}
       chip={webhook !== null && <WebhookStatus of={webhook} />}
-      curl={`${path}/deliveries`}
-      actions={detail.value !== null && <Actions webhook={detail.value} path={path} onChange={changed} />}
+      curl={addressOf(DELIVERIES, { webhookId })}
+      actions={detail.value !== null && <Actions webhook={detail.value} onChange={changed} />}
     >
       {responding !== undefined && <Waiting of={responding} failingSince={webhook?.failingSince} />}
       {isSecretVisible ? (
@@ -62,8 +57,8 @@ export function WebhookPage({ webhookId }: { webhookId: string }) {
           {() => webhook !== null && <Facts webhook={webhook} health={responding} />}
         </Loaded>
       )}
-      <Replay path={path} onEnd={changed} />
-      <Deliveries path={path} webhookId={webhookId} />
+      <Replay webhookId={webhookId} onEnd={changed} />
+      <Deliveries webhookId={webhookId} />
     </Page>
   );
 }
@@ -130,23 +125,21 @@ function Facts({ webhook, health }: FactsProps) {
 
 interface ActionsProps {
   webhook: Detail;
-  path: string;
   onChange: () => void;
 }
 
 /** What can be done with a webhook; the result of a test is in a drawer. */
-function Actions({ webhook, path, onChange }: ActionsProps) {
+function Actions({ webhook, onChange }: ActionsProps) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
   const [tested, setTested] = useState<TestResult | null>(null);
   const [rotated, setRotated] = useState<string | null>(null);
-  const call = <T,>(method: 'POST' | 'PATCH' | 'DELETE', verb: string, body?: unknown) =>
-    callApi<T>(path + verb, { method, account: accountId, ...(body === undefined ? {} : { body }) });
+  const request = { account: accountId, parameters: { webhookId: webhook.webhookId } };
   const switched = () =>
     run(async () => {
-      await call('PATCH', '', { isActive: !webhook.isActive });
+      await operate('patch', PATH, { ...request, body: { isActive: !webhook.isActive } });
       onChange();
       toast(t(webhook.isActive ? 'webhooks.disabled' : 'webhooks.enabled'));
       return '';
@@ -164,7 +157,7 @@ function Actions({ webhook, path, onChange }: ActionsProps) {
         disabled={outcome?.running}
         onClick={() =>
           void run(async () => {
-            setTested(await call<TestResult>('POST', '/test', {}));
+            setTested(await operate('post', `${PATH}/test`, { ...request, body: {} }));
             return '';
           })
         }
@@ -182,7 +175,7 @@ function Actions({ webhook, path, onChange }: ActionsProps) {
             question: t('webhooks.rotate.confirm'),
             action: () =>
               run(async () => {
-                const { secret } = await call<{ secret: string }>('POST', '/rotate-secret');
+                const { secret } = await operate('post', `${PATH}/rotate-secret`, request);
                 setRotated(secret);
                 onChange();
                 return '';
@@ -194,7 +187,7 @@ function Actions({ webhook, path, onChange }: ActionsProps) {
             question: t('webhooks.delete.confirm', { name: webhook.name }),
             action: () =>
               run(async () => {
-                await call('DELETE', '');
+                await operate('delete', PATH, request);
                 go(href('webhooks'));
                 toast(t('app.deleted'));
                 return '';
@@ -242,29 +235,28 @@ function Tested({ result }: { result: TestResult }) {
   );
 }
 
+const WHICH = ['undelivered', 'all'] as const satisfies BodyOf<typeof REPLAY, 'post'>['which'][];
+
 interface ReplayWork {
   from: string;
   to: string;
-  which: string;
+  which: (typeof WHICH)[number];
   /** `from` of the first request. */
   since: string;
 }
 
 /** Sends the events of a period again; continues until all are sent. */
-function Replay({ path, onEnd }: { path: string; onEnd: () => void }) {
+function Replay({ webhookId, onEnd }: { webhookId: string; onEnd: () => void }) {
   const { t } = useTexts();
   const { accountId, may } = useMember();
   const task = useLongTask<ReplayWork>(
-    `replay ${path}`,
+    `replay ${webhookId}`,
     async ({ from, to, which, since }) => {
-      const { replayed, nextFrom } = await callApi<{ replayed: number; nextFrom?: string }>(
-        `${path}/replay`,
-        {
-          method: 'POST',
-          account: accountId,
-          body: { from, to, which },
-        },
-      );
+      const { replayed, nextFrom } = await operate('post', REPLAY, {
+        account: accountId,
+        parameters: { webhookId },
+        body: { from, to, which },
+      });
       return {
         rest: nextFrom === undefined ? null : { from: nextFrom, to, which, since },
         done: replayed,
@@ -277,7 +269,8 @@ function Replay({ path, onEnd }: { path: string; onEnd: () => void }) {
   const replay = (form: FormData) => {
     const since = new Date(fieldText(form, 'from')).toISOString();
     const to = new Date(fieldText(form, 'to')).toISOString();
-    const work = { from: since, to, which: fieldText(form, 'which'), since };
+    const which = fieldChoice(form, 'which', WHICH) ?? 'undelivered';
+    const work = { from: since, to, which, since };
     task.start({ title: t('webhooks.replay'), work, total: null });
   };
   return (
@@ -313,8 +306,11 @@ function Replay({ path, onEnd }: { path: string; onEnd: () => void }) {
         <label class="field">
           {t('webhooks.which')}
           <select class="select" name="which">
-            <option value="undelivered">{t('webhooks.which.undelivered')}</option>
-            <option value="all">{t('webhooks.which.all')}</option>
+            {WHICH.map((name) => (
+              <option value={name} key={name}>
+                {t(`webhooks.which.${name}`)}
+              </option>
+            ))}
           </select>
         </label>
         <div class="actions">

@@ -1,11 +1,10 @@
 import { useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { webhook, webhookDetail } from '../../../http/api/webhook-schemas.ts';
 import type { PresentedHealth } from '../../../http/console/webhook-routes.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type BodyOf, type DataOf } from '../../operations.ts';
 import { CreationDrawer } from '../../parts/drawer.tsx';
-import { filledFields } from '../../parts/filled-fields.ts';
+import { fieldText, filledTexts } from '../../parts/field-text.ts';
 import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -15,10 +14,12 @@ import { NewSecret } from './new-secret.tsx';
 import { WebhookStatus } from './webhook-status.tsx';
 import './webhooks.css';
 
-type Webhook = z.output<typeof webhook>;
-type Detail = z.output<typeof webhookDetail>;
+const PATH = '/web-setup/webhooks';
+const ALL = { includeInactive: 'true' };
 
-const PATH = '/web-setup/webhooks?includeInactive=true';
+type Webhook = DataOf<typeof PATH>['webhooks'][number];
+type Detail = DataOf<typeof PATH, 'post'>;
+
 const EVENTS = [
   'email_sent',
   'email_delivered',
@@ -35,7 +36,7 @@ const EVENTS = [
   'domain_failing',
   'domain_failed',
   'source_address_blocked',
-] as const;
+] as const satisfies BodyOf<typeof PATH, 'post'>['events'];
 
 /** The webhooks of the account. */
 export function WebhooksPage() {
@@ -43,13 +44,13 @@ export function WebhooksPage() {
   const { href, go } = useNavigation();
   const { may } = useMember();
   const health = useHealth();
-  const list = useData<{ webhooks: Webhook[] }>(PATH);
+  const list = useOperation(PATH, ALL);
   const [created, setCreated] = useState<Detail | null>(null);
   return (
     <Page
       title={t('page.webhooks')}
       question={t('webhooks.question')}
-      curl={PATH}
+      curl={addressOf(PATH, ALL)}
       actions={may('createWebhook') && <Addition onCreated={setCreated} />}
     >
       {created !== null && (
@@ -137,17 +138,15 @@ function Creation({ onCreated }: { onCreated: (webhook: Detail) => void }) {
   const { t, named } = useTexts();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
-  const create = (form: HTMLFormElement) =>
+  const create = (fields: FormData) =>
     run(async () => {
-      const { url, name } = filledFields(form);
-      const events = new FormData(form).getAll('events');
-      onCreated(
-        await callApi<Detail>('/web-setup/webhooks', {
-          method: 'POST',
-          account: accountId,
-          body: { url, name, events: events.length === 0 ? ['*'] : events },
-        }),
-      );
+      const events = EVENTS.filter((event) => fields.getAll('events').includes(event));
+      const body = {
+        url: fieldText(fields, 'url'),
+        ...filledTexts(fields, 'name'),
+        events: events.length === 0 ? ['*' as const] : events,
+      };
+      onCreated(await operate('post', PATH, { account: accountId, body }));
       return '';
     });
   return (
@@ -155,7 +154,7 @@ function Creation({ onCreated }: { onCreated: (webhook: Detail) => void }) {
       aria-label={t('webhooks.add')}
       onSubmit={(event) => {
         event.preventDefault();
-        void create(event.currentTarget);
+        void create(new FormData(event.currentTarget));
       }}
     >
       <label class="field">
