@@ -1,5 +1,5 @@
 import type { DomainRow } from '../store/domains/domains.ts';
-import type { FailureNoticeRow, NoticeKind } from '../store/people/notices.ts';
+import type { FailureNoticeRow, NoticeKind, NoticePeriod } from '../store/people/notices.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
@@ -23,17 +23,17 @@ export interface EndedFailure {
 }
 
 export interface FailingCauses {
-  failing: Cause[];
+  begun: Cause[];
   ended: EndedFailure[];
 }
 
-/** Failing causes of one kind, of all accounts. */
-const MAX_FAILING = 1000;
+/** Causes of one kind, of all accounts; the next run reads further ones. */
+const MAX_BEGUN = 1000;
 
-/** Reads what fails in all accounts, and which of the noticed failures have ended. */
+/** Reads what began to fail in all accounts, and which of the noticed failures have ended. */
 export const failingCauses = readQuery(
   'failingCauses',
-  (tables: Tables, notices: FailureNoticeRow[]): FailingCauses => {
+  (tables: Tables, notices: FailureNoticeRow[], period: Omit<NoticePeriod, 'limit'>): FailingCauses => {
     const accountNames = new Map<string, string>();
     const nameOf = (accountId: string) => {
       const known = accountNames.get(accountId) ?? tables.accounts.get(accountId)?.name ?? '';
@@ -71,9 +71,9 @@ export const failingCauses = readQuery(
       return [{ notice, worksAgain: isHandled ? null : ofWebhook(row) }];
     };
     return {
-      failing: [
-        ...tables.domains.worstFirst(MAX_FAILING).filter(isDomainFailing).map(ofDomain),
-        ...tables.webhooks.failing(MAX_FAILING).filter(isWebhookFailing).map(ofWebhook),
+      begun: [
+        ...tables.domains.toNotice({ ...period, limit: MAX_BEGUN }).map(ofDomain),
+        ...tables.webhooks.toNotice({ ...period, limit: MAX_BEGUN }).map(ofWebhook),
       ],
       ended: notices.flatMap(endOf),
     };

@@ -48,8 +48,8 @@ const QUIET_MS = DAY;
 const MAX_NOTICES = 5000;
 const MAX_MEMBERS = 500;
 const MAX_OWNERS = 20;
-/** Mail that waits; more is not sent. */
-const MAX_WAITING = 1000;
+/** Mail that waits for one person; more is not sent. */
+const MAX_WAITING = 10;
 const MAX_PER_RUN = 50;
 const PARALLEL = 4;
 const FIRST_RETRY_MS = 5 * MINUTE;
@@ -76,16 +76,13 @@ export function createFailureNotices(deps: FailureNoticesDeps): FailureNotices {
 
   async function notice(): Promise<void> {
     const notices = tables.failureNotices.list(MAX_NOTICES);
-    const { failing, ended } = await reader.query(NO_ACCOUNT, failingCauses, notices);
     const now = clock.now();
-    const noticed = new Map(notices.map((row) => [keyOf(row.account_id, row.kind, row.cause_id), row]));
-    const begun = failing.filter(({ accountId, kind, id, since }) => {
-      const last = noticed.get(keyOf(accountId, kind, id));
-      noticed.delete(keyOf(accountId, kind, id));
-      if (last !== undefined && (last.state === 'failing' || now - last.noticed_at < QUIET_MS)) return false;
-      return now - since >= MIN_FAILING_MS && now - since <= MAX_FAILING_MS;
+    const { begun, ended } = await reader.query(NO_ACCOUNT, failingCauses, notices, {
+      from: now - MAX_FAILING_MS,
+      to: now - MIN_FAILING_MS,
+      quietFrom: now - QUIET_MS,
     });
-    const forgotten = [...noticed.values()].filter(
+    const forgotten = notices.filter(
       ({ state, noticed_at }) => state === 'well' && now - noticed_at >= QUIET_MS,
     );
     if (begun.length + ended.length + forgotten.length === 0) return;
@@ -127,12 +124,9 @@ export function createFailureNotices(deps: FailureNoticesDeps): FailureNotices {
       )
       .slice(0, MAX_OWNERS);
     for (const { person_id, language } of owners) {
-      if (all.noticeMails.count() >= MAX_WAITING) {
-        log.warn(
-          { accountId: account.accountId },
-          'too much mail about failures waits: further mail is dropped',
-        );
-        return;
+      if (all.noticeMails.countOf(person_id) >= MAX_WAITING) {
+        log.warn({ personId: person_id }, 'too much mail about failures waits: further mail is dropped');
+        continue;
       }
       all.noticeMails.insert({
         mail_id: ids.uuid(),
@@ -240,8 +234,4 @@ function byAccount(failing: readonly Cause[], worksAgain: readonly Cause[]): Acc
   for (const cause of failing) accountOf(cause).failing.push(cause);
   for (const cause of worksAgain) accountOf(cause).worksAgain.push(cause);
   return [...accounts.values()];
-}
-
-function keyOf(accountId: string, kind: string, causeId: string): string {
-  return `${accountId} ${kind} ${causeId}`;
 }

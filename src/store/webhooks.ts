@@ -1,5 +1,6 @@
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database/database.ts';
+import { type NoticePeriod, noticedCause } from './people/notices.ts';
 
 /** Webhooks and the secrets that sign their calls. */
 export interface WebhookRow {
@@ -52,6 +53,12 @@ export function webhookTable(db: Database) {
   const failing = db.prepare<[number], WebhookRow>(`
     SELECT * FROM webhooks WHERE failing_since IS NOT NULL OR off_reason IS NOT NULL
     ORDER BY is_active, failing_since LIMIT +?`);
+  const toNotice = db.prepare<NoticePeriod, WebhookRow>(`
+    SELECT * FROM webhooks
+    WHERE (CASE is_active WHEN 1 THEN failing_since ELSE off_reason END) IS NOT NULL
+      AND coalesce(failing_since, updated_at) BETWEEN @from AND @to
+      AND NOT EXISTS (${noticedCause('webhook', 'webhooks.account_id', 'webhook_id')})
+    LIMIT +@limit`);
   const remove = db.prepare<[number]>('DELETE FROM webhooks WHERE number = ?');
   // Kinds are quoted in the JSON, so that none is found inside another.
   const subscribed = db
@@ -93,6 +100,8 @@ export function webhookTable(db: Database) {
     list: (accountId: string): WebhookRow[] => list.all(accountId),
     /** Failing webhooks of all accounts: disabled ones first, then those that have failed for the longest time. */
     failing: (limit: number): WebhookRow[] => failing.all(limit),
+    /** Those that began to fail in the period, of which nobody was notified. One that its account disabled needs nobody. */
+    toNotice: (period: NoticePeriod): WebhookRow[] => toNotice.all(period),
     /** Deletes its secrets, too; `webhookDeliveries.purgeOrphans` deletes its deliveries. */
     remove: (number: number): void => {
       remove.run(number);

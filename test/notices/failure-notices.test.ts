@@ -94,10 +94,10 @@ async function start() {
 /** A first owner, and a webhook that has failed for long enough. */
 async function withFailure() {
   const test = await start();
-  await test.owner('ada@example.test');
+  const { id: personId } = await test.owner('ada@example.test');
   const number = test.hook(test.clock.now());
   test.clock.advance(15 * MINUTE);
-  return { ...test, number };
+  return { ...test, number, personId };
 }
 
 const REFUSED = { kind: 'refused', reason: '451 try later', isPermanent: false } as const;
@@ -241,26 +241,50 @@ describe('the delivery', () => {
   });
 
   it('is not repeated after a restart when its result is not known', async () => {
-    const { run, respond, restart, clock, raw, tables } = await withFailure();
+    const { run, respond, restart, clock, raw, tables, personId } = await withFailure();
     respond({ kind: 'aborted' });
     await run();
-    expect(tables.noticeMails.count()).toBe(1);
+    expect(tables.noticeMails.countOf(personId)).toBe(1);
     await restart();
     clock.advance(HOUR);
     await run();
     expect(raw).toHaveLength(1);
-    expect(tables.noticeMails.count()).toBe(0);
+    expect(tables.noticeMails.countOf(personId)).toBe(0);
   });
 
   it('ends after a permanent refusal, and after a day', async () => {
-    const { run, respond, clock, raw, tables } = await withFailure();
+    const { run, respond, clock, raw, tables, personId } = await withFailure();
     respond(REFUSED);
     for (let hour = 0; hour < 30; hour++) {
       await run();
       clock.advance(HOUR);
     }
-    expect(tables.noticeMails.count()).toBe(0);
+    expect(tables.noticeMails.countOf(personId)).toBe(0);
     expect(raw.length).toBeGreaterThan(5);
     expect(raw.length).toBeLessThan(15);
+  });
+
+  it('waits for a person whose server refuses it only ten times', async () => {
+    const { run, respond, hook, clock, tables, personId } = await withFailure();
+    respond(REFUSED);
+    for (let number = 0; number < 15; number++) {
+      await run();
+      hook(clock.now() - 15 * MINUTE, `hook ${number}`);
+    }
+    expect(tables.noticeMails.countOf(personId)).toBe(10);
+  });
+
+  it('notices a failure however many others have failed for long, or are known', async () => {
+    const { run, hook, clock, tables } = await withFailure();
+    for (let number = 0; number < 1100; number++) hook(clock.now() - 3 * DAY, `old ${number}`);
+    await run();
+    for (let number = 0; number < 1100; number++) hook(clock.now() - HOUR, `new ${number}`);
+    await run();
+    hook(clock.now() - HOUR, 'last');
+    await run();
+    await run();
+    const noticed = tables.failureNotices.list(5000).map(({ cause_id }) => cause_id);
+    expect(noticed).toHaveLength(1102);
+    expect(noticed).toContain('webhook_last');
   });
 });

@@ -48,7 +48,7 @@ const BOUNDED: Record<string, string> = {
   domain_groups: 'fewer than domains',
   people: 'at most 10,000',
   memberships: 'at most 500 per account and per person',
-  notice_mails: 'at most 1000',
+  notice_mails: 'at most ten per person',
   passkeys: 'at most 20 per person',
   saved_views: 'at most 100 per person',
   external_identities: 'at most one per person and provider',

@@ -1,5 +1,6 @@
 import { cachedLookup } from '../cached-rows.ts';
 import type { Database } from '../database/database.ts';
+import { type NoticePeriod, noticedCause } from '../people/notices.ts';
 
 /* Sending domains with their verification flags, and their DKIM keys. */
 
@@ -104,6 +105,11 @@ export function domainTable(db: Database) {
     ORDER BY CASE status WHEN 'FAILED' THEN 0 WHEN 'TEMPORARY_FAILURE' THEN 1 WHEN 'SUCCESS' THEN 2 ELSE 3 END,
       failing_since, last_checked_at, domain_id
     LIMIT +?`);
+  const toNotice = db.prepare<NoticePeriod, DomainRow>(`
+    SELECT * FROM domains
+    WHERE status IN ('TEMPORARY_FAILURE', 'FAILED') AND failing_since BETWEEN @from AND @to
+      AND NOT EXISTS (${noticedCause('domain', 'domains.account_id', 'domain_id')})
+    LIMIT +@limit`);
   const ofName = db.prepare<[string, number], DomainRow>(
     'SELECT * FROM domains WHERE name = ? ORDER BY created_at, domain_id LIMIT +?',
   );
@@ -161,6 +167,8 @@ export function domainTable(db: Database) {
       accountId === null ? list.all() : listOf.all(accountId),
     /** Domains of all accounts: failed ones first, then failing, verified and pending ones. */
     worstFirst: (limit: number): DomainRow[] => worst.all(limit),
+    /** Verified ones that began to fail in the period, of which nobody was notified. */
+    toNotice: (period: NoticePeriod): DomainRow[] => toNotice.all(period),
     /** The registrations of one name by all accounts. */
     ofName: (name: string, limit: number): DomainRow[] => ofName.all(name, limit),
     count: (): number => counted.get() ?? 0,

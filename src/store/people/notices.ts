@@ -29,6 +29,22 @@ export interface NoticeMailRow {
   created_at: number;
 }
 
+/** When a failure began of which owners have to be notified, epoch ms; `limit`: rows. */
+export interface NoticePeriod {
+  from: number;
+  to: number;
+  /** A cause of which they were notified since then is quiet. */
+  quietFrom: number;
+  limit: number;
+}
+
+/** SQL: the notice about a failure that goes on, or that is quiet. The columns are those of the cause. */
+export function noticedCause(kind: NoticeKind, accountId: string, causeId: string): string {
+  return `
+    SELECT 1 FROM failure_notices AS n WHERE n.account_id = ${accountId} AND n.kind = '${kind}' AND n.cause_id = ${causeId}
+      AND (n.state = 'failing' OR n.noticed_at > @quietFrom)`;
+}
+
 const STAYS = { stays: 'people who use the console are neither recipients nor contacts' } as const;
 
 export const ATTENTION_SEEN_POLICY = {
@@ -102,7 +118,9 @@ export function noticeMailTable(db: Database) {
   );
   const due = db.prepare<[number, number], NoticeMailRow>(`
     SELECT * FROM notice_mails WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT +?`);
-  const count = db.prepare<[], number>('SELECT count(*) FROM notice_mails').pluck();
+  const countOf = db
+    .prepare<[string], number>('SELECT count(*) FROM notice_mails WHERE person_id = ?')
+    .pluck();
   const remove = db.prepare<[string]>('DELETE FROM notice_mails WHERE mail_id = ?');
   const removeSending = db.prepare<[]>("DELETE FROM notice_mails WHERE state = 'sending'");
   return {
@@ -113,7 +131,7 @@ export function noticeMailTable(db: Database) {
       update.run(row);
     },
     due: (now: number, limit: number): NoticeMailRow[] => due.all(now, limit),
-    count: (): number => count.get() ?? 0,
+    countOf: (personId: string): number => countOf.get(personId) ?? 0,
     remove: (mailId: string): void => {
       remove.run(mailId);
     },
