@@ -35,7 +35,7 @@ interface MembersProps {
 /** The members of a group: search, add, pause, remove. */
 export function Members({ group, page, onChange }: MembersProps) {
   const { t, named } = useTexts();
-  const { location, href, go } = useNavigation();
+  const { location, href } = useNavigation();
   const { accountId, may } = useMember();
   const { subscriptionGroupId } = group;
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));

@@ -3,7 +3,6 @@ import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { CreationDrawer } from '../../parts/drawer.tsx';
 import { fieldChoice, fieldText } from '../../parts/field-text.ts';
-import { filledFields } from '../../parts/filled-fields.ts';
 import { ListFilters } from '../../parts/list-filters.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
