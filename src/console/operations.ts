@@ -34,9 +34,14 @@ type QueryValues<O> = O extends { parameters: { query?: infer V } }
 export type ParametersOf<P extends PathOf<M>, M extends Method = 'get'> = PathValues<Operation<P, M>> &
   QueryValues<Operation<P, M>>;
 
+/** JSON leaves out what is undefined. */
+type Sent<T> = T extends object
+  ? { [K in keyof T]: Sent<T[K]> | (object extends Pick<T, K> ? undefined : never) }
+  : T;
+
 /** The body of the request. */
 export type BodyOf<P extends PathOf<M>, M extends Method> =
-  Operation<P, M> extends { requestBody?: infer B } ? Json<B> : never;
+  Operation<P, M> extends { requestBody?: infer B } ? Sent<Json<B>> : never;
 
 /** Left out where nothing is required. */
 export type Optional<T> = object extends T ? [parameters?: T] : [parameters: T];

@@ -1,8 +1,7 @@
-import type * as z from 'zod';
-import type { messageSchema } from '../../http/api/sending/messages.ts';
+import type { DataOf } from '../operations.ts';
 import { useTexts } from '../texts.ts';
 
-type Reason = NonNullable<z.output<typeof messageSchema>['reason']>;
+type Reason = NonNullable<DataOf<'/web-setup/messages/{id}'>['reason']>;
 
 /** Reasons that end by themselves: a message that is not tried again can be sent again later. */
 const TEMPORARY: ReadonlySet<string> = new Set([

@@ -1,5 +1,4 @@
-import type * as z from 'zod';
-import type { messageSchema } from '../../http/api/sending/messages.ts';
+import type { DataOf } from '../operations.ts';
 import { Status, Table } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
 import { useTexts } from '../texts.ts';
@@ -7,7 +6,7 @@ import { useReasons } from './failure-reason.ts';
 import { Time } from './time.tsx';
 
 interface MessageTableProps {
-  messages: readonly z.output<typeof messageSchema>[];
+  messages: readonly DataOf<'/web-setup/messages'>['messages'][number][];
   label: string;
   /** Filters of the list: they remain in the address of each message. */
   filters: Readonly<Record<string, string | undefined>>;

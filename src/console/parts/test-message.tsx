@@ -1,14 +1,12 @@
-import type * as z from 'zod';
-import type { domainSchema } from '../../http/api/domains/domain-schemas.ts';
 import { ApiError, request } from '../api.ts';
-import { useData } from '../data.ts';
+import { useOperation } from '../data.ts';
+import type { DataOf } from '../operations.ts';
 import { Outcome, useAction } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
 
-type Domain = z.output<typeof domainSchema>;
-type Stream = Domain['useCase'];
+type Stream = DataOf<'/web-setup/domains'>['domains'][number]['useCase'];
 
 interface TestMessageProps {
   templateId: string;
@@ -35,7 +33,7 @@ export function TestMessage({
   const { t } = useTexts();
   const { href } = useNavigation();
   const { accountId, person } = useMember();
-  const listed = useData<{ domains: Domain[] }>(from === undefined ? '/web-setup/domains' : null);
+  const listed = useOperation(from === undefined ? '/web-setup/domains' : null);
   const { outcome, run } = useAction();
   const domains = (listed.value?.domains ?? []).filter(
     ({ status, useCase }) =>

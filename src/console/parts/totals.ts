@@ -1,8 +1,7 @@
-import type * as z from 'zod';
-import type { statisticsSchema } from '../../http/api/statistics.ts';
+import type { DataOf } from '../operations.ts';
 
 /** The outcomes of an interval. */
-export type Point = z.output<typeof statisticsSchema>['series'][number]['points'][number];
+export type Point = DataOf<'/web-setup/statistics'>['series'][number]['points'][number];
 
 /** Shares of the messages from which receivers begin to distrust a sender, and Gmail's recommendation. */
 export const MAX_BOUNCED = 0.05;

@@ -1,7 +1,6 @@
-import type * as z from 'zod';
-import type { group as groupSchema } from '../../../http/api/contacts/subscription-groups.ts';
 import type { AudienceResponse } from '../../../http/console/figure-routes.ts';
-import { type Data, useConsoleData, useData } from '../../data.ts';
+import { type Data, useConsoleData, useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
 import { FactList } from '../../parts/fact-list.tsx';
 import { Card, Empty, Loaded } from '../../parts.tsx';
@@ -10,13 +9,14 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { SearchedSelect, useListed } from './searched-select.tsx';
 
-export type AudienceGroup = z.output<typeof groupSchema>;
+const GROUPS = '/web-setup/contacts/subscription-groups';
+const GROUP = `${GROUPS}/{subscriptionGroupId}` as const;
+
+export type AudienceGroup = DataOf<typeof GROUP>['group'];
 
 /** The group of a campaign; null: it could not be read, or none is chosen. */
 export function useGroup(groupId: string | undefined): Data<{ group: AudienceGroup }> {
-  return useData<{ group: AudienceGroup }>(
-    groupId === undefined ? null : `/web-setup/contacts/subscription-groups/${encodeURIComponent(groupId)}`,
-  );
+  return useOperation(groupId === undefined ? null : GROUP, { subscriptionGroupId: groupId ?? '' });
 }
 
 /** Who of a group can receive a campaign. */
@@ -38,9 +38,7 @@ interface GroupChoiceProps {
 export function GroupChoice({ groupId, group, onChoose }: GroupChoiceProps) {
   const { t, plural } = useTexts();
   const { href } = useNavigation();
-  const { data, search, onSearch } = useListed<{ groups: AudienceGroup[]; nextKey?: string }>(
-    '/web-setup/contacts/subscription-groups',
-  );
+  const { data, search, onSearch } = useListed((parameters) => useOperation(GROUPS, parameters));
   const option = ({ subscriptionGroupId: id, name, activeSubscribers }: AudienceGroup) => ({
     id,
     label: plural('campaigns.groupMembers', activeSubscribers, { name }),

@@ -1,6 +1,7 @@
 import type { CampaignFiguresResponse } from '../../../http/console/figure-routes.ts';
 import { withQuery } from '../../api.ts';
-import { useConsoleData, useData } from '../../data.ts';
+import { useConsoleData, useOperation } from '../../data.ts';
+import { addressOf } from '../../operations.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
 import { Sparkline } from '../../parts/chart/sparkline.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
@@ -22,8 +23,8 @@ export function CampaignListPage() {
   const { location, href } = useNavigation();
   const { may, accountId } = useMember();
   const { lastKey } = location.query;
-  const path = withQuery('/web-setup/campaigns', { limit: '50', lastKey });
-  const list = useData<{ campaigns: CampaignResource[]; nextKey?: string }>(path);
+  const parameters = { limit: 50, lastKey };
+  const list = useOperation('/web-setup/campaigns', parameters);
   const ids = list.value?.campaigns.map(({ campaignId }) => campaignId) ?? [];
   const figures = useConsoleData<CampaignFiguresResponse>(
     ids.length === 0 ? null : withQuery('/console/figures/campaigns', { campaignIds: ids.join(',') }),
@@ -35,7 +36,7 @@ export function CampaignListPage() {
     <Page
       title={t('page.campaigns')}
       question={t('campaigns.question')}
-      curl={path}
+      curl={addressOf('/web-setup/campaigns', parameters)}
       actions={
         may('createCampaign') && (
           <a class="button primary" href={href('campaigns/new')}>

@@ -1,8 +1,7 @@
-import type * as z from 'zod';
-import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
+import type { DataOf } from '../../operations.ts';
 import { Status } from '../../parts.tsx';
 
-export type CampaignStatusName = z.output<typeof campaignSchema>['status'];
+export type CampaignStatusName = DataOf<'/web-setup/campaigns'>['campaigns'][number]['status'];
 
 /** The status of a campaign in a word. */
 export function CampaignStatus({ name }: { name: CampaignStatusName }) {

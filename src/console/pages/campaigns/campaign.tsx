@@ -1,5 +1,6 @@
-import { callApi } from '../../api.ts';
-import { useData, useRefresh } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation, useRefresh } from '../../data.ts';
+import { addressOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Confirmed, Loaded, Notice, Outcome, Page, RowActions, Skeleton, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -7,7 +8,7 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { CampaignStatus } from './campaign-status.tsx';
 import { Composer, NewCampaign } from './composer.tsx';
-import type { CampaignResource } from './draft-saver.ts';
+import { CAMPAIGN, type CampaignResource } from './draft-saver.ts';
 import { Results } from './results.tsx';
 
 const REFRESH_MS = 5000;
@@ -21,21 +22,20 @@ export function CampaignPage({ campaignId }: { campaignId: string }) {
 
 function ExistingCampaign({ campaignId }: { campaignId: string }) {
   const { t } = useTexts();
-  const path = `/web-setup/campaigns/${encodeURIComponent(campaignId)}`;
-  const data = useData<{ campaign: CampaignResource }>(path);
+  const data = useOperation(CAMPAIGN, { campaignId });
   const campaign = data.value?.campaign;
   const isMoving = campaign?.status === 'sending' || campaign?.status === 'scheduled';
   // The start of a scheduled campaign, members without a message and changes of a draft cause no event.
   useRefresh(data.reload, isMoving ? REFRESH_MS : campaign?.status === 'draft' ? DRAFT_REFRESH_MS : null);
-  if (campaign?.status === 'draft') return <Composer campaign={campaign} path={path} reload={data.reload} />;
+  if (campaign?.status === 'draft') return <Composer campaign={campaign} reload={data.reload} />;
   // Without a heading: that of the page gets the focus once it is known which one it is.
   if (campaign === undefined && data.error === null) return <Skeleton />;
   return (
     <Page
       title={campaign?.name ?? t('page.campaigns')}
       chip={campaign !== undefined && <CampaignStatus name={campaign.status} />}
-      curl={`${path}/analytics`}
-      actions={campaign !== undefined && <Actions campaign={campaign} path={path} reload={data.reload} />}
+      curl={addressOf(`${CAMPAIGN}/analytics`, { campaignId })}
+      actions={campaign !== undefined && <Actions campaign={campaign} reload={data.reload} />}
     >
       <Loaded data={data}>
         {({ campaign: sent }) => (
@@ -45,7 +45,7 @@ function ExistingCampaign({ campaignId }: { campaignId: string }) {
                 <p>{sent.progress.pausedReason}</p>
               </Notice>
             )}
-            <Results campaign={sent} path={path} />
+            <Results campaign={sent} />
           </>
         )}
       </Loaded>
@@ -55,18 +55,18 @@ function ExistingCampaign({ campaignId }: { campaignId: string }) {
 
 interface ActionsProps {
   campaign: CampaignResource;
-  path: string;
   reload: () => void;
 }
 
-function Actions({ campaign: { campaignId, name, status, progress }, path, reload }: ActionsProps) {
+function Actions({ campaign: { campaignId, name, status, progress }, reload }: ActionsProps) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
+  const request = { account: accountId, parameters: { campaignId } };
   const post = (verb: 'pause' | 'resume' | 'cancel') =>
     run(async () => {
-      await callApi(`${path}/${verb}`, { method: 'POST', account: accountId });
+      await operate('post', `${CAMPAIGN}/${verb}`, request);
       reload();
       return '';
     });
@@ -107,7 +107,7 @@ function Actions({ campaign: { campaignId, name, status, progress }, path, reloa
               isDanger: true,
               action: () =>
                 run(async () => {
-                  await callApi(path, { method: 'DELETE', account: accountId });
+                  await operate('delete', CAMPAIGN, request);
                   go(href('campaigns'), { discard: true });
                   return '';
                 }),

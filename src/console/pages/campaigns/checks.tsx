@@ -1,8 +1,7 @@
 import type { ComponentChildren } from 'preact';
-import type * as z from 'zod';
-import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import type { AudienceResponse } from '../../../http/console/figure-routes.ts';
 import type { Data } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { CLIPPED_BYTES, GMAIL_BYTES, type RenderedMail } from '../../parts/preview/preview.tsx';
 import { Card, type ChipKind, STATE_ICONS } from '../../parts.tsx';
@@ -10,7 +9,7 @@ import { useNavigation } from '../../routing.ts';
 import { type Texts, useTexts } from '../../texts.ts';
 import { type ContentCheck, contentChecks } from './content-checks.ts';
 import type { Choices } from './draft-saver.ts';
-import { addressOf } from './sender.ts';
+import { senderAddress } from './sender.ts';
 
 interface Entry {
   kind: ChipKind;
@@ -22,7 +21,7 @@ interface Entry {
 interface ChecksProps {
   choices: Choices;
   rendered: RenderedMail | null;
-  domains: readonly z.output<typeof domainSchema>[];
+  domains: readonly DataOf<'/web-setup/domains'>['domains'][number][];
   audience: Data<AudienceResponse>;
   /** The address of a step of the composer. */
   step: (name: 'audience' | 'content') => string;
@@ -123,7 +122,7 @@ function ofSender(
   addresses: { content: string; domains: string },
   { t }: Texts,
 ): Entry {
-  const address = addressOf(from);
+  const address = senderAddress(from);
   if (!/^[^\s@]+@[^\s@]+$/.test(address))
     return {
       kind: 'bad',

@@ -1,17 +1,14 @@
 import { useMemo } from 'preact/hooks';
-import type * as z from 'zod';
-import type { analyticsSchema, campaignContent } from '../../../http/api/campaigns.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { StoredFrame } from '../../parts/preview/stored-frame.tsx';
 import { Card, Loaded } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 
-type Links = z.output<typeof analyticsSchema>['links'];
-type Content = z.output<typeof campaignContent>;
+type Links = DataOf<'/web-setup/campaigns/{campaignId}/analytics'>['links'];
 
 interface ClickMapProps {
-  /** Path of the campaign in the API. */
-  path: string;
+  campaignId: string;
   links: Links;
   /** Clicks on all links. */
   clicks: number;
@@ -29,9 +26,9 @@ export function ClickMap(props: ClickMapProps) {
   );
 }
 
-function Map({ path, links, clicks }: ClickMapProps) {
+function Map({ campaignId, links, clicks }: ClickMapProps) {
   const { t } = useTexts();
-  const content = useData<Content>(`${path}/content`);
+  const content = useOperation('/web-setup/campaigns/{campaignId}/content', { campaignId });
   return (
     <Loaded data={content}>
       {({ html }) =>
@@ -48,7 +45,7 @@ function Map({ path, links, clicks }: ClickMapProps) {
   );
 }
 
-function MarkedMail({ html, links, clicks }: Omit<ClickMapProps, 'path'> & { html: string }) {
+function MarkedMail({ html, links, clicks }: Omit<ClickMapProps, 'campaignId'> & { html: string }) {
   const { t, number, percent } = useTexts();
   const marked = useMemo(
     () => markedHtml(html, links, (count) => `${number(count)} (${percent(count, clicks)})`),

@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { Preview, type RenderedMail } from '../../parts/preview/preview.tsx';
 import { Stepper } from '../../parts/stepper.tsx';
 import { TestMessage } from '../../parts/test-message.tsx';
@@ -13,15 +12,15 @@ import { useTexts } from '../../texts.ts';
 import { AudienceCard, GroupChoice, useAudience, useGroup } from './audience.tsx';
 import { CampaignStatus } from './campaign-status.tsx';
 import { Checks } from './checks.tsx';
-import { ContentStep, type MailTemplate, verifiedDomains } from './content-step.tsx';
-import type { CampaignResource, Choices } from './draft-saver.ts';
+import { ContentStep, verifiedDomains } from './content-step.tsx';
+import { CAMPAIGN, type CampaignResource, type Choices } from './draft-saver.ts';
 import { InboxLine, Start } from './review.tsx';
 import { SaveProblem, SaveStatus } from './save-status.tsx';
-import { addressOf, parseSender, rememberedSender } from './sender.ts';
+import { parseSender, rememberedSender, senderAddress } from './sender.ts';
 import { useDraft } from './use-draft.ts';
 import './composer.css';
 
-type Domain = z.output<typeof domainSchema>;
+type Domain = DataOf<'/web-setup/domains'>['domains'][number];
 
 const STEPS = ['audience', 'content', 'review'] as const;
 type Step = (typeof STEPS)[number];
@@ -39,10 +38,9 @@ export function NewCampaign() {
   useUnsavedWarning(name !== '' || groupId !== undefined, t('campaigns.unsaved.new'));
   const create = () =>
     run(async () => {
-      const { campaign } = await callApi<{ campaign: CampaignResource }>('/web-setup/campaigns', {
-        method: 'POST',
+      const { campaign } = await operate('post', '/web-setup/campaigns', {
         account: accountId,
-        body: { name, ...(groupId === undefined ? {} : { prepared: { subscriptionGroupId: groupId } }) },
+        body: { name, prepared: groupId === undefined ? undefined : { subscriptionGroupId: groupId } },
       });
       const page = `campaigns/${encodeURIComponent(campaign.campaignId)}`;
       go(href(page, { step: 'content' }), { replace: true, discard: true });
@@ -85,27 +83,25 @@ export function NewCampaign() {
 
 interface ComposerProps {
   campaign: CampaignResource;
-  /** Path of the campaign in the API. */
-  path: string;
   reload: () => void;
 }
 
 /** A draft in three steps, each with an address (`step`). It saves itself. */
-export function Composer({ campaign, path, reload }: ComposerProps) {
+export function Composer({ campaign, reload }: ComposerProps) {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
   const { accountId, may } = useMember();
-  const draft = useDraft(campaign, path);
-  const domains = useData<{ domains: Domain[] }>('/web-setup/domains');
+  const draft = useDraft(campaign);
+  const domains = useOperation('/web-setup/domains');
   const { name, prepared } = draft.fields;
   const from = prepared.from ?? usualSender(domains.value?.domains ?? [], accountId);
   const choices: Choices = { ...prepared, from };
   const { subscriptionGroupId, templateId } = choices;
   const group = useGroup(subscriptionGroupId);
   const audience = useAudience(subscriptionGroupId);
-  const template = useData<{ template: MailTemplate }>(
-    templateId === undefined ? null : `/web-setup/templates/${encodeURIComponent(templateId)}`,
-  );
+  const template = useOperation(templateId === undefined ? null : '/web-setup/templates/{templateId}', {
+    templateId: templateId ?? '',
+  });
   const [rendered, setRendered] = useState<RenderedMail | null>(null);
   const { outcome, run } = useAction();
   const done: Step[] = [
@@ -127,7 +123,10 @@ export function Composer({ campaign, path, reload }: ComposerProps) {
   const chosen = template.value?.template;
   const remove = () =>
     run(async () => {
-      await callApi(path, { method: 'DELETE', account: accountId });
+      await operate('delete', CAMPAIGN, {
+        account: accountId,
+        parameters: { campaignId: campaign.campaignId },
+      });
       draft.adopt(campaign);
       go(href('campaigns'), { discard: true });
       return '';
@@ -136,7 +135,7 @@ export function Composer({ campaign, path, reload }: ComposerProps) {
     <Page
       title={name || campaign.name}
       chip={<CampaignStatus name={campaign.status} />}
-      curl={path}
+      curl={addressOf(CAMPAIGN, { campaignId: campaign.campaignId })}
       actions={
         <>
           <SaveStatus draft={draft} />
@@ -195,7 +194,6 @@ export function Composer({ campaign, path, reload }: ComposerProps) {
               />
               <Start
                 campaign={campaign}
-                path={path}
                 draft={draft}
                 choices={choices}
                 group={group.value?.group}
@@ -245,7 +243,7 @@ export function Composer({ campaign, path, reload }: ComposerProps) {
                 subject: choices.subject ?? chosen.subject ?? '',
                 html: chosen.html,
                 text: chosen.text ?? null,
-                from: addressOf(from ?? ''),
+                from: senderAddress(from ?? ''),
               }}
               onRendered={setRendered}
             />

@@ -1,8 +1,6 @@
 import { useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
-import type { template as templateSchema } from '../../../http/api/templates.ts';
-import type { Data } from '../../data.ts';
+import { type Data, useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { Field } from '../../parts/field.tsx';
 import { Card, Empty, Loaded } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -12,8 +10,8 @@ import type { Choices } from './draft-saver.ts';
 import { SearchedSelect, useListed } from './searched-select.tsx';
 import { formatSender, parseSender, rememberSender, type SenderParts } from './sender.ts';
 
-export type MailTemplate = z.output<typeof templateSchema>;
-type Domain = z.output<typeof domainSchema>;
+type MailTemplate = DataOf<'/web-setup/templates'>['templates'][number];
+type Domain = DataOf<'/web-setup/domains'>['domains'][number];
 
 interface ContentStepProps {
   choices: Choices;
@@ -56,8 +54,8 @@ function TemplateChoice({ choices, template, onChange }: Omit<ContentStepProps, 
   const { href } = useNavigation();
   const { may } = useMember();
   const { templateId } = choices;
-  const { data, search, onSearch } = useListed<{ templates: MailTemplate[]; nextKey?: string }>(
-    '/web-setup/templates',
+  const { data, search, onSearch } = useListed((parameters) =>
+    useOperation('/web-setup/templates', parameters),
   );
   const option = ({ templateId: id, name }: MailTemplate) => ({ id, label: name || id });
   return (

@@ -1,11 +1,13 @@
-import type * as z from 'zod';
-import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import { ApiError } from '../../api.ts';
+import type { BodyOf, DataOf } from '../../operations.ts';
 
-export type CampaignResource = z.output<typeof campaignSchema>;
+/** A campaign in the API. */
+export const CAMPAIGN = '/web-setup/campaigns/{campaignId}';
+
+export type CampaignResource = DataOf<typeof CAMPAIGN>['campaign'];
 
 /** What is prepared with a campaign: an author chooses it, and a person who may send sends it. */
-export type Choices = NonNullable<CampaignResource['prepared']>;
+export type Choices = NonNullable<BodyOf<typeof CAMPAIGN, 'patch'>['prepared']>;
 
 /** What the composer changes. */
 export interface DraftFields {

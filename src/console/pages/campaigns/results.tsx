@@ -1,6 +1,5 @@
-import type * as z from 'zod';
-import type { analyticsSchema } from '../../../http/api/campaigns.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
 import { FactList } from '../../parts/fact-list.tsx';
 import { Figure, FigureRow } from '../../parts/figures.tsx';
@@ -13,7 +12,9 @@ import { ClickMap } from './click-map.tsx';
 import type { CampaignResource } from './draft-saver.ts';
 import './results.css';
 
-export type Analytics = z.output<typeof analyticsSchema>;
+const ANALYTICS = '/web-setup/campaigns/{campaignId}/analytics';
+
+export type Analytics = DataOf<typeof ANALYTICS>;
 
 const ResultChart = lazyPage(() => import('./result-chart.tsx').then((module) => module.ResultChart));
 
@@ -28,13 +29,13 @@ const BY_PROVIDER = [
 ] as const;
 
 /** The results of a campaign: rates, funnel, course, links and providers. */
-export function Results({ campaign, path }: { campaign: CampaignResource; path: string }) {
+export function Results({ campaign }: { campaign: CampaignResource }) {
   const { t } = useTexts();
   const { location, href } = useNavigation();
   const { campaignId, progress } = campaign;
   const startedAt = progress?.startedAt ?? campaign.createdAt;
   const interval = location.query['interval'] === 'day' ? 'day' : 'hour';
-  const data = useData<Analytics>(`${path}/analytics?interval=${interval}`);
+  const data = useOperation(ANALYTICS, { campaignId, interval });
   const page = `campaigns/${encodeURIComponent(campaignId)}`;
   return (
     <>
@@ -64,7 +65,7 @@ export function Results({ campaign, path }: { campaign: CampaignResource; path: 
             {links.length > 0 && (
               <div class="results-halves">
                 <Links links={links} clicks={totals.clicked} />
-                <ClickMap path={path} links={links} clicks={totals.clicked} />
+                <ClickMap campaignId={campaignId} links={links} clicks={totals.clicked} />
               </div>
             )}
             <Providers providers={providers} />

@@ -1,5 +1,5 @@
 import type { AudienceResponse } from '../../../http/console/figure-routes.ts';
-import { callApi } from '../../api.ts';
+import { operate } from '../../api.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { localTime } from '../../parts/local-time.ts';
 import type { RenderedMail } from '../../parts/preview/preview.tsx';
@@ -33,7 +33,6 @@ export function InboxLine({ from, rendered }: { from: string; rendered: Rendered
 
 interface StartProps {
   campaign: CampaignResource;
-  path: string;
   draft: CampaignDraft;
   choices: Choices;
   group: AudienceGroup | undefined;
@@ -105,7 +104,7 @@ export function Start(props: StartProps) {
   );
 }
 
-function SendButton({ campaign, path, draft, choices, group, audience, rendered, reload }: StartProps) {
+function SendButton({ campaign, draft, choices, group, audience, rendered, reload }: StartProps) {
   const { t, time, plural, number } = useTexts();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
@@ -118,16 +117,16 @@ function SendButton({ campaign, path, draft, choices, group, audience, rendered,
     run(async () => {
       // What is sent is what is stored, and what this person sees.
       if (!(await draft.flush())) throw new Error(t('campaigns.save.first'));
-      await callApi(`${path}/send`, {
-        method: 'POST',
+      await operate('post', '/web-setup/campaigns/{campaignId}/send', {
         account: accountId,
+        parameters: { campaignId: campaign.campaignId },
         body: {
           subscriptionGroupId: group.subscriptionGroupId,
           templateId,
           from,
-          ...(subject === undefined ? {} : { subject }),
-          ...(perHour === undefined ? {} : { perHour }),
-          ...(isLater ? { scheduledAt } : {}),
+          subject,
+          perHour,
+          scheduledAt,
         },
       });
       rememberSender(accountId, from);

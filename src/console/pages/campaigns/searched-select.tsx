@@ -1,6 +1,5 @@
 import { useRef, useState } from 'preact/hooks';
-import { withQuery } from '../../api.ts';
-import { type Data, useData } from '../../data.ts';
+import type { Data } from '../../data.ts';
 import { useTexts } from '../../texts.ts';
 
 interface Option {
@@ -77,10 +76,14 @@ export function SearchedSelect({ label, searchLabel, of }: SearchedSelectProps) 
   );
 }
 
-/** The options of a choice whose names have a text. The last ones remain while others are read. */
-export function useListed<T>(path: string): { data: Data<T>; search: string; onSearch(text: string): void } {
+/** The options of a choice whose names have a text. The last ones remain while others are read. `useSearch`: reads them. */
+export function useListed<T>(useSearch: (parameters: { limit: number; search: string }) => Data<T>): {
+  data: Data<T>;
+  search: string;
+  onSearch(text: string): void;
+} {
   const [search, setSearch] = useState('');
-  const data = useData<T>(withQuery(path, { limit: '50', search: search === '' ? undefined : search }));
+  const data = useSearch({ limit: 50, search });
   const last = useRef(data.value);
   if (data.value !== null) last.current = data.value;
   return { data: { ...data, value: last.current }, search, onSearch: setSearch };

@@ -7,13 +7,13 @@ export interface SenderParts {
 }
 
 /** The address of a sender with or without a display name. */
-export function addressOf(from: string): string {
+export function senderAddress(from: string): string {
   return (/<([^<>]*)>\s*$/.exec(from)?.[1] ?? from).trim();
 }
 
 /** The parts of a sender, such as `Shop <news@example.com>`. */
 export function parseSender(from: string): SenderParts {
-  const address = addressOf(from);
+  const address = senderAddress(from);
   const at = address.lastIndexOf('@');
   const display = from.includes('<') ? from.slice(0, from.lastIndexOf('<')).trim() : '';
   const quoted = /^"(.*)"$/s.exec(display)?.[1];

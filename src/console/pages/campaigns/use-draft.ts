@@ -1,10 +1,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { callApi } from '../../api.ts';
+import { operate } from '../../api.ts';
 import { toast } from '../../parts/toast.tsx';
 import { useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import {
+  CAMPAIGN,
   type CampaignResource,
   type Choices,
   createDraftSaver,
@@ -30,31 +31,26 @@ export interface CampaignDraft {
 
 /**
  * The fields of a draft. They are saved after each change, when the page is left, and when it is hidden or closed. A
- * campaign that was read again replaces fields without changes of this person. `path`: of the campaign in the API.
+ * campaign that was read again replaces fields without changes of this person.
  */
-export function useDraft(campaign: CampaignResource, path: string): CampaignDraft {
+export function useDraft(campaign: CampaignResource): CampaignDraft {
   const { t, errorText } = useTexts();
   const { accountId } = useMember();
   const [fields, setFields] = useState(() => fieldsOf(campaign));
   const [state, setState] = useState<SaveState>({ kind: 'saved', at: campaign.updatedAt });
   /** The newest ones, for functions of earlier renderings; `stored`: the last version that is known. */
   const newest = useRef({ fields, state, stored: campaign, isLeft: false });
+  const request = { account: accountId, parameters: { campaignId: campaign.campaignId } };
   const [saver] = useState(() =>
     createDraftSaver({
       campaign,
       store: async ({ name, ...changed }, { keepalive }) => {
         // A campaign without a name keeps the last one.
         const body = name.trim() === '' ? changed : { name, ...changed };
-        const { campaign: stored } = await callApi<{ campaign: CampaignResource }>(path, {
-          method: 'PATCH',
-          account: accountId,
-          body,
-          keepalive,
-        });
+        const { campaign: stored } = await operate('patch', CAMPAIGN, { ...request, body, keepalive });
         return stored;
       },
-      read: async () =>
-        (await callApi<{ campaign: CampaignResource }>(path, { account: accountId })).campaign,
+      read: async () => (await operate('get', CAMPAIGN, request)).campaign,
       onState: (next) => {
         newest.current.state = next;
         if (!newest.current.isLeft) return setState(next);

@@ -211,10 +211,9 @@ function Addition({ groupId, onAdded }: { groupId: string; onAdded: () => void }
     run(async () => {
       const fields = new FormData(form);
       const email = fieldText(fields, 'email');
-      const consentMethod = fieldChoice(fields, 'consentMethod', METHODS);
       const body = {
         email,
-        ...(consentMethod === undefined ? {} : { consentMethod }),
+        consentMethod: fieldChoice(fields, 'consentMethod', METHODS),
         ...filledTexts(fields, 'consentDetails'),
       };
       if (!(await exists(accountId, email)))

@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { messageContentSchema } from '../../../http/api/sending/message-content.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { StoredFrame } from '../../parts/preview/stored-frame.tsx';
 import { saveFile } from '../../parts/save-file.ts';
 import { TabList } from '../../parts/tabs.tsx';
@@ -11,7 +10,7 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import './message-content.css';
 
-type Content = z.output<typeof messageContentSchema>;
+type Content = DataOf<'/web-setup/messages/{id}/content'>;
 const VIEWS = ['preview', 'text', 'html', 'headers'] as const;
 type View = (typeof VIEWS)[number];
 
@@ -38,12 +37,14 @@ export function MessageContent({ messageId }: { messageId: string }) {
 function Parts({ messageId, view }: { messageId: string; view: View }) {
   const { t, size } = useTexts();
   const { accountId } = useMember();
-  const path = `/web-setup/messages/${encodeURIComponent(messageId)}`;
-  const data = useData<Content>(`${path}/content`);
+  const data = useOperation('/web-setup/messages/{id}/content', { id: messageId });
   const { outcome, run } = useAction();
   const download = () =>
     run(async () => {
-      const { source } = await callApi<{ source: string }>(`${path}/source`, { account: accountId });
+      const { source } = await operate('get', '/web-setup/messages/{id}/source', {
+        account: accountId,
+        parameters: { id: messageId },
+      });
       saveFile(`${messageId}.eml`, new Blob([source], { type: 'message/rfc822' }));
       return t('messages.content.saved', { file: `${messageId}.eml` });
     });

@@ -1,8 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
-import type * as z from 'zod';
-import type { messageSchema } from '../../../http/api/sending/messages.ts';
-import { callApi, newIdempotencyKey } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { newIdempotencyKey, operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { useReasons } from '../../parts/failure-reason.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
@@ -14,29 +13,22 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { MessageContent } from './message-content.tsx';
 
-type Message = z.output<typeof messageSchema>;
+const PATH = '/web-setup/messages/{id}';
 
+type Message = DataOf<typeof PATH>;
 /** An event or an SMTP attempt; the fields depend on the event. */
-interface TimelineEntry {
-  type: 'event' | 'attempt';
-  timestamp: string;
-  [field: string]: unknown;
-}
+type TimelineEntry = Message['timeline'][number];
 
 /** A message: its state and timeline, and the actions that its state permits. */
 export function MessageDetail({ messageId, list }: { messageId: string; list: string }) {
   const { t, time } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may, has } = useMember();
-  const path = `/web-setup/messages/${encodeURIComponent(messageId)}`;
-  const data = useData<Message & { timeline: TimelineEntry[] }>(path);
+  const data = useOperation(PATH, { id: messageId });
   const { outcome, run } = useAction();
   const act = (verb: 'retry' | 'cancel') =>
     run(async () => {
-      await callApi(`${path}/${verb}`, {
-        method: 'POST',
-        account: accountId,
-      });
+      await operate('post', `${PATH}/${verb}`, { account: accountId, parameters: { id: messageId } });
       data.reload();
       toast(t(verb === 'retry' ? 'messages.retried' : 'messages.cancelled'));
       return '';
@@ -45,8 +37,7 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
   const resendKey = useRef(newIdempotencyKey());
   const resend = () =>
     run(async () => {
-      const sent = await callApi<{ messageId: string }>('/transactional/resend', {
-        method: 'POST',
+      const sent = await operate('post', '/transactional/resend', {
         account: accountId,
         body: { messageId },
         idempotencyKey: resendKey.current,

@@ -1,19 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { messageSchema } from '../../../http/api/sending/messages.ts';
-import { ApiError, callApi, withQuery } from '../../api.ts';
-import { type Data, useData } from '../../data.ts';
+import { ApiError, operate } from '../../api.ts';
+import { type Data, useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { useMember } from '../../session.ts';
 
-type Message = z.output<typeof messageSchema>;
+const PATH = '/web-setup/messages';
 
-/** A page of messages as the API returns it. */
-interface MessagePage {
-  messages: Message[];
-  nextKey?: string;
-  /** All messages since this time were searched; absent when the page ended for another reason. */
-  examinedSince?: string;
-}
+/** `examinedSince`: all messages since this time were searched; absent when the page ended for another reason. */
+type MessagePage = Pick<DataOf<typeof PATH>, 'messages' | 'nextKey' | 'examinedSince'>;
 
 /** What was found so far. */
 interface FoundMessages extends MessagePage {
@@ -33,9 +27,10 @@ export function useMessageSearch(
   filters: Readonly<Record<string, string | undefined>>,
 ): Data<FoundMessages> & { path: string } {
   const { accountId } = useMember();
-  const path = withQuery('/web-setup/messages', { ...filters, limit: String(PAGE_SIZE) });
+  const parameters = { ...filters, limit: PAGE_SIZE };
+  const path = addressOf(PATH, parameters);
   const key = `${accountId} ${path}`;
-  const first = useData<MessagePage>(path);
+  const first = useOperation(PATH, parameters);
   const [older, setOlder] = useState<{ of: string; page: FoundMessages }>();
   const hasFirst = first.value !== null;
   useEffect(() => {
@@ -43,13 +38,11 @@ export function useMessageSearch(
     const abort = new AbortController();
     void readOlder(first.value, {
       read: (lastKey) =>
-        callApi<MessagePage>(
-          withQuery('/web-setup/messages', { ...filters, limit: String(PAGE_SIZE), lastKey }),
-          {
-            account: accountId,
-            signal: abort.signal,
-          },
-        ),
+        operate('get', PATH, {
+          account: accountId,
+          parameters: { ...parameters, lastKey },
+          signal: abort.signal,
+        }),
       onPage: (page) => {
         if (!abort.signal.aborted) setOlder({ of: key, page });
       },

@@ -1,10 +1,7 @@
-import type * as z from 'zod';
-import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
-import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
-import type { messageSchema } from '../../../http/api/sending/messages.ts';
 import type { MessageCounts } from '../../../http/console/message-counts.ts';
 import { withQuery } from '../../api.ts';
-import { useConsoleData, useData } from '../../data.ts';
+import { useConsoleData, useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { timesOf } from '../../parts/date-range.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { MoreFilters } from '../../parts/filter-bar.tsx';
@@ -20,7 +17,7 @@ import { MessageDetail } from './message-detail.tsx';
 import { useMessageSearch } from './message-search.ts';
 import './messages.css';
 
-type Message = z.output<typeof messageSchema>;
+type Message = DataOf<'/web-setup/messages'>['messages'][number];
 
 const STATUSES = [
   'queued',
@@ -46,7 +43,6 @@ const FILTERS = [
   'lastKey',
 ] as const;
 
-type Campaign = Pick<z.output<typeof campaignSchema>, 'campaignId' | 'name'>;
 const LISTED_CAMPAIGNS = 200;
 
 /** The search of messages, and over it the chosen message. */
@@ -62,7 +58,7 @@ export function MessagesPage({ messageId }: { messageId: string | null }) {
     <Page
       title={t('page.messages')}
       question={t('messages.question')}
-      curl={messageId === null ? list.path : `/web-setup/messages/${encodeURIComponent(messageId)}`}
+      curl={messageId === null ? list.path : addressOf('/web-setup/messages/{id}', { id: messageId })}
     >
       <div class={messageId === null ? 'messages' : 'messages covered'}>
         <div class="card">
@@ -145,8 +141,8 @@ interface FiltersProps {
 
 function Filters({ search, onSearch }: FiltersProps) {
   const { t, named } = useTexts();
-  const domains = useData<{ domains: z.output<typeof domainSchema>[] }>('/web-setup/domains');
-  const campaigns = useData<{ campaigns: Campaign[] }>(`/web-setup/campaigns?limit=${LISTED_CAMPAIGNS}`);
+  const domains = useOperation('/web-setup/domains');
+  const campaigns = useOperation('/web-setup/campaigns', { limit: LISTED_CAMPAIGNS });
   const listedDomains = (domains.value?.domains ?? []).map(({ domainId, domain }) => ({
     id: domainId,
     name: domain,

@@ -1,11 +1,10 @@
 import { useMemo } from 'preact/hooks';
-import type * as z from 'zod';
-import type { statisticsSchema } from '../../../http/api/statistics.ts';
+import type { DataOf } from '../../operations.ts';
 import { Chart } from '../../parts/chart/chart.tsx';
 import { useTexts } from '../../texts.ts';
 import type { PeriodRange } from './period.ts';
 
-type Point = z.output<typeof statisticsSchema>['series'][number]['points'][number];
+type Point = DataOf<'/web-setup/statistics'>['series'][number]['points'][number];
 
 /** Bars from the bottom, and lines. */
 const LINES = [

@@ -1,19 +1,18 @@
-import type * as z from 'zod';
-import type { accountWithUsageSchema } from '../../../http/api/accounts/account.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
 import { FactList } from '../../parts/fact-list.tsx';
-import { filledFields } from '../../parts/filled-fields.ts';
+import { fieldText, filledTexts } from '../../parts/field-text.ts';
 import { toast } from '../../parts/toast.tsx';
 import { Card, Loaded, Notice, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { type TextKey, useTexts } from '../../texts.ts';
 import './settings.css';
 
-type Account = z.output<typeof accountWithUsageSchema>;
-
 const PATH = '/web-setup/account';
+
+type Account = DataOf<typeof PATH>;
 
 /** Fields of the postal address; those of `OPTIONAL` may be empty. */
 const ADDRESS_FIELDS = ['line1', 'line2', 'postalCode', 'city', 'region', 'country'] as const;
@@ -31,7 +30,7 @@ const AUTOCOMPLETE: Readonly<Record<AddressField, string>> = {
 /** The account: its company and address, which the footer of each message has, and its limits with their use. */
 export function SettingsPage() {
   const { t } = useTexts();
-  const data = useData<Account>(PATH);
+  const data = useOperation(PATH);
   return (
     <Page title={t('page.settings')} question={t('settings.question')} curl={PATH}>
       <Loaded data={data}>
@@ -56,24 +55,26 @@ function AccountForm({ account, onSaved }: { account: Account; onSaved: () => vo
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
   const { name, companyName, companyAddress, abuseEmail, logoUrl, createdAt } = account;
-  const save = (form: HTMLFormElement) =>
+  const save = (fields: FormData) =>
     run(async () => {
-      const filled = filledFields(form);
-      const address = Object.fromEntries(
-        ADDRESS_FIELDS.flatMap((field) => {
-          const value = filled[field];
-          return value === undefined ? [] : [[field, value]];
-        }),
-      );
-      await callApi(PATH, {
-        method: 'PUT',
+      const text = (field: string) => fieldText(fields, field);
+      const hasAddress = ADDRESS_FIELDS.some((field) => text(field) !== '');
+      await operate('put', PATH, {
         account: accountId,
         body: {
-          name: filled['name'],
-          companyName: filled['companyName'] ?? null,
-          companyAddress: Object.keys(address).length === 0 ? null : { postalCode: '', ...address },
-          abuseEmail: filled['abuseEmail'] ?? null,
-          logoUrl: filled['logoUrl'] ?? null,
+          companyName: null,
+          abuseEmail: null,
+          logoUrl: null,
+          ...filledTexts(fields, 'name', 'companyName', 'abuseEmail', 'logoUrl'),
+          companyAddress: hasAddress
+            ? {
+                line1: text('line1'),
+                postalCode: text('postalCode'),
+                city: text('city'),
+                country: text('country'),
+                ...filledTexts(fields, 'line2', 'region'),
+              }
+            : null,
         },
       });
       onSaved();
@@ -87,7 +88,7 @@ function AccountForm({ account, onSaved }: { account: Account; onSaved: () => vo
         class="card-body settings-form"
         onSubmit={(event) => {
           event.preventDefault();
-          void save(event.currentTarget);
+          void save(new FormData(event.currentTarget));
         }}
       >
         <FactList

@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { template as templateSchema } from '../../../http/api/templates.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { CodeEditor } from '../../parts/code-editor/code-editor.tsx';
 import { useHeldActions } from '../../parts/held-action.ts';
 import { Preview } from '../../parts/preview/preview.tsx';
@@ -15,7 +14,9 @@ import { deletionKey } from './template-list.tsx';
 import { Versions } from './versions.tsx';
 import '../../parts/preview/preview.css';
 
-type Template = z.output<typeof templateSchema>;
+const PATH = '/web-setup/templates/{templateId}';
+
+type Template = DataOf<typeof PATH>['template'];
 /** The fields of the form; `subject` is '' if the template has none. */
 type Draft = Pick<Template, 'name' | 'html'> & {
   subject: string;
@@ -48,11 +49,14 @@ export function TemplatePage({ templateId }: { templateId: string }) {
   const { t } = useTexts();
   const { href } = useNavigation();
   const isNew = templateId === 'new';
-  const path = `/web-setup/templates/${encodeURIComponent(templateId)}`;
-  const data = useData<{ template: Template }>(isNew ? null : path);
+  const data = useOperation(isNew ? null : PATH, { templateId });
   const title = isNew ? t('templates.new') : (data.value?.template.name ?? t('page.templates'));
   return (
-    <Page title={title} question={t('templates.question')} {...(isNew ? {} : { curl: path })}>
+    <Page
+      title={title}
+      question={t('templates.question')}
+      {...(isNew ? {} : { curl: addressOf(PATH, { templateId }) })}
+    >
       <p>
         <a href={href('templates')}>{t('app.back')}</a>
       </p>
@@ -90,19 +94,17 @@ function Editor({ template }: { template: Template | null }) {
   const change = (fields: Partial<Draft>) => setDraft((last) => ({ ...last, ...fields }));
   useUnsavedWarning(draft !== saved, t('templates.unsaved'));
 
-  const collection = '/web-setup/templates';
-  const path = template === null ? collection : `${collection}/${encodeURIComponent(template.templateId)}`;
   const save = () =>
     run(async () => {
-      const answer = await callApi<{ template: Template; warnings?: string[] }>(path, {
-        method: template === null ? 'POST' : 'PUT',
-        account: accountId,
-        body: {
-          ...draft,
-          subject: draft.subject === '' ? null : draft.subject,
-          html: draft.html === '' ? null : draft.html,
-        },
-      });
+      const body = {
+        ...draft,
+        subject: draft.subject === '' ? null : draft.subject,
+        html: draft.html === '' ? null : draft.html,
+      };
+      const request = { account: accountId, body };
+      const answer = await (template === null
+        ? operate('post', '/web-setup/templates', request)
+        : operate('put', PATH, { ...request, parameters: { templateId: template.templateId } }));
       // Changes since the request are not saved.
       setSaved(draft);
       setSaves((last) => last + 1);
@@ -205,7 +207,7 @@ function Editor({ template }: { template: Template | null }) {
       {template !== null && (
         <Versions
           change={`${template.updatedAt} ${saves}`}
-          path={path}
+          templateId={template.templateId}
           onRestore={
             readOnly
               ? null
@@ -225,7 +227,12 @@ function Editor({ template }: { template: Template | null }) {
             hold({
               key: deletionKey(template.templateId),
               text: t('templates.deleted', { name: template.name }),
-              action: (options) => callApi(path, { method: 'DELETE', account: accountId, ...options }),
+              action: (options) =>
+                operate('delete', PATH, {
+                  account: accountId,
+                  parameters: { templateId: template.templateId },
+                  ...options,
+                }),
             });
           }}
         >

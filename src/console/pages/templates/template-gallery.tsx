@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { template as templateSchema } from '../../../http/api/templates.ts';
+import type { DataOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { MailFrame } from '../../parts/preview/mail-frame.tsx';
 import { storeHtml } from '../../parts/preview/stored-html.ts';
@@ -10,7 +9,7 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import './template-gallery.css';
 
-type Template = z.output<typeof templateSchema>;
+type Template = DataOf<'/web-setup/templates'>['templates'][number];
 
 /** Thumbnails that are stored at the same time. */
 const MAX_STORING = 3;

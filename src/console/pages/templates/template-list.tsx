@@ -1,8 +1,6 @@
 import { useEffect } from 'preact/hooks';
-import type * as z from 'zod';
-import type { template as templateSchema } from '../../../http/api/templates.ts';
-import { withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { useOperation } from '../../data.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { useHeldActions } from '../../parts/held-action.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
@@ -13,18 +11,15 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { TemplateGallery } from './template-gallery.tsx';
 
-type Template = z.output<typeof templateSchema>;
+const PATH = '/web-setup/templates';
+
+type Template = DataOf<typeof PATH>['templates'][number];
 
 const VIEWS = ['grid', 'list'] as const;
 type View = (typeof VIEWS)[number];
 /** Each template comes with its content. */
 const PAGE_SIZE = 50;
 const KEY = 'postrider-templates-view';
-
-interface TemplateList {
-  templates: Template[];
-  nextKey?: string;
-}
 
 /** The templates of the account. */
 export function TemplateListPage() {
@@ -33,14 +28,14 @@ export function TemplateListPage() {
   const { may } = useMember();
   const { lastKey } = location.query;
   const view = useView();
-  const path = withQuery('/web-setup/templates', { limit: String(PAGE_SIZE), lastKey });
-  const list = useData<TemplateList>(path);
+  const parameters = { limit: PAGE_SIZE, lastKey };
+  const list = useOperation(PATH, parameters);
   const { isHeld } = useHeldActions(list.value, list.reload);
   return (
     <Page
       title={t('page.templates')}
       question={t('templates.question')}
-      curl={path}
+      curl={addressOf(PATH, parameters)}
       actions={
         <>
           <ViewChoice view={view} />

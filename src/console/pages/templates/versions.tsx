@@ -1,24 +1,19 @@
-import type * as z from 'zod';
-import type { templateVersionSchema } from '../../../http/api/template-versions.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { Time } from '../../parts/time.tsx';
 import { Loaded, Outcome, Table, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 
-type Version = z.output<typeof templateVersionSchema>;
+const VERSIONS = '/web-setup/templates/{templateId}/versions';
+const VERSION = `${VERSIONS}/{version}` as const;
 
 /** The content of a version, as the editor takes it. */
-export interface VersionContent extends Version {
-  type?: 'transactional' | 'marketing';
-  html: string;
-  text?: string;
-}
+export type VersionContent = DataOf<typeof VERSION>;
 
 interface VersionsProps {
-  /** Path of the template in the API. */
-  path: string;
+  templateId: string;
   /** Null: the user may not change the template. */
   onRestore: ((content: VersionContent) => void) | null;
 }
@@ -37,14 +32,15 @@ export function Versions({
   );
 }
 
-function VersionList({ path, onRestore }: VersionsProps) {
+function VersionList({ templateId, onRestore }: VersionsProps) {
   const { t } = useTexts();
   const { accountId } = useMember();
-  const data = useData<{ versions: Version[] }>(`${path}/versions`);
+  const data = useOperation(VERSIONS, { templateId });
   const { outcome, run } = useAction();
   const restore = (version: number) =>
     run(async () => {
-      onRestore?.(await callApi<VersionContent>(`${path}/versions/${version}`, { account: accountId }));
+      const parameters = { templateId, version };
+      onRestore?.(await operate('get', VERSION, { account: accountId, parameters }));
       return t('templates.versions.restored', { version });
     });
   return (

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { ApiError, callApi } from '../../api.ts';
+import { ApiError, operate } from '../../api.ts';
+import type { DataOf } from '../../operations.ts';
 import { useNavigation } from '../../routing.ts';
 import type { CurrentMember } from '../../session.ts';
 import { type TextKey, useTexts } from '../../texts.ts';
@@ -18,16 +19,12 @@ const CREATIONS: readonly { title: TextKey; path: string; operation: string }[] 
   { title: 'accounts.create', path: 'system/accounts', operation: 'createAccount' },
 ];
 
-interface ListedCampaign {
-  campaignId: string;
-  name: string;
-  status: string;
-}
+type ListedCampaign = DataOf<'/web-setup/campaigns'>['campaigns'][number];
 
 /** Campaigns that are offered to be paused or resumed. */
 const MAX_CAMPAIGNS = 5;
 /** The newest campaigns, among which they are searched. */
-const NEWEST = '50';
+const NEWEST = 50;
 
 /** What the person may do from any page. */
 export function useActions(member: CurrentMember): PaletteTarget[] {
@@ -38,8 +35,9 @@ export function useActions(member: CurrentMember): PaletteTarget[] {
   const isSender = accountId !== '' && may('pauseCampaign');
   useEffect(() => {
     if (!isSender) return;
-    callApi<{ campaigns: ListedCampaign[] }>(`/web-setup/campaigns?limit=${NEWEST}`, {
+    operate('get', '/web-setup/campaigns', {
       account: accountId,
+      parameters: { limit: NEWEST },
     }).then(
       (list) => setCampaigns(list.campaigns),
       (error: unknown) => {
@@ -49,9 +47,11 @@ export function useActions(member: CurrentMember): PaletteTarget[] {
     );
   }, [accountId, isSender]);
   const change = async (campaignId: string, verb: 'pause' | 'resume', text: string): Promise<void> => {
-    const path = `/web-setup/campaigns/${encodeURIComponent(campaignId)}/${verb}`;
     try {
-      await callApi(path, { method: 'POST', account: accountId });
+      await operate('post', `/web-setup/campaigns/{campaignId}/${verb}`, {
+        account: accountId,
+        parameters: { campaignId },
+      });
       toast(text);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, callApi } from '../../api.ts';
+import { ApiError, operate } from '../../api.ts';
 import { useNavigation } from '../../routing.ts';
 import type { CurrentMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -51,9 +51,7 @@ export function PaletteContent({ member, pages, close }: PaletteContentProps) {
   useEffect(() => {
     input.current?.focus();
     if (accountId === '') return;
-    callApi<{ domains: { domain: string; domainId: string }[] }>('/web-setup/domains', {
-      account: accountId,
-    }).then(
+    operate('get', '/web-setup/domains', { account: accountId }).then(
       (list) => setDomains(list.domains),
       (error: unknown) => {
         // Without the domains, everything else can be found.

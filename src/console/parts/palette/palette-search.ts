@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { ApiError, callApi, withQuery } from '../../api.ts';
+import { ApiError, operate } from '../../api.ts';
+import type { DataOf } from '../../operations.ts';
 import type { CurrentMember } from '../../session.ts';
 
 /** A resource that the server found for a text. */
@@ -11,15 +12,9 @@ export interface FoundResource {
   path: string;
 }
 
-interface ListedEvent {
-  eventId: string;
-  messageId?: string | null;
-  domainId?: string;
-}
-
 const DELAY_MS = 250;
 /** Maximum number of results of each kind. */
-const MAX_FOUND = '5';
+const MAX_FOUND = 5;
 /** The shortest name that is searched, in characters. */
 const MIN_NAME = 3;
 /** The time of an event differs from that in its id by at most this. */
@@ -33,12 +28,12 @@ export function useFoundResources({ accountId, may }: CurrentMember, text: strin
     if (accountId === '' || text.length < MIN_NAME) return undefined;
     const abort = new AbortController();
     const timer = window.setTimeout(() => {
-      const read = <T>(path: string) => callApi<T>(path, { account: accountId, signal: abort.signal });
+      const request = { account: accountId, signal: abort.signal };
       const searches = text.startsWith('evt_')
-        ? [eventOf(read, text)]
+        ? [eventOf(request, text)]
         : text.startsWith('whd_')
-          ? [may('getWebhookDelivery') ? deliveryOf(read, text) : Promise.resolve([])]
-          : [templatesOf(read, text), contactsOf(read, text), messagesOf(read, text)];
+          ? [may('getWebhookDelivery') ? deliveryOf(request, text) : Promise.resolve([])]
+          : [templatesOf(request, text), contactsOf(request, text), messagesOf(request, text)];
       void Promise.all(searches.map(withoutRefusal)).then((results) => {
         if (!abort.signal.aborted) setFound({ of: text, resources: results.flat() });
       });
@@ -51,7 +46,11 @@ export function useFoundResources({ accountId, may }: CurrentMember, text: strin
   return found.of === text ? found.resources : [];
 }
 
-type Read = <T>(path: string) => Promise<T>;
+/** What all requests of a search have. */
+interface SearchRequest {
+  account: string;
+  signal: AbortSignal;
+}
 
 /** Without one of the searches, the others are shown. */
 function withoutRefusal(search: Promise<FoundResource[]>): Promise<FoundResource[]> {
@@ -62,9 +61,9 @@ function withoutRefusal(search: Promise<FoundResource[]>): Promise<FoundResource
   });
 }
 
-async function templatesOf(read: Read, search: string): Promise<FoundResource[]> {
-  const path = withQuery('/web-setup/templates', { search, limit: MAX_FOUND });
-  const { templates } = await read<{ templates: { templateId: string; name: string }[] }>(path);
+async function templatesOf(request: SearchRequest, search: string): Promise<FoundResource[]> {
+  const parameters = { search, limit: MAX_FOUND };
+  const { templates } = await operate('get', '/web-setup/templates', { ...request, parameters });
   return templates.map(({ templateId, name }) => ({
     kind: 'template',
     name,
@@ -73,11 +72,9 @@ async function templatesOf(read: Read, search: string): Promise<FoundResource[]>
 }
 
 /** Among the newest messages: a search by subject examines all of them. */
-async function messagesOf(read: Read, subject: string): Promise<FoundResource[]> {
-  const path = withQuery('/web-setup/messages', { subject, limit: MAX_FOUND });
-  const { messages } = await read<{
-    messages: { messageId: string; subject: string; recipient: string }[];
-  }>(path);
+async function messagesOf(request: SearchRequest, subject: string): Promise<FoundResource[]> {
+  const parameters = { subject, limit: MAX_FOUND };
+  const { messages } = await operate('get', '/web-setup/messages', { ...request, parameters });
   return messages.map(({ messageId, subject: found, recipient }) => ({
     kind: 'subject',
     name: `${found} (${recipient})`,
@@ -85,16 +82,9 @@ async function messagesOf(read: Read, subject: string): Promise<FoundResource[]>
   }));
 }
 
-async function contactsOf(read: Read, search: string): Promise<FoundResource[]> {
-  const path = withQuery('/web-setup/contacts', { search, limit: MAX_FOUND });
-  const { contacts } = await read<{
-    contacts: {
-      contactIdentifier: string;
-      email: string | null;
-      firstName: string | null;
-      lastName: string | null;
-    }[];
-  }>(path);
+async function contactsOf(request: SearchRequest, search: string): Promise<FoundResource[]> {
+  const parameters = { search, limit: MAX_FOUND };
+  const { contacts } = await operate('get', '/web-setup/contacts', { ...request, parameters });
   return contacts.map(({ contactIdentifier, email, firstName, lastName }) => ({
     kind: 'contact',
     name: [firstName, lastName, email ?? contactIdentifier].filter(Boolean).join(' '),
@@ -102,19 +92,24 @@ async function contactsOf(read: Read, search: string): Promise<FoundResource[]> 
   }));
 }
 
+type EventPage = DataOf<'/web-setup/events'>;
+
 /** The page of the message or domain of an event. The id of an event has the time at which it was created. */
-async function eventOf(read: Read, id: string): Promise<FoundResource[]> {
+async function eventOf(request: SearchRequest, id: string): Promise<FoundResource[]> {
   const at = Number(/^evt_(\d{13})_\w+$/.exec(id)?.[1]);
   if (Number.isNaN(at)) return [];
   const from = new Date(at - EVENT_SPAN_MS).toISOString();
   const to = new Date(at + EVENT_SPAN_MS).toISOString();
   let lastKey: string | undefined;
   for (let page = 0; page < MAX_EVENT_PAGES; page++) {
-    const path = withQuery('/web-setup/events', { from, to, limit: '200', lastKey });
-    const { events, nextKey } = await read<{ events: ListedEvent[]; nextKey?: string }>(path);
+    const parameters = { from, to, limit: 200, lastKey };
+    const { events, nextKey }: EventPage = await operate('get', '/web-setup/events', {
+      ...request,
+      parameters,
+    });
     const event = events.find(({ eventId }) => eventId === id);
-    if (event?.messageId)
-      return [{ kind: 'event', name: id, path: `messages/${encodeURIComponent(event.messageId)}` }];
+    const messageId = event !== undefined && 'messageId' in event ? event.messageId : null;
+    if (messageId) return [{ kind: 'event', name: id, path: `messages/${encodeURIComponent(messageId)}` }];
     if (event?.domainId !== undefined)
       return [{ kind: 'event', name: id, path: `domains/${encodeURIComponent(event.domainId)}` }];
     if (event !== undefined || nextKey === undefined || events.length === 0) return [];
@@ -124,13 +119,16 @@ async function eventOf(read: Read, id: string): Promise<FoundResource[]> {
 }
 
 /** The webhook of a delivery; one that was turned off has deliveries, too. */
-async function deliveryOf(read: Read, id: string): Promise<FoundResource[]> {
-  const { webhooks } = await read<{ webhooks: { webhookId: string }[] }>(
-    '/web-setup/webhooks?includeInactive=true',
-  );
+async function deliveryOf(request: SearchRequest, id: string): Promise<FoundResource[]> {
+  const { webhooks } = await operate('get', '/web-setup/webhooks', {
+    ...request,
+    parameters: { includeInactive: 'true' },
+  });
   for (const { webhookId } of webhooks) {
-    const path = `/web-setup/webhooks/${encodeURIComponent(webhookId)}/deliveries/${encodeURIComponent(id)}`;
-    const isFound = await read(path).then(
+    const isFound = await operate('get', '/web-setup/webhooks/{webhookId}/deliveries/{deliveryId}', {
+      ...request,
+      parameters: { webhookId, deliveryId: id },
+    }).then(
       () => true,
       (error: unknown) => {
         if (error instanceof ApiError && error.status === 404) return false;

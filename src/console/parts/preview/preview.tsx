@@ -1,10 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { contact as contactSchema } from '../../../http/api/contacts/contact-schemas.ts';
-import type { templatePreview } from '../../../http/api/template-preview.ts';
-import { ApiError, callApi, withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { ApiError, operate } from '../../api.ts';
+import { useOperation } from '../../data.ts';
+import type { BodyOf, DataOf } from '../../operations.ts';
 import { Failure, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -13,8 +11,11 @@ import { MailFrame } from './mail-frame.tsx';
 import { storeHtml } from './stored-html.ts';
 import './preview.css';
 
-type Contact = z.output<typeof contactSchema>;
-type RenderedPreview = z.output<typeof templatePreview>;
+const CONTACT = '/web-setup/contacts/{contactIdentifier}';
+const PREVIEW = '/web-setup/templates/preview';
+
+type Contact = DataOf<typeof CONTACT>['contact'];
+type RenderedPreview = DataOf<typeof PREVIEW, 'post'>;
 /** A preview with the id of its HTML: `/console/previews/{id}`. */
 type StoredPreview = RenderedPreview & { id: string };
 /** A preview with the values that it shows. */
@@ -79,23 +80,23 @@ export function Preview({
   const { view: chosenView, dark, contact: contactId } = location.query;
   const view = VIEWS.find((name) => name === chosenView) ?? 'desktop';
   const isDark = dark !== undefined;
-  const found = useData<{ contact: Contact }>(
-    contactId === undefined ? null : `/web-setup/contacts/${encodeURIComponent(contactId)}`,
-  );
+  const found = useOperation(contactId === undefined ? null : CONTACT, {
+    contactIdentifier: contactId ?? '',
+  });
   const contact = found.value?.contact ?? null;
   const [values, setValues] = useState<Record<string, string>>({});
   const [asked, setAsked] = useState<readonly string[]>([]);
   const [preview, setPreview] = useState<TemplatePreview | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const { subject, html, text, from } = content;
-  const body = JSON.stringify({
+  const body = {
     subject,
     html,
     text,
-    from,
-    contactIdentifier: contact?.contactIdentifier,
+    from: from ?? null,
+    contactIdentifier: contact?.contactIdentifier ?? null,
     templateVariables: nested(values),
-  });
+  };
   useEffect(() => {
     const abort = new AbortController();
     const timer = window.setTimeout(() => {
@@ -121,7 +122,7 @@ export function Preview({
       window.clearTimeout(timer);
       abort.abort();
     };
-  }, [body, isDark, accountId]);
+  }, [JSON.stringify(body), isDark, accountId]);
 
   const change = (query: Record<string, string | undefined>) =>
     go(href(page, { ...keep, view: chosenView, dark, contact: contactId, ...query }), { replace: true });
@@ -195,18 +196,12 @@ export function Preview({
 
 /** Renders the content, then stores its HTML as a separate document, which has another policy than this page. */
 async function createPreview(
-  body: string,
+  body: BodyOf<typeof PREVIEW, 'post'>,
   isDark: boolean,
   account: string,
   signal: AbortSignal,
 ): Promise<StoredPreview> {
-  const rendered = await callApi<RenderedPreview>('/web-setup/templates/preview', {
-    method: 'POST',
-    account,
-    // Sound: it was an object, which is compared as text.
-    body: JSON.parse(body) as unknown,
-    signal,
-  });
+  const rendered = await operate('post', PREVIEW, { account, body, signal });
   const { html } = rendered;
   const id = await storeHtml(isDark ? html + FOLLOWS_FRAME : html, account, signal);
   return { ...rendered, id };
@@ -274,10 +269,10 @@ function ContactChoice({ contact, onChoice }: ContactChoiceProps) {
   const { outcome, run } = useAction();
   const find = (search: string) =>
     run(async () => {
-      const { contacts } = await callApi<{ contacts: Contact[] }>(
-        withQuery('/web-setup/contacts', { search, limit: '1' }),
-        { account: accountId },
-      );
+      const { contacts } = await operate('get', '/web-setup/contacts', {
+        account: accountId,
+        parameters: { search, limit: 1 },
+      });
       const [first] = contacts;
       if (first === undefined) throw new Error(t('preview.contact.none'));
       onChoice(first.contactIdentifier);
