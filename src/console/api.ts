@@ -191,11 +191,6 @@ export function operate<M extends Method, P extends PathOf<M>>(
 
 const UPPER = { get: 'GET', post: 'POST', put: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
 
-/** Sends a request to an operation of the public API, as the session's person. */
-export function callApi<T>(path: string, options: RequestOptions & { account: string }): Promise<T> {
-  return request<T>(`/console/api${path}`, options);
-}
-
 /** The response to a request, as it arrived. */
 export interface RawResponse {
   status: number;
@@ -305,12 +300,4 @@ export function newIdempotencyKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('');
-}
-
-/** A path with the parameters that have a value. */
-export function withQuery(path: string, query: Readonly<Record<string, string | undefined>>): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(query))
-    if (value !== undefined && value !== '') parameters.set(name, value);
-  return parameters.size === 0 ? path : `${path}?${parameters}`;
 }

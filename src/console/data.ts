@@ -1,6 +1,6 @@
 import { createContext } from 'preact';
 import { useCallback, useContext, useEffect, useState } from 'preact/hooks';
-import { ApiError, callApi, readDocument, request } from './api.ts';
+import { ApiError, readDocument, request } from './api.ts';
 import { followEvents } from './event-stream.ts';
 import { addressOf, type DataOf, type Optional, type ParametersOf, type PathOf } from './operations.ts';
 import { useMember } from './session.ts';
@@ -12,23 +12,14 @@ export interface Data<T> {
   reload(): void;
 }
 
-/** Reads with the API, again when `path` changes and after events of the account. Null: nothing is read. */
-export function useData<T>(path: string | null): Data<T> {
-  const { accountId } = useMember();
-  const live = useContext(LiveContext);
-  return useReading<T>(
-    path === null ? null : `${accountId} ${path}`,
-    (signal) => callApi<T>(path ?? '', { account: accountId, signal }),
-    live,
-  );
-}
-
 /** Reads with an operation of the API, again when its parameters change and after events of the account. Null: nothing. */
 export function useOperation<P extends PathOf<'get'>>(
   path: P | null,
   ...parameters: Optional<ParametersOf<P>>
 ): Data<DataOf<P>> {
-  return useData(path === null ? null : addressOf(path, ...parameters));
+  const { accountId } = useMember();
+  const live = useContext(LiveContext);
+  return useConsoleData(operationPath(path, parameters), accountId, live);
 }
 
 /** Reads with an operation about the installation, which belongs to no account, again when its parameters change. */
@@ -36,7 +27,11 @@ export function useInstallation<P extends PathOf<'get'>>(
   path: P | null,
   ...parameters: Optional<ParametersOf<P>>
 ): Data<DataOf<P>> {
-  return useConsoleData(path === null ? null : `/console/api${addressOf(path, ...parameters)}`);
+  return useConsoleData(operationPath(path, parameters));
+}
+
+function operationPath(path: string | null, [values]: [values?: object]): string | null {
+  return path === null ? null : `/console/api${addressOf(path, values)}`;
 }
 
 /**

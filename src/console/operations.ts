@@ -46,7 +46,7 @@ export type BodyOf<P extends PathOf<M>, M extends Method> =
 /** Left out where nothing is required. */
 export type Optional<T> = object extends T ? [parameters?: T] : [parameters: T];
 
-/** The address of an operation: values of names in braces are in the path, all others that are not empty in the query. */
+/** The address of an operation or a page: values of names in braces are in the path, all others that are not empty in the query. */
 export function addressOf(path: string, values: object = {}): string {
   const query = new URLSearchParams();
   let address = path;

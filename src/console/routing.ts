@@ -1,6 +1,6 @@
 import { createContext } from 'preact';
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { withQuery } from './api.ts';
+import { addressOf } from './operations.ts';
 
 /** The state of the application is its address: the page, its filters and the account. */
 export interface PageAddress {
@@ -116,7 +116,7 @@ export function useBrowserLocation(): Navigation {
   return useMemo(
     () => ({
       location,
-      href: (path, query = {}) => withQuery(BASE + path, { account: location.query['account'], ...query }),
+      href: (path, query = {}) => addressOf(BASE + path, { account: location.query['account'], ...query }),
       go: (address, { replace = false, discard = false } = {}) => {
         if (!discard && !mayLeave(shown.current, address)) return;
         if (replace) window.history.replaceState(null, '', address);

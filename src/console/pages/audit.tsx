@@ -1,7 +1,8 @@
 import type { PresentedRecord } from '../../http/console/audit-routes.ts';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
-import { saveExport, withQuery } from '../api.ts';
+import { saveExport } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
+import { addressOf } from '../operations.ts';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
 import { Denied, Empty, Loaded, Outcome, Page, Status, Table, useAction } from '../parts.tsx';
@@ -32,7 +33,7 @@ function AuditLog() {
   const { account } = useScope();
   const { scope, personId, before } = location.query;
   const list = useConsoleData<AuditList>(
-    withQuery('/console/audit', { limit: '50', personId, before }),
+    addressOf('/console/audit', { limit: '50', personId, before }),
     account,
   );
   useRefresh(list.reload);
@@ -40,7 +41,7 @@ function AuditLog() {
   const save = (format: 'csv' | 'ndjson') =>
     run(async () => {
       const file = `audit-log.${format}`;
-      await saveExport(withQuery('/console/audit/export', { format, account }), file);
+      await saveExport(addressOf('/console/audit/export', { format, account }), file);
       return t('messages.content.saved', { file });
     });
   const exported = (format: 'csv' | 'ndjson') => (

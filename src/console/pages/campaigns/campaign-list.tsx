@@ -1,5 +1,4 @@
 import type { CampaignFiguresResponse } from '../../../http/console/figure-routes.ts';
-import { withQuery } from '../../api.ts';
 import { useConsoleData, useOperation } from '../../data.ts';
 import { addressOf } from '../../operations.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
@@ -27,7 +26,7 @@ export function CampaignListPage() {
   const list = useOperation('/web-setup/campaigns', parameters);
   const ids = list.value?.campaigns.map(({ campaignId }) => campaignId) ?? [];
   const figures = useConsoleData<CampaignFiguresResponse>(
-    ids.length === 0 ? null : withQuery('/console/figures/campaigns', { campaignIds: ids.join(',') }),
+    ids.length === 0 ? null : addressOf('/console/figures/campaigns', { campaignIds: ids.join(',') }),
     accountId,
     turnOf(list.value?.campaigns ?? []),
   );

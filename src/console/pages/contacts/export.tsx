@@ -1,4 +1,5 @@
-import { saveExport, withQuery } from '../../api.ts';
+import { saveExport } from '../../api.ts';
+import { addressOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { toast } from '../../parts/toast.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
@@ -12,7 +13,7 @@ export function Export({ filters }: { filters: Readonly<Record<string, string | 
   const { outcome, run } = useAction();
   const save = () =>
     run(async () => {
-      const path = withQuery('/console/exports/contacts', { ...filters, account: accountId });
+      const path = addressOf('/console/exports/contacts', { ...filters, account: accountId });
       await saveExport(path, 'contacts.csv');
       toast(t('messages.content.saved', { file: 'contacts.csv' }));
       return '';

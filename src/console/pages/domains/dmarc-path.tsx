@@ -1,6 +1,5 @@
-import type * as z from 'zod';
-import type { dmarcPathSchema } from '../../../http/api/domains/domain-schemas.ts';
 import { useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { Chip, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
@@ -9,7 +8,7 @@ import { CopiedName, CopiedValue } from './records.tsx';
 
 export const DMARC_PATH = '/web-setup/domains/{domainId}/dmarc-path';
 
-type Path = z.output<typeof dmarcPathSchema>;
+type Path = DataOf<typeof DMARC_PATH>;
 
 const POLICIES = ['none', 'quarantine', 'reject'] as const;
 const SHOWN_SOURCES = 10;

@@ -1,9 +1,7 @@
 import { useEffect } from 'preact/hooks';
-import type * as z from 'zod';
-import type { lastCheck } from '../../../http/api/domains/domain-schemas.ts';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
-import { addressOf } from '../../operations.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Loaded, Outcome, Page, Status, useAction } from '../../parts.tsx';
@@ -21,7 +19,7 @@ import './domain.css';
 
 const LAST_CHECK = '/web-setup/domains/{domainId}/last-check';
 
-export type CheckedDomain = z.output<typeof lastCheck>;
+export type CheckedDomain = DataOf<typeof LAST_CHECK>;
 
 const RECHECK_MS = 30_000;
 

@@ -1,7 +1,6 @@
-import type * as z from 'zod';
-import type { useCase as useCaseSchema } from '../../../http/api/domains/use-cases.ts';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
+import type { DataOf } from '../../operations.ts';
 import { fieldText } from '../../parts/field-text.ts';
 import { Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -9,7 +8,7 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { Steps } from './steps.tsx';
 
-type UseCase = z.output<typeof useCaseSchema>;
+type UseCase = DataOf<'/web-setup/use-cases'>['useCases'][number];
 
 /** The first step, for an account that has domains. */
 export function RegistrationPage() {

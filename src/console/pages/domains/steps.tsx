@@ -1,11 +1,10 @@
-import type * as z from 'zod';
-import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
+import type { DataOf } from '../../operations.ts';
 import { Stepper } from '../../parts/stepper.tsx';
 import { Tabs } from '../../parts/tabs.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 
-type DomainStatus = z.output<typeof domainSchema>['status'];
+type DomainStatus = DataOf<'/web-setup/domains/{domainId}/last-check'>['status'];
 
 /** The way from a name to the first message. */
 export const STEPS = ['add', 'records', 'check', 'message'] as const;

@@ -1,8 +1,9 @@
-import type * as z from 'zod';
-import type { dnsRecord } from '../../../http/api/domains/domain-schemas.ts';
+import type { DataOf } from '../../operations.ts';
 
 /** The records in the format of zone files (RFC 1035, section 5). */
-export function zoneFile(records: readonly z.output<typeof dnsRecord>[]): string {
+export function zoneFile(
+  records: readonly DataOf<'/web-setup/domains/{domainId}/last-check'>['records'][number][],
+): string {
   return records
     .map(({ type, name, value, priority, ttl = 3600, chunks }) => {
       const strings = (chunks ?? [value]).map((text) => `"${text.replaceAll(/["\\]/g, '\\$&')}"`).join(' ');

@@ -1,5 +1,4 @@
 import type { MessageCounts } from '../../../http/console/message-counts.ts';
-import { withQuery } from '../../api.ts';
 import { useConsoleData, useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { timesOf } from '../../parts/date-range.tsx';
@@ -225,7 +224,7 @@ function useStatusCounts(search: FilterQuery): ReadonlyMap<string, string> | nul
   const { number } = useTexts();
   const { accountId } = useMember();
   const { status: _status, period: _period, ...others } = search;
-  const path = withQuery('/console/message-counts', { ...others, ...timesOf(search) });
+  const path = addressOf('/console/message-counts', { ...others, ...timesOf(search) });
   const { value } = useConsoleData<MessageCounts>(path, accountId);
   return (
     value &&

@@ -1,6 +1,6 @@
 import type { PresentedHealth, WebhookHealthResponse } from '../../../http/console/webhook-routes.ts';
-import { withQuery } from '../../api.ts';
 import { type Data, useConsoleData, useRefresh } from '../../data.ts';
+import { addressOf } from '../../operations.ts';
 import { Sparkline } from '../../parts/chart/sparkline.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Notice } from '../../parts.tsx';
@@ -11,7 +11,7 @@ import { type Texts, useTexts } from '../../texts.ts';
 export function useHealth(webhookId?: string): Data<WebhookHealthResponse> {
   const { accountId } = useMember();
   const data = useConsoleData<WebhookHealthResponse>(
-    withQuery('/console/webhook-health', { webhookId }),
+    addressOf('/console/webhook-health', { webhookId }),
     accountId,
   );
   // Calls cause no events of the account.
