@@ -121,6 +121,7 @@ function live(names: readonly string[], test: () => Promise<void>): void {
 /** Settings that cannot be observed here in a short time, and what they share with one that is. */
 const NOT_OBSERVED: Record<string, string> = {
   'api.connectionsPerAddress': 'does not limit clients on loopback; read at each connection',
+  'console.failureMail': 'mail follows after a quarter of an hour; read in each run, see test/notices',
   'console.trustedProxies': 'the same function as api.trustedProxies',
   'public.trustedProxies': 'the same function as api.trustedProxies',
   'mx.feedbackLoops': 'needs signed complaints; read for each report',

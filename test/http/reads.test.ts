@@ -201,8 +201,8 @@ describe('every list', () => {
   it('is counted in the metrics', async () => {
     await api.get('/web-setup/messages');
     const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
-    expect(metrics).toMatch(/postrider_reads_total\{read="messages\.list",outcome="done"\} [1-9]/);
-    expect(metrics).toMatch(/postrider_read_seconds_count\{read="messages\.list"\} [1-9]/);
+    expect(metrics).toMatch(/postrider_reads_total\{read="messagePage",outcome="done"\} [1-9]/);
+    expect(metrics).toMatch(/postrider_read_seconds_count\{read="messagePage"\} [1-9]/);
     expect(metrics).toMatch(/^postrider_reader_threads 2$/m);
     expect(metrics).toMatch(/^postrider_reads_waiting 0$/m);
     expect(metrics).toMatch(/^postrider_queue_messages \d+$/m);
