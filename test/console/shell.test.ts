@@ -585,7 +585,7 @@ describe('Messages', () => {
       subject: 'Arrived later',
       html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
     });
-    await window.page.getByRole('button', { name: '1 new' }).press('Enter');
+    await window.page.getByRole('main').getByRole('button', { name: '1 new' }).press('Enter');
     await window.page.getByRole('link', { name: 'Arrived later' }).waitFor();
     await window.context.close();
   });
@@ -605,7 +605,7 @@ describe('Messages', () => {
       subject: 'After the restart',
       html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
     });
-    await window.page.getByRole('button', { name: '1 new' }).press('Enter');
+    await window.page.getByRole('main').getByRole('button', { name: '1 new' }).press('Enter');
     await window.page.getByRole('link', { name: 'After the restart' }).waitFor();
     await window.context.close();
   });
