@@ -67,11 +67,11 @@ describe('Inbox', () => {
     await page.getByRole('button', { name: 'Box' }).press('Enter');
     receive('postmaster', 'Subject: Just arrived\r\n\r\nHello');
     await page.clock.fastForward(10_000);
-    await page.getByRole('button', { name: '1 new' }).waitFor();
+    await page.getByRole('main').getByRole('button', { name: '1 new' }).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(rows);
     await page.getByRole('button', { name: 'abuse@' }).waitFor();
     await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: '1 new' }).press('Enter');
+    await page.getByRole('main').getByRole('button', { name: '1 new' }).press('Enter');
     await page.getByRole('link', { name: 'Just arrived' }).waitFor();
     await context.close();
   });

@@ -1,14 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, watch } from 'node:fs';
+import { existsSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { createServer, type InlineConfig } from 'vite';
 import { isOperation } from '../../src/http/console/console.ts';
-import { addConsoleData } from '../bench/large/console-data.ts';
-import { buildHistory } from '../bench/large/history.ts';
-import { prepareInstallation, startInstallation } from '../bench/large/installation.ts';
+import { startInstallation } from '../bench/large/installation.ts';
 import { startReceiver } from '../bench/receiver.ts';
 import { freePort } from '../support/free-port.ts';
+import { sampleInstallation } from './sample.ts';
 
 /*
  * `npm run dev`: the daemon with sample data, and its console by Vite.
@@ -24,9 +23,6 @@ const DATA = join(ROOT, 'data/dev');
 const CONSOLE = join(ROOT, 'src/console');
 /** The first port of Vite that is tried. */
 const PORT = 5173;
-const SAMPLE = { messages: 20_000, people: 20_000 };
-/** The share of the benchmark's data: some groups, templates, campaigns, webhooks and received mail. */
-const SHARE = 0.05;
 /** Editors write several files, and a file in several steps. */
 const SETTLE_MS = 300;
 
@@ -37,20 +33,9 @@ async function runScript(name: string): Promise<boolean> {
   return code === 0;
 }
 
-async function sampleData(): Promise<string> {
-  const used = join(DATA, 'installation');
-  if (existsSync(used)) return used;
-  console.log('Creating sample data in data/dev …');
-  mkdirSync(DATA, { recursive: true });
-  const prepared = join(DATA, 'prepared');
-  const now = Date.now();
-  buildHistory(prepared, used, await prepareInstallation(prepared), { ...SAMPLE, now });
-  addConsoleData(used, { now, share: SHARE });
-  return used;
-}
-
 if (!(await runScript('build'))) process.exit(1);
-const dataDir = await sampleData();
+if (!existsSync(DATA)) console.log('Creating sample data in data/dev …');
+const dataDir = await sampleInstallation(DATA);
 const receiver = await startReceiver();
 const consolePort = await freePort();
 const running = await startInstallation(dataDir, receiver.port, {
