@@ -94,6 +94,8 @@ async function picture(
   await prepare?.(page);
   // Charts and frames of mail are drawn after their data has arrived; the stream of events keeps the network busy.
   await page.waitForTimeout(1000);
+  // No row is under the pointer.
+  await page.mouse.move(1, 1);
   await page.screenshot({ path: `${IMAGES}${name}.png` });
   console.log(`docs/images/${name}.png`);
   await context.close();

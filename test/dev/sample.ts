@@ -28,6 +28,11 @@ const CAMPAIGNS = [
 const TEMPLATES = ['Order shipped', 'Order confirmed', 'Newsletter', 'Password reset', 'Welcome', 'Invoice'];
 const LINKS = ['/coffee/autumn-blend', '/visit', '/recipes/flat-white', '/gift-boxes'];
 const PROVIDERS = { google: 0.46, microsoft: 0.27, yahoo: 0.12, apple: 0.09, other: 0.06 };
+const MAIL = `<div style="font-family:sans-serif;max-width:600px;margin:auto;padding:24px">
+<p style="color:#8a5a2b;font-weight:bold">Northwind Coffee</p><h1>{{subject}}</h1>
+<p>Dear {{firstName|friend}}, our roasters have something new for you.</p>
+${LINKS.map((path) => `<p><a href="https://northwind.example${path}">${path.replace(/^.*\//, '').replaceAll('-', ' ')}</a></p>`).join('\n')}
+<p>{{company_address_html}} {{unsubscribe_email_html}}</p></div>`;
 /** Members of a campaign for each message of the history. */
 const SCALE = 61;
 
@@ -138,5 +143,18 @@ function nameData(dataDir: string, now: number): void {
         started_at, finished_at, created_at)
       SELECT seq, account_id, 'job_sample_' || seq, @group, @members, @members, @at, 0, @at, @at + 14400000, @at
       FROM campaigns WHERE campaign_id = @campaignId`).run({ ...values, members });
+    const mail = {
+      from: 'Northwind Coffee <hello@news.example>',
+      fromDomain: 'news.example',
+      replyTo: null,
+      variables: {},
+      trackClicks: true,
+      trackOpens: true,
+      optional: [],
+      wording: { subject: name, html: MAIL.replace('{{subject}}', name), text: null },
+    };
+    db.prepare(
+      'INSERT INTO campaign_mails (campaign_seq, mail) SELECT seq, ? FROM campaigns WHERE campaign_id = ?',
+    ).run(JSON.stringify(mail), campaignId);
   }
 }
