@@ -73,7 +73,9 @@ describe(`${TABS} open tabs`, () => {
     await shows('Before all', pages);
     /** New rows wait until the person asks for them. */
     const receives = async (subject: string, tabs: Page[]) => {
-      await Promise.all(tabs.map((tab) => tab.getByRole('main').getByRole('button', { name: '1 new' }).press('Enter')));
+      await Promise.all(
+        tabs.map((tab) => tab.getByRole('main').getByRole('button', { name: '1 new' }).press('Enter')),
+      );
       await shows(subject, tabs);
     };
     await send('To all tabs');
