@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { DATABASE_FILE, lockDaemon, openDatabase } from '../../src/store/database/database.ts';
+import { lockDaemon, openDatabase } from '../../src/store/database/database.ts';
 import { addConsoleData } from '../bench/large/console-data.ts';
 import { buildHistory, DAY_MS, HOUR_MS } from '../bench/large/history.ts';
 import { prepareInstallation, readInstallation } from '../bench/large/installation.ts';
