@@ -14,6 +14,7 @@ let open: OpenConsole;
 
 /** What is done on a page before it is examined, by its path. */
 const ACTIONS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
+  '': openBell,
   'contacts/import': chooseFile,
   templates: searchResources,
   messages: showViews,
@@ -147,6 +148,8 @@ async function useOtherSession(): Promise<void> {
     created_at: Date.now(),
     used_at: null,
   });
+  for (const { number } of daemon.tables.webhooks.list(hostile.client.accountId))
+    daemon.tables.webhooks.setFailingSince(number, Date.now());
   daemon.tables.savedViews.insert({
     view_id: 'view_1',
     person_id: personId,
@@ -167,6 +170,15 @@ async function shownText(page: Page): Promise<string> {
     shown.push(await page.evaluate(SHOWN_TEXT));
   }
   return shown.join(' ');
+}
+
+/** Opens what needs attention, in which a failing webhook is named. */
+async function openBell(page: Page): Promise<void> {
+  await page.getByRole('button', { name: /^Notifications/ }).press('Enter');
+  const list = page.locator('.notifications');
+  await list.getByText('<img').first().waitFor();
+  expect(await list.locator('img, script, [onerror]').count()).toBe(0);
+  await page.keyboard.press('Escape');
 }
 
 /** Opens the saved views and applies one: its filters are shown. */

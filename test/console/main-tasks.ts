@@ -76,6 +76,8 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
   messages: {
     page: 'Messages',
     does: 'finds a message and shows what happened to it',
+    // Three with the link to the page, also for a bounce.
+    maxClicks: 2,
     run: async ({ page, input }) => {
       await page.getByRole('link', { name: 'Your invoice' }).waitFor();
       await input.enter(page.getByLabel('Recipient or message id'), MEMBER);

@@ -271,20 +271,22 @@ describe('a retry', () => {
     const host = '127.0.0.78';
     publishMailHost(dns, 'down.example', host);
     const ids = await send(3, 'down.example');
-    await eventually('the suspension', async () => {
+    const until: string = await eventually('the suspension', async () => {
       const { reasons } = await queue('explain', ids[0] ?? '');
-      return reasons.some(({ code }: { code: string }) => code === 'site_suspended');
+      return reasons.find(({ code }: { code: string }) => code === 'site_suspended')?.until ?? null;
     });
     const repaired = await startSink({ host, port: mx.port });
     try {
       await daemon.cli('queue', 'retry', '--destination', 'down.example', '--yes');
-      // A suspension lasts for a minute.
-      const { reasons } = await queue('explain', ids[0] ?? '');
-      expect(reasons.map(({ code }: { code: string }) => code)).not.toContain('site_suspended');
       await eventually('all to be delivered', async () =>
         (await statuses(ids)).every((status) => status === 'delivered'),
       );
       expect(received(repaired, 'down.example').sort()).toEqual(ids.map((_, n) => `u${n}@down.example`));
+      const events = await daemon.api.allEvents({ messageId: ids[0] ?? '' });
+      // A suspension lasts for a minute; the daemon notices the retry within a second.
+      expect(events.find(({ event }) => event === 'email_delivered')?.timestamp).toSatisfy(
+        (at: string) => at < until,
+      );
     } finally {
       await repaired.close();
     }
