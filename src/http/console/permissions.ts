@@ -189,8 +189,11 @@ export type ConsoleOperation =
   | 'exportContacts'
   | 'stream';
 
+/** An operation of the API. */
+export type ApiOperation = keyof typeof OPERATION_PERMISSIONS;
+
 /** An operation as the audit log names it. */
-export type OperationId = keyof typeof OPERATION_PERMISSIONS | `console.${ConsoleOperation}`;
+export type OperationId = ApiOperation | `console.${ConsoleOperation}`;
 
 /** Operations of the API that require a person who was confirmed recently. */
 export const REAUTHENTICATED: ReadonlySet<string> = new Set([

@@ -23,8 +23,11 @@ export function ApiPage({ operationId }: { operationId: string | null }) {
 function Operations({ document, operationId }: { document: OpenApiDocument; operationId: string | null }) {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
-  const { accountId, may } = useMember();
-  const operations = useMemo(() => operationsOf(document, may), [document, accountId]);
+  const { accountId, person, has } = useMember();
+  const operations = useMemo(
+    () => operationsOf(document, (id) => has(person.operations[id] ?? 'operator')),
+    [document, accountId],
+  );
   const { filter = '' } = location.query;
   const found = matching(operations, filter);
   const chosen = operations.find(({ id }) => id === operationId);
