@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useNavigation } from '../routing.ts';
-import { useTexts } from '../texts.ts';
+import { CloseButton } from './close-button.tsx';
 import { Icon } from './icon/icon.tsx';
 
 interface DrawerProps {
@@ -86,19 +86,10 @@ export function OpenDrawer(props: { title: string; onClose: () => void; children
 }
 
 function DrawerHead({ title, close }: { title: string; close: () => void }) {
-  const { t } = useTexts();
   return (
     <div class="drawer-head">
       <h2>{title}</h2>
-      <button
-        type="button"
-        class="button ghost icon-only"
-        aria-label={t('app.close')}
-        title={t('app.close')}
-        onClick={close}
-      >
-        <Icon name="x" />
-      </button>
+      <CloseButton onClick={close} />
     </div>
   );
 }

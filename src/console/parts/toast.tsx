@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { useTexts } from '../texts.ts';
+import { CloseButton } from './close-button.tsx';
 import { Icon } from './icon/icon.tsx';
 import './toast.css';
 
@@ -106,15 +107,7 @@ function ShownToast({ toast: shown }: { toast: Toast }) {
           {t('app.undo')}
         </button>
       )}
-      <button
-        type="button"
-        class="button ghost small"
-        aria-label={t('app.close')}
-        title={t('app.close')}
-        onClick={remove}
-      >
-        <Icon name="x" />
-      </button>
+      <CloseButton size="small" onClick={remove} />
     </div>
   );
 }

@@ -11,6 +11,7 @@ import {
   type PageEntry,
   WITHOUT_ACCOUNT,
 } from '../pages.tsx';
+import { CloseButton } from '../parts/close-button.tsx';
 import { Icon } from '../parts/icon/icon.tsx';
 import { discardTasks } from '../parts/long-task.tsx';
 import { Palette } from '../parts/palette/palette.tsx';
@@ -182,15 +183,7 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
         >
           <div class="drawer-head">
             {brand}
-            <button
-              type="button"
-              class="button ghost icon-only"
-              aria-label={t('app.close')}
-              title={t('app.close')}
-              onClick={() => drawer.current?.close()}
-            >
-              <Icon name="x" />
-            </button>
+            <CloseButton onClick={() => drawer.current?.close()} />
           </div>
           {navigation}
         </dialog>

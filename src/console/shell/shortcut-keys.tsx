@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { Icon } from '../parts/icon/icon.tsx';
+import { CloseButton } from '../parts/close-button.tsx';
 import type { ListedPage } from '../parts/palette/palette.tsx';
 import { useNavigation } from '../routing.ts';
 import { type TextKey, useTexts } from '../texts.ts';
@@ -121,15 +121,7 @@ export function ShortcutList({ pages, onClose }: ShortcutListProps) {
     >
       <div class="shortcuts-head">
         <h2>{t('shortcuts.title')}</h2>
-        <button
-          type="button"
-          class="button ghost icon-only"
-          aria-label={t('app.close')}
-          title={t('app.close')}
-          onClick={close}
-        >
-          <Icon name="x" />
-        </button>
+        <CloseButton onClick={close} />
       </div>
       <dl class="keys-list">
         {OTHER_KEYS.map(({ key, text }) => (
