@@ -1,4 +1,5 @@
 import { useTexts } from '../texts.ts';
+import { MenuChoice } from './filter-bar.tsx';
 import { Icon } from './icon/icon.tsx';
 import { Popover } from './popover.tsx';
 import './date-range.css';
@@ -102,9 +103,9 @@ export function DateRangeFilter({ chosen, onChange }: DateRangeFilterProps) {
         const isAny = chosen.period === undefined && chosen.from === undefined && chosen.to === undefined;
         return (
           <>
-            <Preset name={t('app.period.any')} isChosen={isAny} onChoose={() => choose({})} />
+            <MenuChoice name={t('app.period.any')} isChosen={isAny} onChoose={() => choose({})} />
             {PERIOD_NAMES.map((period) => (
-              <Preset
+              <MenuChoice
                 key={period}
                 name={t(`app.period.${period}`)}
                 isChosen={chosen.period === period}
@@ -141,19 +142,5 @@ export function DateRangeFilter({ chosen, onChange }: DateRangeFilterProps) {
         );
       }}
     </Popover>
-  );
-}
-
-function Preset(props: { name: string; isChosen: boolean; onChoose: () => void }) {
-  return (
-    <button
-      type="button"
-      class="menu-item"
-      aria-current={props.isChosen ? 'true' : undefined}
-      onClick={props.onChoose}
-    >
-      <span class="sentence">{props.name}</span>
-      {props.isChosen && <Icon name="check" />}
-    </button>
   );
 }

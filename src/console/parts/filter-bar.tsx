@@ -111,22 +111,33 @@ export function FilterSelect({ label, options, chosen, onChange }: FilterSelectP
     >
       {(close) =>
         [{ value: undefined, name: t('messages.any') }, ...options].map(({ value, name }) => (
-          <button
+          <MenuChoice
             key={value ?? ''}
-            type="button"
-            class="menu-item"
-            aria-current={value === chosen ? 'true' : undefined}
-            onClick={() => {
+            name={name}
+            isChosen={value === chosen}
+            onChoose={() => {
               close();
               onChange(value);
             }}
-          >
-            <span class="sentence">{name}</span>
-            {value === chosen && <Icon name="check" />}
-          </button>
+          />
         ))
       }
     </Popover>
+  );
+}
+
+/** One of several values in a menu. */
+export function MenuChoice(props: { name: string; isChosen: boolean; onChoose: () => void }) {
+  return (
+    <button
+      type="button"
+      class="menu-item"
+      aria-current={props.isChosen ? 'true' : undefined}
+      onClick={props.onChoose}
+    >
+      <span class="sentence">{props.name}</span>
+      {props.isChosen && <Icon name="check" />}
+    </button>
   );
 }
 
