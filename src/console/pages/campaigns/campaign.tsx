@@ -2,12 +2,13 @@ import { operate } from '../../api.ts';
 import { useOperation, useRefresh } from '../../data.ts';
 import { addressOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
-import { Confirmed, Loaded, Notice, Outcome, Page, RowActions, Skeleton, useAction } from '../../parts.tsx';
+import { Confirmed, Loaded, Notice, Outcome, Page, Skeleton, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { CampaignStatus } from './campaign-status.tsx';
 import { Composer, NewCampaign } from './composer.tsx';
+import { DeletionMenu } from './deletion-menu.tsx';
 import { CAMPAIGN, type CampaignResource } from './draft-saver.ts';
 import { Results } from './results.tsx';
 
@@ -98,21 +99,15 @@ function Actions({ campaign: { campaignId, name, status, progress }, reload }: A
         </button>
       )}
       {(status === 'cancelled' || status === 'sent') && may('deleteCampaign') && (
-        <RowActions
-          label={name}
-          actions={[
-            {
-              label: t('campaigns.delete'),
-              question: t('campaigns.delete.confirm', { name }),
-              isDanger: true,
-              action: () =>
-                run(async () => {
-                  await operate('delete', CAMPAIGN, request);
-                  go(href('campaigns'), { discard: true });
-                  return '';
-                }),
-            },
-          ]}
+        <DeletionMenu
+          name={name}
+          remove={() =>
+            run(async () => {
+              await operate('delete', CAMPAIGN, request);
+              go(href('campaigns'), { discard: true });
+              return '';
+            })
+          }
         />
       )}
     </>

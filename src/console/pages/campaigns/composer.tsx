@@ -5,7 +5,7 @@ import { addressOf, type DataOf } from '../../operations.ts';
 import { Preview, type RenderedMail } from '../../parts/preview/preview.tsx';
 import { Stepper } from '../../parts/stepper.tsx';
 import { TestMessage } from '../../parts/test-message.tsx';
-import { Card, Outcome, Page, RowActions, useAction } from '../../parts.tsx';
+import { Card, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -13,6 +13,7 @@ import { AudienceCard, GroupChoice, useAudience, useGroup } from './audience.tsx
 import { CampaignStatus } from './campaign-status.tsx';
 import { Checks } from './checks.tsx';
 import { ContentStep, verifiedDomains } from './content-step.tsx';
+import { DeletionMenu } from './deletion-menu.tsx';
 import { CAMPAIGN, type CampaignResource, type Choices } from './draft-saver.ts';
 import { InboxLine, Start } from './review.tsx';
 import { SaveProblem, SaveStatus } from './save-status.tsx';
@@ -139,19 +140,7 @@ export function Composer({ campaign, reload }: ComposerProps) {
       actions={
         <>
           <SaveStatus draft={draft} />
-          {may('deleteCampaign') && (
-            <RowActions
-              label={name}
-              actions={[
-                {
-                  label: t('campaigns.delete'),
-                  question: t('campaigns.delete.confirm', { name }),
-                  isDanger: true,
-                  action: remove,
-                },
-              ]}
-            />
-          )}
+          {may('deleteCampaign') && <DeletionMenu name={name} remove={remove} />}
         </>
       }
     >
