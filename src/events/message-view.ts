@@ -14,13 +14,6 @@ function isLater({ status, due_at, created_at }: ListedMessage): boolean {
 /** The statuses of messages for which an event states why. */
 const FAILED: ReadonlySet<MessageStatus> = new Set(['deferred', 'bounced', 'failed']);
 
-/** Why a message was deferred, bounced or dropped, by the fields (JSON) of its last event that states it; null: unknown. */
-function reasonOf({ status }: ListedMessage, fields: string | null): string | null {
-  if (fields === null || !FAILED.has(status)) return null;
-  const { classification, reasonCode, reason }: Record<string, unknown> = JSON.parse(fields);
-  return [classification, reasonCode, reason].find((each) => typeof each === 'string') ?? null;
-}
-
 /**
  * A message as the API and the CLI present it. `reason`: why it was deferred, bounced or dropped; null: unknown, or it was
  * not.
@@ -64,8 +57,12 @@ export const messagePage = readQuery(
   },
 );
 
-function failureOf(tables: Tables, row: ListedMessage): string | null {
-  return FAILED.has(row.status) ? reasonOf(row, tables.events.lastFailure(row.seq)) : null;
+/** Why a message was deferred, bounced or dropped, by its last event that states it; null: unknown, or it was not. */
+function failureOf(tables: Tables, { seq, status }: ListedMessage): string | null {
+  const fields = FAILED.has(status) ? tables.events.lastFailure(seq) : null;
+  if (fields === null) return null;
+  const { classification, reasonCode, reason }: Record<string, unknown> = JSON.parse(fields);
+  return [classification, reasonCode, reason].find((each) => typeof each === 'string') ?? null;
 }
 
 /** A message with its events and attempts, oldest first. */
