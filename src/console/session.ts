@@ -1,6 +1,6 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import type { ApiOperation } from '../http/console/permissions.ts';
+import type { ApiOperationId } from '../http/console/permissions.ts';
 import type { ConsoleSession, SessionPerson } from '../http/console/session-routes.ts';
 
 export type { ConsoleSession, SessionPerson };
@@ -10,7 +10,7 @@ export interface CurrentMember {
   person: SessionPerson;
   accountId: string;
   /** Whether the person's role permits an operation of the API. */
-  may(operationId: ApiOperation): boolean;
+  may(operationId: ApiOperationId): boolean;
   /** Whether it has a permission: for operations of the console itself. */
   has(permission: PermissionName): boolean;
 }

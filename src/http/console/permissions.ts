@@ -190,10 +190,10 @@ export type ConsoleOperation =
   | 'stream';
 
 /** An operation of the API. */
-export type ApiOperation = keyof typeof OPERATION_PERMISSIONS;
+export type ApiOperationId = keyof typeof OPERATION_PERMISSIONS;
 
 /** An operation as the audit log names it. */
-export type OperationId = ApiOperation | `console.${ConsoleOperation}`;
+export type OperationId = ApiOperationId | `console.${ConsoleOperation}`;
 
 /** Operations of the API that require a person who was confirmed recently. */
 export const REAUTHENTICATED: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { ApiOperation } from '../../../http/console/permissions.ts';
+import type { ApiOperationId } from '../../../http/console/permissions.ts';
 import { ApiError, operate } from '../../api.ts';
 import type { DataOf } from '../../operations.ts';
 import { useNavigation } from '../../routing.ts';
@@ -9,7 +9,7 @@ import { toast } from '../toast.tsx';
 import type { PaletteTarget } from './palette-content.tsx';
 
 /** Forms of lists (`create` in the address opens their drawer) and pages of their own, with the operation that each needs. */
-const CREATIONS: readonly { title: TextKey; path: string; operation: ApiOperation }[] = [
+const CREATIONS: readonly { title: TextKey; path: string; operation: ApiOperationId }[] = [
   { title: 'campaigns.new', path: 'campaigns/new', operation: 'createCampaign' },
   { title: 'domains.add', path: 'domains/new', operation: 'registerDomain' },
   { title: 'contacts.add', path: 'contacts', operation: 'createContact' },
