@@ -3,13 +3,15 @@ import { Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
 import { formatListen, type ListenAddress } from '../config/setting-types.ts';
 import { type Clock, monotonicClock, SECOND } from '../core/clock.ts';
-import { createExpiryClock, type ExpiryClock } from '../core/expiry-clock.ts';
-import { createIds, type Ids } from '../core/ids.ts';
+import { createExpiryClock } from '../core/expiry-clock.ts';
+import { createIds } from '../core/ids.ts';
 import type { AddressHasher, Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
+import type { Runtime } from '../core/runtime.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { GenerateKey } from '../domains/key-queue.ts';
 import type { CopyPrograms } from '../store/backup/copy.ts';
+import type { Context } from '../store/context.ts';
 import type { Superseded } from '../store/database/failure.ts';
 
 /** The dependencies of a daemon: time, randomness, DNS, and the programs of its threads. */
@@ -56,16 +58,8 @@ export interface DaemonEnv {
 export type StopStep = () => Promise<void> | void;
 
 /** What every function that starts parts of the daemon receives. */
-export interface DaemonContext {
-  config: Config;
+export interface DaemonContext extends Runtime, Pick<Context, 'config' | 'expiry' | 'registry'> {
   env: DaemonEnv;
-  clock: Clock;
-  monotonic: Clock;
-  expiry: ExpiryClock;
-  random: Random;
-  log: Log;
-  ids: Ids;
-  registry: Registry;
   /** Adds a step of the stop; the steps run one after the other, the last added first. */
   onStop(step: StopStep): void;
 }

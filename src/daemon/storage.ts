@@ -6,6 +6,7 @@ import type { Seal } from '../core/seal.ts';
 import { registerMessageCounters } from '../events/message-metrics.ts';
 import { migrateAtStart } from '../http/startup.ts';
 import { createTokens, type Tokens } from '../mail/tokens.ts';
+import type { Context } from '../store/context.ts';
 import { lockDaemon } from '../store/database/database.ts';
 import type { Superseded } from '../store/database/failure.ts';
 import { openSeal } from '../store/master-key.ts';
@@ -20,7 +21,7 @@ export interface DaemonStorage extends Omit<Storage, 'close'> {
 }
 
 /** The context together with the database: what most parts of the daemon use. */
-export type DaemonBase = DaemonContext & DaemonStorage;
+export type DaemonBase = DaemonContext & DaemonStorage & Context;
 
 /**
  * Locks the data directory, migrates and opens the database, and opens the master key. Rejects when another daemon has
