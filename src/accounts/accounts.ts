@@ -31,18 +31,6 @@ export interface CreatedAccount {
   keys: Record<AccountScope, string>;
 }
 
-export interface Accounts {
-  /** Creates the account, its default domain group and a key for each scope in one unit of work. */
-  create(input: AccountInput, limits?: LimitChanges): Promise<CreatedAccount | Refusal>;
-  get(accountId: string): Account | null;
-  /** Oldest first. */
-  list(): Account[];
-  /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`). */
-  update(accountId: string, changes: AccountPatch, limits?: LimitChanges): Promise<Account | Refusal>;
-  /** Idempotent. Refuses to enable an account whose import is not complete (`INVALID_STATE`). */
-  setStatus(accountId: string, status: Account['status']): Promise<Account | Refusal>;
-}
-
 export interface AccountDeps {
   tables: Tables;
   writer: Writer;
@@ -54,7 +42,7 @@ export interface AccountDeps {
  * Stateless: reads come from `tables`, and each change is one unit of work. The secrets of the first keys are only in
  * the result of `create`.
  */
-export function createAccounts(deps: AccountDeps): Accounts {
+export function createAccounts(deps: AccountDeps) {
   const { tables, writer, clock, ids } = deps;
 
   function change(
@@ -73,7 +61,8 @@ export function createAccounts(deps: AccountDeps): Accounts {
   }
 
   return {
-    create: async (input, limits) => {
+    /** Creates the account, its default domain group and a key for each scope in one unit of work. */
+    create: async (input: AccountInput, limits?: LimitChanges): Promise<CreatedAccount | Refusal> => {
       const at = clock.now();
       const row: AccountRow = {
         account_id: input.accountId ?? ids.account(),
@@ -129,17 +118,20 @@ export function createAccounts(deps: AccountDeps): Accounts {
         };
       });
     },
-    get: (accountId) => {
+    get: (accountId: string): Account | null => {
       const row = tables.accounts.get(accountId);
       return row === null ? null : accountOf(row);
     },
-    list: () => tables.accounts.list().map(accountOf),
-    update: (accountId, changes, limits) =>
+    /** Oldest first. */
+    list: (): Account[] => tables.accounts.list().map(accountOf),
+    /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`). */
+    update: (accountId: string, changes: AccountPatch, limits?: LimitChanges): Promise<Account | Refusal> =>
       change(accountId, (_, tables) => {
         if (limits !== undefined) putLimits(tables, accountId, limits);
         return columnsOf(changes);
       }),
-    setStatus: (accountId, status) =>
+    /** Idempotent. Refuses to enable an account whose import is not complete (`INVALID_STATE`). */
+    setStatus: (accountId: string, status: Account['status']): Promise<Account | Refusal> =>
       change(accountId, (_, tables) =>
         status === 'active' && tables.accountImports.get(accountId) !== null
           ? refuse(
@@ -150,6 +142,8 @@ export function createAccounts(deps: AccountDeps): Accounts {
       ),
   };
 }
+
+export type Accounts = ReturnType<typeof createAccounts>;
 
 /** The columns of the fields in `changes`. */
 function columnsOf(changes: AccountPatch): Partial<AccountRow> {

@@ -32,11 +32,6 @@ export interface Credentials {
   from: CallerAddress;
 }
 
-export interface Authenticator {
-  /** Checks in this order: key and account id, address allow-list, account enabled, scope. */
-  authenticate(credentials: Credentials, scope: ApiScope): Caller | Refusal;
-}
-
 /** Longer secrets cannot be valid and are not hashed. */
 const MAX_SECRET_LENGTH = 200;
 const MAX_CACHED_ALLOW_LISTS = 1000;
@@ -52,7 +47,7 @@ export interface AuthenticatorDeps {
  * Keeps the parsed networks of up to 1000 different allow-lists in memory, and the frozen caller of each key row until
  * the row changes. Only calls without a valid key count in `failures`.
  */
-export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDeps): Authenticator {
+export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDeps) {
   const allowLists = new LRUCache<string, Network[]>({ max: MAX_CACHED_ALLOW_LISTS });
   /**
    * Callers by the row of the key: the store returns the same one until it changes. Calls share them, so they are
@@ -89,7 +84,8 @@ export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDe
   }
 
   return {
-    authenticate: ({ secret, accountId, from }, scope) => {
+    /** Checks in this order: key and account id, address allow-list, account enabled, scope. */
+    authenticate: ({ secret, accountId, from }: Credentials, scope: ApiScope): Caller | Refusal => {
       if (secret === '' || secret.length > MAX_SECRET_LENGTH) return unauthenticated(from);
       const key = tables.apiKeys.byHash(keyHash(secret));
       if (key === null || key.revoked_at !== null || key.account_id !== accountId) {
@@ -112,3 +108,5 @@ export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDe
     },
   };
 }
+
+export type Authenticator = ReturnType<typeof createAuthenticator>;

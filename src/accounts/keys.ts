@@ -64,22 +64,6 @@ export interface CreatedKey {
   secret: string;
 }
 
-export interface Keys {
-  /**
-   * Refuses an unknown account (`ACCOUNT_NOT_FOUND`), an invalid scope, network or domain, more rights than `creator` has
-   * (`INSUFFICIENT_SCOPE`), and too many keys (`LIMIT_REACHED`).
-   */
-  create(input: ApiKeyInput, creator?: KeyRights): Promise<CreatedKey | Refusal>;
-  /** Null: there is no such key. */
-  get(keyId: string): ApiKey | null;
-  /** A page of the keys of an account, oldest first; null: it has no key `afterId`. */
-  page(filter: ApiKeyFilter): Page<ApiKey> | null;
-  /** All keys or one account's, recently revoked ones too, oldest first. */
-  list(accountId: string | null): ApiKey[];
-  /** Refuses an unknown key (`KEY_NOT_FOUND`) and a key that is already revoked (`INVALID_STATE`). */
-  revoke(keyId: string): Promise<ApiKey | Refusal>;
-}
-
 export interface KeyDeps {
   tables: Tables;
   writer: Writer;
@@ -98,10 +82,14 @@ const MAX_STORED_KEYS = 1000;
  * Stateless: reads come from `tables`, and the limits on the number of keys are checked in the unit of work that
  * inserts one. Without `creator` (the command line) a key may have any rights.
  */
-export function createKeys(deps: KeyDeps): Keys {
+export function createKeys(deps: KeyDeps) {
   const { tables, writer, clock } = deps;
   return {
-    create: async (input, creator) => {
+    /**
+     * Refuses an unknown account (`ACCOUNT_NOT_FOUND`), an invalid scope, network or domain, more rights than `creator`
+     * has (`INSUFFICIENT_SCOPE`), and too many keys (`LIMIT_REACHED`).
+     */
+    create: async (input: ApiKeyInput, creator?: KeyRights): Promise<CreatedKey | Refusal> => {
       const checked = checkKey(input);
       if (isRefusal(checked)) return checked;
       const excess = creator === undefined ? null : excessOf(checked, creator);
@@ -127,16 +115,20 @@ export function createKeys(deps: KeyDeps): Keys {
         return created.created;
       }, input.accountId);
     },
-    get: (keyId) => {
+    /** Null: there is no such key. */
+    get: (keyId: string): ApiKey | null => {
       const row = tables.apiKeys.get(keyId);
       return row === null ? null : apiKeyOf(row);
     },
-    page: (filter) => {
+    /** A page of the keys of an account, oldest first; null: it has no key `afterId`. */
+    page: (filter: ApiKeyFilter): Page<ApiKey> | null => {
       const page = tables.apiKeys.page(filter);
       return page === null ? null : { rows: page.rows.map(apiKeyOf), more: page.more };
     },
-    list: (accountId) => tables.apiKeys.list(accountId).map(apiKeyOf),
-    revoke: (keyId) =>
+    /** All keys or one account's, recently revoked ones too, oldest first. */
+    list: (accountId: string | null): ApiKey[] => tables.apiKeys.list(accountId).map(apiKeyOf),
+    /** Refuses an unknown key (`KEY_NOT_FOUND`) and a key that is already revoked (`INVALID_STATE`). */
+    revoke: (keyId: string): Promise<ApiKey | Refusal> =>
       writer.run((tables): ApiKey | Refusal => {
         const revokedAt = clock.now();
         const row = tables.apiKeys.get(keyId);
@@ -148,6 +140,8 @@ export function createKeys(deps: KeyDeps): Keys {
       }),
   };
 }
+
+export type Keys = ReturnType<typeof createKeys>;
 
 /** The hash by which a secret is looked up. */
 export function keyHash(secret: string): Buffer {

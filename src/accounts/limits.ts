@@ -58,21 +58,6 @@ export interface MessageAllowance {
   moreAt: number;
 }
 
-export interface AccountLimits {
-  /** The effective limits. */
-  of(accountId: string): AccountLimitValues;
-  /** A check for each counted resource, called in the unit of work that inserts one. */
-  mayAdd: Record<CountedResource, MayAdd>;
-  /** Refuses an account (`LIMIT_REACHED`) that stores as many bytes as it may; null: it stores fewer. */
-  storedRefusal(accountId: string): Refusal | null;
-  /**
-   * Counts `messages` of an account against its hour and its day, in the unit of work that stores them: all or
-   * none. A unit that is rolled back has counted nothing.
-   */
-  takeMessages(tables: Tables, accountId: string, messages: number, now: number): Refusal | null;
-  allowance(tables: Tables, accountId: string, now: number): MessageAllowance;
-}
-
 /** A limit with its use, for the operator. */
 export interface LimitReading {
   limit: LimitName;
@@ -96,7 +81,7 @@ const UNLIMITED = -1;
  * `defaults`: the values of limits that an account does not have; a limit that is absent in both is unlimited. Only
  * `of` reads through `tables` of `deps`; everything else reads through the caller's, so that its unit of work counts.
  */
-export function createAccountLimits(deps: { tables: Tables; defaults: AccountLimitDefaults }): AccountLimits {
+export function createAccountLimits(deps: { tables: Tables; defaults: AccountLimitDefaults }) {
   const { tables, defaults } = deps;
   const mayAdd =
     (resource: CountedResource): MayAdd =>
@@ -106,7 +91,9 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
       return accountLimitReached(resource, limit);
     };
   return {
-    of: (accountId) => limitsFrom(tables.accountLimits.get(accountId), defaults),
+    /** The effective limits. */
+    of: (accountId: string): AccountLimitValues => limitsFrom(tables.accountLimits.get(accountId), defaults),
+    /** A check for each counted resource, called in the unit of work that inserts one. */
     mayAdd: {
       domains: mayAdd('domains'),
       webhooks: mayAdd('webhooks'),
@@ -116,12 +103,17 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
       subscriptionGroups: mayAdd('subscriptionGroups'),
       suppressions: mayAdd('suppressions'),
     },
-    storedRefusal: (accountId) => {
+    /** Refuses an account (`LIMIT_REACHED`) that stores as many bytes as it may; null: it stores fewer. */
+    storedRefusal: (accountId: string): Refusal | null => {
       const limit = limitOf(tables, defaults, accountId, 'storedBytes');
       if (limit === null || tables.accountLimits.storedBytes(accountId) < limit) return null;
       return accountLimitReached('storedBytes', limit);
     },
-    takeMessages: (all, accountId, messages, now) => {
+    /**
+     * Counts `messages` of an account against its hour and its day, in the unit of work that stores them: all or none.
+     * A unit that is rolled back has counted nothing.
+     */
+    takeMessages: (all: Tables, accountId: string, messages: number, now: number): Refusal | null => {
       const limits = limitsFrom(all.accountLimits.get(accountId), defaults);
       for (const window of MESSAGE_WINDOWS) {
         const limit = limits[window.name];
@@ -132,7 +124,7 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
       all.messageCounts.add(accountId, messages, now);
       return null;
     },
-    allowance: (all, accountId, now) => {
+    allowance: (all: Tables, accountId: string, now: number): MessageAllowance => {
       const limits = limitsFrom(all.accountLimits.get(accountId), defaults);
       const allowance = { left: Number.POSITIVE_INFINITY, moreAt: now };
       for (const { name, ms } of MESSAGE_WINDOWS) {
@@ -146,6 +138,8 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
     },
   };
 }
+
+export type AccountLimits = ReturnType<typeof createAccountLimits>;
 
 /** Reads the limits of an account and their use. */
 export function readLimits(

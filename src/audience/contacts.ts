@@ -16,26 +16,6 @@ import { addPerson, changePerson, findPerson, futureConsent } from './people.ts'
 import type { ProfileChanges } from './profile.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
-/** The contacts of an account. Contacts without a common identifier are different people. */
-export interface Contacts {
-  /** Newest first. */
-  list(filter: ContactFilter): Promise<Page<KnownContact>>;
-  search(filter: SearchFilter): Promise<SearchPage>;
-  get(accountId: string, identifier: string): KnownContact | Refusal;
-  /** Oldest first. */
-  memberships(contact: KnownContact): Promise<Membership[]>;
-  /** Consent history, newest first; `before`: only entries with a lower number. */
-  history(contact: KnownContact, before: number | null, limit: number): ConsentRow[];
-  create(accountId: string, profile: ContactChanges, actor: Actor): Promise<KnownContact | Refusal>;
-  /** `merge`: absent custom fields stay; else the custom fields are replaced as a whole. */
-  update(
-    accountId: string,
-    identifier: string,
-    changes: ContactChanges,
-    how: Actor & { merge: boolean },
-  ): Promise<KnownContact | Refusal>;
-}
-
 /** Changes of a profile, and the status that is set with it (marketing-status.ts). */
 export interface ContactChanges extends ProfileChanges {
   globalStatus?: GlobalStatus | undefined;
@@ -61,10 +41,11 @@ export interface ContactsDeps {
 }
 
 /**
- * Stateless: lists, searches and memberships run through `reader`, `get` and `history` on the calling thread. Each
- * change is one unit of work together with its consent entry and its status.
+ * The contacts of an account. Contacts without a common identifier are different people. Stateless: lists, searches and
+ * memberships run through `reader`, `get` and `history` on the calling thread. Each change is one unit of work together
+ * with its consent entry and its status.
  */
-export function createContacts(deps: ContactsDeps): Contacts {
+export function createContacts(deps: ContactsDeps) {
   const { tables, writer, clock, ids, recorder, mayAdd } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
   const provenance = ({ by, ipAddress, userAgent }: Actor): Provenance => ({
@@ -74,12 +55,24 @@ export function createContacts(deps: ContactsDeps): Contacts {
     at: clock.now(),
   });
   return {
-    list: (filter) => reader.table(filter.accountId, 'contacts', 'list', filter),
-    search: (filter) => reader.query(filter.accountId, contactSearch, filter),
-    get: (accountId, identifier) => findPerson(tables, accountId, identifier),
-    memberships: ({ account_id, seq }) => reader.table(account_id, 'subscriptions', 'ofContact', seq),
-    history: (contact, before, limit) => tables.consents.history(contact.seq, before, limit),
-    create: async (accountId, { globalStatus, ...profile }, caller) => {
+    /** Newest first. */
+    list: (filter: ContactFilter): Promise<Page<KnownContact>> =>
+      reader.table(filter.accountId, 'contacts', 'list', filter),
+    search: (filter: SearchFilter): Promise<SearchPage> =>
+      reader.query(filter.accountId, contactSearch, filter),
+    get: (accountId: string, identifier: string): KnownContact | Refusal =>
+      findPerson(tables, accountId, identifier),
+    /** Oldest first. */
+    memberships: ({ account_id, seq }: KnownContact): Promise<Membership[]> =>
+      reader.table(account_id, 'subscriptions', 'ofContact', seq),
+    /** Consent history, newest first; `before`: only entries with a lower number. */
+    history: (contact: KnownContact, before: number | null, limit: number): ConsentRow[] =>
+      tables.consents.history(contact.seq, before, limit),
+    create: async (
+      accountId: string,
+      { globalStatus, ...profile }: ContactChanges,
+      caller: Actor,
+    ): Promise<KnownContact | Refusal> => {
       if (profile.email === undefined && profile.phone === undefined)
         return invalid('email', 'an email address or a phone number is required');
       return writer.run((all): KnownContact | Refusal => {
@@ -102,7 +95,13 @@ export function createContacts(deps: ContactsDeps): Contacts {
         return setStatus(all, recorder, seq, change);
       }, accountId);
     },
-    update: (accountId, identifier, { globalStatus, ...changes }, { merge, ...caller }) =>
+    /** `merge`: absent custom fields stay; else the custom fields are replaced as a whole. */
+    update: (
+      accountId: string,
+      identifier: string,
+      { globalStatus, ...changes }: ContactChanges,
+      { merge, ...caller }: Actor & { merge: boolean },
+    ): Promise<KnownContact | Refusal> =>
       writer.run((all): KnownContact | Refusal => {
         const contact = findPerson(all, accountId, identifier);
         if (isRefusal(contact)) return contact;
@@ -122,3 +121,5 @@ export function createContacts(deps: ContactsDeps): Contacts {
       }, accountId),
   };
 }
+
+export type Contacts = ReturnType<typeof createContacts>;

@@ -41,23 +41,6 @@ export function signUpFormOf({ sign_up }: Pick<SubscriptionGroupRow, 'sign_up'>)
   return sign_up === null ? null : (JSON.parse(sign_up) as SignUpForm);
 }
 
-export interface SubscriptionGroups {
-  /** Newest first. */
-  list(filter: NamedPageFilter): Promise<Page<SubscriptionGroupRow>>;
-  get(accountId: string, groupId: string): SubscriptionGroupRow | Refusal;
-  create(accountId: string, fields: SubscriptionGroupFields): Promise<SubscriptionGroupRow | Refusal>;
-  /** Changes the fields that are present. */
-  update(
-    accountId: string,
-    groupId: string,
-    fields: Partial<SubscriptionGroupFields>,
-  ): Promise<SubscriptionGroupRow | Refusal>;
-  /** Deletes the group; its contacts and their consent history stay. */
-  remove(accountId: string, groupId: string): Promise<SubscriptionGroupRow | Refusal>;
-  /** Ends imports that an earlier daemon did not finish, and deletes the memberships of deleted groups. */
-  background: { start(): void; stop(): Promise<void> };
-}
-
 /** Memberships that one unit of work deletes: few enough for a unit of a few milliseconds. */
 const REMOVAL_BATCH_SIZE = 200;
 /** Each deleted group wakes the loop. */
@@ -81,7 +64,7 @@ export function createSubscriptionGroups(deps: {
   log: Log;
   /** The limit on the number of an account's groups. Default: none. */
   mayAddGroup?: MayAdd;
-}): SubscriptionGroups {
+}) {
   const { tables, writer, clock, ids } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
 
@@ -114,9 +97,12 @@ export function createSubscriptionGroups(deps: {
   });
 
   return {
-    list: (filter) => reader.table(filter.accountId, 'subscriptionGroups', 'list', filter),
-    get: (accountId, groupId) => findSubscriptionGroup(tables, accountId, groupId),
-    create: (accountId, fields) =>
+    /** Newest first. */
+    list: (filter: NamedPageFilter): Promise<Page<SubscriptionGroupRow>> =>
+      reader.table(filter.accountId, 'subscriptionGroups', 'list', filter),
+    get: (accountId: string, groupId: string): SubscriptionGroupRow | Refusal =>
+      findSubscriptionGroup(tables, accountId, groupId),
+    create: (accountId: string, fields: SubscriptionGroupFields): Promise<SubscriptionGroupRow | Refusal> =>
       writer.run((all): SubscriptionGroupRow | Refusal => {
         const full = deps.mayAddGroup?.(all, accountId) ?? null;
         if (full !== null) return full;
@@ -138,7 +124,12 @@ export function createSubscriptionGroups(deps: {
           deleted_at: null,
         };
       }, accountId),
-    update: (accountId, groupId, fields) =>
+    /** Changes the fields that are present. */
+    update: (
+      accountId: string,
+      groupId: string,
+      fields: Partial<SubscriptionGroupFields>,
+    ): Promise<SubscriptionGroupRow | Refusal> =>
       writer.run((all): SubscriptionGroupRow | Refusal => {
         const group = findSubscriptionGroup(all, accountId, groupId);
         if (isRefusal(group)) return group;
@@ -150,7 +141,8 @@ export function createSubscriptionGroups(deps: {
         all.subscriptionGroups.update(changed);
         return changed;
       }, accountId),
-    remove: async (accountId, groupId) => {
+    /** Deletes the group; its contacts and their consent history stay. */
+    remove: async (accountId: string, groupId: string): Promise<SubscriptionGroupRow | Refusal> => {
       const group = await writer.run((all): SubscriptionGroupRow | Refusal => {
         const found = findSubscriptionGroup(all, accountId, groupId);
         if (!isRefusal(found)) all.subscriptionGroups.markDeleted(found.seq, clock.now());
@@ -159,6 +151,7 @@ export function createSubscriptionGroups(deps: {
       if (!isRefusal(group)) loop.wake();
       return group;
     },
+    /** Ends imports that an earlier daemon did not finish, and deletes the memberships of deleted groups. */
     background: {
       start: loop.start,
       stop: () => {
@@ -168,6 +161,8 @@ export function createSubscriptionGroups(deps: {
     },
   };
 }
+
+export type SubscriptionGroups = ReturnType<typeof createSubscriptionGroups>;
 
 /** Returns the same refusal for an unknown group and for one of another account. */
 export function findSubscriptionGroup(

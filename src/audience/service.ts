@@ -5,26 +5,14 @@ import type { Recorder } from '../events/record.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { Reader } from '../store/readers/reads.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
-import { type Contacts, createContacts } from './contacts.ts';
-import { createErasure, type Erasure } from './erasure/erase.ts';
+import { createContacts } from './contacts.ts';
+import { createErasure } from './erasure/erase.ts';
 import { createErasers } from './erasure/erasers.ts';
 import type { TracesDeps } from './erasure/traces.ts';
-import { createSubscriptionGroups, type SubscriptionGroups } from './groups.ts';
-import { createImporter, type Importer } from './import/import.ts';
-import { createSignUps, type SignUps } from './sign-ups.ts';
-import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
-
-/** The audience of an account: contacts, subscription groups and consent. */
-export interface Audience {
-  contacts: Contacts;
-  groups: SubscriptionGroups;
-  subscriptions: Subscriptions;
-  signUps: SignUps;
-  importer: Importer;
-  erasure: Erasure;
-  /** Completes deletions of groups and erasures that were interrupted or have to wait. */
-  background: { start(): void; stop(): Promise<void> };
-}
+import { createSubscriptionGroups } from './groups.ts';
+import { createImporter } from './import/import.ts';
+import { createSignUps } from './sign-ups.ts';
+import { createSubscriptions } from './subscriptions.ts';
 
 export interface AudienceDeps {
   tables: Tables;
@@ -49,10 +37,11 @@ export interface AudienceDeps {
 }
 
 /**
- * Creates the parts over the same `deps` and starts nothing. `background` runs the loops of groups and erasures;
- * background imports are separate (`createBackgroundImports`).
+ * The audience of an account: contacts, subscription groups and consent. Creates the parts over the same `deps` and
+ * starts nothing. `background` runs the loops of groups and erasures; background imports are separate
+ * (`createBackgroundImports`).
  */
-export function createAudience(deps: AudienceDeps): Audience {
+export function createAudience(deps: AudienceDeps) {
   const erasers = createErasers(deps);
   const groups = createSubscriptionGroups(deps);
   const erasure = createErasure({ ...deps, erasers, waitMs: deps.erasureWaitMs });
@@ -63,6 +52,7 @@ export function createAudience(deps: AudienceDeps): Audience {
     signUps: createSignUps(deps),
     importer: createImporter(deps),
     erasure,
+    /** Completes deletions of groups and erasures that were interrupted or have to wait. */
     background: {
       start: () => {
         groups.background.start();
@@ -75,3 +65,5 @@ export function createAudience(deps: AudienceDeps): Audience {
     },
   };
 }
+
+export type Audience = ReturnType<typeof createAudience>;

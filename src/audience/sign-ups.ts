@@ -18,19 +18,6 @@ import { addPerson, changePerson, identifiersOf, reread } from './people.ts';
 import type { ConsentInput } from './profile.ts';
 
 /**
- * Confirmations of sign-ups, each of which takes effect once: the link remains in a mail, and anyone who has the mail can open it
- * again. A link whose form was sent before an opt-out or an erasure of the person has no effect.
- */
-export interface SignUps {
-  state(accountId: string, signUp: SignUp): SignUpState;
-  /**
-   * Records the consent with its evidence, ends earlier opt-outs, and adds the contact to the group. Changes nothing
-   * unless the state is `open`. Returns the state afterwards.
-   */
-  confirm(accountId: string, signUp: SignUp, actor: Actor): Promise<SignUpState | Refusal>;
-}
-
-/**
  * `open`: it can be confirmed. `confirmed`: this link or a newer one of the group was confirmed, and the person is still
  * subscribed. `ended`: it confirms nothing any more.
  */
@@ -50,17 +37,23 @@ const SOURCE = 'sign_up_form';
 const METHOD = 'double_opt_in';
 
 /**
- * Stateless: the state of a link follows from closed sign-ups, opt-outs, suppressions and the membership. `confirm` is
- * one unit of work, and also refuses an unknown group and a contact above the account's limit.
+ * Confirmations of sign-ups, each of which takes effect once: the link remains in a mail, and anyone who has the mail
+ * can open it again. A link whose form was sent before an opt-out or an erasure of the person has no effect. Stateless:
+ * the state of a link follows from closed sign-ups, opt-outs, suppressions and the membership. `confirm` is one unit of
+ * work, and also refuses an unknown group and a contact above the account's limit.
  */
-export function createSignUps(deps: SignUpsDeps): SignUps {
+export function createSignUps(deps: SignUpsDeps) {
   const { tables, writer, clock } = deps;
   return {
-    state: (accountId, signUp) => {
+    state: (accountId: string, signUp: SignUp): SignUpState => {
       const group = tables.subscriptionGroups.get(accountId, signUp.groupId);
       return group === null ? 'ended' : stateOf(tables, group, signUp);
     },
-    confirm: (accountId, signUp, actor) =>
+    /**
+     * Records the consent with its evidence, ends earlier opt-outs, and adds the contact to the group. Changes nothing
+     * unless the state is `open`. Returns the state afterwards.
+     */
+    confirm: (accountId: string, signUp: SignUp, actor: Actor): Promise<SignUpState | Refusal> =>
       writer.run((all): SignUpState | Refusal => {
         const group = findSubscriptionGroup(all, accountId, signUp.groupId);
         if (isRefusal(group)) return group;
@@ -70,6 +63,8 @@ export function createSignUps(deps: SignUpsDeps): SignUps {
       }, accountId),
   };
 }
+
+export type SignUps = ReturnType<typeof createSignUps>;
 
 function stateOf(tables: Tables, group: SubscriptionGroupRow, { email, at }: SignUp): SignUpState {
   const { account_id: accountId, subscription_group_id: groupId } = group;

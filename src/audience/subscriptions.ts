@@ -23,37 +23,6 @@ import { apiOptOut, leaveGroup, leftAt, returnToGroup } from './opt-out.ts';
 import { changePerson, findPerson, futureConsent, identifiersOf, reread } from './people.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
-/**
- * Memberships of contacts in subscription groups, one for each contact and group. An unknown group is refused before the
- * contact is checked. Consent of a membership applies to the contact, too.
- */
-export interface Subscriptions {
-  /** The newest contacts first. */
-  list(accountId: string, groupId: string, filter: MemberListFilter): Promise<Page<Member> | Refusal>;
-  search(
-    accountId: string,
-    groupId: string,
-    filter: Omit<SearchFilter, 'accountId' | 'groupSeq'>,
-  ): Promise<SearchPage | Refusal>;
-  get(accountId: string, groupId: string, identifier: string): Member | Refusal;
-  /** Changes nothing when there is a membership already, and never ends an opt-out. */
-  add(
-    accountId: string,
-    groupId: string,
-    input: AddMemberInput,
-    actor: Actor,
-  ): Promise<MembershipResult | Refusal>;
-  /** Creates or updates; only an explicit `isActive: true` ends an opt-out. */
-  put(
-    accountId: string,
-    groupId: string,
-    identifier: string,
-    input: MembershipInput,
-    actor: Actor,
-  ): Promise<MembershipResult | Refusal>;
-  remove(accountId: string, groupId: string, identifier: string): Promise<Refusal | null>;
-}
-
 export interface MemberListFilter {
   isActive?: boolean;
   beforeSeq: number | null;
@@ -88,10 +57,12 @@ export interface SubscriptionsDeps {
 }
 
 /**
- * Stateless: lists and searches run through `reader`, and each change is one unit of work with its consent, opt-out and
- * event. `remove` deletes the membership without an opt-out.
+ * Memberships of contacts in subscription groups, one for each contact and group. An unknown group is refused before
+ * the contact is checked. Consent of a membership applies to the contact, too. Stateless: lists and searches run
+ * through `reader`, and each change is one unit of work with its consent, opt-out and event. `remove` deletes the
+ * membership without an opt-out.
  */
-export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
+export function createSubscriptions(deps: SubscriptionsDeps) {
   const { tables, writer, clock, recorder } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
   const provenance = (actor: Actor): Provenance => ({ ...actor, at: clock.now() });
@@ -125,22 +96,37 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   }
 
   return {
-    list: async (accountId, groupId, filter) => {
+    /** The newest contacts first. */
+    list: async (
+      accountId: string,
+      groupId: string,
+      filter: MemberListFilter,
+    ): Promise<Page<Member> | Refusal> => {
       const group = findSubscriptionGroup(tables, accountId, groupId);
       return isRefusal(group)
         ? group
         : reader.table(accountId, 'subscriptions', 'list', { groupSeq: group.seq, ...filter });
     },
-    search: async (accountId, groupId, filter) => {
+    search: async (
+      accountId: string,
+      groupId: string,
+      filter: Omit<SearchFilter, 'accountId' | 'groupSeq'>,
+    ): Promise<SearchPage | Refusal> => {
       const group = findSubscriptionGroup(tables, accountId, groupId);
       if (isRefusal(group)) return group;
       return reader.query(accountId, contactSearch, { ...filter, accountId, groupSeq: group.seq });
     },
-    get: (accountId, groupId, identifier) => {
+    get: (accountId: string, groupId: string, identifier: string): Member | Refusal => {
       const found = findMember(tables, accountId, groupId, identifier);
       return isRefusal(found) ? found : found.member;
     },
-    add: (accountId, groupId, input, caller) =>
+    /** Changes nothing when there is a membership already, and never ends an opt-out. */
+    add: (
+      accountId: string,
+      groupId: string,
+      input: AddMemberInput,
+      caller: Actor,
+    ): Promise<MembershipResult | Refusal> =>
       inGroup(
         accountId,
         groupId,
@@ -156,7 +142,14 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           return membershipResult(all, group, contact.seq, true);
         },
       ),
-    put: (accountId, groupId, identifier, input, caller) =>
+    /** Creates or updates; only an explicit `isActive: true` ends an opt-out. */
+    put: (
+      accountId: string,
+      groupId: string,
+      identifier: string,
+      input: MembershipInput,
+      caller: Actor,
+    ): Promise<MembershipResult | Refusal> =>
       inGroup(
         accountId,
         groupId,
@@ -184,7 +177,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           return membershipResult(all, group, contact.seq, before === null);
         },
       ),
-    remove: (accountId, groupId, identifier) =>
+    remove: (accountId: string, groupId: string, identifier: string): Promise<Refusal | null> =>
       writer.run((all) => {
         const found = findMember(all, accountId, groupId, identifier);
         if (isRefusal(found)) return found;
@@ -193,6 +186,8 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       }, accountId),
   };
 }
+
+export type Subscriptions = ReturnType<typeof createSubscriptions>;
 
 /** Defaults of a membership that is added over the API. */
 const API_DEFAULTS = { defaultSource: 'api', defaultMethod: 'implicit_api' } as const;

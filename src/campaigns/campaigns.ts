@@ -47,31 +47,6 @@ export interface CampaignAnalytics {
   providers: ProviderTotals[];
 }
 
-export interface Campaigns {
-  /** Newest first. */
-  list(filter: PageFilter): Promise<Page<CampaignRow>>;
-  get(accountId: string, campaignId: string): CampaignRow | Refusal;
-  create(accountId: string, fields: CampaignFields): Promise<CampaignRow | Refusal>;
-  /**
-   * What is prepared can be changed until the campaign is sent. `expectedUpdatedAt`: the change is refused if the campaign
-   * was changed at another time, epoch ms.
-   */
-  update(
-    accountId: string,
-    campaignId: string,
-    fields: Partial<CampaignFields>,
-    expectedUpdatedAt?: number,
-  ): Promise<CampaignRow | Refusal>;
-  /** Refused while the campaign is being sent. */
-  remove(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
-  /** `from` is rounded down to the hour, `to` up. */
-  analytics(
-    accountId: string,
-    campaignId: string,
-    query: AnalyticsQuery,
-  ): Promise<CampaignAnalytics | Refusal>;
-}
-
 const WIDTHS: Record<AnalyticsInterval, number> = { hour: HOUR, day: DAY };
 const MAX_LINKS = 100;
 const NO_END = Number.MAX_SAFE_INTEGER;
@@ -102,13 +77,19 @@ export interface CampaignsDeps {
  * Stateless: lists and counts run through `reader`, and each change is one unit of work. Sending, which changes the
  * status, is separate (`createCampaignSending`).
  */
-export function createCampaigns(deps: CampaignsDeps): Campaigns {
+export function createCampaigns(deps: CampaignsDeps) {
   const { tables, writer, clock, ids } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
   return {
-    list: (filter) => reader.table(filter.accountId, 'campaigns', 'list', filter),
-    get: (accountId, campaignId) => findCampaign(tables, accountId, campaignId),
-    create: (accountId, { prepared = null, ...fields }) =>
+    /** Newest first. */
+    list: (filter: PageFilter): Promise<Page<CampaignRow>> =>
+      reader.table(filter.accountId, 'campaigns', 'list', filter),
+    get: (accountId: string, campaignId: string): CampaignRow | Refusal =>
+      findCampaign(tables, accountId, campaignId),
+    create: (
+      accountId: string,
+      { prepared = null, ...fields }: CampaignFields,
+    ): Promise<CampaignRow | Refusal> =>
       writer.run((all): CampaignRow | Refusal => {
         const full = deps.mayAdd?.(all, accountId) ?? null;
         if (full !== null) return full;
@@ -124,7 +105,16 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
         };
         return { ...row, seq: all.campaigns.insert(row) };
       }, accountId),
-    update: (accountId, campaignId, { prepared, ...fields }, expectedUpdatedAt) =>
+    /**
+     * What is prepared can be changed until the campaign is sent. `expectedUpdatedAt`: the change is refused if the
+     * campaign was changed at another time, epoch ms.
+     */
+    update: (
+      accountId: string,
+      campaignId: string,
+      { prepared, ...fields }: Partial<CampaignFields>,
+      expectedUpdatedAt?: number,
+    ): Promise<CampaignRow | Refusal> =>
       writer.run((all): CampaignRow | Refusal => {
         const campaign = findCampaign(all, accountId, campaignId);
         if (isRefusal(campaign)) return campaign;
@@ -145,7 +135,8 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
         all.campaigns.update(changed);
         return changed;
       }, accountId),
-    remove: (accountId, campaignId) =>
+    /** Refused while the campaign is being sent. */
+    remove: (accountId: string, campaignId: string): Promise<CampaignRow | Refusal> =>
       writer.run((all): CampaignRow | Refusal => {
         const campaign = findCampaign(all, accountId, campaignId);
         if (isRefusal(campaign)) return campaign;
@@ -161,7 +152,12 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
         all.campaigns.remove(campaign.seq);
         return campaign;
       }, accountId),
-    analytics: async (accountId, campaignId, { from, to, interval }) => {
+    /** `from` is rounded down to the hour, `to` up. */
+    analytics: async (
+      accountId: string,
+      campaignId: string,
+      { from, to, interval }: AnalyticsQuery,
+    ): Promise<CampaignAnalytics | Refusal> => {
       const campaign = findCampaign(tables, accountId, campaignId);
       if (isRefusal(campaign)) return campaign;
       const filter = {
@@ -173,6 +169,8 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
     },
   };
 }
+
+export type Campaigns = ReturnType<typeof createCampaigns>;
 
 function changedSince({ campaign_id, updated_at }: CampaignRow): Refusal {
   const message = `Campaign ${campaign_id} was changed at ${iso(updated_at)}: read it again before you change it`;

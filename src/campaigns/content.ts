@@ -11,15 +11,6 @@ import type { Tables } from '../store/tables.ts';
 import { isContactField } from './fields.ts';
 import { type CampaignMail, type ReadyCampaign, recheckCampaign, storedMail } from './mail.ts';
 
-/**
- * Prepares the shared content of a campaign's copies, ahead of the units of work that store the copies. It is parsed,
- * rendered and deflated once, and again only when its input changes.
- */
-export interface CampaignContents {
-  /** Resolves with the current content, or with a refusal when the campaign cannot be sent. */
-  prepare(tables: Tables, send: CampaignSend): Promise<CampaignContent | Refusal>;
-}
-
 export interface CampaignContent {
   mail: CampaignMail;
   /** Identifies the input from the account and the group. */
@@ -37,17 +28,20 @@ export interface SharedBody extends PackedShared {
 const MAX_CACHED_CHARACTERS = 32 * 1024 * 1024;
 
 /**
- * Begins with an empty cache by `campaign_seq`, bounded by MAX_CACHED_CHARACTERS; the content that was used least
- * recently is dropped. `prepare` works in turns of the account.
+ * Prepares the shared content of a campaign's copies, ahead of the units of work that store the copies. It is parsed,
+ * rendered and deflated once, and again only when its input changes. Begins with an empty cache by `campaign_seq`,
+ * bounded by MAX_CACHED_CHARACTERS; the content that was used least recently is dropped. `prepare` works in turns of
+ * the account.
  */
-export function createCampaignContents(htmlReader: HtmlReader): CampaignContents {
+export function createCampaignContents(htmlReader: HtmlReader) {
   const cache = new LRUCache<number, CampaignContent>({
     maxSize: MAX_CACHED_CHARACTERS,
     sizeCalculation: sizeOf,
   });
 
   return {
-    prepare: async (tables, send) => {
+    /** Resolves with the current content, or with a refusal when the campaign cannot be sent. */
+    prepare: async (tables: Tables, send: CampaignSend): Promise<CampaignContent | Refusal> => {
       const known = cache.get(send.campaign_seq);
       const mail = known?.mail ?? storedMail(tables, send);
       await inSlices(parsingContent(mail.wording, htmlReader), send.account_id);
@@ -71,6 +65,8 @@ export function createCampaignContents(htmlReader: HtmlReader): CampaignContents
     },
   };
 }
+
+export type CampaignContents = ReturnType<typeof createCampaignContents>;
 
 /** Identifies the input of the copies that can change between two batches. Text values derive from those of html. */
 export function stateOf({ prepared, group }: ReadyCampaign): string {

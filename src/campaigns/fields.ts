@@ -87,16 +87,8 @@ export const customFieldsPortion = readQuery(
   },
 );
 
-export interface ContactFieldNames {
-  /**
-   * Returns those of `names` whose custom field at least one contact of the account has; the field of `customFields.a.b` is
-   * `a`. In the worst case it reads every contact once, in portions. One check of an account runs at a time.
-   */
-  known(accountId: string, names: readonly string[]): Promise<ReadonlySet<string>>;
-}
-
 /** `reader`: runs the reads; default: on the calling thread. */
-export function createContactFieldNames(deps: { tables: Tables; reader?: Reader }): ContactFieldNames {
+export function createContactFieldNames(deps: { tables: Tables; reader?: Reader }) {
   const reader = deps.reader ?? createLocalReader(deps.tables);
   // Requests of an account that wait are bounded by its limit of concurrent requests.
   const unlimited = Number.POSITIVE_INFINITY;
@@ -119,7 +111,12 @@ export function createContactFieldNames(deps: { tables: Tables; reader?: Reader 
   }
 
   return {
-    known: async (accountId, names) => {
+    /**
+     * Returns those of `names` whose custom field at least one contact of the account has; the field of
+     * `customFields.a.b` is `a`. In the worst case it reads every contact once, in portions. One check of an account
+     * runs at a time.
+     */
+    known: async (accountId: string, names: readonly string[]): Promise<ReadonlySet<string>> => {
       const fields = names.flatMap((name) => fieldOf(name) ?? []);
       if (fields.length === 0) return new Set();
       const known = await gate.run(accountId, () => knownAmong(accountId, fields));
@@ -127,6 +124,8 @@ export function createContactFieldNames(deps: { tables: Tables; reader?: Reader 
     },
   };
 }
+
+export type ContactFieldNames = ReturnType<typeof createContactFieldNames>;
 
 /** `plan` for `customFields.plan` and `customFields.plan.name`; null: not a custom field. */
 function fieldOf(name: string): string | null {

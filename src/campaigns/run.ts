@@ -13,20 +13,6 @@ import type { Tables } from '../store/tables.ts';
 import { type BatchDeps, isComplete, MEMBER_BATCH_SIZE, queueBatch } from './batch.ts';
 import { createCampaignContents } from './content.ts';
 
-/**
- * Sends campaigns: moves the members of each one into the queue in batches, just ahead of delivery, so that the queue
- * of a large campaign stays short, transactional mail is not delayed, and a pause takes effect immediately. The state is
- * in the database: after a crash it continues from the last commit, and changes by other processes are noticed within a
- * second.
- */
-export interface CampaignRunner {
-  start(): void;
-  /** Starts a round now, after a committed change of a campaign. */
-  wake(): void;
-  /** Resolves after the unit of work in progress. */
-  stop(): Promise<void>;
-}
-
 export interface CampaignRunnerDeps extends Omit<BatchDeps, 'htmlReader'> {
   tables: Tables;
   writer: Writer;
@@ -49,10 +35,13 @@ const FAULT_RETRY_MS = 10 * SECOND;
 const PAUSE_SHARE = 0.5;
 
 /**
- * Starts nothing; after `start` the loop keeps the process running. A campaign that fails is tried again after 10 s,
- * which is in memory only. All campaigns share one HTML reader and one cache of contents.
+ * Sends campaigns: moves the members of each one into the queue in batches, just ahead of delivery, so that the queue
+ * of a large campaign stays short, transactional mail is not delayed, and a pause takes effect immediately. The state
+ * is in the database: after a crash it continues from the last commit, and changes by other processes are noticed
+ * within a second. Starts nothing; after `start` the loop keeps the process running. A campaign that fails is tried
+ * again after 10 s, which is in memory only. All campaigns share one HTML reader and one cache of contents.
  */
-export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
+export function createCampaignRunner(deps: CampaignRunnerDeps) {
   const { clock, log, tables, writer, recorder, pressure, maxAhead = MAX_AHEAD } = deps;
   const batchDeps = { ...deps, htmlReader: createHtmlReader() };
   const contents = createCampaignContents(batchDeps.htmlReader);
@@ -202,13 +191,17 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
 
   return {
     start: loop.start,
+    /** Starts a round now, after a committed change of a campaign. */
     wake: loop.wake,
-    stop: () => {
+    /** Resolves after the unit of work in progress. */
+    stop: (): Promise<void> => {
       isStopping = true;
       return loop.stop();
     },
   };
 }
+
+export type CampaignRunner = ReturnType<typeof createCampaignRunner>;
 
 /** Starts a campaign in a unit of work: determines the members that receive it. */
 export function begin(tables: Tables, seq: number, from: 'scheduled' | 'sending', now: number): void {

@@ -40,23 +40,6 @@ import {
 } from './mail.ts';
 import { begin, pauseSend } from './run.ts';
 
-/**
- * Accepts a campaign that is sent to a group, and pauses, resumes and cancels it. All checks that need no recipient run
- * here, before the response; the runner sends the campaign. Pausing holds queued messages and cancelling cancels them;
- * messages that are being sent are not affected.
- */
-export interface CampaignSending {
-  send(sender: Sender, campaignId: string, request: CampaignRequest): Promise<SentCampaign | Refusal>;
-  pause(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
-  /** Refused while there is a reason that would pause it again. */
-  resume(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
-  cancel(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
-  /** Returns null if the campaign is not sent to a group. */
-  progress(campaign: CampaignRow): CampaignProgress | null;
-  /** Sender and content for all recipients. Refused if the campaign is not sent to a group. */
-  content(accountId: string, campaignId: string): CampaignMailContent | Refusal;
-}
-
 /** The mail of a campaign, with its variables in braces. */
 export interface CampaignMailContent extends TemplateContent {
   from: string;
@@ -84,10 +67,13 @@ export interface CampaignSendingDeps {
 }
 
 /**
- * Starts nothing, and puts no mail into the queue: `onChange`, called after the commit of each accepted change, wakes
- * the runner, which otherwise notices within a second. Its cache of parsed HTML is separate from that of the runner.
+ * Accepts a campaign that is sent to a group, and pauses, resumes and cancels it. All checks that need no recipient run
+ * here, before the response; the runner sends the campaign. Pausing holds queued messages and cancelling cancels them;
+ * messages that are being sent are not affected. Starts nothing, and puts no mail into the queue: `onChange`, called
+ * after the commit of each accepted change, wakes the runner, which otherwise notices within a second. Its cache of
+ * parsed HTML is separate from that of the runner.
  */
-export function createCampaignSending(deps: CampaignSendingDeps): CampaignSending {
+export function createCampaignSending(deps: CampaignSendingDeps) {
   const { tables, writer, clock, ids, pressure, publicUrl, onChange } = deps;
   const htmlReader = createHtmlReader();
   const fields = createContactFieldNames(deps);
@@ -163,7 +149,11 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
   }
 
   return {
-    send: async (sender, campaignId, request) => {
+    send: async (
+      sender: Sender,
+      campaignId: string,
+      request: CampaignRequest,
+    ): Promise<SentCampaign | Refusal> => {
       const parsed = parseCampaign(request, clock.now());
       if (isRefusal(parsed)) return parsed;
       const past = pastScheduleRefusal(parsed, clock.now());
@@ -201,12 +191,13 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
       onChange();
       return { campaign: sent, warnings };
     },
-    pause: (accountId, campaignId) =>
+    pause: (accountId: string, campaignId: string): Promise<CampaignRow | Refusal> =>
       change(accountId, campaignId, 'paused', ['scheduled', 'sending'], (all, send, now) => {
         pauseSend(all, send, null, now);
         return null;
       }),
-    resume: async (accountId, campaignId) => {
+    /** Refused while there is a reason that would pause it again. */
+    resume: async (accountId: string, campaignId: string): Promise<CampaignRow | Refusal> => {
       const campaign = findCampaign(tables, accountId, campaignId);
       const paused = isRefusal(campaign) ? null : tables.campaignSends.get(campaign.seq);
       if (paused !== null && !isComplete(paused)) await readAhead(tables, paused, htmlReader);
@@ -220,7 +211,7 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
         return null;
       });
     },
-    cancel: (accountId, campaignId) =>
+    cancel: (accountId: string, campaignId: string): Promise<CampaignRow | Refusal> =>
       change(accountId, campaignId, 'cancelled', CANCELLABLE, (all, send, now) => {
         if (!isCancellable(all, send))
           return refuse('INVALID_STATE', `Campaign ${campaignId} is sent: none of its messages is queued`);
@@ -228,11 +219,13 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
         all.campaignSends.update({ ...send, open: 1, paused_reason: null, finished_at: now });
         return null;
       }),
-    progress: ({ seq }) => {
+    /** Returns null if the campaign is not sent to a group. */
+    progress: ({ seq }: CampaignRow): CampaignProgress | null => {
       const send = tables.campaignSends.get(seq);
       return send === null ? null : presentProgress(send, isCancellable(tables, send));
     },
-    content: (accountId, campaignId) => {
+    /** Sender and content for all recipients. Refused if the campaign is not sent to a group. */
+    content: (accountId: string, campaignId: string): CampaignMailContent | Refusal => {
       const campaign = findCampaign(tables, accountId, campaignId);
       if (isRefusal(campaign)) return campaign;
       const send = tables.campaignSends.get(campaign.seq);
@@ -247,6 +240,8 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     },
   };
 }
+
+export type CampaignSending = ReturnType<typeof createCampaignSending>;
 
 /** Characters of HTML with variables that are raw or in styles: it is parsed for each member, since a value can hide the footer. */
 const MAX_RAW_HTML = 256 * 1024;

@@ -1,17 +1,11 @@
-import { type Campaigns, type CampaignsDeps, createCampaigns } from './campaigns.ts';
-import { type CampaignRunner, type CampaignRunnerDeps, createCampaignRunner } from './run.ts';
-import { type CampaignSending, type CampaignSendingDeps, createCampaignSending } from './send.ts';
-
-export interface CampaignSystem {
-  campaigns: Campaigns;
-  sending: CampaignSending;
-  runner: CampaignRunner;
-}
+import { type CampaignsDeps, createCampaigns } from './campaigns.ts';
+import { type CampaignRunnerDeps, createCampaignRunner } from './run.ts';
+import { type CampaignSendingDeps, createCampaignSending } from './send.ts';
 
 export type CampaignSystemDeps = CampaignsDeps & CampaignRunnerDeps & Omit<CampaignSendingDeps, 'onChange'>;
 
 /** Campaign resources, their acceptance and the runner that sends them, as the daemon runs them. */
-export function createCampaignSystem(deps: CampaignSystemDeps): CampaignSystem {
+export function createCampaignSystem(deps: CampaignSystemDeps) {
   const runner = createCampaignRunner(deps);
   return {
     campaigns: createCampaigns(deps),
@@ -19,3 +13,5 @@ export function createCampaignSystem(deps: CampaignSystemDeps): CampaignSystem {
     runner,
   };
 }
+
+export type CampaignSystem = ReturnType<typeof createCampaignSystem>;

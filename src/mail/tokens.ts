@@ -5,31 +5,6 @@ import { mac, type Seal } from '../core/seal.ts';
 import { PACKED_ID_LENGTH, packId, unpackId } from './packed-id.ts';
 import { packSentMail, type SentMail, unpackSentMail } from './sent-mail.ts';
 
-/**
- * Signed tokens that identify the message of a bounce, a complaint, an unsubscribe or a click, and cannot be forged. Each
- * account has its own key, and each purpose a key derived from it: a token of one purpose is invalid for all others, and
- * the key of an account that moves to another installation signs nothing of other accounts. A token begins with the tag
- * of its account, by which its key is found. Reading a token never throws, and compares the MAC in constant time.
- *
- * Tokens of older versions have no tag and one key for all accounts. They are read, but not created.
- */
-export interface Tokens {
-  /** Creates the tokens of an account's messages. */
-  of(accountId: string): AccountTokens;
-  /** Reads the local part of the envelope sender; the id of the message, or null. */
-  returnPath(token: string): string | null;
-  feedback(token: string): string | null;
-  unsubscribe(token: string): string | null;
-  /** Reads a value of X-Postrider-Id. */
-  signedId(token: string): string | null;
-  unsubscribeUrl(token: string): SentMail | null;
-  reportUrl(token: string): SentMail | null;
-  openUrl(token: string): TrackedMessage | null;
-  signUp(token: string): (SignUp & Pick<TrackedMessage, 'isOf'>) | null;
-  /** Reads a token of `clickTokens` from a request to `host`. */
-  click(token: string, host: string): Click | null;
-}
-
 /** All functions throw when an id is not `<kind>_<epoch ms>_<12 base-36 characters>`. */
 export interface AccountTokens {
   /** Local part of the envelope sender, `b-<token>`: 50 characters, case-insensitive (VERP). */
@@ -163,8 +138,17 @@ interface Verified {
   isOf(accountId: string): boolean;
 }
 
-/** Derives the keys from `seal`; the tokens of one data directory are invalid in another, unless an account moved. */
-export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts = NO_ACCOUNTS): Tokens {
+/**
+ * Signed tokens that identify the message of a bounce, a complaint, an unsubscribe or a click, and cannot be forged.
+ * Each account has its own key, and each purpose a key derived from it: a token of one purpose is invalid for all
+ * others, and the key of an account that moves to another installation signs nothing of other accounts. A token begins
+ * with the tag of its account, by which its key is found. Reading a token never throws, and compares the MAC in
+ * constant time.
+ *
+ * Tokens of older versions have no tag and one key for all accounts. They are read, but not created. Derives the keys
+ * from `seal`; the tokens of one data directory are invalid in another, unless an account moved.
+ */
+export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts = NO_ACCOUNTS) {
   const signers = new LRUCache<string, AccountSigner>({ max: MAX_CACHED_ACCOUNTS });
   const own = new LRUCache<string, Keys>({ max: MAX_CACHED_ACCOUNTS });
   const imported = new LRUCache<string, Keys>({ max: MAX_CACHED_ACCOUNTS });
@@ -239,7 +223,8 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
   };
 
   return {
-    of: (accountId) => {
+    /** Creates the tokens of an account's messages. */
+    of: (accountId: string): AccountTokens => {
       let signer = signers.get(accountId);
       if (signer === undefined) {
         const tag = accountTag(accountId);
@@ -255,18 +240,20 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
       }
       return signer.tokens;
     },
+    /** Reads the local part of the envelope sender; the id of the message, or null. */
     returnPath: readAddress('return-path'),
     feedback: readAddress('feedback'),
     unsubscribe: readAddress('unsubscribe-address'),
+    /** Reads a value of X-Postrider-Id. */
     signedId: readAddress('message-id'),
     unsubscribeUrl: readMail('unsubscribe'),
     reportUrl: readMail('report'),
-    openUrl: (token) => {
+    openUrl: (token: string): TrackedMessage | null => {
       const verified = readUrl('open', token);
       const id = verified && unpackId(verified.payload);
       return id !== null && verified !== null ? { id, isOf: verified.isOf } : null;
     },
-    signUp: (token) => {
+    signUp: (token: string): (SignUp & Pick<TrackedMessage, 'isOf'>) | null => {
       const verified = readUrl('sign-up', token);
       if (verified === null) return null;
       // Sound: the token is signed, and only `signUp` above creates tokens of this purpose.
@@ -274,7 +261,8 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
       const [groupId, email, firstName, lastName, at] = parts;
       return { groupId, email, firstName, lastName, at, isOf: verified.isOf };
     },
-    click: (token, host) => {
+    /** Reads a token of `clickTokens` from a request to `host`. */
+    click: (token: string, host: string): Click | null => {
       const verified = readUrl('click', token);
       const id = verified && unpackId(verified.payload.subarray(0, PACKED_ID_LENGTH));
       if (id === null || verified === null) return null;
@@ -286,6 +274,8 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
     },
   };
 }
+
+export type Tokens = ReturnType<typeof createTokens>;
 
 function accountTokens(tag: Buffer, keys: Keys): AccountTokens {
   const head = headOf(tag);

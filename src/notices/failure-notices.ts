@@ -16,17 +16,6 @@ import type { Tables } from '../store/tables.ts';
 import { type Cause, failingCauses } from './failing-causes.ts';
 import { noticeText } from './notice-text.ts';
 
-/**
- * Mail to the owners of an account when one of its domains or webhooks begins to fail, and when it works again. What they
- * were notified of, and the mail that was not accepted yet, is in the database: nothing is sent twice after a restart.
- */
-export interface FailureNotices {
-  start(): void;
-  /** Notices what began or ended, and sends the mail that is due; `start` does so every minute. */
-  run(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 export interface FailureNoticesDeps {
   config: Config;
   clock: Clock;
@@ -65,11 +54,13 @@ interface Account {
 }
 
 /**
- * `start` begins a loop with a first run after a minute. Nothing is noticed and sent while `console.failureMail` is false or
- * the console is off. A mail is sent from postmaster at the host name, at most for a day; one whose result is not known,
- * because the process ended meanwhile, is not sent again.
+ * Mail to the owners of an account when one of its domains or webhooks begins to fail, and when it works again. What
+ * they were notified of, and the mail that was not accepted yet, is in the database: nothing is sent twice after a
+ * restart. `start` begins a loop with a first run after a minute. Nothing is noticed and sent while
+ * `console.failureMail` is false or the console is off. A mail is sent from postmaster at the host name, at most for a
+ * day; one whose result is not known, because the process ended meanwhile, is not sent again.
  */
-export function createFailureNotices(deps: FailureNoticesDeps): FailureNotices {
+export function createFailureNotices(deps: FailureNoticesDeps) {
   const { config, clock, log, ids, tables, reader, writer, mail } = deps;
   const queue = new PQueue({ concurrency: PARALLEL });
   const isOn = () => config.console.failureMail && config.console.listen !== 'off';
@@ -190,6 +181,7 @@ export function createFailureNotices(deps: FailureNoticesDeps): FailureNotices {
     };
   }
 
+  /** Notices what began or ended, and sends the mail that is due; `start` does so every minute. */
   async function run(): Promise<void> {
     if (!isOn()) return;
     await notice();
@@ -206,7 +198,7 @@ export function createFailureNotices(deps: FailureNoticesDeps): FailureNotices {
   });
   return {
     run,
-    start: () => {
+    start: (): void => {
       loop.start();
       writer
         .run((all) => all.noticeMails.removeSending())
@@ -218,11 +210,13 @@ export function createFailureNotices(deps: FailureNoticesDeps): FailureNotices {
             log.error({ err: error }, 'interrupted mail about failures could not be deleted'),
         );
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       await loop.stop();
     },
   };
 }
+
+export type FailureNotices = ReturnType<typeof createFailureNotices>;
 
 function byAccount(failing: readonly Cause[], worksAgain: readonly Cause[]): Account[] {
   const accounts = new Map<string, Account>();

@@ -30,12 +30,6 @@ export interface AuditPage {
   next: number | null;
 }
 
-export interface Audit {
-  record(input: AuditInput): Promise<void>;
-  /** Newest first. */
-  list(filter: AuditFilter, limit: number): AuditPage;
-}
-
 const MAX_DETAIL = 500;
 const MAX_TARGET_VALUE = 200;
 
@@ -43,23 +37,19 @@ const MAX_TARGET_VALUE = 200;
  * Stateless: `record` is one unit of work and rejects when it fails. Values of `target` are shortened to 200
  * characters, `detail` to 500.
  */
-export function createAudit({
-  tables,
-  writer,
-  clock,
-}: {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-}): Audit {
+export function createAudit({ tables, writer, clock }: { tables: Tables; writer: Writer; clock: Clock }) {
   return {
-    record: (input) => writer.run((all) => all.auditRecords.insert(rowOf(input, clock.now()))),
-    list: (filter, limit) => {
+    record: (input: AuditInput): Promise<void> =>
+      writer.run((all) => all.auditRecords.insert(rowOf(input, clock.now()))),
+    /** Newest first. */
+    list: (filter: AuditFilter, limit: number): AuditPage => {
       const { rows, next } = tables.auditRecords.list(filter, limit);
       return { records: rows.map(presentRecord), next };
     },
   };
 }
+
+export type Audit = ReturnType<typeof createAudit>;
 
 function rowOf(input: AuditInput, at: number): Omit<AuditRow, 'seq'> {
   const target = Object.fromEntries(

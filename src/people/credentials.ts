@@ -12,23 +12,6 @@ import { MAX_PEOPLE } from './person.ts';
 import { endedSession, type Session } from './sessions.ts';
 import { matchTotp, TOTP_SECRET_BYTES, totpAddress, totpSecretText } from './totp.ts';
 
-/**
- * Sign-in with a password and a code of an authenticator application, never with a password alone. Every change of a
- * credential ends the other sessions of the person, and is refused when its own session has ended meanwhile.
- */
-export interface PasswordCredentials {
-  /** The id of the person; a refusal, or what is missing or wrong. Takes as long for unknown addresses. */
-  verify(input: PasswordInput): Promise<Verified | Refusal>;
-  /** Refuses a person who changes it too often. */
-  setPassword(session: Session, password: string): Promise<Refusal | null>;
-  /** Removes password and TOTP. */
-  removePassword(session: Session): Promise<Refusal | null>;
-  /** A new TOTP secret, which `confirmTotp` stores. */
-  beginTotp(session: Session): TotpSetup;
-  /** Stores the secret of `state` if the code is correct. */
-  confirmTotp(session: Session, state: string, code: string): Promise<Refusal | null>;
-}
-
 export interface PasswordInput {
   email: string;
   password: string;
@@ -82,10 +65,12 @@ const SETUP_MS = 15 * MINUTE;
 const ISSUER = 'Postrider';
 
 /**
- * Counts attempts and changes in memory, so that all are allowed again after a restart. A TOTP setup is not stored: its
- * sealed `state` is valid for 15 minutes.
+ * Sign-in with a password and a code of an authenticator application, never with a password alone. Every change of a
+ * credential ends the other sessions of the person, and is refused when its own session has ended meanwhile. Counts
+ * attempts and changes in memory, so that all are allowed again after a restart. A TOTP setup is not stored: its sealed
+ * `state` is valid for 15 minutes.
  */
-export function createPasswordCredentials(deps: CredentialDeps): PasswordCredentials {
+export function createPasswordCredentials(deps: CredentialDeps) {
   const { tables, writer, clock, random, seal, passwords } = deps;
   const attemptsOfClients = createTokenBuckets(clock, CLIENT_ATTEMPTS, MAX_CLIENTS);
   // Separate, so that attempts for many unknown addresses evict no bucket of a person.
@@ -147,7 +132,8 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
   }
 
   return {
-    verify: async (input) => {
+    /** The id of the person; a refusal, or what is missing or wrong. Takes as long for unknown addresses. */
+    verify: async (input: PasswordInput): Promise<Verified | Refusal> => {
       const { email, password, totp, client } = input;
       const ofClient = attemptsOfClients.of(client).take();
       if (!ofClient.allowed) return tooManyAttempts('from', ofClient);
@@ -163,7 +149,8 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
       if (totp === undefined || totp === '') return 'totp';
       return (await useCode(row, totp)) ? { personId: row.person_id } : 'wrong';
     },
-    setPassword: async (session, password) => {
+    /** Refuses a person who changes it too often. */
+    setPassword: async (session: Session, password: string): Promise<Refusal | null> => {
       const checked = checkPassword(password, session.person.email);
       if (isRefusal(checked)) return checked;
       const { allowed, retryAfterSeconds } = changesOfPeople.of(session.person.id).take();
@@ -175,8 +162,11 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
       if (isRefusal(hashed)) return hashed;
       return change(session, { password: hashed });
     },
-    removePassword: (session) => change(session, { password: null, totp: null, totp_used: 0 }),
-    beginTotp: ({ person }) => {
+    /** Removes password and TOTP. */
+    removePassword: (session: Session): Promise<Refusal | null> =>
+      change(session, { password: null, totp: null, totp_used: 0 }),
+    /** A new TOTP secret, which `confirmTotp` stores. */
+    beginTotp: ({ person }: Session): TotpSetup => {
       const secret = random.bytes(TOTP_SECRET_BYTES);
       const until = Buffer.alloc(8);
       until.writeBigUInt64BE(BigInt(clock.now() + SETUP_MS));
@@ -186,7 +176,8 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
         state: seal.seal(Buffer.concat([until, secret]), setupContext(person.id)).toString('base64url'),
       };
     },
-    confirmTotp: async (session, state, code) => {
+    /** Stores the secret of `state` if the code is correct. */
+    confirmTotp: async (session: Session, state: string, code: string): Promise<Refusal | null> => {
       const secret = openSetup(seal, session.person.id, state, clock.now());
       if (secret === null) return invalid('state', 'has expired: begin again');
       const step = matchTotp(secret, code, clock.now(), 0);
@@ -195,6 +186,8 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
     },
   };
 }
+
+export type PasswordCredentials = ReturnType<typeof createPasswordCredentials>;
 
 function tooManyAttempts(by: 'from' | 'for', { retryAfterSeconds }: RateReading): Refusal {
   const message = `Too many attempts ${by} this address: wait, or sign in with a link`;

@@ -15,21 +15,6 @@ import type { Configuration } from './oidc-library.ts';
 import { clearCredentials, MAX_MEMBERSHIPS, MAX_PEOPLE, newPerson } from './person.ts';
 import { ROLES } from './roles.ts';
 
-/**
- * Sign-in with an OpenID Connect provider: authorization code with PKCE (RFC 7636), state and nonce. The groups of the
- * person decide the roles at each sign-in. Roles of invitations stay.
- */
-export interface Oidc {
-  /** Name of the provider; null: none is configured. */
-  name: string | null;
-  /** Where the browser is sent, and the state that its cookie stores until it returns. Rejects when the provider fails. */
-  begin(): Promise<{ location: string; state: string }>;
-  /** The id of the person who returned to `address`. Rejects when the provider fails or the response is not valid. */
-  finish(address: URL, state: string): Promise<string | Refusal>;
-  /** Ends the requests to the provider, which reject. */
-  close(): Promise<void>;
-}
-
 export interface OidcSettings {
   issuer?: string | undefined;
   clientId?: string | undefined;
@@ -87,10 +72,12 @@ function readSecret(file: string): string {
 }
 
 /**
- * Sends nothing yet: the library is loaded, the secret file read and the provider's metadata requested with the first
- * sign-in, then again after an hour or a failure. Without a provider `begin` and `finish` reject.
+ * Sign-in with an OpenID Connect provider: authorization code with PKCE (RFC 7636), state and nonce. The groups of the
+ * person decide the roles at each sign-in. Roles of invitations stay. Sends nothing yet: the library is loaded, the
+ * secret file read and the provider's metadata requested with the first sign-in, then again after an hour or a failure.
+ * Without a provider `begin` and `finish` reject.
  */
-export function createOidc(deps: OidcDeps): Oidc {
+export function createOidc(deps: OidcDeps) {
   const { settings, clock, seal, callback } = deps;
   const { issuer, clientId } = settings;
   const http = createProviderHttp(deps.resolver);
@@ -128,8 +115,13 @@ export function createOidc(deps: OidcDeps): Oidc {
   }
 
   return {
+    /** Name of the provider; null: none is configured. */
     name: issuer === undefined ? null : settings.name,
-    begin: async () => {
+    /**
+     * Where the browser is sent, and the state that its cookie stores until it returns. Rejects when the provider
+     * fails.
+     */
+    begin: async (): Promise<{ location: string; state: string }> => {
       const client = await import('./oidc-library.ts');
       const verifier = client.randomPKCECodeVerifier();
       const state = client.randomState();
@@ -148,7 +140,8 @@ export function createOidc(deps: OidcDeps): Oidc {
         state: seal.seal(Buffer.from(stored), SEAL_CONTEXT).toString('base64url'),
       };
     },
-    finish: async (address, state) => {
+    /** The id of the person who returned to `address`. Rejects when the provider fails or the response is not valid. */
+    finish: async (address: URL, state: string): Promise<string | Refusal> => {
       const stored = openState(seal, state, clock.now());
       if (stored === null) return refuse('REQUEST_TIMEOUT', 'The sign-in took too long: begin again');
       const profile = await readProfile(await provider(), address, stored, settings.groupsClaim);
@@ -157,9 +150,12 @@ export function createOidc(deps: OidcDeps): Oidc {
       if (isRefusal(applied)) return applied;
       return applied.hasAccess ? applied.personId : noAccess();
     },
+    /** Ends the requests to the provider, which reject. */
     close: http.close,
   };
 }
+
+export type Oidc = ReturnType<typeof createOidc>;
 
 function openState(seal: Seal, state: string, now: number): z.output<typeof stateSchema> | null {
   try {

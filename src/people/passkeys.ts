@@ -8,25 +8,6 @@ import { createChallenges } from './challenges.ts';
 import { MAX_PASSKEYS } from './person.ts';
 import { endedSession, type Session } from './sessions.ts';
 
-/**
- * Passkeys (Web Authentication): discoverable credentials with user verification, bound to the host name of the console.
- */
-export interface Passkeys {
-  /** Whether passkeys work at the address of the console: https, or the host name localhost. */
-  isAvailable(): boolean;
-  /** Options for `navigator.credentials.create`. */
-  beginRegistration(session: Session): Promise<object>;
-  /** Stores a new passkey. Refuses a session that has ended. */
-  register(session: Session, name: string, response: RegistrationInput): Promise<ListedPasskey | Refusal>;
-  /** Options for `navigator.credentials.get`. */
-  beginAuthentication(): Promise<object>;
-  /** The id of the person who signed the challenge; null: the response is not valid. */
-  verify(response: AuthenticationInput): Promise<string | null>;
-  list(personId: string): ListedPasskey[];
-  /** False: the person has no such passkey. Refuses a session that has ended. */
-  remove(session: Session, id: string): Promise<boolean | Refusal>;
-}
-
 export interface ListedPasskey {
   id: string;
   name: string;
@@ -78,19 +59,22 @@ const RP_NAME = 'Postrider';
 const SIGN_IN = 'sign in';
 
 /**
- * The purpose of a challenge is SIGN_IN, or the session that registers. The WebAuthn library is loaded at its first use.
- * `url` is called at each use, as the port may not be known yet.
+ * Passkeys (Web Authentication): discoverable credentials with user verification, bound to the host name of the
+ * console. The purpose of a challenge is SIGN_IN, or the session that registers. The WebAuthn library is loaded at its
+ * first use. `url` is called at each use, as the port may not be known yet.
  */
-export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Passkeys {
+export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps) {
   const challenges = createChallenges(clock);
   const rpId = () => new URL(url()).hostname;
 
   return {
-    isAvailable: () => {
+    /** Whether passkeys work at the address of the console: https, or the host name localhost. */
+    isAvailable: (): boolean => {
       const { protocol, hostname } = new URL(url());
       return hostname === 'localhost' || (protocol === 'https:' && !/^\[|^[\d.]+$/.test(hostname));
     },
-    beginRegistration: async ({ id: sessionId, person }) => {
+    /** Options for `navigator.credentials.create`. */
+    beginRegistration: async ({ id: sessionId, person }: Session): Promise<object> => {
       const { generateRegistrationOptions } = await import('./webauthn-library.ts');
       return generateRegistrationOptions({
         challenge: challenges.create(sessionId),
@@ -106,7 +90,12 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
         authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
       });
     },
-    register: async (session, name, response) => {
+    /** Stores a new passkey. Refuses a session that has ended. */
+    register: async (
+      session: Session,
+      name: string,
+      response: RegistrationInput,
+    ): Promise<ListedPasskey | Refusal> => {
       const { id: sessionId, person, hash } = session;
       const { verifyRegistrationResponse } = await import('./webauthn-library.ts');
       const verified = await verifyRegistrationResponse({
@@ -144,7 +133,8 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
         return presentPasskey(row);
       });
     },
-    beginAuthentication: async () => {
+    /** Options for `navigator.credentials.get`. */
+    beginAuthentication: async (): Promise<object> => {
       const { generateAuthenticationOptions } = await import('./webauthn-library.ts');
       return generateAuthenticationOptions({
         challenge: challenges.create(SIGN_IN),
@@ -152,7 +142,8 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
         userVerification: 'required',
       });
     },
-    verify: async (response) => {
+    /** The id of the person who signed the challenge; null: the response is not valid. */
+    verify: async (response: AuthenticationInput): Promise<string | null> => {
       const { verifyAuthenticationResponse } = await import('./webauthn-library.ts');
       const row = tables.passkeys.get(response.id);
       if (row === null) return null;
@@ -181,8 +172,10 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
         return row.person_id;
       });
     },
-    list: (personId) => tables.passkeys.ofPerson(personId, MAX_PASSKEYS).map(presentPasskey),
-    remove: (session, credentialId) =>
+    list: (personId: string): ListedPasskey[] =>
+      tables.passkeys.ofPerson(personId, MAX_PASSKEYS).map(presentPasskey),
+    /** False: the person has no such passkey. Refuses a session that has ended. */
+    remove: (session: Session, credentialId: string): Promise<boolean | Refusal> =>
       writer.run((all): boolean | Refusal => {
         const { person, hash } = session;
         const ended = endedSession(all, session, clock.now());
@@ -193,6 +186,8 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
       }),
   };
 }
+
+export type Passkeys = ReturnType<typeof createPasskeys>;
 
 function withoutTransports({ response }: RegistrationInput): {
   clientDataJSON: string;

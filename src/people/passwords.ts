@@ -2,27 +2,6 @@ import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:c
 import { promisify } from 'node:util';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 
-/**
- * Passwords, stored as scrypt hashes (RFC 7914). One hash takes 128 MiB and 0.4 s of a thread, so they are computed one at
- * a time, at most MAX_PENDING in total, and MAX_KNOWN for clients that the person uses. People who change their password take
- * turns with clients that sign in, and most places are for sign-ins.
- */
-export interface Passwords {
-  /** The text to store. Refuses a second one of a person, and above MAX_CHANGES. */
-  hash(password: string, personId: string): Promise<string | Refusal>;
-  /**
-   * Whether the password is that of the stored text; null: no password, which takes as long. `client`: the block of
-   * addresses from which the request came; `isKnown`: whether the person uses it. Refuses above MAX_OF_CLIENT, and above
-   * MAX_PENDING or MAX_KNOWN.
-   */
-  verify(
-    password: string,
-    stored: string | null,
-    client: string,
-    isKnown?: boolean,
-  ): Promise<boolean | Refusal>;
-}
-
 /** Cost: 2^17 blocks of 1 KiB (OWASP's recommendation). */
 const LOG_COST = 17;
 const BLOCK = 8;
@@ -44,18 +23,34 @@ type Derive = (password: string, salt: Buffer, length: number, options: ScryptOp
 // Sound: the overload of `scrypt` with options.
 const derive = promisify(scrypt) as Derive;
 
-/** `logCost`: the cost of new hashes; lower in tests. */
-export function createPasswords({ logCost = LOG_COST }: { logCost?: number } = {}): Passwords {
+/**
+ * Passwords, stored as scrypt hashes (RFC 7914). One hash takes 128 MiB and 0.4 s of a thread, so they are computed one
+ * at a time, at most MAX_PENDING in total, and MAX_KNOWN for clients that the person uses. People who change their
+ * password take turns with clients that sign in, and most places are for sign-ins. `logCost`: the cost of new hashes;
+ * lower in tests.
+ */
+export function createPasswords({ logCost = LOG_COST }: { logCost?: number } = {}) {
   const inTurn = createHashQueue();
   const dummy = format(logCost, Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
 
   return {
-    hash: (password, personId) =>
+    /** The text to store. Refuses a second one of a person, and above MAX_CHANGES. */
+    hash: (password: string, personId: string): Promise<string | Refusal> =>
       inTurn('change', personId, async () => {
         const salt = randomBytes(SALT_BYTES);
         return format(logCost, salt, await derive(password, salt, HASH_BYTES, optionsOf(logCost)));
       }),
-    verify: (password, stored, client, isKnown = false) =>
+    /**
+     * Whether the password is that of the stored text; null: no password, which takes as long. `client`: the block of
+     * addresses from which the request came; `isKnown`: whether the person uses it. Refuses above MAX_OF_CLIENT, and
+     * above MAX_PENDING or MAX_KNOWN.
+     */
+    verify: (
+      password: string,
+      stored: string | null,
+      client: string,
+      isKnown = false,
+    ): Promise<boolean | Refusal> =>
       inTurn(isKnown ? 'known sign-in' : 'sign-in', client, async () => {
         const parsed = parse(stored ?? dummy);
         if (parsed === null) throw new Error('the stored password hash has an unknown form');
@@ -69,6 +64,8 @@ export function createPasswords({ logCost = LOG_COST }: { logCost?: number } = {
       }),
   };
 }
+
+export type Passwords = ReturnType<typeof createPasswords>;
 
 type Purpose = 'change' | 'sign-in' | 'known sign-in';
 type InTurn = <T>(purpose: Purpose, of: string, run: () => Promise<T>) => Promise<T | Refusal>;

@@ -49,46 +49,6 @@ export interface Invited {
 /** Who requests a change: an operator of the installation, or an owner of the account. */
 export type RequestedBy = 'operator' | 'owner';
 
-export interface People {
-  get(personId: string): ConsolePerson | null;
-  /** All people of the installation, oldest first, up to MAX_PEOPLE. */
-  list(): ConsolePerson[];
-  /** The members of an account, oldest first. */
-  members(accountId: string): AccountMember[];
-  /** The accounts of a person: for an operator the first MAX_LISTED_ACCOUNTS of all. */
-  memberships(person: Pick<ConsolePerson, 'id' | 'operator'>): AccountMembership[];
-  /** The role of a person in an account; null: none, or there is no such account. */
-  standing(person: Pick<ConsolePerson, 'id' | 'operator'>, accountId: string): Standing | null;
-  /**
-   * Creates an operator with a sign-in link. An existing person becomes an operator and loses all credentials and
-   * sessions: an owner of an account may have created them in the name of another person. A person who is an operator
-   * already, other than by a group, only gets a link.
-   */
-  createOperator(input: PersonInput): Promise<Invited | Refusal>;
-  /**
-   * Adds a person to an account. The link, which signs in as the person, is issued for new people only: otherwise, everyone who
-   * sees it could sign in as an existing one. Owners cannot add existing people, whose identity they do not know.
-   */
-  invite(
-    accountId: string,
-    input: PersonInput & { role: MemberRole },
-    by: RequestedBy,
-  ): Promise<(Omit<Invited, 'link'> & { link: IssuedLink | null }) | Refusal>;
-  /** Refuses the last owner of an account a lower role. */
-  setRole(accountId: string, personId: string, role: MemberRole): Promise<Refusal | null>;
-  /** Ends a membership; deletes a person without others. Refuses the last owner of an account. */
-  removeMember(accountId: string, personId: string): Promise<Refusal | null>;
-  update(personId: string, patch: PersonPatch): Promise<ConsolePerson | Refusal>;
-  /** Disabling ends all sessions. Refuses the last active operator. */
-  setStatus(personId: string, status: PersonRow['status']): Promise<ConsolePerson | Refusal>;
-  /** A sign-in link for a person. `recovery` removes all other credentials and ends all sessions. */
-  issueLink(personId: string, purpose: 'sign-in' | 'recovery'): Promise<Invited | Refusal>;
-  /** A recovery link for a member. Owners recover only those without other roles: the link would sign in with these. */
-  recoverMember(accountId: string, personId: string, by: RequestedBy): Promise<Invited | Refusal>;
-  /** Deletes a person with sessions and credentials. Refuses the last active operator and the last owner of an account. */
-  remove(personId: string): Promise<Refusal | null>;
-}
-
 export interface PeopleDeps {
   tables: Tables;
   writer: Writer;
@@ -104,7 +64,7 @@ const MAX_NAME = 100;
  * Stateless: each change is one unit of work, in which the limits and the last operator or owner are checked. Unknown
  * people and members are refused with NOT_FOUND.
  */
-export function createPeople(deps: PeopleDeps): People {
+export function createPeople(deps: PeopleDeps) {
   const { tables, writer, clock } = deps;
   const change = (personId: string, fields: Partial<PersonRow>) => (all: Tables) => {
     const row = all.people.get(personId);
@@ -115,16 +75,19 @@ export function createPeople(deps: PeopleDeps): People {
   };
 
   return {
-    get: (personId) => {
+    get: (personId: string): ConsolePerson | null => {
       const row = tables.people.get(personId);
       return row === null ? null : presentPerson(tables, row);
     },
-    list: () => tables.people.list(MAX_PEOPLE).map((row) => presentPerson(tables, row)),
-    members: (accountId) =>
+    /** All people of the installation, oldest first, up to MAX_PEOPLE. */
+    list: (): ConsolePerson[] => tables.people.list(MAX_PEOPLE).map((row) => presentPerson(tables, row)),
+    /** The members of an account, oldest first. */
+    members: (accountId: string): AccountMember[] =>
       tables.memberships
         .ofAccount(accountId, MAX_MEMBERS)
         .map((row) => ({ ...presentPerson(tables, row), role: row.role })),
-    memberships: ({ id, operator }) =>
+    /** The accounts of a person: for an operator the first MAX_LISTED_ACCOUNTS of all. */
+    memberships: ({ id, operator }: Pick<ConsolePerson, 'id' | 'operator'>): AccountMembership[] =>
       operator
         ? tables.accounts
             .list()
@@ -135,11 +98,20 @@ export function createPeople(deps: PeopleDeps): People {
             accountName: row.account_name,
             role: row.role,
           })),
-    standing: ({ id, operator }, accountId) => {
+    /** The role of a person in an account; null: none, or there is no such account. */
+    standing: (
+      { id, operator }: Pick<ConsolePerson, 'id' | 'operator'>,
+      accountId: string,
+    ): Standing | null => {
       if (operator) return tables.accounts.get(accountId) === null ? null : 'operator';
       return tables.memberships.get(id, accountId)?.role ?? null;
     },
-    createOperator: async (input) => {
+    /**
+     * Creates an operator with a sign-in link. An existing person becomes an operator and loses all credentials and
+     * sessions: an owner of an account may have created them in the name of another person. A person who is an operator
+     * already, other than by a group, only gets a link.
+     */
+    createOperator: async (input: PersonInput): Promise<Invited | Refusal> => {
       const checked = checkPerson(input);
       if (isRefusal(checked)) return checked;
       return writer.run((all): Invited | Refusal => {
@@ -148,7 +120,16 @@ export function createPeople(deps: PeopleDeps): People {
         return { person: presentPerson(all, person), link: createLink(deps, all, person, 'sign-in') };
       });
     },
-    invite: async (accountId, input, by) => {
+    /**
+     * Adds a person to an account. The link, which signs in as the person, is issued for new people only: otherwise,
+     * everyone who sees it could sign in as an existing one. Owners cannot add existing people, whose identity they do
+     * not know.
+     */
+    invite: async (
+      accountId: string,
+      input: PersonInput & { role: MemberRole },
+      by: RequestedBy,
+    ): Promise<(Omit<Invited, 'link'> & { link: IssuedLink | null }) | Refusal> => {
       const checked = checkPerson(input);
       if (isRefusal(checked)) return checked;
       return writer.run((all) => {
@@ -184,7 +165,8 @@ export function createPeople(deps: PeopleDeps): People {
         };
       });
     },
-    setRole: (accountId, personId, role) =>
+    /** Refuses the last owner of an account a lower role. */
+    setRole: (accountId: string, personId: string, role: MemberRole): Promise<Refusal | null> =>
       writer.run((all): Refusal | null => {
         const membership = all.memberships.get(personId, accountId);
         if (membership === null) return noMember();
@@ -192,7 +174,8 @@ export function createPeople(deps: PeopleDeps): People {
         all.memberships.put({ ...membership, role, source: 'invitation' });
         return null;
       }),
-    removeMember: (accountId, personId) =>
+    /** Ends a membership; deletes a person without others. Refuses the last owner of an account. */
+    removeMember: (accountId: string, personId: string): Promise<Refusal | null> =>
       writer.run((all): Refusal | null => {
         if (all.memberships.get(personId, accountId) === null) return noMember();
         if (isLastOwner(all, accountId, personId)) return lastOwner(accountId);
@@ -202,7 +185,7 @@ export function createPeople(deps: PeopleDeps): People {
           all.people.remove(personId);
         return null;
       }),
-    update: async (personId, patch) => {
+    update: async (personId: string, patch: PersonPatch): Promise<ConsolePerson | Refusal> => {
       const name = patch.name === undefined ? undefined : checkName(patch.name);
       if (isRefusal(name)) return name;
       return writer.run(
@@ -214,7 +197,8 @@ export function createPeople(deps: PeopleDeps): People {
         }),
       );
     },
-    setStatus: (personId, status) =>
+    /** Disabling ends all sessions. Refuses the last active operator. */
+    setStatus: (personId: string, status: PersonRow['status']): Promise<ConsolePerson | Refusal> =>
       writer.run((all): ConsolePerson | Refusal => {
         const row = all.people.get(personId);
         if (row === null) return noPerson();
@@ -225,9 +209,13 @@ export function createPeople(deps: PeopleDeps): People {
         }
         return change(personId, { status })(all);
       }),
-    issueLink: (personId, purpose) =>
+    /** A sign-in link for a person. `recovery` removes all other credentials and ends all sessions. */
+    issueLink: (personId: string, purpose: 'sign-in' | 'recovery'): Promise<Invited | Refusal> =>
       writer.run((all): Invited | Refusal => linkFor(deps, all, personId, purpose)),
-    recoverMember: (accountId, personId, by) =>
+    /**
+     * A recovery link for a member. Owners recover only those without other roles: the link would sign in with these.
+     */
+    recoverMember: (accountId: string, personId: string, by: RequestedBy): Promise<Invited | Refusal> =>
       writer.run((all): Invited | Refusal => {
         if (all.memberships.get(personId, accountId) === null) return noMember();
         const isOperator = all.people.get(personId)?.operator === 1;
@@ -235,7 +223,11 @@ export function createPeople(deps: PeopleDeps): People {
           return refuse('INVALID_STATE', 'This person has other roles: ask an operator for the link');
         return linkFor(deps, all, personId, 'recovery');
       }),
-    remove: (personId) =>
+    /**
+     * Deletes a person with sessions and credentials. Refuses the last active operator and the last owner of an
+     * account.
+     */
+    remove: (personId: string): Promise<Refusal | null> =>
       writer.run((all): Refusal | null => {
         const row = all.people.get(personId);
         if (row === null) return noPerson();
@@ -249,6 +241,8 @@ export function createPeople(deps: PeopleDeps): People {
       }),
   };
 }
+
+export type People = ReturnType<typeof createPeople>;
 
 /** The person with the address: an existing one, who becomes an operator if `operator` is set, or a new one. */
 function findOrCreate(

@@ -34,29 +34,21 @@ export interface ViewOwner {
   accountId: string | null;
 }
 
-export interface SavedViews {
-  /** The views of the person in the account, oldest first. */
-  list(owner: ViewOwner): SavedView[];
-  /** Replaces a view of the same page with this name. */
-  save(owner: ViewOwner, view: z.output<typeof savedViewSchema>): Promise<SavedView | Refusal>;
-  remove(personId: string, viewId: string): Promise<Refusal | null>;
-}
-
 /** The saved views of people, which belong to a person and an account. */
-export function createSavedViews(deps: {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-}): SavedViews {
+export function createSavedViews(deps: { tables: Tables; writer: Writer; clock: Clock; ids: Ids }) {
   const { tables, writer, clock, ids } = deps;
   return {
-    list: ({ personId, accountId }) =>
+    /** The views of the person in the account, oldest first. */
+    list: ({ personId, accountId }: ViewOwner): SavedView[] =>
       tables.savedViews
         .ofPerson(personId, MAX_VIEWS)
         .filter((row) => row.account_id === accountId)
         .map(presentView),
-    save: ({ personId, accountId }, { page, name, query }) =>
+    /** Replaces a view of the same page with this name. */
+    save: (
+      { personId, accountId }: ViewOwner,
+      { page, name, query }: z.output<typeof savedViewSchema>,
+    ): Promise<SavedView | Refusal> =>
       writer.run(({ savedViews }) => {
         const existing = savedViews.ofPerson(personId, MAX_VIEWS);
         const replaced = existing.find(
@@ -77,12 +69,14 @@ export function createSavedViews(deps: {
         savedViews.insert(row);
         return presentView(row);
       }),
-    remove: (personId, viewId) =>
+    remove: (personId: string, viewId: string): Promise<Refusal | null> =>
       writer.run(({ savedViews }) =>
         savedViews.remove(viewId, personId) ? null : refuse('NOT_FOUND', `You have no saved view ${viewId}`),
       ),
   };
 }
+
+export type SavedViews = ReturnType<typeof createSavedViews>;
 
 function presentView({ view_id, page, name, query }: SavedViewRow): SavedView {
   return { id: view_id, page, name, query: querySchema.parse(JSON.parse(query)) };

@@ -54,27 +54,6 @@ export interface OpenedSession {
   person: ConsolePerson;
 }
 
-export interface Sessions {
-  /** The session of a cookie; null: none, or it has ended. Extends the session, unless `passive` is set. */
-  find(token: string, passive?: boolean): Session | null;
-  /** Whether the second token is the page token of the session with the first one. */
-  isOfPage(token: string, pageToken: string): boolean;
-  /** Signs in with a link, which becomes invalid. Null: the link is unknown, used or expired. */
-  openWithLink(token: string, browser: Browser): Promise<OpenedSession | null>;
-  /** Opens a session of a person who proved who they are. Refuses a disabled person. */
-  open(personId: string, method: SessionRow['method'], browser: Browser): Promise<OpenedSession | Refusal>;
-  /** Records that the person of the session has proved again who they are. */
-  confirm(session: Session): Promise<void>;
-  /** Whether the person proved who they are within REAUTHENTICATION_MS. */
-  isConfirmed(session: Session): boolean;
-  end(session: Session): Promise<void>;
-  list(session: Session): ListedSession[];
-  /** Ends another session of the person; false: there is none. */
-  revoke(session: Session, sessionId: string): Promise<boolean | Refusal>;
-  /** Ends all other sessions of the person; returns how many. */
-  revokeOthers(session: Session): Promise<number | Refusal>;
-}
-
 export interface SessionDeps {
   tables: Tables;
   writer: Writer;
@@ -120,7 +99,7 @@ export function endedSession(all: Tables, { hash, person }: Session, now: number
  * Stateless, without a timer: retention deletes expired sessions. `find` writes the last use at most once a minute and
  * does not wait for it.
  */
-export function createSessions({ tables, writer, clock, ids, seal }: SessionDeps): Sessions {
+export function createSessions({ tables, writer, clock, ids, seal }: SessionDeps) {
   const pageKey = seal.derive('page tokens of console sessions');
   const pageTokenOf = (token: string): string => mac(pageKey, token).toString('base64url');
 
@@ -153,7 +132,8 @@ export function createSessions({ tables, writer, clock, ids, seal }: SessionDeps
   }
 
   return {
-    find: (token, passive = false) => {
+    /** The session of a cookie; null: none, or it has ended. Extends the session, unless `passive` is set. */
+    find: (token: string, passive = false): Session | null => {
       if (token.length !== TOKEN_LENGTH) return null;
       const row = tables.consoleSessions.byHash(tokenHash(token));
       const now = clock.now();
@@ -174,12 +154,14 @@ export function createSessions({ tables, writer, clock, ids, seal }: SessionDeps
         hash: row.session_hash,
       };
     },
-    isOfPage: (token, pageToken) => {
+    /** Whether the second token is the page token of the session with the first one. */
+    isOfPage: (token: string, pageToken: string): boolean => {
       const expected = Buffer.from(pageTokenOf(token));
       const given = Buffer.from(pageToken);
       return given.length === expected.length && timingSafeEqual(given, expected);
     },
-    openWithLink: async (token, browser) => {
+    /** Signs in with a link, which becomes invalid. Null: the link is unknown, used or expired. */
+    openWithLink: async (token: string, browser: Browser): Promise<OpenedSession | null> => {
       if (token.length !== TOKEN_LENGTH) return null;
       return writer.run((all): OpenedSession | null => {
         const link = all.signInLinks.take(tokenHash(token));
@@ -188,17 +170,26 @@ export function createSessions({ tables, writer, clock, ids, seal }: SessionDeps
         return person?.status === 'active' ? openSession(all, person, 'link', browser) : null;
       });
     },
-    open: (personId, method, browser) =>
+    /** Opens a session of a person who proved who they are. Refuses a disabled person. */
+    open: (
+      personId: string,
+      method: SessionRow['method'],
+      browser: Browser,
+    ): Promise<OpenedSession | Refusal> =>
       writer.run((all): OpenedSession | Refusal => {
         const person = all.people.get(personId);
         return person?.status === 'active'
           ? openSession(all, person, method, browser)
           : refuse('UNAUTHENTICATED', 'This person is disabled: an operator can enable them');
       }),
-    confirm: ({ hash }) => writer.run((all) => all.consoleSessions.setAuthenticated(hash, clock.now())),
-    isConfirmed: ({ authenticatedAt }) => clock.now() - authenticatedAt < REAUTHENTICATION_MS,
-    end: ({ hash }) => writer.run((all) => all.consoleSessions.remove(hash)),
-    list: ({ person, id }) =>
+    /** Records that the person of the session has proved again who they are. */
+    confirm: ({ hash }: Session): Promise<void> =>
+      writer.run((all) => all.consoleSessions.setAuthenticated(hash, clock.now())),
+    /** Whether the person proved who they are within REAUTHENTICATION_MS. */
+    isConfirmed: ({ authenticatedAt }: Session): boolean =>
+      clock.now() - authenticatedAt < REAUTHENTICATION_MS,
+    end: ({ hash }: Session): Promise<void> => writer.run((all) => all.consoleSessions.remove(hash)),
+    list: ({ person, id }: Session): ListedSession[] =>
       tables.consoleSessions
         .ofPerson(person.id, MAX_SESSIONS)
         .filter((row) => row.expires_at > clock.now())
@@ -211,15 +202,19 @@ export function createSessions({ tables, writer, clock, ids, seal }: SessionDeps
           seenAt: row.seen_at,
           current: row.session_id === id,
         })),
-    revoke: (session, sessionId) =>
+    /** Ends another session of the person; false: there is none. */
+    revoke: (session: Session, sessionId: string): Promise<boolean | Refusal> =>
       writer.run((all): boolean | Refusal => {
         const { id } = session.person;
         return endedSession(all, session, clock.now()) ?? all.consoleSessions.removeById(sessionId, id);
       }),
-    revokeOthers: (session) =>
+    /** Ends all other sessions of the person; returns how many. */
+    revokeOthers: (session: Session): Promise<number | Refusal> =>
       writer.run((all): number | Refusal => {
         const { person, hash } = session;
         return endedSession(all, session, clock.now()) ?? all.consoleSessions.removeOf(person.id, hash);
       }),
   };
 }
+
+export type Sessions = ReturnType<typeof createSessions>;

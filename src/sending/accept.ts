@@ -67,14 +67,6 @@ export type Accepted =
     }
   | { kind: 'replayed'; status: number; body: string };
 
-export interface Acceptance {
-  /**
-   * Resolves with an acceptance after it is on disk. `beforeDelivery` is called with the seq of the first message after
-   * that and before delivery can start.
-   */
-  accept(request: AcceptRequest, beforeDelivery?: (seq: number) => void): Promise<Accepted | Refusal>;
-}
-
 export interface AcceptanceDeps {
   clock: Clock;
   ids: Ids;
@@ -130,7 +122,7 @@ interface StoredSend extends Omit<RenderedSend, 'contents'> {
  * Starts nothing. Keeps caches of parsed HTML, the render queue and the bounds of refusal events in memory, so that a process
  * has one. `accept` rejects with the writer's error when the unit of work fails.
  */
-export function createAcceptance(deps: AcceptanceDeps): Acceptance {
+export function createAcceptance(deps: AcceptanceDeps) {
   const { clock, ids, tables, writer, keys, pressure } = deps;
   const htmlReader = createHtmlReader();
   const literalReader = createHtmlReader('service', MAX_LITERAL_CHARACTERS);
@@ -253,7 +245,14 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   }
 
   return {
-    accept: async (request, beforeDelivery) => {
+    /**
+     * Resolves with an acceptance after it is on disk. `beforeDelivery` is called with the seq of the first message
+     * after that and before delivery can start.
+     */
+    accept: async (
+      request: AcceptRequest,
+      beforeDelivery?: (seq: number) => void,
+    ): Promise<Accepted | Refusal> => {
       const { sender, idempotency } = request;
       const send = parseSend(request.body, clock.now(), request.maxRecipients);
       if (isRefusal(send)) return send;
@@ -285,6 +284,8 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     },
   };
 }
+
+export type Acceptance = ReturnType<typeof createAcceptance>;
 
 /** The body without its Message-ID: a program that repeats a submission often changes it. */
 function fingerprinted(body: SendRequest): SendRequest {

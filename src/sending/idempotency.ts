@@ -2,19 +2,6 @@ import { createHash } from 'node:crypto';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
- * Idempotency keys: each key accepts one message. While a request is processed its key is reserved in memory; when it is
- * accepted, its response is stored in the same transaction as the message. After a refusal, an error or a crash there is
- * no row, so the key can be used again.
- */
-export interface IdempotencyKeys {
-  /**
-   * Returns the stored response of an earlier request, a refusal, or a reservation that the caller must release after
-   * the response.
-   */
-  begin(use: KeyUse): StoredResponse | Refusal | Reservation;
-}
-
 export interface KeyUse {
   accountId: string;
   /** `transactional/send`, … */
@@ -49,19 +36,25 @@ export function parseIdempotencyKey(header: string): string | null {
 }
 
 /**
- * Begins without reservations. They exclude concurrent requests in this process; those of another one fail at the
- * primary key of the table. `now`: epoch ms.
+ * Idempotency keys: each key accepts one message. While a request is processed its key is reserved in memory; when it
+ * is accepted, its response is stored in the same transaction as the message. After a refusal, an error or a crash
+ * there is no row, so the key can be used again. Begins without reservations. They exclude concurrent requests in this
+ * process; those of another one fail at the primary key of the table. `now`: epoch ms.
  */
 export function createIdempotencyKeys(deps: {
   tables: Tables;
   now: () => number;
   /** How long responses are stored. */
   lifetimeMs: number;
-}): IdempotencyKeys {
+}) {
   const { tables, now, lifetimeMs } = deps;
   const reserved = new Set<string>();
   return {
-    begin: ({ accountId, endpoint, key, body }) => {
+    /**
+     * Returns the stored response of an earlier request, a refusal, or a reservation that the caller must release after
+     * the response.
+     */
+    begin: ({ accountId, endpoint, key, body }: KeyUse): StoredResponse | Refusal | Reservation => {
       const name = `${accountId} ${endpoint} ${key}`;
       // Checked before the table: the row of a request in progress may not be on disk yet.
       if (reserved.has(name)) {
@@ -98,6 +91,8 @@ export function createIdempotencyKeys(deps: {
     },
   };
 }
+
+export type IdempotencyKeys = ReturnType<typeof createIdempotencyKeys>;
 
 /** JSON with sorted keys, as in RFC 8785: equal for equal requests. */
 export function canonicalJson(value: unknown): string {

@@ -7,30 +7,6 @@ import { NO_ACCOUNT, type Reader } from '../store/readers/reads.ts';
 import { ensureReserve, RESERVE_BYTES } from '../store/reserve.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
- * Whether more mail can be accepted: the limit of the queue and the free disk space, checked every few seconds. Under
- * pressure sends are refused with 503; deliveries continue. Below the limit of free space everything that accounts store is
- * refused, too.
- *
- * Above the limit of the queue, a ninth of it is reserved for accounts with few messages, so that one account cannot block
- * the others: an account may have 9 times as many messages as the unused part of the reserve (dynamic thresholds, as in the
- * shared buffers of switches). An account that is alone can fill the queue up to its limit.
- */
-export interface Pressure {
-  /** Null: mail of the account is accepted. Without an account: mail of all accounts is accepted. */
-  refusal(accountId?: string): Refusal | null;
-  /** Why nothing more is stored for an account, such as contacts; null: it is. */
-  storageRefusal(accountId: string): Refusal | null;
-  /** Messages that campaigns can still add to the queue; a share of its limit is reserved for other mail. */
-  capacity(): number;
-  isDiskLow(): boolean;
-  /** Messages in the queue at the last check. */
-  queued(): number;
-  /** Resolves after the first check. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 const CHECK_INTERVAL_MS = 5 * SECOND;
 const RETRY_AFTER_SECONDS = 30;
 /** The share of the queue's limit that campaigns can fill: a paused campaign must not block other mail. */
@@ -68,10 +44,17 @@ export interface PressureDeps {
 }
 
 /**
- * Accepts mail until the first check, which `start` runs; `start` rejects with its error. Then a loop checks every 5 s;
- * the error of a later check is logged, and the last result applies.
+ * Whether more mail can be accepted: the limit of the queue and the free disk space, checked every few seconds. Under
+ * pressure sends are refused with 503; deliveries continue. Below the limit of free space everything that accounts
+ * store is refused, too.
+ *
+ * Above the limit of the queue, a ninth of it is reserved for accounts with few messages, so that one account cannot
+ * block the others: an account may have 9 times as many messages as the unused part of the reserve (dynamic thresholds,
+ * as in the shared buffers of switches). An account that is alone can fill the queue up to its limit. Accepts mail
+ * until the first check, which `start` runs; `start` rejects with its error. Then a loop checks every 5 s; the error of
+ * a later check is logged, and the last result applies.
  */
-export function createPressure(deps: PressureDeps): Pressure {
+export function createPressure(deps: PressureDeps) {
   const { tables, reader, log, dir } = deps;
   let shortage: Shortage | null = null;
   let queued = 0;
@@ -139,7 +122,8 @@ export function createPressure(deps: PressureDeps): Pressure {
   });
 
   return {
-    refusal: (accountId) => {
+    /** Null: mail of the account is accepted. Without an account: mail of all accounts is accepted. */
+    refusal: (accountId?: string): Refusal | null => {
       const isShort =
         accountId === undefined || shortage?.accounts === null || shortage?.accounts.has(accountId);
       const current =
@@ -149,23 +133,29 @@ export function createPressure(deps: PressureDeps): Pressure {
         return refuse('UNAVAILABLE', `Nothing was accepted: ${current}`, { retryAfter: RETRY_AFTER_SECONDS });
       return accountId === undefined ? null : storedRefusal(accountId);
     },
-    storageRefusal: (accountId) =>
+    /** Why nothing more is stored for an account, such as contacts; null: it is. */
+    storageRefusal: (accountId: string): Refusal | null =>
       shortage?.kind === 'disk'
         ? refuse('UNAVAILABLE', `Nothing more is stored: ${shortage.reason}`, {
             retryAfter: RETRY_AFTER_SECONDS,
           })
         : (deps.storedRefusal?.(accountId) ?? null),
-    capacity: () => {
+    /** Messages that campaigns can still add to the queue; a share of its limit is reserved for other mail. */
+    capacity: (): number => {
       const count = deps.queuedMessages <= MAX_EXACT_COUNT ? tables.queue.count() : queued;
       // Rounded up, so that campaigns can send even with a limit of one.
       return Math.max(0, Math.ceil(deps.queuedMessages * CAMPAIGN_SHARE) - count);
     },
-    isDiskLow: () => shortage?.kind === 'disk',
-    queued: () => queued,
-    start: async () => {
+    isDiskLow: (): boolean => shortage?.kind === 'disk',
+    /** Messages in the queue at the last check. */
+    queued: (): number => queued,
+    /** Resolves after the first check. */
+    start: async (): Promise<void> => {
       await check();
       loop.start();
     },
     stop: loop.stop,
   };
 }
+
+export type Pressure = ReturnType<typeof createPressure>;

@@ -12,16 +12,6 @@ import {
 } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 
-/** Cancels queued messages that are not being sent, and retries deferred ones. */
-export interface QueuedMail {
-  /** `accountId` null: by the operator, for messages of all accounts. */
-  cancel(accountId: string | null, messageId: string): Promise<ListedMessage | Refusal>;
-  /** Makes a deferred message due now. */
-  retry(accountId: string | null, messageId: string): Promise<RetryResult | Refusal>;
-  /** For the operator: the daemon probes every suspended site within a second, with one connection each. */
-  probeSuspended(): Promise<void>;
-}
-
 export interface RetryResult {
   message: ListedMessage;
   /** The rest of a sentence: when delivery tries it, or why it does not. */
@@ -40,13 +30,15 @@ export interface QueuedMailDeps {
 }
 
 /**
- * Stateless: each action is one unit of work, so that it cannot overlap with a lease. Without `announce` and `obstacle`
- * (a command) delivery runs in another process.
+ * Cancels queued messages that are not being sent, and retries deferred ones. Stateless: each action is one unit of
+ * work, so that it cannot overlap with a lease. Without `announce` and `obstacle` (a command) delivery runs in another
+ * process.
  */
-export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
+export function createQueuedMail(deps: QueuedMailDeps) {
   const { tables, writer, clock, recorder, announce, obstacle } = deps;
   return {
-    cancel: (accountId, messageId) =>
+    /** `accountId` null: by the operator, for messages of all accounts. */
+    cancel: (accountId: string | null, messageId: string): Promise<ListedMessage | Refusal> =>
       writer.run((all): ListedMessage | Refusal => {
         const waiting = findWaiting(all, accountId, messageId);
         if (isRefusal(waiting)) return waiting;
@@ -55,7 +47,8 @@ export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
           return wrongState(message, 'cancelled');
         return findMessage(all, accountId, messageId);
       }, accountId ?? undefined),
-    retry: async (accountId, messageId) => {
+    /** Makes a deferred message due now. */
+    retry: async (accountId: string | null, messageId: string): Promise<RetryResult | Refusal> => {
       const retried = await writer.run((all): StoredInQueueRow | Refusal => {
         const waiting = findWaiting(all, accountId, messageId);
         if (isRefusal(waiting)) return waiting;
@@ -75,9 +68,12 @@ export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
       const due = { ...message, ...retried, due_at: clock.now(), lease: null };
       return { message, report: reportOf(obstacle === undefined ? undefined : obstacle(due)) };
     },
-    probeSuspended: () => writer.run(({ settings }) => settings.countRetry()),
+    /** For the operator: the daemon probes every suspended site within a second, with one connection each. */
+    probeSuspended: (): Promise<void> => writer.run(({ settings }) => settings.countRetry()),
   };
 }
+
+export type QueuedMail = ReturnType<typeof createQueuedMail>;
 
 const HELD_BY_CAMPAIGN = 'The message is held because its campaign is paused: resume the campaign to send it';
 const HELD_SINCE_RESTORE =

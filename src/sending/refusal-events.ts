@@ -10,15 +10,6 @@ import { isRecipientDetail, type RecipientDetail } from '../suppression/suppress
 import { checkDomain, type Sender } from './checks.ts';
 import type { ParsedSend } from './request.ts';
 
-/**
- * Records an event for each recipient that causes the refusal of a send. A refused send costs the caller nothing, so its
- * events are bounded: repeated ones of a recipient, and the rows of an account in an hour. The bounds are in memory and
- * begin again after a restart; the response to the send does not depend on them.
- */
-export interface RefusalEvents {
-  record(sender: Sender, send: ParsedSend, subject: string, refusal: Refusal): Promise<void>;
-}
-
 export interface RefusalEventsDeps {
   clock: Clock;
   tables: Tables;
@@ -50,10 +41,13 @@ interface AccountHour {
 }
 
 /**
- * Begins with no event counted; keeps up to 50,000 recipients and 10,000 accounts in memory. `record` resolves when the
- * events are durable, in units of about 200 rows.
+ * Records an event for each recipient that causes the refusal of a send. A refused send costs the caller nothing, so
+ * its events are bounded: repeated ones of a recipient, and the rows of an account in an hour. The bounds are in memory
+ * and begin again after a restart; the response to the send does not depend on them. Begins with no event counted;
+ * keeps up to 50,000 recipients and 10,000 accounts in memory. `record` resolves when the events are durable, in units
+ * of about 200 rows.
  */
-export function createRefusalEvents(deps: RefusalEventsDeps): RefusalEvents {
+export function createRefusalEvents(deps: RefusalEventsDeps) {
   const { clock, tables, writer, recorder, limits } = deps;
   const recipients = createLru<Repeats>(MAX_RECIPIENTS);
   const accounts = createLru<AccountHour>(MAX_ACCOUNTS);
@@ -81,7 +75,7 @@ export function createRefusalEvents(deps: RefusalEventsDeps): RefusalEvents {
   }
 
   return {
-    record: async (sender, send, subject, refusal) => {
+    record: async (sender: Sender, send: ParsedSend, subject: string, refusal: Refusal): Promise<void> => {
       const { account_id: accountId } = sender.account;
       const refused = (refusal.extras.details ?? []).filter(isRecipientDetail);
       if (refused.length === 0) return;
@@ -110,6 +104,8 @@ export function createRefusalEvents(deps: RefusalEventsDeps): RefusalEvents {
     },
   };
 }
+
+export type RefusalEvents = ReturnType<typeof createRefusalEvents>;
 
 /** Whether the interval has passed, or the clock was set back. */
 function isPast(since: number, now: number, intervalMs: number): boolean {

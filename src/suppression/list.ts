@@ -44,31 +44,6 @@ export interface SuppressionRemoval {
   note: string | null;
 }
 
-export interface SuppressionList {
-  /** Newest first. */
-  list(filter: SuppressionFilter): Promise<Page<SuppressionRow>>;
-  /**
-   * Does not change an existing suppression with this address, stream and reason. Records an opt-out as an event, and one
-   * of marketing mail in the consent history. `by`: the API key, the person of the console, or `command line`.
-   */
-  add(
-    accountId: string,
-    input: SuppressionInput,
-    by: string,
-  ): Promise<{ row: SuppressionRow; created: boolean } | Refusal>;
-  /**
-   * Returns the removed rows, and records each removal; refused when there are none. The bounce count of the address is
-   * reset.
-   */
-  remove(
-    accountId: string,
-    target: SuppressionTarget,
-    removal: SuppressionRemoval,
-  ): Promise<SuppressionRow[] | Refusal>;
-  /** The newest removals of an address or identifier, newest first. */
-  removals(accountId: string, email: string): SuppressionRemovalRow[];
-}
-
 export interface SuppressionListDeps {
   tables: Tables;
   /** Reads lists; default: on this thread. */
@@ -85,12 +60,22 @@ export interface SuppressionListDeps {
  * Keeps no state; the API and the command line use it. `add` refuses an invalid address, `remove` a target without
  * suppressions (`NOT_FOUND`). `onSuppressionChange` is called in the unit of work of the change.
  */
-export function createSuppressionList(deps: SuppressionListDeps): SuppressionList {
+export function createSuppressionList(deps: SuppressionListDeps) {
   const { tables, writer, clock, recorder, onSuppressionChange } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
   return {
-    list: (filter) => reader.table(filter.accountId, 'suppressions', 'list', filter),
-    add: async (accountId, { email, reason, stream, createdAt }, by) => {
+    /** Newest first. */
+    list: (filter: SuppressionFilter): Promise<Page<SuppressionRow>> =>
+      reader.table(filter.accountId, 'suppressions', 'list', filter),
+    /**
+     * Does not change an existing suppression with this address, stream and reason. Records an opt-out as an event, and
+     * one of marketing mail in the consent history. `by`: the API key, the person of the console, or `command line`.
+     */
+    add: async (
+      accountId: string,
+      { email, reason, stream, createdAt }: SuppressionInput,
+      by: string,
+    ): Promise<{ row: SuppressionRow; created: boolean } | Refusal> => {
       const target = targetOf(email);
       if (typeof target === 'string') return invalid('email', target);
       const { address, hash } = target;
@@ -125,8 +110,18 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
         return { row, created };
       }, accountId);
     },
-    removals: (accountId, email) => tables.suppressionRemovals.of(accountId, recipientIdentifier(email)),
-    remove: (accountId, { email, stream, reason }, { by, note }) =>
+    /** The newest removals of an address or identifier, newest first. */
+    removals: (accountId: string, email: string): SuppressionRemovalRow[] =>
+      tables.suppressionRemovals.of(accountId, recipientIdentifier(email)),
+    /**
+     * Returns the removed rows, and records each removal; refused when there are none. The bounce count of the address
+     * is reset.
+     */
+    remove: (
+      accountId: string,
+      { email, stream, reason }: SuppressionTarget,
+      { by, note }: SuppressionRemoval,
+    ): Promise<SuppressionRow[] | Refusal> =>
       writer.run((all): SuppressionRow[] | Refusal => {
         const hash = recipientIdentifier(email);
         const rows = all.suppressions
@@ -151,6 +146,8 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
     });
   }
 }
+
+export type SuppressionList = ReturnType<typeof createSuppressionList>;
 
 export interface Suppression {
   /** Null after the person was erased. */

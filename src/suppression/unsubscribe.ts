@@ -36,14 +36,6 @@ export interface OptOutState {
   stopped: readonly OptOutPart[];
 }
 
-export interface Unsubscribing {
-  state(tables: Tables, mail: SentMail): OptOutState;
-  /** In a unit of work; returns what was not stopped before. */
-  optOut(tables: Tables, mail: SentMail, choice: Choice, source: OptOutSource): OptOutPart[];
-  /** Removes opt-outs in a unit of work: those of `parts` that this mail can stop. Returns what was stopped. */
-  undo(tables: Tables, mail: SentMail, parts: readonly OptOutPart[], source: OptOutSource): OptOutPart[];
-}
-
 export interface UnsubscribingDeps {
   clock: Clock;
   recorder: Recorder;
@@ -54,7 +46,7 @@ export interface UnsubscribingDeps {
  * Keeps no state. `state` only reads. `undo` records no event and leaves suppressions of other reasons;
  * `onSuppressionChange` is called for a stream, not for a group.
  */
-export function createUnsubscribing(deps: UnsubscribingDeps): Unsubscribing {
+export function createUnsubscribing(deps: UnsubscribingDeps) {
   const { clock, recorder, onSuppressionChange } = deps;
 
   function state(tables: Tables, mail: SentMail): OptOutState {
@@ -125,7 +117,8 @@ export function createUnsubscribing(deps: UnsubscribingDeps): Unsubscribing {
 
   return {
     state,
-    optOut: (tables, mail, choice, source) => {
+    /** In a unit of work; returns what was not stopped before. */
+    optOut: (tables: Tables, mail: SentMail, choice: Choice, source: OptOutSource): OptOutPart[] => {
       // Simulated mail has no recipient.
       if (mail.simulated) return [];
       const stopped = partsOf(mail, groupOf(tables, mail), choice).filter((part) =>
@@ -134,12 +127,20 @@ export function createUnsubscribing(deps: UnsubscribingDeps): Unsubscribing {
       if (stopped.length > 0) recordOptOut(tables, mail, stopped, source);
       return stopped;
     },
-    undo: (tables, mail, parts, source) => {
+    /** Removes opt-outs in a unit of work: those of `parts` that this mail can stop. Returns what was stopped. */
+    undo: (
+      tables: Tables,
+      mail: SentMail,
+      parts: readonly OptOutPart[],
+      source: OptOutSource,
+    ): OptOutPart[] => {
       const { stopped } = state(tables, mail);
       return stopped.filter((part) => parts.includes(part) && restore(tables, mail, part, source));
     },
   };
 }
+
+export type Unsubscribing = ReturnType<typeof createUnsubscribing>;
 
 /** An event about a mail whose message was deleted. */
 export function withoutMessage<Kind extends MessageEventKind>(

@@ -23,29 +23,11 @@ export interface ComplianceFields {
   htmlContent: string;
 }
 
-export interface ComplianceTemplates {
-  /** Newest first. */
-  list(filter: ComplianceTemplateFilter): Promise<Page<ComplianceTemplateRow>>;
-  get(accountId: string, templateId: string): ComplianceTemplateRow | Refusal;
-  /** Without `isDefault` the template becomes the default when there is none. */
-  create(
-    accountId: string,
-    fields: ComplianceFields & { isDefault?: boolean },
-  ): Promise<ComplianceTemplateRow | Refusal>;
-  /** A default that gets another type or domain becomes the default there. */
-  update(
-    accountId: string,
-    templateId: string,
-    fields: Partial<ComplianceFields> & { isDefault?: boolean },
-  ): Promise<ComplianceTemplateRow | Refusal>;
-  remove(accountId: string, templateId: string): Promise<ComplianceTemplateRow | Refusal>;
-}
-
 /**
  * Keeps no state. Refuses an unknown template or that of another account (`TEMPLATE_NOT_FOUND`), content with an
  * unknown variable or without the required one (`VALIDATION_ERROR`), and what `mayAdd` refuses.
  */
-export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTemplates {
+export function createComplianceTemplates(deps: TemplatesDeps) {
   const { tables, writer, clock, ids, mayAdd } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
 
@@ -58,9 +40,16 @@ export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTempla
   }
 
   return {
-    list: (filter) => reader.table(filter.accountId, 'complianceTemplates', 'list', filter),
-    get: (accountId, templateId) => findComplianceTemplate(tables, accountId, templateId),
-    create: async (accountId, { name, type, domain, htmlContent, isDefault }) =>
+    /** Newest first. */
+    list: (filter: ComplianceTemplateFilter): Promise<Page<ComplianceTemplateRow>> =>
+      reader.table(filter.accountId, 'complianceTemplates', 'list', filter),
+    get: (accountId: string, templateId: string): ComplianceTemplateRow | Refusal =>
+      findComplianceTemplate(tables, accountId, templateId),
+    /** Without `isDefault` the template becomes the default when there is none. */
+    create: async (
+      accountId: string,
+      { name, type, domain, htmlContent, isDefault }: ComplianceFields & { isDefault?: boolean },
+    ): Promise<ComplianceTemplateRow | Refusal> =>
       contentRefusal(type, htmlContent) ??
       writer.run((all): ComplianceTemplateRow | Refusal => {
         const refusal = mayAdd(all, accountId);
@@ -81,7 +70,12 @@ export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTempla
         replaceDefault(all, row);
         return { ...row, seq: all.complianceTemplates.insert(row) };
       }, accountId),
-    update: (accountId, templateId, { htmlContent, isDefault, ...fields }) =>
+    /** A default that gets another type or domain becomes the default there. */
+    update: (
+      accountId: string,
+      templateId: string,
+      { htmlContent, isDefault, ...fields }: Partial<ComplianceFields> & { isDefault?: boolean },
+    ): Promise<ComplianceTemplateRow | Refusal> =>
       writer.run((all): ComplianceTemplateRow | Refusal => {
         const template = findComplianceTemplate(all, accountId, templateId);
         if (isRefusal(template)) return template;
@@ -98,7 +92,7 @@ export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTempla
         all.complianceTemplates.update(changed);
         return changed;
       }, accountId),
-    remove: (accountId, templateId) =>
+    remove: (accountId: string, templateId: string): Promise<ComplianceTemplateRow | Refusal> =>
       writer.run((all): ComplianceTemplateRow | Refusal => {
         const template = findComplianceTemplate(all, accountId, templateId);
         if (isRefusal(template)) return template;
@@ -108,6 +102,8 @@ export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTempla
       }, accountId),
   };
 }
+
+export type ComplianceTemplates = ReturnType<typeof createComplianceTemplates>;
 
 function findComplianceTemplate(
   tables: Tables,

@@ -37,23 +37,6 @@ export interface TemplateFields {
   variables: TemplateVariable[];
 }
 
-export interface Templates {
-  /** Newest first. */
-  list(filter: NamedPageFilter): Promise<Page<TemplateRow>>;
-  get(accountId: string, templateId: string): TemplateRow | Refusal;
-  /** Refused with `LIMIT_REACHED` above the limit of the account. */
-  create(accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal>;
-  update(
-    accountId: string,
-    templateId: string,
-    fields: Partial<TemplateFields>,
-  ): Promise<TemplateRow | Refusal>;
-  remove(accountId: string, templateId: string): Promise<TemplateRow | Refusal>;
-  /** What the template was before its last changes, newest first. */
-  versions(accountId: string, templateId: string): TemplateVersionHead[] | Refusal;
-  version(accountId: string, templateId: string, version: number): TemplateVersionRow | Refusal;
-}
-
 /** The fields whose changes make a version. */
 const CONTENT = ['name', 'type', 'subject', 'html', 'text'] as const satisfies (keyof TemplateFields)[];
 
@@ -72,13 +55,17 @@ export interface TemplatesDeps {
  * Keeps no state. `create` and `update` refuse a template with neither html nor text (`VALIDATION_ERROR`); an update
  * that changes the content stores the previous one as a version, in the same unit of work.
  */
-export function createTemplates(deps: TemplatesDeps): Templates {
+export function createTemplates(deps: TemplatesDeps) {
   const { tables, writer, clock, ids, mayAdd } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
   return {
-    list: (filter) => reader.table(filter.accountId, 'templates', 'list', filter),
-    get: (accountId, templateId) => findTemplate(tables, accountId, templateId),
-    create: (accountId, fields) =>
+    /** Newest first. */
+    list: (filter: NamedPageFilter): Promise<Page<TemplateRow>> =>
+      reader.table(filter.accountId, 'templates', 'list', filter),
+    get: (accountId: string, templateId: string): TemplateRow | Refusal =>
+      findTemplate(tables, accountId, templateId),
+    /** Refused with `LIMIT_REACHED` above the limit of the account. */
+    create: (accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal> =>
       writer.run((all): TemplateRow | Refusal => {
         const refusal = contentRefusal(fields) ?? mayAdd(all, accountId);
         if (refusal !== null) return refusal;
@@ -93,7 +80,11 @@ export function createTemplates(deps: TemplatesDeps): Templates {
         };
         return { ...row, seq: all.templates.insert(row) };
       }, accountId),
-    update: (accountId, templateId, { variables, ...fields }) =>
+    update: (
+      accountId: string,
+      templateId: string,
+      { variables, ...fields }: Partial<TemplateFields>,
+    ): Promise<TemplateRow | Refusal> =>
       writer.run((all): TemplateRow | Refusal => {
         const template = findTemplate(all, accountId, templateId);
         if (isRefusal(template)) return template;
@@ -109,17 +100,18 @@ export function createTemplates(deps: TemplatesDeps): Templates {
         all.templates.update(changed);
         return changed;
       }, accountId),
-    remove: (accountId, templateId) =>
+    remove: (accountId: string, templateId: string): Promise<TemplateRow | Refusal> =>
       writer.run((all): TemplateRow | Refusal => {
         const template = findTemplate(all, accountId, templateId);
         if (!isRefusal(template)) all.templates.remove(template.seq);
         return template;
       }, accountId),
-    versions: (accountId, templateId) => {
+    /** What the template was before its last changes, newest first. */
+    versions: (accountId: string, templateId: string): TemplateVersionHead[] | Refusal => {
       const template = findTemplate(tables, accountId, templateId);
       return isRefusal(template) ? template : tables.templateVersions.list(template.seq);
     },
-    version: (accountId, templateId, version) => {
+    version: (accountId: string, templateId: string, version: number): TemplateVersionRow | Refusal => {
       const template = findTemplate(tables, accountId, templateId);
       if (isRefusal(template)) return template;
       return (
@@ -129,6 +121,8 @@ export function createTemplates(deps: TemplatesDeps): Templates {
     },
   };
 }
+
+export type Templates = ReturnType<typeof createTemplates>;
 
 function storedVariables(variables: readonly TemplateVariable[]): string | null {
   return variables.length === 0 ? null : JSON.stringify(variables);

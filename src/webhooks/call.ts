@@ -20,12 +20,6 @@ export type CallResult =
   /** `reason`: for the account. `detail`: for the operator's log only. */
   | { kind: 'no-response'; reason: string; detail?: string; timedOut?: boolean };
 
-export interface WebhookCaller {
-  /** Never rejects; follows no redirect. Null: `signal` was aborted before a response arrived. */
-  call(call: WebhookCall, signal: AbortSignal): Promise<CallResult | null>;
-  close(): Promise<void>;
-}
-
 export interface WebhookCallerOptions extends Omit<ConnectorOptions, 'timeoutMs' | 'mayConnect'> {
   /** Called for each connection: a reload changes it. */
   allowPrivateNetworks(): boolean;
@@ -51,7 +45,7 @@ const MAX_IDLE_ACCOUNTS = 100;
  * account. The accounts share the concurrent queries of the resolver. `close` ends the calls in progress, which resolve as
  * `no-response`.
  */
-export function createWebhookCaller(options: WebhookCallerOptions): WebhookCaller {
+export function createWebhookCaller(options: WebhookCallerOptions) {
   const { timeoutMs = CALL_TIMEOUT_MS, userAgent } = options;
   /** By account; those without calls in progress are in the order in which they became idle. */
   const agents = new Map<string, CallAgent>();
@@ -106,7 +100,11 @@ export function createWebhookCaller(options: WebhookCallerOptions): WebhookCalle
   }
 
   return {
-    call: async ({ accountId, url, headers, body }, signal) => {
+    /** Never rejects; follows no redirect. Null: `signal` was aborted before a response arrived. */
+    call: async (
+      { accountId, url, headers, body }: WebhookCall,
+      signal: AbortSignal,
+    ): Promise<CallResult | null> => {
       const used = begin(accountId);
       const ended = new AbortController();
       const abort = () => ended.abort();
@@ -147,11 +145,13 @@ export function createWebhookCaller(options: WebhookCallerOptions): WebhookCalle
         end(accountId, used);
       }
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       await Promise.all([...agents.values()].map(({ agent }) => agent.destroy()));
     },
   };
 }
+
+export type WebhookCaller = ReturnType<typeof createWebhookCaller>;
 
 interface CallAgent {
   agent: Agent;

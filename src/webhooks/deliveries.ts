@@ -21,18 +21,6 @@ import {
   type WebhookDeliveryStatus,
 } from './resource.ts';
 
-/** Lists deliveries and makes them ready again; the sender sends ready deliveries within a second. */
-export interface WebhookDeliveries {
-  /** Newest event first; `nextSeq` is not null while more follow. */
-  deliveries(accountId: string, webhookId: string, query: DeliveryQuery): Promise<DeliveryPage | Refusal>;
-  /** One delivery with the body of its calls. */
-  delivery(accountId: string, webhookId: string, deliveryId: string): WebhookDeliveryDetail | Refusal;
-  /** Makes one delivery ready, whatever its status is. */
-  retry(accountId: string, webhookId: string, deliveryId: string): Promise<WebhookDelivery | Refusal>;
-  /** Makes the events of a time range ready. */
-  replay(accountId: string, webhookId: string, input: ReplayInput): Promise<ReplayResult | Refusal>;
-}
-
 export interface WebhookDeliveryDetail extends WebhookDelivery {
   /** Null: retention has deleted the event. */
   payload: WebhookPayload | null;
@@ -91,10 +79,11 @@ export interface WebhookDeliveriesDeps {
 }
 
 /**
- * Keeps no state. `retry` and `replay` refuse a disabled webhook (`INVALID_STATE`). A replay reads 500 events in a unit
- * of work, and at most 100,000 in one call.
+ * Lists deliveries and makes them ready again; the sender sends ready deliveries within a second. Keeps no state.
+ * `retry` and `replay` refuse a disabled webhook (`INVALID_STATE`). A replay reads 500 events in a unit of work, and at
+ * most 100,000 in one call.
  */
-export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDeliveries {
+export function createWebhookDeliveries(deps: WebhookDeliveriesDeps) {
   const { tables, writer, clock, ids } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
 
@@ -129,7 +118,12 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
   }
 
   return {
-    deliveries: async (accountId, webhookId, { status, beforeSeq, limit }) => {
+    /** Newest event first; `nextSeq` is not null while more follow. */
+    deliveries: async (
+      accountId: string,
+      webhookId: string,
+      { status, beforeSeq, limit }: DeliveryQuery,
+    ): Promise<DeliveryPage | Refusal> => {
       const webhook = findWebhook(tables, accountId, webhookId);
       if (isRefusal(webhook)) return webhook;
       const { rows, nextSeq } = await reader.table(accountId, 'webhookDeliveries', 'list', {
@@ -140,7 +134,8 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
       });
       return { deliveries: rows.map(present), nextSeq };
     },
-    delivery: (accountId, webhookId, deliveryId) => {
+    /** One delivery with the body of its calls. */
+    delivery: (accountId: string, webhookId: string, deliveryId: string): WebhookDeliveryDetail | Refusal => {
       const webhook = findWebhook(tables, accountId, webhookId);
       if (isRefusal(webhook)) return webhook;
       const row = tables.webhookDeliveries.byId(webhook.number, deliveryId);
@@ -148,7 +143,12 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
       const event = tables.events.bySeq(row.event_seq);
       return { ...present(row), payload: event === null ? null : webhookPayload(event) };
     },
-    retry: async (accountId, webhookId, deliveryId) => {
+    /** Makes one delivery ready, whatever its status is. */
+    retry: async (
+      accountId: string,
+      webhookId: string,
+      deliveryId: string,
+    ): Promise<WebhookDelivery | Refusal> => {
       const row = await writer.run((all): ListedWebhookDelivery | Refusal => {
         const webhook = findActive(all, accountId, webhookId);
         if (isRefusal(webhook)) return webhook;
@@ -161,7 +161,12 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
       }, accountId);
       return isRefusal(row) ? row : present(row);
     },
-    replay: async (accountId, webhookId, input) => {
+    /** Makes the events of a time range ready. */
+    replay: async (
+      accountId: string,
+      webhookId: string,
+      input: ReplayInput,
+    ): Promise<ReplayResult | Refusal> => {
       let afterSeq = tables.events.firstSeqAt(input.from) - 1;
       const lastSeq = tables.events.firstSeqAt(input.to) - 1;
       let replayed = 0;
@@ -187,6 +192,8 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
     },
   };
 }
+
+export type WebhookDeliveries = ReturnType<typeof createWebhookDeliveries>;
 
 function unknownDelivery(webhookId: string, deliveryId: string): Refusal {
   return refuse('NOT_FOUND', `There is no delivery ${deliveryId} of webhook ${webhookId}`);

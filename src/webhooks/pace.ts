@@ -1,42 +1,31 @@
 import { MINUTE, SECOND } from '../core/clock.ts';
 
-/**
- * How fast one endpoint is called: several concurrent calls while it responds, fewer with pauses after it replied that it
- * is overloaded, or did not respond in time. Other failures are about the event: its retry waits, not the endpoint.
- */
-export interface EndpointPace {
-  /** Concurrent calls that are allowed now; 0 during a pause. */
-  width(now: number): number;
-  /** When the pause ends; null: there is none. */
-  pausedUntil(now: number): number | null;
-  succeeded(): void;
-  /** The endpoint is overloaded. `retryAfterMs`: the wait that it requested. */
-  overloaded(now: number, retryAfterMs: number | null): void;
-  /** Whether the state is that of a new pace. */
-  isInitial(now: number): boolean;
-}
-
 const MAX_WIDTH = 10;
 const FIRST_PAUSE_MS = SECOND;
 const MAX_PAUSE_MS = MINUTE;
 
 /**
- * Begins with 10 concurrent calls. An overload halves the number, and calls pause for 1 s, doubled up to a minute, or for the
- * requested wait. Has no timer: `now` is the caller's.
+ * How fast one endpoint is called: several concurrent calls while it responds, fewer with pauses after it replied that
+ * it is overloaded, or did not respond in time. Other failures are about the event: its retry waits, not the endpoint.
+ * Begins with 10 concurrent calls. An overload halves the number, and calls pause for 1 s, doubled up to a minute, or
+ * for the requested wait. Has no timer: `now` is the caller's.
  */
-export function createEndpointPace(): EndpointPace {
+export function createEndpointPace() {
   let width = MAX_WIDTH;
   let pauseMs = FIRST_PAUSE_MS;
   let pausedUntil = 0;
 
   return {
-    width: (now) => (now < pausedUntil ? 0 : width),
-    pausedUntil: (now) => (now < pausedUntil ? pausedUntil : null),
-    succeeded: () => {
+    /** Concurrent calls that are allowed now; 0 during a pause. */
+    width: (now: number): number => (now < pausedUntil ? 0 : width),
+    /** When the pause ends; null: there is none. */
+    pausedUntil: (now: number): number | null => (now < pausedUntil ? pausedUntil : null),
+    succeeded: (): void => {
       pauseMs = FIRST_PAUSE_MS;
       width = Math.min(MAX_WIDTH, width + 1);
     },
-    overloaded: (now, retryAfterMs) => {
+    /** The endpoint is overloaded. `retryAfterMs`: the wait that it requested. */
+    overloaded: (now: number, retryAfterMs: number | null): void => {
       // Concurrent calls fail together: they count as one failure.
       const isPaused = now < pausedUntil;
       pausedUntil = Math.max(pausedUntil, now + Math.max(isPaused ? 0 : pauseMs, retryAfterMs ?? 0));
@@ -44,6 +33,9 @@ export function createEndpointPace(): EndpointPace {
       width = Math.max(1, Math.floor(width / 2));
       pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
     },
-    isInitial: (now) => now >= pausedUntil && width === MAX_WIDTH,
+    /** Whether the state is that of a new pace. */
+    isInitial: (now: number): boolean => now >= pausedUntil && width === MAX_WIDTH,
   };
 }
+
+export type EndpointPace = ReturnType<typeof createEndpointPace>;

@@ -7,26 +7,27 @@ import type { Tables } from '../store/tables.ts';
 const PREFIX = 'whsec_';
 const KEY_BYTES = 32;
 
-export interface WebhookSecrets {
-  /** Creates a secret for this webhook, sealed. */
-  create(webhookId: string): Buffer;
-  /** All keys that sign at `now`, the current one first. */
-  keys(tables: Tables, webhook: { number: number; webhook_id: string }, now: number): Buffer[];
-}
-
 /**
  * Keeps no state and caches no key: `keys` reads and decrypts at each call, and throws when a secret cannot be
  * decrypted with the master key.
  */
-export function createWebhookSecrets({ seal, random }: { seal: Seal; random: Random }): WebhookSecrets {
+export function createWebhookSecrets({ seal, random }: { seal: Seal; random: Random }) {
   return {
-    create: (webhookId) => seal.seal(random.bytes(KEY_BYTES), webhookSealContext(webhookId)),
-    keys: (tables, { number, webhook_id: webhookId }, now) =>
+    /** Creates a secret for this webhook, sealed. */
+    create: (webhookId: string): Buffer => seal.seal(random.bytes(KEY_BYTES), webhookSealContext(webhookId)),
+    /** All keys that sign at `now`, the current one first. */
+    keys: (
+      tables: Tables,
+      { number, webhook_id: webhookId }: { number: number; webhook_id: string },
+      now: number,
+    ): Buffer[] =>
       tables.webhooks
         .secrets(number, now)
         .map(({ secret }) => seal.open(secret, webhookSealContext(webhookId))),
   };
 }
+
+export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>;
 
 /** The secret as the API presents it. */
 export function presentSecret(key: Buffer): string {

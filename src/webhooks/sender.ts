@@ -15,29 +15,6 @@ import { createEndpointPace, type EndpointPace } from './pace.ts';
 import { signatureHeaders, webhookPayload } from './payload.ts';
 import type { WebhookSecrets } from './secrets.ts';
 
-/**
- * Sends due deliveries as signed POST requests. Each webhook has a queue with the pace of its endpoint, so a slow
- * endpoint delays no other one. A delivery stays `ready` in the database until its outcome is committed; which ones are
- * being sent is known in memory only, because one daemon at a time uses a database. After a crash they are sent again:
- * delivery is at least once.
- */
-export interface WebhookSender {
-  start(): void;
-  /** Called in a unit of work that makes a delivery of this webhook ready. */
-  due(webhook: number): void;
-  /** Called after a webhook was changed or deleted: aborts its calls if it is disabled or deleted. */
-  changed(webhook: number): void;
-  /** When an endpoint that is overloaded is called again, epoch ms; null: deliveries do not wait for it. */
-  nextProbeAt(webhook: number): number | null;
-  /** Starts calls for everything that is due; `start` does so every second. */
-  round(): Promise<void>;
-  /** Resolves when no call is in progress. */
-  idle(): Promise<void>;
-  inFlight(): number;
-  /** Aborts calls in progress after a grace period; they are repeated after the next start. */
-  stop(): Promise<void>;
-}
-
 export interface WebhookSenderDeps {
   clock: Clock;
   random: Random;
@@ -82,10 +59,14 @@ interface EndpointQueue {
 }
 
 /**
- * Sends nothing until `start`, `round` or `due`. `start` begins a loop of one second, which keeps the process running
- * until `stop`. Reads 50 deliveries of a webhook ahead; a webhook without calls and failures takes no memory.
+ * Sends due deliveries as signed POST requests. Each webhook has a queue with the pace of its endpoint, so a slow
+ * endpoint delays no other one. A delivery stays `ready` in the database until its outcome is committed; which ones are
+ * being sent is known in memory only, because one daemon at a time uses a database. After a crash they are sent again:
+ * delivery is at least once. Sends nothing until `start`, `round` or `due`. `start` begins a loop of one second, which
+ * keeps the process running until `stop`. Reads 50 deliveries of a webhook ahead; a webhook without calls and failures
+ * takes no memory.
  */
-export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
+export function createWebhookSender(deps: WebhookSenderDeps) {
   const { clock, random, log, tables, writer, secrets, caller } = deps;
   const queues = new Map<number, EndpointQueue>();
   /** Webhooks with deliveries of the group commit in progress. */
@@ -260,6 +241,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     else abortCalls(queue);
   }
 
+  /** Starts calls for everything that is due; `start` does so every second. */
   async function round(): Promise<void> {
     if (hasDue()) await writer.run((all) => all.webhookDeliveries.promote(clock.now(), PROMOTE_BATCH_SIZE));
     // Another process can have changed or deleted a webhook.
@@ -282,6 +264,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     else purgedAt = clock.now();
   }
 
+  /** Resolves when no call is in progress. */
   async function idle(): Promise<void> {
     while (calls.size > 0) await Promise.all(calls);
   }
@@ -299,7 +282,8 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
 
   return {
     start: loop.start,
-    due: (webhook) => {
+    /** Called in a unit of work that makes a delivery of this webhook ready. */
+    due: (webhook: number): void => {
       if (stopping.signal.aborted || due.has(webhook)) return;
       if (due.size === 0) {
         // After the group commit in progress, which is synchronous.
@@ -311,15 +295,19 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
       }
       due.add(webhook);
     },
-    changed: (webhook) => {
+    /** Called after a webhook was changed or deleted: aborts its calls if it is disabled or deleted. */
+    changed: (webhook: number): void => {
       const queue = queues.get(webhook);
       if (queue !== undefined) refresh(queue);
     },
-    nextProbeAt: (webhook) => queues.get(webhook)?.pace.pausedUntil(clock.now()) ?? null,
+    /** When an endpoint that is overloaded is called again, epoch ms; null: deliveries do not wait for it. */
+    nextProbeAt: (webhook: number): number | null =>
+      queues.get(webhook)?.pace.pausedUntil(clock.now()) ?? null,
     round,
     idle,
-    inFlight: () => calls.size,
-    stop: async () => {
+    inFlight: (): number => calls.size,
+    /** Aborts calls in progress after a grace period; they are repeated after the next start. */
+    stop: async (): Promise<void> => {
       stopping.abort();
       const grace = setTimeout(() => {
         giveUp.abort();
@@ -332,3 +320,5 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     },
   };
 }
+
+export type WebhookSender = ReturnType<typeof createWebhookSender>;

@@ -11,34 +11,6 @@ import { createErasureRun, type EraseResult, type Eraser, type ErasureRun } from
 import type { Person } from './scrub.ts';
 import { createTraces, type TracesDeps } from './traces.ts';
 
-/**
- * Erases a person: the profile, memberships and history immediately, then, in portions, all data in the tables that
- * declare it (store/data-policies). A long history is deleted in portions, too, and the profile after it. A row of
- * `erasures` exists until the erasure is complete, so that it continues after a crash. Suppressions, opt-outs and events
- * remain, with the identifier only.
- */
-export interface Erasure {
-  /**
-   * Resolves when every table is cleared, or with `complete: false` when the rest follows in the background: a message is
-   * being sent, or it takes longer than `waitMs`.
-   */
-  erase(accountId: string, identifier: string): Promise<{ complete: boolean } | Refusal>;
-  /**
-   * Like `erase`, also for a person who is no contact: a recipient of transactional mail, or one who was erased before.
-   * `address`: of the person, null if only the identifier is known. Refused when nothing is stored about the person.
-   */
-  erasePerson(
-    accountId: string,
-    identifier: string,
-    address: string | null,
-  ): Promise<{ complete: boolean } | Refusal>;
-  /** Continues incomplete erasures, now and every minute. */
-  start(): void;
-  stop(): Promise<void>;
-  /** Whether erased data is being cleared from the file: pages must not be moved then. */
-  isClearingFile(): boolean;
-}
-
 /** How long a stop waits for erasures in progress; the next start continues those that take longer. */
 const STOP_GRACE_MS = 3 * SECOND;
 /** Entries of a history that are deleted in the unit of work that begins the erasure. */
@@ -52,10 +24,14 @@ export interface ErasureDeps extends TracesDeps {
 }
 
 /**
- * Starts nothing: `erase` works without `start`, whose loop continues erasures that an earlier process left. `stop`
- * waits 3 s for those in progress, then ends them after their current portion. `erasers` run in the order of the list.
+ * Erases a person: the profile, memberships and history immediately, then, in portions, all data in the tables that
+ * declare it (store/data-policies). A long history is deleted in portions, too, and the profile after it. A row of
+ * `erasures` exists until the erasure is complete, so that it continues after a crash. Suppressions, opt-outs and
+ * events remain, with the identifier only. Starts nothing: `erase` works without `start`, whose loop continues erasures
+ * that an earlier process left. `stop` waits 3 s for those in progress, then ends them after their current portion.
+ * `erasers` run in the order of the list.
  */
-export function createErasure(deps: ErasureDeps): Erasure {
+export function createErasure(deps: ErasureDeps) {
   const { tables, writer, clock, log, erasers, waitMs } = deps;
   /** Erasures in progress by number, which the loop skips. */
   const inProgress = new Map<number, Promise<boolean>>();
@@ -169,21 +145,36 @@ export function createErasure(deps: ErasureDeps): Erasure {
   }
 
   return {
-    erase: (accountId, identifier) =>
+    /**
+     * Resolves when every table is cleared, or with `complete: false` when the rest follows in the background: a
+     * message is being sent, or it takes longer than `waitMs`.
+     */
+    erase: (accountId: string, identifier: string): Promise<{ complete: boolean } | Refusal> =>
       eraseFound(accountId, (all) => {
         const contact = findPerson(all, accountId, identifier);
         return isRefusal(contact) ? contact : removeProfile(all, contact);
       }),
-    erasePerson: (accountId, identifier, address) =>
+    /**
+     * Like `erase`, also for a person who is no contact: a recipient of transactional mail, or one who was erased
+     * before. `address`: of the person, null if only the identifier is known. Refused when nothing is stored about the
+     * person.
+     */
+    erasePerson: (
+      accountId: string,
+      identifier: string,
+      address: string | null,
+    ): Promise<{ complete: boolean } | Refusal> =>
       eraseFound(accountId, (all) => {
         const contact = all.contacts.byIdentifier(accountId, identifier);
         return contact === null
           ? findRecipient(all, accountId, identifier, address)
           : removeProfile(all, contact);
       }),
+    /** Whether erased data is being cleared from the file: pages must not be moved then. */
     isClearingFile: traces.isClearing,
+    /** Continues incomplete erasures, now and every minute. */
     start: loop.start,
-    stop: async () => {
+    stop: async (): Promise<void> => {
       const stopped = loop.stop();
       const completed = () => Promise.allSettled([stopped, ...inProgress.values()]);
       await Promise.race([completed(), sleep(STOP_GRACE_MS, null, { ref: false })]);
@@ -193,6 +184,8 @@ export function createErasure(deps: ErasureDeps): Erasure {
     },
   };
 }
+
+export type Erasure = ReturnType<typeof createErasure>;
 
 /** Removes the contact, or the first part of a long history. Returns the person to erase. */
 function removeProfile(tables: Tables, contact: KnownContact): Person {

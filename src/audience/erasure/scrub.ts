@@ -13,16 +13,6 @@ export interface Person {
   contact?: number;
 }
 
-/** Removes a person from texts: address and number in all the forms they occur in, and the full name. */
-export interface Scrubber {
-  /** Whether the text contains the person. */
-  matches(text: string): boolean;
-  /** Replaces addresses and numbers with the identifier, and the name with `[erased]`. */
-  text(text: string): string;
-  /** Replaces all strings of a JSON document; keys, numbers and the structure are unchanged. */
-  json(json: string): string;
-}
-
 const ERASED = '[erased]';
 
 /** `ada@example.net` does not match `canada@example.net` or `ada@example.network`, but matches `%3Dada@…`. */
@@ -30,11 +20,11 @@ const BEFORE = String.raw`(?:(?<![\p{L}\p{N}._+-])|(?<=%[0-9a-f]{2}))`;
 const AFTER = String.raw`(?![\p{L}\p{N}-]|\.[\p{L}\p{N}])`;
 
 /**
- * Compiles one pattern, regardless of case, from the addresses and the number (also in URL and JSON encoding) and the
- * full name. The first identifier replaces all values but the name. `json` throws a SyntaxError for text that is not
- * JSON.
+ * Removes a person from texts: address and number in all the forms they occur in, and the full name. Compiles one
+ * pattern, regardless of case, from the addresses and the number (also in URL and JSON encoding) and the full name. The
+ * first identifier replaces all values but the name. `json` throws a SyntaxError for text that is not JSON.
  */
-export function createScrubber({ identifiers, addresses, phone, fullName }: Person): Scrubber {
+export function createScrubber({ identifiers, addresses, phone, fullName }: Person) {
   const identifier = identifiers[0] ?? ERASED;
   const values = [...addresses, ...(phone === null ? [] : [phone])];
   const replacements = new Map(
@@ -51,14 +41,19 @@ export function createScrubber({ identifiers, addresses, phone, fullName }: Pers
   const text = (input: string) =>
     input.replaceAll(pattern, (found) => replacements.get(found.toLowerCase()) ?? identifier);
   return {
-    matches: (input) => input.search(pattern) !== -1,
+    /** Whether the text contains the person. */
+    matches: (input: string): boolean => input.search(pattern) !== -1,
+    /** Replaces addresses and numbers with the identifier, and the name with `[erased]`. */
     text,
-    json: (input) =>
+    /** Replaces all strings of a JSON document; keys, numbers and the structure are unchanged. */
+    json: (input: string): string =>
       JSON.stringify(
         JSON.parse(input, (_, value: unknown) => (typeof value === 'string' ? text(value) : value)),
       ),
   };
 }
+
+export type Scrubber = ReturnType<typeof createScrubber>;
 
 function escaped(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`);

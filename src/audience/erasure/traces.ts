@@ -7,25 +7,6 @@ import { isClearable } from '../../store/maintenance/slack.ts';
 import { runSlackPass } from '../../store/maintenance/slack-pass.ts';
 import type { Tables } from '../../store/tables.ts';
 
-/**
- * The last step of an erasure: removes deleted data from the file itself. Deleted rows are overwritten with zeros, but
- * copies of them can be in the unused space of pages and in the write-ahead log. A pass through the file clears both
- * (`store/maintenance/slack`) while the database is in use. In a small file it follows each erasure; in a large one it
- * runs at most every hour, for all erasures since the last pass.
- */
-export interface Traces {
-  /** Records that a pass is due; called in the unit of work that ends an erasure. */
-  request(tables: Tables): void;
-  /** Runs the pass if one is due. One at a time: a concurrent call waits for the next one. */
-  clear(): Promise<void>;
-  /** Whether the file is small, so that a pass is short and callers may wait for it. */
-  isShort(): Promise<boolean>;
-  /** Whether a pass is running: pages must not be moved then. */
-  isClearing(): boolean;
-  /** Aborts the pass in progress; it runs again after the next start. */
-  stop(): Promise<void>;
-}
-
 export interface TracesDeps {
   tables: Tables;
   writer: Writer;
@@ -52,10 +33,14 @@ const CLEARED_AT = 'traces-cleared-at';
 const ALREADY_HELD: DaemonLock = { release: () => {} };
 
 /**
- * Starts nothing: passes run in `clear` only. Whether one is due is stored in `settings`, so that it survives a
- * restart; after `stop` none begins. `clear` rejects with the error of its pass, which stays due.
+ * The last step of an erasure: removes deleted data from the file itself. Deleted rows are overwritten with zeros, but
+ * copies of them can be in the unused space of pages and in the write-ahead log. A pass through the file clears both
+ * (`store/maintenance/slack`) while the database is in use. In a small file it follows each erasure; in a large one it
+ * runs at most every hour, for all erasures since the last pass. Starts nothing: passes run in `clear` only. Whether
+ * one is due is stored in `settings`, so that it survives a restart; after `stop` none begins. `clear` rejects with the
+ * error of its pass, which stays due.
  */
-export function createTraces(deps: TracesDeps): Traces {
+export function createTraces(deps: TracesDeps) {
   const { tables, writer, clock, log, claimFile, slackScript, smallFileBytes = SMALL_FILE_BYTES } = deps;
   const stopping = new AbortController();
   let last: Promise<void> = Promise.resolve();
@@ -113,17 +98,24 @@ export function createTraces(deps: TracesDeps): Traces {
   }
 
   return {
-    request: (all) => all.settings.put(REQUESTED, String(settingOf(REQUESTED) + 1)),
-    clear: () => {
+    /** Records that a pass is due; called in the unit of work that ends an erasure. */
+    request: (all: Tables): void => all.settings.put(REQUESTED, String(settingOf(REQUESTED) + 1)),
+    /** Runs the pass if one is due. One at a time: a concurrent call waits for the next one. */
+    clear: (): Promise<void> => {
       // The caller that requested the previous pass handles its error.
       last = last.catch(() => {}).then(clearIfDue);
       return last;
     },
+    /** Whether the file is small, so that a pass is short and callers may wait for it. */
     isShort: isSmall,
-    isClearing: () => isClearing,
-    stop: async () => {
+    /** Whether a pass is running: pages must not be moved then. */
+    isClearing: (): boolean => isClearing,
+    /** Aborts the pass in progress; it runs again after the next start. */
+    stop: async (): Promise<void> => {
       stopping.abort();
       await last.catch(() => {});
     },
   };
 }
+
+export type Traces = ReturnType<typeof createTraces>;

@@ -50,22 +50,6 @@ export interface ImportState {
   ignored: string[];
 }
 
-export interface BackgroundImports {
-  /**
-   * Stores an upload and runs it later. Refuses a file without a valid header (`VALIDATION_ERROR`), one of more than
-   * MAX_FILE_BYTES (`PAYLOAD_TOO_LARGE`), more than MAX_UNFINISHED imports of an account (`LIMIT_REACHED`), and all for which
-   * there is no storage. Rejects when the upload ends early; nothing is stored then.
-   */
-  add(upload: UploadedImport): Promise<BackgroundImportRow | Refusal>;
-  /** Newest first; the newest MAX_KEPT_IMPORTS. */
-  list(accountId: string): BackgroundImportRow[];
-  get(accountId: string, importId: string): BackgroundImportRow | Refusal;
-  /** Ends an import; rows that were imported before remain. Refuses one that has ended (`INVALID_STATE`). */
-  cancel(accountId: string, importId: string): Promise<BackgroundImportRow | Refusal>;
-  start(): void;
-  stop(): Promise<void>;
-}
-
 export interface BackgroundImportsDeps {
   tables: Tables;
   writer: Writer;
@@ -100,7 +84,7 @@ const ENDED = refuse('INVALID_STATE', 'the import has ended, or its account is d
  * Starts nothing: `add` stores uploads before `start`, too. The loop removes files without an unfinished import once,
  * then runs the imports of active accounts in turns, after each upload and every minute.
  */
-export function createBackgroundImports(deps: BackgroundImportsDeps): BackgroundImports {
+export function createBackgroundImports(deps: BackgroundImportsDeps) {
   const { tables, writer, importer, clock, ids, log } = deps;
   const directory = join(deps.dataDir, IMPORT_FOLDER);
   const fileOf = (importId: string) => join(directory, importId);
@@ -111,6 +95,11 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
   let areOrphansRemoved = false;
   let running: { importId: string; abort: AbortController } | null = null;
 
+  /**
+   * Stores an upload and runs it later. Refuses a file without a valid header (`VALIDATION_ERROR`), one of more than
+   * MAX_FILE_BYTES (`PAYLOAD_TOO_LARGE`), more than MAX_UNFINISHED imports of an account (`LIMIT_REACHED`), and all for
+   * which there is no storage. Rejects when the upload ends early; nothing is stored then.
+   */
   async function add(upload: UploadedImport): Promise<BackgroundImportRow | Refusal> {
     const { accountId } = upload;
     const others = [...uploads.values()].filter((owner) => owner === accountId).length;
@@ -313,9 +302,11 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
 
   return {
     add,
-    list: (accountId) => tables.backgroundImports.list(accountId),
+    /** Newest first; the newest MAX_KEPT_IMPORTS. */
+    list: (accountId: string): BackgroundImportRow[] => tables.backgroundImports.list(accountId),
     get: existing,
-    cancel: async (accountId, importId) => {
+    /** Ends an import; rows that were imported before remain. Refuses one that has ended (`INVALID_STATE`). */
+    cancel: async (accountId: string, importId: string): Promise<BackgroundImportRow | Refusal> => {
       const cancelled = await writer.run((all): Refusal | null => {
         const row = all.backgroundImports.get(accountId, importId);
         if (row === null) return refuse('NOT_FOUND', `There is no import ${importId}`);
@@ -328,14 +319,16 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
       await rm(fileOf(importId), { force: true });
       return existing(accountId, importId);
     },
-    start: () => loop.start(),
-    stop: async () => {
+    start: (): void => loop.start(),
+    stop: async (): Promise<void> => {
       stopping.abort();
       running?.abort.abort();
       await loop.stop();
     },
   };
 }
+
+export type BackgroundImports = ReturnType<typeof createBackgroundImports>;
 
 /** The stored state of an import. */
 export function stateOf(row: Pick<BackgroundImportRow, 'counts' | 'rejected_rows' | 'ignored'>): ImportState {

@@ -81,14 +81,6 @@ export interface ImportResult {
   complete: boolean;
 }
 
-export interface Importer {
-  /**
-   * Refuses an unknown group, also one that is deleted during the import; rows imported before remain, and the message
-   * states their number. Rejects with `PartlyDone` when the database fails after the first batch.
-   */
-  run(job: ImportJob): Promise<ImportResult | Refusal>;
-}
-
 /** The reason of a signal that ends the turn of an import, see `ImportJob.signal`. */
 export const TURN_OVER = 'the turn of the import is over';
 
@@ -124,7 +116,7 @@ export function createImporter(deps: {
   ids: Ids;
   /** The limit on the number of an account's contacts. */
   mayAdd: MayAdd;
-}): Importer {
+}) {
   const { writer, clock } = deps;
 
   async function importRows(job: ImportJob): Promise<ImportResult | Refusal> {
@@ -175,7 +167,11 @@ export function createImporter(deps: {
   }
 
   return {
-    run: async (job) => {
+    /**
+     * Refuses an unknown group, also one that is deleted during the import; rows imported before remain, and the
+     * message states their number. Rejects with `PartlyDone` when the database fails after the first batch.
+     */
+    run: async (job: ImportJob): Promise<ImportResult | Refusal> => {
       if (job.dryRun === true) return importRows(job);
       const refusal = await setGroupStatus(job, 'running');
       if (refusal !== null) return refusal;
@@ -191,6 +187,8 @@ export function createImporter(deps: {
     },
   };
 }
+
+export type Importer = ReturnType<typeof createImporter>;
 
 /** A refusal in the course of an import: the rows before it remain. */
 function afterRows(refusal: Refusal, rows: number): Refusal {

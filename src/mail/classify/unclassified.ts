@@ -1,15 +1,6 @@
 import type { SmtpPhase, SmtpReply } from '../reply.ts';
 import { normalizeText } from './rules.ts';
 
-/** Replies without known wording, counted in memory until they are stored. */
-export interface UnclassifiedReplies {
-  add(phase: SmtpPhase, reply: SmtpReply, host: string | null): void;
-  /** Removes and returns at most `count` of them. */
-  take(count: number): UnclassifiedReply[];
-  /** Counts replies again that could not be stored. */
-  giveBack(replies: readonly UnclassifiedReply[]): void;
-}
-
 export interface UnclassifiedReply {
   code: number;
   enhanced: string;
@@ -27,10 +18,10 @@ const MAX_PENDING = 500;
 const MAX_TEXT_LENGTH = 300;
 
 /**
- * `now`: epoch ms. Counts at most 500 different replies, by code, enhanced code, phase and normalized text; the host is
- * that of the last one.
+ * Replies without known wording, counted in memory until they are stored. `now`: epoch ms. Counts at most 500 different
+ * replies, by code, enhanced code, phase and normalized text; the host is that of the last one.
  */
-export function createUnclassifiedReplies(now: () => number): UnclassifiedReplies {
+export function createUnclassifiedReplies(now: () => number) {
   const pending = new Map<string, UnclassifiedReply>();
 
   function count(reply: UnclassifiedReply): void {
@@ -47,7 +38,7 @@ export function createUnclassifiedReplies(now: () => number): UnclassifiedReplie
   }
 
   return {
-    add: (phase, { code, enhanced, text }, host) => {
+    add: (phase: SmtpPhase, { code, enhanced, text }: SmtpReply, host: string | null): void => {
       const at = now();
       const normalized = withoutDetails(text);
       count({
@@ -61,7 +52,8 @@ export function createUnclassifiedReplies(now: () => number): UnclassifiedReplie
         lastAt: at,
       });
     },
-    take: (most) => {
+    /** Removes and returns at most `count` of them. */
+    take: (most: number): UnclassifiedReply[] => {
       const taken: UnclassifiedReply[] = [];
       for (const [key, reply] of pending) {
         if (taken.length >= most) break;
@@ -70,11 +62,14 @@ export function createUnclassifiedReplies(now: () => number): UnclassifiedReplie
       }
       return taken;
     },
-    giveBack: (replies) => {
+    /** Counts replies again that could not be stored. */
+    giveBack: (replies: readonly UnclassifiedReply[]): void => {
       for (const reply of replies) count(reply);
     },
   };
 }
+
+export type UnclassifiedReplies = ReturnType<typeof createUnclassifiedReplies>;
 
 /**
  * A word, or the part of a word, with a digit. The lookbehind makes the time linear: of a run of letters only the first begins

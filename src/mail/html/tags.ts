@@ -8,12 +8,6 @@ import {
   type TokenHandler,
 } from './tokens.ts';
 
-/** Both return the offset after the tag, or `~at` when the tokenizer has to read it. */
-export interface TagScanner {
-  scanStart(at: number): number;
-  scanEnd(at: number): number;
-}
-
 const TAB = 9;
 const LF = 10;
 const FF = 12;
@@ -34,14 +28,15 @@ const MAX_KNOWN_TAGS = 256;
 const MAX_KNOWN_LENGTH = 512;
 
 /**
- * For one text. Calls `handler` for each tag that it reads, with the attributes in `requested` (lower case), whose
- * spans are relative to the tag. Caches the first 256 different tags of up to 512 characters.
+ * Scans the tags of one text. `scanStart` and `scanEnd` return the offset after the tag, or `~at` when the tokenizer has to
+ * read it. Calls `handler` for each tag that they read, with the attributes in `requested` (lower case), whose spans are
+ * relative to the tag. Caches the first 256 different tags of up to 512 characters.
  */
 export function createTagScanner(
   html: string,
   handler: Pick<TokenHandler, 'startTag' | 'endTag'>,
   requested: ReadonlySet<string>,
-): TagScanner {
+) {
   const startTags = createKnownTags<StartTag>(html);
   const endTags = createKnownTags<string>(html);
 
@@ -76,6 +71,8 @@ export function createTagScanner(
 
   return { scanStart, scanEnd };
 }
+
+export type TagScanner = ReturnType<typeof createTagScanner>;
 
 interface KnownTag<Tag> {
   /** The whole tag, which alone determines how it is read. Its only `>` is the last character. */

@@ -52,20 +52,7 @@ const CELLS = splitWords('table tbody td tfoot th thead tr');
 const MAX_STEPS = 64;
 
 /** Elements of one name. */
-interface ElementKind {
-  isVoid: boolean;
-  endedByNext: boolean;
-  isNotShown: boolean;
-  setsColors: boolean;
-  isTable: boolean;
-  isScope: boolean;
-  isBlock: boolean;
-  isCell: boolean;
-  /** How many of them are open. */
-  open: number;
-}
-
-function createKind(name: string): ElementKind {
+function createKind(name: string) {
   return {
     isVoid: VOID_ELEMENTS.has(name),
     endedByNext: ENDED_BY_THE_NEXT.has(name),
@@ -75,9 +62,12 @@ function createKind(name: string): ElementKind {
     isScope: SCOPES.has(name),
     isBlock: BLOCKS.has(name),
     isCell: CELLS.has(name),
+    /** How many of them are open. */
     open: 0,
   };
 }
+
+type ElementKind = ReturnType<typeof createKind>;
 
 /** What applies outside an element that changed it. */
 interface Change {

@@ -15,15 +15,6 @@ export interface ReadHtml {
   missing: RequiredVariable[];
 }
 
-export interface HtmlReader {
-  /** Reads in steps, because HTML can be megabytes of tags. */
-  reading(html: string): Work<ReadHtml>;
-  /** Parses a text template. */
-  readingText(text: string): Work<Template>;
-  /** Parses a subject, which is short. */
-  readSubject(subject: string): Template;
-}
-
 /** Characters of cached HTML; those of texts are a quarter of it. */
 const MAX_CACHED_CHARACTERS = 16 * 1024 * 1024;
 
@@ -37,10 +28,11 @@ const MAX_RECENT = 8;
 export function createHtmlReader(
   syntax: TemplateSyntax = 'variables',
   maxCharacters = MAX_CACHED_CHARACTERS,
-): HtmlReader {
+) {
   const templates = createSourceCache<ReadHtml>(maxCharacters);
   const textTemplates = createSourceCache<Template>(maxCharacters / 4);
 
+  /** Reads in steps, because HTML can be megabytes of tags. */
   function* reading(html: string): Work<ReadHtml> {
     const known = templates.get(html);
     if (known !== undefined) return known;
@@ -51,6 +43,7 @@ export function createHtmlReader(
     return read;
   }
 
+  /** Parses a text template. */
   function* readingText(text: string): Work<Template> {
     const known = textTemplates.get(text);
     if (known !== undefined) return known;
@@ -59,8 +52,14 @@ export function createHtmlReader(
     return template;
   }
 
-  return { reading, readingText, readSubject: (subject) => parseTemplate(subject, syntax) };
+  return {
+    reading,
+    readingText /** Parses a subject, which is short. */,
+    readSubject: (subject: string): Template => parseTemplate(subject, syntax),
+  };
 }
+
+export type HtmlReader = ReturnType<typeof createHtmlReader>;
 
 interface SourceCache<Value extends object> {
   get(source: string): Value | undefined;

@@ -9,18 +9,6 @@ import { subjectRefusal } from '../request.ts';
 import { MAX_RENDERED, type PreparedTemplate, type Rendered } from './render.ts';
 import { type SharedRendering, sharedParts, sharingPrepared } from './render-shared.ts';
 
-/**
- * Templates that an account sends repeatedly, such as the confirmation of an order. From the third message on, the texts of
- * the template are stored once and each message stores only the values of its variables; the delivery workers derive the text
- * part and encode the HTML of such messages once.
- */
-export interface RepeatedTemplates {
-  /** Looks up a template, and remembers that it was sent. `scope`: what its texts depend on in addition, see checks.ts. */
-  find(prepared: PreparedTemplate, scope: string): Repetition;
-  /** Prepares a candidate, so that `find` returns its texts. Works in turns of the account. */
-  prepare(candidate: RepeatedCandidate, accountId: string): Promise<void>;
-}
-
 /** What is known about a template; both are null for one that was not sent before, or that is not shared. */
 export interface Repetition {
   /** The shared texts. */
@@ -62,8 +50,13 @@ const MAX_SEEN = 1000;
 /** Of a template about which nothing is known, or that is not shared. */
 export const NOT_REPEATED: Repetition = { ready: null, candidate: null };
 
-/** Begins empty; the templates that were used least recently are dropped. */
-export function createRepeatedTemplates(): RepeatedTemplates {
+/**
+ * Templates that an account sends repeatedly, such as the confirmation of an order. From the third message on, the
+ * texts of the template are stored once and each message stores only the values of its variables; the delivery workers
+ * derive the text part and encode the HTML of such messages once. Begins empty; the templates that were used least
+ * recently are dropped.
+ */
+export function createRepeatedTemplates() {
   const numbers = new WeakMap<object, number>();
   let lastNumber = 0;
   /** Templates that were sent once. */
@@ -90,7 +83,11 @@ export function createRepeatedTemplates(): RepeatedTemplates {
   }
 
   return {
-    find: (prepared, scope) => {
+    /**
+     * Looks up a template, and remembers that it was sent. `scope`: what its texts depend on in addition, see
+     * checks.ts.
+     */
+    find: (prepared: PreparedTemplate, scope: string): Repetition => {
       const html = prepared.parts.find(({ field }) => field === 'html')?.template;
       if (html === undefined || hidingVariable(html) !== null) return NOT_REPEATED;
       if (sumOf(prepared.parts, ({ template }) => textLength(template)) > MAX_TEXT_CHARACTERS)
@@ -103,7 +100,8 @@ export function createRepeatedTemplates(): RepeatedTemplates {
       seen.set(key, true);
       return NOT_REPEATED;
     },
-    prepare: async ({ key, scope, prepared }, accountId) => {
+    /** Prepares a candidate, so that `find` returns its texts. Works in turns of the account. */
+    prepare: async ({ key, scope, prepared }: RepeatedCandidate, accountId: string): Promise<void> => {
       if (preparing.has(key)) return;
       preparing.add(key);
       seen.delete(key);
@@ -130,6 +128,8 @@ export function createRepeatedTemplates(): RepeatedTemplates {
     },
   };
 }
+
+export type RepeatedTemplates = ReturnType<typeof createRepeatedTemplates>;
 
 /** The memory of the texts, their sources, which they are slices of, and their stored form. */
 function charactersOf({ parts, packed }: RepeatedTemplate): number {
