@@ -4,7 +4,7 @@ import { createDirectMail, type DirectMail } from '../delivery/direct-mail.ts';
 import { createHolds, type Holds } from '../delivery/holds.ts';
 import { registerDeliveryCounters } from '../delivery/metrics.ts';
 import { createPrepare } from '../delivery/prepare.ts';
-import { createTlsSystem, type TlsSystem } from '../delivery/tls/system.ts';
+import { createTlsSystem, type TlsSystem } from '../delivery/tls-system.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Domains } from '../domains/service.ts';
 import type { Recorder } from '../events/record.ts';

@@ -1,5 +1,5 @@
 import type { AccountLimits } from '../accounts/limits.ts';
-import { createRelayProbe } from '../delivery/lanes/relay-probe.ts';
+import { createRelayProbe } from '../delivery/relay-probe.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { registerKeySteps } from '../domains/key-rotation/managed-keys.ts';
 import { createPlatformNameServer } from '../domains/name-server/service.ts';

@@ -16,31 +16,33 @@ import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts'
 import { createQueueRebase } from './clock-jumps.ts';
 import { type Controls, createControls } from './control/controls.ts';
 import { createInspection, type Inspection } from './control/inspection.ts';
-import { createEgress, type Egress } from './egress/egress.ts';
-import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './egress/proxies.ts';
-import type { EgressObstacle, EgressProblem, WarmupUse } from './egress/ticket.ts';
+import { createEgressPools } from './egress-pools.ts';
 import { createFlights, type ObserveAttempt } from './flights.ts';
 import { createJobBuilder, type RoutePasswords } from './jobs.ts';
-import { createFailover, type ObserveFailover, reportFailover } from './lanes/failover.ts';
-import { createDeliveryPaths } from './lanes/paths.ts';
+import { createDeliveryPaths, createFailover, type ObserveFailover, reportFailover } from './lanes.ts';
 import { createLeases } from './leases.ts';
 import { createLocalAttempts } from './local-attempts.ts';
 import { createNewMessages, type NewMessages } from './new-messages.ts';
 import { createOutcomeWaiters } from './outcome-waiters.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
+import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './proxies.ts';
 import { createRecording } from './recording.ts';
-import { configuredRouteFinder } from './routing/configured.ts';
-import { createEgressPools } from './routing/egress.ts';
-import { createRouteCache } from './routing/route-cache.ts';
+import { createRouteCache } from './route-cache.ts';
+import { configuredRouteFinder } from './routes.ts';
 import { defaultConnections } from './scheduling/budget.ts';
 import { createClaims } from './scheduling/claims.ts';
 import { createScheduling, type Scheduling } from './scheduling/create-scheduling.ts';
 import { createParking, type Parked } from './scheduling/parking.ts';
 import { SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
-import type { LimitedSite } from './shaping/metrics.ts';
-import { createShaping } from './shaping/shaping.ts';
-import type { SlowSite } from './shaping/site-limits.ts';
-import type { TlsSystem } from './tls/system.ts';
+import { createShaping, type LimitedSite, type SlowSite } from './shaping/shaping.ts';
+import {
+  createEgress,
+  type Egress,
+  type EgressObstacle,
+  type EgressProblem,
+  type WarmupUse,
+} from './source-address.ts';
+import type { TlsSystem } from './tls-system.ts';
 
 /*
  * Delivers the mail in the queue. A message is delivered at least once: it is sent twice only if the destination's 250 is
@@ -49,10 +51,10 @@ import type { TlsSystem } from './tls/system.ts';
  * The modules; each uses only those before it:
  *
  *   control/        the operator's pauses and rejections
- *   tls/            TLS policies of destinations: MTA-STS, DANE
- *   routing/        routes, MX hosts and addresses of destinations; pools of source addresses
- *   lanes/          the path of a message: lane, pool, next hop; change to the secondary lane
- *   egress/         which source address sends a message: warm-up, health, proxies
+ *   tls-policies    TLS policies of destinations: DANE; mta-sts: MTA-STS
+ *   routes          MX hosts and addresses of destinations; egress-pools: source addresses
+ *   lanes           the path of a message: lane, pool, next hop; change to the secondary lane
+ *   source-address  which source address sends a message; warmup, address-health, proxies
  *   shaping/        limits in force at sites: profiles, limiter, feedback of replies, storage
  *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
  *   recording       commits outcomes, with retries

@@ -4,12 +4,11 @@ import { errorText } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { domainOf } from '../mail/address.ts';
-import { configuredRouteFinder } from './routing/configured.ts';
-import { createEgressPools } from './routing/egress.ts';
+import { createEgressPools } from './egress-pools.ts';
+import { configuredRouteFinder } from './routes.ts';
 import { attempt } from './worker/attempt.ts';
 import { createSmtpClient } from './worker/client.ts';
-import { SMTP_TIMEOUTS, type SmtpTimeouts } from './worker/timeouts.ts';
-import { dialTcp } from './worker/wire.ts';
+import { dialTcp, SMTP_TIMEOUTS, type SmtpTimeouts } from './worker/socket.ts';
 
 /**
  * Sends mail of the platform itself, such as TLS reports, directly to the hosts of its recipient: it belongs to no account,

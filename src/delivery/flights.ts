@@ -11,9 +11,6 @@ import {
   localResult,
   logAttempt,
 } from './attempt-result.ts';
-import type { Egress } from './egress/egress.ts';
-import { type Settlement, withoutRecord } from './egress/settlement.ts';
-import type { EgressMail, EgressTicket } from './egress/ticket.ts';
 import type { BuildJob } from './jobs.ts';
 import type { Leases } from './leases.ts';
 import { type LocalAttempts, MIN_UNPREPARED_WAIT_MS } from './local-attempts.ts';
@@ -22,7 +19,14 @@ import { type BudgetShare, createBudget, type FreedShares, UNCOUNTED_BYTES } fro
 import type { Parking } from './scheduling/parking.ts';
 import type { Assignment, ReservedMessage, Site, SlotReservation } from './scheduling/site.ts';
 import type { Feedback } from './shaping/feedback.ts';
-import type { TlsSystem } from './tls/system.ts';
+import {
+  type Egress,
+  type EgressMail,
+  type EgressTicket,
+  type Settlement,
+  withoutRecord,
+} from './source-address.ts';
+import type { TlsSystem } from './tls-system.ts';
 import type { AttemptReport, DeliveryJob, SessionRecord } from './worker/protocol.ts';
 import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from './worker-pool.ts';
 

@@ -7,9 +7,9 @@ import type { JobContent } from '../mail/stored-content.ts';
 import type { DomainRow, Lane } from '../store/domains/domains.ts';
 import type { ContentRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
-import type { DeliveryPaths } from './lanes/paths.ts';
+import type { EgressEntry } from './egress-pools.ts';
+import type { DeliveryPaths } from './lanes.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
-import type { EgressEntry } from './routing/egress.ts';
 import type { Assignment, SiteProfile, SlotReservation } from './scheduling/site.ts';
 import type { DeliveryJob, JobEgress, SharedReference, TlsSource } from './worker/protocol.ts';
 

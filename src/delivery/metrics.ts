@@ -3,9 +3,9 @@ import { gaugesOf } from '../core/metrics.ts';
 import { createTopLabels } from '../core/top-labels.ts';
 import { CONTROL_SCOPES } from '../store/messages/queue-controls.ts';
 import type { Delivery, DeliveryDeps } from './delivery.ts';
-import type { WarmupUse } from './egress/ticket.ts';
 import type { Holds } from './holds.ts';
-import { registerSiteMetrics, siteLabel } from './shaping/metrics.ts';
+import { registerSiteMetrics, siteLabel } from './shaping/shaping.ts';
+import type { WarmupUse } from './source-address.ts';
 
 /** Sites with time series of their own: those with the most attempts. */
 const MAX_SITES = 50;

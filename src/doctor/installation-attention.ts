@@ -4,7 +4,7 @@ import type { Config } from '../config/schema.ts';
 import type { Clock } from '../core/clock.ts';
 import { presentSite } from '../delivery/control/explain.ts';
 import type { Delivery } from '../delivery/delivery.ts';
-import { egressOverview } from '../delivery/egress/overview.ts';
+import { egressOverview } from '../delivery/egress-overview.ts';
 import { NO_ACCOUNT, type Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
-import { egressOverview } from '../../src/delivery/egress/overview.ts';
+import { egressOverview } from '../../src/delivery/egress-overview.ts';
 import { readMessageStats } from '../../src/events/message-stats.ts';
 import { packContent } from '../../src/mail/stored-content.ts';
 import { openDatabase } from '../../src/store/database/database.ts';

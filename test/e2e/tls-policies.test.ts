@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { publicKeyInfoOf } from '../../src/delivery/worker/tlsa.ts';
+import { publicKeyInfoOf } from '../../src/delivery/worker/tls.ts';
 import { type Certificate, createAuthority, derOf, selfSigned } from '../support/certificates.ts';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';

@@ -41,7 +41,7 @@ const LONGEST = [
   'smtp/mx/report-floods',
   'http/contract',
   'doctor/healthy',
-  'delivery/egress/month',
+  'delivery/warmup-month',
   'delivery/holds',
   'doctor/broken/network',
   'store/migrate/oldest-schema',

@@ -85,7 +85,7 @@ export const COMPONENT: readonly string[] = [
   'sending/message-cost.test.ts',
   // Delivery with its worker threads, a name server and mail servers (delivery/setup.ts).
   'delivery/delivery.test.ts',
-  'delivery/egress/month.test.ts',
+  'delivery/warmup-month.test.ts',
   'delivery/holds.test.ts',
   'delivery/jobs.test.ts',
   'delivery/shaping/delivery.test.ts',

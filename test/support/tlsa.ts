@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { publicKeyInfoOf } from '../../src/delivery/worker/tlsa.ts';
+import { publicKeyInfoOf } from '../../src/delivery/worker/tls.ts';
 import { derOf } from './certificates.ts';
 
 /** The TLSA record `usage 1 1` (public key, SHA-256) of a certificate in PEM, as in a zone file: `TLSA 3 1 1 ab…`. */

@@ -1,6 +1,6 @@
 import { monotonicClock } from '../../core/clock.ts';
 import { createLog } from '../../core/log.ts';
-import { createRelayProbe } from '../../delivery/lanes/relay-probe.ts';
+import { createRelayProbe } from '../../delivery/relay-probe.ts';
 import { createResolver, type Resolver } from '../../dns/resolver.ts';
 import { createDomains, type Domains } from '../../domains/service.ts';
 import { createRecorder, dropQueued } from '../../events/record.ts';

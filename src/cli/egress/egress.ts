@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { egressOverview } from '../../delivery/egress/overview.ts';
+import { egressOverview } from '../../delivery/egress-overview.ts';
 import type { CliContext } from '../context.ts';
 
 /** `postrider egress list`: the source addresses. */

@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { iso } from '../../core/clock.ts';
-import { egressOverview, OTHER_PROVIDERS } from '../../delivery/egress/overview.ts';
-import { calendarDay } from '../../delivery/egress/warmup.ts';
-import { createEgressPools, type WarmupSetting } from '../../delivery/routing/egress.ts';
+import { egressOverview, OTHER_PROVIDERS } from '../../delivery/egress-overview.ts';
+import { createEgressPools, type WarmupSetting } from '../../delivery/egress-pools.ts';
+import { calendarDay } from '../../delivery/warmup.ts';
 import type { CliContext, CliDeps } from '../context.ts';
 
 /** `postrider warmup show|reset|skip`: the warm-up of source addresses. */

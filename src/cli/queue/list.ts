@@ -1,6 +1,6 @@
 import { type Clock, iso } from '../../core/clock.ts';
 import { type ControlIndex, createControlIndex, describeControl } from '../../delivery/control/controls.ts';
-import { storedObstacle } from '../../delivery/egress/stored-obstacle.ts';
+import { storedObstacle } from '../../delivery/egress-overview.ts';
 import { TRANSACTIONAL_PRIORITY } from '../../store/messages/queue.ts';
 import type { ListedInQueue } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';

@@ -4,16 +4,16 @@ import {
   TRANSACTIONAL_PRIORITY,
 } from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
-import type { EgressObstacle } from '../egress/ticket.ts';
-import type { DeliveryPath, DeliveryPaths } from '../lanes/paths.ts';
-import type { EgressPools } from '../routing/egress.ts';
-import type { RouteCache } from '../routing/route-cache.ts';
-import type { RouteResult } from '../routing/routes.ts';
+import type { EgressPools } from '../egress-pools.ts';
+import type { DeliveryPath, DeliveryPaths } from '../lanes.ts';
+import type { RouteCache } from '../route-cache.ts';
+import type { RouteResult } from '../routes.ts';
 import type { Claims } from '../scheduling/claims.ts';
 import type { Parking } from '../scheduling/parking.ts';
 import type { Site } from '../scheduling/site.ts';
 import type { Sites } from '../scheduling/sites.ts';
 import type { Targets } from '../scheduling/targets.ts';
+import type { EgressObstacle } from '../source-address.ts';
 import type { Controls } from './controls.ts';
 
 /** What only the running daemon knows about queued mail. It changes nothing and begins no lookup. */

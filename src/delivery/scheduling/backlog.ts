@@ -7,7 +7,7 @@ import {
   type ReadyMessage,
   TRANSACTIONAL_PRIORITY,
 } from '../../store/messages/queue.ts';
-import type { DestinationTls } from '../tls/host-policies.ts';
+import type { DestinationTls } from '../tls-policies.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 import { UNCOUNTED_BYTES } from './budget.ts';
 

@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
 import { type QueueKey, queueKeyText } from '../../store/messages/queue.ts';
-import type { EgressObstacle } from '../egress/ticket.ts';
+import type { EgressObstacle } from '../source-address.ts';
 
 /**
  * Queue keys whose mail waits for a source address. They are not read for a while, so that a campaign that waits for

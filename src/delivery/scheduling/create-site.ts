@@ -4,9 +4,7 @@ import {
   type QueuePriority,
   TRANSACTIONAL_PRIORITY,
 } from '../../store/messages/queue.ts';
-import { createSiteAccountLimits } from '../shaping/account-limits.ts';
-import { createLimiter } from '../shaping/limiter.ts';
-import type { SiteMemory } from '../shaping/site-limits.ts';
+import { createLimiter, createSiteAccountLimits, type SiteMemory } from '../shaping/limiter.ts';
 import { type Assignment, createBacklog } from './backlog.ts';
 import { UNCOUNTED_BYTES } from './budget.ts';
 import { createOpenConnections, type OpenConnections } from './open-connections.ts';

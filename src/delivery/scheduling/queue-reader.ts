@@ -9,10 +9,10 @@ import {
 } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { ControlIndex } from '../control/controls.ts';
-import type { EgressObstacle } from '../egress/ticket.ts';
+import type { EgressPools } from '../egress-pools.ts';
 import type { Leases } from '../leases.ts';
 import type { LocalAttempts } from '../local-attempts.ts';
-import type { EgressPools } from '../routing/egress.ts';
+import type { EgressObstacle } from '../source-address.ts';
 import { createBlockedKeys } from './blocked-keys.ts';
 import type { Claims } from './claims.ts';
 import { MIN_SHARE } from './create-site.ts';

@@ -1,6 +1,5 @@
 import type { QueueKey, QueuePriority, ReadyMessage } from '../../store/messages/queue.ts';
-import type { Restriction } from '../shaping/limiter.ts';
-import type { SiteLimits, SiteMemory } from '../shaping/site-limits.ts';
+import type { Restriction, SiteLimits, SiteMemory } from '../shaping/limiter.ts';
 import type { TlsMode } from '../worker/protocol.ts';
 import type { Assignment } from './backlog.ts';
 

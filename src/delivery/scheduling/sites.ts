@@ -1,9 +1,8 @@
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import type { ShapingProfile } from '../../config/shaping.ts';
 import { type Clock, SECOND } from '../../core/clock.ts';
-import type { HostAnswers } from '../shaping/host-answers.ts';
-import { createProfiles, hostNames } from '../shaping/profiles.ts';
-import type { SiteMemory } from '../shaping/site-limits.ts';
+import type { SiteMemory } from '../shaping/limiter.ts';
+import { createProfiles, type HostAnswers, hostNames } from '../shaping/profiles.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 import { createSite } from './create-site.ts';
 import type { OpenConnections } from './open-connections.ts';

@@ -7,8 +7,8 @@ import type { QueuedMessage } from '../../store/messages/queue.ts';
 import { type AttemptResult, decidingSession, siteStateOf } from '../attempt-result.ts';
 import type { Site, SlotReservation } from '../scheduling/site.ts';
 import type { AttemptReport } from '../worker/protocol.ts';
-import type { HostAnswers } from './host-answers.ts';
 import type { Restriction } from './limiter.ts';
+import type { HostAnswers } from './profiles.ts';
 
 /** Applies the reply of a finished session to the limits of its site. */
 export interface Feedback {

@@ -1,18 +1,8 @@
-import type { Client } from './client.ts';
+import type { Client, SlotJob } from './client.ts';
 import { type Connection, type ConnectionTerms, openSmtpConnection } from './connection.ts';
 import { EgressError, SmtpSessionError, TlsHandshakeError } from './errors.ts';
-import type { SlotJob } from './idle-connections.ts';
-import type { OutgoingMessage } from './outgoing-message.ts';
 import type { AttemptReport, Conclusion, SessionRecord, TargetHost } from './protocol.ts';
 import { replyOf } from './reply-reader.ts';
-import {
-  failureTypeOf,
-  obstacleOf,
-  requiredByText,
-  requirementOf,
-  type TlsRequirement,
-} from './requirement.ts';
-import { offer } from './session.ts';
 import {
   insecure,
   moreSignificant,
@@ -20,6 +10,8 @@ import {
   type SessionResult,
   type StepAfterSession,
 } from './session-result.ts';
+import { failureTypeOf, obstacleOf, requiredByText, requirementOf, type TlsRequirement } from './tls.ts';
+import { type OutgoingMessage, offer } from './transaction.ts';
 
 /**
  * One attempt to deliver one message: which hosts and addresses are tried, in what order, and when it ends.

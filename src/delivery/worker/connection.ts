@@ -1,11 +1,18 @@
 import type { SmtpPhase } from '../../mail/reply.ts';
-import { type Encrypted, type Encryption, TrustAnchorFound } from './encryption.ts';
 import { SmtpSessionError } from './errors.ts';
 import type { DeliveryJob, SessionRecord, TlsRecord, TlsResult } from './protocol.ts';
 import { replyOf, type WireReply } from './reply-reader.ts';
-import { failureTypeOf, isOutdated, requiredByText, type TlsRequirement } from './requirement.ts';
 import { insecure, type SessionResult } from './session-result.ts';
-import { openWire, type Wire, type WireDeps } from './wire.ts';
+import { openWire, type Wire, type WireDeps } from './socket.ts';
+import {
+  type Encrypted,
+  type Encryption,
+  failureTypeOf,
+  isOutdated,
+  requiredByText,
+  type TlsRequirement,
+  TrustAnchorFound,
+} from './tls.ts';
 
 /** A connection whose server is ready for MAIL. */
 export interface Connection {

@@ -16,8 +16,8 @@ import { isPreparedFor, partsOf, preparingParts, type SharedParts } from '../../
 import { type JobContent, unpackContent } from '../../mail/stored-content.ts';
 import { attempt, type LocalRefusal } from './attempt.ts';
 import type { Client } from './client.ts';
-import type { OutgoingMessage } from './outgoing-message.ts';
 import type { AttemptReport, DeliveryJob, SharedReference } from './protocol.ts';
+import type { OutgoingMessage } from './transaction.ts';
 
 /**
  * Runs one job: connect, compose, sign, deliver. If the content cannot be composed, the report states so and the worker

@@ -5,8 +5,7 @@ import { createSmtpClient } from './client.ts';
 import { createSharedContents, runJob } from './job.ts';
 import { type FromWorker, jobClassOf, type ToWorker, type WorkerSetup } from './protocol.ts';
 import { createRunner } from './runner.ts';
-import { SMTP_TIMEOUTS } from './timeouts.ts';
-import { dialTcp } from './wire.ts';
+import { dialTcp, SMTP_TIMEOUTS } from './socket.ts';
 
 /**
  * The program of a delivery worker: a thread that composes and signs messages and delivers them over SMTP. Its messages

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts';
 import { SECOND } from '../../core/clock.ts';
-import { secondaryObstacle } from '../../delivery/lanes/failover.ts';
-import { probeRelay } from '../../delivery/lanes/relay-probe.ts';
+import { secondaryObstacle } from '../../delivery/lanes.ts';
+import { probeRelay } from '../../delivery/relay-probe.ts';
 import { check } from '../context.ts';
 import { failure, ok, type Result, warning } from '../finding.ts';
 

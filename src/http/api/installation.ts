@@ -6,7 +6,7 @@ import type { Config } from '../../config/schema.ts';
 import { programVersion } from '../../config/version.ts';
 import { type Clock, iso } from '../../core/clock.ts';
 import { errorCode } from '../../core/errors.ts';
-import { egressOverview, OTHER_PROVIDERS, type WarmupRow } from '../../delivery/egress/overview.ts';
+import { egressOverview, OTHER_PROVIDERS, type WarmupRow } from '../../delivery/egress-overview.ts';
 import { DATABASE_FILE } from '../../store/database/connection.ts';
 import type { Tables } from '../../store/tables.ts';
 import { type Route, route } from '../route.ts';

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { DeliveryRoute } from '../../../src/config/setting-types.ts';
 import { presentRoute } from '../../../src/delivery/control/explain.ts';
 import type { MessageFacts } from '../../../src/delivery/control/inspection.ts';
-import { failure } from '../../../src/delivery/routing/exchangers.ts';
+import { failure } from '../../../src/delivery/routes.ts';
 
 const HOP: DeliveryRoute = {
   match: '*',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, SECOND } from '../../../src/core/clock.ts';
-import type { EgressObstacle } from '../../../src/delivery/egress/ticket.ts';
+import type { EgressObstacle } from '../../../src/delivery/source-address.ts';
 import { createTestScheduling, recipientsOf, users } from './setup.ts';
 
 const obstacle = (until: number): EgressObstacle => ({

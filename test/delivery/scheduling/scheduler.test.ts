@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RouteResult } from '../../../src/delivery/routing/routes.ts';
+import type { RouteResult } from '../../../src/delivery/routes.ts';
 import { createTestScheduling, KEY, recipientsOf, routeTo, users } from './setup.ts';
 
 const TWO = { account_id: 'acct_two', domain_id: 'domain_two' };

@@ -6,7 +6,7 @@ import { evaluateReport } from '../../../src/delivery/attempt-result.ts';
 import { createSite } from '../../../src/delivery/scheduling/create-site.ts';
 import type { SlotReservation } from '../../../src/delivery/scheduling/site.ts';
 import { createFeedback, signalOf } from '../../../src/delivery/shaping/feedback.ts';
-import { createHostAnswers } from '../../../src/delivery/shaping/host-answers.ts';
+import { createHostAnswers } from '../../../src/delivery/shaping/profiles.ts';
 import type { AttemptReport } from '../../../src/delivery/worker/protocol.ts';
 import { createClassifier } from '../../../src/mail/classify/classifier.ts';
 import { type Classify, classify } from '../../../src/mail/classify/classify.ts';

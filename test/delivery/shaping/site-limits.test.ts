@@ -1,8 +1,13 @@
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { HOUR, iso } from '../../../src/core/clock.ts';
-import { type LimitedSite, registerSiteMetrics, siteLabel } from '../../../src/delivery/shaping/metrics.ts';
-import { type SiteLimits, slowSites } from '../../../src/delivery/shaping/site-limits.ts';
+import type { SiteLimits } from '../../../src/delivery/shaping/limiter.ts';
+import {
+  type LimitedSite,
+  registerSiteMetrics,
+  siteLabel,
+  slowSites,
+} from '../../../src/delivery/shaping/shaping.ts';
 import { heldClock } from '../../support/store.ts';
 
 const LIMITS: SiteLimits = {

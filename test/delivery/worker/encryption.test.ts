@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net';
 import { createSecureContext, TLSSocket, type TLSSocketOptions } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { TlsMode } from '../../../src/delivery/worker/protocol.ts';
-import { type Dial, dialTcp } from '../../../src/delivery/worker/wire.ts';
+import { type Dial, dialTcp } from '../../../src/delivery/worker/socket.ts';
 import { createAuthority, selfSigned } from '../../support/certificates.ts';
 import type { Sink, SinkOptions } from '../../support/smtp-sink.ts';
 import type { SinkBehavior } from '../../support/smtp-sink-session.ts';

@@ -6,7 +6,7 @@ import type {
   StsHostPolicy,
   TlsaAssociation,
 } from '../../../src/delivery/worker/protocol.ts';
-import { publicKeyInfoOf } from '../../../src/delivery/worker/tlsa.ts';
+import { publicKeyInfoOf } from '../../../src/delivery/worker/tls.ts';
 import { type Certificate, createAuthority, derOf, selfSigned } from '../../support/certificates.ts';
 import type { Sink } from '../../support/smtp-sink.ts';
 import { client, deliver, host, job, lastError, sink, sinks, summary } from './setup.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { TlsMode, TlsRecord } from '../../../src/delivery/worker/protocol.ts';
-import { requirementOf, satisfies } from '../../../src/delivery/worker/requirement.ts';
+import { requirementOf, satisfies } from '../../../src/delivery/worker/tls.ts';
 
 const TLS: TlsRecord = {
   protocol: 'TLSv1.3',

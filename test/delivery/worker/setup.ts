@@ -2,11 +2,10 @@ import { performance } from 'node:perf_hooks';
 import { onTestFinished } from 'vitest';
 import { attempt } from '../../../src/delivery/worker/attempt.ts';
 import { type Client, type ClientOptions, createSmtpClient } from '../../../src/delivery/worker/client.ts';
-import type { OutgoingMessage } from '../../../src/delivery/worker/outgoing-message.ts';
 import type { AttemptReport, DeliveryJob, TargetHost } from '../../../src/delivery/worker/protocol.ts';
-import type { SmtpTimeouts } from '../../../src/delivery/worker/timeouts.ts';
-import { dialTcp } from '../../../src/delivery/worker/wire.ts';
-import { type EncodedContent } from '../../../src/mail/stored-content.ts';
+import { dialTcp, type SmtpTimeouts } from '../../../src/delivery/worker/socket.ts';
+import type { OutgoingMessage } from '../../../src/delivery/worker/transaction.ts';
+import type { EncodedContent } from '../../../src/mail/stored-content.ts';
 import { type Sink, type SinkOptions, startSink } from '../../support/smtp-sink.ts';
 
 /** Timeouts that a loaded machine does not reach; tests shorten single ones. */

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { SMTP_TIMEOUTS, type SmtpTimeouts } from '../../../src/delivery/worker/timeouts.ts';
+import { SMTP_TIMEOUTS, type SmtpTimeouts } from '../../../src/delivery/worker/socket.ts';
 import type { SinkPhase } from '../../support/smtp-sink-session.ts';
 import { client, deliver, job, lastError, sink, sinks, summary } from './setup.ts';
 

@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, X509Certificate } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { TlsaAssociation } from '../../../src/delivery/worker/protocol.ts';
-import { matchesServer, publicKeyInfoOf, trustAnchors } from '../../../src/delivery/worker/tlsa.ts';
+import { matchesServer, publicKeyInfoOf, trustAnchors } from '../../../src/delivery/worker/tls.ts';
 import { createAuthority, derOf, selfSigned } from '../../support/certificates.ts';
 
 const authority = createAuthority();

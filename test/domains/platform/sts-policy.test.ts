@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseStsPolicy } from '../../../src/delivery/tls/sts-policy.ts';
+import { parseStsPolicy } from '../../../src/delivery/mta-sts.ts';
 import { platformOf } from '../../../src/domains/platform/platform.ts';
 import { startDomains } from '../setup.ts';
 

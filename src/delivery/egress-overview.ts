@@ -1,0 +1,213 @@
+import type { Config } from '../config/schema.ts';
+import { DAY, iso } from '../core/clock.ts';
+import { createLog } from '../core/log.ts';
+import { providerOf } from '../mail/providers.ts';
+import { emptyCounts } from '../store/egress/egress-counts.ts';
+import type { EgressHealthRow, EgressWarmupRow } from '../store/egress/egress-standings.ts';
+import type { QueuedMessage } from '../store/messages/queue.ts';
+import type { Tables } from '../store/tables.ts';
+import { presentBlock } from './address-health.ts';
+import { addressOf, createEgressPools, type EgressEntry, type WarmupSetting } from './egress-pools.ts';
+import { createDeliveryPaths, type PathMessage } from './lanes.ts';
+import { routeFor } from './routes.ts';
+import { createEgress, type EgressDeps, type EgressObstacle } from './source-address.ts';
+import { dayOf, MAX_PROVIDERS, positionOf } from './warmup.ts';
+
+/** The source addresses as they are stored: for commands, which run in another process than the daemon. */
+export interface EgressOverview {
+  entries: EntryOverview[];
+  warmup: WarmupRow[];
+  /** All refusals, also those of the address that the system chooses. */
+  refused: (ReceiverRefusal & { address: string; delisting: string })[];
+}
+
+/** A receiver that refuses a source address. Times are ISO 8601. */
+export interface ReceiverRefusal {
+  provider: string;
+  since: string;
+  nextProbeAt: string;
+  failures: number;
+  reply: string;
+  /** Mail that only this address can send waits. */
+  blocked: boolean;
+}
+
+export interface EntryOverview {
+  entry: string;
+  /** Source address that receivers see. */
+  address: string;
+  address6: string | null;
+  hostname: string;
+  pools: string[];
+  proxy: string | null;
+  /** `day 4 of 30`, `finished`; null: no warm-up. */
+  warmup: string | null;
+  /** Messages of today (UTC). */
+  today: { sent: number; delivered: number; throttled: number; refused: number; complained: number };
+  refusedBy: ReceiverRefusal[];
+}
+
+export interface WarmupRow {
+  entry: string;
+  address: string;
+  /** `*`: all providers without a row. */
+  provider: string;
+  /** Day of the warm-up at this provider; 0: it has not begun. */
+  day: number;
+  /** Null: unlimited. */
+  step: number | null;
+  cap: number | null;
+  /** Messages of today (UTC): transactional and marketing together. */
+  used: number;
+  transactional: number;
+  throttled: number;
+  refused: number;
+  complained: number;
+  /** Why the day is not that of the calendar; null: it is. */
+  reason: string | null;
+}
+
+/** The row of all providers that have none of their own. */
+export const OTHER_PROVIDERS = '*';
+
+export interface OverviewDeps {
+  config: Config;
+  tables: Pick<Tables, 'egressCounts' | 'egressWarmup' | 'egressHealth'>;
+  /** Epoch ms. */
+  now: number;
+}
+
+/**
+ * Reads the tables at each call, for entries with a name only. Warm-ups have a row for each provider with counts of
+ * today or yesterday (UTC) or with a step back, and one for `OTHER_PROVIDERS`.
+ */
+export function egressOverview(deps: OverviewDeps): EgressOverview {
+  const { config, tables, now } = deps;
+  const shifts = tables.egressWarmup.all();
+  const refusals = tables.egressHealth.all();
+  const today = dayOf(now);
+  const entries: EntryOverview[] = [];
+  const warmup: WarmupRow[] = [];
+  const all = createEgressPools(config).all();
+  for (const [index, entry] of all.entries()) {
+    const { name, address, address6, hostname, proxy } = entry;
+    if (name === null) continue;
+    const counts = tables.egressCounts.ofDay(today, name, MAX_PROVIDERS + 1);
+    const sum = (valueOf: (row: (typeof counts)[number]) => number) =>
+      counts.reduce((total, row) => total + valueOf(row), 0);
+    const rows = entry.warmup === undefined ? [] : warmupRows(deps, entry, entry.warmup, shifts);
+    warmup.push(...rows);
+    entries.push({
+      entry: name,
+      address: addressOf(entry),
+      address6: address6 === undefined || address === undefined ? null : address6,
+      hostname,
+      pools: config.delivery.egress[index]?.pools ?? [],
+      proxy: proxy === undefined ? null : `${proxy.host}:${proxy.port}`,
+      warmup: entry.warmup === undefined ? null : stateOf(rows, entry.warmup),
+      today: {
+        sent: sum((row) => row.transactional + row.marketing),
+        delivered: sum((row) => row.delivered),
+        throttled: sum((row) => row.throttled),
+        refused: sum((row) => row.refused),
+        complained: sum((row) => row.complained),
+      },
+      refusedBy: refusals.filter((row) => row.entry === name).map(toRefusal),
+    });
+  }
+  const refused = refusals.map((row) => {
+    const { address, delisting } = presentBlock(config, row);
+    return { ...toRefusal(row), address, delisting };
+  });
+  return { entries, warmup, refused };
+}
+
+function toRefusal({
+  provider,
+  since,
+  probe_at,
+  failures,
+  reply,
+  blocked,
+}: EgressHealthRow): ReceiverRefusal {
+  return {
+    provider,
+    since: iso(since),
+    nextProbeAt: iso(probe_at),
+    failures,
+    reply,
+    blocked: blocked === 1,
+  };
+}
+
+/** The providers of today and yesterday and those with a step back, by name; then all others. */
+function warmupRows(
+  { config, tables, now }: OverviewDeps,
+  entry: EgressEntry,
+  setting: WarmupSetting,
+  shifts: readonly EgressWarmupRow[],
+): WarmupRow[] {
+  const name = entry.name ?? '';
+  const own = shifts.filter((row) => row.entry === name && row.started === setting.started);
+  const countsOf = (day: number) => tables.egressCounts.ofDay(day, name, MAX_PROVIDERS + 1);
+  const today = new Map(countsOf(dayOf(now)).map((row) => [row.provider, row]));
+  const known = new Set([
+    ...today.keys(),
+    ...countsOf(dayOf(now) - DAY).map((row) => row.provider),
+    ...own.flatMap(({ provider }) => (provider === '' ? [] : [provider])),
+  ]);
+  const forAll = own.find(({ provider }) => provider === '');
+  return [...[...known].toSorted(), OTHER_PROVIDERS].map((provider) => {
+    const counts = today.get(provider) ?? emptyCounts();
+    const shift = own.find((row) => row.provider === provider);
+    const position = positionOf(setting, config.delivery.warmup.schedule, [forAll, shift], now);
+    const { transactional, marketing, throttled, refused, complained } = counts;
+    return {
+      entry: name,
+      address: addressOf(entry),
+      provider,
+      day: position.day,
+      step: position.step,
+      cap: position.cap,
+      used: transactional + marketing,
+      transactional,
+      throttled,
+      refused,
+      complained,
+      reason: position.reason,
+    };
+  });
+}
+
+function stateOf(rows: readonly WarmupRow[], { days }: WarmupSetting): string {
+  if (rows.every(({ cap }) => cap === null)) return 'finished';
+  const { day } = rows.at(-1) ?? { day: 0 };
+  return day === 0 ? 'not begun' : `day ${Math.min(day, days)} of ${days}`;
+}
+
+/**
+ * The source address that a ready message waits for, according to the database: for commands, which run in another
+ * process than the daemon. The provider is that of the recipient's domain: without its MX hosts that of a hosted domain is
+ * not known. Null: it waits for none that is known.
+ */
+export function storedObstacle(
+  { config, tables, writer, clock }: Pick<EgressDeps, 'config' | 'writer' | 'clock'> & { tables: Tables },
+  message: PathMessage & Pick<QueuedMessage, 'destination' | 'priority'>,
+): EgressObstacle | null {
+  const pools = createEgressPools(config);
+  const egress = createEgress({
+    config,
+    tables,
+    writer,
+    clock,
+    monotonic: clock,
+    pools,
+    log: createLog({ level: 'silent', hashAddresses: true }),
+    proxies: { isResolved: () => true },
+  });
+  const { destination, priority } = message;
+  const { pool, via } = createDeliveryPaths({ config, tables, egress: pools }).of(message);
+  const route = via ?? routeFor(config.delivery.routes, destination);
+  const provider = route === null ? providerOf(destination) : null;
+  return egress.obstacle(pool, { provider, priority, hosts: [] });
+}

@@ -1,0 +1,136 @@
+import { type EgressSetting, type ProxyAddress, parseProxy } from '../config/egress-settings.ts';
+import type { Config } from '../config/schema.ts';
+import { derived } from '../core/derived.ts';
+import type { Stream } from '../store/domains/domains.ts';
+import type { TargetHost } from './worker/protocol.ts';
+
+/*
+ * Source addresses. A region defines the pool of each use case; a pool has one or more entries. Which entry of a pool
+ * sends a message is decided in ../egress.
+ */
+
+/** An entry of `delivery.egress`: one source address. */
+export interface EgressEntry {
+  /** Null: `delivery.egress` is empty, and the system chooses the address. */
+  name: string | null;
+  hostname: string;
+  address?: string;
+  address6?: string;
+  /** The address that receivers see, behind NAT. */
+  publicAddress?: string;
+  /** The SOCKS5 proxy that has the addresses. */
+  proxy?: ProxyAddress;
+  warmup?: WarmupSetting;
+}
+
+export type WarmupSetting = NonNullable<EgressSetting['warmup']>;
+
+/**
+ * always: an entry of the pool has an IPv6 address. fallback: the system chooses the source address, and IPv6 is used
+ * for hosts that have no IPv4 address. never: all entries have an IPv4 address only.
+ */
+export type Ipv6Use = 'always' | 'fallback' | 'never';
+
+export interface EgressPools {
+  poolOf(region: string, useCase: Stream): string;
+  /** The entries of a pool, of the pool `default` if it has none; at least one. */
+  entries(pool: string): readonly EgressEntry[];
+  /** All entries with a name. */
+  all(): readonly EgressEntry[];
+  /** The number of pools that mail of one account to one destination may leave through. */
+  poolCount(useCase: Stream): number;
+  ipv6Of(pool: string): Ipv6Use;
+}
+
+/**
+ * Reads the configuration only, and again when a reload has replaced `delivery.egress` or `regions`. While
+ * `delivery.egress` is empty, every pool has one entry without a name.
+ */
+export function createEgressPools(config: Config): EgressPools {
+  const fallback: readonly EgressEntry[] = [{ name: null, hostname: config.hostname }];
+  // A reload replaces the settings.
+  const pools = derived(
+    () => config.delivery.egress,
+    (egress) =>
+      poolsOf(
+        egress.map((setting) => toEntry(setting, config.hostname)),
+        egress,
+      ),
+  );
+  const counts = derived(
+    () => config.regions,
+    (regions) => ({
+      tx: new Set(regions.map((region) => region.pools.tx)).size,
+      mk: new Set(regions.map((region) => region.pools.mk)).size,
+    }),
+  );
+  const entries = (pool: string) => pools().byName.get(pool) ?? pools().byName.get('default') ?? fallback;
+  return {
+    poolOf: (region, useCase) =>
+      config.regions.find(({ code }) => code === region)?.pools[useCase] ?? 'default',
+    entries,
+    all: () => pools().all,
+    poolCount: (useCase) => counts()[useCase],
+    ipv6Of: (pool) => {
+      const list = entries(pool);
+      if (list.some(({ address6 }) => address6 !== undefined)) return 'always';
+      return list.some(({ address, proxy }) => address === undefined && proxy === undefined)
+        ? 'fallback'
+        : 'never';
+    },
+  };
+}
+
+function toEntry(setting: EgressSetting, hostname: string): EgressEntry {
+  const { name, address, address6, publicAddress, warmup } = setting;
+  const proxy = setting.proxy === undefined ? null : parseProxy(setting.proxy);
+  return {
+    name,
+    hostname: setting.hostname ?? hostname,
+    ...(address === undefined ? {} : { address }),
+    ...(address6 === undefined ? {} : { address6 }),
+    ...(publicAddress === undefined ? {} : { publicAddress }),
+    ...(proxy === null ? {} : { proxy }),
+    ...(warmup === undefined ? {} : { warmup }),
+  };
+}
+
+function poolsOf(all: EgressEntry[], settings: readonly EgressSetting[]) {
+  const byName = new Map<string, EgressEntry[]>();
+  for (const [index, entry] of all.entries())
+    for (const pool of settings[index]?.pools ?? []) byName.set(pool, [...(byName.get(pool) ?? []), entry]);
+  return { all, byName };
+}
+
+/**
+ * The entries that can reach one of the hosts: IPv6 requires `address6`; IPv4 an IPv4 address, an address that the
+ * system chooses, or a proxy with an IPv4 address. All entries when none can.
+ */
+export function reachingEntries(
+  entries: readonly EgressEntry[],
+  hosts: readonly TargetHost[],
+): readonly EgressEntry[] {
+  if (entries.length === 1) return entries;
+  const addresses = hosts.flatMap((host) => host.addresses);
+  const hasIpv4 = addresses.some((address) => !address.includes(':'));
+  const hasIpv6 = addresses.some((address) => address.includes(':'));
+  const reaching = entries.filter((entry) => (hasIpv4 && sendsIpv4(entry)) || (hasIpv6 && sendsIpv6(entry)));
+  return reaching.length > 0 ? reaching : entries;
+}
+
+/** Whether the entry sends over IPv4: a proxy with an IPv6 address alone does not. */
+export function sendsIpv4(
+  entry: Pick<EgressEntry, 'address' | 'address6' | 'publicAddress' | 'proxy'>,
+): boolean {
+  if (entry.proxy === undefined || entry.address !== undefined) return true;
+  return entry.publicAddress !== undefined && !entry.publicAddress.includes(':');
+}
+
+function sendsIpv6({ address6 }: EgressEntry): boolean {
+  return address6 !== undefined;
+}
+
+/** The address that identifies the entry to an operator: as receivers see it, else its name. */
+export function addressOf(entry: Omit<EgressEntry, 'hostname'>): string {
+  return entry.publicAddress ?? entry.address ?? entry.address6 ?? entry.name ?? 'the system address';
+}

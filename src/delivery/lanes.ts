@@ -1,0 +1,397 @@
+import type { Config } from '../config/schema.ts';
+import type { DeliveryRoute } from '../config/setting-types.ts';
+import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
+import { derived } from '../core/derived.ts';
+import type { Log } from '../core/log.ts';
+import { createLru } from '../core/lru.ts';
+import type { SmtpPhase } from '../mail/reply.ts';
+import type { Lane, Stream } from '../store/domains/domains.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
+import type { QueuedMessage } from '../store/messages/queue.ts';
+import { MAX_REROUTES, type Reroute } from '../store/messages/queue-controls.ts';
+import type { Tables } from '../store/tables.ts';
+import type {
+  AttemptLog,
+  AttemptResult,
+  Failover,
+  FailoverCause,
+  FailoverDecision,
+} from './attempt-result.ts';
+import { routeFor } from './routes.ts';
+import type { TlsMode } from './worker/protocol.ts';
+
+/**
+ * The path of a message: its lane, its egress pool, and the next hop that replaces the hosts of its destination. Normally
+ * the region of the domain determines the pool. A message that has failed over uses the secondary lane; one that the
+ * operator rerouted uses what the reroute names.
+ */
+export interface DeliveryPath {
+  lane: Lane;
+  pool: string;
+  /** Null: the configured routes and the MX hosts of the destination. */
+  via: DeliveryRoute | null;
+}
+
+export interface DeliveryPaths {
+  /** Reads the domain, and the reroute of a rerouted message. */
+  of(message: PathMessage): DeliveryPath;
+  /** The next hop of the secondary lane; null: it has none, as it is another egress pool. */
+  relay(): DeliveryRoute | null;
+}
+
+export type PathMessage = Pick<QueuedMessage, 'domain_id' | 'use_case' | 'secondary' | 'reroute'>;
+
+export interface DeliveryPathsDeps {
+  config: Pick<Config, 'secondary'>;
+  tables: Pick<Tables, 'domains' | 'queueReroutes'>;
+  egress: { poolOf(region: string, useCase: Stream): string };
+}
+
+/**
+ * Equal next hops are the same object, because a route's password belongs to its object; those of reroutes are cached,
+ * at most `MAX_REROUTES`. After a reload that changes `secondary`, the relay is a new object.
+ */
+export function createDeliveryPaths({ config, tables, egress }: DeliveryPathsDeps): DeliveryPaths {
+  // A route is one object as long as its settings are the same: its password belongs to the object.
+  const relay = derived(() => config.secondary, relayRoute);
+  const hops = createLru<DeliveryRoute>(MAX_REROUTES);
+
+  function hopOf(row: Reroute): DeliveryRoute | null {
+    const { host, port, tls } = row;
+    if (host === null) return null;
+    const name = `${host} ${port} ${tls}`;
+    const known = hops.get(name);
+    if (known !== undefined) return known;
+    const hop = { match: '*', host, port: port ?? 25, tls: tlsModeOf(tls), allowUnverifiedAuth: false };
+    hops.set(name, hop);
+    return hop;
+  }
+
+  return {
+    relay,
+    of: ({ domain_id, use_case, secondary, reroute }) => {
+      const own = () => egress.poolOf(tables.domains.byId(domain_id)?.region ?? '', use_case);
+      const row = reroute === null ? null : tables.queueReroutes.get(reroute);
+      const lane = secondary === 1 ? 'secondary' : 'primary';
+      if (row !== null) return { lane, pool: row.pool ?? own(), via: hopOf(row) };
+      if (lane === 'primary') return { lane, pool: own(), via: null };
+      const { secondary: setting } = config;
+      return setting.type === 'builtin'
+        ? { lane, pool: setting.pool, via: null }
+        : { lane, pool: own(), via: relay() };
+    },
+  };
+}
+
+function relayRoute(secondary: Config['secondary']): DeliveryRoute | null {
+  if (secondary.type !== 'relay') return null;
+  const { host, port, tls, user, passwordFile, allowUnverifiedAuth } = secondary;
+  return { match: '*', host, port, tls, user, passwordFile, allowUnverifiedAuth };
+}
+
+function tlsModeOf(text: string | null): TlsMode {
+  return text === 'none' || text === 'required' || text === 'verified' ? text : 'opportunistic';
+}
+
+export interface FailoverDeps {
+  config: Pick<Config, 'delivery' | 'secondary' | 'regions'>;
+  /** Monotonic. */
+  clock: Clock;
+  wallClock: Clock;
+  /** Stores the counts of the cap. */
+  settings: Pick<Tables['settings'], 'get'>;
+}
+
+/** Attempts without a connection after which a message changes its lane. */
+const MIN_FAILED_CONNECTIONS = 2;
+const BEFORE_DATA: ReadonlySet<SmtpPhase> = new Set([
+  'connect',
+  'greeting',
+  'ehlo',
+  'starttls',
+  'mail',
+  'rcpt',
+]);
+
+/** Name of the stored setting with the counts of messages that changed their lane in the last hour. */
+const COUNTS = 'delivery.failovers';
+
+/**
+ * Reads the stored counts of the cap now; `decide` stores them again with each admitted change, in the same unit of
+ * work. While `secondary.share` or `secondary.perHour` is 0, no message changes its lane.
+ */
+export function createFailover({ config, clock, wallClock, settings }: FailoverDeps): Failover {
+  const cap = createFailoverCap({ clock, wallClock, stored: settings.get(COUNTS) });
+
+  /** Whether the message may use the secondary lane at all. */
+  function isEligible(tables: Tables, message: MessageRow): boolean {
+    if (message.simulated === 1) return false;
+    const queued = tables.queue.get(message.seq);
+    if (queued === null || queued.secondary === 1 || queued.reroute !== null) return false;
+    // A configured next hop is a decision of the operator.
+    if (routeFor(config.delivery.routes, queued.destination) !== null) return false;
+    const domain = tables.domains.byId(message.domain_id);
+    if (domain?.alt_status !== 'ACTIVE') return false;
+    const region = config.regions.find(({ code }) => code === domain.region);
+    return secondaryObstacle(config, region?.pools[message.use_case] ?? 'default') === null;
+  }
+
+  return {
+    decide: (tables, message, result, attempt) => {
+      if (attempt.lane !== 'primary') return null;
+      const { share, perHour } = config.secondary;
+      // The lane is switched off: no message counts as capped.
+      if (share === 0 || perHour === 0) return null;
+      cap.countAttempt(message.account_id);
+      if (result.classification.action === 'deliver') return null;
+      const cause = causeOf(tables, message, result, attempt);
+      if (cause === null || !isEligible(tables, message)) return null;
+      // A unit of work that is repeated counts again: the cap then admits fewer messages, never more.
+      const isAdmitted = cap.take(message.account_id, { share, perHour });
+      if (isAdmitted) tables.settings.put(COUNTS, cap.stored());
+      const { message_id: messageId, account_id: accountId } = message;
+      return { cause, isAdmitted, messageId, accountId, reply: result.reply.text };
+    },
+  };
+}
+
+/** `capped`: the message stays in its lane because too many have changed theirs. */
+export type ObserveFailover = (result: FailoverCause | 'capped') => void;
+
+/** Logs and counts a decision that is on disk. */
+export function reportFailover(
+  { isAdmitted, ...fields }: FailoverDecision,
+  { log, observe }: { log: Log; observe?: ObserveFailover | undefined },
+): void {
+  observe?.(isAdmitted ? fields.cause : 'capped');
+  log.warn(
+    fields,
+    isAdmitted
+      ? 'message changes to the secondary lane'
+      : 'message stays in the primary lane: the cap of the secondary lane is reached',
+  );
+}
+
+/**
+ * Why the secondary lane is no alternative to an egress pool, a clause; null: it is one. Another pool helps only if it
+ * has a source address, or a proxy, that the primary one does not have.
+ */
+export function secondaryObstacle(
+  { secondary, delivery }: Pick<Config, 'delivery' | 'secondary'>,
+  primaryPool: string,
+): string | null {
+  if (secondary.type === 'relay') return null;
+  const { pool } = secondary;
+  const own = delivery.egress.filter(
+    ({ pools, address, address6, proxy }) =>
+      pools.includes(pool) && !pools.includes(primaryPool) && (address ?? address6 ?? proxy) !== undefined,
+  );
+  if (pool !== primaryPool && own.length > 0) return null;
+  return `no entry of delivery.egress has a source address or a proxy for the pool ${pool} that the pool ${primaryPool} does not have`;
+}
+
+function causeOf(
+  tables: Tables,
+  message: MessageRow,
+  result: AttemptResult,
+  { conclusion, sessions }: AttemptLog,
+): FailoverCause | null {
+  // A 421 closes the connection, so that its session counts as broken; its text is the reply nevertheless.
+  if ((conclusion === 'replied' || conclusion === 'unreachable') && isListing(result)) return 'listing';
+  // After another reply or a TLS failure, another source address is unlikely to help.
+  if (conclusion !== 'unreachable' || result.failure !== 'unreachable') return null;
+  if (sessions.length === 0 || !sessions.every(({ phase }) => BEFORE_DATA.has(phase))) return null;
+  const failed = tables.messages.attemptsOf(message.seq).filter(({ lane, report }) => {
+    const stored: { conclusion?: string } = JSON.parse(report);
+    return lane === 'primary' && stored.conclusion === 'unreachable';
+  });
+  return failed.length >= MIN_FAILED_CONNECTIONS ? 'connection' : null;
+}
+
+/** Whether the reply rejects our address because of its listing or reputation. */
+function isListing({ classification, reply, source }: AttemptResult): boolean {
+  const { scope, bounceClass } = classification;
+  if (source !== 'smtp' || scope !== 'sender' || COMPLAINTS.test(reply.text)) return false;
+  // A policy may concern the domain or the volume; it concerns the address if the reply names one.
+  return bounceClass === 'reputation-block' || (bounceClass === 'policy-block' && ADDRESS.test(reply.text));
+}
+
+const COMPLAINTS = /complain|abuse report|feedback loop|dmarc/i;
+/** An IPv4 or IPv6 address, or the words for one. */
+const ADDRESS = /\b\d{1,3}(?:\.\d{1,3}){3}\b|\[?[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,7}|\bip\b|\bclient host\b/i;
+
+/**
+ * Limits the messages that change to the secondary lane, because whatever blocks the primary lane would soon block it
+ * too: to a share of the account's attempts in the last hour, and to a number per hour for all accounts. The counts of
+ * messages that changed are stored, so that a daemon that restarts repeatedly does not exceed the cap. The counts of
+ * attempts are not: after a restart an account has its minimum until it has made attempts.
+ */
+export interface FailoverCap {
+  /** Counts an attempt over the primary lane. */
+  countAttempt(accountId: string): void;
+  /** Counts a message that changes its lane, if the cap admits it. */
+  take(accountId: string, limits: FailoverLimits): boolean;
+  /** What `take` admitted in the last hour, as text for `FailoverCapOptions.stored`. */
+  stored(): string;
+}
+
+export interface FailoverCapOptions {
+  /** Monotonic. */
+  clock: Clock;
+  /** The system clock, for the stored times. Default: `clock`. */
+  wallClock?: Clock;
+  /** What `stored` returned before the restart; null: nothing. A text that cannot be read counts as nothing. */
+  stored?: string | null;
+}
+
+export interface FailoverLimits {
+  /** Maximum share of an account's attempts that may change the lane, 0 to 1. */
+  share: number;
+  /** Maximum number of changes per hour of all accounts together. */
+  perHour: number;
+}
+
+/** Messages of an account per hour that the share never excludes. */
+const MIN_OF_ACCOUNT = 20;
+const MAX_ACCOUNTS = 10_000;
+const SLOT_MS = 5 * MINUTE;
+const SLOTS = HOUR / SLOT_MS;
+/** Accounts whose counts are stored; after a restart, the messages of others count only toward the total. */
+const MAX_STORED_ACCOUNTS = 1000;
+const NO_ACCOUNT = '';
+
+/** Messages that changed their lane: account, time of the period (epoch ms), number. */
+type StoredCount = [accountId: string, at: number, messages: number];
+
+/**
+ * Begins with the counts in `stored` that are not older than an hour. Counts 10,000 accounts in periods of five
+ * minutes; the least recently used account is forgotten first, while the total of all accounts remains.
+ */
+export function createFailoverCap({ clock, wallClock = clock, stored }: FailoverCapOptions): FailoverCap {
+  const accounts = createLru<{ attempts: HourCount; messages: HourCount }>(MAX_ACCOUNTS);
+  const all = createHourCount(clock);
+  /** Accounts with messages in the last hour; others that had some earlier are removed by the next `stored`. */
+  const changed = new Set<string>();
+
+  function countsOf(accountId: string) {
+    const known = accounts.get(accountId);
+    if (known !== undefined) return known;
+    const counts = { attempts: createHourCount(clock), messages: createHourCount(clock) };
+    accounts.set(accountId, counts);
+    return counts;
+  }
+
+  for (const [accountId, at, messages] of readCounts(stored ?? null)) {
+    // A time in the future is that of a clock that was set back: it counts as now.
+    const ageMs = Math.max(0, wallClock.now() - at);
+    all.add(messages, ageMs);
+    if (accountId === NO_ACCOUNT) continue;
+    countsOf(accountId).messages.add(messages, ageMs);
+    changed.add(accountId);
+  }
+
+  function toStored(): StoredCount[] {
+    const now = wallClock.now();
+    // The end of the period: a count that is stored after each of many restarts must not become older than it is.
+    const timeOf = (slot: number) => now - Math.max(0, clock.now() - ((slot + 1) * SLOT_MS - 1));
+    const rows: StoredCount[] = [];
+    const rest = new Map(all.list().map(({ slot, count }) => [slot, count]));
+    let accountsStored = 0;
+    for (const accountId of changed) {
+      const list = accounts.peek(accountId)?.messages.list() ?? [];
+      if (list.length === 0) changed.delete(accountId);
+      if (list.length === 0 || accountsStored >= MAX_STORED_ACCOUNTS) continue;
+      accountsStored++;
+      for (const { slot, count } of list) {
+        rows.push([accountId, timeOf(slot), count]);
+        rest.set(slot, (rest.get(slot) ?? 0) - count);
+      }
+    }
+    for (const [slot, count] of rest) if (count > 0) rows.push([NO_ACCOUNT, timeOf(slot), count]);
+    return rows;
+  }
+
+  return {
+    countAttempt: (accountId) => countsOf(accountId).attempts.add(),
+    take: (accountId, { share, perHour }) => {
+      if (share === 0 || all.sum() >= perHour) return false;
+      const { attempts, messages } = countsOf(accountId);
+      if (messages.sum() >= Math.max(MIN_OF_ACCOUNT, Math.floor(attempts.sum() * share))) return false;
+      messages.add();
+      all.add();
+      if (changed.size < MAX_ACCOUNTS) changed.add(accountId);
+      return true;
+    },
+    stored: () => JSON.stringify(toStored()),
+  };
+}
+
+/** Counts what happened in the last hour, in slots (periods) of five minutes. */
+interface HourCount {
+  /** Default: one, now. What is older than an hour is ignored. */
+  add(count?: number, ageMs?: number): void;
+  sum(): number;
+  /** The numbers of the periods that have any. `slot`: see `slotAt`. */
+  list(): { slot: number; count: number }[];
+}
+
+function createHourCount(clock: Clock): HourCount {
+  const slots = Array.from({ length: SLOTS }, () => 0);
+  let current = slotAt(clock.now());
+
+  /** Clears the slots of periods that have begun since the last call. */
+  function advance(): void {
+    const now = slotAt(clock.now());
+    const passed = Math.min(now - current, SLOTS);
+    for (let n = 1; n <= passed; n++) slots[indexOf(current + n)] = 0;
+    current = Math.max(now, current);
+  }
+
+  return {
+    add: (count = 1, ageMs = 0) => {
+      advance();
+      const slot = slotAt(clock.now() - ageMs);
+      if (current - slot >= SLOTS) return;
+      slots[indexOf(slot)] = (slots[indexOf(slot)] ?? 0) + count;
+    },
+    sum: () => {
+      advance();
+      return slots.reduce((total, count) => total + count, 0);
+    },
+    list: () => {
+      advance();
+      return Array.from({ length: SLOTS }, (_, back) => {
+        const slot = current - back;
+        return { slot, count: slots[indexOf(slot)] ?? 0 };
+      }).filter(({ count }) => count > 0);
+    },
+  };
+}
+
+function slotAt(ms: number): number {
+  return Math.floor(ms / SLOT_MS);
+}
+
+/** A slot before the origin of the clock is negative. */
+function indexOf(slot: number): number {
+  return ((slot % SLOTS) + SLOTS) % SLOTS;
+}
+
+/** Reads what `stored` wrote; entries in another form are ignored. */
+function readCounts(text: string | null): StoredCount[] {
+  if (text === null) return [];
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // A damaged text loses only the counts of one hour.
+    return [];
+  }
+  return Array.isArray(value) ? value.filter(isStoredCount) : [];
+}
+
+function isStoredCount(value: unknown): value is StoredCount {
+  if (!Array.isArray(value)) return false;
+  const [accountId, at, messages]: unknown[] = value;
+  return typeof accountId === 'string' && Number.isFinite(at) && Number.isSafeInteger(messages);
+}

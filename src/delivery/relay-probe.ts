@@ -1,0 +1,104 @@
+import { isIP } from 'node:net';
+import type { Config } from '../config/schema.ts';
+import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+import { errorText } from '../core/errors.ts';
+import type { Resolver } from '../dns/resolver.ts';
+import { readPasswords } from './jobs.ts';
+import { configuredAuthorities } from './tls-policies.ts';
+import { createSmtpClient } from './worker/client.ts';
+import { openSmtpConnection } from './worker/connection.ts';
+import { SmtpSessionError } from './worker/errors.ts';
+import type { SessionRecord } from './worker/protocol.ts';
+import { replyOf } from './worker/reply-reader.ts';
+import { dialTcp, SMTP_TIMEOUTS } from './worker/socket.ts';
+import { requirementOf } from './worker/tls.ts';
+
+/**
+ * Tests the relay of the secondary lane as a delivery would: connection, TLS as configured, login. Resolves with the
+ * fault, a clause; null: the relay can be used, or the lane has none. Never rejects. The result is cached for a minute.
+ */
+export type RelayProbe = () => Promise<string | null>;
+
+export interface RelayProbeDeps {
+  config: Config;
+  resolver: Pick<Resolver, 'a' | 'aaaa'>;
+  clock: Clock;
+  /** For durations. */
+  monotonic: Clock;
+}
+
+const STEP_MS = 10 * SECOND;
+const TOTAL_MS = 20 * SECOND;
+const TIMEOUTS = {
+  ...SMTP_TIMEOUTS,
+  connect: STEP_MS,
+  greeting: STEP_MS,
+  handshake: STEP_MS,
+  command: STEP_MS,
+};
+
+/** Returns a probe whose result is reused for a minute, as long as the settings stay the same. */
+export function createRelayProbe(deps: RelayProbeDeps): RelayProbe {
+  let last: { at: number; setting: Config['secondary']; result: Promise<string | null> } | null = null;
+  return () => {
+    const { config, monotonic } = deps;
+    const isCurrent =
+      last !== null && last.setting === config.secondary && monotonic.now() - last.at < MINUTE;
+    if (!isCurrent) last = { at: monotonic.now(), setting: config.secondary, result: probeRelay(deps) };
+    return last?.result ?? Promise.resolve(null);
+  };
+}
+
+/** Opens a session with the relay of the secondary lane. Resolves with why it cannot be used, a clause; null: it can. */
+export async function probeRelay(deps: RelayProbeDeps): Promise<string | null> {
+  const { config, clock, monotonic } = deps;
+  const { secondary } = config;
+  if (secondary.type !== 'relay') return null;
+  const authorities = configuredAuthorities(config);
+  const client = createSmtpClient({ clock, monotonic, dial: dialTcp, timeouts: TIMEOUTS, authorities });
+  try {
+    const { relay: password } = readPasswords(config);
+    const { host, port, tls, user, allowUnverifiedAuth: allowUnverified } = secondary;
+    const auth =
+      user === undefined || password === undefined ? {} : { auth: { user, password, allowUnverified } };
+    const record = newRecord(host, await addressOf(host, deps), port, clock);
+    const requirement = requirementOf({ tls, tlsSource: 'route' }, { name: host, addresses: [] });
+    const terms = {
+      port,
+      ...auth,
+      egress: { hostname: config.hostname },
+      requirement,
+      chunking: false,
+      plain: false,
+    };
+    const dueAt = client.deadlines.now() + TOTAL_MS;
+    const opened = await openSmtpConnection(record, terms, dueAt, client);
+    if ('wire' in opened) {
+      opened.wire.quit();
+      return null;
+    }
+    if (opened.kind === 'answered')
+      return `${host}:${port} replied ${opened.reply.code} ${opened.reply.text}`;
+    return 'error' in opened ? opened.error : opened.reply.text;
+  } catch (error) {
+    if (!(error instanceof SmtpSessionError) || !error.reply) return errorText(error);
+    const { code, text } = replyOf(error.reply);
+    return `${error.message}: ${code} ${text}`;
+  } finally {
+    await client.close();
+  }
+}
+
+async function addressOf(host: string, { resolver }: Pick<RelayProbeDeps, 'resolver'>): Promise<string> {
+  if (isIP(host) !== 0) return host;
+  const { records } = await resolver.a(host).catch(() => resolver.aaaa(host));
+  const [address] = records;
+  if (address === undefined) throw new Error(`${host} has no address`);
+  return address;
+}
+
+function newRecord(host: string, address: string, port: number, clock: Clock): SessionRecord {
+  const at = clock.now();
+  const empty = { localAddress: null, tls: null, reply: null, error: null };
+  return { host, address, port, phase: 'connect', startedAt: at, endedAt: at, ...empty };
+}

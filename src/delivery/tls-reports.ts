@@ -1,0 +1,606 @@
+import { createHash } from 'node:crypto';
+import { setImmediate as nextIteration } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import PQueue from 'p-queue';
+import { Agent } from 'undici';
+import { type Clock, DAY, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
+import { abortAfter } from '../core/concurrency/abort.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
+import { errorText } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
+import { createLru } from '../core/lru.ts';
+import { type ConnectorOptions, createConnector } from '../dns/connector.ts';
+import { DnsError } from '../dns/dns-error.ts';
+import type { Resolver } from '../dns/resolver.ts';
+import { keyRecordName } from '../domains/keys.ts';
+import { domainOf, parseMailbox } from '../mail/address.ts';
+import { headerBytes } from '../mail/compose.ts';
+import { type DkimSigner, type SignableMessage, signDkim } from '../mail/dkim.ts';
+import { wrapBase64 } from '../mail/encode.ts';
+import type { Writer } from '../store/database/writer.ts';
+import type { Tables } from '../store/tables.ts';
+import type { TlsSessionKey, TlsSessionRow, UnreportedDay } from '../store/tls/tls-sessions.ts';
+import type { DirectMail } from './direct-mail.ts';
+import type { DestinationTls } from './tls-policies.ts';
+import type { DanePolicy, SessionRecord, TargetHost, TlsFailureType } from './worker/protocol.ts';
+
+/**
+ * Sends the TLS reports of past days (RFC 8460 §4.1), each at its own time in the first four hours after midnight UTC, so
+ * that receivers are not asked by everyone together. What was counted is removed when the report has reached all of its
+ * targets, or after a day of attempts. A restart forgets which targets were reached: these get the report again, with
+ * the same id.
+ */
+export interface ReportSender {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export interface ReportSenderDeps {
+  clock: Clock;
+  log: Log;
+  tables: Pick<Tables, 'tlsSessions'>;
+  writer: Writer;
+  counting: Pick<TlsCounting, 'targets'>;
+  /** Read at each use: a reload changes them. */
+  readonly isOn: boolean;
+  readonly submitter: Submitter;
+  /** Sends a report to one target; null: it was accepted, else why not. Never rejects. */
+  deliver(target: ReportTarget, report: OutgoingTlsReport): Promise<string | null>;
+  /** Called with the result for each target, for metrics. */
+  observe?: ((result: 'sent' | 'failed') => void) | undefined;
+  /** Default: one minute. */
+  intervalMs?: number;
+}
+
+const SPREAD_MS = 4 * HOUR;
+const FIRST_RETRY_MS = 30 * MINUTE;
+/** §4.1: delivery is tried for up to a day. */
+const GIVE_UP_MS = DAY;
+const INTERVAL_MS = MINUTE;
+const PARALLEL = 8;
+/** Reports of one run, and days of domains that it examines, a few between pauses for other work. */
+const MAX_PER_RUN = 200;
+const MAX_EXAMINED = 5000;
+const PORTION = 100;
+const MAX_RETRIES = 10_000;
+const REMOVAL_BATCH_SIZE = 500;
+
+interface Retry {
+  at: number;
+  waitMs: number;
+  /** Targets that have accepted the report. */
+  reached: Set<string>;
+}
+
+const START: UnreportedDay = { day: 0, domain: '' };
+
+/**
+ * `start` begins a loop, whose first run follows after `intervalMs`; a run sends at most 200 reports, 8 at a time, and
+ * `stop` waits for those in progress. Counts older than two days are removed also while `isOn` is false.
+ */
+export function createReportSender(deps: ReportSenderDeps): ReportSender {
+  const { clock, log, tables, writer, counting } = deps;
+  const retries = new Map<string, Retry>();
+  const queue = new PQueue({ concurrency: PARALLEL });
+  /** Where the next run continues. */
+  let cursor = START;
+  let stopped = false;
+  const loop = createLoop({
+    name: 'tls-reports',
+    run,
+    intervalMs: deps.intervalMs ?? INTERVAL_MS,
+    firstMs: deps.intervalMs ?? INTERVAL_MS,
+    log,
+  });
+
+  async function run(): Promise<number | undefined> {
+    const today = dayNumberOf(clock.now());
+    const oldest = today - 2;
+    const removed = await writer.run((all) => all.tlsSessions.removeBefore(oldest, REMOVAL_BATCH_SIZE));
+    if (!deps.isOn) return undefined;
+    const due: UnreportedDay[] = [];
+    for (let examined = 0; examined < MAX_EXAMINED && due.length < MAX_PER_RUN; examined++) {
+      const next = tables.tlsSessions.nextUnreported(cursor, today);
+      cursor = next ?? START;
+      if (next === null || stopped) break;
+      if (dueAt(next) <= clock.now()) due.push(next);
+      if (examined % PORTION === PORTION - 1) await nextIteration();
+    }
+    await queue.addAll(due.map((each) => () => report(each)));
+    return removed === REMOVAL_BATCH_SIZE || cursor !== START ? SECOND : undefined;
+  }
+
+  function dueAt(unreported: UnreportedDay): number {
+    return retries.get(keyOf(unreported))?.at ?? (unreported.day + 1) * DAY + offsetOf(unreported);
+  }
+
+  /** Differs between domains, days and senders, and is the same after a restart. */
+  function offsetOf({ day, domain }: UnreportedDay): number {
+    const hash = createHash('sha256').update(`${deps.submitter.domain} ${domain} ${day}`).digest();
+    return hash.readUInt32BE(0) % SPREAD_MS;
+  }
+
+  async function report(unreported: UnreportedDay): Promise<void> {
+    if (stopped) return;
+    const { domain } = unreported;
+    const reached = retries.get(keyOf(unreported))?.reached ?? new Set<string>();
+    const targets = await counting.targets(domain);
+    if (targets === null) return retryLater(unreported, reached, 'the TLSRPT record cannot be looked up');
+    const composed = targets.length === 0 ? null : await composeReport(tables, unreported, deps.submitter);
+    if (composed === null) return remove(unreported);
+    const missing = targets.filter((target) => !reached.has(nameOf(target)));
+    const results = await Promise.all(missing.map((target) => send(target, composed)));
+    for (const [index, target] of missing.entries()) if (results[index] === null) reached.add(nameOf(target));
+    const reason = results.find((result) => result !== null) ?? null;
+    if (reason === null) return remove(unreported);
+    return retryLater(unreported, reached, reason);
+  }
+
+  async function send(target: ReportTarget, composed: OutgoingTlsReport): Promise<string | null> {
+    const reason = await deps.deliver(target, composed);
+    deps.observe?.(reason === null ? 'sent' : 'failed');
+    const fields = { domain: composed.domain, reportId: composed.id, target: nameOf(target) };
+    if (reason === null) log.info(fields, 'TLS report sent');
+    else log.warn({ ...fields, reason }, 'TLS report could not be sent');
+    return reason;
+  }
+
+  async function retryLater(unreported: UnreportedDay, reached: Set<string>, reason: string): Promise<void> {
+    const waitMs = (retries.get(keyOf(unreported))?.waitMs ?? FIRST_RETRY_MS / 2) * 2;
+    const at = clock.now() + waitMs;
+    const isOver = at > (unreported.day + 1) * DAY + SPREAD_MS + GIVE_UP_MS;
+    if (!isOver && (retries.size < MAX_RETRIES || retries.has(keyOf(unreported)))) {
+      retries.set(keyOf(unreported), { at, waitMs, reached });
+      return;
+    }
+    log.warn({ domain: unreported.domain, reason }, 'TLS report dropped');
+    await remove(unreported);
+  }
+
+  async function remove(unreported: UnreportedDay): Promise<void> {
+    await writer.run((all) => all.tlsSessions.remove(unreported));
+    retries.delete(keyOf(unreported));
+  }
+
+  return {
+    start: loop.start,
+    stop: async () => {
+      stopped = true;
+      await loop.stop();
+    },
+  };
+}
+
+function keyOf({ day, domain }: UnreportedDay): string {
+  return `${day} ${domain}`;
+}
+
+function nameOf(target: ReportTarget): string {
+  return target.kind === 'https' ? target.url : target.address;
+}
+
+/**
+ * Counts TLS sessions for the domains that want reports (RFC 8460). A domain of which that is not known yet counts: its
+ * record is looked up meanwhile, and again before a report is sent.
+ */
+export interface TlsCounting {
+  /** Counts the sessions of an attempt that began with TLS or needed it. Call inside the unit of work of its result. */
+  count(tables: Tables, attempt: CountedAttempt): void;
+  /** Where the domain wants reports now; empty: nowhere. Null: its record cannot be looked up. */
+  targets(domain: string): Promise<ReportTarget[] | null>;
+}
+
+export interface CountedAttempt {
+  /** The recipients' domain. */
+  destination: string;
+  hosts: readonly TargetHost[];
+  tls: DestinationTls;
+  sessions: readonly SessionRecord[];
+}
+
+export interface TlsCountingDeps {
+  clock: Clock;
+  /** For durations: setting the system clock does not change it. */
+  monotonic: Clock;
+  log: Log;
+  resolver: Pick<Resolver, 'txt'>;
+  /** Read at each use: a reload changes it. */
+  readonly isOn: boolean;
+}
+
+const MAX_KNOWN = 50_000;
+const KNOWN_MS = HOUR;
+const UNKNOWN_MS = 5 * MINUTE;
+const MAX_REASON_LENGTH = 200;
+
+/**
+ * Caches for 50,000 domains whether they want reports: for an hour, after a failed lookup for 5 minutes. A lookup that
+ * `count` begins is not awaited. `count` has no effect while `isOn` is false.
+ */
+export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
+  const { clock, monotonic, log, resolver } = deps;
+  const known = createLru<{ wants: boolean; until: number }>(MAX_KNOWN);
+
+  async function targets(domain: string): Promise<ReportTarget[] | null> {
+    let found: ReportTarget[] | null;
+    try {
+      const { records } = await resolver.txt(`_smtp._tls.${domain}`, { owner: 'TLS reports' });
+      found = parseReportRecord(records.map((strings) => strings.join('')));
+    } catch (error) {
+      if (!(error instanceof DnsError)) throw error;
+      found = error.absent || error.code === 'EBADNAME' ? [] : null;
+    }
+    const until = monotonic.now() + (found === null ? UNKNOWN_MS : KNOWN_MS);
+    known.set(domain, { wants: found === null || found.length > 0, until });
+    return found;
+  }
+
+  function wantsReports(domain: string): boolean {
+    const found = known.get(domain);
+    if (found !== undefined && found.until > monotonic.now()) return found.wants;
+    // Until the answer arrives, and so that only one lookup is made.
+    known.set(domain, { wants: true, until: monotonic.now() + UNKNOWN_MS });
+    targets(domain).catch((error: unknown) =>
+      log.error({ err: error, domain }, 'TLSRPT record could not be looked up'),
+    );
+    return true;
+  }
+
+  return {
+    targets,
+    count: (tables, attempt) => {
+      const { destination, sessions } = attempt;
+      if (!deps.isOn || sessions.every(({ tlsResult }) => tlsResult === undefined)) return;
+      if (!wantsReports(destination)) return;
+      const day = dayNumberOf(clock.now());
+      for (const session of sessions) {
+        if (session.tlsResult === undefined) continue;
+        const { key, failure } = reported(attempt, session);
+        const details = {
+          source_ip: session.localAddress ?? '',
+          receiving_host: session.host,
+          receiving_ip: session.address,
+          reason: session.tlsResult.reason.slice(0, MAX_REASON_LENGTH),
+        };
+        tables.tlsSessions.count(
+          { day, domain: destination, ...key },
+          failure === null ? null : { type: failure, ...details },
+        );
+      }
+    },
+  };
+}
+
+/** Days since 1970-01-01, UTC. */
+export function dayNumberOf(epochMs: number): number {
+  return Math.floor(epochMs / DAY);
+}
+
+type PolicyKey = Pick<TlsSessionKey, 'policy_type' | 'policy_domain' | 'policy'>;
+
+/** The policy under which a session is reported (RFC 8460 §4.4), and its failure. */
+function reported(
+  { destination, hosts, tls }: CountedAttempt,
+  { host, tlsResult }: SessionRecord,
+): { key: PolicyKey; failure: TlsFailureType | null } {
+  const failure = tlsResult?.failure ?? null;
+  const policy = hosts.find(({ name }) => name === host)?.policy;
+  if (policy?.kind === 'dane') return { key: daneKey(policy), failure };
+  const published = { policy_domain: destination, policy: JSON.stringify(tls.sts ?? NOTHING_PUBLISHED) };
+  if (tls.sts !== null) return { key: { ...published, policy_type: 'sts' }, failure };
+  // §4.3.2.2: the domain announces a policy that cannot be obtained.
+  if (tls.fault !== null) return { key: { ...published, policy_type: 'sts' }, failure: tls.fault.type };
+  return { key: { ...published, policy_type: 'no-policy-found' }, failure };
+}
+
+/** What was published, as stored. */
+export interface PublishedPolicy {
+  lines: string[];
+  mx: string[];
+}
+
+const NOTHING_PUBLISHED: PublishedPolicy = { lines: [], mx: [] };
+
+function daneKey({ base, records }: DanePolicy): PolicyKey {
+  const lines = records.map(({ usage, selector, matchingType, data }) =>
+    [usage, selector, matchingType, data].join(' '),
+  );
+  const published: PublishedPolicy = { lines: lines.sort(), mx: [] };
+  return { policy_type: 'tlsa', policy_domain: base, policy: JSON.stringify(published) };
+}
+
+/** Where a domain wants its reports (RFC 8460 §3). */
+export type ReportTarget =
+  | { kind: 'mailto'; address: string; domain: string }
+  | { kind: 'https'; url: string };
+
+/** A domain that names more gets its reports at the first ones. */
+const MAX_TARGETS = 4;
+const MAX_URL_LENGTH = 2048;
+const PREFIX = /^v=TLSRPTv1[ \t]*;/;
+const RUA = /^rua[ \t]*=[ \t]*(.+)$/s;
+
+/**
+ * Parses the TXT records at `_smtp._tls.<domain>`. Empty: the domain wants no reports, because it has no record of this
+ * version, several, or none with a usable address.
+ */
+export function parseReportRecord(records: readonly string[]): ReportTarget[] {
+  const [record, ...others] = records.filter((text) => PREFIX.test(text));
+  if (record === undefined || others.length > 0) return [];
+  const [, uris = ''] =
+    record
+      .split(';')
+      .map((field) => RUA.exec(field.trim()))
+      .find((found) => found !== null) ?? [];
+  return uris
+    .split(',')
+    .flatMap((uri) => targetOf(uri.trim()) ?? [])
+    .slice(0, MAX_TARGETS);
+}
+
+function targetOf(uri: string): ReportTarget | null {
+  if (uri.length > MAX_URL_LENGTH || !URL.canParse(uri)) return null;
+  const { protocol, username, pathname } = new URL(uri);
+  if (protocol === 'https:' && username === '') return { kind: 'https', url: uri };
+  if (protocol !== 'mailto:') return null;
+  const address = decoded(pathname);
+  // Reports go over SMTP without SMTPUTF8.
+  if (address === null || !/^[\x21-\x7e]+$/.test(address)) return null;
+  if (typeof parseMailbox(address) === 'string') return null;
+  return { kind: 'mailto', address, domain: domainOf(address) };
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null; // a malformed percent sequence
+  }
+}
+
+/** One TLS report: the sessions of one day with the hosts of one domain (RFC 8460 §4). */
+export interface OutgoingTlsReport {
+  id: string;
+  domain: string;
+  /** Name without folder: `submitter!domain!begin!end!id.json.gz` (§5.1). */
+  fileName: string;
+  /** The JSON document, gzipped (§5.2). */
+  gzipped: Buffer;
+}
+
+export interface Submitter {
+  /** The host name of this server. */
+  domain: string;
+  organization: string;
+  contact: string;
+}
+
+const compress = promisify(gzip);
+
+/** Reads and composes the report; null: there is nothing to report. */
+export async function composeReport(
+  tables: Pick<Tables, 'tlsSessions'>,
+  { day, domain }: UnreportedDay,
+  submitter: Submitter,
+): Promise<OutgoingTlsReport | null> {
+  const rows = tables.tlsSessions.ofDay({ day, domain });
+  if (rows.length === 0) return null;
+  const begin = day * DAY;
+  const end = begin + DAY - SECOND;
+  // Equal for each delivery of the same report, so that receivers recognize a repeated one.
+  const id = `${iso(begin).slice(0, 10)}.${domain}@${submitter.domain}`;
+  const report = {
+    'organization-name': submitter.organization,
+    'date-range': { 'start-datetime': seconds(begin), 'end-datetime': seconds(end) },
+    'contact-info': submitter.contact,
+    'report-id': id,
+    policies: rows.map((row) => policyOf(tables, row)),
+  };
+  const name = [submitter.domain, domain, begin / SECOND, end / SECOND, day].join('!');
+  return {
+    id,
+    domain,
+    fileName: `${name}.json.gz`,
+    gzipped: await compress(Buffer.from(JSON.stringify(report))),
+  };
+}
+
+/** RFC 3339 without fractions of a second. */
+function seconds(epochMs: number): string {
+  return iso(epochMs).replace('.000Z', 'Z');
+}
+
+function policyOf({ tlsSessions }: Pick<Tables, 'tlsSessions'>, row: TlsSessionRow) {
+  const { lines, mx }: PublishedPolicy = JSON.parse(row.policy);
+  const failures = tlsSessions.failures(row.seq).map((failure) =>
+    withoutBlanks({
+      'result-type': failure.type,
+      'sending-mta-ip': failure.source_ip,
+      'receiving-mx-hostname': failure.receiving_host,
+      'receiving-ip': failure.receiving_ip,
+      'failed-session-count': failure.sessions,
+      'failure-reason-code': failure.reason,
+    }),
+  );
+  return {
+    policy: {
+      'policy-type': row.policy_type,
+      ...(lines.length > 0 ? { 'policy-string': lines } : {}),
+      'policy-domain': row.policy_domain,
+      ...(mx.length > 0 ? { 'mx-host': mx } : {}),
+    },
+    summary: {
+      'total-successful-session-count': row.successful,
+      'total-failure-session-count': row.failed,
+    },
+    ...(failures.length > 0 ? { 'failure-details': failures } : {}),
+  };
+}
+
+function withoutBlanks(fields: Record<string, string | number>): Record<string, string | number> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
+}
+
+/** The report as mail (RFC 8460 §5.3): `multipart/report` with a text and the gzipped document, DKIM-signed. */
+export interface ReportMail {
+  from: string;
+  to: string;
+  /** The fields and the empty line after them. */
+  header: Buffer;
+  /** CRLF lines. */
+  body: Buffer;
+}
+
+export interface ReportMailInput {
+  report: OutgoingTlsReport;
+  submitter: Submitter;
+  to: string;
+  /** Signs with a key of `submitter.domain`. */
+  signer: DkimSigner;
+  /** Epoch ms. */
+  now: number;
+}
+
+/**
+ * Pure. The boundary and the Message-ID derive from the id of the report and `to`, so a mail that is sent again has the
+ * same ones. From: `postmaster@` and the domain of the submitter.
+ */
+export function composeReportMail({ report, submitter, to, signer, now }: ReportMailInput): ReportMail {
+  const from = `postmaster@${submitter.domain}`;
+  const hash = createHash('sha256').update(`${report.id} ${to}`).digest('hex').slice(0, 32);
+  const boundary = `=_tlsrpt_${hash}`;
+  const header = [
+    `Date: ${new Date(now).toUTCString().replace('GMT', '+0000')}`,
+    `From: <${from}>`,
+    `To: <${to}>`,
+    `Subject: Report Domain: ${report.domain}\r\n Submitter: ${submitter.domain}\r\n Report-ID: <${report.id}>`,
+    `Message-ID: <tlsrpt.${hash}@${submitter.domain}>`,
+    `TLS-Report-Domain: ${report.domain}`,
+    `TLS-Report-Submitter: ${submitter.domain}`,
+    'Auto-Submitted: auto-generated',
+    'MIME-Version: 1.0',
+    `Content-Type: multipart/report; report-type="tlsrpt";\r\n boundary="${boundary}"`,
+  ];
+  const text = [
+    `This is an aggregate TLS report (RFC 8460) of ${submitter.domain} about`,
+    `${report.domain}. The report is attached.`,
+    `Contact: ${submitter.contact}`,
+  ];
+  const body = Buffer.concat([
+    lines(
+      `--${boundary}`,
+      'Content-Type: text/plain; charset=us-ascii',
+      'Content-Transfer-Encoding: 7bit',
+      '',
+      ...text,
+      '',
+      `--${boundary}`,
+      'Content-Type: application/tlsrpt+gzip',
+      'Content-Transfer-Encoding: base64',
+      `Content-Disposition: attachment;\r\n filename="${report.fileName}"`,
+      '',
+    ),
+    wrapBase64(report.gzipped.toString('base64')),
+    lines('', `--${boundary}--`),
+  ]);
+  const message: SignableMessage = { header, body };
+  const signatures = signDkim(message, [signer], now);
+  return { from, to, header: headerBytes(message, signatures), body };
+}
+
+function lines(...texts: string[]): Buffer {
+  return Buffer.from(texts.map((text) => `${text}\r\n`).join(''));
+}
+
+/**
+ * Delivers TLS reports: by HTTPS POST (RFC 8460 §5.4), or by mail directly to the hosts of the address (§5.3). Reports are
+ * sent whatever is wrong with TLS there, because that is what they report.
+ */
+export interface ReportTargets {
+  /** Null: the target has accepted the report, else why not. Never rejects. */
+  deliver(target: ReportTarget, report: OutgoingTlsReport): Promise<string | null>;
+  close(): Promise<void>;
+}
+
+export interface ReportTargetsDeps extends Omit<ConnectorOptions, 'timeoutMs'> {
+  clock: Clock;
+  resolver: Resolver;
+  mail: DirectMail;
+  /** Read at each use. */
+  readonly submitter: Submitter;
+  signer(): Promise<DkimSigner>;
+  userAgent: string;
+}
+
+const POST_TIMEOUT_MS = 30 * SECOND;
+/** `close` ends the requests in progress. Mail is sent only while DNS has the record of the signing key. */
+export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
+  const { clock, resolver, userAgent } = deps;
+  const closing = new AbortController();
+  const agent = new Agent({
+    connect: createConnector({ ...deps, timeoutMs: POST_TIMEOUT_MS }),
+    pipelining: 0,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+
+  async function post(url: string, { gzipped }: OutgoingTlsReport): Promise<string | null> {
+    const { origin, pathname, search } = new URL(url);
+    const { statusCode, body } = await agent.request({
+      origin,
+      path: pathname + search,
+      method: 'POST',
+      headers: { 'content-type': 'application/tlsrpt+gzip', 'user-agent': userAgent },
+      body: gzipped,
+      signal: abortAfter(POST_TIMEOUT_MS, closing.signal),
+    });
+    body.on('error', () => {
+      // The rest of the response is not read.
+    });
+    body.destroy();
+    return statusCode >= 200 && statusCode < 300 ? null : `status ${statusCode}`;
+  }
+
+  async function mail(
+    target: Extract<ReportTarget, { kind: 'mailto' }>,
+    report: OutgoingTlsReport,
+  ): Promise<string | null> {
+    const signer = await deps.signer();
+    const problem = await keyProblem(resolver, signer);
+    if (problem !== null) return problem;
+    const { submitter } = deps;
+    const message = composeReportMail({ report, submitter, to: target.address, signer, now: clock.now() });
+    const result = await deps.mail.deliver({ ...message, utf8: false });
+    if (result.kind === 'accepted') return null;
+    return result.kind === 'aborted' ? 'the daemon stops' : result.reason;
+  }
+
+  return {
+    deliver: async (target, report) => {
+      try {
+        return target.kind === 'https' ? await post(target.url, report) : await mail(target, report);
+      } catch (error) {
+        return errorText(error);
+      }
+    },
+    close: async () => {
+      closing.abort();
+      await agent.destroy();
+    },
+  };
+}
+
+/** Receivers ignore reports without a valid signature (RFC 8460 §3). */
+async function keyProblem(resolver: Pick<Resolver, 'txt'>, signer: DkimSigner): Promise<string | null> {
+  const name = keyRecordName(signer);
+  try {
+    await resolver.txt(name);
+    return null;
+  } catch (error) {
+    if (!(error instanceof DnsError)) throw error;
+    return error.absent
+      ? `publish the TXT record ${name}, which "postrider zone" prints: reports must be signed`
+      : `the record ${name} cannot be looked up`;
+  }
+}

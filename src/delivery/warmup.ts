@@ -1,0 +1,324 @@
+import type { Config } from '../config/schema.ts';
+import { type Clock, DAY, SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import { KNOWN_PROVIDERS } from '../mail/providers.ts';
+import type { Writer } from '../store/database/writer.ts';
+import { type EgressCounts, emptyCounts } from '../store/egress/egress-counts.ts';
+import type { EgressWarmupRow } from '../store/egress/egress-standings.ts';
+import { OTHER_PROVIDER } from '../store/messages/hourly-counts.ts';
+import type { Tables } from '../store/tables.ts';
+import type { EgressEntry, EgressPools, WarmupSetting } from './egress-pools.ts';
+
+/*
+ * The warm-up of a source address: how many messages each mailbox provider receives from it on a day. Days are those of
+ * UTC. Pure.
+ */
+
+/** Where the warm-up of an address at a provider is. */
+export interface WarmupPosition {
+  /** Day of the warm-up at this provider, from 1; 0: it has not begun. */
+  day: number;
+  /** Step of the schedule, from 1; null: the warm-up has not begun, or is finished. */
+  step: number | null;
+  /** Messages of this day; null: unlimited. */
+  cap: number | null;
+  /** Why the day differs from that of the calendar; null: it does not. */
+  reason: string | null;
+}
+
+export type WarmupShift = Pick<EgressWarmupRow, 'shift' | 'finished' | 'reason'>;
+
+/** Epoch ms at which the day (UTC) of `at` begins. */
+export function dayOf(at: number): number {
+  return Math.floor(at / DAY) * DAY;
+}
+
+/** Day of the warm-up by the calendar, from 1; 0 or less: it has not begun. */
+export function calendarDay({ started }: Pick<WarmupSetting, 'started'>, at: number): number {
+  return Math.floor((at - Date.parse(started)) / DAY) + 1;
+}
+
+/** Where the warm-up stands at `at`. `shifts`: for all providers, and for this one. */
+export function positionOf(
+  setting: WarmupSetting,
+  schedule: readonly number[],
+  shifts: readonly (WarmupShift | undefined)[],
+  at: number,
+): WarmupPosition {
+  const known = shifts.filter((row) => row !== undefined);
+  const reason = known.findLast((row) => row.reason !== '')?.reason ?? null;
+  const calendar = calendarDay(setting, at);
+  if (calendar < 1) return { day: 0, step: null, cap: 0, reason: `begins on ${setting.started}` };
+  const day = Math.max(1, calendar - known.reduce((sum, { shift }) => sum + shift, 0));
+  // A row of one provider decides whether the warm-up at it is finished.
+  if (day > setting.days || known.at(-1)?.finished === 1) return { day, step: null, cap: null, reason };
+  // A schedule with another number of steps than days is stretched or shortened; its last day is the last step.
+  const step = Math.max(1, Math.ceil((day * schedule.length) / setting.days));
+  return { day, step, cap: schedule[step - 1] ?? null, reason };
+}
+
+/**
+ * How many messages of the day marketing mail leaves to transactional mail: as many as there were on the day before, at
+ * most half of the limit.
+ */
+export function reservedForTransactional(
+  cap: number,
+  { transactional, transactionalBefore }: { transactional: number; transactionalBefore: number },
+): number {
+  return Math.max(0, Math.min(Math.floor(cap / 2), transactionalBefore) - transactional);
+}
+
+/** Attempts of a day before its shares count. */
+export const MIN_ATTEMPTS = 20;
+export const MIN_COMPLAINTS = 3;
+
+export interface WarmupLimits {
+  /** Days. */
+  stepBack: number;
+  deferralPercent: number;
+  complaintPercent: number;
+}
+
+/** Why a day's attempts require a step back; null: they do not. */
+export function deferralFault(
+  { attempts, throttled, refused }: { attempts: number; throttled: number; refused: number },
+  { deferralPercent }: WarmupLimits,
+): string | null {
+  const bad = throttled + refused;
+  if (attempts < MIN_ATTEMPTS || bad * 100 <= attempts * deferralPercent) return null;
+  return `${bad} of ${attempts} messages throttled or refused (limit ${deferralPercent} %)`;
+}
+
+/** Why the complaints of two days require a step back; null: they do not. */
+export function complaintFault(
+  { delivered, complained }: { delivered: number; complained: number },
+  { complaintPercent }: WarmupLimits,
+): string | null {
+  if (complained < MIN_COMPLAINTS || complained * 100 <= delivered * complaintPercent) return null;
+  return `${complained} complaints about ${delivered} delivered messages (limit ${complaintPercent} %)`;
+}
+
+/** What an address has sent to a provider on a day, and what is in flight. */
+export interface Usage extends EgressCounts {
+  inFlight: number;
+}
+
+/**
+ * The counts of today in memory, which the table `egress_counts` stores with the outcomes: after a crash only messages
+ * that were in flight are missing. The owner adds to a `Usage` what it records.
+ */
+export interface EgressUsage {
+  /** Epoch ms at which the current day begins. Reads the counts of a new day. */
+  today(): number;
+  /** The provider that a message counts to: the shared one when the entry has too many others. */
+  countedAs(entry: EgressEntry, provider: string): string;
+  /** `provider`: as `countedAs` returns it. */
+  of(entry: string, provider: string): Usage;
+  /** Usage of an entry by provider. */
+  all(entry: string): ReadonlyMap<string, Usage>;
+  /** Transactional messages of the day before. */
+  transactionalBefore(entry: string, provider: string): number;
+}
+
+/** Providers of an entry and day with counts of their own: recipients' domains are chosen by callers. */
+export const MAX_PROVIDERS = 1000;
+
+interface EntryUsage {
+  today: Map<string, Usage>;
+  /** Transactional messages. */
+  yesterday: Map<string, number>;
+}
+
+/**
+ * Reads the counts of an entry from the database at its first use on a day (UTC), with those of the day before, and
+ * drops all of them when the day changes. `countedAs` bounds the providers in memory.
+ */
+export function createEgressUsage({
+  clock,
+  tables,
+}: {
+  clock: Clock;
+  tables: Pick<Tables, 'egressCounts'>;
+}): EgressUsage {
+  let day = Number.NaN;
+  const entries = new Map<string, EntryUsage>();
+
+  function today(): number {
+    const now = dayOf(clock.now());
+    if (now !== day) {
+      day = now;
+      entries.clear();
+    }
+    return day;
+  }
+
+  function load(entry: string): EntryUsage {
+    const at = today();
+    const known = entries.get(entry);
+    if (known !== undefined) return known;
+    const rows = tables.egressCounts.ofDay(at, entry, MAX_PROVIDERS + 1);
+    const yesterday = tables.egressCounts.ofDay(at - DAY, entry, MAX_PROVIDERS + 1);
+    const loaded = {
+      today: new Map(rows.map(({ provider, ...counts }) => [provider, { ...counts, inFlight: 0 }])),
+      yesterday: new Map(yesterday.map(({ provider, transactional }) => [provider, transactional])),
+    };
+    entries.set(entry, loaded);
+    return loaded;
+  }
+
+  return {
+    today,
+    countedAs: (entry, provider) => {
+      if (entry.name === null) return provider;
+      // Without a warm-up no decision depends on the counts of small providers.
+      if (entry.warmup === undefined) return KNOWN_PROVIDERS.has(provider) ? provider : OTHER_PROVIDER;
+      const known = load(entry.name).today;
+      return known.has(provider) || known.size < MAX_PROVIDERS ? provider : OTHER_PROVIDER;
+    },
+    of: (entry, provider) => {
+      const known = load(entry).today;
+      let usage = known.get(provider);
+      if (usage === undefined) {
+        usage = { ...emptyCounts(), inFlight: 0 };
+        known.set(provider, usage);
+      }
+      return usage;
+    },
+    all: (entry) => load(entry).today,
+    transactionalBefore: (entry, provider) => load(entry).yesterday.get(provider) ?? 0,
+  };
+}
+
+/** Where the warm-ups of all addresses stand, with their steps back, which the table `egress_warmup` stores. */
+export interface EgressWarmup {
+  position(entry: string, setting: WarmupSetting, provider: string): WarmupPosition;
+  /**
+   * Evaluates the attempts of today after a new one. Returns the row to store when the warm-up goes back; null: it does
+   * not. It takes effect immediately.
+   */
+  evaluate(entry: EgressEntry, provider: string): EgressWarmupRow | null;
+  /** A row that `evaluate` returned is on disk. */
+  stored(): void;
+  /** Reads changed rows and evaluates complaints. */
+  refresh(): Promise<void>;
+}
+
+export interface EgressWarmupDeps {
+  config: Config;
+  clock: Clock;
+  monotonic: Clock;
+  log: Log;
+  tables: Tables;
+  writer: Writer;
+  pools: EgressPools;
+  usage: EgressUsage;
+}
+
+const COMPLAINT_INTERVAL_MS = 10 * SECOND;
+
+/**
+ * Reads the stored steps now. `refresh` reads them again unless rows of `evaluate` are not stored yet, and evaluates
+ * the complaints of today and yesterday every 10 s; without a configured warm-up it does nothing.
+ */
+export function createEgressWarmup(deps: EgressWarmupDeps): EgressWarmup {
+  const { config, clock, monotonic, log, tables, writer, pools, usage } = deps;
+  let rows = load();
+  /** Rows that `evaluate` returned and that are not stored yet: the table is behind. */
+  let unstored = 0;
+  let complaintsAt = Number.NEGATIVE_INFINITY;
+
+  function load(): Map<string, EgressWarmupRow> {
+    return new Map(tables.egressWarmup.all().map((row) => [keyOf(row.entry, row.provider), row]));
+  }
+
+  function rowOf(entry: string, { started }: WarmupSetting, provider: string): EgressWarmupRow | undefined {
+    if (rows.size === 0) return undefined;
+    const row = rows.get(keyOf(entry, provider));
+    return row?.started === started ? row : undefined;
+  }
+
+  function position(entry: string, setting: WarmupSetting, provider: string): WarmupPosition {
+    const shifts = [rowOf(entry, setting, ''), rowOf(entry, setting, provider)];
+    return positionOf(setting, config.delivery.warmup.schedule, shifts, clock.now());
+  }
+
+  /** One step back a day at most. */
+  function stepBack(entry: EgressEntry, provider: string, reason: string): EgressWarmupRow | null {
+    const { name, warmup: setting } = entry;
+    if (name === null || setting === undefined) return null;
+    const before = rowOf(name, setting, provider);
+    const now = clock.now();
+    if (before !== undefined && before.reason !== '' && dayOf(before.changed_at) === dayOf(now)) return null;
+    const { day, cap } = position(name, setting, provider);
+    if (cap === null || day === 0) return null;
+    // On the first days the next day repeats the first one.
+    const shift = (before?.shift ?? 0) + Math.min(config.delivery.warmup.stepBack, day);
+    const row = {
+      entry: name,
+      provider,
+      started: setting.started,
+      shift,
+      finished: 0,
+      changed_at: now,
+      reason,
+    } as const;
+    rows.set(keyOf(name, provider), row);
+    const next = position(name, setting, provider);
+    log.warn(
+      { entry: name, provider, reason, fromDay: day, toDay: next.day, cap: next.cap },
+      'warm-up stepped back',
+    );
+    return row;
+  }
+
+  async function evaluateComplaints(): Promise<void> {
+    const today = usage.today();
+    const changed: EgressWarmupRow[] = [];
+    for (const entry of pools.all()) {
+      const { name } = entry;
+      if (name === null || entry.warmup === undefined) continue;
+      const before = new Map(
+        tables.egressCounts.ofDay(today - DAY, name, MAX_PROVIDERS + 1).map((row) => [row.provider, row]),
+      );
+      for (const row of tables.egressCounts.ofDay(today, name, MAX_PROVIDERS + 1)) {
+        const { provider } = row;
+        const delivered = row.delivered + (before.get(provider)?.delivered ?? 0);
+        const complained = row.complained + (before.get(provider)?.complained ?? 0);
+        const reason = complaintFault({ delivered, complained }, config.delivery.warmup);
+        const back = reason === null ? null : stepBack(entry, provider, reason);
+        if (back !== null) changed.push(back);
+      }
+    }
+    if (changed.length === 0) return;
+    await writer.run((all) => {
+      for (const row of changed) all.egressWarmup.put(row);
+    });
+  }
+
+  return {
+    position,
+    evaluate: (entry, provider) => {
+      if (entry.name === null || entry.warmup === undefined) return null;
+      const { transactional, marketing, throttled, refused } = usage.of(entry.name, provider);
+      const attempts = transactional + marketing;
+      const reason = deferralFault({ attempts, throttled, refused }, config.delivery.warmup);
+      const row = reason === null ? null : stepBack(entry, provider, reason);
+      if (row !== null) unstored++;
+      return row;
+    },
+    stored: () => {
+      unstored--;
+    },
+    refresh: async () => {
+      if (!pools.all().some(({ warmup }) => warmup !== undefined)) return;
+      if (unstored === 0) rows = load();
+      if (monotonic.now() - complaintsAt < COMPLAINT_INTERVAL_MS) return;
+      complaintsAt = monotonic.now();
+      await evaluateComplaints();
+    },
+  };
+}
+
+function keyOf(entry: string, provider: string): string {
+  return `${entry} ${provider}`;
+}
