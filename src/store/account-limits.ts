@@ -1,6 +1,7 @@
 import { DAY } from '../core/clock.ts';
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database/database.ts';
+import { columnValues, statements } from './database/statements.ts';
 import { type BoundId, idNumbers } from './rows/id-numbers.ts';
 
 /** Limits of one account. Null: the configured default applies; -1: unlimited. */
@@ -34,13 +35,9 @@ export type CountedResource =
  * `suppression_counts` and bytes in `stored_bytes`; other resources are counted at each call.
  */
 export function accountLimitTable(db: Database) {
-  const get = db.prepare<[string], AccountLimitsRow>('SELECT * FROM account_limits WHERE account_id = ?');
-  const ofAccount = cachedLookup(db, (accountId: string) => get.get(accountId) ?? null);
-  const put = db.prepare<AccountLimitsRow>(`
-    INSERT OR REPLACE INTO account_limits (account_id, domains, webhooks, templates, contacts, messages_per_hour,
-      messages_per_day, concurrent_requests, stored_bytes, campaigns, subscription_groups, suppressions)
-    VALUES (@account_id, @domains, @webhooks, @templates, @contacts, @messages_per_hour, @messages_per_day,
-      @concurrent_requests, @stored_bytes, @campaigns, @subscription_groups, @suppressions)`);
+  const sql = statements(db);
+  const get = sql.get<[string], AccountLimitsRow>('SELECT * FROM account_limits WHERE account_id = ?');
+  const ofAccount = cachedLookup(db, (accountId: string) => get(accountId));
   const counting = (sql: string) => db.prepare<[string], number>(sql).pluck();
   const counts: Record<CountedResource, ReturnType<typeof counting>> = {
     domains: counting('SELECT count(*) FROM domains WHERE account_id = ?'),
@@ -58,23 +55,22 @@ export function accountLimitTable(db: Database) {
     suppressions: counting('SELECT suppressions FROM suppression_counts WHERE account_id = ?'),
   };
   const { account } = idNumbers(db);
-  const bytes = db
-    .prepare<[string | BoundId], number>('SELECT bytes FROM stored_bytes WHERE account_id = ?')
-    .pluck();
+  const bytes = sql.count<[string | BoundId]>('SELECT bytes FROM stored_bytes WHERE account_id = ?');
   return {
     get: (accountId: string): AccountLimitsRow | null => ofAccount(accountId),
     /** Inserts or replaces the limits of an account. */
-    put: (row: AccountLimitsRow): void => {
-      put.run(row);
-    },
+    put: sql.run<[row: AccountLimitsRow]>(`
+      INSERT OR REPLACE INTO account_limits ${columnValues(`account_id, domains, webhooks, templates, contacts,
+        messages_per_hour, messages_per_day, concurrent_requests, stored_bytes, campaigns, subscription_groups,
+        suppressions`)}`),
     /** The number of resources of this kind that the account has. */
     count: (resource: CountedResource, accountId: string): number => counts[resource].get(accountId) ?? 0,
     /** Bytes of what the account manages and of the contents of its messages. */
     storedBytes: (accountId: string): number => {
       const number = account.find(accountId);
       // An account that has stored no message has no number.
-      const ofMessages = number === accountId ? 0 : (bytes.get(number) ?? 0);
-      return (bytes.get(accountId) ?? 0) + ofMessages;
+      const ofMessages = number === accountId ? 0 : bytes(number);
+      return bytes(accountId) + ofMessages;
     },
   };
 }
@@ -95,26 +91,27 @@ export interface MessageCount {
  * window of a day overlaps any more.
  */
 export function messageCountTable(db: Database) {
-  const add = db.prepare<[number, string, number]>(
+  const sql = statements(db);
+  const add = sql.changed<[number, string, number]>(
     'UPDATE message_counts SET messages = messages + ? WHERE account_id = ? AND slot = ?',
   );
-  const insert = db.prepare<[string, number, number]>(
+  const insert = sql.run<[string, number, number]>(
     'INSERT INTO message_counts (account_id, slot, messages) VALUES (?, ?, ?)',
   );
-  const purge = db.prepare<[string, number]>('DELETE FROM message_counts WHERE account_id = ? AND slot < ?');
-  const since = db.prepare<[string, number, number], MessageCount>(
+  const purge = sql.run<[string, number]>('DELETE FROM message_counts WHERE account_id = ? AND slot < ?');
+  const since = sql.all<[string, number, number], MessageCount>(
     'SELECT slot, messages FROM message_counts WHERE account_id = ? AND slot > ? AND slot <= ? ORDER BY slot',
   );
   return {
     /** Counts accepted messages, in the unit of work that stores them. */
     add: (accountId: string, messages: number, now: number): void => {
       const slot = now - (now % MESSAGE_SLOT_MS);
-      if (add.run(messages, accountId, slot).changes === 1) return;
-      insert.run(accountId, slot, messages);
-      purge.run(accountId, now - MAX_SLOT_AGE_MS);
+      if (add(messages, accountId, slot)) return;
+      insert(accountId, slot, messages);
+      purge(accountId, now - MAX_SLOT_AGE_MS);
     },
     /** The slots that overlap the last `windowMs`, oldest first. */
     within: (accountId: string, windowMs: number, now: number): MessageCount[] =>
-      since.all(accountId, now - windowMs - MESSAGE_SLOT_MS, now),
+      since(accountId, now - windowMs - MESSAGE_SLOT_MS, now),
   };
 }

@@ -1,5 +1,6 @@
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database/database.ts';
+import { columnsSet, columnValues, statements } from './database/statements.ts';
 import { type Page, pageOf } from './rows/page.ts';
 
 /** The address of an account's company, for the compliance footer. */
@@ -49,20 +50,13 @@ const MAX_SEARCHED = 5000;
  * most MAX_SEARCHED accounts. There is no deletion.
  */
 export function accountTable(db: Database) {
-  const insert = db.prepare<AccountRow>(`
-    INSERT INTO accounts (account_id, name, status, company_name, company_address, abuse_email, logo_url, created_at, updated_at)
-    VALUES (@account_id, @name, @status, @company_name, @company_address, @abuse_email, @logo_url, @created_at, @updated_at)`);
-  const update = db.prepare<AccountRow>(`
-    UPDATE accounts SET name = @name, status = @status, company_name = @company_name, company_address = @company_address,
-      abuse_email = @abuse_email, logo_url = @logo_url, updated_at = @updated_at
-    WHERE account_id = @account_id`);
-  const get = db.prepare<[string], AccountRow>('SELECT * FROM accounts WHERE account_id = ?');
-  const list = db.prepare<[], AccountRow>('SELECT * FROM accounts ORDER BY created_at, account_id');
-  const page = db.prepare<{ at: number; id: string; limit: number }, AccountRow>(`
+  const sql = statements(db);
+  const get = sql.get<[string], AccountRow>('SELECT * FROM accounts WHERE account_id = ?');
+  const page = sql.all<[{ at: number; id: string; limit: number }], AccountRow>(`
     SELECT * FROM accounts WHERE (created_at, account_id) > (@at, @id)
     ORDER BY created_at, account_id LIMIT +@limit`);
-  const searched = db.prepare<
-    { at: number; id: string; search: string; examined: number; limit: number },
+  const searched = sql.all<
+    [{ at: number; id: string; search: string; examined: number; limit: number }],
     AccountRow
   >(`
     SELECT * FROM (
@@ -75,26 +69,27 @@ export function accountTable(db: Database) {
       SELECT account_id FROM accounts WHERE (created_at, account_id) > (@at, @id)
       ORDER BY created_at, account_id LIMIT 1 OFFSET +@examined`)
     .pluck();
-  const byId = cachedLookup(db, (accountId: string) => get.get(accountId) ?? null);
+  const byId = cachedLookup(db, (accountId: string) => get(accountId));
   return {
-    insert: (row: AccountRow): void => {
-      insert.run(row);
-    },
+    insert: sql.run<[row: AccountRow]>(`
+      INSERT INTO accounts ${columnValues(`account_id, name, status, company_name, company_address, abuse_email,
+        logo_url, created_at, updated_at`)}`),
     /** Writes every column except the id and the creation time. */
-    update: (row: AccountRow): void => {
-      update.run(row);
-    },
+    update: sql.run<[row: AccountRow]>(`
+      UPDATE accounts SET ${columnsSet(`name, status, company_name, company_address, abuse_email, logo_url,
+        updated_at`)}
+      WHERE account_id = @account_id`),
     get: (accountId: string): AccountRow | null => byId(accountId),
-    list: (): AccountRow[] => list.all(),
+    list: sql.all<[], AccountRow>('SELECT * FROM accounts ORDER BY created_at, account_id'),
     /** A page of the accounts; null: there is no account `afterId`. */
     page: ({ search, afterId, limit }: AccountFilter): AccountPage | null => {
-      const after = afterId === null ? null : (get.get(afterId) ?? null);
+      const after = afterId === null ? null : get(afterId);
       if (afterId !== null && after === null) return null;
       const start = { at: after?.created_at ?? -1, id: after?.account_id ?? '' };
       const { rows, more }: Page<AccountRow> = pageOf(
         search === null
-          ? page.all({ ...start, limit: limit + 1 })
-          : searched.all({ ...start, search, examined: MAX_SEARCHED, limit: limit + 1 }),
+          ? page({ ...start, limit: limit + 1 })
+          : searched({ ...start, search, examined: MAX_SEARCHED, limit: limit + 1 }),
         limit,
       );
       if (more) return { rows, nextId: rows.at(-1)?.account_id ?? null };

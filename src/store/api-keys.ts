@@ -2,6 +2,7 @@ import type { AccountRow } from './accounts.ts';
 import { cachedLookup } from './cached-rows.ts';
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database/database.ts';
+import { columnValues, statements } from './database/statements.ts';
 import { type Page, pageOf } from './rows/page.ts';
 
 /** An API key, found by the SHA-256 of its secret; the secret itself is not stored. */
@@ -49,68 +50,55 @@ export const API_KEY_POLICY = {
  * table so that recording them does not empty the cache.
  */
 export function apiKeyTable(db: Database) {
-  const insert = db.prepare<ApiKeyRow>(`
-    INSERT INTO api_keys (key_id, account_id, name, hash, scopes, allow_ips, allow_from, allow_essential,
-      strict_compliance, created_at, revoked_at)
-    VALUES (@key_id, @account_id, @name, @hash, @scopes, @allow_ips, @allow_from, @allow_essential,
-      @strict_compliance, @created_at, @revoked_at)`);
+  const sql = statements(db);
   const byHash = db.prepare<[Buffer], ApiKeyWithAccount>(`
     SELECT k.*, a.status AS account_status FROM api_keys k JOIN accounts a USING (account_id) WHERE k.hash = ?`);
   // Unknown keys are not cached: anyone can send them.
   const found = cachedLookup(db, (hash: string) => byHash.get(Buffer.from(hash, 'hex')));
   const LISTED = 'SELECT k.*, u.used_at FROM api_keys k LEFT JOIN api_key_uses u USING (key_id)';
-  const get = db.prepare<[string], ListedApiKeyRow>(`${LISTED} WHERE k.key_id = ?`);
-  const list = db.prepare<[], ListedApiKeyRow>(`${LISTED} ORDER BY k.created_at, k.key_id`);
-  const listOf = db.prepare<[string], ListedApiKeyRow>(
+  const get = sql.get<[string], ListedApiKeyRow>(`${LISTED} WHERE k.key_id = ?`);
+  const list = sql.all<[], ListedApiKeyRow>(`${LISTED} ORDER BY k.created_at, k.key_id`);
+  const listOf = sql.all<[string], ListedApiKeyRow>(
     `${LISTED} WHERE k.account_id = ? ORDER BY k.created_at, k.key_id`,
   );
-  const page = db.prepare<
-    { accountId: string; at: number; id: string; operators: 0 | 1; limit: number },
+  const page = sql.all<
+    [{ accountId: string; at: number; id: string; operators: 0 | 1; limit: number }],
     ListedApiKeyRow
   >(`
     ${LISTED}
     WHERE k.account_id = @accountId AND (k.created_at, k.key_id) > (@at, @id)
       AND (@operators = 1 OR instr(k.scopes, '"operator"') = 0)
     ORDER BY k.created_at, k.key_id LIMIT +@limit`);
-  const countValid = db
-    .prepare<[string], number>('SELECT count(*) FROM api_keys WHERE account_id = ? AND revoked_at IS NULL')
-    .pluck();
-  const count = db.prepare<[string], number>('SELECT count(*) FROM api_keys WHERE account_id = ?').pluck();
-  const use = db.prepare<[string, number]>(`
-    INSERT INTO api_key_uses (key_id, used_at) VALUES (?, ?)
-    ON CONFLICT (key_id) DO UPDATE SET used_at = max(used_at, excluded.used_at)`);
-  const revoke = db.prepare<[number, string]>(
+  const revoke = sql.changed<[number, string]>(
     'UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL',
   );
   return {
-    insert: (row: ApiKeyRow): void => {
-      insert.run(row);
-    },
+    insert: sql.run<[row: ApiKeyRow]>(`
+      INSERT INTO api_keys ${columnValues(`key_id, account_id, name, hash, scopes, allow_ips, allow_from,
+        allow_essential, strict_compliance, created_at, revoked_at`)}`),
     /** The key, revoked or not, with the status of its account. */
     byHash: (hash: Buffer): ApiKeyWithAccount | null => found(hash.toString('hex')) ?? null,
-    get: (keyId: string): ListedApiKeyRow | null => get.get(keyId) ?? null,
+    get: (keyId: string): ListedApiKeyRow | null => get(keyId),
     /** The keys of an account, or with null of all accounts, oldest first. */
-    list: (accountId: string | null): ListedApiKeyRow[] =>
-      accountId === null ? list.all() : listOf.all(accountId),
+    list: (accountId: string | null): ListedApiKeyRow[] => (accountId === null ? list() : listOf(accountId)),
     /** A page of the keys of an account; null: it has no key `afterId`. */
     page: ({ accountId, afterId, withOperators, limit }: ApiKeyFilter): Page<ListedApiKeyRow> | null => {
-      const after = afterId === null ? null : (get.get(afterId) ?? null);
+      const after = afterId === null ? null : get(afterId);
       if (afterId !== null && after?.account_id !== accountId) return null;
       const { created_at: at, key_id: id } = after ?? { created_at: -1, key_id: '' };
-      return pageOf(
-        page.all({ accountId, at, id, operators: withOperators ? 1 : 0, limit: limit + 1 }),
-        limit,
-      );
+      return pageOf(page({ accountId, at, id, operators: withOperators ? 1 : 0, limit: limit + 1 }), limit);
     },
     /** The number of keys of an account that are not revoked. */
-    countValid: (accountId: string): number => countValid.get(accountId) ?? 0,
+    countValid: sql.count<[accountId: string]>(
+      'SELECT count(*) FROM api_keys WHERE account_id = ? AND revoked_at IS NULL',
+    ),
     /** The number of keys of an account, with revoked ones. */
-    count: (accountId: string): number => count.get(accountId) ?? 0,
+    count: sql.count<[accountId: string]>('SELECT count(*) FROM api_keys WHERE account_id = ?'),
     /** Records the time of the last use of a key, unless a later one is recorded. */
-    use: (keyId: string, at: number): void => {
-      use.run(keyId, at);
-    },
+    use: sql.run<[keyId: string, at: number]>(`
+      INSERT INTO api_key_uses (key_id, used_at) VALUES (?, ?)
+      ON CONFLICT (key_id) DO UPDATE SET used_at = max(used_at, excluded.used_at)`),
     /** Returns false when the key is revoked already or does not exist. */
-    revoke: (keyId: string, at: number): boolean => revoke.run(at, keyId).changes === 1,
+    revoke: (keyId: string, at: number): boolean => revoke(at, keyId),
   };
 }

@@ -1,5 +1,6 @@
 import { cachedLookup } from './cached-rows.ts';
 import { type Database, preparedByText } from './database/database.ts';
+import { columnsSet, columnValues, statements } from './database/statements.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
 /* Texts that an account sets for the compliance variables. Each type has at most one default for a domain. */
@@ -33,35 +34,26 @@ type DefaultTemplate = Pick<ComplianceTemplateRow, 'type' | 'domain' | 'html_con
  * a write throw that would create a second default of a type and domain.
  */
 export function complianceTemplateTable(db: Database) {
-  const insert = db.prepare<Omit<ComplianceTemplateRow, 'seq'>>(`
-    INSERT INTO compliance_templates (template_id, account_id, name, type, domain, is_default, html_content, created_at, updated_at)
-    VALUES (@template_id, @account_id, @name, @type, @domain, @is_default, @html_content, @created_at, @updated_at)`);
-  const update = db.prepare<ComplianceTemplateRow>(`
-    UPDATE compliance_templates SET name = @name, type = @type, domain = @domain, is_default = @is_default,
-      html_content = @html_content, updated_at = @updated_at
-    WHERE seq = @seq`);
-  const get = db.prepare<[string, string], ComplianceTemplateRow>(
-    'SELECT * FROM compliance_templates WHERE account_id = ? AND template_id = ?',
-  );
+  const sql = statements(db);
   // Uses the expression of the index compliance_templates_default.
-  const defaultOf = db.prepare<[string, string, string], ComplianceTemplateRow>(`
+  const defaultOf = sql.get<[string, string, string], ComplianceTemplateRow>(`
     SELECT * FROM compliance_templates WHERE account_id = ? AND type = ? AND coalesce(domain, '') = ? AND is_default = 1`);
-  const defaultsFor = db.prepare<[string, string], DefaultTemplate>(`
+  const defaultsFor = sql.all<[string, string], DefaultTemplate>(`
     SELECT type, domain, html_content FROM compliance_templates
     WHERE account_id = ? AND is_default = 1 AND coalesce(domain, '') IN ('', ?)`);
-  const defaultsOf = cachedLookup(db, (accountId: string, domain: string) =>
-    defaultsFor.all(accountId, domain),
-  );
-  const remove = db.prepare<[number]>('DELETE FROM compliance_templates WHERE seq = ?');
+  const defaultsOf = cachedLookup(db, (accountId: string, domain: string) => defaultsFor(accountId, domain));
   const listed = preparedByText<ComplianceTemplateFilter, ComplianceTemplateRow>(db);
   return {
     /** Returns its seq. */
-    insert: (row: Omit<ComplianceTemplateRow, 'seq'>): number => Number(insert.run(row).lastInsertRowid),
-    update: (row: ComplianceTemplateRow): void => {
-      update.run(row);
-    },
-    get: (accountId: string, templateId: string): ComplianceTemplateRow | null =>
-      get.get(accountId, templateId) ?? null,
+    insert: sql.insert<[row: Omit<ComplianceTemplateRow, 'seq'>]>(`
+      INSERT INTO compliance_templates ${columnValues(`template_id, account_id, name, type, domain, is_default,
+        html_content, created_at, updated_at`)}`),
+    update: sql.run<[row: ComplianceTemplateRow]>(`
+      UPDATE compliance_templates SET ${columnsSet('name, type, domain, is_default, html_content, updated_at')}
+      WHERE seq = @seq`),
+    get: sql.get<[accountId: string, templateId: string], ComplianceTemplateRow>(
+      'SELECT * FROM compliance_templates WHERE account_id = ? AND template_id = ?',
+    ),
     /** Newest first. */
     list: (filter: ComplianceTemplateFilter): Page<ComplianceTemplateRow> => {
       const where = ['account_id = @accountId'];
@@ -78,12 +70,10 @@ export function complianceTemplateTable(db: Database) {
       accountId: string,
       type: ComplianceType,
       domain: string | null,
-    ): ComplianceTemplateRow | null => defaultOf.get(accountId, type, domain ?? '') ?? null,
+    ): ComplianceTemplateRow | null => defaultOf(accountId, type, domain ?? ''),
     /** The defaults of a From domain and those for every domain of the account. */
     defaultsFor: (accountId: string, domain: string): readonly DefaultTemplate[] =>
       defaultsOf(accountId, domain),
-    remove: (seq: number): void => {
-      remove.run(seq);
-    },
+    remove: sql.run<[seq: number]>('DELETE FROM compliance_templates WHERE seq = ?'),
   };
 }

@@ -1,5 +1,6 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database/database.ts';
+import { columnValues, statements } from './database/statements.ts';
 
 /** Responses to requests with an idempotency key, by account, endpoint and key. */
 export interface IdempotencyRow {
@@ -32,22 +33,21 @@ export const IDEMPOTENCY_POLICY = {
  * it.
  */
 export function idempotencyTable(db: Database) {
-  const get = db.prepare<[string, string, string, number], IdempotencyRow>(
-    'SELECT * FROM idempotency WHERE account_id = ? AND endpoint = ? AND key = ? AND expires_at > ?',
-  );
-  const removeExpired = db.prepare<[string, string, string, number]>(
+  const sql = statements(db);
+  const removeExpired = sql.run<[string, string, string, number]>(
     'DELETE FROM idempotency WHERE account_id = ? AND endpoint = ? AND key = ? AND expires_at <= ?',
   );
-  const insert = db.prepare<IdempotencyRow>(`
-    INSERT INTO idempotency (account_id, endpoint, key, fingerprint, status, body, expires_at)
-    VALUES (@account_id, @endpoint, @key, @fingerprint, @status, @body, @expires_at)`);
+  const insert = sql.run<[IdempotencyRow]>(`
+    INSERT INTO idempotency ${columnValues('account_id, endpoint, key, fingerprint, status, body, expires_at')}
+    `);
   return {
-    get: (accountId: string, endpoint: string, key: string, now: number): IdempotencyRow | null =>
-      get.get(accountId, endpoint, key, now) ?? null,
+    get: sql.get<[accountId: string, endpoint: string, key: string, now: number], IdempotencyRow>(
+      'SELECT * FROM idempotency WHERE account_id = ? AND endpoint = ? AND key = ? AND expires_at > ?',
+    ),
     /** Throws when the key exists: the unit of work that would accept a second message is rolled back. */
     insert: (row: IdempotencyRow, now: number): void => {
-      removeExpired.run(row.account_id, row.endpoint, row.key, now);
-      insert.run(row);
+      removeExpired(row.account_id, row.endpoint, row.key, now);
+      insert(row);
     },
   };
 }

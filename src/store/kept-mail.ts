@@ -1,5 +1,6 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database/database.ts';
+import { columnValues, statements } from './database/statements.ts';
 
 /*
  * Received mail for the operator to read. Each box is bounded, and so is each network's share of it: a flood displaces
@@ -76,54 +77,44 @@ interface PageParameters {
  * `kept_mail_by_box`.
  */
 export function keptMailTable(db: Database) {
-  const insert = db.prepare<Omit<KeptMailRow, 'seq'>>(`
-    INSERT INTO kept_mail (box, kind, recipient, sender, remote_address, network, message_seq, size, received_at, raw)
-    VALUES (@box, @kind, @recipient, @sender, @remote_address, @network, @message_seq, @size, @received_at, @raw)`);
-  const dropOfNetwork = db.prepare<{ box: Box; network: string; max: number }>(`
+  const sql = statements(db);
+  const insert = sql.run<[Omit<KeptMailRow, 'seq'>]>(`
+    INSERT INTO kept_mail ${columnValues(`box, kind, recipient, sender, remote_address, network, message_seq,
+      size, received_at, raw`)}`);
+  const dropOfNetwork = sql.run<[{ box: Box; network: string; max: number }]>(`
     DELETE FROM kept_mail WHERE box = @box AND network = @network AND seq <= (
       SELECT seq FROM kept_mail WHERE box = @box AND network = @network ORDER BY seq DESC LIMIT 1 OFFSET +@max)`);
-  const count = db.prepare<[Box], number>('SELECT count(*) FROM kept_mail WHERE box = ?').pluck();
-  const drop = db.prepare<{ box: Box; surplus: number }>(`
+  const count = sql.count<[Box]>('SELECT count(*) FROM kept_mail WHERE box = ?');
+  const drop = sql.run<[{ box: Box; surplus: number }]>(`
     DELETE FROM kept_mail WHERE seq IN (
       SELECT seq FROM kept_mail WHERE box = @box
       ORDER BY count(*) OVER (PARTITION BY network) DESC, seq LIMIT +@surplus)`);
   const HEAD = `SELECT k.seq, k.box, k.kind, k.recipient, k.sender, k.remote_address, k.message_seq, k.size,
       k.received_at, r.read_at`;
   const FROM = 'LEFT JOIN kept_mail_reads r ON r.mail_seq = k.seq';
-  const list = db.prepare<[number], KeptMailHead>(`
+  const list = sql.all<[number], KeptMailHead>(`
     ${HEAD} FROM kept_mail k ${FROM} ORDER BY k.seq DESC LIMIT +?`);
-  const listBox = db.prepare<[Box, number], KeptMailHead>(`
+  const listBox = sql.all<[Box, number], KeptMailHead>(`
     ${HEAD} FROM kept_mail k INDEXED BY kept_mail_by_box ${FROM} WHERE k.box = ? ORDER BY k.seq DESC LIMIT +?`);
   const ENTRY = `${HEAD}, substr(k.raw, 1, ${MAX_LISTED_BYTES}) AS head`;
   const UNREAD = '(@unread = 0 OR r.read_at IS NULL)';
-  const page = db.prepare<PageParameters, KeptMailEntry>(`
+  const page = sql.all<[PageParameters], KeptMailEntry>(`
     ${ENTRY} FROM kept_mail k ${FROM} WHERE k.seq < @before AND ${UNREAD} ORDER BY k.seq DESC LIMIT +@limit`);
-  const pageOfBox = db.prepare<PageParameters & { box: Box }, KeptMailEntry>(`
+  const pageOfBox = sql.all<[PageParameters & { box: Box }], KeptMailEntry>(`
     ${ENTRY} FROM kept_mail k INDEXED BY kept_mail_by_box ${FROM}
     WHERE k.box = @box AND k.seq < @before AND ${UNREAD} ORDER BY k.seq DESC LIMIT +@limit`);
-  const head = db.prepare<[number], KeptMailHead>(`${HEAD} FROM kept_mail k ${FROM} WHERE k.seq = ?`);
-  const markRead = db.prepare<[number, number]>(
-    'INSERT INTO kept_mail_reads (mail_seq, read_at) VALUES (?, ?) ON CONFLICT DO NOTHING',
-  );
-  const markUnread = db.prepare<[number]>('DELETE FROM kept_mail_reads WHERE mail_seq = ?');
-  const countUnread = db
-    .prepare<[], number>(`
-      SELECT count(*) FROM kept_mail k
-      WHERE NOT EXISTS (SELECT 1 FROM kept_mail_reads r WHERE r.mail_seq = k.seq)`)
-    .pluck();
-  const get = db.prepare<[number], KeptMailRow>('SELECT * FROM kept_mail WHERE seq = ?');
   return {
     /** `raw` is the whole mail. Above the limit of the box the oldest mail of the network with the most mails is deleted. */
     insert: (row: Omit<KeptMailRow, 'seq' | 'size'>): void => {
-      insert.run({ ...row, size: row.raw.length, raw: row.raw.subarray(0, MAX_STORED_BYTES) });
+      insert({ ...row, size: row.raw.length, raw: row.raw.subarray(0, MAX_STORED_BYTES) });
       const { box, network } = row;
-      dropOfNetwork.run({ box, network, max: MAX_MAILS_PER_NETWORK });
-      const surplus = (count.get(box) ?? 0) - MAX_MAILS_PER_BOX;
-      if (surplus > 0) drop.run({ box, surplus });
+      dropOfNetwork({ box, network, max: MAX_MAILS_PER_NETWORK });
+      const surplus = count(box) - MAX_MAILS_PER_BOX;
+      if (surplus > 0) drop({ box, surplus });
     },
     /** Newest first, of one box or of all boxes (null). */
     list: (box: Box | null, limit: number): KeptMailHead[] =>
-      box === null ? list.all(limit) : listBox.all(box, limit),
+      box === null ? list(limit) : listBox(box, limit),
     /** Newest first, with the beginning of each mail. */
     page: ({ box, unread, before, limit }: KeptMailFilter): KeptMailEntry[] => {
       const parameters = {
@@ -131,18 +122,18 @@ export function keptMailTable(db: Database) {
         unread: unread ? (1 as const) : (0 as const),
         limit,
       };
-      return box === null ? page.all(parameters) : pageOfBox.all({ ...parameters, box });
+      return box === null ? page(parameters) : pageOfBox({ ...parameters, box });
     },
     /** Mail of all boxes that is not marked as read. */
-    countUnread: (): number => countUnread.get() ?? 0,
-    get: (seq: number): KeptMailRow | null => get.get(seq) ?? null,
-    head: (seq: number): KeptMailHead | null => head.get(seq) ?? null,
+    countUnread: sql.count(`
+      SELECT count(*) FROM kept_mail k
+      WHERE NOT EXISTS (SELECT 1 FROM kept_mail_reads r WHERE r.mail_seq = k.seq)`),
+    get: sql.get<[seq: number], KeptMailRow>('SELECT * FROM kept_mail WHERE seq = ?'),
+    head: sql.get<[seq: number], KeptMailHead>(`${HEAD} FROM kept_mail k ${FROM} WHERE k.seq = ?`),
     /** The first time remains. */
-    markRead: (seq: number, at: number): void => {
-      markRead.run(seq, at);
-    },
-    markUnread: (seq: number): void => {
-      markUnread.run(seq);
-    },
+    markRead: sql.run<[seq: number, at: number]>(
+      'INSERT INTO kept_mail_reads (mail_seq, read_at) VALUES (?, ?) ON CONFLICT DO NOTHING',
+    ),
+    markUnread: sql.run<[seq: number]>('DELETE FROM kept_mail_reads WHERE mail_seq = ?'),
   };
 }

@@ -1,5 +1,6 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database/database.ts';
+import { columnValues, statements } from './database/statements.ts';
 import type { SuppressionReason, SuppressionRow, SuppressionStream } from './suppressions.ts';
 
 /** A suppression that the account removed. */
@@ -38,23 +39,20 @@ export const MAX_LISTED_REMOVALS = 50;
  * `suppression_removals`, append-only; erasure clears the notes. Read by the index `suppression_removals_of_recipient`.
  */
 export function suppressionRemovalTable(db: Database) {
-  const insert = db.prepare<Omit<SuppressionRemovalRow, 'seq'>>(`
-    INSERT INTO suppression_removals (account_id, recipient_hash, stream, reason, suppressed_at, note, removed_by,
-      removed_at)
-    VALUES (@account_id, @recipient_hash, @stream, @reason, @suppressed_at, @note, @removed_by, @removed_at)`);
-  const of = db.prepare<[string, string], SuppressionRemovalRow>(`
-    SELECT * FROM suppression_removals WHERE account_id = ? AND recipient_hash = ?
-    ORDER BY seq DESC LIMIT ${MAX_LISTED_REMOVALS}`);
+  const sql = statements(db);
+  const insert = sql.run<[Omit<SuppressionRemovalRow, 'seq'>]>(`
+    INSERT INTO suppression_removals ${columnValues(`account_id, recipient_hash, stream, reason, suppressed_at,
+      note, removed_by, removed_at`)}`);
   return {
     /** Records the removal of a suppression. `at`: epoch ms. */
     record: (
       { account_id, recipient_hash, stream, reason, created_at: suppressed_at }: SuppressionRow,
       { note, by: removed_by, at: removed_at }: { note: string | null; by: string; at: number },
-    ): void => {
-      insert.run({ account_id, recipient_hash, stream, reason, suppressed_at, note, removed_by, removed_at });
-    },
+    ): void =>
+      insert({ account_id, recipient_hash, stream, reason, suppressed_at, note, removed_by, removed_at }),
     /** Newest first, at most MAX_LISTED_REMOVALS. */
-    of: (accountId: string, recipientHash: string): SuppressionRemovalRow[] =>
-      of.all(accountId, recipientHash),
+    of: sql.all<[accountId: string, recipientHash: string], SuppressionRemovalRow>(`
+      SELECT * FROM suppression_removals WHERE account_id = ? AND recipient_hash = ?
+      ORDER BY seq DESC LIMIT ${MAX_LISTED_REMOVALS}`),
   };
 }

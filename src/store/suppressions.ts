@@ -1,5 +1,6 @@
 import type { DataPolicy } from './data-policy.ts';
 import { type Database, preparedByText } from './database/database.ts';
+import { columnValues, statements } from './database/statements.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
 /* Recipients that an account may not send to, and the strikes that lead to a suppression. */
@@ -66,22 +67,13 @@ export const STRIKE_POLICY = {
  * has an immediate effect.
  */
 export function suppressionTable(db: Database) {
-  const add = db.prepare<NewSuppression>(`
-    INSERT INTO suppressions (account_id, recipient_hash, stream, reason, email, message_seq, created_at)
-    VALUES (@account_id, @recipient_hash, @stream, @reason, @email, @message_seq, @created_at)
+  const sql = statements(db);
+  const add = sql.changed<[NewSuppression]>(`
+    INSERT INTO suppressions ${columnValues(`account_id, recipient_hash, stream, reason, email, message_seq,
+      created_at`)}
     ON CONFLICT DO NOTHING`);
-  const of = db.prepare<[string, string], SuppressionRow>(
-    'SELECT * FROM suppressions WHERE account_id = ? AND recipient_hash = ? ORDER BY +seq',
-  );
-  const remove = db.prepare<[number]>('DELETE FROM suppressions WHERE seq = ?');
-  const addStrike = db.prepare<[string, string, StrikeKind, number]>(
-    'INSERT INTO strikes (account_id, recipient_hash, kind, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
-  );
-  const strikes = db.prepare<[string, string, StrikeKind, number], { at: number }>(
+  const strikes = sql.all<[string, string, StrikeKind, number], { at: number }>(
     'SELECT at FROM strikes WHERE account_id = ? AND recipient_hash = ? AND kind = ? AND at >= ? ORDER BY at',
-  );
-  const clearStrikes = db.prepare<[string, string]>(
-    'DELETE FROM strikes WHERE account_id = ? AND recipient_hash = ?',
   );
   const listed = preparedByText<Omit<SuppressionFilter, 'beforeSeq'> & { beforeSeq: number }, SuppressionRow>(
     db,
@@ -91,10 +83,12 @@ export function suppressionTable(db: Database) {
     add: (row: NewSuppression): boolean => {
       // A message of an erased person has the identifier instead of the address.
       const email = row.email === row.recipient_hash ? null : row.email;
-      return add.run({ ...row, email }).changes === 1;
+      return add({ ...row, email });
     },
     /** Oldest first. */
-    of: (accountId: string, recipientHash: string): SuppressionRow[] => of.all(accountId, recipientHash),
+    of: sql.all<[accountId: string, recipientHash: string], SuppressionRow>(
+      'SELECT * FROM suppressions WHERE account_id = ? AND recipient_hash = ? ORDER BY +seq',
+    ),
     /** Newest first. */
     list: (filter: SuppressionFilter): Page<SuppressionRow> => {
       const before = filter.beforeSeq ?? Number.MAX_SAFE_INTEGER;
@@ -109,18 +103,16 @@ export function suppressionTable(db: Database) {
         filter.limit,
       );
     },
-    remove: (seq: number): void => {
-      remove.run(seq);
-    },
-    addStrike: (accountId: string, recipientHash: string, kind: StrikeKind, at: number): void => {
-      addStrike.run(accountId, recipientHash, kind, at);
-    },
+    remove: sql.run<[seq: number]>('DELETE FROM suppressions WHERE seq = ?'),
+    addStrike: sql.run<[accountId: string, recipientHash: string, kind: StrikeKind, at: number]>(
+      'INSERT INTO strikes (account_id, recipient_hash, kind, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    ),
     /** Times of the strikes at or after `since`, oldest first. */
     strikesSince: (accountId: string, recipientHash: string, kind: StrikeKind, since: number): number[] =>
-      strikes.all(accountId, recipientHash, kind, since).map((row) => row.at),
-    clearStrikes: (accountId: string, recipientHash: string): void => {
-      clearStrikes.run(accountId, recipientHash);
-    },
+      strikes(accountId, recipientHash, kind, since).map((row) => row.at),
+    clearStrikes: sql.run<[accountId: string, recipientHash: string]>(
+      'DELETE FROM strikes WHERE account_id = ? AND recipient_hash = ?',
+    ),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Database } from './database/database.ts';
+import { columnValues, statements } from './database/statements.ts';
 import type { TemplateRow } from './templates.ts';
 
 /** A content that a template had before a change. */
@@ -17,33 +18,29 @@ export const MAX_VERSIONS = 10;
 
 /** `template_versions`, by template and version number, deleted with the template. */
 export function templateVersionTable(db: Database) {
-  const newest = db
-    .prepare<[number], number>(
-      'SELECT version FROM template_versions WHERE template_seq = ? ORDER BY version DESC LIMIT 1',
-    )
-    .pluck();
-  const insert = db.prepare<TemplateVersionRow>(`
-    INSERT INTO template_versions (template_seq, version, name, type, subject, html, text, saved_at)
-    VALUES (@template_seq, @version, @name, @type, @subject, @html, @text, @saved_at)`);
-  const drop = db.prepare<[number, number]>(
-    'DELETE FROM template_versions WHERE template_seq = ? AND version <= ?',
+  const sql = statements(db);
+  const newest = sql.count<[number]>(
+    'SELECT version FROM template_versions WHERE template_seq = ? ORDER BY version DESC LIMIT 1',
   );
-  const list = db.prepare<[number], TemplateVersionHead>(`
-    SELECT version, name, subject, saved_at FROM template_versions
-    WHERE template_seq = ? ORDER BY version DESC LIMIT ${MAX_VERSIONS}`);
-  const get = db.prepare<[number, number], TemplateVersionRow>(
-    'SELECT * FROM template_versions WHERE template_seq = ? AND version = ?',
+  const insert = sql.run<[TemplateVersionRow]>(`
+    INSERT INTO template_versions ${columnValues('template_seq, version, name, type, subject, html, text, saved_at')}
+    `);
+  const drop = sql.run<[number, number]>(
+    'DELETE FROM template_versions WHERE template_seq = ? AND version <= ?',
   );
   return {
     /** Keeps the content of a template before a change; drops the oldest version above MAX_VERSIONS. */
     add: ({ seq, name, type, subject, html, text, updated_at }: TemplateRow): void => {
-      const version = (newest.get(seq) ?? 0) + 1;
-      insert.run({ template_seq: seq, version, name, type, subject, html, text, saved_at: updated_at });
-      drop.run(seq, version - MAX_VERSIONS);
+      const version = newest(seq) + 1;
+      insert({ template_seq: seq, version, name, type, subject, html, text, saved_at: updated_at });
+      drop(seq, version - MAX_VERSIONS);
     },
     /** Newest first. */
-    list: (templateSeq: number): TemplateVersionHead[] => list.all(templateSeq),
-    get: (templateSeq: number, version: number): TemplateVersionRow | null =>
-      get.get(templateSeq, version) ?? null,
+    list: sql.all<[templateSeq: number], TemplateVersionHead>(`
+      SELECT version, name, subject, saved_at FROM template_versions
+      WHERE template_seq = ? ORDER BY version DESC LIMIT ${MAX_VERSIONS}`),
+    get: sql.get<[templateSeq: number, version: number], TemplateVersionRow>(
+      'SELECT * FROM template_versions WHERE template_seq = ? AND version = ?',
+    ),
   };
 }

@@ -1,4 +1,5 @@
 import type { Database } from './database/database.ts';
+import { columnsSet, columnValues, statements } from './database/statements.ts';
 import type { NamedPageFilter, Page } from './rows/page.ts';
 
 /* Templates of messages. A lookup by account never returns a template of another account. */
@@ -30,30 +31,21 @@ const MAX_PAGE_CHARS = 4 * 1024 * 1024;
  * ends early.
  */
 export function templateTable(db: Database) {
-  const insert = db.prepare<Omit<TemplateRow, 'seq'>>(`
-    INSERT INTO templates (template_id, account_id, name, type, subject, html, text, variables, created_at, updated_at)
-    VALUES (
-      @template_id, @account_id, @name, @type, @subject, @html, @text, @variables, @created_at, @updated_at
-    )`);
-  const update = db.prepare<TemplateRow>(`
-    UPDATE templates SET name = @name, type = @type, subject = @subject, html = @html, text = @text, variables = @variables,
-      updated_at = @updated_at
-    WHERE seq = @seq`);
-  const get = db.prepare<[string, string], TemplateRow>(
-    'SELECT * FROM templates WHERE account_id = ? AND template_id = ?',
-  );
+  const sql = statements(db);
   const newestBefore = db.prepare<[string, number, string], TemplateRow>(`
     SELECT * FROM templates WHERE account_id = ? AND seq < ? AND instr(lower(name), lower(?)) > 0
     ORDER BY seq DESC LIMIT 1`);
-  const remove = db.prepare<[number]>('DELETE FROM templates WHERE seq = ?');
   return {
     /** Returns its seq. */
-    insert: (row: Omit<TemplateRow, 'seq'>): number => Number(insert.run(row).lastInsertRowid),
-    update: (row: TemplateRow): void => {
-      update.run(row);
-    },
-    get: (accountId: string, templateId: string): TemplateRow | null =>
-      get.get(accountId, templateId) ?? null,
+    insert: sql.insert<[row: Omit<TemplateRow, 'seq'>]>(`
+      INSERT INTO templates ${columnValues(`template_id, account_id, name, type, subject, html, text, variables,
+        created_at, updated_at`)}`),
+    update: sql.run<[row: TemplateRow]>(`
+      UPDATE templates SET ${columnsSet('name, type, subject, html, text, variables, updated_at')}
+      WHERE seq = @seq`),
+    get: sql.get<[accountId: string, templateId: string], TemplateRow>(
+      'SELECT * FROM templates WHERE account_id = ? AND template_id = ?',
+    ),
     /** Newest first. A page ends after `limit` rows or MAX_PAGE_CHARS characters, whichever comes first. */
     list: ({ accountId, beforeSeq, limit, search = '' }: NamedPageFilter): Page<TemplateRow> => {
       const rows: TemplateRow[] = [];
@@ -67,8 +59,6 @@ export function templateTable(db: Database) {
       }
       return { rows, more: false };
     },
-    remove: (seq: number): void => {
-      remove.run(seq);
-    },
+    remove: sql.run<[seq: number]>('DELETE FROM templates WHERE seq = ?'),
   };
 }

@@ -1,5 +1,6 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database/database.ts';
+import { columnsSet, statements } from './database/statements.ts';
 import { type BoundId, idNumbers } from './rows/id-numbers.ts';
 import { MAX_SCANNED_ROWS, type ScanPage } from './rows/page.ts';
 import { idOfEvent, kindOfCode, type StoredKey } from './rows/row-keys.ts';
@@ -101,45 +102,18 @@ export const WEBHOOK_DELIVERY_POLICY = {
 
 /** `maxScanned`: deliveries that one page examines, at most. */
 export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS) {
-  const insert = db.prepare<[number, number, string, number, number]>(`
+  const sql = statements(db);
+  const insert = sql.run<[number, number, string, number, number]>(`
     INSERT INTO webhook_deliveries (webhook, event_seq, delivery_id, state, attempts, failures, due_at, created_at)
     VALUES (?, ?, ?, 'ready', 0, 0, ?, ?)`);
-  const get = db.prepare<[number, number], WebhookDeliveryRow>(
-    'SELECT * FROM webhook_deliveries WHERE webhook = ? AND event_seq = ?',
-  );
   const byId = db.prepare<[string, number], StoredListed>(
     `SELECT d.*, ${EVENT} FROM webhook_deliveries d ${JOINED} WHERE d.delivery_id = ? AND d.webhook = ?`,
   );
-  const nextWithReady = db
-    .prepare<[number], number>(`
-      SELECT webhook FROM webhook_deliveries ${OPEN} AND state = 'ready' AND webhook > ?
-      ORDER BY webhook LIMIT 1`)
-    .pluck();
-  const ready = db.prepare<[number, number], WebhookDeliveryRow>(`
-    SELECT * FROM webhook_deliveries ${OPEN} AND state = 'ready' AND webhook = ? ORDER BY event_seq LIMIT +?`);
-  const promote = db.prepare<[number, number]>(`
-    UPDATE webhook_deliveries SET state = 'ready' WHERE (webhook, event_seq) IN (
-      SELECT webhook, event_seq FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT +?)`);
-  const countOpen = db
-    .prepare<[number, number], number>(
-      `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries ${OPEN} AND state IN ('ready', 'waiting') AND webhook = ? LIMIT +?)`,
-    )
-    .pluck();
-  const recent = db.prepare<[number, number, number], RecentDelivery>(`
-    SELECT state, attempts, attempted_at, response_code, error, created_at FROM webhook_deliveries
-    WHERE webhook = ? AND event_seq >= ? ORDER BY event_seq DESC LIMIT +?`);
-  const nextDue = db
-    .prepare<[], number | null>("SELECT min(due_at) FROM webhook_deliveries WHERE state = 'waiting'")
-    .pluck();
-  const record = db.prepare<Outcome>(`
-    UPDATE webhook_deliveries SET state = @state, attempts = @attempts, failures = @failures, due_at = @due_at,
-      attempted_at = @attempted_at, response_code = @response_code, response_body = @response_body, error = @error
-    WHERE webhook = @webhook AND event_seq = @event_seq`);
-  const makeReady = db.prepare<[number, number, number]>(`
+  const makeReady = sql.run<[number, number, number]>(`
     UPDATE webhook_deliveries SET failures = CASE state WHEN 'waiting' THEN failures ELSE 0 END, state = 'ready', due_at = ?
     WHERE webhook = ? AND event_seq = ?`);
   const { account } = idNumbers(db);
-  const replayCandidates = db.prepare<
+  const replayCandidates = sql.all<
     [number, BoundId, number, number, number],
     Omit<ReplayCandidate, 'kind'> & { kind_code: number | string }
   >(`
@@ -151,8 +125,8 @@ export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS
       'SELECT webhook FROM webhook_deliveries WHERE webhook > ? ORDER BY webhook LIMIT 1',
     )
     .pluck();
-  const isKnown = db.prepare<[number], number>('SELECT 1 FROM webhooks WHERE number = ?').pluck();
-  const removeBefore = db.prepare<[number, number, number, number]>(`
+  const isKnown = sql.exists<[number]>('SELECT 1 FROM webhooks WHERE number = ?');
+  const removeBefore = sql.changes<[number, number, number, number]>(`
     DELETE FROM webhook_deliveries WHERE webhook = ? AND event_seq IN (
       SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq < ? LIMIT +?)`);
   const pageFrom = (source: string) =>
@@ -183,34 +157,42 @@ export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS
 
   return {
     /** Inserts a delivery that is due immediately. */
-    insert: (row: { webhook: number; eventSeq: number; deliveryId: string; at: number }): void => {
-      insert.run(row.webhook, row.eventSeq, row.deliveryId, row.at, row.at);
-    },
-    get: (webhook: number, eventSeq: number): WebhookDeliveryRow | null => get.get(webhook, eventSeq) ?? null,
+    insert: (row: { webhook: number; eventSeq: number; deliveryId: string; at: number }): void =>
+      insert(row.webhook, row.eventSeq, row.deliveryId, row.at, row.at),
+    get: sql.get<[webhook: number, eventSeq: number], WebhookDeliveryRow>(
+      'SELECT * FROM webhook_deliveries WHERE webhook = ? AND event_seq = ?',
+    ),
     byId: (webhook: number, deliveryId: string): ListedWebhookDelivery | null => {
       const found = byId.get(deliveryId, webhook);
       return found === undefined ? null : toListed(found);
     },
     /** The next webhook after this number with a ready delivery, active or not; null: there are no more. */
-    nextWithReady: (after: number): number | null => nextWithReady.get(after) ?? null,
+    nextWithReady: sql.value<[after: number], number>(`
+      SELECT webhook FROM webhook_deliveries ${OPEN} AND state = 'ready' AND webhook > ?
+      ORDER BY webhook LIMIT 1`),
     /** Ready deliveries of a webhook in the order of the events. */
-    ready: (webhook: number, limit: number): WebhookDeliveryRow[] => ready.all(webhook, limit),
+    ready: sql.all<[webhook: number, limit: number], WebhookDeliveryRow>(`
+      SELECT * FROM webhook_deliveries ${OPEN} AND state = 'ready' AND webhook = ? ORDER BY event_seq LIMIT +?`),
     /** Makes due deliveries ready; returns how many, at most `limit`. */
-    promote: (now: number, limit: number): number => promote.run(now, limit).changes,
+    promote: sql.changes<[now: number, limit: number]>(`
+      UPDATE webhook_deliveries SET state = 'ready' WHERE (webhook, event_seq) IN (
+        SELECT webhook, event_seq FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT +?)`),
     /** Deliveries of a webhook that are not finished, at most `limit`. */
-    countOpen: (webhook: number, limit: number): number => countOpen.get(webhook, limit) ?? 0,
+    countOpen: sql.count<[webhook: number, limit: number]>(
+      `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries ${OPEN} AND state IN ('ready', 'waiting') AND webhook = ? LIMIT +?)`,
+    ),
     /** The newest deliveries of a webhook, of events from `sinceSeq`. */
-    recent: (webhook: number, sinceSeq: number, limit: number): RecentDelivery[] =>
-      recent.all(webhook, sinceSeq, limit),
+    recent: sql.all<[webhook: number, sinceSeq: number, limit: number], RecentDelivery>(`
+      SELECT state, attempts, attempted_at, response_code, error, created_at FROM webhook_deliveries
+      WHERE webhook = ? AND event_seq >= ? ORDER BY event_seq DESC LIMIT +?`),
     /** When the next waiting delivery becomes due; null: none is waiting. */
-    nextDue: (): number | null => nextDue.get() ?? null,
-    record: (outcome: Outcome): void => {
-      record.run(outcome);
-    },
+    nextDue: sql.value<[], number>("SELECT min(due_at) FROM webhook_deliveries WHERE state = 'waiting'"),
+    record: sql.run<[outcome: Outcome]>(`
+      UPDATE webhook_deliveries SET ${columnsSet(`state, attempts, failures, due_at, attempted_at, response_code,
+        response_body, error`)}
+      WHERE webhook = @webhook AND event_seq = @event_seq`),
     /** Makes a delivery ready in any state. The schedule of one that succeeded or failed begins again. */
-    makeReady: (webhook: number, eventSeq: number, now: number): void => {
-      makeReady.run(now, webhook, eventSeq);
-    },
+    makeReady: (webhook: number, eventSeq: number, now: number): void => makeReady(now, webhook, eventSeq),
     /** Newest event first; without `states`, deliveries in any state. */
     list: ({ states, limit, ...page }: WebhookDeliveryFilter): ScanPage<ListedWebhookDelivery> => {
       const end = states.includes('succeeded')
@@ -234,22 +216,22 @@ export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS
       accountId: string,
       range: { afterSeq: number; lastSeq: number; limit: number },
     ): ReplayCandidate[] =>
-      replayCandidates
-        .all(webhook, account.find(accountId), range.afterSeq, range.lastSeq, range.limit)
-        .map(({ kind_code, ...event }) => ({ ...event, kind: kindOfCode(kind_code) })),
+      replayCandidates(webhook, account.find(accountId), range.afterSeq, range.lastSeq, range.limit).map(
+        ({ kind_code, ...event }) => ({ ...event, kind: kindOfCode(kind_code) }),
+      ),
     /** Deletes deliveries of deleted webhooks; returns how many, at most `limit`. */
     purgeOrphans: (limit: number): number => {
       let purged = 0;
       for (const number of webhooks()) {
         if (purged >= limit) break;
-        if (isKnown.get(number) !== undefined) continue;
-        purged += removeBefore.run(number, number, Number.MAX_SAFE_INTEGER, limit - purged).changes;
+        if (isKnown(number)) continue;
+        purged += removeBefore(number, number, Number.MAX_SAFE_INTEGER, limit - purged);
       }
       return purged;
     },
     /** Whether there are deliveries of deleted webhooks. */
     hasOrphans: (): boolean => {
-      for (const number of webhooks()) if (isKnown.get(number) === undefined) return true;
+      for (const number of webhooks()) if (!isKnown(number)) return true;
       return false;
     },
   };

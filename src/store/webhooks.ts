@@ -1,5 +1,6 @@
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database/database.ts';
+import { columnsSet, columnValues, statements } from './database/statements.ts';
 import { type NoticePeriod, noticedCause } from './people/notices.ts';
 
 /** Webhooks and the secrets that sign their calls. */
@@ -34,95 +35,74 @@ export interface WebhookSecretRow {
  * secrets.
  */
 export function webhookTable(db: Database) {
-  const insert = db.prepare<NewWebhook>(`
-    INSERT INTO webhooks (webhook_id, account_id, name, description, url, events, is_active, off_reason, failing_since,
-      created_at, updated_at)
-    VALUES (@webhook_id, @account_id, @name, @description, @url, @events, @is_active, @off_reason, @failing_since,
-      @created_at, @updated_at)`);
-  const update = db.prepare<WebhookRow>(`
-    UPDATE webhooks SET name = @name, description = @description, url = @url, events = @events, is_active = @is_active,
-      off_reason = @off_reason, failing_since = @failing_since, updated_at = @updated_at
-    WHERE number = @number`);
-  const get = db.prepare<[string, string], WebhookRow>(
+  const sql = statements(db);
+  const get = sql.get<[string, string], WebhookRow>(
     'SELECT * FROM webhooks WHERE webhook_id = ? AND account_id = ?',
   );
-  const byNumber = db.prepare<[number], WebhookRow>('SELECT * FROM webhooks WHERE number = ?');
-  const list = db.prepare<[string], WebhookRow>(
-    'SELECT * FROM webhooks WHERE account_id = ? ORDER BY number',
-  );
-  const failing = db.prepare<[number], WebhookRow>(`
-    SELECT * FROM webhooks WHERE failing_since IS NOT NULL OR off_reason IS NOT NULL
-    ORDER BY is_active, failing_since LIMIT +?`);
-  const toNotice = db.prepare<NoticePeriod, WebhookRow>(`
-    SELECT * FROM webhooks
-    WHERE (CASE is_active WHEN 1 THEN failing_since ELSE off_reason END) IS NOT NULL
-      AND coalesce(failing_since, updated_at) BETWEEN @from AND @to
-      AND NOT EXISTS (${noticedCause('webhook', 'webhooks.account_id', 'webhook_id')})
-    LIMIT +@limit`);
-  const remove = db.prepare<[number]>('DELETE FROM webhooks WHERE number = ?');
   // Kinds are quoted in the JSON, so that none is found inside another.
-  const subscribed = db
-    .prepare<[string, string], number>(`
-      SELECT number FROM webhooks
-      WHERE account_id = ? AND is_active = 1 AND (events = '["*"]' OR instr(events, ?) > 0)`)
-    .pluck();
+  const subscribed = sql.values<[string, string], number>(`
+    SELECT number FROM webhooks
+    WHERE account_id = ? AND is_active = 1 AND (events = '["*"]' OR instr(events, ?) > 0)`);
   const subscribers = cachedLookup(db, (accountId: string, kind: string) =>
-    subscribed.all(accountId, `"${kind}"`),
+    subscribed(accountId, `"${kind}"`),
   );
-  const setFailingSince = db.prepare<[number | null, number]>(
+  const setFailingSince = sql.run<[number | null, number]>(
     'UPDATE webhooks SET failing_since = ? WHERE number = ?',
   );
-  const turnOff = db.prepare<[string, number, number]>(
+  const turnOff = sql.changed<[string, number, number]>(
     'UPDATE webhooks SET is_active = 0, off_reason = ?, updated_at = ? WHERE number = ? AND is_active = 1',
   );
-  const addSecret = db.prepare<[number, Buffer]>(
-    'INSERT INTO webhook_secrets (webhook, secret, expires_at) VALUES (?, ?, NULL)',
-  );
-  const secrets = db.prepare<[number, number], WebhookSecretRow>(`
-    SELECT secret, expires_at FROM webhook_secrets WHERE webhook = ? AND (expires_at IS NULL OR expires_at > ?)
-    ORDER BY secret_id DESC`);
-  const retireSecret = db.prepare<[number, number]>(
+  const retireSecret = sql.run<[number, number]>(
     'UPDATE webhook_secrets SET expires_at = ? WHERE webhook = ? AND expires_at IS NULL',
   );
-  const removeExpired = db.prepare<[number, number]>(
+  const removeExpired = sql.run<[number, number]>(
     'DELETE FROM webhook_secrets WHERE webhook = ? AND expires_at <= ?',
   );
 
   return {
     /** Returns its number. */
-    insert: (row: NewWebhook): number => Number(insert.run(row).lastInsertRowid),
-    update: (row: WebhookRow): void => {
-      update.run(row);
-    },
-    get: (accountId: string, webhookId: string): WebhookRow | null => get.get(webhookId, accountId) ?? null,
-    byNumber: (number: number): WebhookRow | null => byNumber.get(number) ?? null,
+    insert: sql.insert<[row: NewWebhook]>(`
+      INSERT INTO webhooks ${columnValues(`webhook_id, account_id, name, description, url, events, is_active,
+        off_reason, failing_since, created_at, updated_at`)}`),
+    update: sql.run<[row: WebhookRow]>(`
+      UPDATE webhooks SET ${columnsSet(`name, description, url, events, is_active, off_reason, failing_since,
+        updated_at`)}
+      WHERE number = @number`),
+    get: (accountId: string, webhookId: string): WebhookRow | null => get(webhookId, accountId),
+    byNumber: sql.get<[number: number], WebhookRow>('SELECT * FROM webhooks WHERE number = ?'),
     /** Oldest first, active or not. */
-    list: (accountId: string): WebhookRow[] => list.all(accountId),
+    list: sql.all<[accountId: string], WebhookRow>(
+      'SELECT * FROM webhooks WHERE account_id = ? ORDER BY number',
+    ),
     /** Failing webhooks of all accounts: disabled ones first, then those that have failed for the longest time. */
-    failing: (limit: number): WebhookRow[] => failing.all(limit),
+    failing: sql.all<[limit: number], WebhookRow>(`
+      SELECT * FROM webhooks WHERE failing_since IS NOT NULL OR off_reason IS NOT NULL
+      ORDER BY is_active, failing_since LIMIT +?`),
     /** Those that began to fail in the period, of which nobody was notified. One that its account disabled needs nobody. */
-    toNotice: (period: NoticePeriod): WebhookRow[] => toNotice.all(period),
+    toNotice: sql.all<[period: NoticePeriod], WebhookRow>(`
+      SELECT * FROM webhooks
+      WHERE (CASE is_active WHEN 1 THEN failing_since ELSE off_reason END) IS NOT NULL
+        AND coalesce(failing_since, updated_at) BETWEEN @from AND @to
+        AND NOT EXISTS (${noticedCause('webhook', 'webhooks.account_id', 'webhook_id')})
+      LIMIT +@limit`),
     /** Deletes its secrets, too; `webhookDeliveries.purgeOrphans` deletes its deliveries. */
-    remove: (number: number): void => {
-      remove.run(number);
-    },
+    remove: sql.run<[number: number]>('DELETE FROM webhooks WHERE number = ?'),
     /** Numbers of the active webhooks that subscribe to a kind. Runs for every event. */
     subscribed: (accountId: string, kind: string): readonly number[] => subscribers(accountId, kind),
-    setFailingSince: (number: number, since: number | null): void => {
-      setFailingSince.run(since, number);
-    },
+    setFailingSince: (number: number, since: number | null): void => setFailingSince(since, number),
     /** Returns false when it is not active or does not exist. */
-    turnOff: (number: number, reason: 'gone' | 'failing', at: number): boolean =>
-      turnOff.run(reason, at, number).changes === 1,
-    addSecret: (number: number, sealed: Buffer): void => {
-      addSecret.run(number, sealed);
-    },
+    turnOff: (number: number, reason: 'gone' | 'failing', at: number): boolean => turnOff(reason, at, number),
+    addSecret: sql.run<[number: number, sealed: Buffer]>(
+      'INSERT INTO webhook_secrets (webhook, secret, expires_at) VALUES (?, ?, NULL)',
+    ),
     /** The secrets that sign at this time, the current one first. */
-    secrets: (number: number, now: number): WebhookSecretRow[] => secrets.all(number, now),
+    secrets: sql.all<[number: number, now: number], WebhookSecretRow>(`
+      SELECT secret, expires_at FROM webhook_secrets WHERE webhook = ? AND (expires_at IS NULL OR expires_at > ?)
+      ORDER BY secret_id DESC`),
     /** Sets the expiry of the current secret to `until`, and deletes expired secrets. */
     retireSecret: (number: number, until: number, now: number): void => {
-      retireSecret.run(until, number);
-      removeExpired.run(number, now);
+      retireSecret(until, number);
+      removeExpired(number, now);
     },
   };
 }

@@ -1,4 +1,5 @@
 import { type Database, openConnection, readNumber } from '../database/connection.ts';
+import { statements } from '../database/statements.ts';
 import { dkimSealContext } from '../domains/domains.ts';
 import { FINGERPRINT } from '../master-key.ts';
 import { knownMigrations, newestOf } from '../migrate/migrations.ts';
@@ -97,14 +98,15 @@ function sealedSample(db: Database): SealedSample | null {
 }
 
 function countsOf(db: Database): ContentCounts {
+  const sql = statements(db);
   const messages: Record<string, number> = {};
   // Nearly all messages are delivered, and the index of the others is small.
   const delivered = STATUS_CODES.sql('delivered');
-  const others = db.prepare<[], { status_code: number; n: number }>(`
+  const others = sql.all<[], { status_code: number; n: number }>(`
     SELECT status_code, count(*) AS n FROM messages INDEXED BY messages_by_status
     WHERE status_code <> ${delivered} GROUP BY status_code`);
   let left = readNumber(db, 'SELECT count(*) FROM messages');
-  for (const { status_code, n } of others.all()) {
+  for (const { status_code, n } of others()) {
     messages[STATUS_CODES.value(status_code)] = n;
     left -= n;
   }

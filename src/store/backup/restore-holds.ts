@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { HELD, HELD_BY_RESTORE, type QueueKey, type QueuePriority } from '../messages/queue.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
@@ -58,41 +59,40 @@ const DROPPED = 'dropped by the operator after a restore';
  * `webhook_deliveries_due`. Holding, pausing and `skipNumbers` are for a restore, before a daemon starts.
  */
 export function restoreHoldTable(db: Database) {
+  const sql = statements(db);
   const { account, domain, campaign } = idNumbers(db);
-  const queueEnd = db
-    .prepare<[number, number], number | null>(
-      'SELECT max(seq) FROM (SELECT seq FROM queue WHERE seq > ? ORDER BY seq LIMIT +?)',
-    )
-    .pluck();
-  const resetStatus = db.prepare<[number, number]>(`
+  const queueEnd = sql.value<[number, number], number>(
+    'SELECT max(seq) FROM (SELECT seq FROM queue WHERE seq > ? ORDER BY seq LIMIT +?)',
+  );
+  const resetStatus = sql.run<[number, number]>(`
     UPDATE messages SET status_code = CASE attempts WHEN 0 THEN ${STATUS_CODES.sql('queued')} ELSE ${STATUS_CODES.sql('deferred')} END
     WHERE status_code = ${STATUS_CODES.sql('sending')} AND seq IN (SELECT seq FROM queue WHERE seq > ? AND seq <= ?)`);
   // A restore that was interrupted holds again what it has held already. Messages with `held = 1` (of a disabled account or a failed
   // domain) have their expiry as due time, and were due before. Released, they are held again if the reason still applies.
-  const hold = db.prepare<[number, number]>(`
+  const hold = sql.changes<[number, number]>(`
     UPDATE queue SET
       due_before_hold = CASE WHEN due_at = ${HELD_BY_RESTORE} THEN due_before_hold WHEN held = 0 THEN due_at END,
       due_at = ${HELD_BY_RESTORE}, ready = 0, held = 0, lease = NULL
     WHERE seq > ? AND seq <= ?`);
-  const holdReady = db.prepare<[number]>(`
+  const holdReady = sql.changes<[number]>(`
     UPDATE webhook_deliveries SET state = 'waiting', due_at = ${HELD_BY_RESTORE} WHERE (webhook, event_seq) IN (
       SELECT webhook, event_seq FROM webhook_deliveries INDEXED BY webhook_deliveries_open
       WHERE state <> 'succeeded' AND state = 'ready' LIMIT +?)`);
-  const holdWaiting = db.prepare<[number]>(`
+  const holdWaiting = sql.changes<[number]>(`
     UPDATE webhook_deliveries SET due_at = ${HELD_BY_RESTORE} WHERE (webhook, event_seq) IN (
       SELECT webhook, event_seq FROM webhook_deliveries
       WHERE state = 'waiting' AND due_at < ${HELD_BY_RESTORE} LIMIT +?)`);
-  const pauseCampaigns = db.prepare<[number]>(`
+  const pauseCampaigns = sql.changes<[number]>(`
     UPDATE campaigns SET status = 'paused', updated_at = ? WHERE status IN ('scheduled', 'sending')
       AND seq IN (SELECT campaign_seq FROM campaign_sends WHERE open = 1)`);
-  const explainPause = db.prepare<[string]>(`
+  const explainPause = sql.run<[string]>(`
     UPDATE campaign_sends SET paused_reason = ? WHERE open = 1
       AND campaign_seq IN (SELECT seq FROM campaigns WHERE status IN ('scheduled', 'sending'))`);
   // A table without rows has no number yet.
-  const beginNumbers = db.prepare<{ table: string }>(`
+  const beginNumbers = sql.run<[{ table: string }]>(`
     INSERT INTO sqlite_sequence (name, seq) SELECT @table, 0
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = @table)`);
-  const skipNumbers = db.prepare(
+  const skipNumbers = sql.run(
     `UPDATE sqlite_sequence SET seq = seq + ${NUMBER_GAP} WHERE name IN ('messages', 'events')`,
   );
 
@@ -100,39 +100,26 @@ export function restoreHoldTable(db: Database) {
   const MATCHES = `(@account IS NULL OR q.account = @account) AND (@domain IS NULL OR q.domain = @domain)
     AND (@campaign IS NULL OR m.campaign = @campaign)`;
   const HELD_MESSAGES = 'queue q INDEXED BY queue_due CROSS JOIN messages m USING (seq)';
-  const groups = db.prepare<
+  const groups = sql.all<
     [],
     Omit<HeldGroup, 'account_id' | 'domain_id'> & { account: StoredId; domain: StoredId }
   >(`
     SELECT q.account, q.domain, count(*) AS messages, min(m.created_at) AS oldest, max(m.created_at) AS newest,
       min(m.expires_at) AS expires
     FROM ${HELD_MESSAGES} WHERE ${IS_HELD} GROUP BY q.account, q.domain ORDER BY messages DESC`);
-  const countMatching = db
-    .prepare<StoredHeldFilter, number>(
-      `SELECT count(*) FROM ${HELD_MESSAGES} WHERE ${IS_HELD} AND ${MATCHES}`,
-    )
-    .pluck();
-  const count = db
-    .prepare<[number], number>(
-      `SELECT count(*) FROM (SELECT 1 FROM queue q INDEXED BY queue_due WHERE ${IS_HELD} LIMIT +?)`,
-    )
-    .pluck();
-  const matching = db
-    .prepare<StoredHeldFilter & { afterSeq: number; limit: number }, number>(`
-      SELECT q.seq FROM ${HELD_MESSAGES} WHERE ${IS_HELD} AND q.seq > @afterSeq AND ${MATCHES}
-      ORDER BY q.seq LIMIT +@limit`)
-    .pluck();
-  const expired = db
-    .prepare<[number, number, number], number>(`
-      SELECT h.seq FROM (
-        SELECT q.seq FROM queue q INDEXED BY queue_due WHERE ${IS_HELD} AND q.seq > ? ORDER BY q.seq LIMIT +?) h
-      CROSS JOIN messages m USING (seq) WHERE m.expires_at <= ?`)
-    .pluck();
-  const heldEnd = db
-    .prepare<[number, number], number | null>(`
-      SELECT max(seq) FROM (
-        SELECT q.seq FROM queue q INDEXED BY queue_due WHERE ${IS_HELD} AND q.seq > ? ORDER BY q.seq LIMIT +?)`)
-    .pluck();
+  const countMatching = sql.count<[StoredHeldFilter]>(
+    `SELECT count(*) FROM ${HELD_MESSAGES} WHERE ${IS_HELD} AND ${MATCHES}`,
+  );
+  const matching = sql.values<[StoredHeldFilter & { afterSeq: number; limit: number }], number>(`
+    SELECT q.seq FROM ${HELD_MESSAGES} WHERE ${IS_HELD} AND q.seq > @afterSeq AND ${MATCHES}
+    ORDER BY q.seq LIMIT +@limit`);
+  const expired = sql.values<[number, number, number], number>(`
+    SELECT h.seq FROM (
+      SELECT q.seq FROM queue q INDEXED BY queue_due WHERE ${IS_HELD} AND q.seq > ? ORDER BY q.seq LIMIT +?) h
+    CROSS JOIN messages m USING (seq) WHERE m.expires_at <= ?`);
+  const heldEnd = sql.value<[number, number], number>(`
+    SELECT max(seq) FROM (
+      SELECT q.seq FROM queue q INDEXED BY queue_due WHERE ${IS_HELD} AND q.seq > ? ORDER BY q.seq LIMIT +?)`);
   // A message of a campaign that its sender had paused is due when the campaign is resumed.
   const DUE_AGAIN = `CASE WHEN due_before_hold = ${HELD}
       AND NOT EXISTS (SELECT 1 FROM campaigns c WHERE c.seq = queue.campaign_seq AND c.status = 'paused') THEN @now
@@ -147,15 +134,6 @@ export function restoreHoldTable(db: Database) {
 
   const IS_HELD_DELIVERY = `d.state = 'waiting' AND d.due_at = ${HELD_BY_RESTORE}`;
   const HELD_DELIVERIES = 'webhook_deliveries d INDEXED BY webhook_deliveries_due';
-  const webhooks = db.prepare<[], HeldWebhook>(`
-    SELECT d.webhook, w.webhook_id, w.account_id, w.url, count(*) AS deliveries, min(d.created_at) AS oldest
-    FROM ${HELD_DELIVERIES} LEFT JOIN webhooks w ON w.number = d.webhook
-    WHERE ${IS_HELD_DELIVERY} GROUP BY d.webhook ORDER BY deliveries DESC`);
-  const countDeliveries = db
-    .prepare<[number], number>(
-      `SELECT count(*) FROM (SELECT 1 FROM ${HELD_DELIVERIES} WHERE ${IS_HELD_DELIVERY} LIMIT +?)`,
-    )
-    .pluck();
   const deliveriesOf = (account: boolean) => `
     (webhook, event_seq) IN (SELECT d.webhook, d.event_seq FROM ${HELD_DELIVERIES}
       WHERE ${IS_HELD_DELIVERY}${account ? ' AND d.webhook IN (SELECT number FROM webhooks WHERE account_id = @accountId)' : ''}
@@ -184,43 +162,45 @@ export function restoreHoldTable(db: Database) {
   return {
     /** Holds the messages of the queue after this one, at most `limit`, and ends their leases. */
     holdMessages: (after: number, limit: number): HoldStep => {
-      const end = queueEnd.get(after, limit) ?? null;
+      const end = queueEnd(after, limit);
       if (end === null) return { changed: 0, next: null };
-      resetStatus.run(after, end);
-      return { changed: hold.run(after, end).changes, next: end };
+      resetStatus(after, end);
+      return { changed: hold(after, end), next: end };
     },
     /** Holds deliveries that are not finished; returns how many, at most `2 * limit`. */
-    holdDeliveries: (limit: number): number => holdReady.run(limit).changes + holdWaiting.run(limit).changes,
+    holdDeliveries: (limit: number): number => holdReady(limit) + holdWaiting(limit),
     /** Pauses the campaigns that are being sent or scheduled; returns how many. */
     pauseCampaigns: (reason: string, now: number): number => {
-      explainPause.run(reason);
-      return pauseCampaigns.run(now).changes;
+      explainPause(reason);
+      return pauseCampaigns(now);
     },
     /**
      * Leaves a gap in the numbers of messages and events, so that no new one has the number that the original has given to
      * another one since the backup: readers of the event feed remember numbers.
      */
     skipNumbers: (): void => {
-      for (const table of ['messages', 'events']) beginNumbers.run({ table });
-      skipNumbers.run();
+      for (const table of ['messages', 'events']) beginNumbers({ table });
+      skipNumbers();
     },
     /** Held messages by account and sending domain, the largest group first. */
     groups: (): HeldGroup[] =>
-      groups.all().map(({ account: accountNumber, domain: domainNumber, ...group }) => ({
+      groups().map(({ account: accountNumber, domain: domainNumber, ...group }) => ({
         account_id: account.id(accountNumber),
         domain_id: domain.id(domainNumber),
         ...group,
       })),
     /** The number of held messages, counted up to `limit`. */
-    count: (limit: number): number => count.get(limit) ?? 0,
-    countMatching: (filter: HeldFilter): number => countMatching.get(stored(filter)) ?? 0,
+    count: sql.count<[limit: number]>(
+      `SELECT count(*) FROM (SELECT 1 FROM queue q INDEXED BY queue_due WHERE ${IS_HELD} LIMIT +?)`,
+    ),
+    countMatching: (filter: HeldFilter): number => countMatching(stored(filter)),
     /** Held messages that match, at most `limit`, beginning after `afterSeq`. */
     matching: (filter: HeldFilter, afterSeq: number, limit: number): number[] =>
-      matching.all({ ...stored(filter), afterSeq, limit }),
+      matching({ ...stored(filter), afterSeq, limit }),
     /** Expired messages among the next `limit` held ones; `next`: the last that was examined, null at the end. */
     expired: (afterSeq: number, limit: number, now: number): { seqs: number[]; next: number | null } => ({
-      seqs: expired.all(afterSeq, limit, now),
-      next: heldEnd.get(afterSeq, limit) ?? null,
+      seqs: expired(afterSeq, limit, now),
+      next: heldEnd(afterSeq, limit),
     }),
     /**
      * Ends the hold of a message: it is due when it was due before the hold, now if that is past. Null when it is not held.
@@ -235,8 +215,13 @@ export function restoreHoldTable(db: Database) {
       };
     },
     /** Held deliveries by webhook, the largest number first. */
-    webhooks: (): HeldWebhook[] => webhooks.all(),
-    countDeliveries: (limit: number): number => countDeliveries.get(limit) ?? 0,
+    webhooks: sql.all<[], HeldWebhook>(`
+      SELECT d.webhook, w.webhook_id, w.account_id, w.url, count(*) AS deliveries, min(d.created_at) AS oldest
+      FROM ${HELD_DELIVERIES} LEFT JOIN webhooks w ON w.number = d.webhook
+      WHERE ${IS_HELD_DELIVERY} GROUP BY d.webhook ORDER BY deliveries DESC`),
+    countDeliveries: sql.count<[limit: number]>(
+      `SELECT count(*) FROM (SELECT 1 FROM ${HELD_DELIVERIES} WHERE ${IS_HELD_DELIVERY} LIMIT +?)`,
+    ),
     /** Makes held deliveries due, of all accounts or one; returns how many, at most `limit`. */
     releaseDeliveries: changeDeliveries(releaseDeliveries),
     /** Ends held deliveries as failed; they can still be repeated one by one. */

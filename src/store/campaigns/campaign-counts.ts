@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { OTHER_PROVIDER } from '../messages/hourly-counts.ts';
 import { createPendingCounts } from '../pending-counts.ts';
 
@@ -106,6 +107,7 @@ interface CountOfProvider {
  * those of links: reads return them only after the writer has called `endUnit` and `write`.
  */
 export function campaignCountTable(db: Database) {
+  const sql = statements(db);
   const add = new Map(
     Object.entries(COLUMNS).map(([name, column]) => [
       name,
@@ -122,19 +124,16 @@ export function campaignCountTable(db: Database) {
   const totals = db.prepare<CountFilter, CampaignTotals>(
     `SELECT ${sums} FROM campaign_counts WHERE ${within}`,
   );
-  const series = db.prepare<CountFilter & { width: number }, CountedSpan>(`
+  const series = sql.all<[CountFilter & { width: number }], CountedSpan>(`
     SELECT hour - hour % @width AS start, ${sums} FROM campaign_counts
     WHERE ${within} GROUP BY start ORDER BY start`);
-  const countClick = db.prepare<[string, string]>(
+  const countClick = sql.changes<[string, string]>(
     'UPDATE campaign_links SET clicks = clicks + 1 WHERE campaign_id = ? AND url = ?',
   );
-  const insertLink = db.prepare<[string, string]>(`
+  const insertLink = sql.run<[string, string]>(`
     INSERT INTO campaign_links (campaign_id, url, clicks)
     SELECT campaign_id, ?, 1 FROM campaigns c WHERE campaign_id = ?
       AND (SELECT count(*) FROM campaign_links l WHERE l.campaign_id = c.campaign_id) < ${MAX_LINKS}`);
-  const links = db.prepare<[string, number], LinkClicks>(
-    'SELECT url, clicks FROM campaign_links WHERE campaign_id = ? ORDER BY clicks DESC, rowid LIMIT +?',
-  );
   const ofProvider = new Map(
     Object.entries(PROVIDER_COLUMNS).map(([name, column]) => [
       name,
@@ -152,12 +151,6 @@ export function campaignCountTable(db: Database) {
       },
     ]),
   );
-  const providers = db.prepare<[string], ProviderTotals>(`
-    SELECT provider, ${Object.entries(PROVIDER_COLUMNS)
-      .map(([name, column]) => `${column} AS ${name}`)
-      .join(', ')}
-    FROM campaign_providers WHERE campaign_id = ?
-    ORDER BY delivered + bounced DESC, provider LIMIT ${MAX_PROVIDERS + 1}`);
   const addCount = (row: { count: number }, added: { count: number }) => {
     row.count += added.count;
   };
@@ -174,7 +167,7 @@ export function campaignCountTable(db: Database) {
     add: (campaignId: string, hour: number, name: CampaignCount, count: number): void =>
       pendingHours.add(`${campaignId} ${hour} ${name}`, { campaignId, hour, name, count }),
     addClick: (campaignId: string, url: string): void => {
-      if (countClick.run(campaignId, url).changes === 0) insertLink.run(url, campaignId);
+      if (countClick(campaignId, url) === 0) insertLink(url, campaignId);
     },
     totals: (filter: CountFilter): CampaignTotals => {
       const sums = totals.get(filter);
@@ -182,7 +175,7 @@ export function campaignCountTable(db: Database) {
       return sums;
     },
     /** Counts by spans of `width` ms (whole hours), in order, without spans that have no counts. */
-    series: (filter: CountFilter, width: number): CountedSpan[] => series.all({ ...filter, width }),
+    series: (filter: CountFilter, width: number): CountedSpan[] => series({ ...filter, width }),
     addOfProvider: (campaignId: string, provider: string, name: ProviderCount): void =>
       pendingProviders.add(`${campaignId} ${provider} ${name}`, { campaignId, provider, name, count: 1 }),
     /** For the writer, like `write` and `discard`. */
@@ -201,8 +194,15 @@ export function campaignCountTable(db: Database) {
       pendingProviders.discard();
     },
     /** The provider with the most messages first; `other` has those of all that are not counted separately. */
-    providers: (campaignId: string): ProviderTotals[] => providers.all(campaignId),
+    providers: sql.all<[campaignId: string], ProviderTotals>(`
+      SELECT provider, ${Object.entries(PROVIDER_COLUMNS)
+        .map(([name, column]) => `${column} AS ${name}`)
+        .join(', ')}
+      FROM campaign_providers WHERE campaign_id = ?
+      ORDER BY delivered + bounced DESC, provider LIMIT ${MAX_PROVIDERS + 1}`),
     /** The URL with the most clicks first. */
-    links: (campaignId: string, limit: number): LinkClicks[] => links.all(campaignId, limit),
+    links: sql.all<[campaignId: string, limit: number], LinkClicks>(
+      'SELECT url, clicks FROM campaign_links WHERE campaign_id = ? ORDER BY clicks DESC, rowid LIMIT +?',
+    ),
   };
 }

@@ -1,5 +1,6 @@
 import type { ContactRow } from '../contacts/contacts.ts';
 import type { Database } from '../database/database.ts';
+import { columnsSet, columnValues, statements } from '../database/statements.ts';
 import { HELD, MARKETING_PRIORITY, type QueueKey } from '../messages/queue.ts';
 import { idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import type { CampaignStatus } from './campaigns.ts';
@@ -69,109 +70,60 @@ export interface MemberRange {
  * `subscriptions_by_activity`, queued messages by `queue_by_campaign`.
  */
 export function campaignSendTable(db: Database) {
+  const sql = statements(db);
   const select =
     'SELECT s.*, c.campaign_id, c.status FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq';
-  const insert = db.prepare<CampaignSendRow>(`
-    INSERT INTO campaign_sends (campaign_seq, account_id, job_id, subscription_group_id, scheduled_at, per_hour,
-      members, last_seq, at_seq, queued, without_email, not_eligible, not_renderable, next_at, open, paused_reason,
-      started_at, finished_at, created_at)
-    VALUES (@campaign_seq, @account_id, @job_id, @subscription_group_id, @scheduled_at, @per_hour, @members,
-      @last_seq, @at_seq, @queued, @without_email, @not_eligible, @not_renderable, @next_at, @open, @paused_reason,
-      @started_at, @finished_at, @created_at)`);
-  const insertMail = db.prepare<[number, string]>(
+  const insert = sql.run<[CampaignSendRow]>(`
+    INSERT INTO campaign_sends ${columnValues(`campaign_seq, account_id, job_id, subscription_group_id,
+      scheduled_at, per_hour, members, last_seq, at_seq, queued, without_email, not_eligible, not_renderable,
+      next_at, open, paused_reason, started_at, finished_at, created_at`)}`);
+  const insertMail = sql.run<[number, string]>(
     'INSERT INTO campaign_mails (campaign_seq, mail) VALUES (?, ?)',
   );
   const mail = db.prepare<[number], string>('SELECT mail FROM campaign_mails WHERE campaign_seq = ?').pluck();
-  const subject = db
-    .prepare<[number], string | null>(
-      "SELECT json_extract(mail, '$.wording.subject') FROM campaign_mails WHERE campaign_seq = ?",
-    )
-    .pluck();
-  const update = db.prepare<CampaignSendRow>(`
-    UPDATE campaign_sends SET members = @members, last_seq = @last_seq, at_seq = @at_seq, queued = @queued,
-      without_email = @without_email, not_eligible = @not_eligible, not_renderable = @not_renderable,
-      next_at = @next_at, open = @open, paused_reason = @paused_reason, started_at = @started_at,
-      finished_at = @finished_at
-    WHERE campaign_seq = @campaign_seq`);
-  const get = db.prepare<[number], CampaignSend>(`${select} WHERE s.campaign_seq = ?`);
   const PAUSED = `FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq
     WHERE s.open = 1 AND s.account_id = @accountId AND c.status = 'paused'`;
-  const paused = db.prepare<{ accountId: string; limit: number; maxRemaining: number }, PausedSend>(`
+  const paused = sql.all<[{ accountId: string; limit: number; maxRemaining: number }], PausedSend>(`
     SELECT c.campaign_id, c.name, c.updated_at, s.paused_reason,
       min(@maxRemaining,
         max(0, coalesce(s.members, 0) - s.queued - s.without_email - s.not_eligible - s.not_renderable)
           + (SELECT count(*) FROM (SELECT 1 FROM queue WHERE campaign_seq = s.campaign_seq LIMIT +@maxRemaining)))
         AS remaining
     ${PAUSED} ORDER BY s.campaign_seq DESC LIMIT +@limit`);
-  const countPaused = db.prepare<{ accountId: string }, number>(`SELECT count(*) ${PAUSED}`).pluck();
-  const open = db
-    .prepare<[], number>('SELECT campaign_seq FROM campaign_sends WHERE open = 1 ORDER BY campaign_seq')
-    .pluck();
-  const statusOfJob = db
-    .prepare<[string], CampaignStatus>(
-      'SELECT c.status FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq WHERE s.job_id = ?',
-    )
-    .pluck();
-  const newest = db
-    .prepare<[number], number | null>('SELECT max(contact_seq) FROM subscriptions WHERE group_seq = ?')
-    .pluck();
-  const members = db.prepare<MemberRange, CampaignMember>(`
-    SELECT c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.consent_n
-    FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
-    WHERE s.group_seq = @groupSeq AND s.is_active = 1 AND s.contact_seq > @after AND s.contact_seq <= @upTo
-    ORDER BY s.contact_seq LIMIT +@limit`);
-  const portionEnd = db
-    .prepare<{ accountId: string; after: number; contacts: number; bytes: number }, number | null>(`
-      SELECT max(seq) FROM (
-        SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS bytes_before FROM (
-          SELECT seq, octet_length(custom_fields) AS bytes FROM contacts
-          WHERE account_id = @accountId AND seq > @after ORDER BY seq LIMIT +@contacts))
-      WHERE bytes_before < @bytes`)
-    .pluck();
-  const fieldsAmong = db
-    .prepare<[string, number, number, string], string>(`
-      SELECT DISTINCT field.key FROM contacts, json_each(custom_fields) field
-      WHERE account_id = ? AND seq > ? AND seq <= ? AND field.key IN (SELECT value FROM json_each(?))`)
-    .pluck();
-  const dueSince = db
-    .prepare<[number, number, number], number>(`
-      SELECT count(*) FROM (
-        SELECT 1 FROM queue WHERE campaign_seq = ? AND ready = 1 AND due_at > ? LIMIT +?)`)
-    .pluck();
-  const anyInQueue = db
-    .prepare<[number, number], number>('SELECT 1 FROM queue WHERE campaign_seq = ? AND ready >= ? LIMIT 1')
-    .pluck();
-  const anyHeld = db
-    .prepare<[number], number>(
-      `SELECT 1 FROM queue WHERE campaign_seq = ? AND ready = 0 AND due_at = ${HELD} LIMIT 1`,
-    )
-    .pluck();
-  const waiting = db
-    .prepare<[number, number], number>(
-      'SELECT seq FROM queue WHERE campaign_seq = ? AND lease IS NULL LIMIT +?',
-    )
-    .pluck();
-  const { account } = idNumbers(db);
-  const release = db.prepare<
-    [number, number, number],
-    { seq: number; account: StoredId; destination: string }
+  const countPaused = sql.count<[{ accountId: string }]>(`SELECT count(*) ${PAUSED}`);
+  const portionEnd = sql.value<
+    [{ accountId: string; after: number; contacts: number; bytes: number }],
+    number
   >(`
+    SELECT max(seq) FROM (
+      SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS bytes_before FROM (
+        SELECT seq, octet_length(custom_fields) AS bytes FROM contacts
+        WHERE account_id = @accountId AND seq > @after ORDER BY seq LIMIT +@contacts))
+    WHERE bytes_before < @bytes`);
+  const fieldsAmong = sql.values<[string, number, number, string], string>(`
+    SELECT DISTINCT field.key FROM contacts, json_each(custom_fields) field
+    WHERE account_id = ? AND seq > ? AND seq <= ? AND field.key IN (SELECT value FROM json_each(?))`);
+  const anyInQueue = sql.exists<[number, number]>(
+    'SELECT 1 FROM queue WHERE campaign_seq = ? AND ready >= ? LIMIT 1',
+  );
+  const { account } = idNumbers(db);
+  const release = sql.all<[number, number, number], { seq: number; account: StoredId; destination: string }>(`
     UPDATE queue SET due_at = ?, ready = 1 WHERE seq IN (
       SELECT seq FROM queue WHERE campaign_seq = ? AND ready = 0 AND due_at = ${HELD} LIMIT +?)
     RETURNING seq, account, destination`);
-  const extend = db.prepare<[number, number]>(
+  const extend = sql.run<[number, number]>(
     'UPDATE messages SET expires_at = max(expires_at, ?) WHERE seq = ?',
   );
 
   return {
     /** The newest paused campaigns of an account; `remaining` is at most `maxRemaining`. */
     paused: (accountId: string, limit: number, maxRemaining: number): PausedSend[] =>
-      paused.all({ accountId, limit, maxRemaining }),
-    countPaused: (accountId: string): number => countPaused.get({ accountId }) ?? 0,
+      paused({ accountId, limit, maxRemaining }),
+    countPaused: (accountId: string): number => countPaused({ accountId }),
     /** `mail`: JSON of the content. */
     insert: (row: CampaignSendRow, mail: string): void => {
-      insert.run(row);
-      insertMail.run(row.campaign_seq, mail);
+      insert(row);
+      insertMail(row.campaign_seq, mail);
     },
     mail: (campaignSeq: number): string => {
       const found = mail.get(campaignSeq);
@@ -179,43 +131,61 @@ export function campaignSendTable(db: Database) {
       return found;
     },
     /** The subject, with its variables in braces; null: the campaign was not sent to a group. */
-    subject: (campaignSeq: number): string | null => subject.get(campaignSeq) ?? null,
+    subject: sql.value<[campaignSeq: number], string>(
+      "SELECT json_extract(mail, '$.wording.subject') FROM campaign_mails WHERE campaign_seq = ?",
+    ),
     /** Writes the columns that change while it is sent. */
-    update: (row: CampaignSendRow): void => {
-      update.run(row);
-    },
-    get: (campaignSeq: number): CampaignSend | null => get.get(campaignSeq) ?? null,
+    update: sql.run<[row: CampaignSendRow]>(`
+      UPDATE campaign_sends SET ${columnsSet(`members, last_seq, at_seq, queued, without_email, not_eligible,
+        not_renderable, next_at, open, paused_reason, started_at, finished_at`)}
+      WHERE campaign_seq = @campaign_seq`),
+    get: sql.get<[campaignSeq: number], CampaignSend>(`${select} WHERE s.campaign_seq = ?`),
     /** Sends that are not complete, the oldest first. */
-    open: (): number[] => open.all(),
+    open: sql.values<[], number>(
+      'SELECT campaign_seq FROM campaign_sends WHERE open = 1 ORDER BY campaign_seq',
+    ),
     /** Null: the job does not belong to a campaign. */
-    statusOfJob: (jobId: string): CampaignStatus | null => statusOfJob.get(jobId) ?? null,
+    statusOfJob: sql.value<[jobId: string], CampaignStatus>(
+      'SELECT c.status FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq WHERE s.job_id = ?',
+    ),
     /** The seq of the newest contact in a group; 0: the group is empty. */
-    newestMember: (groupSeq: number): number => newest.get(groupSeq) ?? 0,
+    newestMember: sql.count<[groupSeq: number]>(
+      'SELECT max(contact_seq) FROM subscriptions WHERE group_seq = ?',
+    ),
     /** Active members in the order of their contacts. */
-    members: (range: MemberRange): CampaignMember[] => members.all(range),
+    members: sql.all<[range: MemberRange], CampaignMember>(`
+      SELECT c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.consent_n
+      FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
+      WHERE s.group_seq = @groupSeq AND s.is_active = 1 AND s.contact_seq > @after AND s.contact_seq <= @upTo
+      ORDER BY s.contact_seq LIMIT +@limit`),
     /** The last of the next contacts of an account, up to the one that exceeds `bytes`; null: there are no more. */
     portionEnd: (accountId: string, after: number, max: { contacts: number; bytes: number }): number | null =>
-      portionEnd.get({ accountId, after, ...max }) ?? null,
+      portionEnd({ accountId, after, ...max }),
     /** The names that any of these contacts has as a custom field. Reads each contact once. */
     fieldsAmong: (accountId: string, after: number, upTo: number, names: readonly string[]): string[] =>
-      fieldsAmong.all(accountId, after, upTo, JSON.stringify(names)),
+      fieldsAmong(accountId, after, upTo, JSON.stringify(names)),
     /** Number of ready messages of the campaign that became due after `since`, counted up to `limit`. */
-    dueSince: (campaignSeq: number, since: number, limit: number): number =>
-      dueSince.get(campaignSeq, since, limit) ?? 0,
+    dueSince: sql.count<[campaignSeq: number, since: number, limit: number]>(`
+      SELECT count(*) FROM (
+        SELECT 1 FROM queue WHERE campaign_seq = ? AND ready = 1 AND due_at > ? LIMIT +?)`),
     /** Whether any message of the campaign is in the queue; with `due`, only messages that are due. */
     anyInQueue: (campaignSeq: number, { due }: { due: boolean }): boolean =>
-      anyInQueue.get(campaignSeq, due ? 1 : 0) !== undefined,
+      anyInQueue(campaignSeq, due ? 1 : 0),
     /** Whether any message of the campaign is held. */
-    anyHeld: (campaignSeq: number): boolean => anyHeld.get(campaignSeq) !== undefined,
+    anyHeld: sql.exists<[campaignSeq: number]>(
+      `SELECT 1 FROM queue WHERE campaign_seq = ? AND ready = 0 AND due_at = ${HELD} LIMIT 1`,
+    ),
     /** Messages of the campaign in the queue without a lease, at most `limit`. */
-    waiting: (campaignSeq: number, limit: number): number[] => waiting.all(campaignSeq, limit),
+    waiting: sql.values<[campaignSeq: number, limit: number], number>(
+      'SELECT seq FROM queue WHERE campaign_seq = ? AND lease IS NULL LIMIT +?',
+    ),
     /**
      * Makes at most `limit` held messages due at `at`, and extends their expiry to at least `expiresAt`. Returns the
      * queue key of each message.
      */
     release: (campaignSeq: number, at: number, expiresAt: number, limit: number): QueueKey[] => {
-      const released = release.all(at, campaignSeq, limit);
-      for (const { seq } of released) extend.run(expiresAt, seq);
+      const released = release(at, campaignSeq, limit);
+      for (const { seq } of released) extend(expiresAt, seq);
       return released.map((row) => ({
         priority: MARKETING_PRIORITY,
         account_id: account.id(row.account),

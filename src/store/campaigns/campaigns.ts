@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { columnsSet, columnValues, statements } from '../database/statements.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 
 /* Campaigns. Their messages refer to them, and remain when a campaign is deleted. */
@@ -25,40 +26,29 @@ export interface CampaignRow {
  * take the `seq` of a row that was read with it.
  */
 export function campaignTable(db: Database) {
-  const insert = db.prepare<Omit<CampaignRow, 'seq'>>(`
-    INSERT INTO campaigns (campaign_id, account_id, name, description, status, prepared, created_at, updated_at)
-    VALUES (@campaign_id, @account_id, @name, @description, @status, @prepared, @created_at, @updated_at)`);
-  const update = db.prepare<CampaignRow>(`
-    UPDATE campaigns SET name = @name, description = @description, status = @status, prepared = @prepared,
-      updated_at = @updated_at
-    WHERE seq = @seq`);
-  const setStatus = db.prepare<[CampaignStatus, number, number]>(
+  const sql = statements(db);
+  const setStatus = sql.run<[CampaignStatus, number, number]>(
     'UPDATE campaigns SET status = ?, updated_at = ? WHERE seq = ?',
   );
-  const get = db.prepare<[string, string], CampaignRow>(
-    'SELECT * FROM campaigns WHERE account_id = ? AND campaign_id = ?',
-  );
-  const list = db.prepare<[string, number, number], CampaignRow>(
+  const list = sql.all<[string, number, number], CampaignRow>(
     'SELECT * FROM campaigns WHERE account_id = ? AND seq < ? ORDER BY seq DESC LIMIT +?',
   );
-  const remove = db.prepare<[number]>('DELETE FROM campaigns WHERE seq = ?');
   return {
     /** Returns its seq. */
-    insert: (row: Omit<CampaignRow, 'seq'>): number => Number(insert.run(row).lastInsertRowid),
-    update: (row: CampaignRow): void => {
-      update.run(row);
-    },
-    setStatus: (seq: number, status: CampaignStatus, at: number): void => {
-      setStatus.run(status, at, seq);
-    },
-    get: (accountId: string, campaignId: string): CampaignRow | null =>
-      get.get(accountId, campaignId) ?? null,
+    insert: sql.insert<[row: Omit<CampaignRow, 'seq'>]>(`
+      INSERT INTO campaigns ${columnValues(`campaign_id, account_id, name, description, status, prepared,
+        created_at, updated_at`)}`),
+    update: sql.run<[row: CampaignRow]>(`
+      UPDATE campaigns SET ${columnsSet('name, description, status, prepared, updated_at')}
+      WHERE seq = @seq`),
+    setStatus: (seq: number, status: CampaignStatus, at: number): void => setStatus(status, at, seq),
+    get: sql.get<[accountId: string, campaignId: string], CampaignRow>(
+      'SELECT * FROM campaigns WHERE account_id = ? AND campaign_id = ?',
+    ),
     /** Newest first. */
     list: ({ accountId, beforeSeq, limit }: PageFilter): Page<CampaignRow> =>
-      pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit + 1), limit),
+      pageOf(list(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit + 1), limit),
     /** Deletes the send, the counts and the links of the campaign, too. */
-    remove: (seq: number): void => {
-      remove.run(seq);
-    },
+    remove: sql.run<[seq: number]>('DELETE FROM campaigns WHERE seq = ?'),
   };
 }

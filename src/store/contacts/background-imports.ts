@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { columnsSet, statements } from '../database/statements.ts';
 
 /** An import of contacts that the daemon runs after the upload. Its file is in IMPORT_FOLDER until it ends. */
 export interface BackgroundImportRow {
@@ -55,68 +56,57 @@ export const MAX_KEPT_IMPORTS = 50;
  * has ended does not change any more: changes of it return false or do nothing.
  */
 export function backgroundImportTable(db: Database) {
-  const insert = db.prepare<NewBackgroundImport>(`
+  const sql = statements(db);
+  const insert = sql.run<[NewBackgroundImport]>(`
     INSERT INTO background_imports (import_id, account_id, group_id, file_name, format, columns, actor, bytes, counts,
       ignored, status, created_at)
     VALUES (@import_id, @account_id, @group_id, @file_name, @format, @columns, @actor, @bytes, @counts, @ignored,
       'waiting', @created_at)`);
-  const dropOld = db.prepare<[string, string]>(`
+  const dropOld = sql.run<[string, string]>(`
     DELETE FROM background_imports WHERE account_id = ? AND finished_at IS NOT NULL AND import_id <= (
       SELECT import_id FROM background_imports WHERE account_id = ?
       ORDER BY import_id DESC LIMIT 1 OFFSET ${MAX_KEPT_IMPORTS})`);
-  const get = db.prepare<[string, string], BackgroundImportRow>(
-    'SELECT * FROM background_imports WHERE account_id = ? AND import_id = ?',
-  );
-  const list = db.prepare<[string], BackgroundImportRow>(`
-    SELECT * FROM background_imports WHERE account_id = ? ORDER BY import_id DESC LIMIT ${MAX_KEPT_IMPORTS}`);
-  const countUnfinished = db
-    .prepare<[string], number>(
-      'SELECT count(*) FROM background_imports WHERE account_id = ? AND finished_at IS NULL',
-    )
-    .pluck();
   const unfinished = db
     .prepare<[string], number>('SELECT 1 FROM background_imports WHERE import_id = ? AND finished_at IS NULL')
     .pluck();
-  const next = db.prepare<[string], BackgroundImportRow>(`
-    SELECT background_imports.* FROM background_imports JOIN accounts USING (account_id)
-    WHERE finished_at IS NULL AND account_id > ? AND accounts.status = 'active'
-    ORDER BY account_id, import_id LIMIT 1`);
-  const begin = db.prepare<[number, string]>(`
+  const begin = sql.changed<[number, string]>(`
     UPDATE background_imports SET status = 'running', started_at = coalesce(started_at, ?)
     WHERE import_id = ? AND finished_at IS NULL`);
-  const advance = db.prepare<ImportProgress>(`
-    UPDATE background_imports SET at_byte = @at_byte, at_line = @at_line, counts = @counts,
-      rejected_rows = @rejected_rows, ignored = @ignored
-    WHERE import_id = @import_id AND finished_at IS NULL`);
-  const wait = db.prepare<[string]>(
-    "UPDATE background_imports SET status = 'waiting' WHERE import_id = ? AND status = 'running'",
-  );
-  const finish = db.prepare<[EndStatus, string | null, number, string]>(`
+  const finish = sql.changed<[EndStatus, string | null, number, string]>(`
     UPDATE background_imports SET status = ?, reason = ?, finished_at = ?
     WHERE import_id = ? AND finished_at IS NULL`);
   return {
     /** Adds an import, and drops the oldest finished ones of its account above MAX_KEPT_IMPORTS. */
     add: (row: NewBackgroundImport): void => {
-      insert.run(row);
-      dropOld.run(row.account_id, row.account_id);
+      insert(row);
+      dropOld(row.account_id, row.account_id);
     },
-    get: (accountId: string, importId: string): BackgroundImportRow | null =>
-      get.get(accountId, importId) ?? null,
+    get: sql.get<[accountId: string, importId: string], BackgroundImportRow>(
+      'SELECT * FROM background_imports WHERE account_id = ? AND import_id = ?',
+    ),
     /** Newest first. */
-    list: (accountId: string): BackgroundImportRow[] => list.all(accountId),
-    countUnfinished: (accountId: string): number => countUnfinished.get(accountId) ?? 0,
+    list: sql.all<[accountId: string], BackgroundImportRow>(`
+      SELECT * FROM background_imports WHERE account_id = ? ORDER BY import_id DESC LIMIT ${MAX_KEPT_IMPORTS}`),
+    countUnfinished: sql.count<[accountId: string]>(
+      'SELECT count(*) FROM background_imports WHERE account_id = ? AND finished_at IS NULL',
+    ),
     isUnfinished: (importId: string): boolean => unfinished.get(importId) === 1,
     /** The oldest unfinished import of the next active account in the order of ids. */
-    nextAfter: (accountId: string): BackgroundImportRow | null => next.get(accountId) ?? null,
-    begin: (importId: string, at: number): boolean => begin.run(at, importId).changes === 1,
+    nextAfter: sql.get<[accountId: string], BackgroundImportRow>(`
+      SELECT background_imports.* FROM background_imports JOIN accounts USING (account_id)
+      WHERE finished_at IS NULL AND account_id > ? AND accounts.status = 'active'
+      ORDER BY account_id, import_id LIMIT 1`),
+    begin: (importId: string, at: number): boolean => begin(at, importId),
     /** Records what was imported; false: the import has ended. */
-    advance: (progress: ImportProgress): boolean => advance.run(progress).changes === 1,
+    advance: sql.changed<[progress: ImportProgress]>(`
+      UPDATE background_imports SET ${columnsSet('at_byte, at_line, counts, rejected_rows, ignored')}
+      WHERE import_id = @import_id AND finished_at IS NULL`),
     /** Marks an import that runs as waiting. */
-    wait: (importId: string): void => {
-      wait.run(importId);
-    },
+    wait: sql.run<[importId: string]>(
+      "UPDATE background_imports SET status = 'waiting' WHERE import_id = ? AND status = 'running'",
+    ),
     /** Ends an import; false: it has ended before. */
     finish: (importId: string, status: EndStatus, reason: string | null, at: number): boolean =>
-      finish.run(status, reason, at, importId).changes === 1,
+      finish(status, reason, at, importId),
   };
 }

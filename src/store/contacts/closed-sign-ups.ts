@@ -1,6 +1,7 @@
 import { DAY } from '../../core/clock.ts';
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 
 /** How long the link of a sign-up is valid. */
 export const SIGN_UP_LIFETIME_MS = 7 * DAY;
@@ -40,7 +41,8 @@ export const closeSignUps = (rows: string) => `
  * rejected by age before that.
  */
 export function closedSignUpTable(db: Database) {
-  const close = db.prepare<ClosedSignUpRow>(
+  const sql = statements(db);
+  const close = sql.run<[ClosedSignUpRow]>(
     closeSignUps('VALUES (@account_id, @recipient_hash, @subscription_group_id, @until, @expires_at)'),
   );
   const until = db
@@ -54,9 +56,7 @@ export function closedSignUpTable(db: Database) {
       row: Pick<ClosedSignUpRow, 'account_id' | 'recipient_hash' | 'subscription_group_id'>,
       at: number,
       now: number,
-    ): void => {
-      close.run({ ...row, until: at, expires_at: now + SIGN_UP_LIFETIME_MS });
-    },
+    ): void => close({ ...row, until: at, expires_at: now + SIGN_UP_LIFETIME_MS }),
     /** Whether a link of this group with a form sent at `at` was used, or one with a newer form. */
     isUsed: (accountId: string, recipientHash: string, groupId: string, at: number): boolean =>
       (until.get(accountId, recipientHash, groupId) ?? -1) >= at,

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 
 /*
  * The consent history of each contact, numbered: the first entry, the one in effect, and the newest. Entries are added and
@@ -58,48 +59,37 @@ export const CONSENT_POLICY = {
  * `consents`, by contact and number. Entries are never changed; `contacts.setConsent` sets the one that is in effect.
  */
 export function consentTable(db: Database) {
-  const last = db
-    .prepare<[number], number | null>('SELECT max(n) FROM consents WHERE contact_seq = ?')
-    .pluck();
-  const insert = db.prepare<ConsentRow>(`
-    INSERT INTO consents (contact_seq, n, action, subscription_group_id, method, details, ip_address, user_agent, said_at,
-      recorded_at, recorded_by)
-    VALUES (@contact_seq, @n, @action, @subscription_group_id, @method, @details, @ip_address, @user_agent, @said_at,
-      @recorded_at, @recorded_by)`);
-  const removeOne = db.prepare<[number, number, number]>(`
+  const sql = statements(db);
+  const last = sql.count<[number]>('SELECT max(n) FROM consents WHERE contact_seq = ?');
+  const insert = sql.run<[ConsentRow]>(`
+    INSERT INTO consents ${columnValues(`contact_seq, n, action, subscription_group_id, method, details,
+      ip_address, user_agent, said_at, recorded_at, recorded_by`)}`);
+  const removeOne = sql.run<[number, number, number]>(`
     DELETE FROM consents WHERE contact_seq = ? AND n = ? AND n IS NOT (SELECT consent_n FROM contacts WHERE seq = ?)`);
-  const history = db.prepare<[number, number, number], ConsentRow>(
+  const history = sql.all<[number, number, number], ConsentRow>(
     'SELECT * FROM consents WHERE contact_seq = ? AND n < ? ORDER BY n DESC LIMIT +?',
   );
-  const removeAll = db.prepare<[number]>('DELETE FROM consents WHERE contact_seq = ?');
-  const removeOldest = db.prepare<[number, number, number]>(`
+  const removeOldest = sql.changes<[number, number, number]>(`
     DELETE FROM consents WHERE contact_seq = ? AND n IN (
       SELECT n FROM consents WHERE contact_seq = ? ORDER BY n LIMIT +?)`);
   return {
     /** Inserts an entry that has a number already, of a contact from another installation. */
-    insert: (entry: ConsentRow): void => {
-      insert.run(entry);
-    },
+    insert: (entry: ConsentRow): void => insert(entry),
     /** Inserts the first entry of a new contact. */
-    begin: (entry: Omit<ConsentRow, 'n'>): void => {
-      insert.run({ ...entry, n: 1 });
-    },
+    begin: (entry: Omit<ConsentRow, 'n'>): void => insert({ ...entry, n: 1 }),
     /** Appends an entry; returns its number. Removes the oldest one after the first when there are too many. */
     add: (entry: Omit<ConsentRow, 'n'>): number => {
       const { contact_seq: seq } = entry;
-      const n = (last.get(seq) ?? 0) + 1;
-      insert.run({ ...entry, n });
-      if (n > MAX_CONSENT_ENTRIES) removeOne.run(seq, n - MAX_CONSENT_ENTRIES + 1, seq);
+      const n = last(seq) + 1;
+      insert({ ...entry, n });
+      if (n > MAX_CONSENT_ENTRIES) removeOne(seq, n - MAX_CONSENT_ENTRIES + 1, seq);
       return n;
     },
     /** Newest first, entries with a number below `before`; null: all. */
     history: (contactSeq: number, before: number | null, limit: number): ConsentRow[] =>
-      history.all(contactSeq, before ?? Number.MAX_SAFE_INTEGER, limit),
-    removeAll: (contactSeq: number): void => {
-      removeAll.run(contactSeq);
-    },
+      history(contactSeq, before ?? Number.MAX_SAFE_INTEGER, limit),
+    removeAll: sql.run<[contactSeq: number]>('DELETE FROM consents WHERE contact_seq = ?'),
     /** Returns how many were removed, at most `limit`. */
-    removeOldest: (contactSeq: number, limit: number): number =>
-      removeOldest.run(contactSeq, contactSeq, limit).changes,
+    removeOldest: (contactSeq: number, limit: number): number => removeOldest(contactSeq, contactSeq, limit),
   };
 }

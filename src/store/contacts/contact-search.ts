@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 
 /*
  * The full-text index that finds contacts by any part of their text and identifiers (FTS5, contentless). Its terms are
@@ -69,34 +70,31 @@ export interface IndexHits {
  * yet is in memory.
  */
 export function contactSearchIndex(db: Database) {
-  const add = db.prepare<[number, string]>('INSERT INTO contact_search (rowid, trigrams) VALUES (?, ?)');
-  const remove = db.prepare<[number, string]>(
+  const sql = statements(db);
+  const add = sql.run<[number, string]>('INSERT INTO contact_search (rowid, trigrams) VALUES (?, ?)');
+  const remove = sql.run<[number, string]>(
     "INSERT INTO contact_search (contact_search, rowid, trigrams) VALUES ('delete', ?, ?)",
   );
   const configured = db.prepare<[string], number>('SELECT v FROM contact_search_config WHERE k = ?').pluck();
-  const merge = db.prepare<[number]>("INSERT INTO contact_search (contact_search, rank) VALUES ('merge', ?)");
+  const merge = sql.run<[number]>("INSERT INTO contact_search (contact_search, rank) VALUES ('merge', ?)");
   /** Rows written since the last merge. */
   let unmerged = 0;
-  const find = db
-    .prepare<[string, number, number], number>(
-      'SELECT rowid FROM contact_search WHERE contact_search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT +?',
-    )
-    .pluck();
-  const newestBefore = db
-    .prepare<[string, number], number | null>(
-      'SELECT max(seq) FROM contacts WHERE account_id = ? AND seq < ?',
-    )
-    .pluck();
+  const find = sql.values<[string, number, number], number>(
+    'SELECT rowid FROM contact_search WHERE contact_search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT +?',
+  );
+  const newestBefore = sql.value<[string, number], number>(
+    'SELECT max(seq) FROM contacts WHERE account_id = ? AND seq < ?',
+  );
   return {
     add: (contact: IndexedContact): void => {
       if (contact.search_text === null) return;
-      add.run(contact.seq, termsOf(contact));
+      add(contact.seq, termsOf(contact));
       unmerged++;
     },
     /** Requires the values that were added: a contentless index does not store them. */
     remove: (contact: IndexedContact): void => {
       if (contact.search_text === null) return;
-      remove.run(contact.seq, termsOf(contact));
+      remove(contact.seq, termsOf(contact));
       unmerged++;
     },
     /** Disables the automatic merge. The index stores its configuration, so that this writes once per database. */
@@ -110,17 +108,17 @@ export function contactSearchIndex(db: Database) {
       if (unmerged === 0) return;
       const pages = MIN_MERGE_PAGES + Math.ceil(unmerged / ROWS_PER_MERGE_PAGE);
       unmerged = 0;
-      merge.run(Math.min(pages, MAX_MERGE_PAGES));
+      merge(Math.min(pages, MAX_MERGE_PAGES));
     },
     /** Searches at most MAX_RANGES ranges of the account, from the newest on. */
     find: ({ accountId, anyOf, before, limit }: IndexQuery): IndexHits => {
       const seqs: number[] = [];
       let from = before;
       for (let ranges = 0; ranges < MAX_RANGES; ranges++) {
-        const newest = newestBefore.get(accountId, from) ?? null;
+        const newest = newestBefore(accountId, from);
         if (newest === null) return { seqs, next: null };
         const range = Math.floor(newest / RANGE);
-        const hits = find.all(matchOf(scopeOf(accountId, range), anyOf), from, limit - seqs.length);
+        const hits = find(matchOf(scopeOf(accountId, range), anyOf), from, limit - seqs.length);
         seqs.push(...hits);
         if (seqs.length === limit) return { seqs, next: seqs.at(-1) ?? from };
         from = range * RANGE;

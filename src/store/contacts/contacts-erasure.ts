@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import type { IdempotencyRow } from '../idempotency.ts';
 import { dataOf, type StoredData, toStoredData } from '../messages/event-rows.ts';
 import type { NewEvent } from '../messages/events.ts';
@@ -59,42 +60,36 @@ const NOT_TO_OPERATOR =
  * `rewrite` must not run in a unit of work; all other writes must.
  */
 export function erasureTable(db: Database) {
-  const insert = db.prepare<Omit<ErasureRow, 'seq' | 'before_message' | 'before_event' | 'at_message'>>(`
+  const sql = statements(db);
+  const insert = sql.insert<[Omit<ErasureRow, 'seq' | 'before_message' | 'before_event' | 'at_message'>]>(`
     INSERT INTO erasures (account_id, person, before_message, before_event, at_message, created_at)
     VALUES (@account_id, @person, (SELECT coalesce(max(seq), 0) + 1 FROM messages),
       (SELECT coalesce(max(seq), 0) + 1 FROM events), 0, @created_at)`);
-  const closeLinks = db.prepare<[number, number]>(
+  const closeLinks = sql.run<[number, number]>(
     closeSignUps(`
-      SELECT account_id, identifier.value, '', created_at, created_at + ?
-      FROM erasures, json_each(person, '$.identifiers') AS identifier WHERE seq = ?`),
+    SELECT account_id, identifier.value, '', created_at, created_at + ?
+    FROM erasures, json_each(person, '$.identifiers') AS identifier WHERE seq = ?`),
   );
-  const get = db.prepare<[number], ErasureRow>('SELECT * FROM erasures WHERE seq = ?');
-  const list = db.prepare<[], number>('SELECT seq FROM erasures ORDER BY seq').pluck();
-  const setAt = db.prepare<[number, number]>('UPDATE erasures SET at_message = ? WHERE seq = ?');
-  const beginAgain = db.prepare<[string, number]>(`
+  const setAt = sql.run<[number, number]>('UPDATE erasures SET at_message = ? WHERE seq = ?');
+  const beginAgain = sql.run<[string, number]>(`
     UPDATE erasures SET person = ?, before_message = (SELECT coalesce(max(seq), 0) + 1 FROM messages),
       before_event = (SELECT coalesce(max(seq), 0) + 1 FROM events) WHERE seq = ?`);
-  const remove = db.prepare<[number]>('DELETE FROM erasures WHERE seq = ?');
   return {
     /** Begins the erasure of what is stored at this moment, and closes the person's sign-up links. Returns its seq. */
     begin: (row: { account_id: string; person: string; created_at: number }): number => {
-      const seq = Number(insert.run(row).lastInsertRowid);
-      closeLinks.run(SIGN_UP_LIFETIME_MS, seq);
+      const seq = insert(row);
+      closeLinks(SIGN_UP_LIFETIME_MS, seq);
       return seq;
     },
     /** Includes what was stored since it began, with a new `person`. */
     beginAgain: (seq: number, person: string): void => {
-      beginAgain.run(person, seq);
-      closeLinks.run(SIGN_UP_LIFETIME_MS, seq);
+      beginAgain(person, seq);
+      closeLinks(SIGN_UP_LIFETIME_MS, seq);
     },
-    get: (seq: number): ErasureRow | null => get.get(seq) ?? null,
-    pending: (): number[] => list.all(),
-    setAt: (seq: number, messageSeq: number): void => {
-      setAt.run(messageSeq, seq);
-    },
-    remove: (seq: number): void => {
-      remove.run(seq);
-    },
+    get: sql.get<[seq: number], ErasureRow>('SELECT * FROM erasures WHERE seq = ?'),
+    pending: sql.values<[], number>('SELECT seq FROM erasures ORDER BY seq'),
+    setAt: (seq: number, messageSeq: number): void => setAt(messageSeq, seq),
+    remove: sql.run<[seq: number]>('DELETE FROM erasures WHERE seq = ?'),
     ...rowsOfPerson(db),
     ...rowsOfMessage(db),
     ...databaseFile(db),
@@ -126,6 +121,7 @@ export interface ErasableMail {
 
 /** Rows that are found by the person's identifier. */
 function rowsOfPerson(db: Database) {
+  const sql = statements(db);
   const { account } = idNumbers(db);
   const { toRow } = messageRows(db);
   const messages = db
@@ -133,34 +129,28 @@ function rowsOfPerson(db: Database) {
       SELECT ${MESSAGE_COLUMNS} FROM messages m INDEXED BY messages_by_recipient
       WHERE account = ? AND recipient_key = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`)
     .raw();
-  const seqs = db
-    .prepare<[BoundId, StoredKey, number, number, number], number>(`
-      SELECT seq FROM messages INDEXED BY messages_by_recipient
-      WHERE account = ? AND recipient_key = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`)
-    .pluck();
-  const newestMessage = db.prepare<[BoundId, StoredKey, number], NewestMessage>(`
-      SELECT created_at AS createdAt, recipient FROM messages INDEXED BY messages_by_recipient
-      WHERE account = ? AND recipient_key = ? AND seq < ? ORDER BY seq DESC LIMIT 1`);
-  const events = db.prepare<[BoundId, string, number, number, number], StoredText>(`
+  const seqs = sql.values<[BoundId, StoredKey, number, number, number], number>(`
+    SELECT seq FROM messages INDEXED BY messages_by_recipient
+    WHERE account = ? AND recipient_key = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
+  const newestMessage = sql.get<[BoundId, StoredKey, number], NewestMessage>(`
+    SELECT created_at AS createdAt, recipient FROM messages INDEXED BY messages_by_recipient
+    WHERE account = ? AND recipient_key = ? AND seq < ? ORDER BY seq DESC LIMIT 1`);
+  const events = sql.all<[BoundId, string, number, number, number], StoredText>(`
     SELECT seq, data AS text FROM events INDEXED BY events_by_person
     WHERE account = ? AND data ->> '$.contactIdentifier' = ? AND message_seq IS NULL AND seq > ? AND seq < ?
     ORDER BY seq LIMIT +?`);
-  const suppressions = db.prepare<[string, string]>(
+  const suppressions = sql.run<[string, string]>(
     'UPDATE suppressions SET email = NULL WHERE account_id = ? AND recipient_hash = ?',
   );
-  const removals = db.prepare<[string, string]>(
+  const removals = sql.run<[string, string]>(
     'UPDATE suppression_removals SET note = NULL WHERE account_id = ? AND recipient_hash = ?',
   );
-  const responses = db.prepare<[string, string, string, number], ErasableResponse>(`
+  const responses = sql.all<[string, string, string, number], ErasableResponse>(`
     SELECT account_id, endpoint, key, body FROM idempotency WHERE account_id = ? AND (endpoint, key) > (?, ?)
     ORDER BY endpoint, key LIMIT +?`);
-  const setResponse = db.prepare<ErasableResponse>(
-    'UPDATE idempotency SET body = @body WHERE account_id = @account_id AND endpoint = @endpoint AND key = @key',
-  );
-  const kept = db.prepare<[number, number], Omit<ErasableMail, 'account_id'> & { account: StoredId | null }>(`
+  const kept = sql.all<[number, number], Omit<ErasableMail, 'account_id'> & { account: StoredId | null }>(`
     SELECT k.seq, k.sender, k.raw, m.account FROM kept_mail k LEFT JOIN messages m ON m.seq = k.message_seq
     WHERE k.seq > ? AND ${NOT_TO_OPERATOR} ORDER BY k.seq LIMIT +?`);
-  const removeKept = db.prepare<[number]>('DELETE FROM kept_mail WHERE seq = ?');
   return {
     /** Messages to one recipient, oldest first, `after` < seq < `before`. */
     messagesOf: (accountId: string, recipientHash: string, range: ErasureRange): MessageRow[] =>
@@ -169,125 +159,107 @@ function rowsOfPerson(db: Database) {
         .map(toRow),
     /** The seqs of the same messages. */
     messageSeqsOf: (accountId: string, recipientHash: string, range: ErasureRange): number[] =>
-      seqs.all(
-        account.find(accountId),
-        keyOfRecipient(recipientHash),
-        range.after,
-        range.before,
-        range.limit,
-      ),
+      seqs(account.find(accountId), keyOfRecipient(recipientHash), range.after, range.before, range.limit),
     /** The newest message to the recipient before `before`; null: there is none. */
     newestMessage: (accountId: string, recipientHash: string, before: number): NewestMessage | null =>
-      newestMessage.get(account.find(accountId), keyOfRecipient(recipientHash), before) ?? null,
+      newestMessage(account.find(accountId), keyOfRecipient(recipientHash), before),
     /** Events about a person without a message, oldest first, `after` < seq < `before`. */
     eventsAbout: (accountId: string, recipientHash: string, range: ErasureRange): StoredText[] =>
-      events.all(account.find(accountId), recipientHash, range.after, range.before, range.limit),
+      events(account.find(accountId), recipientHash, range.after, range.before, range.limit),
     /** Removes an address from its suppressions, and the notes about their removal. */
     clearSuppressedAddress: (accountId: string, recipientHash: string): void => {
-      suppressions.run(accountId, recipientHash);
-      removals.run(accountId, recipientHash);
+      suppressions(accountId, recipientHash);
+      removals(accountId, recipientHash);
     },
     /** Responses stored for repeated requests, in the order of their keys. */
     responsesAfter: (
       accountId: string,
       after: { endpoint: string; key: string },
       limit: number,
-    ): ErasableResponse[] => responses.all(accountId, after.endpoint, after.key, limit),
-    setResponse: (row: ErasableResponse): void => {
-      setResponse.run(row);
-    },
+    ): ErasableResponse[] => responses(accountId, after.endpoint, after.key, limit),
+    setResponse: sql.run<[row: ErasableResponse]>(
+      'UPDATE idempotency SET body = @body WHERE account_id = @account_id AND endpoint = @endpoint AND key = @key',
+    ),
     /** Received mail that is stored, except mail to the operator. */
     keptMailAfter: (seq: number, limit: number): ErasableMail[] =>
-      kept.all(seq, limit).map(({ account: number, ...mail }) => ({
+      kept(seq, limit).map(({ account: number, ...mail }) => ({
         ...mail,
         account_id: idOrNull(account, number),
       })),
-    removeKeptMail: (seq: number): void => {
-      removeKept.run(seq);
-    },
+    removeKeptMail: sql.run<[seq: number]>('DELETE FROM kept_mail WHERE seq = ?'),
   };
 }
 
 /** Rows that belong to a message. */
 function rowsOfMessage(db: Database) {
+  const sql = statements(db);
   const recipientKey = db
     .prepare<[number], StoredKey>('SELECT recipient_key FROM messages WHERE seq = ?')
     .pluck();
-  const clear = db.prepare<[string, number]>("UPDATE messages SET recipient = ?, subject = '' WHERE seq = ?");
-  const copies = db.prepare<
+  const clear = sql.run<[string, number]>("UPDATE messages SET recipient = ?, subject = '' WHERE seq = ?");
+  const copies = sql.all<
     [number, number, number],
     Omit<ContentCopy, 'recipient_hash'> & { recipient_key: StoredKey }
   >(`
     SELECT seq, recipient_key, ${FINAL_AT}, subject FROM messages INDEXED BY messages_by_content
     WHERE content_id = ? AND seq > ? ORDER BY seq LIMIT +?`);
-  const setSubject = db.prepare<[string, number]>('UPDATE messages SET subject = ? WHERE seq = ?');
-  const removeContent = db
-    .prepare<[number], number | null>('DELETE FROM contents WHERE content_id = ? RETURNING shared_id')
-    .pluck();
-  const removeShared = db.prepare<[number]>(
+  const setSubject = sql.run<[string, number]>('UPDATE messages SET subject = ? WHERE seq = ?');
+  const removeContent = sql.value<[number], number>(
+    'DELETE FROM contents WHERE content_id = ? RETURNING shared_id',
+  );
+  const removeShared = sql.run<[number]>(
     'DELETE FROM shared_contents WHERE shared_id = ? AND copies = 0 AND campaign_seq = 0',
   );
-  const setContent = db.prepare<[string | Uint8Array, number, number]>(
+  const setContent = sql.run<[string | Uint8Array, number, number]>(
     'UPDATE contents SET body = ?, size = ? WHERE content_id = ?',
   );
-  const setReport = db.prepare<StoredAttempt>(
+  const setReport = sql.run<[StoredAttempt]>(
     'UPDATE attempts SET report = @report WHERE message_seq = @message_seq AND attempt = @attempt',
   );
-  const events = db.prepare<[number], { seq: number; at: number; data: StoredData }>(
+  const events = sql.all<[number], { seq: number; at: number; data: StoredData }>(
     'SELECT seq, at, data FROM events WHERE message_seq = ?',
   );
   const event = db.prepare<[number], Pick<NewEvent, 'at' | 'message_seq'>>(
     'SELECT at, message_seq FROM events WHERE seq = ?',
   );
-  const setEvent = db.prepare<[StoredData, number]>('UPDATE events SET data = ? WHERE seq = ?');
-  const clearResponses = db.prepare<[number, string]>(`
+  const setEvent = sql.run<[StoredData, number]>('UPDATE events SET data = ? WHERE seq = ?');
+  const clearResponses = sql.run<[number, string]>(`
     UPDATE webhook_deliveries SET response_body = NULL, error = NULL
     WHERE event_seq = ? AND webhook IN (SELECT number FROM webhooks WHERE account_id = ?)`);
-  const links = db.prepare<[string], { rowid: number; url: string }>(
-    'SELECT rowid, url FROM campaign_links WHERE campaign_id = ?',
-  );
-  const removeLink = db.prepare<[number]>('DELETE FROM campaign_links WHERE rowid = ?');
   return {
     /** Replaces the address with the identifier, and empties the subject. */
     clearMessage: (seq: number): void => {
       const key = recipientKey.get(seq);
-      if (key !== undefined) clear.run(recipientOfKey(key), seq);
+      if (key !== undefined) clear(recipientOfKey(key), seq);
     },
     /** The messages of a content after this one, in order: a content of a campaign can have hundreds of thousands. */
     copiesAfter: (contentId: number, seq: number, limit: number): ContentCopy[] =>
-      copies.all(contentId, seq, limit).map(({ recipient_key: key, ...copy }) => ({
+      copies(contentId, seq, limit).map(({ recipient_key: key, ...copy }) => ({
         ...copy,
         recipient_hash: recipientOfKey(key),
       })),
-    setSubject: (seq: number, subject: string): void => {
-      setSubject.run(subject, seq);
-    },
+    setSubject: (seq: number, subject: string): void => setSubject(subject, seq),
     /** Also removes the texts of a template that no other content refers to: the sender may have rendered them. */
     removeContent: (contentId: number): void => {
-      const sharedId = removeContent.get(contentId) ?? null;
-      if (sharedId !== null) removeShared.run(sharedId);
+      const sharedId = removeContent(contentId);
+      if (sharedId !== null) removeShared(sharedId);
     },
-    setContent: (contentId: number, { body, size }: NewContent): void => {
-      setContent.run(body, size, contentId);
-    },
-    setReport: (row: AttemptRow): void => {
-      setReport.run(toStoredAttempt({ ...row, report: JSON.parse(row.report) }));
-    },
+    setContent: (contentId: number, { body, size }: NewContent): void => setContent(body, size, contentId),
+    setReport: (row: AttemptRow): void =>
+      setReport(toStoredAttempt({ ...row, report: JSON.parse(row.report) })),
     eventsOf: (messageSeq: number): StoredText[] =>
-      events.all(messageSeq).map(({ seq, at, data }) => ({ seq, text: dataOf(data, at) })),
+      events(messageSeq).map(({ seq, at, data }) => ({ seq, text: dataOf(data, at) })),
     /** `data`: JSON. */
     setEvent: (seq: number, data: string): void => {
       const row = event.get(seq);
-      if (row !== undefined) setEvent.run(toStoredData(data, row), seq);
+      if (row !== undefined) setEvent(toStoredData(data, row), seq);
     },
     /** Clears the responses of the account's endpoints to an event. */
-    clearWebhookResponses: (accountId: string, eventSeq: number): void => {
-      clearResponses.run(eventSeq, accountId);
-    },
-    linksOf: (campaignId: string): { rowid: number; url: string }[] => links.all(campaignId),
-    removeLink: (rowid: number): void => {
-      removeLink.run(rowid);
-    },
+    clearWebhookResponses: (accountId: string, eventSeq: number): void => clearResponses(eventSeq, accountId),
+    linksOf: sql.all<[campaignId: string], { rowid: number; url: string }>(
+      'SELECT rowid, url FROM campaign_links WHERE campaign_id = ?',
+    ),
+    removeLink: sql.run<[rowid: number]>('DELETE FROM campaign_links WHERE rowid = ?'),
   };
 }
 

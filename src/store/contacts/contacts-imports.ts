@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 
 /** Progress of an import of a file: written with the imported rows, deleted when the import is complete. */
 export interface ContactImportRow {
@@ -21,20 +22,14 @@ export interface ContactImportRow {
  * `account_id` and `started_at` unchanged.
  */
 export function contactImportTable(db: Database) {
-  const get = db.prepare<[string], ContactImportRow>('SELECT * FROM contact_imports WHERE import_key = ?');
-  const put = db.prepare<ContactImportRow>(`
-    INSERT INTO contact_imports (import_key, account_id, at_byte, at_line, counts, report_bytes, started_at, updated_at)
-    VALUES (@import_key, @account_id, @at_byte, @at_line, @counts, @report_bytes, @started_at, @updated_at)
-    ON CONFLICT DO UPDATE SET at_byte = @at_byte, at_line = @at_line, counts = @counts, report_bytes = @report_bytes,
-      updated_at = @updated_at`);
-  const remove = db.prepare<[string]>('DELETE FROM contact_imports WHERE import_key = ?');
+  const sql = statements(db);
   return {
-    get: (importKey: string): ContactImportRow | null => get.get(importKey) ?? null,
-    put: (row: ContactImportRow): void => {
-      put.run(row);
-    },
-    remove: (importKey: string): void => {
-      remove.run(importKey);
-    },
+    get: sql.get<[importKey: string], ContactImportRow>('SELECT * FROM contact_imports WHERE import_key = ?'),
+    put: sql.run<[row: ContactImportRow]>(`
+      INSERT INTO contact_imports ${columnValues(`import_key, account_id, at_byte, at_line, counts, report_bytes,
+        started_at, updated_at`)}
+      ON CONFLICT DO UPDATE SET at_byte = @at_byte, at_line = @at_line, counts = @counts, report_bytes = @report_bytes,
+        updated_at = @updated_at`),
+    remove: sql.run<[importKey: string]>('DELETE FROM contact_imports WHERE import_key = ?'),
   };
 }

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnsSet, columnValues, statements } from '../database/statements.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 import type { ConsentMethod } from './consent.ts';
 import {
@@ -113,19 +114,16 @@ export const CONTACT_POLICIES = [
  * are unique in an account (`contacts_by_email`, `contacts_by_phone`); pages follow `seq`.
  */
 export function contactTable(db: Database) {
-  const insert = db.prepare<Omit<ContactRow, 'seq'>>(`
-    INSERT INTO contacts (account_id, user_id, email, email_hash, phone, phone_hash, first_name, last_name, custom_fields,
-      global_status, consent_n, source, added_by, email_key, name_key, last_name_key, search_text, created_at, updated_at)
-    VALUES (@account_id, @user_id, @email, @email_hash, @phone, @phone_hash, @first_name, @last_name, @custom_fields,
-      @global_status, @consent_n, @source, @added_by, @email_key, @name_key, @last_name_key, @search_text, @created_at,
-      @updated_at)`);
-  const update = db.prepare<ContactRow>(`
-    UPDATE contacts SET email = @email, email_hash = @email_hash, phone = @phone, phone_hash = @phone_hash,
-      first_name = @first_name, last_name = @last_name, custom_fields = @custom_fields, global_status = @global_status,
-      source = @source, email_key = @email_key, name_key = @name_key, last_name_key = @last_name_key, search_text = @search_text,
-      updated_at = @updated_at
+  const sql = statements(db);
+  const insert = sql.insert<[Omit<ContactRow, 'seq'>]>(`
+    INSERT INTO contacts ${columnValues(`account_id, user_id, email, email_hash, phone, phone_hash, first_name,
+      last_name, custom_fields, global_status, consent_n, source, added_by, email_key, name_key, last_name_key,
+      search_text, created_at, updated_at`)}`);
+  const update = sql.run<[ContactRow]>(`
+    UPDATE contacts SET ${columnsSet(`email, email_hash, phone, phone_hash, first_name, last_name, custom_fields,
+      global_status, source, email_key, name_key, last_name_key, search_text, updated_at`)}
     WHERE seq = @seq`);
-  const setConsent = db.prepare<[number | null, number, number]>(
+  const setConsent = sql.run<[number | null, number, number]>(
     'UPDATE contacts SET consent_n = ?, updated_at = ? WHERE seq = ?',
   );
   const statusBy = (identifier: string) =>
@@ -135,17 +133,16 @@ export function contactTable(db: Database) {
   const setStatusByEmail = statusBy('email_hash');
   // An address takes precedence over a number: with both, the status is that of the address.
   const setStatusByPhone = statusBy('email_hash IS NULL AND phone_hash');
-  const bySeq = db.prepare<[number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`);
   const byEmail = db.prepare<[string, string], KnownContact>(
     `${SELECT_CONTACT} WHERE c.account_id = ? AND c.email_hash = ?`,
   );
   const byPhone = db.prepare<[string, string], KnownContact>(
     `${SELECT_CONTACT} WHERE c.account_id = ? AND c.phone_hash = ?`,
   );
-  const page = db.prepare<[string, number, number], KnownContact>(
+  const page = sql.all<[string, number, number], KnownContact>(
     `${SELECT_CONTACT} WHERE c.account_id = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`,
   );
-  const pageOfStatus = db.prepare<[string, GlobalStatus, number, number], KnownContact>(
+  const pageOfStatus = sql.all<[string, GlobalStatus, number, number], KnownContact>(
     `${SELECT_CONTACT} WHERE c.account_id = ? AND c.global_status = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`,
   );
   // Two queries: SQLite would read one range over (key, seq) from the first row of the key, however many rows have it.
@@ -165,47 +162,38 @@ export function contactTable(db: Database) {
     name_key: walkBy('name_key'),
     last_name_key: walkBy('last_name_key'),
   };
-  const remove = db.prepare<[number]>('DELETE FROM contacts WHERE seq = ?');
+  const remove = sql.run<[number]>('DELETE FROM contacts WHERE seq = ?');
   const index = contactSearchIndex(db);
   const indexed = db.prepare<[number], IndexedContact>(
     'SELECT seq, account_id, user_id, email_hash, phone_hash, search_text FROM contacts WHERE seq = ?',
   );
-  const candidate = db.prepare<[number], IndexCandidate>(`
-    SELECT seq, account_id, user_id, email_hash, phone_hash, phone, search_text, global_status
-    FROM contacts WHERE seq = ?`);
-  const anyUnindexed = db
-    .prepare<[string], number>(
-      'SELECT 1 FROM contacts INDEXED BY contacts_not_indexed WHERE account_id = ? AND search_text IS NULL LIMIT 1',
-    )
-    .pluck();
-  const unindexed = db.prepare<[number], ContactRow>(
-    'SELECT * FROM contacts INDEXED BY contacts_not_indexed WHERE search_text IS NULL LIMIT +?',
-  );
-  const setSearchText = db.prepare<[string | null, number]>(
-    'UPDATE contacts SET search_text = ? WHERE seq = ?',
-  );
+  const setSearchText = sql.run<[string | null, number]>('UPDATE contacts SET search_text = ? WHERE seq = ?');
 
   return {
     /** Returns its seq. Throws when one of its identifiers is taken in this account. */
     insert: (row: Omit<ContactRow, 'seq'>): number => {
-      const seq = Number(insert.run(row).lastInsertRowid);
+      const seq = insert(row);
       index.add({ ...row, seq });
       return seq;
     },
     /** Writes every column except the consent and those that never change. */
     update: (row: ContactRow): void => {
       const before = indexed.get(row.seq);
-      update.run(row);
+      update(row);
       if (before === undefined || hasSameEntry(before, row)) return;
       index.remove(before);
       index.add(row);
     },
     /** Whether contacts of the account are not yet in the index. */
-    isIndexing: (accountId: string): boolean => anyUnindexed.get(accountId) !== undefined,
+    isIndexing: sql.exists<[accountId: string]>(
+      'SELECT 1 FROM contacts INDEXED BY contacts_not_indexed WHERE account_id = ? AND search_text IS NULL LIMIT 1',
+    ),
     /** Contacts of all accounts that are not yet in the index. */
-    unindexed: (limit: number): ContactRow[] => unindexed.all(limit),
+    unindexed: sql.all<[limit: number], ContactRow>(
+      'SELECT * FROM contacts INDEXED BY contacts_not_indexed WHERE search_text IS NULL LIMIT +?',
+    ),
     addToIndex: (contact: ContactRow): void => {
-      setSearchText.run(contact.search_text, contact.seq);
+      setSearchText(contact.search_text, contact.seq);
       index.add(contact);
     },
     /** Called once at the start; see `contactSearchIndex`. */
@@ -214,16 +202,16 @@ export function contactTable(db: Database) {
     mergeIndex: (): void => index.merge(),
     /** Candidates of a search inside the text and the identifiers. */
     find: (query: IndexQuery): IndexHits => index.find(query),
-    candidate: (seq: number): IndexCandidate | null => candidate.get(seq) ?? null,
-    setConsent: (seq: number, n: number | null, at: number): void => {
-      setConsent.run(n, at, seq);
-    },
+    candidate: sql.get<[seq: number], IndexCandidate>(`
+      SELECT seq, account_id, user_id, email_hash, phone_hash, phone, search_text, global_status
+      FROM contacts WHERE seq = ?`),
+    setConsent: (seq: number, n: number | null, at: number): void => setConsent(n, at, seq),
     /** Sets the status of the contact whose first identifier this is, if there is one. */
     setStatus: (accountId: string, identifier: string, status: GlobalStatus, at: number): void => {
       const set = identifier.startsWith('phone_') ? setStatusByPhone : setStatusByEmail;
       set.run(status, at, accountId, identifier, status);
     },
-    bySeq: (seq: number): KnownContact | null => bySeq.get(seq) ?? null,
+    bySeq: sql.get<[seq: number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`),
     /** `identifier`: `email_<md5>` or `phone_<md5>`. */
     byIdentifier: (accountId: string, identifier: string): KnownContact | null =>
       (identifier.startsWith('phone_') ? byPhone : byEmail).get(accountId, identifier) ?? null,
@@ -232,8 +220,8 @@ export function contactTable(db: Database) {
       const before = beforeSeq ?? Number.MAX_SAFE_INTEGER;
       const rows =
         status === undefined
-          ? page.all(accountId, before, limit + 1)
-          : pageOfStatus.all(accountId, status, before, limit + 1);
+          ? page(accountId, before, limit + 1)
+          : pageOfStatus(accountId, status, before, limit + 1);
       return pageOf(rows, limit);
     },
     /** Contacts whose key begins with `prefix`, in the order of key and seq; `after`: the position to continue from. */
@@ -260,7 +248,7 @@ export function contactTable(db: Database) {
     remove: (seq: number): void => {
       const before = indexed.get(seq);
       if (before !== undefined) index.remove(before);
-      remove.run(seq);
+      remove(seq);
     },
   };
 }

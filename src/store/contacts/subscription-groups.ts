@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { columnsSet, columnValues, statements } from '../database/statements.ts';
 import { type NamedPageFilter, type Page, pageOf } from '../rows/page.ts';
 
 /*
@@ -42,79 +43,56 @@ export type NewSubscriptionGroup = Omit<
  * `subscription_groups_by_account`.
  */
 export function subscriptionGroupTable(db: Database) {
-  const insert = db.prepare<NewSubscriptionGroup>(`
-    INSERT INTO subscription_groups (subscription_group_id, account_id, name, description, is_active, tags,
-      unsubscribe_template_id, report_abuse_template_id, company_address_template_id, sign_up, created_at, updated_at)
-    VALUES (@subscription_group_id, @account_id, @name, @description, @is_active, @tags, @unsubscribe_template_id,
-      @report_abuse_template_id, @company_address_template_id, @sign_up, @created_at, @updated_at)`);
-  const update = db.prepare<SubscriptionGroupRow>(`
-    UPDATE subscription_groups SET name = @name, description = @description, is_active = @is_active, tags = @tags,
-      unsubscribe_template_id = @unsubscribe_template_id, report_abuse_template_id = @report_abuse_template_id,
-      company_address_template_id = @company_address_template_id, sign_up = @sign_up, updated_at = @updated_at
-    WHERE seq = @seq`);
-  const get = db.prepare<[string, string], SubscriptionGroupRow>(
-    'SELECT * FROM subscription_groups WHERE account_id = ? AND subscription_group_id = ? AND deleted_at IS NULL',
-  );
-  const ofForm = db.prepare<[string], SubscriptionGroupRow>(
-    'SELECT * FROM subscription_groups WHERE subscription_group_id = ? AND deleted_at IS NULL AND sign_up IS NOT NULL',
-  );
-  const list = db.prepare<[string, number, string, number], SubscriptionGroupRow>(`
+  const sql = statements(db);
+  const list = sql.all<[string, number, string, number], SubscriptionGroupRow>(`
     SELECT * FROM subscription_groups
     WHERE account_id = ? AND deleted_at IS NULL AND seq < ? AND instr(lower(name), lower(?)) > 0
     ORDER BY seq DESC LIMIT +?`);
-  const clearTemplate = db.prepare<{ accountId: string; templateId: string }>(`
+  const clearTemplate = sql.run<[{ accountId: string; templateId: string }]>(`
     UPDATE subscription_groups SET
       unsubscribe_template_id = nullif(unsubscribe_template_id, @templateId),
       report_abuse_template_id = nullif(report_abuse_template_id, @templateId),
       company_address_template_id = nullif(company_address_template_id, @templateId)
     WHERE account_id = @accountId AND deleted_at IS NULL AND @templateId IN
       (unsubscribe_template_id, report_abuse_template_id, company_address_template_id)`);
-  const setImportStatus = db.prepare<[ImportStatus, number]>(
+  const setImportStatus = sql.run<[ImportStatus, number]>(
     'UPDATE subscription_groups SET import_status = ? WHERE seq = ?',
   );
-  const interrupt = db.prepare(
-    "UPDATE subscription_groups SET import_status = 'interrupted' WHERE import_status = 'running'",
-  );
-  const markDeleted = db.prepare<[number, number]>(
+  const markDeleted = sql.run<[number, number]>(
     'UPDATE subscription_groups SET deleted_at = ? WHERE seq = ?',
   );
-  const deleted = db
-    .prepare<[], number>('SELECT seq FROM subscription_groups WHERE deleted_at IS NOT NULL')
-    .pluck();
-  const remove = db.prepare<[number]>('DELETE FROM subscription_groups WHERE seq = ?');
   return {
     /** Returns its seq. */
-    insert: (row: NewSubscriptionGroup): number => Number(insert.run(row).lastInsertRowid),
+    insert: sql.insert<[row: NewSubscriptionGroup]>(`
+      INSERT INTO subscription_groups ${columnValues(`subscription_group_id, account_id, name, description,
+        is_active, tags, unsubscribe_template_id, report_abuse_template_id, company_address_template_id, sign_up,
+        created_at, updated_at`)}`),
     /** Writes the columns that an account may change. */
-    update: (row: SubscriptionGroupRow): void => {
-      update.run(row);
-    },
-    get: (accountId: string, groupId: string): SubscriptionGroupRow | null =>
-      get.get(accountId, groupId) ?? null,
+    update: sql.run<[row: SubscriptionGroupRow]>(`
+      UPDATE subscription_groups SET ${columnsSet(`name, description, is_active, tags, unsubscribe_template_id,
+        report_abuse_template_id, company_address_template_id, sign_up, updated_at`)}
+      WHERE seq = @seq`),
+    get: sql.get<[accountId: string, groupId: string], SubscriptionGroupRow>(
+      'SELECT * FROM subscription_groups WHERE account_id = ? AND subscription_group_id = ? AND deleted_at IS NULL',
+    ),
     /** The group of a sign-up form, of any account; null: there is no such form. */
-    ofForm: (groupId: string): SubscriptionGroupRow | null => ofForm.get(groupId) ?? null,
+    ofForm: sql.get<[groupId: string], SubscriptionGroupRow>(
+      'SELECT * FROM subscription_groups WHERE subscription_group_id = ? AND deleted_at IS NULL AND sign_up IS NOT NULL',
+    ),
     /** Newest first. */
     list: ({ accountId, beforeSeq, limit, search = '' }: NamedPageFilter): Page<SubscriptionGroupRow> =>
-      pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, search, limit + 1), limit),
+      pageOf(list(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, search, limit + 1), limit),
     /** Removes a deleted compliance template from all groups of the account. */
-    clearTemplate: (accountId: string, templateId: string): void => {
-      clearTemplate.run({ accountId, templateId });
-    },
-    setImportStatus: (seq: number, status: ImportStatus): void => {
-      setImportStatus.run(status, seq);
-    },
+    clearTemplate: (accountId: string, templateId: string): void => clearTemplate({ accountId, templateId }),
+    setImportStatus: (seq: number, status: ImportStatus): void => setImportStatus(status, seq),
     /** Marks running imports as interrupted: at the start of a daemon they belong to a process that has ended. */
-    interruptImports: (): void => {
-      interrupt.run();
-    },
-    markDeleted: (seq: number, at: number): void => {
-      markDeleted.run(at, seq);
-    },
+    interruptImports: sql.run(
+      "UPDATE subscription_groups SET import_status = 'interrupted' WHERE import_status = 'running'",
+    ),
+    markDeleted: (seq: number, at: number): void => markDeleted(at, seq),
     /** Deleted groups whose memberships are not all deleted yet. */
-    deleted: (): number[] => deleted.all(),
+    deleted: sql.values<[], number>('SELECT seq FROM subscription_groups WHERE deleted_at IS NOT NULL'),
     /** The group's memberships and opt-outs must be deleted first. */
-    remove: (seq: number): void => {
-      remove.run(seq);
-    },
+    remove: sql.run<[seq: number]>('DELETE FROM subscription_groups WHERE seq = ?'),
   };
 }

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnsSet, columnValues, statements } from '../database/statements.ts';
 import { type Page, pageOf } from '../rows/page.ts';
 import type { ConsentMethod, OptOutMethod } from './consent.ts';
 import { CONTACT_COLUMNS, type KnownContact, WITH_CONSENT } from './contacts.ts';
@@ -62,42 +63,39 @@ export const SUBSCRIPTION_POLICY = {
  * Lists by activity are read by the index `subscriptions_by_activity`.
  */
 export function subscriptionTable(db: Database) {
+  const sql = statements(db);
   const get = db.prepare<[number, number], SubscriptionRow>(
     'SELECT * FROM subscriptions WHERE group_seq = ? AND contact_seq = ?',
   );
-  const permission = db.prepare<[string | null, string, string], ContactPermission>(`
+  const permission = sql.get<[string | null, string, string], ContactPermission>(`
     SELECT c.consent_n, g.is_active AS group_is_active, s.is_active AS member_is_active
     FROM contacts c
       LEFT JOIN subscription_groups g
         ON g.subscription_group_id = ? AND g.account_id = c.account_id AND g.deleted_at IS NULL
       LEFT JOIN subscriptions s ON s.group_seq = g.seq AND s.contact_seq = c.seq
     WHERE c.account_id = ? AND c.email_hash = ?`);
-  const insert = db.prepare<SubscriptionRow>(`
-    INSERT INTO subscriptions (group_seq, contact_seq, is_active, source, consent_method, consent_details, joined_at, updated_at)
-    VALUES (@group_seq, @contact_seq, @is_active, @source, @consent_method, @consent_details, @joined_at, @updated_at)`);
-  const update = db.prepare<SubscriptionRow>(`
-    UPDATE subscriptions SET is_active = @is_active, source = @source, consent_method = @consent_method,
-      consent_details = @consent_details, updated_at = @updated_at
+  const insert = sql.run<[SubscriptionRow]>(`
+    INSERT INTO subscriptions ${columnValues(`group_seq, contact_seq, is_active, source, consent_method,
+      consent_details, joined_at, updated_at`)}`);
+  const update = sql.run<[SubscriptionRow]>(`
+    UPDATE subscriptions SET ${columnsSet('is_active, source, consent_method, consent_details, updated_at')}
     WHERE group_seq = @group_seq AND contact_seq = @contact_seq`);
-  const remove = db.prepare<[number, number], Counted>(
+  const remove = sql.all<[number, number], Counted>(
     'DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq = ? RETURNING group_seq, is_active',
   );
-  const count = db.prepare<[number, number, number]>(`
+  const count = sql.run<[number, number, number]>(`
     UPDATE subscription_groups SET total_subscribers = total_subscribers + ?, active_subscribers = active_subscribers + ?
     WHERE seq = ?`);
-  const ofContact = db.prepare<[number], Membership>(`
-    SELECT s.*, g.subscription_group_id FROM subscriptions s JOIN subscription_groups g ON g.seq = s.group_seq
-    WHERE s.contact_seq = ? AND g.deleted_at IS NULL ORDER BY s.joined_at, s.group_seq`);
-  const removeOfContact = db.prepare<[number], Counted>(
+  const removeOfContact = sql.all<[number], Counted>(
     'DELETE FROM subscriptions WHERE contact_seq = ? RETURNING group_seq, is_active',
   );
-  const removeOfGroup = db.prepare<[number, number, number], Counted>(`
+  const removeOfGroup = sql.all<[number, number, number], Counted>(`
     DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq IN (
       SELECT contact_seq FROM subscriptions WHERE group_seq = ? LIMIT +?)
     RETURNING group_seq, is_active`);
-  const page = db.prepare<[number, number, number], JoinedMember>(`
+  const page = sql.all<[number, number, number], JoinedMember>(`
     ${selectMember('subscriptions s')} WHERE s.group_seq = ? AND s.contact_seq < ? ORDER BY s.contact_seq DESC LIMIT +?`);
-  const pageOfActivity = db.prepare<[number, 0 | 1, number, number], JoinedMember>(`
+  const pageOfActivity = sql.all<[number, 0 | 1, number, number], JoinedMember>(`
     ${selectMember('subscriptions s INDEXED BY subscriptions_by_activity')}
     WHERE s.group_seq = ? AND s.is_active = ? AND s.contact_seq < ?
     ORDER BY s.contact_seq DESC LIMIT +?`);
@@ -113,7 +111,7 @@ export function subscriptionTable(db: Database) {
 
   /** Subtracts removed memberships from the counts of their groups; returns how many were removed. */
   function uncount(removed: Counted[]): number {
-    for (const { group_seq, is_active } of removed) count.run(-1, -is_active, group_seq);
+    for (const { group_seq, is_active } of removed) count(-1, -is_active, group_seq);
     return removed.length;
   }
 
@@ -122,22 +120,21 @@ export function subscriptionTable(db: Database) {
       get.get(groupSeq, contactSeq) ?? null,
     /** Returns null if no contact has this address. `emailHash`: `email_<md5>`. `groupId` null: without a group. */
     permission: (accountId: string, emailHash: string, groupId: string | null): ContactPermission | null =>
-      permission.get(groupId, accountId, emailHash) ?? null,
+      permission(groupId, accountId, emailHash),
     /** Throws when the contact is a member already. */
     insert: (row: SubscriptionRow): void => {
-      insert.run(row);
-      count.run(1, row.is_active, row.group_seq);
+      insert(row);
+      count(1, row.is_active, row.group_seq);
     },
     /** Writes activity, source and consent; `joined_at` never changes. */
     update: (row: SubscriptionRow): void => {
       const before = get.get(row.group_seq, row.contact_seq);
       if (before === undefined) return;
-      update.run(row);
-      if (before.is_active !== row.is_active) count.run(0, row.is_active - before.is_active, row.group_seq);
+      update(row);
+      if (before.is_active !== row.is_active) count(0, row.is_active - before.is_active, row.group_seq);
     },
     /** Returns false when the contact is not a member. */
-    remove: (groupSeq: number, contactSeq: number): boolean =>
-      uncount(remove.all(groupSeq, contactSeq)) === 1,
+    remove: (groupSeq: number, contactSeq: number): boolean => uncount(remove(groupSeq, contactSeq)) === 1,
     /** Whether the active members of a group can receive marketing mail, of at most `limit` members. */
     audience: (groupSeq: number, limit: number): AudienceCounts => {
       const counts = audience.get(groupSeq, limit);
@@ -145,20 +142,22 @@ export function subscriptionTable(db: Database) {
       return counts;
     },
     /** Oldest first. */
-    ofContact: (contactSeq: number): Membership[] => ofContact.all(contactSeq),
+    ofContact: sql.all<[contactSeq: number], Membership>(`
+      SELECT s.*, g.subscription_group_id FROM subscriptions s JOIN subscription_groups g ON g.seq = s.group_seq
+      WHERE s.contact_seq = ? AND g.deleted_at IS NULL ORDER BY s.joined_at, s.group_seq`),
     removeOfContact: (contactSeq: number): void => {
-      uncount(removeOfContact.all(contactSeq));
+      uncount(removeOfContact(contactSeq));
     },
     /** Returns how many were removed, at most `limit`. */
     removeOfGroup: (groupSeq: number, limit: number): number =>
-      uncount(removeOfGroup.all(groupSeq, groupSeq, limit)),
+      uncount(removeOfGroup(groupSeq, groupSeq, limit)),
     /** The newest contacts first. */
     list: ({ groupSeq, isActive, beforeSeq, limit }: MemberFilter): Page<Member> => {
       const before = beforeSeq ?? Number.MAX_SAFE_INTEGER;
       const found =
         isActive === undefined
-          ? page.all(groupSeq, before, limit + 1)
-          : pageOfActivity.all(groupSeq, isActive ? 1 : 0, before, limit + 1);
+          ? page(groupSeq, before, limit + 1)
+          : pageOfActivity(groupSeq, isActive ? 1 : 0, before, limit + 1);
       const { rows, more } = pageOf(found, limit);
       return { rows: rows.map(memberFrom), more };
     },
@@ -223,43 +222,38 @@ export const OPT_OUT_POLICY = {
 
 /** `group_opt_outs`, by group and identifier, whether or not a contact with it exists. */
 export function groupOptOutTable(db: Database) {
-  const add = db.prepare<OptOutRow>(`
-    INSERT INTO group_opt_outs (group_seq, recipient_hash, method, created_at)
-    VALUES (@group_seq, @recipient_hash, @method, @created_at) ON CONFLICT DO NOTHING`);
+  const sql = statements(db);
   const since = db
     .prepare<[number, string], number>(
       'SELECT created_at FROM group_opt_outs WHERE group_seq = ? AND recipient_hash = ?',
     )
     .pluck();
-  const remove = db.prepare<[number, string]>(
-    'DELETE FROM group_opt_outs WHERE group_seq = ? AND recipient_hash = ?',
-  );
-  const copy = db.prepare<{ from: string; to: string; accountId: string }>(`
+  const copy = sql.run<[{ from: string; to: string; accountId: string }]>(`
     INSERT INTO group_opt_outs (group_seq, recipient_hash, method, created_at)
     SELECT o.group_seq, @to, o.method, o.created_at
     FROM group_opt_outs o JOIN subscription_groups g ON g.seq = o.group_seq
     WHERE o.recipient_hash = @from AND g.account_id = @accountId
     ON CONFLICT DO NOTHING`);
-  const removeOfGroup = db.prepare<[number, number, number]>(`
+  const removeOfGroup = sql.changes<[number, number, number]>(`
     DELETE FROM group_opt_outs WHERE group_seq = ? AND recipient_hash IN (
       SELECT recipient_hash FROM group_opt_outs WHERE group_seq = ? LIMIT +?)`);
   return {
     /** Returns false when there is an opt-out already, which stays. */
-    add: (row: OptOutRow): boolean => add.run(row).changes === 1,
+    add: sql.changed<[row: OptOutRow]>(`
+      INSERT INTO group_opt_outs ${columnValues('group_seq, recipient_hash, method, created_at')}
+      ON CONFLICT DO NOTHING`),
     has: (groupSeq: number, recipientHash: string): boolean =>
       since.get(groupSeq, recipientHash) !== undefined,
     /** When the person left the group; null: never. */
     since: (groupSeq: number, recipientHash: string): number | null =>
       since.get(groupSeq, recipientHash) ?? null,
     /** Returns false when there was none. */
-    remove: (groupSeq: number, recipientHash: string): boolean =>
-      remove.run(groupSeq, recipientHash).changes === 1,
+    remove: sql.changed<[groupSeq: number, recipientHash: string]>(
+      'DELETE FROM group_opt_outs WHERE group_seq = ? AND recipient_hash = ?',
+    ),
     /** Copies the opt-outs of one identifier of a person to another one. */
-    copy: (accountId: string, from: string, to: string): void => {
-      copy.run({ accountId, from, to });
-    },
+    copy: (accountId: string, from: string, to: string): void => copy({ accountId, from, to }),
     /** Returns how many were removed, at most `limit`. */
-    removeOfGroup: (groupSeq: number, limit: number): number =>
-      removeOfGroup.run(groupSeq, groupSeq, limit).changes,
+    removeOfGroup: (groupSeq: number, limit: number): number => removeOfGroup(groupSeq, groupSeq, limit),
   };
 }

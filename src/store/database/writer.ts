@@ -6,6 +6,7 @@ import type { PendingCounts } from '../pending-counts.ts';
 import type { Tables } from '../tables.ts';
 import type { Database } from './database.ts';
 import { isBusy, StoreUnavailable } from './failure.ts';
+import { statements } from './statements.ts';
 import type { WriteAheadLog } from './write-ahead-log.ts';
 
 /**
@@ -137,13 +138,14 @@ const MAX_RETRY_MS = 100;
  * transaction on `db`. Without `writeAheadLog` (a command) COMMIT flushes, and `checkpoint` resolves immediately.
  */
 export function createWriter(db: Database, tables: Tables, options: WriterOptions = {}): Writer {
+  const sql = statements(db);
   const { writeAheadLog, lockWaitMs = LOCK_TIMEOUT_MS, now = () => performance.now() } = options;
-  const begin = db.prepare('BEGIN IMMEDIATE');
-  const commit = db.prepare('COMMIT');
-  const rollback = db.prepare('ROLLBACK');
-  const savepoint = db.prepare('SAVEPOINT unit');
-  const release = db.prepare('RELEASE unit');
-  const undo = db.prepare('ROLLBACK TO unit');
+  const begin = sql.run('BEGIN IMMEDIATE');
+  const commit = sql.run('COMMIT');
+  const rollback = sql.run('ROLLBACK');
+  const savepoint = sql.run('SAVEPOINT unit');
+  const release = sql.run('RELEASE unit');
+  const undo = sql.run('ROLLBACK TO unit');
   /** Waiting units of work by share; the shares are in the order of their turns. */
   const waiting = new Map<string, Share>();
   const checkpointRequests: (() => void)[] = [];
@@ -176,7 +178,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       retry = FIRST_RETRY_MS;
       const takenOver = db.inTransaction ? checkOwner() : null;
       if (takenOver !== null) {
-        rollback.run();
+        rollback();
         lose(takenOver);
         continue;
       }
@@ -195,7 +197,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       return options.superseded?.() ?? null;
     } catch (error) {
       // The error may have ended the transaction.
-      if (db.inTransaction) rollback.run();
+      if (db.inTransaction) rollback();
       for (const entry of takeUnits(MAX_GROUP_UNITS)) entry.reject(error);
       return null;
     }
@@ -204,7 +206,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   /** Begins a transaction. Returns the error when another process holds the lock; any other error rejects one group. */
   function beginGroup(): unknown {
     try {
-      begin.run();
+      begin();
       return null;
     } catch (error) {
       if (isBusy(error)) return error;
@@ -294,10 +296,10 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       const counted = tables.hourlyCounts.write();
       tables.egressCounts.write();
       tables.campaignCounts.write();
-      commit.run();
+      commit();
       return { units, counted, ms: performance.now() - began };
     } catch (error) {
-      if (db.inTransaction) rollback.run();
+      if (db.inTransaction) rollback();
       for (const counts of pendingCounts()) counts.discard();
       for (const { entry } of units) entry.reject(error);
       current?.reject(error);
@@ -352,19 +354,19 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   }
 
   function runUnit(entry: Waiting): () => void {
-    savepoint.run();
+    savepoint();
     try {
       const value = entry.unit(tables);
       const isRefused = isRefusal(value);
-      if (isRefused) undo.run();
-      release.run();
+      if (isRefused) undo();
+      release();
       for (const counts of pendingCounts()) counts.endUnit(!isRefused);
       return () => entry.resolve(value);
     } catch (error) {
       // A full disk may have ended the whole transaction: then the group fails, in commitGroup.
       if (!db.inTransaction) throw error;
-      undo.run();
-      release.run();
+      undo();
+      release();
       for (const counts of pendingCounts()) counts.endUnit(false);
       return () => entry.reject(error);
     }

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 
 /** The stored state of a site, or of an account at a site. All times are epoch ms. */
 export interface SiteLimitRow {
@@ -40,9 +41,7 @@ export const SITE_LIMIT_POLICY = {
  * `site_limits_by_age`.
  */
 export function siteLimitTable(db: Database) {
-  const newest = db.prepare<[number], SiteLimitRow>(
-    'SELECT * FROM site_limits ORDER BY updated_at DESC LIMIT +?',
-  );
+  const sql = statements(db);
   const put = db.prepare<[SiteLimitRow]>(
     `INSERT OR REPLACE INTO site_limits VALUES (@site, @account, @level, @pace, @paused_until, @since, @stepped_at,
       @suspensions, @suspended_until, @greylist_ms, @updated_at)`,
@@ -50,7 +49,9 @@ export function siteLimitTable(db: Database) {
   const remove = db.prepare<[string, string]>('DELETE FROM site_limits WHERE site = ? AND account = ?');
   return {
     /** The rows that changed most recently, at most `limit`. */
-    newest: (limit: number): SiteLimitRow[] => newest.all(limit),
+    newest: sql.all<[limit: number], SiteLimitRow>(
+      'SELECT * FROM site_limits ORDER BY updated_at DESC LIMIT +?',
+    ),
     /** Inserts or replaces a row. */
     put: (row: SiteLimitRow): void => void put.run(row),
     remove: (site: string, account: string): void => void remove.run(site, account),

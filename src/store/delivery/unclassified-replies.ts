@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 
 /** A reply that no rule of the classifier matches, and how often it was received. */
 export interface UnclassifiedReplyRow {
@@ -39,26 +40,26 @@ const MAX_ROWS = 1000;
  * ones by the index `unclassified_replies_by_age`.
  */
 export function unclassifiedReplyTable(db: Database, maxRows = MAX_ROWS) {
-  const add = db.prepare<[UnclassifiedReplyRow]>(
-    `INSERT INTO unclassified_replies VALUES (@code, @enhanced, @phase, @text, @host, @replies, @first_at, @last_at)
-     ON CONFLICT DO UPDATE SET replies = replies + excluded.replies, host = excluded.host, last_at = excluded.last_at`,
-  );
-  const count = db.prepare<[], number>('SELECT count(*) FROM unclassified_replies').pluck();
-  const removeOldest = db.prepare<[number]>(
-    `DELETE FROM unclassified_replies WHERE (code, enhanced, phase, text) IN (
-       SELECT code, enhanced, phase, text FROM unclassified_replies ORDER BY last_at LIMIT +?)`,
-  );
-  const frequent = db.prepare<[number], UnclassifiedReplyRow>(
-    'SELECT * FROM unclassified_replies ORDER BY replies DESC, last_at DESC LIMIT +?',
-  );
+  const sql = statements(db);
+  const add = sql.run<
+    [UnclassifiedReplyRow]
+  >(`INSERT INTO unclassified_replies VALUES (@code, @enhanced, @phase, @text, @host, @replies, @first_at, @last_at)
+    ON CONFLICT DO UPDATE SET replies = replies + excluded.replies, host = excluded.host, last_at = excluded.last_at`);
+  const count = sql.count('SELECT count(*) FROM unclassified_replies');
+  const removeOldest = sql.run<
+    [number]
+  >(`DELETE FROM unclassified_replies WHERE (code, enhanced, phase, text) IN (
+    SELECT code, enhanced, phase, text FROM unclassified_replies ORDER BY last_at LIMIT +?)`);
   return {
     /** Adds the numbers of `rows`, whose length the caller bounds, to the stored ones. */
     add: (rows: readonly UnclassifiedReplyRow[]): void => {
-      for (const row of rows) add.run(row);
-      const excess = (count.get() ?? 0) - maxRows;
-      if (excess > 0) removeOldest.run(excess);
+      for (const row of rows) add(row);
+      const excess = count() - maxRows;
+      if (excess > 0) removeOldest(excess);
     },
     /** The most frequent first. */
-    frequent: (limit: number): UnclassifiedReplyRow[] => frequent.all(limit),
+    frequent: sql.all<[limit: number], UnclassifiedReplyRow>(
+      'SELECT * FROM unclassified_replies ORDER BY replies DESC, last_at DESC LIMIT +?',
+    ),
   };
 }

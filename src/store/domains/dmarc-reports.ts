@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 import { reportShares } from './report-shares.ts';
 
 /** DMARC aggregate reports (RFC 9990) about domains, and their sums by source address. */
@@ -93,25 +94,25 @@ export const DMARC_REPORT_POLICY = {
  * may delete others on the domain (`reportShares`).
  */
 export function dmarcReportTable(db: Database) {
+  const sql = statements(db);
   const insert = db.prepare<Omit<DmarcReportRow, 'seq'>>(`
-    INSERT INTO dmarc_reports (domain, policy_domain, organization, report_id, begin_at, end_at, policy, truncated, received_at, network, signer, verified)
-    VALUES (@domain, @policy_domain, @organization, @report_id, @begin_at, @end_at, @policy, @truncated, @received_at, @network, @signer, @verified)
+    INSERT INTO dmarc_reports ${columnValues(`domain, policy_domain, organization, report_id, begin_at, end_at,
+      policy, truncated, received_at, network, signer, verified`)}
     ON CONFLICT DO NOTHING`);
-  const insertSource = db.prepare<DmarcSourceRow & { report_seq: number }>(`
-    INSERT INTO dmarc_sources (report_seq, source_ip, header_from, disposition, dkim, spf, messages)
-    VALUES (@report_seq, @source_ip, @header_from, @disposition, @dkim, @spf, @messages)
+  const insertSource = sql.run<[DmarcSourceRow & { report_seq: number }]>(`
+    INSERT INTO dmarc_sources ${columnValues('report_seq, source_ip, header_from, disposition, dkim, spf, messages')}
     ON CONFLICT DO UPDATE SET messages = messages + excluded.messages`);
-  const replaceForged = db.prepare<
-    Pick<DmarcReportRow, 'domain' | 'organization' | 'report_id' | 'verified'>
+  const replaceForged = sql.run<
+    [Pick<DmarcReportRow, 'domain' | 'organization' | 'report_id' | 'verified'>]
   >(`
     DELETE FROM dmarc_reports WHERE domain = @domain AND organization = @organization AND report_id = @report_id
       AND verified = 0 AND (@verified OR signer = '')`);
   const enforceShares = reportShares(db, { table: 'dmarc_reports', about: 'domain' });
-  const list = db.prepare<BoundPeriod & { domain: string }, DmarcReportRow & { messages: number }>(`
+  const list = sql.all<[BoundPeriod & { domain: string }], DmarcReportRow & { messages: number }>(`
     SELECT r.*, (SELECT coalesce(sum(messages), 0) FROM dmarc_sources s WHERE s.report_seq = r.seq) AS messages
     FROM dmarc_reports r WHERE domain = @domain AND end_at >= @from AND end_at < @to
       AND (@verified IS NULL OR verified = @verified) ORDER BY end_at DESC LIMIT +@limit`);
-  const sources = db.prepare<BoundPeriod & { domain: string }, DmarcSourceSum>(`
+  const sources = sql.all<[BoundPeriod & { domain: string }], DmarcSourceSum>(`
     SELECT source_ip, sum(messages) AS messages,
       sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)) AS passed,
       sum(iif(dkim = 'pass', messages, 0)) AS dkim_passed,
@@ -124,7 +125,7 @@ export function dmarcReportTable(db: Database) {
     GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT +@limit`);
   // A report may end at the first moment of the day after the one that it is about. The sums by `end_at` are in the order of
   // the index: only those are sorted.
-  const days = db.prepare<BoundPeriod & { domain: string }, DmarcDaySum>(`
+  const days = sql.all<[BoundPeriod & { domain: string }], DmarcDaySum>(`
     SELECT date((end_at - 1) / 1000, 'unixepoch') AS day, sum(messages) AS messages, sum(passed) AS passed,
       sum(dkim_passed) AS dkim_passed, sum(spf_passed) AS spf_passed
     FROM (
@@ -153,22 +154,21 @@ export function dmarcReportTable(db: Database) {
     /** Adds up rows with the same source and results. Returns false when the report is stored already. */
     insert: (report: Omit<DmarcReportRow, 'seq'>, rows: readonly DmarcSourceRow[]): boolean => {
       // A signed report replaces an unsigned one with its id, and a verified one any other: they may be forged.
-      if (report.signer !== '') replaceForged.run(report);
+      if (report.signer !== '') replaceForged(report);
       const { changes, lastInsertRowid } = insert.run(report);
       if (changes === 0) return false;
-      for (const row of rows) insertSource.run({ report_seq: Number(lastInsertRowid), ...row });
+      for (const row of rows) insertSource({ report_seq: Number(lastInsertRowid), ...row });
       enforceShares(report.domain, report);
       return true;
     },
     /** Newest first. */
     list: (domain: string, period: ReportPeriod): (DmarcReportRow & { messages: number })[] =>
-      list.all({ domain, ...boundPeriod(period) }),
+      list({ domain, ...boundPeriod(period) }),
     /** The source with the most messages first. */
     sources: (domain: string, period: ReportPeriod): DmarcSourceSum[] =>
-      sources.all({ domain, ...boundPeriod(period) }),
+      sources({ domain, ...boundPeriod(period) }),
     /** The last day first; days without reports are omitted. */
-    days: (domain: string, period: ReportPeriod): DmarcDaySum[] =>
-      days.all({ domain, ...boundPeriod(period) }),
+    days: (domain: string, period: ReportPeriod): DmarcDaySum[] => days({ domain, ...boundPeriod(period) }),
     /** Sums of all sources, also those beyond the limit. With a limit of 0 the caller may see nothing: the sums are 0. */
     total: (domain: string, period: ReportPeriod): { messages: number; passed: number } =>
       total.get({ domain, ...boundPeriod(period) }) ?? { messages: 0, passed: 0 },

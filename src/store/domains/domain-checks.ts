@@ -1,16 +1,14 @@
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 
 /** What the last check of a domain found for each of its records, as JSON. */
 export function domainCheckTable(db: Database) {
-  const put = db.prepare<[string, string]>(`
-    INSERT INTO domain_checks (domain_id, results) VALUES (?, ?)
-    ON CONFLICT DO UPDATE SET results = excluded.results`);
-  const get = db.prepare<[string], string>('SELECT results FROM domain_checks WHERE domain_id = ?').pluck();
+  const sql = statements(db);
   return {
-    put: (domainId: string, results: string): void => {
-      put.run(domainId, results);
-    },
+    put: sql.run<[domainId: string, results: string]>(`
+      INSERT INTO domain_checks (domain_id, results) VALUES (?, ?)
+      ON CONFLICT DO UPDATE SET results = excluded.results`),
     /** Null before the first check. */
-    get: (domainId: string): string | null => get.get(domainId) ?? null,
+    get: sql.value<[domainId: string], string>('SELECT results FROM domain_checks WHERE domain_id = ?'),
   };
 }

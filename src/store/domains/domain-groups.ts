@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { columnsSet, columnValues, statements } from '../database/statements.ts';
 
 /** Domain groups. Every domain is in one group, and every account has a default group. */
 export interface DomainGroupRow {
@@ -25,48 +26,35 @@ const BEGINNING: DomainGroupPosition = { created_at: -1, group_id: '' };
  * `domain_groups_by_account`. The table does not enforce that an account has one default.
  */
 export function domainGroupTable(db: Database) {
+  const sql = statements(db);
   const counted =
     'SELECT g.*, (SELECT count(*) FROM domains d WHERE d.group_id = g.group_id) AS domain_count FROM domain_groups g';
-  const insert = db.prepare<DomainGroupRow>(`
-    INSERT INTO domain_groups (group_id, account_id, name, description, color, icon, is_default, created_at, updated_at)
-    VALUES (@group_id, @account_id, @name, @description, @color, @icon, @is_default, @created_at, @updated_at)`);
-  const update = db.prepare<DomainGroupRow>(`
-    UPDATE domain_groups SET name = @name, description = @description, color = @color, icon = @icon, updated_at = @updated_at
+  const update = sql.run<[DomainGroupRow]>(`
+    UPDATE domain_groups SET ${columnsSet('name, description, color, icon, updated_at')}
     WHERE group_id = @group_id AND account_id = @account_id`);
-  const get = db.prepare<[string, string], CountedDomainGroup>(
-    `${counted} WHERE g.account_id = ? AND g.group_id = ?`,
-  );
-  const list = db.prepare<DomainGroupPosition & { accountId: string; limit: number }, CountedDomainGroup>(`
+  const list = sql.all<[DomainGroupPosition & { accountId: string; limit: number }], CountedDomainGroup>(`
     ${counted} WHERE g.account_id = @accountId AND (g.created_at, g.group_id) > (@created_at, @group_id)
     ORDER BY g.created_at, g.group_id LIMIT +@limit`);
-  const count = db
-    .prepare<[string], number>('SELECT count(*) FROM domain_groups WHERE account_id = ?')
-    .pluck();
-  const defaultOf = db.prepare<[string], CountedDomainGroup>(
-    `${counted} WHERE g.account_id = ? AND g.is_default = 1`,
-  );
-  const remove = db.prepare<[string, string]>(
-    'DELETE FROM domain_groups WHERE account_id = ? AND group_id = ?',
-  );
   return {
-    insert: (row: DomainGroupRow): void => {
-      insert.run(row);
-    },
-    update: (row: DomainGroupRow): void => {
-      update.run({ ...row });
-    },
-    get: (accountId: string, groupId: string): CountedDomainGroup | null =>
-      get.get(accountId, groupId) ?? null,
+    insert: sql.run<[row: DomainGroupRow]>(`
+      INSERT INTO domain_groups ${columnValues(`group_id, account_id, name, description, color, icon, is_default,
+        created_at, updated_at`)}`),
+    update: (row: DomainGroupRow): void => update({ ...row }),
+    get: sql.get<[accountId: string, groupId: string], CountedDomainGroup>(
+      `${counted} WHERE g.account_id = ? AND g.group_id = ?`,
+    ),
     /** The groups of an account after a position, oldest first. Default: all. */
     list: (
       accountId: string,
       { created_at, group_id }: DomainGroupPosition = BEGINNING,
       limit = -1,
-    ): CountedDomainGroup[] => list.all({ accountId, created_at, group_id, limit }),
-    count: (accountId: string): number => count.get(accountId) ?? 0,
-    defaultOf: (accountId: string): CountedDomainGroup | null => defaultOf.get(accountId) ?? null,
-    remove: (accountId: string, groupId: string): void => {
-      remove.run(accountId, groupId);
-    },
+    ): CountedDomainGroup[] => list({ accountId, created_at, group_id, limit }),
+    count: sql.count<[accountId: string]>('SELECT count(*) FROM domain_groups WHERE account_id = ?'),
+    defaultOf: sql.get<[accountId: string], CountedDomainGroup>(
+      `${counted} WHERE g.account_id = ? AND g.is_default = 1`,
+    ),
+    remove: sql.run<[accountId: string, groupId: string]>(
+      'DELETE FROM domain_groups WHERE account_id = ? AND group_id = ?',
+    ),
   };
 }

@@ -1,5 +1,6 @@
 import { cachedLookup } from '../cached-rows.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 import { type NoticePeriod, noticedCause } from '../people/notices.ts';
 
 /* Sending domains with their verification flags, and their DKIM keys. */
@@ -79,134 +80,108 @@ const COLUMNS: Record<keyof DomainRow, 'fixed' | 'updated'> = {
  * read by the index `domains_by_next_check`.
  */
 export function domainTable(db: Database) {
+  const sql = statements(db);
   const columns = Object.keys(COLUMNS);
   const updated = Object.entries(COLUMNS).flatMap(([column, kind]) => (kind === 'updated' ? [column] : []));
-  const insert = db.prepare<DomainRow>(`
-    INSERT INTO domains (${columns.join(', ')})
-    VALUES (${columns.map((column) => `@${column}`).join(', ')})`);
-  const update = db.prepare<DomainRow>(`
-    UPDATE domains SET ${updated.map((column) => `${column} = @${column}`).join(', ')}
-    WHERE domain_id = @domain_id`);
-  const sendingStop = db
-    .prepare<[string], 'account_disabled' | 'domain_failed' | null>(`
-      SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed' END
-      FROM domains d JOIN accounts a ON a.account_id = d.account_id WHERE d.domain_id = ?`)
-    .pluck();
-  const byId = db.prepare<[string], DomainRow>('SELECT * FROM domains WHERE domain_id = ?');
-  const get = db.prepare<[string, string], DomainRow>(
-    'SELECT * FROM domains WHERE account_id = ? AND domain_id = ?',
-  );
-  const list = db.prepare<[], DomainRow>('SELECT * FROM domains ORDER BY created_at, domain_id');
-  const listOf = db.prepare<[string], DomainRow>(
+  const sendingStop = sql.value<[string], 'account_disabled' | 'domain_failed'>(`
+    SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed' END
+    FROM domains d JOIN accounts a ON a.account_id = d.account_id WHERE d.domain_id = ?`);
+  const byId = sql.get<[string], DomainRow>('SELECT * FROM domains WHERE domain_id = ?');
+  const list = sql.all<[], DomainRow>('SELECT * FROM domains ORDER BY created_at, domain_id');
+  const listOf = sql.all<[string], DomainRow>(
     'SELECT * FROM domains WHERE account_id = ? ORDER BY created_at, domain_id',
   );
-  const worst = db.prepare<[number], DomainRow>(`
-    SELECT * FROM domains
-    ORDER BY CASE status WHEN 'FAILED' THEN 0 WHEN 'TEMPORARY_FAILURE' THEN 1 WHEN 'SUCCESS' THEN 2 ELSE 3 END,
-      failing_since, last_checked_at, domain_id
-    LIMIT +?`);
-  const toNotice = db.prepare<NoticePeriod, DomainRow>(`
-    SELECT * FROM domains
-    WHERE status IN ('TEMPORARY_FAILURE', 'FAILED') AND failing_since BETWEEN @from AND @to
-      AND NOT EXISTS (${noticedCause('domain', 'domains.account_id', 'domain_id')})
-    LIMIT +@limit`);
-  const ofName = db.prepare<[string, number], DomainRow>(
-    'SELECT * FROM domains WHERE name = ? ORDER BY created_at, domain_id LIMIT +?',
-  );
-  const counted = db.prepare<[], number>('SELECT count(*) FROM domains').pluck();
-  const named = db.prepare<[string, string], DomainRow>(
+  const named = sql.all<[string, string], DomainRow>(
     'SELECT * FROM domains WHERE account_id = ? AND name = ? ORDER BY created_at',
   );
-  const anyNamed = db.prepare<[string], { domain_id: string }>(
-    'SELECT domain_id FROM domains WHERE name = ? LIMIT 1',
-  );
-  const proven = db
-    .prepare<[string, string], Flag | null>(`
-      SELECT max(dkim_enabled) FROM (
-        SELECT dkim_enabled FROM domains WHERE tracking_domain = ?
-        UNION ALL SELECT dkim_enabled FROM domains WHERE name = ?)`)
-    .pluck();
-  const linkHostOwner = db
-    .prepare<[string, string], string>(`
-      SELECT account_id FROM (
-        SELECT account_id, dkim_enabled FROM domains WHERE tracking_domain = ?
-        UNION ALL SELECT account_id, dkim_enabled FROM domains WHERE name = ?)
-      ORDER BY dkim_enabled DESC LIMIT 1`)
-    .pluck();
-  const due = db.prepare<{ now: number; domains: string; accounts: string }, DomainRow>(`
+  const proven = sql.value<[string, string], Flag>(`
+    SELECT max(dkim_enabled) FROM (
+      SELECT dkim_enabled FROM domains WHERE tracking_domain = ?
+      UNION ALL SELECT dkim_enabled FROM domains WHERE name = ?)`);
+  const due = sql.get<[{ now: number; domains: string; accounts: string }], DomainRow>(`
     SELECT * FROM domains
     WHERE next_check_at <= @now AND domain_id NOT IN (SELECT value FROM json_each(@domains))
       AND account_id NOT IN (SELECT value FROM json_each(@accounts))
     ORDER BY next_check_at LIMIT 1`);
-  const unprovisioned = db.prepare<{ except: string; after: string }, DomainRow>(`
+  const unprovisioned = sql.get<[{ except: string; after: string }], DomainRow>(`
     SELECT * FROM domains
     WHERE alt_provisioned = 0 AND domain_id NOT IN (SELECT value FROM json_each(@except))
     ORDER BY account_id <= @after, account_id, created_at LIMIT 1`);
-  const resetLinkHosts = db.prepare<{ now: number }>(`
+  const resetLinkHosts = sql.run<[{ now: number }]>(`
     UPDATE domains SET tracking_host = NULL, next_check_at = min(next_check_at, @now), updated_at = @now
     WHERE tracking_host IS NOT NULL`);
-  const remove = db.prepare<[string]>('DELETE FROM domains WHERE domain_id = ?');
-  const stopOf = cachedLookup(db, (domainId: string) => sendingStop.get(domainId) ?? null);
-  const withId = cachedLookup(db, (domainId: string) => byId.get(domainId) ?? null);
-  const withName = cachedLookup(db, (accountId: string, name: string) => named.all(accountId, name));
+  const stopOf = cachedLookup(db, (domainId: string) => sendingStop(domainId));
+  const withId = cachedLookup(db, (domainId: string) => byId(domainId));
+  const withName = cachedLookup(db, (accountId: string, name: string) => named(accountId, name));
   return {
-    insert: (row: DomainRow): void => {
-      insert.run(row);
-    },
+    insert: sql.run<[row: DomainRow]>(`
+      INSERT INTO domains (${columns.join(', ')})
+      VALUES (${columns.map((column) => `@${column}`).join(', ')})`),
     /** Writes the columns that may change (COLUMNS). */
-    update: (row: DomainRow): void => {
-      update.run(row);
-    },
+    update: sql.run<[row: DomainRow]>(`
+      UPDATE domains SET ${updated.map((column) => `${column} = @${column}`).join(', ')}
+      WHERE domain_id = @domain_id`),
     /** Why messages of a domain are held; null: they are not, or the domain was deleted. */
     sendingStop: (domainId: string): 'account_disabled' | 'domain_failed' | null => stopOf(domainId),
     /** A domain of any account: for the daemon's work, not for responses to callers. */
     byId: (domainId: string): DomainRow | null => withId(domainId),
-    get: (accountId: string, domainId: string): DomainRow | null => get.get(accountId, domainId) ?? null,
+    get: sql.get<[accountId: string, domainId: string], DomainRow>(
+      'SELECT * FROM domains WHERE account_id = ? AND domain_id = ?',
+    ),
     /** The domains of an account, or with null of all accounts, oldest first. */
-    list: (accountId: string | null): DomainRow[] =>
-      accountId === null ? list.all() : listOf.all(accountId),
+    list: (accountId: string | null): DomainRow[] => (accountId === null ? list() : listOf(accountId)),
     /** Domains of all accounts: failed ones first, then failing, verified and pending ones. */
-    worstFirst: (limit: number): DomainRow[] => worst.all(limit),
+    worstFirst: sql.all<[limit: number], DomainRow>(`
+      SELECT * FROM domains
+      ORDER BY CASE status WHEN 'FAILED' THEN 0 WHEN 'TEMPORARY_FAILURE' THEN 1 WHEN 'SUCCESS' THEN 2 ELSE 3 END,
+        failing_since, last_checked_at, domain_id
+      LIMIT +?`),
     /** Verified ones that began to fail in the period, of which nobody was notified. */
-    toNotice: (period: NoticePeriod): DomainRow[] => toNotice.all(period),
+    toNotice: sql.all<[period: NoticePeriod], DomainRow>(`
+      SELECT * FROM domains
+      WHERE status IN ('TEMPORARY_FAILURE', 'FAILED') AND failing_since BETWEEN @from AND @to
+        AND NOT EXISTS (${noticedCause('domain', 'domains.account_id', 'domain_id')})
+      LIMIT +@limit`),
     /** The registrations of one name by all accounts. */
-    ofName: (name: string, limit: number): DomainRow[] => ofName.all(name, limit),
-    count: (): number => counted.get() ?? 0,
+    ofName: sql.all<[name: string, limit: number], DomainRow>(
+      'SELECT * FROM domains WHERE name = ? ORDER BY created_at, domain_id LIMIT +?',
+    ),
+    count: sql.count('SELECT count(*) FROM domains'),
     /** An account's registrations of one name, one for each use case. */
     named: (accountId: string, name: string): readonly DomainRow[] => withName(accountId, name),
     /** Whether any account has registered the name. */
-    isRegistered: (name: string): boolean => anyNamed.get(name) !== undefined,
+    isRegistered: sql.exists<[name: string]>('SELECT domain_id FROM domains WHERE name = ? LIMIT 1'),
     /**
      * Whether a domain has the custom link host `host` or the name `name`. `proven`: the DKIM key of such a domain was found
      * in DNS.
      */
     linkHostStanding: (host: string, name: string): 'proven' | 'registered' | null => {
-      const flag = proven.get(host, name) ?? null;
+      const flag = proven(host, name);
       return flag === null ? null : flag === 1 ? 'proven' : 'registered';
     },
     /** The account of such a domain, of one whose DKIM key was found if there is one; null: there is no such domain. */
-    linkHostOwner: (host: string, name: string): string | null => linkHostOwner.get(host, name) ?? null,
+    linkHostOwner: sql.value<[host: string, name: string], string>(`
+      SELECT account_id FROM (
+        SELECT account_id, dkim_enabled FROM domains WHERE tracking_domain = ?
+        UNION ALL SELECT account_id, dkim_enabled FROM domains WHERE name = ?)
+      ORDER BY dkim_enabled DESC LIMIT 1`),
     /** The domain whose check has been due for the longest time, without these domains and accounts. */
     dueForCheck: (
       now: number,
       domainIds: readonly string[],
       accountIds: readonly string[],
     ): DomainRow | null =>
-      due.get({ now, domains: JSON.stringify(domainIds), accounts: JSON.stringify(accountIds) }) ?? null,
+      due({ now, domains: JSON.stringify(domainIds), accounts: JSON.stringify(accountIds) }),
     /**
      * The oldest domain whose secondary lane is not provisioned, without those in `exceptIds`, of the next account with one:
      * the accounts take turns in the order of their ids, beginning after `afterAccountId`.
      */
     nextUnprovisioned: (afterAccountId: string, exceptIds: readonly string[]): DomainRow | null =>
-      unprovisioned.get({ after: afterAccountId, except: JSON.stringify(exceptIds) }) ?? null,
+      unprovisioned({ after: afterAccountId, except: JSON.stringify(exceptIds) }),
     /** Links use `public.url` until the next check of each domain, which is due now. */
-    resetLinkHosts: (now: number): void => {
-      resetLinkHosts.run({ now });
-    },
+    resetLinkHosts: (now: number): void => resetLinkHosts({ now }),
     /** Deletes its DKIM keys, too. */
-    remove: (domainId: string): void => {
-      remove.run(domainId);
-    },
+    remove: sql.run<[domainId: string]>('DELETE FROM domains WHERE domain_id = ?'),
   };
 }
 
@@ -257,48 +232,42 @@ export function dkimSealContext(domainId: string, selector: string): string {
  * `zone_changes`, which the zone compares.
  */
 export function dkimKeyTable(db: Database) {
-  const insert = db.prepare<Omit<DkimKeyRow, 'key_id'>>(`
-    INSERT INTO dkim_keys (domain_id, lane, slot, selector, state, private_key, public_key, created_at, changed_at)
-    VALUES (@domain_id, @lane, @slot, @selector, @state, @private_key, @public_key, @created_at, @changed_at)`);
-  const ofDomain = db.prepare<[string], DkimKeyRow>(
-    'SELECT * FROM dkim_keys WHERE domain_id = ? ORDER BY key_id',
-  );
-  const signing = db.prepare<[string, Lane], SigningKeyRow>(`
+  const sql = statements(db);
+  const insert = sql.insert<[Omit<DkimKeyRow, 'key_id'>]>(`
+    INSERT INTO dkim_keys ${columnValues(`domain_id, lane, slot, selector, state, private_key, public_key,
+      created_at, changed_at`)}`);
+  const signing = sql.all<[string, Lane], SigningKeyRow>(`
     SELECT k.*, d.name FROM dkim_keys k JOIN domains d USING (domain_id)
     WHERE k.domain_id = ? AND k.lane = ? AND k.state = 'active' ORDER BY k.key_id`);
-  const signingIn = cachedLookup(db, (domainId: string, lane: Lane) => signing.all(domainId, lane));
-  const setState = db.prepare<[DkimKeyState, number, number]>(
+  const signingIn = cachedLookup(db, (domainId: string, lane: Lane) => signing(domainId, lane));
+  const setState = sql.run<[DkimKeyState, number, number]>(
     'UPDATE dkim_keys SET state = ?, changed_at = ? WHERE key_id = ?',
   );
-  const remove = db.prepare<[number]>('DELETE FROM dkim_keys WHERE key_id = ?');
   const zoneColumns = 'k.key_id, d.alt_domain_id, k.slot, k.state, k.public_key';
-  const zonePage = db.prepare<[number, number], ZoneKeyRow>(`
+  const zonePage = sql.all<[number, number], ZoneKeyRow>(`
     SELECT ${zoneColumns} FROM dkim_keys k JOIN domains d USING (domain_id)
     WHERE k.key_id > ? AND k.slot IS NOT NULL ORDER BY k.key_id LIMIT +?`);
-  const zoneKeysOf = db.prepare<[string], ZoneKeyRow>(`
-    SELECT ${zoneColumns} FROM domains d JOIN dkim_keys k USING (domain_id)
-    WHERE d.alt_domain_id = ? AND k.slot IS NOT NULL ORDER BY k.slot`);
   return {
     /** Returns its key id. */
     insert: (row: NewDkimKeyRow): number => {
       const slot = row.slot ?? (row.lane === 'secondary' ? 's' : null);
-      return Number(insert.run({ ...row, slot, changed_at: row.created_at }).lastInsertRowid);
+      return insert({ ...row, slot, changed_at: row.created_at });
     },
     /** The keys of a domain, oldest first. */
-    of: (domainId: string): DkimKeyRow[] => ofDomain.all(domainId),
+    of: sql.all<[domainId: string], DkimKeyRow>(
+      'SELECT * FROM dkim_keys WHERE domain_id = ? ORDER BY key_id',
+    ),
     /** Active keys of a domain in a lane. */
     signing: (domainId: string, lane: Lane): readonly SigningKeyRow[] => signingIn(domainId, lane),
-    setState: (keyId: number, state: DkimKeyState, at: number): void => {
-      setState.run(state, at, keyId);
-    },
-    remove: (keyId: number): void => {
-      remove.run(keyId);
-    },
+    setState: (keyId: number, state: DkimKeyState, at: number): void => setState(state, at, keyId),
+    remove: sql.run<[keyId: number]>('DELETE FROM dkim_keys WHERE key_id = ?'),
     /** Keys that the platform's zone publishes, after the key with this id. */
-    zonePage: (after: number, limit: number): ZoneKeyRow[] => zonePage.all(after, limit),
+    zonePage: (after: number, limit: number): ZoneKeyRow[] => zonePage(after, limit),
     /** All keys that the platform's zone publishes: for commands, not for the daemon. */
-    zoneKeys: (): ZoneKeyRow[] => zonePage.all(0, -1),
+    zoneKeys: (): ZoneKeyRow[] => zonePage(0, -1),
     /** The keys below one name of the platform's zone. */
-    zoneKeysOf: (altDomainId: string): ZoneKeyRow[] => zoneKeysOf.all(altDomainId),
+    zoneKeysOf: sql.all<[altDomainId: string], ZoneKeyRow>(`
+      SELECT ${zoneColumns} FROM domains d JOIN dkim_keys k USING (domain_id)
+      WHERE d.alt_domain_id = ? AND k.slot IS NOT NULL ORDER BY k.slot`),
   };
 }

@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 import type { DkimKeyState } from './domains.ts';
 
 /** The DKIM keys of the platform's own signature, and the number of changes of keys in the platform's zone. */
@@ -25,27 +26,18 @@ export function platformSealContext(selector: string): string {
  * of a domain.
  */
 export function platformKeyTable(db: Database) {
-  const insert = db.prepare<Omit<PlatformKeyRow, 'key_id'>>(`
-    INSERT INTO platform_keys (selector, state, private_key, public_key, created_at, changed_at)
-    VALUES (@selector, @state, @private_key, @public_key, @created_at, @changed_at)`);
-  const list = db.prepare<[], PlatformKeyRow>('SELECT * FROM platform_keys ORDER BY key_id');
-  const setState = db.prepare<[DkimKeyState, number, number]>(
+  const sql = statements(db);
+  const setState = sql.run<[DkimKeyState, number, number]>(
     'UPDATE platform_keys SET state = ?, changed_at = ? WHERE key_id = ?',
   );
-  const remove = db.prepare<[number]>('DELETE FROM platform_keys WHERE key_id = ?');
-  const changes = db.prepare<[], number>('SELECT changes FROM zone_changes WHERE id = 1').pluck();
   return {
-    insert: (row: Omit<PlatformKeyRow, 'key_id'>): void => {
-      insert.run(row);
-    },
-    list: (): PlatformKeyRow[] => list.all(),
-    setState: (keyId: number, state: DkimKeyState, at: number): void => {
-      setState.run(state, at, keyId);
-    },
-    remove: (keyId: number): void => {
-      remove.run(keyId);
-    },
+    insert: sql.run<[row: Omit<PlatformKeyRow, 'key_id'>]>(`
+      INSERT INTO platform_keys ${columnValues('selector, state, private_key, public_key, created_at, changed_at')}
+      `),
+    list: sql.all<[], PlatformKeyRow>('SELECT * FROM platform_keys ORDER BY key_id'),
+    setState: (keyId: number, state: DkimKeyState, at: number): void => setState(state, at, keyId),
+    remove: sql.run<[keyId: number]>('DELETE FROM platform_keys WHERE key_id = ?'),
     /** Number of changes of keys in the platform's zone since the database was created. */
-    zoneChanges: (): number => changes.get() ?? 0,
+    zoneChanges: sql.count('SELECT changes FROM zone_changes WHERE id = 1'),
   };
 }

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 import { type BoundPeriod, boundPeriod, type ReportPeriod } from './dmarc-reports.ts';
 import { reportShares } from './report-shares.ts';
 
@@ -57,21 +58,21 @@ export const TLS_REPORT_POLICY = {
  * delete others on the host (`reportShares`).
  */
 export function tlsReportTable(db: Database) {
+  const sql = statements(db);
   const insert = db.prepare<Omit<TlsReportRow, 'seq'>>(`
-    INSERT INTO tls_reports (host, policy_type, organization, report_id, begin_at, end_at, successful, failed, received_at, network, signer, verified)
-    VALUES (@host, @policy_type, @organization, @report_id, @begin_at, @end_at, @successful, @failed, @received_at, @network, @signer, @verified)
+    INSERT INTO tls_reports ${columnValues(`host, policy_type, organization, report_id, begin_at, end_at,
+      successful, failed, received_at, network, signer, verified`)}
     ON CONFLICT DO NOTHING`);
-  const insertFailure = db.prepare<TlsFailureRow & { report_seq: number }>(`
-    INSERT INTO tls_failures (report_seq, type, receiving_host, reason, sessions)
-    VALUES (@report_seq, @type, @receiving_host, @reason, @sessions)
+  const insertFailure = sql.run<[TlsFailureRow & { report_seq: number }]>(`
+    INSERT INTO tls_failures ${columnValues('report_seq, type, receiving_host, reason, sessions')}
     ON CONFLICT DO UPDATE SET sessions = sessions + excluded.sessions`);
-  const replaceForged = db.prepare<
-    Pick<TlsReportRow, 'host' | 'organization' | 'report_id' | 'policy_type' | 'verified'>
+  const replaceForged = sql.run<
+    [Pick<TlsReportRow, 'host' | 'organization' | 'report_id' | 'policy_type' | 'verified'>]
   >(`
     DELETE FROM tls_reports WHERE host = @host AND organization = @organization AND report_id = @report_id AND policy_type = @policy_type
       AND verified = 0 AND (@verified OR signer = '')`);
   const enforceShares = reportShares(db, { table: 'tls_reports', about: 'host' });
-  const list = db.prepare<BoundPeriod & { host: string }, TlsReportRow>(`
+  const list = sql.all<[BoundPeriod & { host: string }], TlsReportRow>(`
     SELECT * FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to
       AND (@verified IS NULL OR verified = @verified) ORDER BY end_at DESC LIMIT +@limit`);
   const failures = db.prepare<BoundPeriod & { host: string }, TlsFailureRow>(`
@@ -81,7 +82,7 @@ export function tlsReportTable(db: Database) {
       AND (@verified IS NULL OR r.verified = @verified)
     GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT +@limit`);
   // A report may end at the first moment of the day after the one that it is about.
-  const days = db.prepare<BoundPeriod & { host: string }, TlsDaySum>(`
+  const days = sql.all<[BoundPeriod & { host: string }], TlsDaySum>(`
     SELECT date((end_at - 1) / 1000, 'unixepoch') AS day, sum(successful) AS successful, sum(failed) AS failed
     FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to
       AND (@verified IS NULL OR verified = @verified)
@@ -92,10 +93,10 @@ export function tlsReportTable(db: Database) {
       AND (@verified IS NULL OR verified = @verified) AND @limit > 0`);
   function insertPolicy(report: Omit<TlsReportRow, 'seq'>, failures: readonly TlsFailureRow[]): boolean {
     // As for DMARC reports.
-    if (report.signer !== '') replaceForged.run(report);
+    if (report.signer !== '') replaceForged(report);
     const { changes, lastInsertRowid } = insert.run(report);
     if (changes === 0) return false;
-    for (const row of failures) insertFailure.run({ report_seq: Number(lastInsertRowid), ...row });
+    for (const row of failures) insertFailure({ report_seq: Number(lastInsertRowid), ...row });
     return true;
   }
 
@@ -113,12 +114,12 @@ export function tlsReportTable(db: Database) {
       return isNew;
     },
     /** Newest first. */
-    list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...boundPeriod(period) }),
+    list: (host: string, period: ReportPeriod): TlsReportRow[] => list({ host, ...boundPeriod(period) }),
     /** The failure with the most sessions first. */
     failures: (host: string, period: ReportPeriod): TlsFailureRow[] =>
       failures.all({ host, ...boundPeriod(period) }),
     /** The last day first; days without reports are omitted. */
-    days: (host: string, period: ReportPeriod): TlsDaySum[] => days.all({ host, ...boundPeriod(period) }),
+    days: (host: string, period: ReportPeriod): TlsDaySum[] => days({ host, ...boundPeriod(period) }),
     /** Sums of all reports, also those beyond the limit. With a limit of 0 the caller may see nothing: the sums are 0. */
     total: (host: string, period: ReportPeriod): { successful: number; failed: number } =>
       total.get({ host, ...boundPeriod(period) }) ?? { successful: 0, failed: 0 },

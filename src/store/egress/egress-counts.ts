@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { createPendingCounts } from '../pending-counts.ts';
 
 /* How many messages each source address (an entry of `delivery.egress`) sent to each mailbox provider, by day (UTC). */
@@ -52,14 +53,12 @@ export function emptyCounts(): EgressCounts {
  * `write`.
  */
 export function egressCountTable(db: Database) {
-  const add = db.prepare<EgressCountRow>(`
+  const sql = statements(db);
+  const add = sql.run<[EgressCountRow]>(`
     INSERT INTO egress_counts (day, entry, provider, ${EGRESS_COUNTERS.join(', ')})
     VALUES (@day, @entry, @provider, ${EGRESS_COUNTERS.map((name) => `@${name}`).join(', ')})
     ON CONFLICT DO UPDATE SET ${EGRESS_COUNTERS.map((name) => `${name} = ${name} + excluded.${name}`).join(', ')}`);
-  const ofDay = db.prepare<[number, string, number], EgressCountRow>(`
-    SELECT day, entry, provider, ${EGRESS_COUNTERS.join(', ')} FROM egress_counts
-    WHERE day = ? AND entry = ? ORDER BY provider LIMIT +?`);
-  const one = db.prepare<[number, string, string], EgressCountRow>(`
+  const one = sql.get<[number, string, string], EgressCountRow>(`
     SELECT day, entry, provider, ${EGRESS_COUNTERS.join(', ')} FROM egress_counts
     WHERE day = ? AND entry = ? AND provider = ?`);
 
@@ -75,13 +74,14 @@ export function egressCountTable(db: Database) {
     endUnit: pending.endUnit,
     /** Writes the counts of all units of the open transaction. */
     write: (): void => {
-      for (const row of pending.take()) add.run(row);
+      for (const row of pending.take()) add(row);
     },
     discard: pending.discard,
     /** The counts of an entry on one day, by provider, at most `limit`. */
-    ofDay: (day: number, entry: string, limit: number): EgressCountRow[] => ofDay.all(day, entry, limit),
+    ofDay: sql.all<[day: number, entry: string, limit: number], EgressCountRow>(`
+      SELECT day, entry, provider, ${EGRESS_COUNTERS.join(', ')} FROM egress_counts
+      WHERE day = ? AND entry = ? ORDER BY provider LIMIT +?`),
     /** Null when nothing was counted. */
-    get: ({ day, entry, provider }: EgressCountKey): EgressCountRow | null =>
-      one.get(day, entry, provider) ?? null,
+    get: ({ day, entry, provider }: EgressCountKey): EgressCountRow | null => one(day, entry, provider),
   };
 }

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 
 /** Where the warm-up of a source address differs from the configured schedule. */
 export interface EgressWarmupRow {
@@ -54,15 +55,15 @@ export const EGRESS_HEALTH_POLICY = {
 
 /** A table with one row for each entry and provider, whose other columns are `values`. */
 function standings<Row extends object>(db: Database, table: string, values: readonly (keyof Row & string)[]) {
+  const sql = statements(db);
   const columns = ['entry', 'provider', ...values];
   const put = db.prepare<Row>(`
     INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map((column) => `@${column}`).join(', ')})
     ON CONFLICT DO UPDATE SET ${values.map((column) => `${column} = excluded.${column}`).join(', ')}`);
-  const all = db.prepare<[], Row>(`SELECT ${columns.join(', ')} FROM ${table} ORDER BY entry, provider`);
   return {
     /** Inserts or replaces the row of an entry and a provider. */
     put: (row: Row): void => void put.run(row),
-    all: (): Row[] => all.all(),
+    all: sql.all<[], Row>(`SELECT ${columns.join(', ')} FROM ${table} ORDER BY entry, provider`),
   };
 }
 

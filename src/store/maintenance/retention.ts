@@ -1,6 +1,7 @@
 import { API_KEY_POLICY } from '../api-keys.ts';
 import { CLOSED_SIGN_UP_POLICY } from '../contacts/closed-sign-ups.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { SITE_LIMIT_POLICY } from '../delivery/site-limits.ts';
 import { UNCLASSIFIED_REPLY_POLICY } from '../delivery/unclassified-replies.ts';
 import { DMARC_REPORT_POLICY } from '../domains/dmarc-reports.ts';
@@ -102,6 +103,7 @@ export function retentionTable(db: Database) {
  * stay.
  */
 function contentRetention(db: Database) {
+  const sql = statements(db);
   const nextContent = db
     .prepare<[number], number>(
       'SELECT content_id FROM contents WHERE content_id >= ? ORDER BY content_id LIMIT 1',
@@ -118,10 +120,10 @@ function contentRetention(db: Database) {
   const newestUse = db.prepare<[number], ContentUse>(
     `SELECT seq, ${FINAL_AT} FROM messages INDEXED BY messages_by_content WHERE content_id = ? ORDER BY seq DESC LIMIT 1`,
   );
-  const uses = db.prepare<[number, number, number], ContentUse>(`
+  const uses = sql.all<[number, number, number], ContentUse>(`
     SELECT seq, ${FINAL_AT} FROM messages INDEXED BY messages_by_content WHERE content_id = ? AND seq > ?
     ORDER BY seq LIMIT +?`);
-  const remove = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
+  const remove = sql.run<[number]>('DELETE FROM contents WHERE content_id = ?');
 
   /** Examines at most `rows` messages. `lastSeq`: the last one that was examined. */
   function useOf(position: ContentPosition, before: number, rows: number): Use {
@@ -133,7 +135,7 @@ function contentRetention(db: Database) {
       return { verdict: isOld ? 'unused' : 'used', examined: 0, lastSeq: 0 };
     }
     if (!isDone(newest)) return { verdict: 'used', examined: 0, lastSeq: 0 };
-    const messages = uses.all(position.contentId, position.messageSeq, rows);
+    const messages = uses(position.contentId, position.messageSeq, rows);
     const verdict = !messages.every(isDone) ? 'used' : messages.length < rows ? 'unused' : 'open';
     return { verdict, examined: messages.length, lastSeq: messages.at(-1)?.seq ?? position.messageSeq };
   }
@@ -162,7 +164,7 @@ function contentRetention(db: Database) {
         const { verdict, examined, lastSeq } = useOf(next, before, left);
         if (verdict === 'open') return { removed, next: { contentId, messageSeq: lastSeq } };
         if (verdict === 'unused') {
-          remove.run(contentId);
+          remove(contentId);
           removed++;
         } else if (isYoung(contentId, before, now)) return { removed, next: null };
         next = { contentId: contentId + 1, messageSeq: 0 };
@@ -206,10 +208,12 @@ function deliveryRetention(db: Database) {
 
 /** Rows that an index has in the order of their time. `purge` returns how many it deleted, at most `rows`. */
 function timedRows(db: Database, { table, key, time }: { table: string; key: string; time: string }) {
-  const remove = db.prepare<[number, number]>(`
-    DELETE FROM ${table} WHERE (${key}) IN (
-      SELECT ${key} FROM ${table} WHERE ${time} < ? ORDER BY ${time} LIMIT +?)`);
-  return { purge: (before: number, rows: number): number => remove.run(before, rows).changes };
+  const sql = statements(db);
+  return {
+    purge: sql.changes<[before: number, rows: number]>(`
+      DELETE FROM ${table} WHERE (${key}) IN (
+        SELECT ${key} FROM ${table} WHERE ${time} < ? ORDER BY ${time} LIMIT +?)`),
+  };
 }
 
 function tableOf<Rule>({ table, retention }: { table: string; retention: Rule }): Rule & { table: string } {

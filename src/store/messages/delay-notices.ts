@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 
 export const DELAY_NOTICE_POLICY = {
   table: 'delay_notices',
@@ -15,17 +16,13 @@ export const DELAY_NOTICE_POLICY = {
 
 /** Recorded delivery warnings of other servers, so that a repeated one is not recorded again. */
 export function delayNoticeTable(db: Database) {
-  const add = db.prepare<[number, Buffer, number]>(
-    'INSERT INTO delay_notices (message_seq, fingerprint, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
-  );
-  const count = db
-    .prepare<[number], number>('SELECT count(*) FROM delay_notices WHERE message_seq = ?')
-    .pluck();
+  const sql = statements(db);
   return {
     /** Returns false when this warning is recorded already. */
-    add: (messageSeq: number, fingerprint: Buffer, at: number): boolean =>
-      add.run(messageSeq, fingerprint, at).changes === 1,
+    add: sql.changed<[messageSeq: number, fingerprint: Buffer, at: number]>(
+      'INSERT INTO delay_notices (message_seq, fingerprint, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+    ),
     /** Number of warnings recorded for a message. */
-    count: (messageSeq: number): number => count.get(messageSeq) ?? 0,
+    count: sql.count<[messageSeq: number]>('SELECT count(*) FROM delay_notices WHERE message_seq = ?'),
   };
 }

@@ -1,4 +1,5 @@
 import { type Database, preparedByText } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
 import { EMPTY_PAGE, MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { codeOfKind, keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
@@ -112,17 +113,16 @@ interface Part {
 
 /** `maxScanned`: events that one part of a page examines, at most; `maxMessages`: see MAX_MESSAGES. */
 export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessages = MAX_MESSAGES) {
+  const sql = statements(db);
   const messages = messageList(db, maxScanned);
   const firstSeqAt = seqFinder(db, { table: 'events', time: 'at' });
   const bySeq = db.prepare<[number], StoredEvent>(`${selectEvent('events e')} WHERE e.seq = ?`);
   const messageOfAccount = db
     .prepare<[StoredKey, BoundId], number>('SELECT seq FROM messages WHERE message_key = ? AND +account = ?')
     .pluck();
-  const seqsOfMessage = db
-    .prepare<[number, number, number, number], number>(`
-      SELECT seq FROM events INDEXED BY events_by_message
-      WHERE message_seq = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`)
-    .pluck();
+  const seqsOfMessage = sql.values<[number, number, number, number], number>(`
+    SELECT seq FROM events INDEXED BY events_by_message
+    WHERE message_seq = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
   const { account, domain, campaign } = idNumbers(db);
   const { toRow } = eventRows(db);
   const found = preparedByText<Parameters, StoredEvent>(db);
@@ -175,7 +175,7 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
     let upTo = Number.POSITIVE_INFINITY;
     const candidates: number[] = [];
     for (const seq of seqs) {
-      const events = seqsOfMessage.all(seq, range.afterSeq, range.beforeSeq, filter.limit + 1);
+      const events = seqsOfMessage(seq, range.afterSeq, range.beforeSeq, filter.limit + 1);
       candidates.push(...events);
       if (events.length > filter.limit) upTo = Math.min(upTo, events.at(-1) ?? upTo);
     }

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 import { codeOfKind } from '../rows/row-keys.ts';
 import {
   dataOf,
@@ -35,19 +36,19 @@ export const EVENT_POLICY = {
  * `events`; those of a message are read by the index `events_by_message`. The feed of an account is in `event-feed.ts`.
  */
 export function eventTable(db: Database) {
+  const sql = statements(db);
   const { toRow, toStored } = eventRows(db);
-  const insert = db.prepare<NewStoredEvent>(`
-    INSERT INTO events (event_key, account, kind_code, at, message_seq, domain, data)
-    VALUES (@event_key, @account, @kind_code, @at, @message_seq, @domain, @data)`);
+  const insert = sql.insert<[NewStoredEvent]>(`
+    INSERT INTO events ${columnValues('event_key, account, kind_code, at, message_seq, domain, data')}`);
   const bySeq = db.prepare<[number], StoredEvent>(`${SELECT} WHERE e.seq = ?`);
-  const ofMessage = db.prepare<[number], StoredEvent>(`${SELECT} WHERE e.message_seq = ? ORDER BY e.seq`);
+  const ofMessage = sql.all<[number], StoredEvent>(`${SELECT} WHERE e.message_seq = ? ORDER BY e.seq`);
   const lastFailure = db.prepare<[number], { at: number; data: StoredData }>(`
     SELECT e.at, e.data FROM events e INDEXED BY events_by_message
     WHERE e.message_seq = ? AND e.kind_code IN (${FAILURE_CODES}) ORDER BY e.seq DESC LIMIT 1`);
   const last = db.prepare<[], { seq: number }>('SELECT * FROM events ORDER BY seq DESC LIMIT 1');
   return {
     /** Returns its seq. */
-    insert: (row: NewEvent): number => Number(insert.run(toStored(row)).lastInsertRowid),
+    insert: (row: NewEvent): number => insert(toStored(row)),
     /** Throws when the newest event cannot be read: no further event can be written then. */
     checkReadable: (): void => {
       last.get();
@@ -62,7 +63,7 @@ export function eventTable(db: Database) {
       const found = lastFailure.get(messageSeq);
       return found === undefined ? null : dataOf(found.data, found.at);
     },
-    ofMessage: (messageSeq: number): EventRow[] => ofMessage.all(messageSeq).map(toRow),
+    ofMessage: (messageSeq: number): EventRow[] => ofMessage(messageSeq).map(toRow),
   };
 }
 
@@ -76,12 +77,13 @@ export type VisitKind = keyof typeof VISITS;
 
 /** The column `messages.visits`. Marking returns false for a message that does not exist, as for a further visit. */
 export function visitTable(db: Database) {
-  const mark = db.prepare<{ seq: number; bit: number }>(
+  const sql = statements(db);
+  const mark = sql.changed<[{ seq: number; bit: number }]>(
     'UPDATE messages SET visits = visits | @bit WHERE seq = @seq AND visits & @bit = 0',
   );
   return {
     /** Returns true for the first visit of this kind by this kind of visitor. */
     markFirst: (messageSeq: number, kind: VisitKind, by: 'person' | 'machine'): boolean =>
-      mark.run({ seq: messageSeq, bit: VISITS[kind][by] }).changes === 1,
+      mark({ seq: messageSeq, bit: VISITS[kind][by] }),
   };
 }

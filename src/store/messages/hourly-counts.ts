@@ -1,6 +1,7 @@
 import { HOUR } from '../../core/clock.ts';
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 import type { Stream } from '../domains/domains.ts';
 import { createPendingCounts } from '../pending-counts.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
@@ -109,34 +110,28 @@ interface StoredCount {
  * `write`. `maxRowsPerHour`: rows of an account and hour before further ones count for `other`.
  */
 export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOUR) {
+  const sql = statements(db);
   const numbers = idNumbers(db);
-  const increase = db.prepare<StoredCount>(`
+  const increase = sql.changed<[StoredCount]>(`
     UPDATE hourly_counts SET messages = messages + @messages
     WHERE hour = @hour AND account = @account AND provider = @provider AND domain = @domain
       AND stream_code = @stream_code AND outcome_code = @outcome_code AND class = @class`);
-  const insert = db.prepare<StoredCount>(`
-    INSERT INTO hourly_counts (hour, account, provider, domain, stream_code, outcome_code, class, messages)
-    VALUES (@hour, @account, @provider, @domain, @stream_code, @outcome_code, @class, @messages)
+  const insert = sql.run<[StoredCount]>(`
+    INSERT INTO hourly_counts ${columnValues(`hour, account, provider, domain, stream_code, outcome_code, class,
+      messages`)}
     ON CONFLICT DO UPDATE SET messages = messages + excluded.messages`);
-  const rowsOf = db
-    .prepare<[number, BoundId, number], number>(
-      'SELECT count(*) FROM (SELECT 1 FROM hourly_counts WHERE hour = ? AND account = ? LIMIT +?)',
-    )
-    .pluck();
-  const nextHour = db
-    .prepare<[number], number>('SELECT hour FROM hourly_counts WHERE hour >= ? ORDER BY hour LIMIT 1')
-    .pluck();
+  const rowsOf = sql.count<[number, BoundId, number]>(
+    'SELECT count(*) FROM (SELECT 1 FROM hourly_counts WHERE hour = ? AND account = ? LIMIT +?)',
+  );
   const sums = new Map(
     [null, ...COUNT_DIMENSIONS].flatMap((dimension) =>
       [true, false].map((ofAccount) => [`${dimension} ${ofAccount}`, prepareSums(dimension, ofAccount)]),
     ),
   );
-  const deferred = db
-    .prepare<[BoundId, number], number>(`
-      SELECT count(*) FROM (SELECT 1 FROM messages INDEXED BY messages_by_status
-        WHERE account = ? AND status_code = ${STATUS_CODES.sql('deferred')}
-          AND status_code <> ${STATUS_CODES.sql('delivered')} LIMIT +?)`)
-    .pluck();
+  const deferred = sql.count<[BoundId, number]>(`
+    SELECT count(*) FROM (SELECT 1 FROM messages INDEXED BY messages_by_status
+      WHERE account = ? AND status_code = ${STATUS_CODES.sql('deferred')}
+        AND status_code <> ${STATUS_CODES.sql('delivered')} LIMIT +?)`);
 
   function prepareSums(dimension: CountDimension | null, ofAccount: boolean) {
     return db.prepare<
@@ -166,15 +161,15 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
       class: rest.outcomeClass,
       messages: rest.messages,
     };
-    if (increase.run(row).changes > 0) return;
-    insert.run(isFull(hour, row.account) ? { ...row, provider: OTHER_PROVIDER } : row);
+    if (increase(row)) return;
+    insert(isFull(hour, row.account) ? { ...row, provider: OTHER_PROVIDER } : row);
   }
 
   /** Whether the account has all rows that it may have of this hour. Rows of the current hours are not deleted. */
   function isFull(hour: number, account: BoundId): boolean {
     const key = `${hour} ${account}`;
     if (full.has(key)) return true;
-    if ((rowsOf.get(hour, account, maxRowsPerHour) ?? 0) < maxRowsPerHour) return false;
+    if (rowsOf(hour, account, maxRowsPerHour) < maxRowsPerHour) return false;
     if (full.size >= MAX_REMEMBERED) full.clear();
     full.add(key);
     return true;
@@ -193,7 +188,9 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
     },
     discard: pending.discard,
     /** The first hour with counts from `hour` on, epoch ms; null: there is none. */
-    nextHour: (hour: number): number | null => nextHour.get(hour) ?? null,
+    nextHour: sql.value<[hour: number], number>(
+      'SELECT hour FROM hourly_counts WHERE hour >= ? ORDER BY hour LIMIT 1',
+    ),
     /** Sums of one hour, by the values of `dimension`; null: all together. */
     sums: ({ hour, accountId }: HourFilter, dimension: CountDimension | null): HourSum[] => {
       const statement = sums.get(`${dimension} ${accountId !== undefined}`);
@@ -210,8 +207,7 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
         }));
     },
     /** Messages of an account that are deferred now, counted up to MAX_DEFERRED. */
-    deferredNow: (accountId: string): number =>
-      deferred.get(numbers.account.find(accountId), MAX_DEFERRED) ?? 0,
+    deferredNow: (accountId: string): number => deferred(numbers.account.find(accountId), MAX_DEFERRED),
   };
 }
 

@@ -1,4 +1,5 @@
 import { type Database, preparedByText } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
@@ -169,6 +170,7 @@ type Parameters = StoredMessageFilter & SeqBounds & { limit?: number; maxScanned
 
 /** `maxScanned`: rows that one page examines, at most. */
 export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
+  const sql = statements(db);
   const firstSeqAt = seqFinder(db, { table: 'messages', time: 'created_at' });
   const endOf = ({ column, index }: (typeof GROUPS)[GroupName], order: 'ASC' | 'DESC') =>
     db.prepare<[BoundId | StoredKey], { seq: number; account: StoredId; created_at: number }>(`
@@ -181,9 +183,9 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
   }));
   const { account, domain, campaign } = idNumbers(db);
   const { toRow } = messageRows(db);
-  const acceptedFrom = db
-    .prepare<[number], number>('SELECT created_at FROM messages WHERE seq >= ? ORDER BY seq LIMIT 1')
-    .pluck();
+  const acceptedFrom = sql.value<[number], number>(
+    'SELECT created_at FROM messages WHERE seq >= ? ORDER BY seq LIMIT 1',
+  );
   const listed = preparedByText<Parameters, StoredListed>(db);
   const numbered = preparedByText<Parameters, { seq: number }>(db);
 
@@ -271,7 +273,7 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
     if (rows.length > filter.limit && last !== undefined)
       return { rows: rows.slice(0, filter.limit), nextSeq: last.seq, examinedSince: null };
     if (end === null) return { rows, nextSeq: null, examinedSince: null };
-    return { rows, nextSeq: end + 1, examinedSince: acceptedFrom.get(end + 1) ?? null };
+    return { rows, nextSeq: end + 1, examinedSince: acceptedFrom(end + 1) };
   }
 
   /** How many messages of a status match, among those that a page can examine. */

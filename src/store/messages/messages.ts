@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
 import {
@@ -100,9 +101,10 @@ const MAX_RECENT_MESSAGES = 1000;
  * Lists of an account are in `message-list.ts`.
  */
 export function messageTable(db: Database) {
+  const sql = statements(db);
   const { account } = idNumbers(db);
   const { toRow, toStored } = messageRows(db);
-  const insertContent = db.prepare<[string | Uint8Array, number, number | null, number, BoundId | null]>(
+  const insertContent = sql.insert<[string | Uint8Array, number, number | null, number, BoundId | null]>(
     'INSERT INTO contents (body, size, shared_id, created_at, account) VALUES (?, ?, ?, ?, ?)',
   );
   // Rows of older programs have no size, and are JSON.
@@ -110,7 +112,7 @@ export function messageTable(db: Database) {
     SELECT CAST(body AS BLOB) AS bytes, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding,
       coalesce(size, octet_length(body)) AS size, shared_id
     FROM contents WHERE content_id = ?`);
-  const insert = db.prepare<NewStoredMessage>(`
+  const insert = sql.insert<[NewStoredMessage]>(`
     INSERT INTO messages (message_key, account, content_id, use_case_code, domain, job_key, campaign, subscription_group,
       from_address, recipient, recipient_key, role_code, subject, status_code, simulated, track_clicks, track_opens,
       essential, created_at, updated_at, expires_at, sent_time, final_time)
@@ -125,7 +127,7 @@ export function messageTable(db: Database) {
       `SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM messages m LEFT JOIN queue q USING (seq) WHERE m.message_key = ?`,
     )
     .raw();
-  const setState = db.prepare<[number, number, number | null, number | null, number | null, number]>(`
+  const setState = sql.run<[number, number, number | null, number | null, number | null, number]>(`
     UPDATE messages SET status_code = ?, updated_at = ?, attempts = coalesce(?, attempts),
       sent_time = iif(sent_time < 0, coalesce(?, sent_time), sent_time),
       final_time = iif(final_time < 0, coalesce(?, final_time), final_time)
@@ -136,11 +138,11 @@ export function messageTable(db: Database) {
       WHERE account = ? AND recipient_key = ? ORDER BY seq DESC LIMIT ${MAX_RECENT_MESSAGES})
     WHERE status_code IN (${STATUS_CODES.sql('delivered')}, ${STATUS_CODES.sql('complained')}) AND simulated = 0
     ORDER BY seq DESC LIMIT 1`);
-  const setAttempts = db.prepare<[number, number]>('UPDATE messages SET attempts = ? WHERE seq = ?');
-  const insertAttempt = db.prepare<StoredAttempt>(
+  const setAttempts = sql.run<[number, number]>('UPDATE messages SET attempts = ? WHERE seq = ?');
+  const insertAttempt = sql.run<[StoredAttempt]>(
     'INSERT INTO attempts (message_seq, attempt, at, lane_code, report) VALUES (@message_seq, @attempt, @at, @lane_code, @report)',
   );
-  const attemptsOf = db.prepare<[number], StoredAttempt>(
+  const attemptsOf = sql.all<[number], StoredAttempt>(
     'SELECT * FROM attempts WHERE message_seq = ? ORDER BY attempt',
   );
 
@@ -148,7 +150,7 @@ export function messageTable(db: Database) {
     /** Returns its id. Without an account its bytes are not counted. */
     insertContent: ({ body, size, sharedId }: NewContent, at: number, accountId?: string): number => {
       const owner = accountId === undefined ? null : account.assign(accountId);
-      return Number(insertContent.run(body, size, sharedId ?? null, at, owner).lastInsertRowid);
+      return insertContent(body, size, sharedId ?? null, at, owner);
     },
     /** Null when retention has deleted it. */
     content: (contentId: number): ContentRow | null => {
@@ -158,8 +160,7 @@ export function messageTable(db: Database) {
       return { bytes: separateMemory(bytes), ...rest };
     },
     /** Returns its seq. `sentAt`: when it was leased, as part of its acceptance; null, the default: it waits. */
-    insert: (row: NewMessage, sentAt: number | null = null): number =>
-      Number(insert.run(toStored(row, sentAt)).lastInsertRowid),
+    insert: (row: NewMessage, sentAt: number | null = null): number => insert(toStored(row, sentAt)),
     bySeq: (seq: number): MessageRow | null => {
       const found = bySeq.get(seq);
       return found === undefined ? null : toRow(found);
@@ -177,9 +178,7 @@ export function messageTable(db: Database) {
       sentAt: number | null,
       finalAt: number | null,
       attempts: number | null = null,
-    ): void => {
-      setState.run(STATUS_CODES.code(status), at, attempts, sentAt, finalAt, seq);
-    },
+    ): void => setState(STATUS_CODES.code(status), at, attempts, sentAt, finalAt, seq),
     /**
      * When the newest message to this recipient that is delivered, and did not bounce later, was delivered; null: there is
      * none among the newest MAX_RECENT_MESSAGES.
@@ -187,13 +186,9 @@ export function messageTable(db: Database) {
     lastDelivery: (accountId: string, recipientHash: string): number | null =>
       lastDelivery.get(account.find(accountId), keyOfRecipient(recipientHash))?.final_at ?? null,
     /** Sets the number of attempts of a message whose state does not change. */
-    setAttempts: (seq: number, attempts: number): void => {
-      setAttempts.run(attempts, seq);
-    },
-    insertAttempt: (row: NewAttempt): void => {
-      insertAttempt.run(toStoredAttempt(row));
-    },
-    attemptsOf: (seq: number): AttemptRow[] => attemptsOf.all(seq).map(toAttempt),
+    setAttempts: (seq: number, attempts: number): void => setAttempts(attempts, seq),
+    insertAttempt: (row: NewAttempt): void => insertAttempt(toStoredAttempt(row)),
+    attemptsOf: (seq: number): AttemptRow[] => attemptsOf(seq).map(toAttempt),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 
 /** What a control applies to: a recipient domain, a site (MX hosts or shaping profile), an account, an egress pool. */
 export const CONTROL_SCOPES = ['destination', 'site', 'account', 'pool'] as const;
@@ -28,36 +29,29 @@ export const MAX_QUEUE_CONTROLS = 500;
  * includes controls that have ended.
  */
 export function queueControlTable(db: Database) {
+  const sql = statements(db);
   const COLUMNS = 'scope, target, action, reason, until, created_at, created_by';
-  const list = db.prepare<[number], QueueControlRow>(
-    `SELECT ${COLUMNS} FROM queue_controls WHERE until IS NULL OR until > ? ORDER BY created_at, scope, target LIMIT ${MAX_QUEUE_CONTROLS}`,
-  );
-  const get = db.prepare<[ControlScope, string], QueueControlRow>(
-    `SELECT ${COLUMNS} FROM queue_controls WHERE scope = ? AND target = ?`,
-  );
-  const put = db.prepare<QueueControlRow>(`
-    INSERT INTO queue_controls (${COLUMNS})
-    VALUES (@scope, @target, @action, @reason, @until, @created_at, @created_by)
-    ON CONFLICT DO UPDATE SET action = excluded.action, reason = excluded.reason, until = excluded.until,
-      created_at = excluded.created_at, created_by = excluded.created_by`);
-  const remove = db.prepare<[ControlScope, string]>(
-    'DELETE FROM queue_controls WHERE scope = ? AND target = ?',
-  );
-  const removeEnded = db.prepare<[number]>('DELETE FROM queue_controls WHERE until <= ?');
-  const count = db.prepare<[], number>('SELECT count(*) FROM queue_controls').pluck();
   return {
     /** Controls that are in force at `now`, oldest first. */
-    list: (now: number): QueueControlRow[] => list.all(now),
-    get: (scope: ControlScope, target: string): QueueControlRow | null => get.get(scope, target) ?? null,
+    list: sql.all<[now: number], QueueControlRow>(
+      `SELECT ${COLUMNS} FROM queue_controls WHERE until IS NULL OR until > ? ORDER BY created_at, scope, target LIMIT ${MAX_QUEUE_CONTROLS}`,
+    ),
+    get: sql.get<[scope: ControlScope, target: string], QueueControlRow>(
+      `SELECT ${COLUMNS} FROM queue_controls WHERE scope = ? AND target = ?`,
+    ),
     /** Inserts a control, or replaces the one with the same scope and target. */
-    put: (row: QueueControlRow): void => {
-      put.run(row);
-    },
+    put: sql.run<[row: QueueControlRow]>(`
+      INSERT INTO queue_controls (${COLUMNS})
+      VALUES (@scope, @target, @action, @reason, @until, @created_at, @created_by)
+      ON CONFLICT DO UPDATE SET action = excluded.action, reason = excluded.reason, until = excluded.until,
+        created_at = excluded.created_at, created_by = excluded.created_by`),
     /** Returns false when there is none. */
-    remove: (scope: ControlScope, target: string): boolean => remove.run(scope, target).changes === 1,
+    remove: sql.changed<[scope: ControlScope, target: string]>(
+      'DELETE FROM queue_controls WHERE scope = ? AND target = ?',
+    ),
     /** Removes the controls that have ended; returns how many. */
-    removeEnded: (now: number): number => removeEnded.run(now).changes,
-    count: (): number => count.get() ?? 0,
+    removeEnded: sql.changes<[now: number]>('DELETE FROM queue_controls WHERE until <= ?'),
+    count: sql.count('SELECT count(*) FROM queue_controls'),
   };
 }
 
@@ -79,37 +73,35 @@ export const MAX_REROUTES = 100;
  * queued message has it.
  */
 export function queueRerouteTable(db: Database) {
-  const get = db.prepare<[number], Reroute>(
-    'SELECT host, port, tls, pool FROM queue_reroutes WHERE reroute = ?',
-  );
+  const sql = statements(db);
   const find = db
     .prepare<Reroute, number>(
       'SELECT reroute FROM queue_reroutes WHERE host IS @host AND port IS @port AND tls IS @tls AND pool IS @pool',
     )
     .pluck();
-  const insert = db
-    .prepare<Reroute, number>(
-      'INSERT INTO queue_reroutes (host, port, tls, pool) VALUES (@host, @port, @tls, @pool) RETURNING reroute',
-    )
-    .pluck();
-  const removeUnused = db.prepare(
+  const insert = sql.value<[Reroute], number>(
+    'INSERT INTO queue_reroutes (host, port, tls, pool) VALUES (@host, @port, @tls, @pool) RETURNING reroute',
+  );
+  const removeUnused = sql.run(
     'DELETE FROM queue_reroutes WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.reroute = queue_reroutes.reroute)',
   );
-  const count = db.prepare<[], number>('SELECT count(*) FROM queue_reroutes').pluck();
-  const assign = db.prepare<[number | null, number]>(
+  const count = sql.count('SELECT count(*) FROM queue_reroutes');
+  const assign = sql.changed<[number | null, number]>(
     'UPDATE queue SET reroute = ? WHERE seq = ? AND lease IS NULL',
   );
   return {
-    get: (reroute: number): Reroute | null => get.get(reroute) ?? null,
+    get: sql.get<[reroute: number], Reroute>(
+      'SELECT host, port, tls, pool FROM queue_reroutes WHERE reroute = ?',
+    ),
     /** The number of a reroute, which is inserted if it does not exist; null: there are too many. */
     number: (reroute: Reroute): number | null => {
       const found = find.get(reroute);
       if (found !== undefined) return found;
-      if ((count.get() ?? 0) >= MAX_REROUTES) removeUnused.run();
-      if ((count.get() ?? 0) >= MAX_REROUTES) return null;
-      return insert.get(reroute) ?? null;
+      if (count() >= MAX_REROUTES) removeUnused();
+      if (count() >= MAX_REROUTES) return null;
+      return insert(reroute);
     },
     /** Sets the reroute of a waiting message, or removes it (null). Returns false when the message is not waiting. */
-    assign: (seq: number, reroute: number | null): boolean => assign.run(reroute, seq).changes === 1,
+    assign: (seq: number, reroute: number | null): boolean => assign(reroute, seq),
   };
 }

@@ -1,4 +1,5 @@
 import { type Database, preparedByText } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
 import { MESSAGE_COLUMNS, messageIdOf, messageRows } from './message-rows.ts';
@@ -74,6 +75,7 @@ interface ListedSeq {
  * Reads of `queue` for the operator. Most examine every queued message, so that the daemon runs them in reader threads.
  */
 export function queueList(db: Database) {
+  const sql = statements(db);
   const { account, domain, campaign } = idNumbers(db);
   const { toRow } = messageRows(db);
   // Held, or of a paused campaign, in which case the message is held when a delivery takes it.
@@ -87,16 +89,14 @@ export function queueList(db: Database) {
       sum(${PAUSED}) AS paused, sum(lane = ${TRANSACTIONAL_PRIORITY}) AS transactional,
       min(CASE WHEN ${PAUSED} THEN NULL ELSE due_at END) AS oldest_due
     FROM queue q`;
-  const byDestination = db.prepare<[], QueueSummary>(`
-    SELECT destination, ${NUMBERS} GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
-  const byAccount = db.prepare<[], QueueNumbers & { account: StoredId }>(`
+  const byAccount = sql.all<[], QueueNumbers & { account: StoredId }>(`
     SELECT account, ${NUMBERS} GROUP BY account ORDER BY messages DESC, account LIMIT 200`);
   // By domain first, which only reads the smallest index; a domain belongs to one account.
-  const largestAccounts = db.prepare<[number, number], { account: StoredId }>(`
+  const largestAccounts = sql.all<[number, number], { account: StoredId }>(`
     SELECT (SELECT q.account FROM queue q WHERE q.domain = d.domain LIMIT 1) AS account, sum(d.messages) AS messages
     FROM (SELECT domain, count(*) AS messages FROM queue GROUP BY domain) d
     GROUP BY 1 HAVING sum(d.messages) >= ? ORDER BY 2 DESC LIMIT +?`);
-  const ofAccount = db.prepare<[BoundId], QueueNumbers & { account: StoredId }>(`
+  const ofAccount = sql.all<[BoundId], QueueNumbers & { account: StoredId }>(`
     SELECT account, ${NUMBERS} WHERE q.account = ? GROUP BY account`);
 
   type StoredInQueue = [...StoredQueued, ready: 0 | 1, paused: 0 | 1, holdReason: HoldReason | null];
@@ -140,15 +140,16 @@ export function queueList(db: Database) {
   };
   return {
     /** The 200 destinations with the most messages. */
-    byDestination: (): QueueSummary[] => byDestination.all(),
+    byDestination: sql.all<[], QueueSummary>(`
+      SELECT destination, ${NUMBERS} GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`),
     /** The 200 accounts with the most messages, or one account if it has any. */
     byAccount: (accountId?: string): AccountQueueSummary[] =>
-      (accountId === undefined ? byAccount.all() : ofAccount.all(account.find(accountId))).map(
+      (accountId === undefined ? byAccount() : ofAccount(account.find(accountId))).map(
         ({ account: stored, ...numbers }) => ({ account_id: account.id(stored), ...numbers }),
       ),
     /** The ids of up to `limit` accounts that have at least `messages` messages in the queue, largest first. */
     largestAccounts: (messages: number, limit: number): string[] =>
-      largestAccounts.all(messages, limit).map(({ account: stored }) => account.id(stored)),
+      largestAccounts(messages, limit).map(({ account: stored }) => account.id(stored)),
     /** Messages in the queue by due time, held ones last. */
     list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
       listed(`${SELECT} WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)

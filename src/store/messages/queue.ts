@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
 import {
@@ -234,12 +235,12 @@ const MAX_NEWEST = 5000;
  * `queue_held`. Of `messages` only `moveExpiry` changes a column; the caller sets the status.
  */
 export function queueTable(db: Database) {
+  const sql = statements(db);
   const { account, domain } = idNumbers(db);
   const { toRow } = messageRows(db);
-  const insert = db.prepare<StoredQueueRow<BoundId>>(`
+  const insert = sql.run<[StoredQueueRow<BoundId>]>(`
     INSERT INTO queue (seq, lane, account, domain, destination, due_at, ready, lease, campaign_seq)
     VALUES (@seq, @priority, @account, @domain, @destination, @due_at, @ready, @lease, @campaign_seq)`);
-  const remove = db.prepare<[number]>('DELETE FROM queue WHERE seq = ?');
   const get = db.prepare<[number], StoredHeldRow>(`
     SELECT seq, lane AS priority, account, domain, destination, due_at, ready, lease, campaign_seq, held, secondary, reroute
     FROM queue WHERE seq = ?`);
@@ -255,16 +256,11 @@ export function queueTable(db: Database) {
     SELECT lane AS priority, account, destination FROM queue
     WHERE lane = ? AND ready = 1 AND lease IS NULL AND account > ?
     ORDER BY account, destination LIMIT 1`);
-  const readySeqs = db
-    .prepare<[number, BoundId, string, number, number], number>(`
-      SELECT seq FROM queue
-      WHERE lane = ? AND account = ? AND destination = ? AND ready = 1 AND lease IS NULL AND seq > ?
-      ORDER BY seq LIMIT +?`)
-    .pluck();
-  const expiries = db.prepare<
-    [number, BoundId, string, number, number],
-    { seq: number; expires_at: number }
-  >(`
+  const readySeqs = sql.values<[number, BoundId, string, number, number], number>(`
+    SELECT seq FROM queue
+    WHERE lane = ? AND account = ? AND destination = ? AND ready = 1 AND lease IS NULL AND seq > ?
+    ORDER BY seq LIMIT +?`);
+  const expiries = sql.all<[number, BoundId, string, number, number], { seq: number; expires_at: number }>(`
     SELECT q.seq, m.expires_at FROM queue q CROSS JOIN messages m USING (seq)
     WHERE q.lane = ? AND q.account = ? AND q.destination = ? AND q.ready = 1 AND q.lease IS NULL AND q.seq > ?
     ORDER BY q.seq LIMIT +?`);
@@ -275,85 +271,68 @@ export function queueTable(db: Database) {
       FROM queue q JOIN messages m USING (seq)
       WHERE q.seq = ? AND q.ready = 1 AND q.lease IS NULL`)
     .raw();
-  const lease = db.prepare<[number, number, 0 | 1, number | null]>(
+  const lease = sql.changed<[number, number, 0 | 1, number | null]>(
     'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL AND secondary = ? AND reroute IS ?',
   );
-  const ahead = db
-    .prepare<[number, BoundId, string, number, number], number>(`
-      SELECT count(*) FROM (
-        SELECT 1 FROM queue
-        WHERE lane = ? AND account = ? AND destination = ? AND ready = 1 AND lease IS NULL AND seq < ? LIMIT +?)`)
-    .pluck();
-  const release = db.prepare<[number, number]>(
+  const ahead = sql.count<[number, BoundId, string, number, number]>(`
+    SELECT count(*) FROM (
+      SELECT 1 FROM queue
+      WHERE lane = ? AND account = ? AND destination = ? AND ready = 1 AND lease IS NULL AND seq < ? LIMIT +?)`);
+  const release = sql.run<[number, number]>(
     'UPDATE queue SET lease = NULL, ready = 1, held = 0, due_at = ? WHERE seq = ?',
   );
-  const defer = db.prepare<[number, number]>(
+  const defer = sql.run<[number, number]>(
     'UPDATE queue SET lease = NULL, ready = 0, held = 0, due_at = ? WHERE seq = ?',
   );
-  const hold = db.prepare<[number, number]>(
+  const hold = sql.run<[number, number]>(
     'UPDATE queue SET lease = NULL, ready = 0, held = 1, due_at = ? WHERE seq = ?',
   );
   // Reads one index entry of each domain.
-  const heldDomains = db
-    .prepare<[], StoredId>(`
-      WITH RECURSIVE held(domain) AS (
-        SELECT min(domain) FROM queue WHERE held = 1
-        UNION ALL
-        SELECT (SELECT min(q.domain) FROM queue q WHERE q.held = 1 AND q.domain > held.domain) FROM held
-        WHERE held.domain IS NOT NULL)
-      SELECT domain FROM held WHERE domain IS NOT NULL`)
-    .pluck();
-  const releaseHeld = db.prepare<[number, BoundId, number], StoredQueueKey>(`
+  const heldDomains = sql.values<[], StoredId>(`
+    WITH RECURSIVE held(domain) AS (
+      SELECT min(domain) FROM queue WHERE held = 1
+      UNION ALL
+      SELECT (SELECT min(q.domain) FROM queue q WHERE q.held = 1 AND q.domain > held.domain) FROM held
+      WHERE held.domain IS NOT NULL)
+    SELECT domain FROM held WHERE domain IS NOT NULL`);
+  const releaseHeld = sql.all<[number, BoundId, number], StoredQueueKey>(`
     UPDATE queue SET held = 0, ready = 1, due_at = ?
     WHERE seq IN (SELECT seq FROM queue WHERE held = 1 AND domain = ? LIMIT +?)
     RETURNING lane AS priority, account, destination`);
-  const countHeld = db.prepare<[], number>('SELECT count(*) FROM queue WHERE held = 1').pluck();
-  const moveToSecondary = db.prepare<[number, number]>(
+  const moveToSecondary = sql.run<[number, number]>(
     'UPDATE queue SET lease = NULL, ready = 1, held = 0, secondary = 1, due_at = ? WHERE seq = ?',
   );
-  const postpone = db.prepare<[number, number]>(
+  const postpone = sql.run<[number, number]>(
     'UPDATE queue SET ready = 0, due_at = ? WHERE seq = ? AND lease IS NULL',
   );
   // Marketing messages whose lifetime begins at the due time were scheduled for it by the sender. The lifetime is a setting in whole
   // seconds, which may have changed since; the due time of a message that was put off is any millisecond.
   const SCHEDULED = `q.ready = 0 AND q.lane = ${MARKETING_PRIORITY} AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at > q.due_at AND (m.expires_at - q.due_at) % 1000 = 0`;
-  const deferred = db
-    .prepare<QueueShift & { afterSeq: number; limit: number }, number>(`
-      SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
-      WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD_BY_RESTORE} AND NOT (${SCHEDULED}) AND q.seq > @afterSeq
-      ORDER BY q.seq LIMIT +@limit`)
-    .pluck();
-  const dueEarlier = db.prepare<[number, number, number]>(
+  const deferred = sql.values<[QueueShift & { afterSeq: number; limit: number }], number>(`
+    SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
+    WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD_BY_RESTORE} AND NOT (${SCHEDULED}) AND q.seq > @afterSeq
+    ORDER BY q.seq LIMIT +@limit`);
+  const dueEarlier = sql.run<[number, number, number]>(
     'UPDATE queue SET due_at = max(?, due_at - ?) WHERE seq = ?',
   );
-  const expiring = db
-    .prepare<{ afterSeq: number; limit: number }, number>(`
-      SELECT q.seq FROM queue q CROSS JOIN messages m USING (seq)
-      WHERE q.seq > @afterSeq AND NOT (${SCHEDULED}) ORDER BY q.seq LIMIT +@limit`)
-    .pluck();
-  const expireLater = db.prepare<[number, number]>(
+  const expiring = sql.values<[{ afterSeq: number; limit: number }], number>(`
+    SELECT q.seq FROM queue q CROSS JOIN messages m USING (seq)
+    WHERE q.seq > @afterSeq AND NOT (${SCHEDULED}) ORDER BY q.seq LIMIT +@limit`);
+  const expireLater = sql.run<[number, number]>(
     'UPDATE messages SET expires_at = expires_at + ? WHERE seq = ?',
   );
-  const freeLeases = db.prepare('UPDATE queue SET lease = NULL WHERE lease IS NOT NULL');
-  const promote = db.prepare<[number, number], StoredQueueKey>(`
+  const promote = sql.all<[number, number], StoredQueueKey>(`
     UPDATE queue SET ready = 1, held = 0 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT +?)
     RETURNING lane AS priority, account, destination`);
-  const oldestWaiting = db
-    .prepare<[number], number | null>(`
-      SELECT min(due_at) FROM (SELECT due_at, ready, lease FROM queue ORDER BY seq LIMIT +?)
-      WHERE ready = 1 AND lease IS NULL`)
-    .pluck();
   const nextDue = db.prepare<[], { due_at: number | null }>(
     'SELECT min(due_at) AS due_at FROM queue WHERE ready = 0',
   );
   const count = db.prepare<[], { n: number }>('SELECT count(*) AS n FROM queue');
-  const ofDomain = db
-    .prepare<[BoundId, number, number], number>(`
-      SELECT q.seq FROM (
-        SELECT seq FROM messages INDEXED BY messages_by_domain WHERE domain = ? ORDER BY seq DESC LIMIT +?)
-      CROSS JOIN queue q USING (seq) LIMIT +?`)
-    .pluck();
-  const countOfDomain = db.prepare<[BoundId], number>('SELECT count(*) FROM queue WHERE domain = ?').pluck();
+  const ofDomain = sql.values<[BoundId, number, number], number>(`
+    SELECT q.seq FROM (
+      SELECT seq FROM messages INDEXED BY messages_by_domain WHERE domain = ? ORDER BY seq DESC LIMIT +?)
+    CROSS JOIN queue q USING (seq) LIMIT +?`);
+  const countOfDomain = sql.count<[BoundId]>('SELECT count(*) FROM queue WHERE domain = ?');
   const toQueueKey = ({ priority, account: number, destination }: StoredQueueKey): QueueKey => ({
     priority,
     account_id: account.id(number),
@@ -364,12 +343,9 @@ export function queueTable(db: Database) {
     return nextDestination.get(priority, number, destination) ?? nextAccount.get(priority, number);
   };
   return {
-    insert: ({ account_id, domain_id, ...row }: QueueRow): void => {
-      insert.run({ account: account.assign(account_id), domain: domain.assign(domain_id), ...row });
-    },
-    remove: (seq: number): void => {
-      remove.run(seq);
-    },
+    insert: ({ account_id, domain_id, ...row }: QueueRow): void =>
+      insert({ account: account.assign(account_id), domain: domain.assign(domain_id), ...row }),
+    remove: sql.run<[seq: number]>('DELETE FROM queue WHERE seq = ?'),
     get: (seq: number): StoredInQueueRow | null => {
       const found = get.get(seq);
       if (found === undefined) return null;
@@ -383,14 +359,14 @@ export function queueTable(db: Database) {
     },
     /** Ready messages of one key after `afterSeq`, oldest first. Reads only the index. */
     readySeqs: ({ priority, account_id, destination }: QueueKey, limit: number, afterSeq = 0): number[] =>
-      readySeqs.all(priority, account.find(account_id), destination, afterSeq, limit),
+      readySeqs(priority, account.find(account_id), destination, afterSeq, limit),
     /** Examines at most `limit` ready messages of a key, oldest first, beginning after `afterSeq`. */
     expiries: (
       { priority, account_id, destination }: QueueKey,
       afterSeq: number,
       limit: number,
     ): ExpiryPage => {
-      const rows = expiries.all(priority, account.find(account_id), destination, afterSeq, limit);
+      const rows = expiries(priority, account.find(account_id), destination, afterSeq, limit);
       return {
         seqs: (now) => rows.flatMap(({ seq, expires_at }) => (expires_at <= now ? [seq] : [])),
         last: rows.length < limit ? null : (rows.at(-1)?.seq ?? null),
@@ -406,43 +382,33 @@ export function queueTable(db: Database) {
      * another path now.
      */
     lease: (seq: number, generation: number, path: QueuedPath = OWN_PATH): boolean =>
-      lease.run(generation, seq, path.secondary, path.reroute).changes === 1,
+      lease(generation, seq, path.secondary, path.reroute),
     /** Number of ready messages of the key that precede `seq`, counted up to `limit`. */
     ahead: ({ priority, account_id, destination }: QueueKey, seq: number, limit: number): number =>
-      ahead.get(priority, account.find(account_id), destination, seq, limit) ?? 0,
+      ahead(priority, account.find(account_id), destination, seq, limit),
     /** Ends the lease of a message, which is ready immediately. */
-    release: (seq: number, now: number): void => {
-      release.run(now, seq);
-    },
+    release: (seq: number, now: number): void => release(now, seq),
     /** Ends the lease of a message, which is sent over the secondary lane from now on and is ready immediately. */
-    moveToSecondary: (seq: number, now: number): void => {
-      moveToSecondary.run(now, seq);
-    },
-    defer: (seq: number, dueAt: number): void => {
-      defer.run(dueAt, seq);
-    },
+    moveToSecondary: (seq: number, now: number): void => moveToSecondary(now, seq),
+    defer: (seq: number, dueAt: number): void => defer(dueAt, seq),
     /** Holds a message until its expiry, when it becomes due, or until it is released. */
-    hold: (seq: number, expiresAt: number): void => {
-      hold.run(expiresAt, seq);
-    },
+    hold: (seq: number, expiresAt: number): void => hold(expiresAt, seq),
     /** Domains with held messages, see `hold`. */
-    heldDomains: (): string[] => heldDomains.all().map((stored) => domain.id(stored)),
+    heldDomains: (): string[] => heldDomains().map((stored) => domain.id(stored)),
     /** Makes at most `limit` held messages of a domain due now; returns the queue key of each. */
     releaseHeld: (domainId: string, now: number, limit: number): QueueKey[] =>
-      releaseHeld.all(now, domain.find(domainId), limit).map(toQueueKey),
+      releaseHeld(now, domain.find(domainId), limit).map(toQueueKey),
     /** Number of held messages, see `hold`. Reads an index entry of each. */
-    countHeld: (): number => countHeld.get() ?? 0,
+    countHeld: sql.count('SELECT count(*) FROM queue WHERE held = 1'),
     /** Postpones a message without a lease; its state does not change. */
-    postpone: (seq: number, dueAt: number): void => {
-      postpone.run(dueAt, seq);
-    },
+    postpone: (seq: number, dueAt: number): void => postpone(dueAt, seq),
     /**
      * Makes at most `limit` messages that wait for their due time due earlier, beginning after `afterSeq`. Returns the
      * seq of the last one; null when there are no more.
      */
     makeEarlier: (shift: QueueShift, afterSeq: number, limit: number): number | null => {
-      const seqs = deferred.all({ ...shift, afterSeq, limit });
-      for (const seq of seqs) dueEarlier.run(shift.now, shift.ms, seq);
+      const seqs = deferred({ ...shift, afterSeq, limit });
+      for (const seq of seqs) dueEarlier(shift.now, shift.ms, seq);
       return seqs.at(-1) ?? null;
     },
     /**
@@ -450,26 +416,28 @@ export function queueTable(db: Database) {
      * seq of the last one; null when there are no more.
      */
     moveExpiry: (ms: number, afterSeq: number, limit: number): number | null => {
-      const seqs = expiring.all({ afterSeq, limit });
-      for (const seq of seqs) expireLater.run(ms, seq);
+      const seqs = expiring({ afterSeq, limit });
+      for (const seq of seqs) expireLater(ms, seq);
       return seqs.at(-1) ?? null;
     },
     /** Ends all leases: at the start, under the daemon lock, they belong to daemons that have ended. */
-    freeLeases: (): number => freeLeases.run().changes,
+    freeLeases: sql.changes('UPDATE queue SET lease = NULL WHERE lease IS NOT NULL'),
     /** Makes at most `limit` due messages ready; returns the queue key of each. */
-    promote: (now: number, limit: number): QueueKey[] => promote.all(now, limit).map(toQueueKey),
+    promote: (now: number, limit: number): QueueKey[] => promote(now, limit).map(toQueueKey),
     /** When the next deferred message becomes due; null when none waits. */
     nextDue: (): number | null => nextDue.get()?.due_at ?? null,
     /**
      * The earliest due time among the ready messages without a lease; null: there is none. Examines the `limit` messages
      * that were accepted first.
      */
-    oldestWaiting: (limit: number): number | null => oldestWaiting.get(limit) ?? null,
+    oldestWaiting: sql.value<[limit: number], number>(`
+      SELECT min(due_at) FROM (SELECT due_at, ready, lease FROM queue ORDER BY seq LIMIT +?)
+      WHERE ready = 1 AND lease IS NULL`),
     count: (): number => count.get()?.n ?? 0,
     /** Queued messages among the newest MAX_NEWEST messages of a sending domain, at most `limit`. */
     ofDomain: (domainId: string, limit: number): number[] =>
-      ofDomain.all(domain.find(domainId), MAX_NEWEST, limit),
+      ofDomain(domain.find(domainId), MAX_NEWEST, limit),
     /** Number of queued messages of a sending domain. Reads the whole queue: for commands. */
-    countOfDomain: (domainId: string): number => countOfDomain.get(domain.find(domainId)) ?? 0,
+    countOfDomain: (domainId: string): number => countOfDomain(domain.find(domainId)),
   };
 }

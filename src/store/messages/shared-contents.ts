@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
 import type { ContentRow, NewContent } from './messages.ts';
 
@@ -38,6 +39,7 @@ export const SHARED_CONTENT_POLICY = {
  * `shared_contents`, unique by campaign and digest. Rows without copies are read by the index `shared_contents_unused`.
  */
 export function sharedContentTable(db: Database) {
+  const sql = statements(db);
   const find = db
     .prepare<[number, Uint8Array], number>(
       'SELECT shared_id FROM shared_contents WHERE campaign_seq = ? AND digest = ?',
@@ -49,7 +51,7 @@ export function sharedContentTable(db: Database) {
   const { account } = idNumbers(db);
   const ownerOf = (accountId: string | undefined) =>
     accountId === undefined ? null : account.assign(accountId);
-  const addCopies = db.prepare<[number, number]>(
+  const addCopies = sql.run<[number, number]>(
     'UPDATE shared_contents SET copies = copies + ? WHERE shared_id = ?',
   );
   const refer = db
@@ -57,12 +59,6 @@ export function sharedContentTable(db: Database) {
       'UPDATE shared_contents SET copies = copies + 1 WHERE campaign_seq = ? AND digest = ? RETURNING shared_id',
     )
     .pluck();
-  const get = db.prepare<[number], Omit<ContentRow, 'bytes' | 'shared_id'> & { bytes: Buffer }>(`
-    SELECT CAST(body AS BLOB) AS bytes, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding, size
-    FROM shared_contents WHERE shared_id = ?`);
-  const purge = db.prepare<[number, number]>(`
-    DELETE FROM shared_contents WHERE shared_id IN (
-      SELECT shared_id FROM shared_contents WHERE copies = 0 AND created_at < ? LIMIT +?)`);
   return {
     /** Returns the id of the row with this key, which is inserted if it does not exist. */
     findOrInsert: (
@@ -73,9 +69,7 @@ export function sharedContentTable(db: Database) {
       find.get(campaignSeq, digest) ??
       Number(insert.run(campaignSeq, digest, at, size, body, ownerOf(accountId)).lastInsertRowid),
     /** Adds to the number of contents that refer to this row; a trigger subtracts deleted ones. */
-    addCopies: (sharedId: number, count: number): void => {
-      addCopies.run(count, sharedId);
-    },
+    addCopies: (sharedId: number, count: number): void => addCopies(count, sharedId),
     /** Adds a content that refers to the row of a template, which is inserted if it does not exist; returns its id. */
     referToTemplated: (
       { digest, accountId }: Omit<SharedContentKey, 'campaignSeq'>,
@@ -85,12 +79,15 @@ export function sharedContentTable(db: Database) {
       const known = refer.get(TEMPLATED, digest);
       if (known !== undefined) return known;
       const { lastInsertRowid } = insert.run(TEMPLATED, digest, at, size, body, ownerOf(accountId));
-      addCopies.run(1, Number(lastInsertRowid));
+      addCopies(1, Number(lastInsertRowid));
       return Number(lastInsertRowid);
     },
-    get: (sharedId: number): (Omit<ContentRow, 'bytes' | 'shared_id'> & { bytes: Buffer }) | null =>
-      get.get(sharedId) ?? null,
+    get: sql.get<[sharedId: number], Omit<ContentRow, 'bytes' | 'shared_id'> & { bytes: Buffer }>(`
+      SELECT CAST(body AS BLOB) AS bytes, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding, size
+      FROM shared_contents WHERE shared_id = ?`),
     /** Deletes rows that no content refers to; returns how many, at most `limit`. */
-    purge: (createdBefore: number, limit: number): number => purge.run(createdBefore, limit).changes,
+    purge: sql.changes<[createdBefore: number, limit: number]>(`
+      DELETE FROM shared_contents WHERE shared_id IN (
+        SELECT shared_id FROM shared_contents WHERE copies = 0 AND created_at < ? LIMIT +?)`),
   };
 }

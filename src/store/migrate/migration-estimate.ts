@@ -2,6 +2,7 @@ import { closeSync, openSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Database, openConnection, readNumber } from '../database/connection.ts';
 import { storageFailure } from '../database/failure.ts';
+import { statements } from '../database/statements.ts';
 import { cloneFile, copyBytes, sampleFileOf, syncPath } from './files.ts';
 import { schemaOf } from './migrate.ts';
 import { type Migration, migrationName, migrationsFrom, newestOf } from './migrations.ts';
@@ -184,16 +185,17 @@ function sampleCounts(db: Database, tables: readonly SampledTable[]): Map<string
 
 /** Counts the newest rows with at most `limit` bytes. Reads the headers of rows, not their large values. */
 function newestWithin(db: Database, { name, key }: SampledTable, limit: number): SampleCount {
+  const sql = statements(db);
   const columns = db
     .prepare<[string], string>("SELECT name FROM pragma_table_info(?, 'old')")
     .pluck()
     .all(name);
   const size = columns.map((column) => `coalesce(octet_length("${column}"), 0) + 1`).join(' + ');
-  const rows = db
-    .prepare<[], number>(`SELECT ${size} FROM old."${name}" ${newestFirst(key)} LIMIT ${SAMPLE_ROWS + 1}`)
-    .pluck();
+  const rows = sql.values<[], number>(
+    `SELECT ${size} FROM old."${name}" ${newestFirst(key)} LIMIT ${SAMPLE_ROWS + 1}`,
+  );
   const count: SampleCount = { rows: 0, bytes: 0, isAll: true };
-  for (const bytes of rows.all()) {
+  for (const bytes of rows()) {
     if (count.rows === SAMPLE_ROWS || count.bytes + bytes > limit) return { ...count, isAll: false };
     count.rows++;
     count.bytes += bytes;

@@ -2,6 +2,7 @@ import { closeSync, openSync, renameSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { type Database, openConnection, readNumber } from '../database/connection.ts';
 import { StoreFault } from '../database/failure.ts';
+import { statements } from '../database/statements.ts';
 import { copyOwner, keepOldFile, newFileOf, syncPath } from './files.ts';
 import {
   type CopyPlan,
@@ -210,22 +211,19 @@ function copyTable(db: Database, plan: CopyPlan, chunkRows: number, report: (row
 
 /** Copies the counters of AUTOINCREMENT: a number is never assigned again, even when its row is deleted. */
 function copySequences(db: Database, plans: readonly CopyPlan[]): void {
+  const sql = statements(db);
   const hasSequences = (schema: string) =>
     readNumber(db, `SELECT count(*) FROM ${schema}.sqlite_schema WHERE name = 'sqlite_sequence'`) > 0;
   if (!hasSequences('main') || !hasSequences('old')) return;
-  const raise = db.prepare<[string, string]>(
-    `UPDATE main.sqlite_sequence AS n SET seq = max(n.seq, o.seq)
-     FROM old.sqlite_sequence AS o WHERE n.name = ? AND o.name = ?`,
-  );
-  const insert = db.prepare<[string, string, string]>(
-    `INSERT INTO main.sqlite_sequence (name, seq)
-     SELECT s.name, o.seq FROM main.sqlite_schema AS s, old.sqlite_sequence AS o
-     WHERE s.type = 'table' AND s.name = ? AND s.sql LIKE '%AUTOINCREMENT%' AND o.name = ?
-       AND NOT EXISTS (SELECT 1 FROM main.sqlite_sequence WHERE name = ?)`,
-  );
+  const raise = sql.run<[string, string]>(`UPDATE main.sqlite_sequence AS n SET seq = max(n.seq, o.seq)
+    FROM old.sqlite_sequence AS o WHERE n.name = ? AND o.name = ?`);
+  const insert = sql.run<[string, string, string]>(`INSERT INTO main.sqlite_sequence (name, seq)
+    SELECT s.name, o.seq FROM main.sqlite_schema AS s, old.sqlite_sequence AS o
+    WHERE s.type = 'table' AND s.name = ? AND s.sql LIKE '%AUTOINCREMENT%' AND o.name = ?
+      AND NOT EXISTS (SELECT 1 FROM main.sqlite_sequence WHERE name = ?)`);
   for (const { table, from } of plans) {
-    raise.run(table, from);
-    insert.run(table, from, table);
+    raise(table, from);
+    insert(table, from, table);
   }
 }
 

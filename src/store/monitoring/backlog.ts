@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { HELD, HELD_BY_RESTORE, type QueueKey } from '../messages/queue.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
 
@@ -60,6 +61,7 @@ const MAX_GROUPED_ROWS = 100_000;
  * within the time budget of reads. Grouping by destination has no index and sorts, so it uses a sample of a long queue.
  */
 export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
+  const sql = statements(db);
   const { account } = idNumbers(db);
   const totals = db.prepare<[], QueueTotals>(`
     SELECT count(*) AS messages, coalesce(sum(ready = 1 AND lease IS NULL), 0) AS ready,
@@ -68,33 +70,31 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
       min(CASE WHEN ready = 1 AND lease IS NULL THEN due_at END) AS oldestDue
     FROM queue WHERE seq > 0`);
   // A multiplicative hash: numbers of messages that were accepted together must not share their part of the sample.
-  const byDestination = db.prepare<{ step: number; limit: number }, DestinationBacklog>(`
+  const byDestination = sql.all<[{ step: number; limit: number }], DestinationBacklog>(`
     SELECT destination, count(*) * @step AS messages,
       min(CASE WHEN ready = 1 AND lease IS NULL THEN due_at END) AS oldestDue
     FROM queue WHERE ((seq * 2654435761 & 4294967295) >> 8) % @step = 0
     GROUP BY destination ORDER BY messages DESC LIMIT +@limit`);
-  const byWebhook = db.prepare<[string], { messages: number; oldest: number }>(`
+  const byWebhook = sql.all<[string], { messages: number; oldest: number }>(`
     SELECT d.messages, (SELECT created_at FROM webhook_deliveries w
       WHERE w.webhook = d.webhook AND w.event_seq = d.firstSeq) AS oldest
     FROM (SELECT webhook, count(*) AS messages, min(event_seq) AS firstSeq
       FROM webhook_deliveries INDEXED BY webhook_deliveries_open WHERE state <> 'succeeded' AND state = ?
       GROUP BY webhook) d
     WHERE EXISTS (SELECT 1 FROM webhooks WHERE number = d.webhook AND is_active = 1)`);
-  const certificates = db.prepare<[number], { host: string; expiresAt: number }>(`
+  const certificates = sql.all<[number], { host: string; expiresAt: number }>(`
     SELECT host, not_after AS expiresAt FROM certificates WHERE not_after IS NOT NULL ORDER BY not_after LIMIT +?`);
 
-  const oldestDueExcept = db
-    .prepare<[string], number | null>(`
-      SELECT min(due_at) FROM queue WHERE seq > 0 AND ready = 1 AND lease IS NULL AND (lane, account, destination)
-        NOT IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))`)
-    .pluck();
+  const oldestDueExcept = sql.value<[string], number>(`
+    SELECT min(due_at) FROM queue WHERE seq > 0 AND ready = 1 AND lease IS NULL AND (lane, account, destination)
+      NOT IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))`);
 
   function oldestDue(keys: readonly QueueKey[]): number | null {
     const stored = keys.map(({ priority, account_id, destination }) => {
       const found = account.find(account_id);
       return [priority, typeof found === 'bigint' ? Number(found) : found, destination];
     });
-    return oldestDueExcept.get(JSON.stringify(stored)) ?? null;
+    return oldestDueExcept(JSON.stringify(stored));
   }
 
   function readQueue(onSchedule: readonly QueueKey[]): BacklogFigures['queue'] {
@@ -106,13 +106,13 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
       ...states,
       ...(onSchedule.length > 0 ? { oldestDue: oldestDue(onSchedule) } : {}),
       waiting: messages - states.ready - states.sending - states.held,
-      destinations: byDestination.all({ step, limit: MAX_DESTINATIONS }),
+      destinations: byDestination({ step, limit: MAX_DESTINATIONS }),
     };
   }
 
   function readWebhooks(): BacklogFigures['webhooks'] {
-    const ready = byWebhook.all('ready');
-    const waiting = byWebhook.all('waiting');
+    const ready = byWebhook('ready');
+    const waiting = byWebhook('waiting');
     const sum = (rows: typeof ready) => rows.reduce((all, { messages }) => all + messages, 0);
     const oldest = [...ready, ...waiting].reduce<number | null>(
       (first, row) => earlier(first, row.oldest),
@@ -126,7 +126,7 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
     read: (onSchedule: readonly QueueKey[] = []): BacklogFigures => ({
       queue: readQueue(onSchedule),
       webhooks: readWebhooks(),
-      certificates: certificates.all(MAX_CERTIFICATES),
+      certificates: certificates(MAX_CERTIFICATES),
     }),
   };
 }

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 
 /** What a person did with the console. */
 export interface AuditRow {
@@ -35,34 +36,30 @@ export const AUDIT_POLICY = {
 
 /** `audit_records`, append-only. Lists follow the indexes `audit_records_by_account` and `audit_records_by_person`. */
 export function auditTable(db: Database) {
-  const insert = db.prepare<Omit<AuditRow, 'seq'>>(`
-    INSERT INTO audit_records (recorded_at, person_id, person_email, account_id, operation, target, outcome, detail,
-      remote_address)
-    VALUES (@recorded_at, @person_id, @person_email, @account_id, @operation, @target, @outcome, @detail,
-      @remote_address)`);
-  const all = db.prepare<[number, number], AuditRow>(
+  const sql = statements(db);
+  const all = sql.all<[number, number], AuditRow>(
     'SELECT * FROM audit_records WHERE seq < ? ORDER BY seq DESC LIMIT +?',
   );
-  const ofAccount = db.prepare<[string, number, number], AuditRow>(`
+  const ofAccount = sql.all<[string, number, number], AuditRow>(`
     SELECT * FROM audit_records INDEXED BY audit_records_by_account WHERE account_id = ? AND seq < ?
     ORDER BY seq DESC LIMIT +?`);
-  const ofPerson = db.prepare<[string, number, number], AuditRow>(`
+  const ofPerson = sql.all<[string, number, number], AuditRow>(`
     SELECT * FROM audit_records INDEXED BY audit_records_by_person WHERE person_id = ? AND seq < ?
     ORDER BY seq DESC LIMIT +?`);
   return {
-    insert: (row: Omit<AuditRow, 'seq'>): void => {
-      insert.run(row);
-    },
+    insert: sql.run<[row: Omit<AuditRow, 'seq'>]>(`
+      INSERT INTO audit_records ${columnValues(`recorded_at, person_id, person_email, account_id, operation,
+        target, outcome, detail, remote_address`)}`),
     /** Newest first. Examines at most `limit` rows: with both filters, rows of other people are left out. */
     list: ({ accountId, personId, before = Number.MAX_SAFE_INTEGER }: AuditFilter, limit: number) => {
       if (accountId !== undefined) {
-        const rows = ofAccount.all(accountId, before, limit);
+        const rows = ofAccount(accountId, before, limit);
         return {
           rows: personId === undefined ? rows : rows.filter((row) => row.person_id === personId),
           next: rows.length < limit ? null : (rows.at(-1)?.seq ?? null),
         };
       }
-      const rows = personId === undefined ? all.all(before, limit) : ofPerson.all(personId, before, limit);
+      const rows = personId === undefined ? all(before, limit) : ofPerson(personId, before, limit);
       return { rows, next: rows.length < limit ? null : (rows.at(-1)?.seq ?? null) };
     },
   };

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 
 /** What can begin to fail, and its owners are notified of. */
 export type NoticeKind = 'domain' | 'webhook';
@@ -63,7 +64,8 @@ export const NOTICE_MAIL_POLICY = {
 
 /** `attention_seen`: what a person has seen of what needs attention in an account; '': in the installation. */
 export function attentionSeenTable(db: Database) {
-  const put = db.prepare<[string, string, string]>(`
+  const sql = statements(db);
+  const put = sql.run<[string, string, string]>(`
     INSERT INTO attention_seen (person_id, account_id, seen) VALUES (?, ?, ?)
     ON CONFLICT (person_id, account_id) DO UPDATE SET seen = excluded.seen`);
   const get = db
@@ -73,9 +75,8 @@ export function attentionSeenTable(db: Database) {
     .pluck();
   return {
     /** Replaces what was seen before. */
-    put: (personId: string, accountId: string, seen: readonly string[]): void => {
-      put.run(personId, accountId, JSON.stringify(seen));
-    },
+    put: (personId: string, accountId: string, seen: readonly string[]): void =>
+      put(personId, accountId, JSON.stringify(seen)),
     get: (personId: string, accountId: string): string[] => {
       const stored = get.get(personId, accountId);
       return stored === undefined ? [] : JSON.parse(stored);
@@ -85,57 +86,39 @@ export function attentionSeenTable(db: Database) {
 
 /** `failure_notices`, by account and cause. */
 export function failureNoticeTable(db: Database) {
-  const put = db.prepare<FailureNoticeRow>(`
-    INSERT INTO failure_notices (account_id, kind, cause_id, state, noticed_at)
-    VALUES (@account_id, @kind, @cause_id, @state, @noticed_at)
-    ON CONFLICT (account_id, kind, cause_id) DO UPDATE SET state = @state, noticed_at = @noticed_at`);
-  const list = db.prepare<[number], FailureNoticeRow>('SELECT * FROM failure_notices LIMIT +?');
-  const remove = db.prepare<[string, string, string]>(
+  const sql = statements(db);
+  const remove = sql.run<[string, string, string]>(
     'DELETE FROM failure_notices WHERE account_id = ? AND kind = ? AND cause_id = ?',
   );
   return {
-    put: (row: FailureNoticeRow): void => {
-      put.run(row);
-    },
-    list: (limit: number): FailureNoticeRow[] => list.all(limit),
+    put: sql.run<[row: FailureNoticeRow]>(`
+      INSERT INTO failure_notices ${columnValues('account_id, kind, cause_id, state, noticed_at')}
+      ON CONFLICT (account_id, kind, cause_id) DO UPDATE SET state = @state, noticed_at = @noticed_at`),
+    list: sql.all<[limit: number], FailureNoticeRow>('SELECT * FROM failure_notices LIMIT +?'),
     remove: ({
       account_id,
       kind,
       cause_id,
-    }: Pick<FailureNoticeRow, 'account_id' | 'kind' | 'cause_id'>): void => {
-      remove.run(account_id, kind, cause_id);
-    },
+    }: Pick<FailureNoticeRow, 'account_id' | 'kind' | 'cause_id'>): void =>
+      remove(account_id, kind, cause_id),
   };
 }
 
 /** `notice_mails`. The state `sending` is committed before an attempt: no mail is sent again whose result is unknown. */
 export function noticeMailTable(db: Database) {
-  const insert = db.prepare<NoticeMailRow>(`
-    INSERT INTO notice_mails (mail_id, person_id, subject, text, state, attempts, due_at, created_at)
-    VALUES (@mail_id, @person_id, @subject, @text, @state, @attempts, @due_at, @created_at)`);
-  const update = db.prepare<NoticeMailRow>(
-    'UPDATE notice_mails SET state = @state, attempts = @attempts, due_at = @due_at WHERE mail_id = @mail_id',
-  );
-  const due = db.prepare<[number, number], NoticeMailRow>(`
-    SELECT * FROM notice_mails WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT +?`);
-  const countOf = db
-    .prepare<[string], number>('SELECT count(*) FROM notice_mails WHERE person_id = ?')
-    .pluck();
-  const remove = db.prepare<[string]>('DELETE FROM notice_mails WHERE mail_id = ?');
-  const removeSending = db.prepare<[]>("DELETE FROM notice_mails WHERE state = 'sending'");
+  const sql = statements(db);
   return {
-    insert: (row: NoticeMailRow): void => {
-      insert.run(row);
-    },
-    update: (row: NoticeMailRow): void => {
-      update.run(row);
-    },
-    due: (now: number, limit: number): NoticeMailRow[] => due.all(now, limit),
-    countOf: (personId: string): number => countOf.get(personId) ?? 0,
-    remove: (mailId: string): void => {
-      remove.run(mailId);
-    },
+    insert: sql.run<[row: NoticeMailRow]>(`
+      INSERT INTO notice_mails ${columnValues(`mail_id, person_id, subject, text, state, attempts, due_at,
+        created_at`)}`),
+    update: sql.run<[row: NoticeMailRow]>(
+      'UPDATE notice_mails SET state = @state, attempts = @attempts, due_at = @due_at WHERE mail_id = @mail_id',
+    ),
+    due: sql.all<[now: number, limit: number], NoticeMailRow>(`
+      SELECT * FROM notice_mails WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT +?`),
+    countOf: sql.count<[personId: string]>('SELECT count(*) FROM notice_mails WHERE person_id = ?'),
+    remove: sql.run<[mailId: string]>('DELETE FROM notice_mails WHERE mail_id = ?'),
     /** Deletes mail whose last attempt has no result; returns how many. */
-    removeSending: (): number => removeSending.run().changes,
+    removeSending: sql.changes("DELETE FROM notice_mails WHERE state = 'sending'"),
   };
 }

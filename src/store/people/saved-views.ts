@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 
 /** Filters of a list of the console that a person saved under a name. */
 export interface SavedViewRow {
@@ -23,19 +24,17 @@ export const SAVED_VIEW_POLICY = {
 
 /** `saved_views`, deleted with their person or account; those of a person are read by the index `saved_views_by_person`. */
 export function savedViewTable(db: Database) {
-  const insert = db.prepare<SavedViewRow>(`
-    INSERT INTO saved_views (view_id, person_id, account_id, page, name, query, created_at)
-    VALUES (@view_id, @person_id, @account_id, @page, @name, @query, @created_at)`);
-  const ofPerson = db.prepare<[string, number], SavedViewRow>(`
-    SELECT * FROM saved_views INDEXED BY saved_views_by_person WHERE person_id = ? ORDER BY view_id LIMIT +?`);
-  const remove = db.prepare<[string, string]>('DELETE FROM saved_views WHERE view_id = ? AND person_id = ?');
+  const sql = statements(db);
   return {
-    insert: (row: SavedViewRow): void => {
-      insert.run(row);
-    },
+    insert: sql.run<[row: SavedViewRow]>(`
+      INSERT INTO saved_views ${columnValues('view_id, person_id, account_id, page, name, query, created_at')}
+      `),
     /** All of a person, oldest first. */
-    ofPerson: (personId: string, limit: number): SavedViewRow[] => ofPerson.all(personId, limit),
+    ofPerson: sql.all<[personId: string, limit: number], SavedViewRow>(`
+      SELECT * FROM saved_views INDEXED BY saved_views_by_person WHERE person_id = ? ORDER BY view_id LIMIT +?`),
     /** False: the person has no such view. */
-    remove: (viewId: string, personId: string): boolean => remove.run(viewId, personId).changes === 1,
+    remove: sql.changed<[viewId: string, personId: string]>(
+      'DELETE FROM saved_views WHERE view_id = ? AND person_id = ?',
+    ),
   };
 }

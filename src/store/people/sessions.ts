@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 
 /** A link that signs a person in once; the token itself is not stored. */
 export interface SignInLinkRow {
@@ -55,22 +56,13 @@ export const SESSION_POLICY = {
  * `expires_at`.
  */
 export function signInLinkTable(db: Database) {
-  const insert = db.prepare<SignInLinkRow>(`
-    INSERT INTO sign_in_links (link_hash, person_id, purpose, created_at, expires_at)
-    VALUES (@link_hash, @person_id, @purpose, @created_at, @expires_at)`);
-  const take = db.prepare<[Buffer], SignInLinkRow>(
-    'DELETE FROM sign_in_links WHERE link_hash = ? RETURNING *',
-  );
-  const removeOf = db.prepare<[string]>('DELETE FROM sign_in_links WHERE person_id = ?');
+  const sql = statements(db);
   return {
-    insert: (row: SignInLinkRow): void => {
-      insert.run(row);
-    },
+    insert: sql.run<[row: SignInLinkRow]>(`
+      INSERT INTO sign_in_links ${columnValues('link_hash, person_id, purpose, created_at, expires_at')}`),
     /** Deletes a link and returns it; null: there is none. */
-    take: (hash: Buffer): SignInLinkRow | null => take.get(hash) ?? null,
-    removeOf: (personId: string): void => {
-      removeOf.run(personId);
-    },
+    take: sql.get<[hash: Buffer], SignInLinkRow>('DELETE FROM sign_in_links WHERE link_hash = ? RETURNING *'),
+    removeOf: sql.run<[personId: string]>('DELETE FROM sign_in_links WHERE person_id = ?'),
   };
 }
 
@@ -79,55 +71,43 @@ export function signInLinkTable(db: Database) {
  * deletes them: the caller compares `expires_at`.
  */
 export function sessionTable(db: Database) {
-  const insert = db.prepare<SessionRow>(`
-    INSERT INTO console_sessions (session_hash, session_id, person_id, method, user_agent, remote_address, created_at,
-      authenticated_at, seen_at, expires_at)
-    VALUES (@session_hash, @session_id, @person_id, @method, @user_agent, @remote_address, @created_at,
-      @authenticated_at, @seen_at, @expires_at)`);
-  const byHash = db.prepare<[Buffer], SessionRow>('SELECT * FROM console_sessions WHERE session_hash = ?');
-  const ofPerson = db.prepare<[string, number], SessionRow>(`
-    SELECT * FROM console_sessions INDEXED BY console_sessions_by_person WHERE person_id = ?
-    ORDER BY created_at DESC LIMIT +?`);
-  const touch = db.prepare<[number, number, Buffer]>(
+  const sql = statements(db);
+  const insert = sql.run<[SessionRow]>(`
+    INSERT INTO console_sessions ${columnValues(`session_hash, session_id, person_id, method, user_agent,
+      remote_address, created_at, authenticated_at, seen_at, expires_at`)}`);
+  const touch = sql.run<[number, number, Buffer]>(
     'UPDATE console_sessions SET seen_at = ?, expires_at = ? WHERE session_hash = ?',
   );
-  const authenticate = db.prepare<[number, Buffer]>(
+  const authenticate = sql.run<[number, Buffer]>(
     'UPDATE console_sessions SET authenticated_at = ? WHERE session_hash = ?',
   );
-  const remove = db.prepare<[Buffer]>('DELETE FROM console_sessions WHERE session_hash = ?');
-  const removeById = db.prepare<[string, string]>(
-    'DELETE FROM console_sessions WHERE session_id = ? AND person_id = ?',
-  );
-  const removeOthers = db.prepare<[string, Buffer]>(
+  const removeOthers = sql.changes<[string, Buffer]>(
     'DELETE FROM console_sessions WHERE person_id = ? AND session_hash <> ?',
   );
-  const trim = db.prepare<[string, number]>(`
+  const trim = sql.run<[string, number]>(`
     DELETE FROM console_sessions WHERE session_hash IN (
       SELECT session_hash FROM console_sessions INDEXED BY console_sessions_by_person WHERE person_id = ?
       ORDER BY created_at DESC LIMIT -1 OFFSET +?)`);
   return {
     /** Above `max` sessions of the person the oldest are deleted. */
     insert: (row: SessionRow, max: number): void => {
-      insert.run(row);
-      trim.run(row.person_id, max);
+      insert(row);
+      trim(row.person_id, max);
     },
-    byHash: (hash: Buffer): SessionRow | null => byHash.get(hash) ?? null,
+    byHash: sql.get<[hash: Buffer], SessionRow>('SELECT * FROM console_sessions WHERE session_hash = ?'),
     /** Newest first. */
-    ofPerson: (personId: string, limit: number): SessionRow[] => ofPerson.all(personId, limit),
-    touch: (hash: Buffer, seenAt: number, expiresAt: number): void => {
-      touch.run(seenAt, expiresAt, hash);
-    },
-    setAuthenticated: (hash: Buffer, at: number): void => {
-      authenticate.run(at, hash);
-    },
-    remove: (hash: Buffer): void => {
-      remove.run(hash);
-    },
+    ofPerson: sql.all<[personId: string, limit: number], SessionRow>(`
+      SELECT * FROM console_sessions INDEXED BY console_sessions_by_person WHERE person_id = ?
+      ORDER BY created_at DESC LIMIT +?`),
+    touch: (hash: Buffer, seenAt: number, expiresAt: number): void => touch(seenAt, expiresAt, hash),
+    setAuthenticated: (hash: Buffer, at: number): void => authenticate(at, hash),
+    remove: sql.run<[hash: Buffer]>('DELETE FROM console_sessions WHERE session_hash = ?'),
     /** False: the person has no such session. */
-    removeById: (sessionId: string, personId: string): boolean =>
-      removeById.run(sessionId, personId).changes === 1,
+    removeById: sql.changed<[sessionId: string, personId: string]>(
+      'DELETE FROM console_sessions WHERE session_id = ? AND person_id = ?',
+    ),
     /** Deletes all sessions of the person except one; null: all. Returns how many. */
     removeOf: (personId: string, except: Buffer | null): number =>
-      removeOthers.run(personId, except ?? Buffer.alloc(0)).changes,
+      removeOthers(personId, except ?? Buffer.alloc(0)),
   };
 }

@@ -1,6 +1,7 @@
 import { DAY } from '../../core/clock.ts';
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 
 /**
  * MTA-STS policies of recipient domains (RFC 8461), one row per domain. They are stored because a policy protects only
@@ -40,51 +41,48 @@ export const MAX_STS_POLICIES = 20_000;
  * most, the most recently used ones.
  */
 export function stsPolicyTable(db: Database, max = MAX_STS_POLICIES) {
+  const sql = statements(db);
   const get = db.prepare<[string], StsPolicyRow>('SELECT * FROM sts_policies WHERE domain = ?');
-  const put = db.prepare<StsPolicyRow>(`
-    INSERT INTO sts_policies (domain, policy_id, mode, mx, max_age, fetched_at, expires_at, refresh_at, used_at)
-    VALUES (@domain, @policy_id, @mode, @mx, @max_age, @fetched_at, @expires_at, @refresh_at, @used_at)
+  const put = sql.run<[StsPolicyRow]>(`
+    INSERT INTO sts_policies ${columnValues(`domain, policy_id, mode, mx, max_age, fetched_at, expires_at,
+      refresh_at, used_at`)}
     ON CONFLICT (domain) DO UPDATE SET policy_id = excluded.policy_id, mode = excluded.mode, mx = excluded.mx,
       max_age = excluded.max_age, fetched_at = excluded.fetched_at, expires_at = excluded.expires_at,
       refresh_at = excluded.refresh_at, used_at = max(used_at, excluded.used_at)`);
-  const count = db.prepare<[], number>('SELECT count(*) FROM sts_policies').pluck();
-  const dropUnused = db.prepare<[number]>(
+  const count = sql.count('SELECT count(*) FROM sts_policies');
+  const dropUnused = sql.run<[number]>(
     'DELETE FROM sts_policies WHERE domain IN (SELECT domain FROM sts_policies ORDER BY used_at LIMIT +?)',
   );
-  const use = db.prepare<[number, string, number]>(
+  const use = sql.run<[number, string, number]>(
     'UPDATE sts_policies SET used_at = ? WHERE domain = ? AND used_at < ?',
   );
-  const postpone = db.prepare<[number, string]>('UPDATE sts_policies SET refresh_at = ? WHERE domain = ?');
-  const due = db.prepare<[number, number], StsPolicyRow>(
-    'SELECT * FROM sts_policies WHERE refresh_at <= ? ORDER BY refresh_at LIMIT +?',
-  );
-  const expire = db.prepare<[number, number]>(`
-    DELETE FROM sts_policies WHERE domain IN (
-      SELECT domain FROM sts_policies WHERE expires_at <= ? ORDER BY expires_at LIMIT +?)`);
+  const postpone = sql.run<[number, string]>('UPDATE sts_policies SET refresh_at = ? WHERE domain = ?');
   return {
     get: (domain: string): StsPolicyRow | null => get.get(domain) ?? null,
     /** Inserts or replaces the policy of a domain. */
     put: (row: StsPolicyRow): void => {
       if (get.get(row.domain) === undefined) {
-        const surplus = (count.get() ?? 0) + 1 - max;
-        if (surplus > 0) dropUnused.run(surplus);
+        const surplus = count() + 1 - max;
+        if (surplus > 0) dropUnused(surplus);
       }
-      put.run(row);
+      put(row);
     },
     /** Whether `markUsed` would change the row: a day has passed. */
     needsUse: ({ used_at }: StsPolicyRow, now: number): boolean => used_at < now - (now % DAY),
     markUsed: (domain: string, now: number): void => {
       const day = now - (now % DAY);
-      use.run(day, domain, day);
+      use(day, domain, day);
     },
     /** Sets the time of the next fetch, after a failed one. */
-    postpone: (domain: string, refreshAt: number): void => {
-      postpone.run(refreshAt, domain);
-    },
+    postpone: (domain: string, refreshAt: number): void => postpone(refreshAt, domain),
     /** Policies to fetch again, the longest due first. */
-    due: (now: number, limit: number): StsPolicyRow[] => due.all(now, limit),
+    due: sql.all<[now: number, limit: number], StsPolicyRow>(
+      'SELECT * FROM sts_policies WHERE refresh_at <= ? ORDER BY refresh_at LIMIT +?',
+    ),
     /** Removes expired policies, at most `limit`; returns their number. */
-    expire: (now: number, limit: number): number => expire.run(now, limit).changes,
-    count: (): number => count.get() ?? 0,
+    expire: sql.changes<[now: number, limit: number]>(`
+      DELETE FROM sts_policies WHERE domain IN (
+        SELECT domain FROM sts_policies WHERE expires_at <= ? ORDER BY expires_at LIMIT +?)`),
+    count: (): number => count(),
   };
 }

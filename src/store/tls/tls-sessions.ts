@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 
 /*
  * Numbers of TLS sessions with mail servers, by day, recipient domain and the policy that applied, until they are
@@ -57,60 +58,51 @@ const MAX_FAILURES = 100;
  * `tls_sessions` with their `tls_session_failures`. `maxRows`: the range of row numbers in which new rows are inserted.
  */
 export function tlsSessionTable(db: Database, maxRows = MAX_ROWS) {
+  const sql = statements(db);
   const find = db
     .prepare<TlsSessionKey, number>(`
       SELECT seq FROM tls_sessions
       WHERE day = @day AND domain = @domain AND policy_type = @policy_type AND policy_domain = @policy_domain
         AND policy = @policy`)
     .pluck();
-  const insert = db.prepare<TlsSessionKey>(`
+  const insert = sql.insert<[TlsSessionKey]>(`
     INSERT INTO tls_sessions (day, domain, policy_type, policy_domain, policy, successful, failed)
     VALUES (@day, @domain, @policy_type, @policy_domain, @policy, 0, 0)`);
   /** Rows are deleted from the lowest number on, so that the range of numbers bounds their count. */
   const range = db.prepare<[], { first: number | null; last: number | null }>(
     'SELECT (SELECT min(seq) FROM tls_sessions) AS first, (SELECT max(seq) FROM tls_sessions) AS last',
   );
-  const policiesOf = db
-    .prepare<[number, string, number], number>(
-      'SELECT count(*) FROM (SELECT 1 FROM tls_sessions WHERE day = ? AND domain = ? LIMIT +?)',
-    )
-    .pluck();
-  const succeed = db.prepare<[number]>('UPDATE tls_sessions SET successful = successful + 1 WHERE seq = ?');
-  const fail = db.prepare<[number]>('UPDATE tls_sessions SET failed = failed + 1 WHERE seq = ?');
-  const addFailure = db.prepare<TlsSessionFailure & { session_seq: number }>(`
+  const policiesOf = sql.count<[number, string, number]>(
+    'SELECT count(*) FROM (SELECT 1 FROM tls_sessions WHERE day = ? AND domain = ? LIMIT +?)',
+  );
+  const succeed = sql.run<[number]>('UPDATE tls_sessions SET successful = successful + 1 WHERE seq = ?');
+  const fail = sql.run<[number]>('UPDATE tls_sessions SET failed = failed + 1 WHERE seq = ?');
+  const addFailure = sql.changed<[TlsSessionFailure & { session_seq: number }]>(`
     UPDATE tls_session_failures SET sessions = sessions + 1
     WHERE session_seq = @session_seq AND type = @type AND source_ip = @source_ip
       AND receiving_host = @receiving_host AND receiving_ip = @receiving_ip AND reason = @reason`);
-  const insertFailure = db.prepare<TlsSessionFailure & { session_seq: number }>(`
+  const insertFailure = sql.run<[TlsSessionFailure & { session_seq: number }]>(`
     INSERT INTO tls_session_failures (session_seq, type, source_ip, receiving_host, receiving_ip, reason, sessions)
     VALUES (@session_seq, @type, @source_ip, @receiving_host, @receiving_ip, @reason, 1)
     ON CONFLICT DO UPDATE SET sessions = sessions + 1`);
-  const failuresOf = db
-    .prepare<[number, number], number>(
-      'SELECT count(*) FROM (SELECT 1 FROM tls_session_failures WHERE session_seq = ? LIMIT +?)',
-    )
-    .pluck();
-  const nextDay = db.prepare<{ day: number; domain: string; before: number }, UnreportedDay>(`
+  const failuresOf = sql.count<[number, number]>(
+    'SELECT count(*) FROM (SELECT 1 FROM tls_session_failures WHERE session_seq = ? LIMIT +?)',
+  );
+  const nextDay = sql.get<[{ day: number; domain: string; before: number }], UnreportedDay>(`
     SELECT day, domain FROM tls_sessions WHERE (day, domain) > (@day, @domain) AND day < @before
     ORDER BY day, domain LIMIT 1`);
-  const ofDay = db.prepare<[number, string], TlsSessionRow>(
+  const ofDay = sql.all<[number, string], TlsSessionRow>(
     'SELECT * FROM tls_sessions WHERE day = ? AND domain = ?',
   );
-  const failures = db.prepare<[number], TlsSessionFailureRow>(
-    'SELECT type, source_ip, receiving_host, receiving_ip, reason, sessions FROM tls_session_failures WHERE session_seq = ?',
-  );
-  const remove = db.prepare<[number, string]>('DELETE FROM tls_sessions WHERE day = ? AND domain = ?');
-  const removeOld = db.prepare<[number, number]>(
-    'DELETE FROM tls_sessions WHERE seq IN (SELECT seq FROM tls_sessions WHERE day < ? ORDER BY day LIMIT +?)',
-  );
+  const remove = sql.run<[number, string]>('DELETE FROM tls_sessions WHERE day = ? AND domain = ?');
 
   function seqOf(key: TlsSessionKey): number | null {
     const found = find.get(key);
     if (found !== undefined) return found;
     const { first, last } = range.get() ?? { first: null, last: null };
     if (first !== null && last !== null && last - first + 1 >= maxRows) return null;
-    if ((policiesOf.get(key.day, key.domain, MAX_POLICIES) ?? 0) >= MAX_POLICIES) return null;
-    return Number(insert.run(key).lastInsertRowid);
+    if (policiesOf(key.day, key.domain, MAX_POLICIES) >= MAX_POLICIES) return null;
+    return insert(key);
   }
 
   return {
@@ -119,27 +111,29 @@ export function tlsSessionTable(db: Database, maxRows = MAX_ROWS) {
       const seq = seqOf(key);
       if (seq === null) return false;
       if (failure === null) {
-        succeed.run(seq);
+        succeed(seq);
         return true;
       }
-      fail.run(seq);
+      fail(seq);
       const row = { ...failure, session_seq: seq };
-      if (addFailure.run(row).changes > 0) return true;
-      const isFull = (failuresOf.get(seq, MAX_FAILURES) ?? 0) >= MAX_FAILURES;
+      if (addFailure(row)) return true;
+      const isFull = failuresOf(seq, MAX_FAILURES) >= MAX_FAILURES;
       const blank = { source_ip: '', receiving_host: '', receiving_ip: '', reason: '' };
-      insertFailure.run(isFull ? { ...row, ...blank } : row);
+      insertFailure(isFull ? { ...row, ...blank } : row);
       return true;
     },
     /** The next day of a domain with sessions before the day `before`, in order; null: there is none. */
     nextUnreported: (after: UnreportedDay, before: number): UnreportedDay | null =>
-      nextDay.get({ ...after, before }) ?? null,
-    ofDay: ({ day, domain }: UnreportedDay): TlsSessionRow[] => ofDay.all(day, domain),
-    failures: (seq: number): TlsSessionFailureRow[] => failures.all(seq),
+      nextDay({ ...after, before }),
+    ofDay: ({ day, domain }: UnreportedDay): TlsSessionRow[] => ofDay(day, domain),
+    failures: sql.all<[seq: number], TlsSessionFailureRow>(
+      'SELECT type, source_ip, receiving_host, receiving_ip, reason, sessions FROM tls_session_failures WHERE session_seq = ?',
+    ),
     /** Removes the sessions of a reported day. */
-    remove: ({ day, domain }: UnreportedDay): void => {
-      remove.run(day, domain);
-    },
+    remove: ({ day, domain }: UnreportedDay): void => remove(day, domain),
     /** Removes at most `limit` rows of earlier days; returns their number. */
-    removeBefore: (day: number, limit: number): number => removeOld.run(day, limit).changes,
+    removeBefore: sql.changes<[day: number, limit: number]>(
+      'DELETE FROM tls_sessions WHERE seq IN (SELECT seq FROM tls_sessions WHERE day < ? ORDER BY day LIMIT +?)',
+    ),
   };
 }

@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 
 /** The import of an account that is not complete. */
 export interface AccountImportRow {
@@ -16,20 +17,13 @@ export interface AccountImportRow {
  * `started_at` of an existing one unchanged.
  */
 export function accountImportTable(db: Database) {
-  const get = db.prepare<[string], AccountImportRow>('SELECT * FROM account_imports WHERE account_id = ?');
-  const put = db.prepare<AccountImportRow>(`
-    INSERT INTO account_imports (account_id, digest, records, started_at, updated_at)
-    VALUES (@account_id, @digest, @records, @started_at, @updated_at)
-    ON CONFLICT (account_id) DO UPDATE SET records = excluded.records, updated_at = excluded.updated_at`);
-  const remove = db.prepare<[string]>('DELETE FROM account_imports WHERE account_id = ?');
+  const sql = statements(db);
   return {
     /** Null: no import of the account is in progress. */
-    get: (accountId: string): AccountImportRow | null => get.get(accountId) ?? null,
-    put: (row: AccountImportRow): void => {
-      put.run(row);
-    },
-    remove: (accountId: string): void => {
-      remove.run(accountId);
-    },
+    get: sql.get<[accountId: string], AccountImportRow>('SELECT * FROM account_imports WHERE account_id = ?'),
+    put: sql.run<[row: AccountImportRow]>(`
+      INSERT INTO account_imports ${columnValues('account_id, digest, records, started_at, updated_at')}
+      ON CONFLICT (account_id) DO UPDATE SET records = excluded.records, updated_at = excluded.updated_at`),
+    remove: sql.run<[accountId: string]>('DELETE FROM account_imports WHERE account_id = ?'),
   };
 }

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { iterateRows, readNumber } from '../database/connection.ts';
 import { type Database, openForReading } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
 import { seqFinder } from '../rows/page.ts';
 import {
@@ -72,9 +73,10 @@ export function openExportedAccount(file: string, scope: ExportScope): ExportedA
 }
 
 function count(db: Database, type: TransferType, { accountId, now }: Scope): number {
+  const sql = statements(db);
   const { table, where } = TRANSFER_KINDS[type];
-  const statement = db.prepare<Scope, number>(`SELECT count(*) FROM ${table} t WHERE ${where}`).pluck();
-  return statement.get({ accountId, now }) ?? 0;
+  const statement = sql.count<[Scope]>(`SELECT count(*) FROM ${table} t WHERE ${where}`);
+  return statement({ accountId, now });
 }
 
 function* records(db: Database, type: TransferType, { accountId, now }: Scope): Generator<TransferRecord> {
@@ -113,11 +115,12 @@ function pick(
 
 /** Rows of the table that belong to a parent. */
 function childReader(db: Database, child: TransferChild, now: number): (parent: TransferValue) => Columns[] {
+  const sql = statements(db);
   const { table, columns, read, link, where = '@now = @now', order } = child;
-  const statement = db.prepare<{ parent: TransferValue; now: number }, Columns>(`
+  const statement = sql.all<[{ parent: TransferValue; now: number }], Columns>(`
     SELECT t.*${translated(columns, read)} FROM ${table} t
     WHERE t.${link.column} = @parent AND ${where} ORDER BY ${order}`);
-  return (parent) => statement.all({ parent, now }).map((row) => pick(row, columns, read));
+  return (parent) => statement({ parent, now }).map((row) => pick(row, columns, read));
 }
 
 /** Messages that this installation sent, and those that the account sent before it came here. */

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
+import { statements } from '../database/statements.ts';
 import type { Stream } from '../domains/domains.ts';
 import { messageIdOf, messageKey } from '../messages/message-rows.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
@@ -79,9 +80,10 @@ export function movedMessages(db: Database): (stored: StoredMoved) => MovedMessa
  * `moved_messages_by_account`.
  */
 export function movedMessageTable(db: Database) {
+  const sql = statements(db);
   const numbers = idNumbers(db);
   const toRow = movedMessages(db);
-  const insert = db.prepare<NewStored>(`
+  const insert = sql.run<[NewStored]>(`
     INSERT INTO moved_messages (${MOVED_COLUMNS})
     VALUES (@message_key, @account, @recipient_key, @use_case_code, @campaign, @subscription_group, @created_at)`);
   const byId = db.prepare<[StoredKey], StoredMoved & MovedReports>(
@@ -91,12 +93,12 @@ export function movedMessageTable(db: Database) {
     bounced: db.prepare<[StoredKey]>('UPDATE moved_messages SET bounced = 1 WHERE message_key = ?'),
     complained: db.prepare<[StoredKey]>('UPDATE moved_messages SET complained = 1 WHERE message_key = ?'),
   };
-  const removeOf = db.prepare<[BoundId, number]>(`
+  const removeOf = sql.changes<[BoundId, number]>(`
     DELETE FROM moved_messages WHERE message_key IN (
       SELECT message_key FROM moved_messages WHERE account = ? LIMIT +?)`);
   return {
-    insert: (row: MovedMessage): void => {
-      insert.run({
+    insert: (row: MovedMessage): void =>
+      insert({
         message_key: messageKey(row.message_id),
         account: numbers.account.assign(row.account_id),
         recipient_key: keyOfRecipient(row.recipient_hash),
@@ -107,8 +109,7 @@ export function movedMessageTable(db: Database) {
             ? null
             : numbers.subscription_group.assign(row.subscription_group_id),
         created_at: row.created_at,
-      });
-    },
+      }),
     /** Null when the message is not known, or was sent here. */
     byId: (messageId: string): (MovedMessage & MovedReports) | null => {
       const found = byId.get(messageKey(messageId));
@@ -121,7 +122,6 @@ export function movedMessageTable(db: Database) {
       mark[report].run(messageKey(messageId));
     },
     /** Returns how many rows of the account were removed, at most `limit`. */
-    removeOf: (accountId: string, limit: number): number =>
-      removeOf.run(numbers.account.find(accountId), limit).changes,
+    removeOf: (accountId: string, limit: number): number => removeOf(numbers.account.find(accountId), limit),
   };
 }

@@ -1,0 +1,80 @@
+import type { Database } from './connection.ts';
+
+/** A statement with its parameters, as a function. */
+type Statement<Parameters extends unknown[], Result> = (...parameters: Parameters) => Result;
+
+/**
+ * Statements as functions, so that a table reads as a list of its statements: each text is prepared once, and its
+ * parameters are bound in the order of the arguments (or by name, from one object). A tuple of parameters names them:
+ * `sql.get<[accountId: string, groupId: string], GroupRow>('SELECT …')`.
+ */
+export function statements(db: Database) {
+  return {
+    /** Writes. */
+    run: <Parameters extends unknown[] = []>(text: string): Statement<Parameters, void> => {
+      const statement = db.prepare<Parameters>(text);
+      return (...parameters) => {
+        statement.run(...parameters);
+      };
+    },
+    /** Inserts; returns the number of the new row. */
+    insert: <Parameters extends unknown[]>(text: string): Statement<Parameters, number> => {
+      const statement = db.prepare<Parameters>(text);
+      return (...parameters) => Number(statement.run(...parameters).lastInsertRowid);
+    },
+    /** Writes; returns how many rows were changed. */
+    changes: <Parameters extends unknown[] = []>(text: string): Statement<Parameters, number> => {
+      const statement = db.prepare<Parameters>(text);
+      return (...parameters) => statement.run(...parameters).changes;
+    },
+    /** Writes; returns whether a row was changed. */
+    changed: <Parameters extends unknown[] = []>(text: string): Statement<Parameters, boolean> => {
+      const statement = db.prepare<Parameters>(text);
+      return (...parameters) => statement.run(...parameters).changes > 0;
+    },
+    /** Returns the first row; null: there is none. */
+    get: <Parameters extends unknown[], Row>(text: string): Statement<Parameters, Row | null> => {
+      const statement = db.prepare<Parameters, Row>(text);
+      return (...parameters) => statement.get(...parameters) ?? null;
+    },
+    /** Returns all rows. */
+    all: <Parameters extends unknown[], Row>(text: string): Statement<Parameters, Row[]> => {
+      const statement = db.prepare<Parameters, Row>(text);
+      return (...parameters) => statement.all(...parameters);
+    },
+    /** Returns the first column of the first row; null: it is NULL, or there is no row. */
+    value: <Parameters extends unknown[], Value>(text: string): Statement<Parameters, Value | null> => {
+      const statement = db.prepare<Parameters, Value>(text).pluck();
+      return (...parameters) => statement.get(...parameters) ?? null;
+    },
+    /** Returns the first column of all rows. */
+    values: <Parameters extends unknown[], Value>(text: string): Statement<Parameters, Value[]> => {
+      const statement = db.prepare<Parameters, Value>(text).pluck();
+      return (...parameters) => statement.all(...parameters);
+    },
+    /** Returns the first column of the first row, a number; 0: it is NULL, or there is no row. */
+    count: <Parameters extends unknown[] = []>(text: string): Statement<Parameters, number> => {
+      const statement = db.prepare<Parameters, number | null>(text).pluck();
+      return (...parameters) => statement.get(...parameters) ?? 0;
+    },
+    /** Returns whether there is a row. */
+    exists: <Parameters extends unknown[]>(text: string): Statement<Parameters, boolean> => {
+      const statement = db.prepare<Parameters>(text);
+      return (...parameters) => statement.get(...parameters) !== undefined;
+    },
+  };
+}
+
+/** The columns of an INSERT with a parameter of the same name for each: `(a, b) VALUES (@a, @b)`. */
+export function columnValues(columns: string): string {
+  const names = columns.split(/,\s*/);
+  return `(${names.join(', ')}) VALUES (${names.map((name) => `@${name}`).join(', ')})`;
+}
+
+/** The columns of an UPDATE with a parameter of the same name for each: `a = @a, b = @b`. */
+export function columnsSet(columns: string): string {
+  return columns
+    .split(/,\s*/)
+    .map((name) => `${name} = @${name}`)
+    .join(', ');
+}
