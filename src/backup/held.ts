@@ -1,5 +1,5 @@
 import { type Clock, iso, MINUTE } from '../core/clock.ts';
-import { createLoop, type Loop } from '../core/concurrency/loop.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
@@ -8,21 +8,6 @@ import { partlyDone, unitAfter } from '../store/database/failure.ts';
 import type { Writer } from '../store/database/writer.ts';
 import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-
-/** Releases or drops what a restore holds; the daemon may be running. */
-export interface HeldMail {
-  /**
-   * Ends the hold of messages, which are due when they were due before; the daemon notices within a second. Resolves with
-   * their number.
-   */
-  release(which: HeldSelection): Promise<number>;
-  /** Ends held messages as cancelled, with an event each. Resolves with their number. */
-  drop(which: HeldSelection): Promise<number>;
-  /** Makes held webhook deliveries due; `accountId` null: of all accounts. */
-  releaseWebhooks(accountId: string | null): Promise<number>;
-  /** Ends them as failed. */
-  dropWebhooks(accountId: string | null): Promise<number>;
-}
 
 /** Messages by number, or all that match. */
 export type HeldSelection = { seqs: readonly number[] } | { filter: HeldFilter };
@@ -38,10 +23,12 @@ export interface HeldMailDeps {
 const BATCH_SIZE = 200;
 
 /**
+ * Releases or drops what a restore holds; the daemon may be running.
+ *
  * Stateless: rows change in units of work of 200, so that a call that fails or is killed has changed whole batches, and
  * calling it again continues.
  */
-export function createHeldMail(deps: HeldMailDeps): HeldMail {
+export function createHeldMail(deps: HeldMailDeps) {
   const { clock, tables, writer } = deps;
 
   /** Calls `apply` for each message, in batches; resolves with the number of messages for which it returned true. */
@@ -77,11 +64,20 @@ export function createHeldMail(deps: HeldMailDeps): HeldMail {
   }
 
   return {
-    release: (which) => change(which, (all, seq) => all.restoreHolds.release(seq, clock.now()) !== null),
-    drop: (which) => change(which, (all, seq) => isHeld(all, seq) && cancel(all, seq)),
-    releaseWebhooks: (accountId) =>
+    /**
+     * Ends the hold of messages, which are due when they were due before; the daemon notices within a second. Resolves with
+     * their number.
+     */
+    release: (which: HeldSelection): Promise<number> =>
+      change(which, (all, seq) => all.restoreHolds.release(seq, clock.now()) !== null),
+    /** Ends held messages as cancelled, with an event each. Resolves with their number. */
+    drop: (which: HeldSelection): Promise<number> =>
+      change(which, (all, seq) => isHeld(all, seq) && cancel(all, seq)),
+    /** Makes held webhook deliveries due; `accountId` null: of all accounts. */
+    releaseWebhooks: (accountId: string | null): Promise<number> =>
       repeat((all) => all.restoreHolds.releaseDeliveries(accountId, BATCH_SIZE, clock.now())),
-    dropWebhooks: (accountId) =>
+    /** Ends them as failed. */
+    dropWebhooks: (accountId: string | null): Promise<number> =>
       repeat((all) => all.restoreHolds.dropDeliveries(accountId, BATCH_SIZE, clock.now())),
   };
 
@@ -91,6 +87,8 @@ export function createHeldMail(deps: HeldMailDeps): HeldMail {
     return deps.recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
   }
 }
+
+export type HeldMail = ReturnType<typeof createHeldMail>;
 
 function isHeld(tables: Tables, seq: number): boolean {
   return tables.queue.get(seq)?.due_at === HELD_BY_RESTORE;
@@ -102,14 +100,6 @@ export interface HeldCounts {
   webhookDeliveries: number;
 }
 
-/** Expires held messages at the time at which they would expire in the queue, and counts what is held. */
-export interface HeldExpiry {
-  start: Loop['start'];
-  stop: Loop['stop'];
-  /** Counts of the last run, each up to MAX_COUNTED. */
-  counts(): HeldCounts;
-}
-
 export interface HeldExpiryDeps extends HeldMailDeps {
   expiry: Pick<ExpiryClock, 'now'>;
   log: Log;
@@ -119,10 +109,12 @@ const EXPIRY_INTERVAL_MS = MINUTE;
 const MAX_COUNTED = 100_000;
 
 /**
+ * Expires held messages at the time at which they would expire in the queue, and counts what is held.
+ *
  * Starts nothing: the loop runs at its start and every minute, in batches of 200 messages. `counts` returns zeros
  * before the first run.
  */
-export function createHeldExpiry(deps: HeldExpiryDeps): HeldExpiry {
+export function createHeldExpiry(deps: HeldExpiryDeps) {
   const { expiry, tables, writer, recorder, log } = deps;
   let counts: HeldCounts = { messages: 0, webhookDeliveries: 0 };
 
@@ -160,5 +152,12 @@ export function createHeldExpiry(deps: HeldExpiryDeps): HeldExpiry {
       if (expired > 0) log.warn({ expired, ...counts }, 'messages held since a restore have expired');
     },
   });
-  return { start: loop.start, stop: loop.stop, counts: () => ({ ...counts }) };
+  return {
+    start: loop.start,
+    stop: loop.stop,
+    /** Counts of the last run, each up to MAX_COUNTED. */
+    counts: (): HeldCounts => ({ ...counts }),
+  };
 }
+
+export type HeldExpiry = ReturnType<typeof createHeldExpiry>;

@@ -11,16 +11,6 @@ import type { Tables } from '../store/tables.ts';
 import { createBackup } from './create.ts';
 import { removeOldBackups } from './folder.ts';
 
-/** Creates backups at the times of `backup.schedule`, and removes old ones. A missed run follows after the start of the daemon. */
-export interface BackupSchedule {
-  start(): void;
-  /** Aborts a backup in progress and removes its files. */
-  stop(): Promise<void>;
-  status(): BackupStatus;
-  /** Why the backup that is due does not exist; null: none is overdue. */
-  overdue(): string | null;
-}
-
 /** Shown with the details of readiness. */
 export interface BackupStatus {
   /** ISO 8601; null: none. */
@@ -65,10 +55,12 @@ const OVERDUE_MS = HOUR;
 const MAX_RUN_MS = DAY;
 
 /**
+ * Creates backups at the times of `backup.schedule`, and removes old ones. A missed run follows after the start of the daemon.
+ *
  * Starts nothing; registers its metrics in `registry` and reads the stored state. A schedule that has changed gets a
  * new next time. A failed backup is repeated after 15 minutes. Throws when the schedule has no next time.
  */
-export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
+export function createBackupSchedule(deps: BackupScheduleDeps) {
   const { config, schedule, clock, monotonic, log, tables, writer } = deps;
   const stopping = new AbortController();
   // Never started: the expression is only evaluated.
@@ -162,19 +154,21 @@ export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
   });
 
   return {
-    start: () => loop.start(),
-    stop: async () => {
+    start: (): void => loop.start(),
+    /** Aborts a backup in progress and removes its files. */
+    stop: async (): Promise<void> => {
       stopping.abort();
       await loop.stop();
       await times.destroy();
     },
-    status: () => ({
+    status: (): BackupStatus => ({
       lastSuccessAt: state.lastSuccessAt === null ? null : iso(state.lastSuccessAt),
       nextAt: iso(state.nextAt),
       error: state.error,
       isRunning: runningSince !== null,
     }),
-    overdue: () => {
+    /** Why the backup that is due does not exist; null: none is overdue. */
+    overdue: (): string | null => {
       const due = `the backup that was due at ${iso(state.nextAt)}`;
       if (runningSince !== null)
         return monotonic.now() - runningSince > MAX_RUN_MS ? `${due} has not ended within a day` : null;
@@ -182,6 +176,8 @@ export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
     },
   };
 }
+
+export type BackupSchedule = ReturnType<typeof createBackupSchedule>;
 
 /** Null: there was no run yet. */
 function storedState({ settings }: Tables): ScheduleState | null {

@@ -6,22 +6,6 @@ import type { Log } from '../core/log.ts';
 import type { Instance } from '../store/backup/identity.ts';
 import { Superseded } from '../store/database/failure.ts';
 
-/**
- * Prevents two daemons from sending the same mail: an original that starts again after a copy of its database was restored
- * elsewhere. Each asks its peers (`standby.peers`) at `GET /instance` for their instance id and generation. Of the
- * daemons of one instance, all but the one with the highest generation stop. A peer that does not respond does not
- * count: it is down, or cannot be reached.
- */
-export interface Standby {
-  /** The highest generation of all peers of any instance; 0: none responded. */
-  highestGeneration(): Promise<number>;
-  /** Rejects with Superseded when a peer of the instance has a higher generation. */
-  check(own: Instance): Promise<void>;
-  /** Checks every few seconds; calls `onSuperseded` when it finds such a peer. */
-  watch(own: Instance, onSuperseded: (error: Superseded) => void): void;
-  stop(): Promise<void>;
-}
-
 export interface StandbyOptions {
   /** Base URLs of the APIs of the peers. */
   peers: readonly string[];
@@ -39,10 +23,15 @@ const responseSchema = z.object({
 });
 
 /**
+ * Prevents two daemons from sending the same mail: an original that starts again after a copy of its database was restored
+ * elsewhere. Each asks its peers (`standby.peers`) at `GET /instance` for their instance id and generation. Of the
+ * daemons of one instance, all but the one with the highest generation stop. A peer that does not respond does not
+ * count: it is down, or cannot be reached.
+ *
  * Sends no request yet. Each check asks all peers at the same time, for 3 s at most, and logs a peer once when it stops
  * responding. `watch` starts a loop, except without peers; `stop` ends it.
  */
-export function createStandby({ peers, log, intervalMs = INTERVAL_MS }: StandbyOptions): Standby {
+export function createStandby({ peers, log, intervalMs = INTERVAL_MS }: StandbyOptions) {
   /** Peers whose last request failed: each failure is logged once. */
   const unreachable = new Set<string>();
 
@@ -58,6 +47,7 @@ export function createStandby({ peers, log, intervalMs = INTERVAL_MS }: StandbyO
     }
   }
 
+  /** Rejects with Superseded when a peer of the instance has a higher generation. */
   async function check({ instanceId, generation }: Instance): Promise<void> {
     const found = await Promise.all(peers.map(async (peer) => ({ peer, instance: await ask(peer) })));
     for (const { peer, instance } of found) {
@@ -71,12 +61,14 @@ export function createStandby({ peers, log, intervalMs = INTERVAL_MS }: StandbyO
 
   let loop: ReturnType<typeof createLoop> | null = null;
   return {
-    highestGeneration: async () => {
+    /** The highest generation of all peers of any instance; 0: none responded. */
+    highestGeneration: async (): Promise<number> => {
       const found = await Promise.all(peers.map(ask));
       return Math.max(0, ...found.map((instance) => instance?.generation ?? 0));
     },
     check,
-    watch: (own, onSuperseded) => {
+    /** Checks every few seconds; calls `onSuperseded` when it finds such a peer. */
+    watch: (own: Instance, onSuperseded: (error: Superseded) => void): void => {
       if (peers.length === 0) return;
       loop = createLoop({
         name: 'standby-peers',
@@ -94,9 +86,11 @@ export function createStandby({ peers, log, intervalMs = INTERVAL_MS }: StandbyO
       });
       loop.start();
     },
-    stop: async () => loop?.stop(),
+    stop: async (): Promise<void> => loop?.stop(),
   };
 }
+
+export type Standby = ReturnType<typeof createStandby>;
 
 /** The body of a response with status 200, of limited size. */
 async function get(url: URL): Promise<string> {

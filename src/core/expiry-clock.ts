@@ -1,5 +1,7 @@
 import { type Clock, SECOND } from './clock.ts';
 
+const MIN_STEP_MS = 5 * SECOND;
+
 /**
  * The clock of the expiry of messages. Their expiry is stored as a date, but represents a duration ("two days after it was
  * accepted"): when the wall clock is set, the stored dates are moved by the step (delivery/clock-jumps). Until that is done,
@@ -7,34 +9,18 @@ import { type Clock, SECOND } from './clock.ts';
  *
  * A step appears as a difference between the wall clock and the monotonic clock. Slewing by a time daemon is too slow to be one. A
  * machine that was suspended appears as one whose clock was set forward.
- */
-export interface ExpiryClock {
-  /**
-   * Epoch ms; a message whose expiry is at or before it has expired. While stored dates are being moved, the earlier of the
-   * times before and after the step: a message lives longer then, never shorter.
-   */
-  now(): number;
-  /** Epoch ms from which the expiry of a message that is stored now counts: the move in progress includes the message. */
-  acceptedAt(): number;
-  /** Milliseconds (an integer) by which the wall clock was set since the last call; negative: back; 0: it was not set. */
-  stepSinceLastCall(): number;
-  /** All stored dates were moved by `stepMs`. */
-  moved(stepMs: number): void;
-}
-
-const MIN_STEP_MS = 5 * SECOND;
-
-/**
+ *
  * `clock`: the wall clock. A difference below 5 s is no step, and is forgotten at the next call of `stepSinceLastCall`, so
  * that slewing never adds up to one.
  */
-export function createExpiryClock(clock: Clock, monotonic: Clock): ExpiryClock {
+export function createExpiryClock(clock: Clock, monotonic: Clock) {
   const difference = () => clock.now() - monotonic.now();
   /** The difference when it was last measured. */
   let measured = difference();
   /** The difference that the stored dates are based on. */
   let stored = measured;
 
+  /** Epoch ms from which the expiry of a message that is stored now counts: the move in progress includes the message. */
   function acceptedAt(): number {
     const now = clock.now();
     const steady = monotonic.now() + stored;
@@ -43,9 +29,14 @@ export function createExpiryClock(clock: Clock, monotonic: Clock): ExpiryClock {
   }
 
   return {
-    now: () => Math.min(clock.now(), acceptedAt()),
+    /**
+     * Epoch ms; a message whose expiry is at or before it has expired. While stored dates are being moved, the earlier of the
+     * times before and after the step: a message lives longer then, never shorter.
+     */
+    now: (): number => Math.min(clock.now(), acceptedAt()),
     acceptedAt,
-    stepSinceLastCall: () => {
+    /** Milliseconds (an integer) by which the wall clock was set since the last call; negative: back; 0: it was not set. */
+    stepSinceLastCall: (): number => {
       const before = measured;
       measured = difference();
       const step = Math.round(measured - before);
@@ -53,8 +44,11 @@ export function createExpiryClock(clock: Clock, monotonic: Clock): ExpiryClock {
       stored += measured - before;
       return 0;
     },
-    moved: (stepMs) => {
+    /** All stored dates were moved by `stepMs`. */
+    moved: (stepMs: number): void => {
       stored += stepMs;
     },
   };
 }
+
+export type ExpiryClock = ReturnType<typeof createExpiryClock>;

@@ -26,33 +26,23 @@ export type IdKind =
 /**
  * Creates all public ids. Form: `<kind>_<epoch ms>_<12 lower-case base-36 characters>`; ids of accounts have no time.
  * Ids of a kind sort by time of creation.
- */
-export interface Ids {
-  make(kind: IdKind): string;
-  account(): string;
-  /** `pr_` and 43 base-62 characters (256 bits). A secret: shown once. */
-  apiKey(): string;
-  /** 43 base-62 characters (256 bits): the token of a link or a session. */
-  token(): string;
-  /** A short lower-case label, for example the end of a DKIM selector. */
-  label(length: number): string;
-  /** UUID version 7 (RFC 9562 §5.7). */
-  uuid(): string;
-}
-
-/**
+ *
  * Stateless: the time comes from `clock`, the rest from `random`, and uniqueness is not checked; twelve base-36
  * characters are 62 bits.
  */
-export function createIds(clock: Clock, random: Random): Ids {
+export function createIds(clock: Clock, random: Random) {
   const suffix = () => randomText(random, BASE36, 12);
   return {
-    make: (kind) => `${kind}_${clock.now()}_${suffix()}`,
-    account: () => `acct_${suffix()}`,
-    apiKey: () => `pr_${randomText(random, BASE62, 43)}`,
-    token: () => randomText(random, BASE62, 43),
-    label: (length) => randomText(random, BASE36, length),
-    uuid: () => {
+    make: (kind: IdKind): string => `${kind}_${clock.now()}_${suffix()}`,
+    account: (): string => `acct_${suffix()}`,
+    /** `pr_` and 43 base-62 characters (256 bits). A secret: shown once. */
+    apiKey: (): string => `pr_${randomText(random, BASE62, 43)}`,
+    /** 43 base-62 characters (256 bits): the token of a link or a session. */
+    token: (): string => randomText(random, BASE62, 43),
+    /** A short lower-case label, for example the end of a DKIM selector. */
+    label: (length: number): string => randomText(random, BASE36, length),
+    /** UUID version 7 (RFC 9562 §5.7). */
+    uuid: (): string => {
       const bytes = random.bytes(16);
       bytes.writeUIntBE(clock.now(), 0, 6);
       bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
@@ -62,3 +52,5 @@ export function createIds(clock: Clock, random: Random): Ids {
     },
   };
 }
+
+export type Ids = ReturnType<typeof createIds>;

@@ -1,21 +1,5 @@
 import { invalid, type Refusal } from './refusal.ts';
 
-/**
- * Counts the values of a JSON body while its bytes arrive, so that a body of many small values is refused before it is
- * parsed; the same for one record of an import. It does not validate: `JSON.parse` rejects what is not JSON. With
- * `list` it also finds the beginning and the end of each element of that list, so that the elements can be parsed one
- * at a time; the limits then apply to each element and to the rest of the body. With `find` it recognizes strings that are
- * known.
- */
-export interface JsonScan {
-  /** Takes the chunks of the body in order; returns a refusal as soon as a limit is exceeded. */
-  push(chunk: Buffer): Refusal | null;
-  /** Byte ranges of the list's elements; null when the body has no such list. */
-  elements(): Range[] | null;
-  /** With `find`: long strings among the values of the outermost object, in their order, at most four. */
-  longStrings(): readonly LongString[];
-}
-
 /** A string without its quotes. */
 export interface LongString {
   range: Range;
@@ -74,16 +58,16 @@ for (const blank of [0x20, 0x09, 0x0a, 0x0d]) KIND[blank] = 1;
 for (const mark of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT]) KIND[mark] = 2;
 
 /**
+ * Counts the values of a JSON body while its bytes arrive, so that a body of many small values is refused before it is
+ * parsed; the same for one record of an import. It does not validate: `JSON.parse` rejects what is not JSON. With
+ * `list` it also finds the beginning and the end of each element of that list, so that the elements can be parsed one
+ * at a time; the limits then apply to each element and to the rest of the body. With `find` it recognizes strings that are
+ * known.
+ *
  * A scan of one body, without a copy of its bytes: memory grows with the number of elements of `list` only. Chunks may
  * end anywhere, also inside a character. `find` is not used with `list`.
  */
-export function createJsonScan({
-  list,
-  find,
-}: {
-  list?: JsonList | undefined;
-  find?: FindString;
-} = {}): JsonScan {
+export function createJsonScan({ list, find }: { list?: JsonList | undefined; find?: FindString } = {}) {
   /** Offset of the current chunk in the body. */
   let base = 0;
   let inString = false;
@@ -113,6 +97,7 @@ export function createJsonScan({
   let candidate: KnownString | null = null;
   let compared = 0;
 
+  /** Takes the chunks of the body in order; returns a refusal as soon as a limit is exceeded. */
   function push(chunk: Buffer): Refusal | null {
     // The position of the next quote and backslash from `at` on. Searched for again only after it was passed, so each byte
     // is searched once for each.
@@ -277,8 +262,16 @@ export function createJsonScan({
     values = valuesOutside;
   }
 
-  return { push, elements: () => ranges, longStrings: () => longStrings };
+  return {
+    push,
+    /** Byte ranges of the list's elements; null when the body has no such list. */
+    elements: (): Range[] | null => ranges,
+    /** With `find`: long strings among the values of the outermost object, in their order, at most four. */
+    longStrings: (): readonly LongString[] => longStrings,
+  };
 }
+
+export type JsonScan = ReturnType<typeof createJsonScan>;
 
 /** The first position from `from` on; the length when there is none. */
 function positionOf(bytes: Uint8Array, byte: number, from: number): number {

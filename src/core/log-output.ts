@@ -1,29 +1,18 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 
-/**
- * Where the log is written: standard output, whose reader may stop reading (a paused terminal, a stopped journald, a full
- * pipe), or whose disk may be full. Records are written by the thread that logs them, so that they are complete when the process
- * ends; what cannot be written waits, up to a limit, and further records are dropped and counted. Nothing blocks.
- */
-export interface LogOutput {
-  write(record: string): void;
-  /** Records dropped since the start. */
-  dropped(): number;
-  /** Called with the number of records dropped since the last call, when there is space for records again. */
-  onDropped(report: (dropped: number) => void): void;
-  /** Resolves when everything is written, or after `timeoutMs`. */
-  flush(timeoutMs: number): Promise<void>;
-  /** Gives up what waits. Needed before the descriptor is closed: another file may get its number. */
-  close(): void;
-}
-
 /** Bytes of records that wait; further records are dropped. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 const RETRY_MS = 100;
 
-/** `fd` must not block: a file, or a pipe, socket or terminal in non-blocking mode. */
-export function createLogOutput(fd = standardOutput()): LogOutput {
+/**
+ * Where the log is written: standard output, whose reader may stop reading (a paused terminal, a stopped journald, a full
+ * pipe), or whose disk may be full. Records are written by the thread that logs them, so that they are complete when the process
+ * ends; what cannot be written waits, up to a limit, and further records are dropped and counted. Nothing blocks.
+ *
+ * `fd` must not block: a file, or a pipe, socket or terminal in non-blocking mode.
+ */
+export function createLogOutput(fd = standardOutput()) {
   let waiting: Buffer[] = [];
   let waitingBytes = 0;
   let dropped = 0;
@@ -54,7 +43,7 @@ export function createLogOutput(fd = standardOutput()): LogOutput {
   // What waits is written as far as possible when the process ends.
   process.once('exit', retry);
   return {
-    write: (record) => {
+    write: (record: string): void => {
       const bytes = Buffer.from(record);
       if (waiting.length === 0) {
         const rest = writeAll(fd, bytes);
@@ -66,18 +55,22 @@ export function createLogOutput(fd = standardOutput()): LogOutput {
         unreported++;
       }
     },
-    dropped: () => dropped,
-    onDropped: (call) => {
+    /** Records dropped since the start. */
+    dropped: (): number => dropped,
+    /** Called with the number of records dropped since the last call, when there is space for records again. */
+    onDropped: (call: (dropped: number) => void): void => {
       report = call;
     },
-    flush: async (timeoutMs) => {
+    /** Resolves when everything is written, or after `timeoutMs`. */
+    flush: async (timeoutMs: number): Promise<void> => {
       const until = performance.now() + timeoutMs;
       while (waiting.length > 0 && performance.now() < until) {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS / 2));
         retry();
       }
     },
-    close: () => {
+    /** Gives up what waits. Needed before the descriptor is closed: another file may get its number. */
+    close: (): void => {
       process.off('exit', retry);
       if (timer !== null) clearInterval(timer);
       timer = null;
@@ -86,6 +79,8 @@ export function createLogOutput(fd = standardOutput()): LogOutput {
     },
   };
 }
+
+export type LogOutput = ReturnType<typeof createLogOutput>;
 
 /** Writes as much as possible; returns what is left. */
 function writeAll(fd: number, bytes: Buffer): Buffer {

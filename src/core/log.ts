@@ -15,37 +15,33 @@ export interface LogSettings {
   hashAddresses: boolean;
 }
 
-/**
- * Hashes addresses with a key of this installation, so that a log does not reveal whether a guessed address is in it.
- * The key is in the data directory, which is opened after the first records; until `useKey`, addresses are omitted.
- */
-export interface AddressHasher {
-  useKey(key: Buffer): void;
-  hash(address: string): string;
-}
-
 /** Purpose from which the key is derived (`Seal.derive`). */
 export const LOG_KEY_PURPOSE = 'log-addresses';
 const HASH_DIGITS = 16;
 const NOT_KEYED = '[address]';
 
 /**
+ * Hashes addresses with a key of this installation, so that a log does not reveal whether a guessed address is in it.
+ * The key is in the data directory, which is opened after the first records; until `useKey`, addresses are omitted.
+ *
  * Begins without a key: `hash` returns `[address]` until `useKey`, then `hmac:` and 16 hexadecimal digits of the
  * HMAC-SHA256 of the trimmed lower-case address.
  */
-export function createAddressHasher(): AddressHasher {
+export function createAddressHasher() {
   let key: Buffer | null = null;
   return {
-    useKey: (newKey) => {
+    useKey: (newKey: Buffer): void => {
       key = newKey;
     },
-    hash: (address) => {
+    hash: (address: string): string => {
       if (key === null) return NOT_KEYED;
       const normalized = address.trim().toLowerCase();
       return `hmac:${createHmac('sha256', key).update(normalized).digest('hex').slice(0, HASH_DIGITS)}`;
     },
   };
 }
+
+export type AddressHasher = ReturnType<typeof createAddressHasher>;
 
 /** Fields that may contain a person's address, and fields with text from other servers, which may quote one. */
 const ADDRESS_FIELDS = ['recipient', 'from', 'to'];

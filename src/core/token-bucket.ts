@@ -20,18 +20,12 @@ export interface RateReading {
   retryAfterSeconds: number;
 }
 
-/** A token bucket in memory. A clock that is set back adds no tokens and removes none. */
-export interface TokenBucket {
-  /** Takes one token if there is one. */
-  take(): RateReading;
-  /** Takes tokens unconditionally: the balance may become negative. A negative number returns tokens. */
-  charge(tokens: number): void;
-  /** Milliseconds until the balance is at least `tokens`. Default: 0, no longer negative. */
-  waitMs(tokens?: number): number;
-}
-
-/** Creates a full bucket. */
-export function createTokenBucket(clock: Clock, rate: Rate): TokenBucket {
+/**
+ * A token bucket in memory. A clock that is set back adds no tokens and removes none.
+ *
+ * Creates a full bucket.
+ */
+export function createTokenBucket(clock: Clock, rate: Rate) {
   let tokens = rate.burst;
   let refilledAt = clock.now();
 
@@ -46,7 +40,8 @@ export function createTokenBucket(clock: Clock, rate: Rate): TokenBucket {
   }
 
   return {
-    take: () => {
+    /** Takes one token if there is one. */
+    take: (): RateReading => {
       refill();
       const allowed = tokens >= 1;
       const retryAfterSeconds = allowed ? 0 : Math.max(1, Math.ceil((1 - tokens) / rate.perSecond));
@@ -59,29 +54,29 @@ export function createTokenBucket(clock: Clock, rate: Rate): TokenBucket {
         retryAfterSeconds,
       };
     },
-    charge: (count) => {
+    /** Takes tokens unconditionally: the balance may become negative. A negative number returns tokens. */
+    charge: (count: number): void => {
       refill();
       add(-count);
     },
-    waitMs: (wanted = 0) => {
+    /** Milliseconds until the balance is at least `tokens`. Default: 0, no longer negative. */
+    waitMs: (wanted: number = 0): number => {
       refill();
       return Math.max(0, Math.ceil(((wanted - tokens) / rate.perSecond) * 1000));
     },
   };
 }
 
-export interface TokenBuckets {
-  of(name: string): TokenBucket;
-}
+export type TokenBucket = ReturnType<typeof createTokenBucket>;
 
 /**
  * Buckets of one rate by name, at most `max`. The least recently used is removed first; its name starts with a full
  * bucket again, so the bound never refuses a request that an unbounded map would allow.
  */
-export function createTokenBuckets(clock: Clock, rate: Rate, max: number): TokenBuckets {
+export function createTokenBuckets(clock: Clock, rate: Rate, max: number) {
   const buckets = createLru<TokenBucket>(max);
   return {
-    of: (name) => {
+    of: (name: string): TokenBucket => {
       const known = buckets.get(name);
       if (known !== undefined) return known;
       const bucket = createTokenBucket(clock, rate);
@@ -90,3 +85,5 @@ export function createTokenBuckets(clock: Clock, rate: Rate, max: number): Token
     },
   };
 }
+
+export type TokenBuckets = ReturnType<typeof createTokenBuckets>;

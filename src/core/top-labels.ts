@@ -1,17 +1,5 @@
 import { LRUCache } from 'lru-cache';
 
-/**
- * Selects the values of a metric label that have separate time series, where the set of values is unbounded: accounts,
- * destinations. The values with the most volume are selected; all others share the value `other`. Volume halves every
- * hour, so that idle values are replaced.
- */
-export interface TopLabels {
-  /** Counts `amount` for a value; returns the label: the value or `OTHER_LABEL`. */
-  labelOf(value: string, amount?: number): string;
-  /** Values that have a series now. */
-  values(): string[];
-}
-
 export interface TopLabelsOptions {
   /** Series at most, without `other`. */
   max: number;
@@ -34,10 +22,14 @@ interface Volume {
 }
 
 /**
+ * Selects the values of a metric label that have separate time series, where the set of values is unbounded: accounts,
+ * destinations. The values with the most volume are selected; all others share the value `other`. Volume halves every
+ * hour, so that idle values are replaced.
+ *
  * Begins without series: the first `max` values get them. Keeps the volumes of up to 20 times as many other values in
  * memory. Has no timer: volumes decay when they are compared.
  */
-export function createTopLabels({ max, now, onDropped }: TopLabelsOptions): TopLabels {
+export function createTopLabels({ max, now, onDropped }: TopLabelsOptions) {
   const chosen = new Map<string, Volume>();
   const candidates = new LRUCache<string, Volume>({ max: max * CANDIDATES_PER_LABEL });
 
@@ -81,16 +73,20 @@ export function createTopLabels({ max, now, onDropped }: TopLabelsOptions): TopL
   }
 
   return {
-    labelOf: (value, amount = 1) => {
+    /** Counts `amount` for a value; returns the label: the value or `OTHER_LABEL`. */
+    labelOf: (value: string, amount: number = 1): string => {
       if (value === OTHER_LABEL) return OTHER_LABEL;
       const volume = chosen.get(value);
       if (volume === undefined) return countCandidate(value, amount);
       increase(volume, amount);
       return value;
     },
-    values: () => [...chosen.keys()],
+    /** Values that have a series now. */
+    values: (): string[] => [...chosen.keys()],
   };
 }
+
+export type TopLabels = ReturnType<typeof createTopLabels>;
 
 /** Whether a value with this volume replaces one with the volume `other`. */
 function exceeds({ amount }: Volume, other: number): boolean {

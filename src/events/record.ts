@@ -19,40 +19,6 @@ import {
 } from './event-types.ts';
 import { countEgressComplaint, countMessageEvent } from './message-counts.ts';
 
-/**
- * The only place where a message changes state. Every event is recorded inside a unit of work: the new state, the event and
- * its effects (suppression, removal from the queue, rows for subscribed webhooks) are one transaction.
- */
-export interface Recorder {
-  /** Returns false, and changes nothing, when the event cannot happen in the state of the message. */
-  message(tables: Tables, message: MessageRow, event: MessageEvent, options?: MessageEventOptions): boolean;
-  /** Records `email_sent`, at `at`, for a message that was inserted as `sending`. */
-  sent(tables: Tables, message: MessageRow, at: number): void;
-  /**
-   * Records a report about a message that the account sent before it came from another installation. Returns false, and
-   * changes nothing, when there was such a report before.
-   */
-  moved(tables: Tables, message: KnownMovedMessage, event: MovedEvent): boolean;
-  /**
-   * Restores the state of a leased message whose attempt did not begin: `queued` before its first attempt, `deferred`
-   * after one. There is no event.
-   */
-  returned(tables: Tables, message: MessageRow): void;
-  /** Records only the final state of a leased message: its event or an effect of it cannot be recorded. */
-  endedWithoutEvent(tables: Tables, message: MessageRow, status: 'delivered' | 'bounced' | 'failed'): void;
-  /** Tests whether events can be recorded: throws if not, else returns a refusal, which rolls the inserted event back. */
-  probe(tables: Tables): Refusal;
-  domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, fields: DomainEventFields): void;
-  /** Records an event of the installation for each account of the operator. */
-  operator<Kind extends OperatorEventKind>(tables: Tables, kind: Kind, fields: EventFields[Kind]): void;
-  /** Records that a send was refused because of its recipient; there is no message. */
-  refusedSend(tables: Tables, event: EventWithoutMessage<'email_suppressed'>): void;
-  /** Records an opt-out that belongs to no message, or to one that was purged. */
-  optedOut(tables: Tables, event: EventWithoutMessage<'email_unsubscribed'>): void;
-  /** Records a complaint about a message that was purged. */
-  complained(tables: Tables, event: EventWithoutMessage<'email_complained'>): void;
-}
-
 export type KnownMovedMessage = MovedMessage & MovedReports;
 export type MovedEvent = Extract<MessageEvent, { kind: 'email_bounced' | 'email_complained' }>;
 
@@ -100,8 +66,13 @@ export interface RecorderDeps {
   operatorAccounts?: (tables: Tables) => readonly string[];
 }
 
-/** Keeps no state. The callbacks are called inside the unit of work, which may still be rolled back. */
-export function createRecorder(deps: RecorderDeps): Recorder {
+/**
+ * The only place where a message changes state. Every event is recorded inside a unit of work: the new state, the event and
+ * its effects (suppression, removal from the queue, rows for subscribed webhooks) are one transaction.
+ *
+ * Keeps no state. The callbacks are called inside the unit of work, which may still be rolled back.
+ */
+export function createRecorder(deps: RecorderDeps) {
   const { clock, ids, onSuppressionChange, onWebhookDue, operatorAccounts = () => [] } = deps;
 
   /** Inserts an event, and a delivery for each webhook that subscribes to its kind. */
@@ -162,7 +133,13 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   }
 
   return {
-    message: (tables, message, event, { reported = false, attempts = null, at = clock.now() } = {}) => {
+    /** Returns false, and changes nothing, when the event cannot happen in the state of the message. */
+    message: (
+      tables: Tables,
+      message: MessageRow,
+      event: MessageEvent,
+      { reported = false, attempts = null, at = clock.now() }: MessageEventOptions = {},
+    ): boolean => {
       const { kind, fields } = event;
       const next = nextState(message.status, kind, reported);
       if (next === null) return false;
@@ -185,9 +162,14 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       );
       return true;
     },
-    sent: (tables, message, at) =>
+    /** Records `email_sent`, at `at`, for a message that was inserted as `sending`. */
+    sent: (tables: Tables, message: MessageRow, at: number): void =>
       insertMessageEvent(tables, message, { kind: 'email_sent', fields: {} }, at, '{}'),
-    moved: (tables, message, event) => {
+    /**
+     * Records a report about a message that the account sent before it came from another installation. Returns false, and
+     * changes nothing, when there was such a report before.
+     */
+    moved: (tables: Tables, message: KnownMovedMessage, event: MovedEvent): boolean => {
       const report = event.kind === 'email_bounced' ? 'bounced' : 'complained';
       if (message[report] === 1) return false;
       tables.movedMessages.mark(message.message_id, report);
@@ -216,23 +198,33 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       });
       return true;
     },
-    returned: (tables, message) => {
+    /**
+     * Restores the state of a leased message whose attempt did not begin: `queued` before its first attempt, `deferred`
+     * after one. There is no event.
+     */
+    returned: (tables: Tables, message: MessageRow): void => {
       if (message.status !== 'sending') return;
       const status = message.attempts === 0 ? 'queued' : 'deferred';
       tables.messages.setState(message.seq, status, clock.now(), null, null);
     },
-    endedWithoutEvent: (tables, message, status) => {
+    /** Records only the final state of a leased message: its event or an effect of it cannot be recorded. */
+    endedWithoutEvent: (
+      tables: Tables,
+      message: MessageRow,
+      status: 'delivered' | 'bounced' | 'failed',
+    ): void => {
       const at = clock.now();
       tables.messages.setState(message.seq, status, at, null, at);
       tables.queue.remove(message.seq);
     },
-    probe: (tables) => {
+    /** Tests whether events can be recorded: throws if not, else returns a refusal, which rolls the inserted event back. */
+    probe: (tables: Tables): Refusal => {
       const at = clock.now();
       const event = { event_id: ids.make('evt'), account_id: '', kind: 'email_sent', at, data: '{}' };
       tables.events.insert({ ...event, message_seq: null, domain_id: null });
       return refuse('UNAVAILABLE', 'The event was inserted only as a test');
     },
-    domain: (tables, domain, kind, fields) =>
+    domain: (tables: Tables, domain: DomainRow, kind: DomainEventKind, fields: DomainEventFields): void =>
       insert(tables, {
         account_id: domain.account_id,
         kind,
@@ -241,7 +233,12 @@ export function createRecorder(deps: RecorderDeps): Recorder {
         domain_id: domain.domain_id,
         data: JSON.stringify({ domain: domain.name, ...fields }),
       }),
-    operator: (tables, kind, fields) => {
+    /** Records an event of the installation for each account of the operator. */
+    operator: <Kind extends OperatorEventKind>(
+      tables: Tables,
+      kind: Kind,
+      fields: EventFields[Kind],
+    ): void => {
       for (const account_id of operatorAccounts(tables))
         insert(tables, {
           account_id,
@@ -252,11 +249,16 @@ export function createRecorder(deps: RecorderDeps): Recorder {
           data: JSON.stringify(fields),
         });
     },
+    /** Records that a send was refused because of its recipient; there is no message. */
     refusedSend: withoutMessage('email_suppressed'),
+    /** Records an opt-out that belongs to no message, or to one that was purged. */
     optedOut: withoutMessage('email_unsubscribed'),
+    /** Records a complaint about a message that was purged. */
     complained: withoutMessage('email_complained'),
   };
 }
+
+export type Recorder = ReturnType<typeof createRecorder>;
 
 /** Bounds the unit of work: a domain can have a million queued messages. */
 const DROP_BATCH_SIZE = 1000;

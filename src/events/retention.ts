@@ -8,25 +8,6 @@ import { createPortions, type Portion, type PortionStep } from '../store/mainten
 import type { PurgedPortion } from '../store/maintenance/retention.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
- * Deletes rows by age, as their tables declare (`store/data-policies`): bodies some days after all their messages are
- * final, then events, their webhook deliveries, messages, strikes, received mail and reports; idempotent responses when
- * they expire. Free pages beyond a reserve are then returned to the file system.
- *
- * A pass runs every hour, in portions (`store/maintenance/portions`). It continues from the rows that are left, so the next
- * pass completes one that was interrupted; after a start the first pass runs within a minute. A pass with nothing to
- * delete reads a few rows.
- */
-export interface Retention {
-  /** Runs one pass; resolves with the number of rows deleted, by kind. Must not be called while one is running. */
-  run(): Promise<Purged>;
-  /** Starts hourly passes. */
-  start(): void;
-  /** Ends the passes; resolves when the portion in progress, if any, is durable. */
-  stop(): Promise<void>;
-  progress(): RetentionProgress;
-}
-
 export type PurgedKind = DeclaredRetentionRule['kind'] | 'freePages';
 /** Kinds in the order in which a pass deletes them. */
 export const PURGED_KINDS: readonly PurgedKind[] = [...RETENTION_RULES.map(({ kind }) => kind), 'freePages'];
@@ -100,10 +81,18 @@ function inStatements(step: PortionStep<Deletion>): PortionStep<Deletion> {
 }
 
 /**
+ * Deletes rows by age, as their tables declare (`store/data-policies`): bodies some days after all their messages are
+ * final, then events, their webhook deliveries, messages, strikes, received mail and reports; idempotent responses when
+ * they expire. Free pages beyond a reserve are then returned to the file system.
+ *
+ * A pass runs every hour, in portions (`store/maintenance/portions`). It continues from the rows that are left, so the next
+ * pass completes one that was interrupted; after a start the first pass runs within a minute. A pass with nothing to
+ * delete reads a few rows.
+ *
  * Starts nothing until `start`. A scheduled pass that fails is logged, and the next one continues; `run` rejects. Each
  * pass reads `bodyDays` and `eventDays` once, at its beginning.
  */
-export function createRetention(deps: RetentionDeps): Retention {
+export function createRetention(deps: RetentionDeps) {
   const { clock, log, tables, writer, onPortion, mayShrink = () => true } = deps;
   const portions = createPortions({ writer, share: 'retention' });
   const progress: RetentionProgress = { current: null, remaining: null, completedAt: null };
@@ -184,6 +173,7 @@ export function createRetention(deps: RetentionDeps): Retention {
     ];
   }
 
+  /** Runs one pass; resolves with the number of rows deleted, by kind. Must not be called while one is running. */
   async function run(): Promise<Purged> {
     const purged = zeroCounts();
     const began = performance.now();
@@ -228,19 +218,23 @@ export function createRetention(deps: RetentionDeps): Retention {
 
   return {
     run,
-    start: () => {
+    /** Starts hourly passes. */
+    start: (): void => {
       timer = setTimeout(startPass, FIRST_PASS_MS).unref();
       task = schedule(PASS_TIMES, startPass);
     },
-    stop: async () => {
+    /** Ends the passes; resolves when the portion in progress, if any, is durable. */
+    stop: async (): Promise<void> => {
       if (timer !== null) clearTimeout(timer);
       await task?.destroy();
       portions.stop();
       await running;
     },
-    progress: () => ({ ...progress }),
+    progress: (): RetentionProgress => ({ ...progress }),
   };
 }
+
+export type Retention = ReturnType<typeof createRetention>;
 
 function zeroCounts(): Purged {
   // Sound: `fromEntries` does not preserve the type of the keys.

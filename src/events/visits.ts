@@ -26,12 +26,6 @@ interface Visitor {
   isProxy: boolean;
 }
 
-export interface Visits {
-  record(visit: TrackedVisit): void;
-  /** Resolves when all waiting visits are recorded. */
-  close(): Promise<void>;
-}
-
 export interface VisitsDeps {
   clock: Clock;
   log: Log;
@@ -68,7 +62,7 @@ interface Allowance {
  * At most 20,000 visits wait. A unit of work records up to 64, and the next one begins when it is on disk. The
  * allowances of 50,000 messages are in memory. Call `close` when no more visits can come.
  */
-export function createVisits({ clock, log, writer, recorder, observe }: VisitsDeps): Visits {
+export function createVisits({ clock, log, writer, recorder, observe }: VisitsDeps) {
   const allowances = createLru<Allowance>(MAX_ALLOWANCES);
   const waiting: TrackedVisit[] = [];
   let writing: Promise<void> | null = null;
@@ -106,17 +100,20 @@ export function createVisits({ clock, log, writer, recorder, observe }: VisitsDe
   }
 
   return {
-    record: (visit) => {
+    record: (visit: TrackedVisit): void => {
       if (!isAllowed(visit)) return observe?.(visit.kind, 'ignored');
       if (waiting.length >= MAX_WAITING) return observe?.(visit.kind, 'lost');
       waiting.push(visit);
       writing ??= write();
     },
-    close: async () => {
+    /** Resolves when all waiting visits are recorded. */
+    close: async (): Promise<void> => {
       await writing;
     },
   };
 }
+
+export type Visits = ReturnType<typeof createVisits>;
 
 /** In a unit of work. Returns false when the message was purged, or is not of the link's account. */
 function recordVisit(recorder: Recorder, tables: Tables, visit: TrackedVisit): boolean {

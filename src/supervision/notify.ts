@@ -3,24 +3,6 @@ import { createInterface } from 'node:readline';
 import { SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 
-/**
- * Sends messages to the service manager over `$NOTIFY_SOCKET` (sd_notify(3)).
- *
- * The socket is an AF_UNIX datagram socket, which Node cannot open, so `systemd-notify` sends the messages. Starting a
- * program from a Node process copies its page tables while the event loop waits: 7 ms at 45 MB of memory, 50 to 340 ms
- * at 1 GB. The first message, while the process is small, therefore starts one shell, which starts `systemd-notify` for
- * every line that it reads. The shell ends when its input does, that is with the process.
- */
-export interface SystemdNotifier {
-  /**
-   * Sends variables as one message, after all earlier ones. Resolves with whether the service manager received it; never
-   * rejects. Failures are logged.
-   */
-  send(message: Notification): Promise<boolean>;
-  /** Ends the shell. Messages that are still waiting are not sent. */
-  close(): void;
-}
-
 /** Variables of sd_notify(3), such as `READY`, with their values. */
 export type Notification = Readonly<Record<string, string>>;
 
@@ -57,15 +39,17 @@ interface Waiting {
 }
 
 /**
+ * Sends messages to the service manager over `$NOTIFY_SOCKET` (sd_notify(3)).
+ *
+ * The socket is an AF_UNIX datagram socket, which Node cannot open, so `systemd-notify` sends the messages. Starting a
+ * program from a Node process copies its page tables while the event loop waits: 7 ms at 45 MB of memory, 50 to 340 ms
+ * at 1 GB. The first message, while the process is small, therefore starts one shell, which starts `systemd-notify` for
+ * every line that it reads. The shell ends when its input does, that is with the process.
+ *
  * Starts the shell with the first `send`; another one follows if it ends or exceeds `timeoutMs` (default: 20 s). While
  * 16 messages wait, and after `close`, a message is not sent and resolves with false.
  */
-export function createNotifier({
-  socket,
-  log,
-  path,
-  timeoutMs = TIMEOUT_MS,
-}: NotifierOptions): SystemdNotifier {
+export function createNotifier({ socket, log, path, timeoutMs = TIMEOUT_MS }: NotifierOptions) {
   const waiting: Waiting[] = [];
   let shell: ChildProcess | null = null;
   let timeout: NodeJS.Timeout | null = null;
@@ -129,13 +113,18 @@ export function createNotifier({
   }
 
   return {
-    send: (message) =>
+    /**
+     * Sends variables as one message, after all earlier ones. Resolves with whether the service manager received it; never
+     * rejects. Failures are logged.
+     */
+    send: (message: Notification): Promise<boolean> =>
       new Promise((resolve) => {
         if (closed || waiting.length >= MAX_WAITING) return resolve(false);
         waiting.push({ line: lineOf(message), resolve });
         if (waiting.length === 1) sendFirst();
       }),
-    close: () => {
+    /** Ends the shell. Messages that are still waiting are not sent. */
+    close: (): void => {
       closed = true;
       shell?.stdin?.end();
       shell?.kill();
@@ -143,6 +132,8 @@ export function createNotifier({
     },
   };
 }
+
+export type SystemdNotifier = ReturnType<typeof createNotifier>;
 
 /** Control characters would end the line or the argument, or add a variable. */
 function lineOf(message: Notification): string {

@@ -1,18 +1,3 @@
-/**
- * Limits concurrent work: in total and per key (for example, a domain), so that slow work of one key does not delay
- * other keys. Of the keys with waiting work, the one with the least running work is next; the work of a key starts in order
- * of arrival.
- */
-export interface Gate {
-  /**
-   * Runs `work` when the limits allow it. Resolves with null, without running it, if too much work is waiting, or after
-   * `close`.
-   */
-  run<T>(key: string, work: () => Promise<T>): Promise<T | null>;
-  /** Waiting work resolves with null; running work continues. */
-  close(): void;
-}
-
 export interface GateOptions {
   concurrency: number;
   perKey: number;
@@ -27,10 +12,14 @@ interface Waiting {
 }
 
 /**
+ * Limits concurrent work: in total and per key (for example, a domain), so that slow work of one key does not delay
+ * other keys. Of the keys with waiting work, the one with the least running work is next; the work of a key starts in order
+ * of arrival.
+ *
  * Begins open and empty. Has no timers: work waits without a limit of time. `perKey`: how many works of one key may run
  * at the same time. Each number may be infinite.
  */
-export function createGate(options: GateOptions): Gate {
+export function createGate(options: GateOptions) {
   const { concurrency, perKey, maxWaiting, maxWaitingPerKey = maxWaiting } = options;
   /** By key, without empty lists. The key that was served last is at the end. */
   const waiting = new Map<string, Waiting[]>();
@@ -91,7 +80,11 @@ export function createGate(options: GateOptions): Gate {
   }
 
   return {
-    run: async (key, work) => {
+    /**
+     * Runs `work` when the limits allow it. Resolves with null, without running it, if too much work is waiting, or after
+     * `close`.
+     */
+    run: async <T>(key: string, work: () => Promise<T>): Promise<T | null> => {
       if (!(await admit(key))) return null;
       try {
         return await work();
@@ -99,7 +92,8 @@ export function createGate(options: GateOptions): Gate {
         release(key);
       }
     },
-    close: () => {
+    /** Waiting work resolves with null; running work continues. */
+    close: (): void => {
       closed = true;
       for (const list of waiting.values()) for (const each of list) each.abandon();
       waiting.clear();
@@ -107,3 +101,5 @@ export function createGate(options: GateOptions): Gate {
     },
   };
 }
+
+export type Gate = ReturnType<typeof createGate>;

@@ -25,17 +25,12 @@ export interface LoopOptions {
   observe?: (name: string, durationMs: number, failed: boolean) => void;
 }
 
-/** Periodic work in the background: at most one run at a time. */
-export interface Loop {
-  start(): void;
-  /** Runs now, or again when the run in progress has ended. No effect before `start` and after `stop`. */
-  wake(): void;
-  /** Starts no further run; resolves when the run in progress has ended. */
-  stop(): Promise<void>;
-}
-
-/** Creates a loop; `start` starts it. An error that repeats is logged once until a run succeeds. */
-export function createLoop(options: LoopOptions): Loop {
+/**
+ * Periodic work in the background: at most one run at a time.
+ *
+ * Creates a loop; `start` starts it. An error that repeats is logged once until a run succeeds.
+ */
+export function createLoop(options: LoopOptions) {
   const { name, run, intervalMs, log, firstMs = 0, retryMs = intervalMs, jitter = 0, ref = false } = options;
   const random = options.random ?? Math.random;
   let state: 'new' | 'started' | 'stopped' = 'new';
@@ -81,18 +76,20 @@ export function createLoop(options: LoopOptions): Loop {
   }
 
   return {
-    start: () => {
+    start: (): void => {
       if (state !== 'new') return;
       state = 'started';
       if (firstMs === 0) begin();
       else schedule(firstMs);
     },
-    wake: () => {
+    /** Runs now, or again when the run in progress has ended. No effect before `start` and after `stop`. */
+    wake: (): void => {
       if (state !== 'started') return;
       if (running === null) begin();
       else woken = true;
     },
-    stop: async () => {
+    /** Starts no further run; resolves when the run in progress has ended. */
+    stop: async (): Promise<void> => {
       state = 'stopped';
       if (timer !== null) clearTimeout(timer);
       timer = null;
@@ -100,3 +97,5 @@ export function createLoop(options: LoopOptions): Loop {
     },
   };
 }
+
+export type Loop = ReturnType<typeof createLoop>;

@@ -1,28 +1,3 @@
-/**
- * Turns on the event loop, shared fairly between accounts. Work that a request does synchronously (parsing,
- * validation, rendering) waits for its account's turn. Each account has two queues; the next turn goes to the account that
- * has used the least time, measured around the work itself (start-time fair queuing). An account that keeps the event
- * loop busy therefore delays its own requests, and one that seldom calls waits at most for the current turn and one of
- * each busy account. When no account waits, work starts in the same pass of the event loop.
- *
- * Long computations are generators that yield often: `run` executes them a few milliseconds at a time, and each
- * part after the first waits for the account's turn again.
- */
-export interface Turns {
-  /**
-   * Resolves when it is the account's turn. What then runs until its first wait for I/O or for another turn is
-   * charged to the account.
-   */
-  next(accountId: string): Promise<void>;
-  /** Runs the work to completion: in the current iteration while time is left, then in turns of the account. */
-  run<Result>(work: Work<Result>, accountId: string, order?: Order): Promise<Result>;
-  /**
-   * Reports a new connection. Node accepts one connection per listener in each iteration of the event loop. While
-   * connections arrive, iterations without turns follow each pass, for up to 10 ms.
-   */
-  connected(): void;
-}
-
 export type Work<Result> = Generator<void, Result, void>;
 
 /**
@@ -71,10 +46,19 @@ interface Flow {
 }
 
 /**
+ * Turns on the event loop, shared fairly between accounts. Work that a request does synchronously (parsing,
+ * validation, rendering) waits for its account's turn. Each account has two queues; the next turn goes to the account that
+ * has used the least time, measured around the work itself (start-time fair queuing). An account that keeps the event
+ * loop busy therefore delays its own requests, and one that seldom calls waits at most for the current turn and one of
+ * each busy account. When no account waits, work starts in the same pass of the event loop.
+ *
+ * Long computations are generators that yield often: `run` executes them a few milliseconds at a time, and each
+ * part after the first waits for the account's turn again.
+ *
  * `now`: monotonic milliseconds. Schedules callbacks (`setImmediate`) only while work waits or has run in this
  * iteration, and keeps an entry for each account that waits or still owes time. A process uses one, `eventLoopTurns`.
  */
-export function createTurns(now: () => number = () => performance.now()): Turns {
+export function createTurns(now: () => number = () => performance.now()) {
   const flows = new Map<string, Flow>();
   let waiting = 0;
   /** Virtual time, ms: start of the current or last turn. */
@@ -193,6 +177,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
     return running !== null && now() - running.since > PASS_MS;
   }
 
+  /** Runs the work to completion: in the current iteration while time is left, then in turns of the account. */
   async function run<Result>(
     work: Work<Result>,
     accountId: string,
@@ -217,13 +202,23 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
   }
 
   return {
-    next: (accountId) => next(accountId),
+    /**
+     * Resolves when it is the account's turn. What then runs until its first wait for I/O or for another turn is
+     * charged to the account.
+     */
+    next: (accountId: string): Promise<void> => next(accountId),
     run,
-    connected: () => {
+    /**
+     * Reports a new connection. Node accepts one connection per listener in each iteration of the event loop. While
+     * connections arrive, iterations without turns follow each pass, for up to 10 ms.
+     */
+    connected: (): void => {
       isConnecting = true;
     },
   };
 }
+
+export type Turns = ReturnType<typeof createTurns>;
 
 function isIdle({ waiting, begun }: Flow): boolean {
   return waiting.length === 0 && begun.length === 0;

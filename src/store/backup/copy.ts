@@ -2,24 +2,6 @@ import { Worker } from 'node:worker_threads';
 import { StoreFault } from '../database/failure.ts';
 import type { DatabaseContent } from './content.ts';
 
-/**
- * Long work on whole files, in threads with a low priority: the calling thread is never blocked. A database in use is
- * read through an SQLite connection only: closing a plain descriptor would release the locks that SQLite has on the file
- * in this process.
- */
-export interface Copier {
-  /** Copies the state of a database that may be in use. `to` must not exist; it is removed when the copy fails. */
-  copy(file: string, to: string, options: { maxLogBytes: number }): Promise<void>;
-  /** Completes a copy: one file without a write-ahead log, marked so that no daemon starts on it. */
-  seal(file: string): Promise<DatabaseContent>;
-  /** Reads the content of a database that no process uses, and checks its integrity. */
-  check(file: string): Promise<DatabaseContent>;
-  /** SHA-256, in hexadecimal, of a file that is not a database in use. */
-  hash(file: string): Promise<string>;
-  /** Ends the threads. */
-  close(): Promise<void>;
-}
-
 export interface CopierOptions {
   /** Maximum rate of reads. */
   bytesPerSecond: number;
@@ -77,10 +59,14 @@ export type TaskMessage =
   | { kind: 'failed'; message: string; code: string | undefined };
 
 /**
+ * Long work on whole files, in threads with a low priority: the calling thread is never blocked. A database in use is
+ * read through an SQLite connection only: closing a plain descriptor would release the locks that SQLite has on the file
+ * in this process.
+ *
  * Starts no thread yet: each copy has one until it ends, and the other tasks share one until `close`, so they must not
  * overlap. Once `signal` is aborted every task rejects. A damaged database is a StoreFault.
  */
-export function createCopier(options: CopierOptions): Copier {
+export function createCopier(options: CopierOptions) {
   const programs = options.programs ?? {
     copy: new URL('./copy-thread.js', import.meta.url),
     check: new URL('./check-thread.js', import.meta.url),
@@ -148,7 +134,8 @@ export function createCopier(options: CopierOptions): Copier {
     return result.content;
   };
   return {
-    copy: async (file, to, { maxLogBytes }) => {
+    /** Copies the state of a database that may be in use. `to` must not exist; it is removed when the copy fails. */
+    copy: async (file: string, to: string, { maxLogBytes }: { maxLogBytes: number }): Promise<void> => {
       const thread = start(programs.copy);
       try {
         await run(thread, { kind: 'copy', file, to, maxLogBytes });
@@ -156,18 +143,24 @@ export function createCopier(options: CopierOptions): Copier {
         await thread.terminate();
       }
     },
-    seal: (file) => content('seal', file),
-    check: (file) => content('check', file),
-    hash: async (file) => {
+    /** Completes a copy: one file without a write-ahead log, marked so that no daemon starts on it. */
+    seal: (file: string): Promise<DatabaseContent> => content('seal', file),
+    /** Reads the content of a database that no process uses, and checks its integrity. */
+    check: (file: string): Promise<DatabaseContent> => content('check', file),
+    /** SHA-256, in hexadecimal, of a file that is not a database in use. */
+    hash: async (file: string): Promise<string> => {
       const result = await check('hash', file);
       if (result.kind !== 'hashed') throw new Error(`the thread answered ${result.kind}`);
       return result.sha256;
     },
-    close: async () => {
+    /** Ends the threads. */
+    close: async (): Promise<void> => {
       await checker?.terminate();
     },
   };
 }
+
+export type Copier = ReturnType<typeof createCopier>;
 
 function stopReason(signal: AbortSignal | undefined): Error {
   return signal?.reason instanceof Error ? signal.reason : new DOMException('stopped', 'AbortError');

@@ -4,6 +4,16 @@ import type { Database } from './database.ts';
 import { StoreUnavailable } from './failure.ts';
 import type { LogRequest, LogResult, LogThreadData } from './flush-thread.ts';
 
+export interface WriteAheadLogOptions {
+  /** The program of the threads; default: the compiled one in this directory. */
+  script?: URL | undefined;
+}
+
+/** The threads allocate little memory in JavaScript. */
+const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 };
+/** Frames, of a page each, at which a checkpoint is due: 16 MB. */
+export const MAX_FRAMES = 4000;
+
 /**
  * Flushes the database's write-ahead log without blocking the event loop. With `synchronous = FULL` SQLite waits
  * for the disk inside each COMMIT, a millisecond or more in which nothing else runs. With `synchronous = NORMAL`
@@ -22,34 +32,10 @@ import type { LogRequest, LogResult, LogThreadData } from './flush-thread.ts';
  * One flush remains inside COMMIT: SQLite flushes the header of a log that restarts, so that older frames are not mistaken
  * for new ones after a power failure. On a busy disk that flush takes as long as any other. Therefore a checkpoint is due
  * at MAX_FRAMES, not at SQLite's 1000 pages.
+ *
+ * Opens the log of the connection that writes. It exists as long as any connection is open.
  */
-export interface WriteAheadLog {
-  /** Rejects when the disk reports an error, or when it is unknown whether the log is on disk. One at a time. */
-  flush(): Promise<void>;
-  /** Whether the second part of a checkpoint is due: the caller pauses and calls `checkpoint`. */
-  isLong(): boolean;
-  /**
-   * Copies the log into the database, so that SQLite restarts it. Nothing may be committed meanwhile. `isComplete` is
-   * false when a reader still needs a part of the log: it then does not restart. Rejects when this part or the first one
-   * failed; the log is then unchanged.
-   */
-  checkpoint(): Promise<{ isComplete: boolean }>;
-  /** Must be called before the database is closed. */
-  close(): Promise<void>;
-}
-
-export interface WriteAheadLogOptions {
-  /** The program of the threads; default: the compiled one in this directory. */
-  script?: URL | undefined;
-}
-
-/** The threads allocate little memory in JavaScript. */
-const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 };
-/** Frames, of a page each, at which a checkpoint is due: 16 MB. */
-export const MAX_FRAMES = 4000;
-
-/** Opens the log of the connection that writes. It exists as long as any connection is open. */
-export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = {}): WriteAheadLog {
+export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = {}) {
   db.exec('PRAGMA synchronous = NORMAL');
   db.exec('PRAGMA wal_autocheckpoint = 0');
   // SQLite's POSIX locks are on the other two files: closing this descriptor drops none of them. The log is named after the
@@ -102,21 +88,31 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
   }
 
   return {
-    flush: async () => {
+    /** Rejects when the disk reports an error, or when it is unknown whether the log is on disk. One at a time. */
+    flush: async (): Promise<void> => {
       const isCopying = firstPart !== null;
       const result = await flusher.request({ kind: 'flush', dueAt: isCopying ? dueAt + MAX_FRAMES : dueAt });
       if (result.kind !== 'flushed' || !result.isLong) return;
       if (isCopying) isOverdue = true;
       else beginCheckpoint();
     },
-    isLong: () => firstPart?.isDone === true || isOverdue,
+    /** Whether the second part of a checkpoint is due: the caller pauses and calls `checkpoint`. */
+    isLong: (): boolean => firstPart?.isDone === true || isOverdue,
+    /**
+     * Copies the log into the database, so that SQLite restarts it. Nothing may be committed meanwhile. `isComplete` is
+     * false when a reader still needs a part of the log: it then does not restart. Rejects when this part or the first one
+     * failed; the log is then unchanged.
+     */
     checkpoint: finishCheckpoint,
-    close: async () => {
+    /** Must be called before the database is closed. */
+    close: async (): Promise<void> => {
       await Promise.all([flusher.close(), copier?.close()]);
       closeSync(fd);
     },
   };
 }
+
+export type WriteAheadLog = ReturnType<typeof openWriteAheadLog>;
 
 interface LogThread {
   /** One request at a time. Rejects when it fails, and always after the thread has ended or a flush has failed. */

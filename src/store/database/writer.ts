@@ -9,37 +9,6 @@ import { isBusy, StoreUnavailable } from './failure.ts';
 import { statements } from './statements.ts';
 import type { WriteAheadLog } from './write-ahead-log.ts';
 
-/**
- * Runs all writes. Units of work that arrive together share one commit (group commit), because a commit costs a disk
- * flush and a unit costs microseconds. Each unit runs in a savepoint, so that one that throws or returns a Refusal is
- * undone while the others of its group are committed. A unit's promise settles after the commit with its rows is on disk:
- * success means that they are durable. While one group is being flushed, the next one is collected.
- *
- * Another process may hold the write lock (a command, a backup tool). The writer then retries from timers, for
- * `lockWaitMs` per unit, and rejects with StoreUnavailable. With a busy timeout of 0 on the connection (see
- * `openDatabase`) the event loop is never blocked by a lock.
- */
-export interface Writer {
-  /**
-   * Runs `unit` in the next group. The unit is synchronous by type: a promise would outlive the transaction. Rejects with
-   * the error that the unit threw, or with the commit's error. `share` names an account or other work (default:
-   * deliveries and the daemon itself): where more units wait than fit into a group, shares take turns, and the units of one
-   * share stay in order. A share whose unit took longer than a turn misses as many turns as it used.
-   */
-  run<T>(unit: Unit<T>, share?: string): Promise<T>;
-  /**
-   * Resolves once everything readable so far is durable: immediately, unless a commit is being flushed. Callers that send
-   * what they read to a client wait for it. Rejects when the flush fails.
-   */
-  settled(): Promise<void>;
-  /** Whether many units wait: work that is not urgent should delay its next unit. */
-  isCrowded(): boolean;
-  /** Resolves after a checkpoint that began after the call; see `WriterOptions.onCheckpointIncomplete`. */
-  checkpoint(): Promise<void>;
-  /** Commits the units that wait and rejects further ones. */
-  close(): Promise<void>;
-}
-
 export type Unit<T> = (tables: Tables) => T extends PromiseLike<unknown> ? never : T;
 
 interface Waiting {
@@ -134,10 +103,19 @@ const FIRST_RETRY_MS = 2;
 const MAX_RETRY_MS = 100;
 
 /**
+ * Runs all writes. Units of work that arrive together share one commit (group commit), because a commit costs a disk
+ * flush and a unit costs microseconds. Each unit runs in a savepoint, so that one that throws or returns a Refusal is
+ * undone while the others of its group are committed. A unit's promise settles after the commit with its rows is on disk:
+ * success means that they are durable. While one group is being flushed, the next one is collected.
+ *
+ * Another process may hold the write lock (a command, a backup tool). The writer then retries from timers, for
+ * `lockWaitMs` per unit, and rejects with StoreUnavailable. With a busy timeout of 0 on the connection (see
+ * `openDatabase`) the event loop is never blocked by a lock.
+ *
  * Starts nothing: the first unit begins a group in the next turn of the event loop. No other code may begin a
  * transaction on `db`. Without `writeAheadLog` (a command) COMMIT flushes, and `checkpoint` resolves immediately.
  */
-export function createWriter(db: Database, tables: Tables, options: WriterOptions = {}): Writer {
+export function createWriter(db: Database, tables: Tables, options: WriterOptions = {}) {
   const sql = statements(db);
   const { writeAheadLog, lockWaitMs = LOCK_TIMEOUT_MS, now = () => performance.now() } = options;
   const begin = sql.run('BEGIN IMMEDIATE');
@@ -256,6 +234,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     share.missed = Math.min(Math.floor(ms / TURN_MS), MAX_MISSED_TURNS);
   }
 
+  /** Whether many units wait: work that is not urgent should delay its next unit. */
   function isCrowded(): boolean {
     let units = 0;
     for (const share of waiting.values()) {
@@ -373,7 +352,13 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   }
 
   return {
-    run: (unit, name = OWN_SHARE) =>
+    /**
+     * Runs `unit` in the next group. The unit is synchronous by type: a promise would outlive the transaction. Rejects with
+     * the error that the unit threw, or with the commit's error. `share` names an account or other work (default:
+     * deliveries and the daemon itself): where more units wait than fit into a group, shares take turns, and the units of one
+     * share stay in order. A share whose unit took longer than a turn misses as many turns as it used.
+     */
+    run: <T>(unit: Unit<T>, name: string = OWN_SHARE): Promise<T> =>
       new Promise((resolve, reject) => {
         if (closed) {
           reject(new StoreUnavailable('closing', 'the database is closing'));
@@ -390,20 +375,28 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         waiting.set(name, share);
         working ??= work();
       }),
-    settled: () => flushing,
+    /**
+     * Resolves once everything readable so far is durable: immediately, unless a commit is being flushed. Callers that send
+     * what they read to a client wait for it. Rejects when the flush fails.
+     */
+    settled: (): Promise<void> => flushing,
     isCrowded,
-    checkpoint: () =>
+    /** Resolves after a checkpoint that began after the call; see `WriterOptions.onCheckpointIncomplete`. */
+    checkpoint: (): Promise<void> =>
       new Promise((resolve) => {
         if (closed || writeAheadLog === undefined) return resolve();
         checkpointRequests.push(resolve);
         working ??= work();
       }),
-    close: async () => {
+    /** Commits the units that wait and rejects further ones. */
+    close: async (): Promise<void> => {
       closed = true;
       await working;
     },
   };
 }
+
+export type Writer = ReturnType<typeof createWriter>;
 
 /**
  * Returns a function that returns whether MAX_GROUP_MS have passed, by the clock and, with `cpuMs`, in CPU time of the

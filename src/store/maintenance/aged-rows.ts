@@ -1,23 +1,6 @@
 import type { AgedRule } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 
-/**
- * Deletes rows by age where numbers increase with time, from the lowest number on, without an index on the time: it reads
- * the rows that it deletes and one more. Where the clock was set, times are out of order: a row with a time in the future
- * is skipped, and the walk ends at the first row that is neither old nor in the future, whatever times follow.
- */
-export interface AgedRows {
-  /** The lowest number; null: there is no row. */
-  first(): number | null;
-  /**
-   * Deletes rows older than `before` within `rows` numbers. `next`: the number to continue with; null: there is nothing
-   * more to delete. `end`: all rows below it were deleted or skipped.
-   */
-  purge(walk: AgedWalk): AgedPortion;
-  /** Estimates how many numbers will be deleted, by bisection. */
-  estimate(before: number): number;
-}
-
 export interface AgedWalk {
   /** The number to begin with. */
   from: number;
@@ -47,10 +30,14 @@ interface Range {
 }
 
 /**
+ * Deletes rows by age where numbers increase with time, from the lowest number on, without an index on the time: it reads
+ * the rows that it deletes and one more. Where the clock was set, times are out of order: a row with a time in the future
+ * is skipped, and the walk ends at the first row that is neither old nor in the future, whatever times follow.
+ *
  * Names of tables and columns become part of the SQL: they come from data policies only. `only`: a further condition
  * for rows that are deleted. Keeps no position between calls.
  */
-export function agedRows(db: Database, { table, number, time, only, children }: AgedTable): AgedRows {
+export function agedRows(db: Database, { table, number, time, only, children }: AgedTable) {
   const bounds = db.prepare<[], { first: number | null; last: number | null }>(
     `SELECT (SELECT min(${number}) FROM ${table}) AS first, (SELECT max(${number}) FROM ${table}) AS last`,
   );
@@ -71,8 +58,13 @@ export function agedRows(db: Database, { table, number, time, only, children }: 
           DELETE FROM ${children.table} WHERE ${children.number} IN (SELECT ${number} FROM ${table} WHERE ${where})`);
 
   return {
-    first: () => bounds.get()?.first ?? null,
-    purge: ({ from, before, now, rows }) => {
+    /** The lowest number; null: there is no row. */
+    first: (): number | null => bounds.get()?.first ?? null,
+    /**
+     * Deletes rows older than `before` within `rows` numbers. `next`: the number to continue with; null: there is nothing
+     * more to delete. `end`: all rows below it were deleted or skipped.
+     */
+    purge: ({ from, before, now, rows }: AgedWalk): AgedPortion => {
       const row = rowFrom.get(from);
       if (row === undefined) return { removed: 0, next: null, end: Number.MAX_SAFE_INTEGER };
       if (row.time >= before && row.time <= now) return { removed: 0, next: null, end: row.number };
@@ -83,7 +75,8 @@ export function agedRows(db: Database, { table, number, time, only, children }: 
       const { changes } = remove.run(range);
       return { removed: changes, next: young === undefined ? range.to : null, end: range.to };
     },
-    estimate: (before) => {
+    /** Estimates how many numbers will be deleted, by bisection. */
+    estimate: (before: number): number => {
       const { first, last } = bounds.get() ?? { first: null, last: null };
       if (first === null || last === null) return 0;
       let low = first;
@@ -98,3 +91,5 @@ export function agedRows(db: Database, { table, number, time, only, children }: 
     },
   };
 }
+
+export type AgedRows = ReturnType<typeof agedRows>;

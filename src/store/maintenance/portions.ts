@@ -2,25 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Writer } from '../database/writer.ts';
 import type { Tables } from '../tables.ts';
 
-/**
- * Long work on the database in portions. Each portion is one unit of work, so that it delays other units and the event loop
- * by a few milliseconds only. The number of rows in a portion is derived from the times of the last portions. Each portion
- * is followed by a pause at least as long as the time from its request until it was on disk: where the disk is slow or
- * many units wait, the work slows down with them.
- */
-export interface Portions {
-  /**
-   * Runs `step` until it reports that it is done; resolves with false when it was stopped before. The work of a step must
-   * grow with its number of rows. `onDone` is called when a portion is on disk.
-   */
-  run<P extends Portion>(
-    step: PortionStep<P>,
-    onDone?: (portion: P, durationMs: number) => void,
-  ): Promise<boolean>;
-  /** Ends pauses; no further portion begins. */
-  stop(): void;
-}
-
 export interface Portion {
   /** Rows that were read or changed. */
   rows: number;
@@ -49,15 +30,27 @@ const MIN_PAUSE_MS = 2;
 const MAX_PAUSE_MS = 1000;
 
 /**
+ * Long work on the database in portions. Each portion is one unit of work, so that it delays other units and the event loop
+ * by a few milliseconds only. The number of rows in a portion is derived from the times of the last portions. Each portion
+ * is followed by a pause at least as long as the time from its request until it was on disk: where the disk is slow or
+ * many units wait, the work slows down with them.
+ *
  * Each `run` begins with one row and learns how many fit into 2 ms, at most 1000. `stop` is final: later runs resolve
  * with false. Pauses keep the process running, since a command awaits its work.
  */
-export function createPortions(options: PortionsOptions): Portions {
+export function createPortions(options: PortionsOptions) {
   const { writer, share, now = () => performance.now(), pause = pauseFor } = options;
   const stopping = new AbortController();
 
   return {
-    run: async (step, onDone) => {
+    /**
+     * Runs `step` until it reports that it is done; resolves with false when it was stopped before. The work of a step must
+     * grow with its number of rows. `onDone` is called when a portion is on disk.
+     */
+    run: async <P extends Portion>(
+      step: PortionStep<P>,
+      onDone?: (portion: P, durationMs: number) => void,
+    ): Promise<boolean> => {
       let rows = FIRST_ROWS;
       let rowMs = 0;
       while (!stopping.signal.aborted) {
@@ -83,9 +76,12 @@ export function createPortions(options: PortionsOptions): Portions {
       }
       return false;
     },
-    stop: () => stopping.abort(),
+    /** Ends pauses; no further portion begins. */
+    stop: (): void => stopping.abort(),
   };
 }
+
+export type Portions = ReturnType<typeof createPortions>;
 
 /**
  * The estimated time of a row in ms. It rises immediately, as rows that must be read from the disk follow each other, and

@@ -36,16 +36,6 @@ export type SlackBatch =
   /** Another connection holds a lock or reads an old state: the caller tries again. */
   | { kind: 'busy' };
 
-export interface SlackCleaner {
-  /** Copies the write-ahead log into the file, so that a pass finds everything committed before; returns false when busy. */
-  begin(): boolean;
-  /** Clears the pages of one batch. Pages are numbered from 1. */
-  clear(fromPage: number): SlackBatch;
-  /** Empties the write-ahead log, which contains older versions of pages; returns false when busy. */
-  end(): boolean;
-  close(): void;
-}
-
 /** Whether the unused space of a file of this size can be cleared; a larger file must be rewritten with VACUUM. */
 export function isClearable(file: string): boolean {
   const fd = openedFile(file);
@@ -56,7 +46,7 @@ export function isClearable(file: string): boolean {
  * Opens two connections until `close`; the descriptor stays open (`openedFile`). `fd`: the descriptor that the process
  * has already, in a thread. Throws when the file does not exist; `clear` throws for MAX_PAGES or more.
  */
-export function openSlackCleaner(file: string, fd = openedFile(file)): SlackCleaner {
+export function openSlackCleaner(file: string, fd = openedFile(file)) {
   const writing = openConnection(file, { timeout: 0, fileMustExist: true });
   const copying = openConnection(file, { timeout: 20, fileMustExist: true });
   writing.exec('PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON');
@@ -111,8 +101,10 @@ export function openSlackCleaner(file: string, fd = openedFile(file)): SlackClea
   const nextPage = (last: number) => (last < pageCountOf(fd) ? last + 1 : null);
 
   return {
+    /** Copies the write-ahead log into the file, so that a pass finds everything committed before; returns false when busy. */
     begin: isCopied,
-    clear: (fromPage) => {
+    /** Clears the pages of one batch. Pages are numbered from 1. */
+    clear: (fromPage: number): SlackBatch => {
       if (pageCountOf(fd) >= MAX_PAGES)
         throw new Error('the database is too large for clearing its unused space');
       const { dirty, last } = read(fromPage);
@@ -133,16 +125,19 @@ export function openSlackCleaner(file: string, fd = openedFile(file)): SlackClea
         if (writing.inTransaction) writing.exec('ROLLBACK');
       }
     },
-    end: () => {
+    /** Empties the write-ahead log, which contains older versions of pages; returns false when busy. */
+    end: (): boolean => {
       fdatasyncSync(fd);
       return emptyLog();
     },
-    close: () => {
+    close: (): void => {
       writing.close();
       copying.close();
     },
   };
 }
+
+export type SlackCleaner = ReturnType<typeof openSlackCleaner>;
 
 interface Checkpoint {
   busy: 0 | 1;

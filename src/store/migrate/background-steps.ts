@@ -20,16 +20,6 @@ export interface BackgroundStep {
   run(tables: Tables, rows: number, isOver: () => boolean): number;
 }
 
-export interface BackgroundSteps {
-  start(): void;
-  /** Number of steps that are not known to be complete. */
-  pending(): number;
-  /** Number of steps that failed since the start; the next start continues them. */
-  failed(): number;
-  /** Resolves when the portion in progress has ended; no further one begins. */
-  stop(): Promise<void>;
-}
-
 export interface BackgroundStepDeps {
   steps: readonly BackgroundStep[];
   writer: Writer;
@@ -47,7 +37,7 @@ const LOG_INTERVAL_MS = 30_000;
  * Starts nothing; `start` runs the steps once, in their order. A step that throws is logged and counted, and the next
  * one follows. Progress is logged every 30 s.
  */
-export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps {
+export function createBackgroundSteps(deps: BackgroundStepDeps) {
   const { steps, writer, log, observe, now = () => performance.now(), pause } = deps;
   const portions = createPortions({
     writer,
@@ -92,17 +82,22 @@ export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps
   }
 
   return {
-    start: () => {
+    start: (): void => {
       running = runAll();
     },
-    pending: () => pending.size,
-    failed: () => failures,
-    stop: async () => {
+    /** Number of steps that are not known to be complete. */
+    pending: (): number => pending.size,
+    /** Number of steps that failed since the start; the next start continues them. */
+    failed: (): number => failures,
+    /** Resolves when the portion in progress has ended; no further one begins. */
+    stop: async (): Promise<void> => {
       portions.stop();
       await running;
     },
   };
 }
+
+export type BackgroundSteps = ReturnType<typeof createBackgroundSteps>;
 
 function portionOf({ run }: BackgroundStep): PortionStep<Portion> {
   return (tables, rows, isOver) => {

@@ -1,24 +1,20 @@
 import type { Database } from '../database/database.ts';
 
-/**
- * The time budget of reads on one connection. better-sqlite3 has no interrupt, so a running statement cannot be ended from
- * outside. Therefore each condition of a reading statement begins with `within_budget()`, a function that throws after
- * the budget and returns true before. It names no column, so it changes no plan; SQLite calls it for each row that it
- * examines (about 50 ns).
- */
-export interface ReadBudget {
-  /** Begins a read with its budget in ms. */
-  begin(budgetMs: number): void;
-}
-
 /** A read exceeded its budget. */
 export class BudgetExceeded extends Error {}
 
 /** Rows that are examined between two reads of the clock. */
 const ROWS_PER_CHECK = 256;
 
-/** Bounds the statements that are prepared on `db` after this call. `now`: monotonic milliseconds. */
-export function boundReads(db: Database, now: () => number = () => performance.now()): ReadBudget {
+/**
+ * The time budget of reads on one connection. better-sqlite3 has no interrupt, so a running statement cannot be ended from
+ * outside. Therefore each condition of a reading statement begins with `within_budget()`, a function that throws after
+ * the budget and returns true before. It names no column, so it changes no plan; SQLite calls it for each row that it
+ * examines (about 50 ns).
+ *
+ * Bounds the statements that are prepared on `db` after this call. `now`: monotonic milliseconds.
+ */
+export function boundReads(db: Database, now: () => number = () => performance.now()) {
   let deadline = Number.POSITIVE_INFINITY;
   let rows = 0;
   let budget = Number.POSITIVE_INFINITY;
@@ -31,13 +27,16 @@ export function boundReads(db: Database, now: () => number = () => performance.n
   const prepare = db.prepare.bind(db);
   db.prepare = (sql: string) => prepare(boundedStatement(sql));
   return {
-    begin: (budgetMs) => {
+    /** Begins a read with its budget in ms. */
+    begin: (budgetMs: number): void => {
       budget = budgetMs;
       deadline = now() + budgetMs;
       rows = 0;
     },
   };
 }
+
+export type ReadBudget = ReturnType<typeof boundReads>;
 
 const READS = /^\s*(?:SELECT|WITH)\b/i;
 

@@ -14,15 +14,6 @@ export type StoredId = number | string;
 /** A column value that stands for an id, as it is bound: better-sqlite3 binds a `number` as REAL, of eight bytes. */
 export type BoundId = bigint | string;
 
-export interface IdNumbers {
-  /** Returns the column value for an id, and assigns a number if the id has none. Only in a unit of work. */
-  assign(id: string): BoundId;
-  /** Returns the column value for an id. For an id without a number it is the id, which matches only rows with its text. */
-  find(id: string): BoundId;
-  /** Returns the id for which a column value stands. */
-  id(stored: StoredId): string;
-}
-
 /** Maximum number of ids in the cache of each kind; a full cache is emptied. */
 const MAX_CACHED = 10_000;
 
@@ -43,7 +34,7 @@ export function idNumbers(db: Database): Record<Numbered, IdNumbers> {
   return created;
 }
 
-function numbersOf(db: Database, kind: Numbered): IdNumbers {
+function numbersOf(db: Database, kind: Numbered) {
   const numberOf = db.prepare<[string], number>(`SELECT number FROM ${kind}_numbers WHERE id = ?`).pluck();
   const idOf = db.prepare<[number], string>(`SELECT id FROM ${kind}_numbers WHERE number = ?`).pluck();
   const insert = db.prepare<[string]>(`INSERT INTO ${kind}_numbers (id) VALUES (?)`);
@@ -86,9 +77,12 @@ function numbersOf(db: Database, kind: Numbered): IdNumbers {
   }
 
   return {
-    assign: (id) => lookUp(id) ?? assignNew(id),
-    find: (id) => lookUp(id) ?? id,
-    id: (stored) => {
+    /** Returns the column value for an id, and assigns a number if the id has none. Only in a unit of work. */
+    assign: (id: string): BoundId => lookUp(id) ?? assignNew(id),
+    /** Returns the column value for an id. For an id without a number it is the id, which matches only rows with its text. */
+    find: (id: string): BoundId => lookUp(id) ?? id,
+    /** Returns the id for which a column value stands. */
+    id: (stored: StoredId): string => {
       if (typeof stored === 'string') return stored;
       const cached = ids.get(stored);
       if (cached !== undefined) return cached;
@@ -99,3 +93,5 @@ function numbersOf(db: Database, kind: Numbered): IdNumbers {
     },
   };
 }
+
+export type IdNumbers = ReturnType<typeof numbersOf>;

@@ -15,18 +15,6 @@ import {
 import { MOVED_COLUMNS, type MovedMessage, movedMessages, type StoredMoved } from './moved-messages.ts';
 import type { TransferChild } from './transfer-kind.ts';
 
-/** The rows of one account, in one state of the database, on a separate connection. */
-export interface ExportedAccount {
-  /** `PRAGMA user_version`. */
-  schema: number;
-  counts(): Record<TransferType, number>;
-  /** Reads row by row. Only one iteration at a time. */
-  records(type: TransferType): IterableIterator<TransferRecord>;
-  /** Growth of the write-ahead log since the beginning, in bytes: it cannot restart until `close`. */
-  logGrowth(): number;
-  close(): void;
-}
-
 export interface ExportScope {
   accountId: string;
   /** Epoch ms. */
@@ -41,10 +29,12 @@ type Parent = Columns & { seq: number; number: number };
 type Scope = { accountId: string; now: number };
 
 /**
+ * The rows of one account, in one state of the database, on a separate connection.
+ *
  * Opens a connection for reading and begins its transaction, which ends with `close`. Throws when the database cannot
  * be opened or read; the connection is closed then.
  */
-export function openExportedAccount(file: string, scope: ExportScope): ExportedAccount {
+export function openExportedAccount(file: string, scope: ExportScope) {
   const db = openForReading(file);
   try {
     db.exec('BEGIN');
@@ -54,23 +44,31 @@ export function openExportedAccount(file: string, scope: ExportScope): ExportedA
     const logBytes = () => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
     const before = logBytes();
     return {
+      /** `PRAGMA user_version`. */
       schema,
-      counts: () => {
+      counts: (): Record<TransferType, number> => {
         const entries = TRANSFER_TYPES.map((type) => [
           type,
           type === 'moved_message' ? moved.count() : count(db, type, scope),
         ]);
         return Object.fromEntries(entries) as Record<TransferType, number>; // the keys are TRANSFER_TYPES
       },
-      records: (type) => (type === 'moved_message' ? moved.records() : records(db, type, scope)),
-      logGrowth: () => Math.max(0, logBytes() - before),
-      close: () => db.close(),
+      /** Reads row by row. Only one iteration at a time. */
+      records: (type: TransferType): IterableIterator<TransferRecord> =>
+        type === 'moved_message' ? moved.records() : records(db, type, scope),
+      /** Growth of the write-ahead log since the beginning, in bytes: it cannot restart until `close`. */
+      logGrowth: (): number => Math.max(0, logBytes() - before),
+      close: (): void => {
+        db.close();
+      },
     };
   } catch (error) {
     db.close();
     throw error;
   }
 }
+
+export type ExportedAccount = ReturnType<typeof openExportedAccount>;
 
 function count(db: Database, type: TransferType, { accountId, now }: Scope): number {
   const sql = statements(db);
