@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { type AccountPatch, accountInputSchema, accountPatchSchema } from '../accounts/account-form.ts';
 import { type Account, type Accounts, createAccounts } from '../accounts/accounts.ts';
 import {
@@ -16,14 +16,21 @@ import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { parseInput } from '../http/validation/parse.ts';
 import { linkPrefix } from '../mail/tokens.ts';
 import { DATABASE_FILE } from '../store/database/connection.ts';
-import { addTransferCommands } from './account-transfer.ts';
+import { transferCommands } from './account-transfer.ts';
+import { asJson, createCommand, createGroup, option } from './command.ts';
 import type { CliContext } from './context.ts';
+
+const name = option('--name <name>', 'name of the account');
+const company = option('--company <name>', 'company name in the footer of every message');
+const address = option(
+  '--address <line>',
+  'postal address in the footer of every message, parts separated by commas',
+);
 
 /** `postrider account create|list|update|limits|disable|enable|export|import`. */
 export function accountCommand(context: CliContext): Command {
-  const command = new Command('account').description('Manage accounts').addHelpText(
-    'after',
-    `
+  return createGroup('account', 'Manage accounts', {
+    help: `
 An address is one line, its parts separated by commas: ${ADDRESS_FORM}.
 The postal code may also be given with the city ("10115 Berlin") or the region ("IL 62701").
 
@@ -31,45 +38,65 @@ Examples:
   postrider account create --name Shop --company "Shop Ltd." --address "1 Main St, Springfield, IL, 62701, US"
   postrider account update acct_8f3k2m9x0q1z --address "Musterstr. 5, 10115 Berlin, Germany"
   postrider account disable acct_8f3k2m9x0q1z`,
-  );
-  command
-    .command('create')
-    .description('Create an account; prints its id and three new keys as JSON, shown once')
-    .requiredOption('--name <name>', 'name of the account')
-    .option('--company <name>', 'company name in the footer of every message')
-    .option('--address <line>', 'postal address in the footer of every message, parts separated by commas')
-    .option('--id <id>', 'account id (default: generated)')
-    .option('--json', 'print JSON (always the case)')
-    .action((options: CreateOptions) => create(context, options));
-  command
-    .command('list')
-    .description('List accounts, oldest first')
-    .option('--json', 'print JSON')
-    .action((options: JsonOption) => list(context, options));
-  command
-    .command('update <id>')
-    .description('Update an account')
-    .option('--name <name>', 'name of the account')
-    .option('--company <name>', 'company name in the footer of every message')
-    .option('--address <line>', 'postal address in the footer of every message, parts separated by commas')
-    .option('--abuse-email <address>', 'where abuse reports are sent')
-    .option('--no-abuse-email', 'remove the address for abuse reports')
-    .option('--logo-url <url>', 'logo on the public pages')
-    .option('--no-logo-url', 'remove the logo')
-    .option('--json', 'print JSON')
-    .action((id: string, options: UpdateOptions) => update(context, id, options));
-  command.addCommand(limitsCommand(context));
-  addTransferCommands(command, context);
-  for (const { verb, status, description } of SWITCHES) {
-    command
-      .command(`${verb} <id>`)
-      .description(description)
-      .option('--json', 'print JSON')
-      .action((id: string, options: JsonOption) =>
-        change(context, options, (accounts) => accounts.setStatus(id, status)),
-      );
-  }
-  return command;
+    commands: [
+      createCommand(context, {
+        usage: 'create',
+        description: 'Create an account; prints its id and three new keys as JSON, shown once',
+        options: [
+          option('--name <name>', 'name of the account', { required: true }),
+          company,
+          address,
+          option('--id <id>', 'account id (default: generated)'),
+          option('--json', 'print JSON (always the case)'),
+        ],
+        run: (options) => create(context, options),
+      }),
+      createCommand(context, {
+        usage: 'list',
+        description: 'List accounts, oldest first',
+        options: [asJson],
+        run: async () => {
+          const accounts = createAccounts(await context.open()).list();
+          context.printRows(
+            accounts.map(record),
+            'There are no accounts. Create one with "postrider account create"',
+            (account) => ({
+              account: account.accountId,
+              name: account.name,
+              status: account.status,
+              company: account.companyName,
+              created: account.createdAt,
+            }),
+          );
+        },
+      }),
+      createCommand(context, {
+        usage: 'update <id>',
+        description: 'Update an account',
+        options: [
+          name,
+          company,
+          address,
+          option('--abuse-email <address>', 'where abuse reports are sent'),
+          option('--no-abuse-email', 'remove the address for abuse reports'),
+          option('--logo-url <url>', 'logo on the public pages'),
+          option('--no-logo-url', 'remove the logo'),
+          asJson,
+        ],
+        run: (id, options) => update(context, id, options),
+      }),
+      limitsCommand(context),
+      ...transferCommands(context),
+      ...SWITCHES.map(({ verb, status, description }) =>
+        createCommand(context, {
+          usage: `${verb} <id>`,
+          description,
+          options: [asJson],
+          run: (id) => change(context, (accounts) => accounts.setStatus(id, status)),
+        }),
+      ),
+    ],
+  });
 }
 
 const SWITCHES = [
@@ -81,109 +108,76 @@ const SWITCHES = [
   { verb: 'enable', status: 'active', description: 'Enable a disabled account: release what is held' },
 ] as const;
 
-interface JsonOption {
-  json?: boolean;
-}
-
-interface CreateOptions extends JsonOption {
-  name: string;
-  company?: string;
-  address?: string;
-  id?: string;
-}
-
-interface UpdateOptions extends JsonOption {
-  name?: string;
-  company?: string;
-  address?: string;
-  /** False: --no-abuse-email. */
-  abuseEmail?: string | false;
-  logoUrl?: string | false;
-}
-
-async function create(context: CliContext, options: CreateOptions): Promise<void> {
-  const address = options.address === undefined ? undefined : parsePostalAddress(options.address);
-  if (address === null) {
-    context.usage(BAD_ADDRESS);
-    return;
-  }
-  const { name, company: companyName, id: accountId } = options;
-  const input = parseInput(
-    accountInputSchema,
-    { name, companyName, companyAddress: address, accountId },
-    'account',
+async function create(
+  context: CliContext,
+  given: { name: string; company: string | undefined; address: string | undefined; id: string | undefined },
+): Promise<void> {
+  const input = context.accepted(
+    parseInput(
+      accountInputSchema,
+      {
+        name: given.name,
+        companyName: given.company,
+        companyAddress: parseAddress(context, given.address),
+        accountId: given.id,
+      },
+      'account',
+    ),
   );
   const { dir } = context.config().data;
-  if (!isRefusal(input) && !existsSync(join(dir, DATABASE_FILE)))
+  if (!existsSync(join(dir, DATABASE_FILE)))
     context.note(`Creating a new installation, because there is no database in ${dir}`);
-  const created = isRefusal(input)
-    ? input
-    : await createAccounts(await context.open({ create: true })).create(input);
-  if (isRefusal(created)) context.refused(created);
-  else context.printJson({ accountId: created.account.accountId, keys: created.keys });
+  const accounts = createAccounts(await context.open({ create: true }));
+  const created = context.accepted(await accounts.create(input));
+  context.printJson({ accountId: created.account.accountId, keys: created.keys });
 }
 
-async function list(context: CliContext, { json }: JsonOption): Promise<void> {
-  const accounts = createAccounts(await context.open()).list();
-  if (json === true) context.printJson(accounts.map(record));
-  else {
-    const rows = accounts.map(({ accountId, name, status, companyName, createdAt }) => ({
-      account: accountId,
-      name,
-      status,
-      company: companyName,
-      created: iso(createdAt),
-    }));
-    context.printRows(rows, {
-      json: false,
-      empty: 'There are no accounts. Create one with "postrider account create"',
-    });
+interface Update {
+  name: string | undefined;
+  company: string | undefined;
+  address: string | undefined;
+  /** False: --no-abuse-email. */
+  abuseEmail: string | boolean | undefined;
+  logoUrl: string | boolean | undefined;
+}
+
+async function update(context: CliContext, id: string, options: Update): Promise<void> {
+  for (const [key, message] of EMPTY_VALUES) {
+    const value = options[key];
+    if (typeof value === 'string' && value.trim() === '') context.usage(message);
   }
-}
-
-async function update(context: CliContext, id: string, options: UpdateOptions): Promise<void> {
-  const empty = EMPTY_VALUES.find(
-    ([name]) => typeof options[name] === 'string' && options[name].trim() === '',
-  );
-  if (empty !== undefined) return context.usage(empty[1]);
-  const address = addressChange(options.address);
   const changes = {
     name: options.name,
     companyName: options.company,
-    companyAddress: address,
+    companyAddress: parseAddress(context, options.address),
     abuseEmail: orNull(options.abuseEmail),
     logoUrl: orNull(options.logoUrl),
   };
-  if (address === 'bad') context.usage(BAD_ADDRESS);
-  else if (Object.values(changes).every((value) => value === undefined)) {
+  if (Object.values(changes).every((value) => value === undefined))
     context.usage('Nothing to change: specify at least one option');
-  } else {
-    const patch = parseInput(accountPatchSchema, changes, 'account');
-    await change(context, options, (accounts) => (isRefusal(patch) ? patch : accounts.update(id, patch)));
-  }
+  const patch = parseInput(accountPatchSchema, changes, 'account');
+  await change(context, async (accounts) => (isRefusal(patch) ? patch : accounts.update(id, patch)));
 }
 
 async function change(
   context: CliContext,
-  { json }: JsonOption,
-  work: (accounts: Accounts) => Promise<Account | Refusal> | Refusal,
+  work: (accounts: Accounts) => Promise<Account | Refusal>,
 ): Promise<void> {
-  const account = await work(createAccounts(await context.open()));
-  if (isRefusal(account)) context.refused(account);
-  else if (json === true) context.printJson(record(account));
-  else context.print(`Account ${account.accountId} (${account.name}) is ${account.status}`);
+  const account = context.accepted(await work(createAccounts(await context.open())));
+  context.show(record(account), () => `Account ${account.accountId} (${account.name}) is ${account.status}`);
 }
 
 /** `postrider account limits`. */
 function limitsCommand(context: CliContext): Command {
-  const command = new Command('limits')
-    .argument('<id>', 'the account')
-    .description('Show or set the limits of an account; the daemon applies changes immediately')
-    .option('--json', 'print JSON')
-    .option('--default [names...]', 'return the named limits, or all, to the configured defaults')
-    .addHelpText(
-      'after',
-      `
+  const command = createCommand(context, {
+    usage: 'limits <id>',
+    description: 'Show or set the limits of an account; the daemon applies changes immediately',
+    argument: 'the account',
+    options: [
+      asJson,
+      option('--default [names...]', 'return the named limits, or all, to the configured defaults'),
+    ],
+    help: `
 A value is a whole number or "unlimited". Defaults are set in [limits.account] of the configuration.
 
 Examples:
@@ -191,9 +185,10 @@ Examples:
   postrider account limits acct_8f3k2m9x0q1z --messages-per-hour 1000 --contacts 50000
   postrider account limits acct_8f3k2m9x0q1z --default messages-per-hour
   postrider account limits acct_8f3k2m9x0q1z --default`,
-    );
-  for (const name of LIMIT_NAMES) command.option(`--${flagOf(name)} <n>`, LIMIT_HELP[name]);
-  return command.action((id: string, options: LimitOptions) => limits(context, id, options));
+    run: (id, options: LimitOptions) => limits(context, id, options),
+  });
+  for (const limit of LIMIT_NAMES) command.option(`--${flagOf(limit)} <n>`, LIMIT_HELP[limit]);
+  return command;
 }
 
 const LIMIT_HELP: Record<LimitName, string> = {
@@ -210,35 +205,31 @@ const LIMIT_HELP: Record<LimitName, string> = {
   suppressions: 'suppressions',
 };
 
-type LimitOptions = JsonOption & Partial<Record<LimitName, string>> & { default?: true | string[] };
+type LimitOptions = Partial<Record<LimitName, string>> & { default: true | string[] | undefined };
 
 async function limits(context: CliContext, id: string, options: LimitOptions): Promise<void> {
   const changes = limitChanges(options);
   if (typeof changes === 'string') return context.usage(changes);
-  const deps = await context.open();
+  const deps = await context.open({ account: id });
   const { tables, clock, config } = deps;
-  if (tables.accounts.get(id) === null) return context.fail(`There is no account ${id}`);
   if (Object.keys(changes).length > 0) {
     const refusal = await changeLimits(deps, id, changes);
-    if (refusal !== null) return context.fail(refusal.message);
+    if (refusal !== null) context.fail(refusal.message);
   }
   const readings = readLimits(tables, config.limits.account, id, clock.now());
-  if (options.json === true) {
-    context.printJson({
+  if (context.json)
+    return context.printJson({
       accountId: id,
       limits: Object.fromEntries(
         readings.map(({ limit, value, isDefault, used }) => [limit, { value, isDefault, used }]),
       ),
     });
-    return;
-  }
-  const rows = readings.map(({ limit, value, isDefault, used }) => ({
+  context.printRows(readings, '', ({ limit, value, isDefault, used }) => ({
     limit: flagOf(limit),
     value: value ?? 'unlimited',
     set: isDefault ? 'default' : 'account',
     used: used ?? '',
   }));
-  context.printRows(rows, { json: false, empty: '' });
 }
 
 /** The changes of the options, or a message about what is wrong with them. */
@@ -268,7 +259,7 @@ function flagOf(name: LimitName): string {
 }
 
 /** Options that must not be empty, with the error message. */
-const EMPTY_VALUES: readonly (readonly [keyof UpdateOptions, string])[] = [
+const EMPTY_VALUES: readonly (readonly [keyof Update, string])[] = [
   ['name', '--name must not be empty'],
   [
     'company',
@@ -282,19 +273,17 @@ const EMPTY_VALUES: readonly (readonly [keyof UpdateOptions, string])[] = [
   ['logoUrl', '--logo-url must not be empty: use --no-logo-url to remove it'],
 ];
 
-const BAD_ADDRESS = `--address must be: ${ADDRESS_FORM}`;
-
-function addressChange(line: string | undefined): AccountPatch['companyAddress'] | 'bad' {
+function parseAddress(context: CliContext, line: string | undefined): AccountPatch['companyAddress'] {
   if (line === undefined) return undefined;
-  return parsePostalAddress(line) ?? 'bad';
+  return parsePostalAddress(line) ?? context.usage(`--address must be: ${ADDRESS_FORM}`);
 }
 
 /** A value that a `--no-…` option removes is null. */
-function orNull(value: string | false | undefined): string | null | undefined {
-  return value === false ? null : value;
+function orNull(value: string | boolean | undefined): string | null | undefined {
+  return typeof value === 'boolean' ? null : value;
 }
 
-function record(account: Account): object {
+function record(account: Account) {
   return {
     ...account,
     // Load balancers route links by it.

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { createBackup } from '../backup/create.ts';
 import { findBackup, listBackups } from '../backup/folder.ts';
 import type { Manifest } from '../backup/manifest.ts';
@@ -7,19 +7,16 @@ import { verifyBackup } from '../backup/verify.ts';
 import { systemClock } from '../core/clock.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
+import { asJson, createCommand, createGroup, option } from './command.ts';
 import type { CliContext } from './context.ts';
-import { addDefaultCommand } from './help.ts';
 import { createByteBar } from './output/progress.ts';
 import { counted } from './output/table.ts';
 import { withStopSignal } from './signals.ts';
 
 /** `postrider backup create|list|verify`. */
 export function backupCommand(context: CliContext): Command {
-  const command = new Command('backup')
-    .description('Create, list and verify backups of the data directory')
-    .addHelpText(
-      'after',
-      `
+  return createGroup('backup', 'Create, list and verify backups of the data directory', {
+    help: `
 A backup is a directory with the database, the other files of the data directory, the configuration, and a manifest with
 checksums. It does not include the master key unless requested: keep a copy of the key in another place.
 "postrider backup DIR" is short for "postrider backup create DIR". See docs/backup.md.
@@ -28,46 +25,48 @@ Examples:
   postrider backup create /var/backups/postrider
   postrider backup verify /var/backups/postrider
   postrider restore /var/backups/postrider --data /var/lib/postrider`,
-    );
-  addDefaultCommand(command, 'create <dir>')
-    .description('Create a backup in a new directory in <dir>; the daemon may be running')
-    .option('--include-key', 'include the master key: the backup then reveals all secrets')
-    .option('--json', 'print JSON')
-    .action((dir: string, options: CreateOptions) => create(context, dir, options));
-  command
-    .command('list <dir>')
-    .description('List the backups in <dir>, newest first')
-    .option('--json', 'print JSON')
-    .action((dir: string, options: { json?: boolean }) => list(context, dir, options.json === true));
-  command
-    .command('verify <dir>')
-    .description('Check a backup, or the newest one in <dir>; exit status 3 when something is wrong')
-    .option('--json', 'print JSON')
-    .action((dir: string, options: { json?: boolean }) => verify(context, dir, options.json === true));
-  return command;
+    commands: [
+      createCommand(context, {
+        usage: 'create <dir>',
+        isDefault: true,
+        description: 'Create a backup in a new directory in <dir>; the daemon may be running',
+        options: [
+          option('--include-key', 'include the master key: the backup then reveals all secrets'),
+          asJson,
+        ],
+        run: (dir, { includeKey }) => create(context, dir, includeKey === true),
+      }),
+      createCommand(context, {
+        usage: 'list <dir>',
+        description: 'List the backups in <dir>, newest first',
+        options: [asJson],
+        run: (dir) => list(context, dir),
+      }),
+      createCommand(context, {
+        usage: 'verify <dir>',
+        description: 'Check a backup, or the newest one in <dir>; exit status 3 when something is wrong',
+        options: [asJson],
+        run: (dir) => verify(context, dir),
+      }),
+    ],
+  });
 }
 
-interface CreateOptions {
-  includeKey?: boolean;
-  json?: boolean;
-}
-
-async function create(context: CliContext, dir: string, options: CreateOptions): Promise<void> {
+async function create(context: CliContext, dir: string, includeKey: boolean): Promise<void> {
   context.existingData();
-  const json = options.json === true;
-  const bar = createByteBar(process.stderr.isTTY && !json);
+  const bar = createByteBar(process.stderr.isTTY && !context.json);
   const stopped = new OperatorFault('Stopped by a signal; no backup was created');
   const { path, manifest } = await withStopSignal(stopped, (signal) =>
     createBackup({
       config: context.config(),
       dir,
-      includeKey: options.includeKey === true,
+      includeKey,
       clock: systemClock,
       onProgress: ({ step, done, total }) => bar.update(step, done, total),
       signal,
     }),
   ).finally(bar.stop);
-  if (json) return context.printJson({ path, ...summary(manifest) });
+  if (context.json) return context.printJson({ path, ...summary(manifest) });
   context.print(`Created ${path} (${formatBytes(manifest.bytes)}).`);
   if (!manifest.includesKey && manifest.keyFingerprint !== null)
     context.note(
@@ -75,48 +74,48 @@ async function create(context: CliContext, dir: string, options: CreateOptions):
     );
 }
 
-function summary({ files, ...manifest }: Manifest): Record<string, unknown> {
+function summary({ files, ...manifest }: Manifest) {
   return { ...manifest, files: files.length };
 }
 
-async function list(context: CliContext, dir: string, json: boolean): Promise<void> {
+async function list(context: CliContext, dir: string): Promise<void> {
   const listed = await listBackups(dir);
-  const rows = listed.map(({ path, manifest, fault }) =>
-    json
-      ? { path, complete: manifest !== null, ...(manifest === null ? { fault } : summary(manifest)) }
-      : {
-          backup: basename(path),
-          created: manifest?.createdAt ?? '',
-          size: manifest === null ? '' : formatBytes(manifest.bytes),
-          version: manifest?.version ?? '',
-          schema: manifest?.schema ?? '',
-          queued: manifest?.counts?.queued ?? '',
-          key: manifest?.includesKey === true ? 'included' : '',
-          state: manifest === null ? 'damaged or incomplete' : 'complete',
-        },
-  );
-  context.printRows(rows, { json, empty: `There is no backup in ${dir}` });
+  const empty = `There is no backup in ${dir}`;
+  if (context.json)
+    return context.printRows(
+      listed.map(({ path, manifest, fault }) => ({
+        path,
+        complete: manifest !== null,
+        ...(manifest === null ? { fault } : summary(manifest)),
+      })),
+      empty,
+    );
+  context.printRows(listed, empty, ({ path, manifest }) => ({
+    backup: basename(path),
+    created: manifest?.createdAt ?? '',
+    size: manifest === null ? '' : formatBytes(manifest.bytes),
+    version: manifest?.version ?? '',
+    schema: manifest?.schema ?? '',
+    queued: manifest?.counts?.queued ?? '',
+    key: manifest?.includesKey === true ? 'included' : '',
+    state: manifest === null ? 'damaged or incomplete' : 'complete',
+  }));
 }
 
-async function verify(context: CliContext, dir: string, json: boolean): Promise<void> {
-  const bar = createByteBar(process.stderr.isTTY && !json);
+async function verify(context: CliContext, dir: string): Promise<void> {
+  const bar = createByteBar(process.stderr.isTTY && !context.json);
   const path = await findBackup(dir);
-  const verified = await verifyBackup(path, {
+  const { manifest, key, problems } = await verifyBackup(path, {
     masterKeyFile: context.config().data.masterKeyFile,
     onProgress: (step, { done, total }) => bar.update(step, done, total),
   }).finally(bar.stop);
-  const { manifest, key, problems } = verified;
-  const isIntact = problems.length === 0;
-  if (json)
-    context.printJson({
-      path,
-      intact: isIntact,
-      key,
-      problems,
-      ...(manifest === null ? {} : summary(manifest)),
-    });
-  else context.printRecord(describe(path, manifest, key), { json });
-  if (!isIntact) context.partial(problems.join('\n'));
+  const intact = problems.length === 0;
+  context.printRecord(
+    context.json
+      ? { path, intact, key, problems, ...(manifest === null ? {} : summary(manifest)) }
+      : describe(path, manifest, key),
+  );
+  if (!intact) context.partial(problems.join('\n'));
 }
 
 function describe(path: string, manifest: Manifest | null, key: string): Record<string, unknown> {

@@ -1,9 +1,10 @@
 import { createReadStream } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { fileFault } from '../core/operator-fault.ts';
 import { INCOMING_LIMITS } from '../mail/incoming/limits.ts';
 import { type ParsedIncoming, parseFile } from '../mail/incoming/parse.ts';
+import { createCommand, createGroup, option } from './command.ts';
 import type { CliContext } from './context.ts';
 
 /** Longer messages are cut off, as the parser does. */
@@ -11,13 +12,11 @@ const MAX_BYTES = INCOMING_LIMITS.mailBytes;
 
 /** `postrider bounce parse FILE…`: parses raw messages without a configuration or database. */
 export function bounceCommand(context: CliContext): Command {
-  const bounce = new Command('bounce').description('Parse bounce messages');
-  bounce
-    .command('parse')
-    .description('Parse raw messages and print one JSON line per file; - reads standard input')
-    .argument('<file...>')
-    .option('--json', 'print JSON (always the case), also for errors')
-    .action(async (files: string[]) => {
+  const parse = createCommand(context, {
+    usage: 'parse <file...>',
+    description: 'Parse raw messages and print one JSON line per file; - reads standard input',
+    options: [option('--json', 'print JSON (always the case), also for errors')],
+    run: async (files) => {
       const unread: string[] = [];
       for (const file of files) {
         try {
@@ -28,8 +27,9 @@ export function bounceCommand(context: CliContext): Command {
         }
       }
       context.failSome(unread, files.length - unread.length);
-    });
-  return bounce;
+    },
+  });
+  return createGroup('bounce', 'Parse bounce messages', { commands: [parse] });
 }
 
 /** Reads at most MAX_BYTES. */

@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { exampleToml } from '../config/example.ts';
 import { effectiveSettings, lineOf, type Origin, settingLines } from '../config/inspect.ts';
 import {
@@ -17,23 +17,23 @@ import { isPresent, OperatorFault, thisUser } from '../core/operator-fault.ts';
 import { checkHostConfig } from '../domains/platform/host-checks.ts';
 import { namedParts } from '../reload.ts';
 import { verifyMasterKeyFile } from '../store/master-key.ts';
+import { asJson, createCommand, createGroup, option } from './command.ts';
 import { type CliContext, FAILED } from './context.ts';
 import { counted } from './output/table.ts';
 
 /** `postrider config check|show|example`. */
 export function configCommand(context: CliContext, configFile: () => string | undefined): Command {
-  const command = new Command('config').description('Check and show the configuration');
   const sourcesOf = (file: string | undefined) => {
     const named = file ?? configFile();
     return readSources(named === undefined ? {} : { file: named });
   };
-  command
-    .command('check [file]')
-    .description('Check a configuration file (default: the one that serve would use)')
-    .option('--json', 'print JSON')
-    .addHelpText(
-      'after',
-      `
+  return createGroup('config', 'Check and show the configuration', {
+    commands: [
+      createCommand(context, {
+        usage: 'check [file]',
+        description: 'Check a configuration file (default: the one that serve would use)',
+        options: [asJson],
+        help: `
 Reads the file and the POSTRIDER_ environment variables like "serve", and the files that they name, as this user. Errors
 prevent the start: unknown keys, invalid values, files that cannot be used (a certificate and a key that do not belong
 together), listeners with the same address. Warnings concern settings that are probably mistakes: secrets that others can
@@ -43,36 +43,28 @@ Exits 0 if the configuration is valid, even with warnings; 1 if a start would fa
 Examples:
   postrider config check
   postrider config check new.toml && mv new.toml /etc/postrider/postrider.toml && systemctl reload postrider`,
-    )
-    .action((file: string | undefined, { json = false }: { json?: boolean }) =>
-      check(context, () => sourcesOf(file), json),
-    );
-  command
-    .command('show')
-    .description('Show the effective settings and their sources')
-    .option('--defaults', 'include settings with their default values')
-    .option('--json', 'print JSON')
-    .addHelpText(
-      'after',
-      `
+        run: (file) => check(context, () => sourcesOf(file)),
+      }),
+      createCommand(context, {
+        usage: 'show',
+        description: 'Show the effective settings and their sources',
+        options: [option('--defaults', 'include settings with their default values'), asJson],
+        help: `
 Secrets are masked. "reload" means that SIGHUP (systemctl reload postrider) applies a change, "restart" that the daemon
 must be restarted.
 
 Examples:
   postrider config show
   postrider config show --defaults --json | jq '.[] | select(.name == "api.listen")'`,
-    )
-    .action((options: ShowOptions) => show(context, sourcesOf(undefined), options));
-  command
-    .command('example')
-    .description('Print a configuration file with every setting, its default and a description')
-    .action(() => context.print(exampleToml().trimEnd()));
-  return command;
-}
-
-interface ShowOptions {
-  defaults?: boolean;
-  json?: boolean;
+        run: ({ defaults }) => show(context, sourcesOf(undefined), defaults === true),
+      }),
+      createCommand(context, {
+        usage: 'example',
+        description: 'Print a configuration file with every setting, its default and a description',
+        run: () => context.print(exampleToml().trimEnd()),
+      }),
+    ],
+  });
 }
 
 /** A line of the report. */
@@ -82,21 +74,18 @@ interface Finding extends Omit<ConfigIssue, 'line'> {
   line: number | null;
 }
 
-async function check(context: CliContext, read: () => ConfigSources, json: boolean): Promise<void> {
+async function check(context: CliContext, read: () => ConfigSources): Promise<void> {
   const { file, findings } = await examine(read);
-  const isValid = findings.every(({ level }) => level === 'warning');
-  if (json) {
-    context.printJson({ file, valid: isValid, findings });
-  } else {
-    for (const { level, key, message, line } of findings) {
+  const count = findings.filter(({ level }) => level === 'error').length;
+  const source = file ?? 'the default configuration';
+  context.show({ file, valid: count === 0, findings }, () => [
+    ...findings.map(({ level, key, message, line }) => {
       const place = [file, line].filter((part) => part !== null).join(':');
-      context.print(`${place === '' ? '' : `${place}: `}${level}: ${key === '' ? '' : `${key}: `}${message}`);
-    }
-    const count = findings.filter(({ level }) => level === 'error').length;
-    const source = file ?? 'the default configuration';
-    context.print(isValid ? `${source} is valid` : `${source} is invalid: ${counted(count, 'error')}`);
-  }
-  if (!isValid) process.exitCode = FAILED;
+      return `${place === '' ? '' : `${place}: `}${level}: ${key === '' ? '' : `${key}: `}${message}`;
+    }),
+    count === 0 ? `${source} is valid` : `${source} is invalid: ${counted(count, 'error')}`,
+  ]);
+  if (count > 0) process.exitCode = FAILED;
 }
 
 async function examine(read: () => ConfigSources): Promise<{ file: string | null; findings: Finding[] }> {
@@ -164,16 +153,12 @@ function verifyDataDir(dir: string): void {
   }
 }
 
-function show(
-  context: CliContext,
-  sources: ConfigSources,
-  { defaults = false, json = false }: ShowOptions,
-): void {
+function show(context: CliContext, sources: ConfigSources, defaults: boolean): void {
   const settings = effectiveSettings(sources, configFrom(sources));
   const shown = settings.filter(
     ({ origin }) => defaults || (origin.from !== 'default' && origin.from !== 'program'),
   );
-  if (json) return context.printJson(shown);
+  if (context.json) return context.printJson(shown);
   // One complete line for each setting: grep finds it, and long values are not shortened.
   for (const { name, value, origin, appliedBy } of shown)
     context.print(

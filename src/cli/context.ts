@@ -4,20 +4,23 @@ import { createInterface } from 'node:readline/promises';
 import { type AccountLimits, createAccountLimits } from '../accounts/limits.ts';
 import { CONFIG_FILES, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
-import { type Clock, systemClock } from '../core/clock.ts';
-import { createIds, type Ids } from '../core/ids.ts';
+import { monotonicClock, systemClock } from '../core/clock.ts';
+import { createIds } from '../core/ids.ts';
+import { createLog } from '../core/log.ts';
 import { isPresent } from '../core/operator-fault.ts';
-import { type Random, systemRandom } from '../core/random.ts';
-import type { Refusal } from '../core/refusal.ts';
+import { systemRandom } from '../core/random.ts';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
+import { createResolver, type Resolver } from '../dns/resolver.ts';
 import type { GenerateKey } from '../domains/key-queue.ts';
+import type { Context } from '../store/context.ts';
 import { DATABASE_FILE, type DaemonLock, openDatabase } from '../store/database/database.ts';
 import { StoreFault } from '../store/database/failure.ts';
-import { createWriter, type Writer } from '../store/database/writer.ts';
+import { createWriter } from '../store/database/writer.ts';
 import { openSeal } from '../store/master-key.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import { openWithReserve, RESERVE_BYTES, releaseReserve, withReserve } from '../store/reserve.ts';
-import { createTables, type Tables } from '../store/tables.ts';
+import { createTables } from '../store/tables.ts';
 import {
   DEFAULT_WIDTH,
   escapeControlsInText,
@@ -32,23 +35,32 @@ import { programName } from './program-name.ts';
  * else to stderr. A failure sets the exit status and is reported on one line, or with `--json` as one JSON object.
  */
 export interface CliContext {
+  /** Runs a command, which prints its data as JSON if `json`. Reports the fault that `fail`, `usage` or `refused` throws. */
+  run(json: boolean, command: () => Promise<unknown>): Promise<void>;
+  /** Whether data is printed as JSON. */
+  readonly json: boolean;
   config(): Config;
   /** `data` of the configuration. Throws StoreFault when there is no database in it. */
   existingData(): Config['data'];
   /**
    * The database of `data.dir`; works while the daemon runs. Throws StoreFault when there is none, unless `create`
-   * is set. `lock`: that of a command that excludes the daemon.
+   * is set. `lock`: that of a command that excludes the daemon. Fails unless `account`, if given, exists.
    */
-  open(options?: { create?: boolean; lock?: DaemonLock }): Promise<CliDeps>;
+  open(options?: { create?: boolean; lock?: DaemonLock; account?: string | undefined }): Promise<Opened>;
   /** Prints text for a person, with control characters escaped that data from elsewhere may contain. */
   print(text: string): void;
   /** Prints text with styles of the terminal, in which the caller has removed other control characters. */
   printStyled(text: string): void;
   printJson(value: unknown): void;
-  /** Prints rows as a table, or as a JSON array; without rows prints `empty` to stderr. */
-  printRows(rows: readonly Record<string, unknown>[], options: { json: boolean; empty: string }): void;
+  /** Prints the value as JSON, or the text. */
+  show(value: unknown, text: () => string | readonly string[]): void;
+  /**
+   * Prints rows as a table with the columns that `toColumns` selects, or as a JSON array; without rows prints `empty` to
+   * stderr.
+   */
+  printRows<Row extends object>(rows: readonly Row[], empty: string, toColumns?: (row: Row) => object): void;
   /** Prints an object as lines of name and value, or as JSON. */
-  printRecord(record: Readonly<Record<string, unknown>>, options: { json: boolean }): void;
+  printRecord(record: object): void;
   /**
    * Asks on the terminal; true if the answer is yes. Without a terminal, reports that `--yes` is required and returns
    * false.
@@ -56,12 +68,16 @@ export interface CliContext {
   confirm(question: string): Promise<boolean>;
   /** Writes a note to stderr without changing the exit status; with `--json` as one JSON object. */
   note(message: string): void;
-  /** Reports a failure; the exit status will be 1. */
-  fail(message: string): void;
-  /** Reports an error in the command line; the exit status will be 2. */
-  usage(message: string): void;
-  /** Reports a refusal: invalid input as a usage error, any other as a failure. */
-  refused(refusal: Refusal): void;
+  /** Ends the command with a failure; the exit status will be 1. */
+  fail(message: string): never;
+  /** Ends the command with an error in the command line; the exit status will be 2. */
+  usage(message: string): never;
+  /** Ends the command with a refusal: invalid input is a usage error, any other a failure. */
+  refused(refusal: Refusal): never;
+  /** The result, unless it is a refusal, which ends the command: with `status`, or as `refused` does. */
+  accepted<Result>(result: Result | Refusal, status?: typeof FAILED | typeof USAGE): Result;
+  /** Reports a failure, and continues. */
+  report(message: string, status: number): void;
   /** Reports a partial success or a failed check, if `message` is given; the exit status will be 3. */
   partial(message?: string): void;
   /**
@@ -69,21 +85,32 @@ export interface CliContext {
    * processed, else as a failure.
    */
   failSome(messages: readonly string[], succeeded: number): void;
+  /** Called by `close`, the last one first. */
+  onClose(work: () => Promise<void> | void): void;
   close(): Promise<void>;
 }
 
-export interface CliDeps {
-  config: Config;
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  random: Random;
+/** What commands that read or change the database receive. Nothing is logged. */
+export interface Opened
+  extends Pick<Context, 'clock' | 'config' | 'ids' | 'log' | 'monotonic' | 'random' | 'tables' | 'writer'> {
   limits: AccountLimits;
   /** Reads or creates the master key; rejects if it is not the key of this database. */
-  seal(): Promise<Seal>;
+  openSeal(): Promise<Seal>;
+  /** A new resolver of `dns.resolvers`. */
+  createResolver(): Resolver;
   /** Generates DKIM keys; default: new RSA keys. */
   generateKey?: GenerateKey | undefined;
+}
+
+/** Ends a command; its message is reported. */
+class CommandFault extends Error {
+  override readonly name = 'CommandFault';
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
 }
 
 /** Exit statuses; 0 is success. */
@@ -100,7 +127,7 @@ export function formatError(message: string, status: number, json: boolean): str
   return JSON.stringify({ success: false, error: { code, message } });
 }
 
-export interface CliContextOptions extends Pick<CliDeps, 'generateKey'> {
+export interface CliContextOptions extends Pick<Opened, 'generateKey'> {
   /** Whether errors are written as JSON. */
   json?: boolean;
 }
@@ -113,8 +140,9 @@ export function createContext(
   configFile: () => string | undefined,
   { json = false, generateKey }: CliContextOptions = {},
 ): CliContext {
-  let deps: CliDeps | null = null;
-  let closeDatabase = async () => {};
+  let opened: Opened | null = null;
+  let printsJson = false;
+  const closing: (() => Promise<void> | void)[] = [];
 
   const config = () => {
     const file = configFile();
@@ -136,64 +164,105 @@ export function createContext(
     process.exitCode = status;
   };
 
+  const fault = (message: string, status: number): never => {
+    throw new CommandFault(message, status);
+  };
+  const refused = ({ code, message }: Refusal): never =>
+    fault(message, code === 'VALIDATION_ERROR' ? USAGE : FAILED);
+  const printJson = (value: unknown) => console.log(JSON.stringify(value, null, 2));
+
+  function openOnce(create: boolean, lock: DaemonLock | undefined): Opened {
+    if (opened !== null) return opened;
+    const settings = config();
+    if (create) refuseMovedData(settings);
+    else requireData(settings);
+    const release = () => releaseSpace(settings.data.dir);
+    const opening = () =>
+      openDatabase(settings.data.dir, {
+        ...(lock === undefined ? {} : { lock }),
+        onMigrated: ({ from, to, copy }) =>
+          note(
+            `Migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database before the migration: ${copy}`,
+          ),
+      });
+    const db = openWithReserve(opening, release);
+    const tables = createTables(db);
+    const writer = withReserve(createWriter(db, tables), release);
+    closing.push(() => void db.close(), writer.close);
+    opened = {
+      config: settings,
+      tables,
+      writer,
+      clock: systemClock,
+      monotonic: monotonicClock,
+      ids: createIds(systemClock, systemRandom),
+      random: systemRandom,
+      log: createLog({ level: 'silent', hashAddresses: true }),
+      limits: createAccountLimits({ tables, defaults: settings.limits.account }),
+      generateKey,
+      openSeal: () =>
+        openSeal({
+          file: settings.data.masterKeyFile,
+          random: systemRandom,
+          tables,
+          writer,
+          credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
+        }),
+      createResolver: () => {
+        const resolver = createResolver({
+          resolvers: settings.dns.resolvers,
+          timeoutMs: settings.dns.timeoutMs,
+          monotonic: monotonicClock,
+          random: systemRandom,
+        });
+        closing.push(resolver.close);
+        return resolver;
+      },
+    };
+    return opened;
+  }
+
   return {
+    run: async (asJson, command) => {
+      printsJson = asJson;
+      try {
+        await command();
+      } catch (error) {
+        if (!(error instanceof CommandFault)) throw error;
+        report(error.message, error.status);
+      }
+    },
+    get json() {
+      return printsJson;
+    },
     config,
     existingData: () => {
       const settings = config();
       requireData(settings);
       return settings.data;
     },
-    open: async ({ create = false, ...options } = {}) => {
-      if (deps !== null) return deps;
-      const settings = config();
-      if (create) refuseMovedData(settings);
-      else requireData(settings);
-      const release = () => releaseSpace(settings.data.dir);
-      const opening = () =>
-        openDatabase(settings.data.dir, {
-          ...options,
-          onMigrated: ({ from, to, copy }) =>
-            note(
-              `Migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database before the migration: ${copy}`,
-            ),
-        });
-      const db = openWithReserve(opening, release);
-      const tables = createTables(db);
-      const writer = withReserve(createWriter(db, tables), release);
-      closeDatabase = async () => {
-        await writer.close();
-        db.close();
-      };
-      deps = {
-        config: settings,
-        tables,
-        writer,
-        clock: systemClock,
-        ids: createIds(systemClock, systemRandom),
-        random: systemRandom,
-        limits: createAccountLimits({ tables, defaults: settings.limits.account }),
-        generateKey,
-        seal: () =>
-          openSeal({
-            file: settings.data.masterKeyFile,
-            random: systemRandom,
-            tables,
-            writer,
-            credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
-          }),
-      };
-      return deps;
+    open: async ({ create = false, lock, account } = {}) => {
+      const found = openOnce(create, lock);
+      if (account !== undefined && found.tables.accounts.get(account) === null)
+        fault(`There is no account ${account}`, FAILED);
+      return found;
     },
     print: (text) => console.log(escapeControlsInText(text)),
     printStyled: (text) => console.log(text),
-    printJson: (value) => console.log(JSON.stringify(value, null, 2)),
-    printRows: (rows, { json, empty }) => {
-      if (json) console.log(JSON.stringify(rows, null, 2));
-      else if (rows.length === 0) console.error(empty);
-      else console.log(formatTable(rows, tableOptions()));
+    printJson,
+    show: (value, text) => {
+      if (printsJson) return printJson(value);
+      const shown = text();
+      console.log(escapeControlsInText(typeof shown === 'string' ? shown : shown.join('\n')));
     },
-    printRecord: (record, { json }) => {
-      console.log(json ? JSON.stringify(record, null, 2) : formatRecord(record, tableOptions()));
+    printRows: (rows, empty, toColumns) => {
+      if (printsJson) printJson(rows);
+      else if (rows.length === 0) console.error(empty);
+      else console.log(formatTable(toColumns === undefined ? rows : rows.map(toColumns), tableOptions()));
+    },
+    printRecord: (record) => {
+      if (printsJson) printJson(record);
+      else console.log(formatRecord(record, tableOptions()));
     },
     confirm: async (question) => {
       if (!process.stdin.isTTY) {
@@ -211,9 +280,14 @@ export function createContext(
       }
     },
     note,
-    fail: (message) => report(message, FAILED),
-    usage: (message) => report(message, USAGE),
-    refused: ({ code, message }) => report(message, code === 'VALIDATION_ERROR' ? USAGE : FAILED),
+    fail: (message) => fault(message, FAILED),
+    usage: (message) => fault(message, USAGE),
+    refused,
+    accepted: (result, status) => {
+      if (!isRefusal(result)) return result;
+      return status === undefined ? refused(result) : fault(result.message, status);
+    },
+    report,
     partial: (message) => {
       if (message !== undefined) report(message, PARTIAL);
       process.exitCode = PARTIAL;
@@ -221,7 +295,10 @@ export function createContext(
     failSome: (messages, succeeded) => {
       for (const message of messages) report(message, succeeded > 0 ? PARTIAL : FAILED);
     },
-    close: () => closeDatabase(),
+    onClose: (work) => void closing.push(work),
+    close: async () => {
+      for (const close of closing.splice(0).toReversed()) await close();
+    },
   };
 }
 

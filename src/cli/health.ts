@@ -1,6 +1,7 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
+import { asJson, createCommand } from './command.ts';
 import type { CliContext } from './context.ts';
 import { apiUrl } from './top/top.ts';
 
@@ -8,22 +9,20 @@ const TIMEOUT_MS = 10 * SECOND;
 
 /** `postrider health`: for health checks of containers, where no HTTP client is installed. */
 export function healthCommand(context: CliContext): Command {
-  return new Command('health')
-    .description('Ask the running daemon whether it is alive; exit status 1 if it does not respond')
-    .option('--json', 'print JSON')
-    .addHelpText(
-      'after',
-      `
+  return createCommand(context, {
+    usage: 'health',
+    description: 'Ask the running daemon whether it is alive; exit status 1 if it does not respond',
+    options: [asJson],
+    help: `
 Requests /healthz of api.listen, for health checks of containers; it also responds during a migration. Whether the daemon can
 do its work, such as whether its disk is full, is answered by /readyz and "postrider doctor".`,
-    )
-    .action(async ({ json }: { json?: boolean }) => {
+    run: async () => {
       const url = `${apiUrl(context.config().api.listen)}/healthz`;
       const fault = await faultOf(url);
       if (fault !== null) context.fail(`The daemon does not respond at ${url}: ${fault}`);
-      else if (json === true) context.printJson({ url, alive: true });
-      else context.print('The daemon is alive');
-    });
+      context.show({ url, alive: true }, () => 'The daemon is alive');
+    },
+  });
 }
 
 /** Null: the daemon is alive. */

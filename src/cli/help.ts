@@ -1,20 +1,13 @@
 import { type Command, Help, type Option } from 'commander';
 
-/** The subcommands that run when the command line names none. */
-const defaults = new WeakSet<Command>();
-
-/** Adds a subcommand that runs when the command line names none. The help of `command` lists its options, too. */
-export function addDefaultCommand(command: Command, usage: string): Command {
-  const added = command.command(usage, { isDefault: true });
-  defaults.add(added);
-  return added;
-}
+/** The subcommands that run when the command line names none. The help of the command above lists their options, too. */
+export const defaultCommands = new WeakSet<Command>();
 
 /** How the help of every command describes options and subcommands. Manual pages and completions are derived from it. */
 export const HELP: Partial<Help> = {
   visibleOptions(command: Command): Option[] {
     const own = Help.prototype.visibleOptions.call(this, command);
-    const inner = command.commands.find((one) => defaults.has(one));
+    const inner = command.commands.find((one) => defaultCommands.has(one));
     if (inner === undefined) return own;
     const inherited = Help.prototype.visibleOptions.call(this, inner);
     return [...inherited.filter(({ long }) => long !== '--help'), ...own];
@@ -27,7 +20,7 @@ export const HELP: Partial<Help> = {
   },
   subcommandDescription(command: Command): string {
     const text = Help.prototype.subcommandDescription.call(this, command);
-    return defaults.has(command) ? `${text} (default)` : text;
+    return defaultCommands.has(command) ? `${text} (default)` : text;
   },
 };
 

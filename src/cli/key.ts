@@ -1,16 +1,15 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { type ApiKey, createKeys, keyHash, SCOPES } from '../accounts/keys.ts';
 import { iso } from '../core/clock.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
-import { isRefusal } from '../core/refusal.ts';
 import type { Tables } from '../store/tables.ts';
+import { asJson, createCommand, createGroup, option } from './command.ts';
 import type { CliContext } from './context.ts';
 
 /** `postrider key create|list|revoke`. */
 export function keyCommand(context: CliContext): Command {
-  const command = new Command('key').description('Manage API keys').addHelpText(
-    'after',
-    `
+  return createGroup('key', 'Manage API keys', {
+    help: `
 Scopes: ${SCOPES.join(', ')}. A key with the scope "operator" can read the state of the whole installation;
 create a separate key for it.
 
@@ -20,124 +19,113 @@ Examples:
   postrider key create --account acct_8f3k2m9x0q1z --scope operator --name monitoring --allow-ip 127.0.0.1
   postrider key list --secret - < leaked.log
   postrider key revoke key_1769860800000_4kx0m2p9q8zt`,
-  );
-  command
-    .command('create')
-    .description('Create an API key; prints it as JSON, with its secret, which is shown once')
-    .requiredOption('--account <id>', 'account of the key')
-    .requiredOption('--scope <scopes...>', `permissions, separated by commas: ${SCOPES.join(', ')}`)
-    .option('--name <name>', 'name shown in lists', '')
-    .option('--allow-ip <cidr...>', 'addresses and networks that may use the key (default: any)')
-    .option('--allow-from <domain...>', 'From domains that the key may use (default: all of the account)')
-    .option('--no-essential', 'reject messages marked as essential, which ignore a transactional opt-out')
-    .option(
-      '--strict-compliance',
-      'reject messages submitted over SMTP without compliance variables, instead of appending the footer',
-    )
-    .option('--json', 'print JSON (always the case)')
-    .action((options: CreateOptions) => create(context, options));
-  command
-    .command('list')
-    .description('List API keys, including revoked ones')
-    .option('--account <id>', 'only this account')
-    .option(
-      '--secret <text>',
-      'only keys whose secret is in this text; "-" reads standard input, which leaves no trace in the shell history',
-    )
-    .option('--json', 'print JSON')
-    .action((options: ListOptions) => list(context, options));
-  command
-    .command('revoke <id>')
-    .description('Revoke an API key immediately and permanently')
-    .option('--json', 'print JSON')
-    .action((keyId: string, options: { json?: boolean }) => revoke(context, keyId, options.json === true));
-  return command;
-}
-
-interface CreateOptions {
-  account: string;
-  scope: string[];
-  name: string;
-  allowIp?: string[];
-  allowFrom?: string[];
-  essential: boolean;
-  strictCompliance?: boolean;
-}
-
-interface ListOptions {
-  account?: string;
-  secret?: string;
-  json?: boolean;
-}
-
-async function create(context: CliContext, options: CreateOptions): Promise<void> {
-  const deps = await context.open();
-  const created = await createKeys(deps).create({
-    accountId: options.account,
-    name: options.name,
-    scopes: parts(options.scope),
-    allowIps: parts(options.allowIp),
-    allowFrom: parts(options.allowFrom),
-    allowEssential: options.essential,
-    strictCompliance: options.strictCompliance === true,
+    commands: [
+      createCommand(context, {
+        usage: 'create',
+        description: 'Create an API key; prints it as JSON, with its secret, which is shown once',
+        options: [
+          option('--account <id>', 'account of the key', { required: true }),
+          option('--scope <scopes...>', `permissions, separated by commas: ${SCOPES.join(', ')}`, {
+            required: true,
+          }),
+          option('--name <name>', 'name shown in lists', { default: '' }),
+          option('--allow-ip <cidr...>', 'addresses and networks that may use the key (default: any)'),
+          option(
+            '--allow-from <domain...>',
+            'From domains that the key may use (default: all of the account)',
+          ),
+          option(
+            '--no-essential',
+            'reject messages marked as essential, which ignore a transactional opt-out',
+          ),
+          option(
+            '--strict-compliance',
+            'reject messages submitted over SMTP without compliance variables, instead of appending the footer',
+          ),
+          option('--json', 'print JSON (always the case)'),
+        ],
+        run: async ({ account: accountId, ...options }) => {
+          const deps = await context.open();
+          const { key, secret } = context.accepted(
+            await createKeys(deps).create({
+              accountId,
+              name: options.name,
+              scopes: parts(options.scope),
+              allowIps: parts(options.allowIp),
+              allowFrom: parts(options.allowFrom),
+              allowEssential: options.essential !== false,
+              strictCompliance: options.strictCompliance === true,
+            }),
+          );
+          context.printJson({ ...record(key), key: secret });
+          for (const domain of key.allowFrom)
+            if (deps.tables.domains.named(accountId, domain).length === 0)
+              context.note(
+                `warning: ${domain} is not registered in account ${accountId}: add it with "postrider domain add" before you send from it with this key`,
+              );
+        },
+      }),
+      createCommand(context, {
+        usage: 'list',
+        description: 'List API keys, including revoked ones',
+        options: [
+          option('--account <id>', 'only this account'),
+          option(
+            '--secret <text>',
+            'only keys whose secret is in this text; "-" reads standard input, which leaves no trace in the shell history',
+          ),
+          asJson,
+        ],
+        run: async ({ account, secret }) => {
+          const deps = await context.open({ account });
+          const all = createKeys(deps).list(account ?? null);
+          const keys = secret === undefined ? all : await leaked(context, deps.tables, all, secret);
+          if (context.json) return context.printJson(keys.map(record));
+          context.printRows(keys, 'There are no keys; create one with: key create', (key) => ({
+            key: key.keyId,
+            account: key.accountId,
+            name: key.name,
+            scopes: key.scopes.join(', '),
+            allowed: [...key.allowIps, ...key.allowFrom].join(', '),
+            restrictions: restrictionsOf(key).join(', '),
+            created: iso(key.createdAt),
+            used: key.lastUsedAt === null ? '' : iso(key.lastUsedAt),
+            revoked: key.revokedAt === null ? '' : iso(key.revokedAt),
+          }));
+        },
+      }),
+      createCommand(context, {
+        usage: 'revoke <id>',
+        description: 'Revoke an API key immediately and permanently',
+        options: [asJson],
+        run: async (keyId) => {
+          const key = context.accepted(await createKeys(await context.open()).revoke(keyId));
+          context.show(record(key), () => `Key ${key.keyId} is revoked`);
+        },
+      }),
+    ],
   });
-  if (isRefusal(created)) return context.refused(created);
-  context.printJson({ ...record(created.key), key: created.secret });
-  for (const domain of created.key.allowFrom) {
-    if (deps.tables.domains.named(options.account, domain).length > 0) continue;
-    context.note(
-      `warning: ${domain} is not registered in account ${options.account}: add it with "postrider domain add" before you send from it with this key`,
-    );
-  }
 }
 
-async function list(context: CliContext, { account, secret, json }: ListOptions): Promise<void> {
-  const { tables, ...deps } = await context.open();
-  if (account !== undefined && tables.accounts.get(account) === null) {
-    context.fail(`There is no account ${account}`);
-    return;
-  }
-  const all = createKeys({ tables, ...deps }).list(account ?? null);
-  const keys = secret === undefined ? all : await leaked(context, tables, all, secret);
-  if (keys === null) return;
-  if (json === true) context.printJson(keys.map(record));
-  else {
-    const rows = keys.map((key) => ({
-      key: key.keyId,
-      account: key.accountId,
-      name: key.name,
-      scopes: key.scopes.join(', '),
-      allowed: [...key.allowIps, ...key.allowFrom].join(', '),
-      restrictions: restrictionsOf(key).join(', '),
-      created: iso(key.createdAt),
-      used: key.lastUsedAt === null ? '' : iso(key.lastUsedAt),
-      revoked: key.revokedAt === null ? '' : iso(key.revokedAt),
-    }));
-    context.printRows(rows, { json: false, empty: 'There are no keys; create one with: key create' });
-  }
-}
-
-/** The keys whose secrets are in the text; null: there are none, which was reported. */
+/** The keys whose secrets are in the text; fails when there are none. */
 async function leaked(
   context: CliContext,
   tables: Tables,
   keys: readonly ApiKey[],
   given: string,
-): Promise<ApiKey[] | null> {
+): Promise<ApiKey[]> {
   const secrets = given === '-' ? await secretsOf(process.stdin) : secretsIn(given);
-  if (secrets.size === 0) {
+  if (secrets.size === 0)
     context.usage(
       'The text contains no API key: "pr_" and 43 letters and digits. A part of a key cannot be searched, because only its hash is stored',
     );
-    return null;
-  }
   const ids = new Set([...secrets].map((secret) => tables.apiKeys.byHash(keyHash(secret))?.key_id));
   const found = keys.filter(({ keyId }) => ids.has(keyId));
-  if (found.length > 0) return found;
-  context.fail(
-    'No key has this secret: it belongs to another account or installation, or was revoked, and deleted after limits.eventDays',
-  );
-  return null;
+  if (found.length === 0)
+    context.fail(
+      'No key has this secret: it belongs to another account or installation, or was revoked, and deleted after limits.eventDays',
+    );
+  return found;
 }
 
 /** Secrets in a stream of any length, such as a log or a patch; throws OperatorFault for more than MAX_SECRETS. */
@@ -161,13 +149,6 @@ function secretsIn(text: string): Set<string> {
 /** `pr_` and 43 characters (core/ids). */
 const SECRET_LENGTH = 46;
 const MAX_SECRETS = 1000;
-
-async function revoke(context: CliContext, keyId: string, json: boolean): Promise<void> {
-  const key = await createKeys(await context.open()).revoke(keyId);
-  if (isRefusal(key)) context.refused(key);
-  else if (json) context.printJson(record(key));
-  else context.print(`Key ${key.keyId} is revoked`);
-}
 
 /** Restrictions of the key, named like its options. */
 function restrictionsOf({ allowEssential, strictCompliance }: ApiKey): string[] {

@@ -1,20 +1,22 @@
 import { basename } from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { lockDaemon } from '../store/database/database.ts';
 import type { MigrationEstimate } from '../store/migrate/migration-estimate.ts';
 import { estimateUpgrade, formatBytes, schemaState, upgradeDatabase } from '../store/migrate/upgrade.ts';
+import { asJson, createCommand, option } from './command.ts';
 import type { CliContext } from './context.ts';
 import { createStepBar } from './output/progress.ts';
 
 /** `postrider migrate`. */
 export function migrateCommand(context: CliContext): Command {
-  return new Command('migrate')
-    .description('Migrate the database to the schema of this version')
-    .option('--dry-run', 'print the steps, time and space of the migration without changing anything')
-    .option('--json', 'print JSON')
-    .addHelpText(
-      'after',
-      `
+  return createCommand(context, {
+    usage: 'migrate',
+    description: 'Migrate the database to the schema of this version',
+    options: [
+      option('--dry-run', 'print the steps, time and space of the migration without changing anything'),
+      asJson,
+    ],
+    help: `
 The daemon must be stopped, except for a dry run. "postrider serve" also migrates at its start. A copy of the database
 before the migration remains in the data directory as postrider.db.before-<schema>-<time>.
 
@@ -24,33 +26,27 @@ could not be migrated, 3 when a dry run finds too little free space.
 Examples:
   postrider migrate --dry-run
   postrider migrate`,
-    )
-    .action((options: MigrateOptions) => {
-      if (options.dryRun === true) dryRun(context, options.json === true);
-      else migrate(context, options.json === true);
-    });
+    run: ({ dryRun }) => {
+      if (dryRun === true) estimate(context);
+      else migrate(context);
+    },
+  });
 }
 
-interface MigrateOptions {
-  dryRun?: boolean;
-  json?: boolean;
-}
-
-function dryRun(context: CliContext, json: boolean): void {
+function estimate(context: CliContext): void {
   const { dir } = context.existingData();
   const { found, newest } = schemaState(dir);
-  const estimate = estimateUpgrade(dir);
-  if (estimate === null) {
-    if (json) context.printJson({ schema: found, newSchema: newest, steps: [] });
-    else context.print(`The database in ${dir} already has schema ${found}.`);
-    return;
-  }
-  const fits = estimate.neededBytes <= estimate.freeBytes;
-  context.printRecord(json ? jsonOf(estimate, fits) : textOf(estimate), { json });
-  if (!fits) {
-    const missing = formatBytes(estimate.neededBytes - estimate.freeBytes);
-    context.partial(`${estimate.dir} has too little free space: about ${missing} more is needed`);
-  }
+  const upgrade = estimateUpgrade(dir);
+  if (upgrade === null)
+    return context.show(
+      { schema: found, newSchema: newest, steps: [] },
+      () => `The database in ${dir} already has schema ${found}.`,
+    );
+  const fits = upgrade.neededBytes <= upgrade.freeBytes;
+  context.printRecord(context.json ? jsonOf(upgrade, fits) : textOf(upgrade));
+  if (fits) return;
+  const missing = formatBytes(upgrade.neededBytes - upgrade.freeBytes);
+  context.partial(`${upgrade.dir} has too little free space: about ${missing} more is needed`);
 }
 
 function jsonOf(estimate: MigrationEstimate, fits: boolean): Record<string, unknown> {
@@ -97,31 +93,30 @@ function formatSeconds(seconds: number): string {
   return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
 }
 
-function migrate(context: CliContext, json: boolean): void {
+function migrate(context: CliContext): void {
   const { dir } = context.existingData();
   const lock = lockDaemon(dir);
+  const bar = createStepBar(process.stderr.isTTY && !context.json);
   try {
     const { found, newest } = schemaState(dir);
-    if (found === newest) {
-      if (json) context.printJson({ schema: found, migratedFrom: null, copy: null, removed: [] });
-      else context.print(`The database in ${dir} already has schema ${found}.`);
-      return;
-    }
-    const bar = createStepBar(process.stderr.isTTY && !json);
-    try {
-      const { from, to, copy, removed } = upgradeDatabase(dir, {
-        onProgress: ({ step, done, total, item }) => bar.update(step, done, total, item),
-      });
-      bar.stop();
-      if (json) return context.printJson({ schema: to, migratedFrom: from, copy, removed });
-      context.print(`Migrated the database in ${dir} from schema ${from} to ${to}.`);
-      if (copy !== null)
-        context.print(`The database before the migration: ${copy}. Delete it when you no longer need it.`);
-      for (const file of removed) context.print(`Removed ${basename(file)}.`);
-    } finally {
-      bar.stop();
-    }
+    if (found === newest)
+      return context.show(
+        { schema: found, migratedFrom: null, copy: null, removed: [] },
+        () => `The database in ${dir} already has schema ${found}.`,
+      );
+    const { from, to, copy, removed } = upgradeDatabase(dir, {
+      onProgress: ({ step, done, total, item }) => bar.update(step, done, total, item),
+    });
+    bar.stop();
+    context.show({ schema: to, migratedFrom: from, copy, removed }, () => [
+      `Migrated the database in ${dir} from schema ${from} to ${to}.`,
+      ...(copy === null
+        ? []
+        : [`The database before the migration: ${copy}. Delete it when you no longer need it.`]),
+      ...removed.map((file) => `Removed ${basename(file)}.`),
+    ]);
   } finally {
+    bar.stop();
     lock.release();
   }
 }

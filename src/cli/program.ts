@@ -19,7 +19,7 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
     operator: async (context) => (await import('./operator.ts')).operatorCommand(context),
     domain: async (context) => (await import('./domains/domain.ts')).domainCommand(context),
     zone: async (context) => (await import('./domains/zone.ts')).zoneCommand(context),
-    demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
+    demo: async (context) => (await import('./demo/demo.ts')).demoCommand(context),
   },
   Sending: {
     template: async (context) => (await import('./sending/template.ts')).templateCommand(context),

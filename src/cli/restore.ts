@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { createHeldMail, type HeldMail, type HeldSelection } from '../backup/held.ts';
 import {
   holdUnfinished,
@@ -10,19 +10,19 @@ import {
 } from '../backup/restore.ts';
 import { HOUR, iso, systemClock } from '../core/clock.ts';
 import { createRecorder } from '../events/record.ts';
+import { definedFields } from '../http/api/fields.ts';
 import type { HeldFilter } from '../store/backup/restore-holds.ts';
-import type { CliContext, CliDeps } from './context.ts';
-import { addDefaultCommand } from './help.ts';
+import { asJson, createCommand, createGroup, option, withoutAsking } from './command.ts';
+import type { CliContext } from './context.ts';
 import { createByteBar } from './output/progress.ts';
 import { capitalized, counted } from './output/table.ts';
 
+const dataDir = option('--data <dir>', 'data directory (default: data.dir of the configuration)');
+
 /** `postrider restore`, and the commands for held messages and webhook deliveries. */
 export function restoreCommand(context: CliContext): Command {
-  const command = new Command('restore')
-    .description('Restore a backup; release or drop held messages')
-    .addHelpText(
-      'after',
-      `
+  return createGroup('restore', 'Restore a backup; release or drop held messages', {
+    help: `
 A restore holds every message and webhook delivery that was not finished at the time of the backup, because the original
 may have sent it afterwards, and pauses campaigns. New messages are sent as usual. See docs/backup.md.
 
@@ -32,84 +32,76 @@ Examples:
   postrider restore held
   postrider restore release --account acct_8f3k2m9x0q1z
   postrider restore drop --all --webhooks --yes`,
-    );
-  addDefaultCommand(command, 'from [dir]')
-    .description('Restore a backup, or the newest one in [dir], into a data directory without a database')
-    .option('--data <dir>', 'data directory (default: data.dir of the configuration)')
-    .option('--from-copy <file>', 'restore a copy of the database by another program, such as Litestream')
-    .option('--json', 'print JSON')
-    .action((dir: string | undefined, options: FromOptions) => restore(context, dir, options));
-  command
-    .command('hold')
-    .description('Hold everything unfinished in a copied data directory, or after an interrupted restore')
-    .option('--data <dir>', 'data directory (default: data.dir of the configuration)')
-    .option('--yes', 'do not ask for confirmation')
-    .option('--json', 'print JSON')
-    .action((options: HoldOptions) => hold(context, options));
-  command
-    .command('held')
-    .description('List held messages and webhook deliveries, by account and domain')
-    .option('--json', 'print JSON')
-    .action((options: { json?: boolean }) => listHeld(context, options.json === true));
-  for (const action of ACTIONS) {
-    command
-      .command(`${action.verb} [ids...]`)
-      .description(action.description)
-      .option('--all', 'everything that is held')
-      .option('--account <id>', 'only of this account')
-      .option('--domain <id>', 'only from this sending domain (its id)')
-      .option('--campaign <id>', 'only of this campaign')
-      .option('--webhooks', 'webhook deliveries instead of messages (with --all or --account)')
-      .option('--yes', 'do not ask for confirmation')
-      .option('--json', 'print JSON')
-      .action((ids: string[], options: ActOptions) => act(context, ids, action, options));
-  }
-  return command;
+    commands: [
+      createCommand(context, {
+        usage: 'from [dir]',
+        isDefault: true,
+        description: 'Restore a backup, or the newest one in [dir], into a data directory without a database',
+        options: [
+          dataDir,
+          option(
+            '--from-copy <file>',
+            'restore a copy of the database by another program, such as Litestream',
+          ),
+          asJson,
+        ],
+        run: async (dir, { data, fromCopy }) => {
+          const bar = createByteBar(process.stderr.isTTY && !context.json);
+          const settings: RestoreOptions = {
+            ...locationOf(context, data),
+            onProgress: (done, total) => bar.update('copy', done, total),
+            onMigration: ({ step, done, total }) => bar.update(step, done, total),
+          };
+          const restoring =
+            dir !== undefined && fromCopy === undefined
+              ? restoreBackup(dir, settings)
+              : dir === undefined && fromCopy !== undefined
+                ? restoreCopy(fromCopy, settings)
+                : context.usage('Specify a backup, or a copy of the database with --from-copy');
+          report(context, await restoring.finally(bar.stop), settings.masterKeyFile);
+        },
+      }),
+      createCommand(context, {
+        usage: 'hold',
+        description: 'Hold everything unfinished in a copied data directory, or after an interrupted restore',
+        options: [dataDir, withoutAsking, asJson],
+        run: async ({ data, yes }) => {
+          const settings = locationOf(context, data);
+          const question = `Hold all unfinished messages and webhook deliveries in ${settings.dataDir}, and pause its campaigns?`;
+          if (yes !== true && !(await context.confirm(question))) return;
+          const held = await holdUnfinished(settings);
+          const restored = { dataDir: settings.dataDir, manifest: null, isKeyMissing: false, held };
+          report(context, restored, settings.masterKeyFile);
+        },
+      }),
+      createCommand(context, {
+        usage: 'held',
+        description: 'List held messages and webhook deliveries, by account and domain',
+        options: [asJson],
+        run: () => listHeld(context),
+      }),
+      ...ACTIONS.map((action) =>
+        createCommand(context, {
+          usage: `${action.verb} [ids...]`,
+          description: action.description,
+          options: [
+            option('--all', 'everything that is held'),
+            option('--account <id>', 'only of this account'),
+            option('--domain <id>', 'only from this sending domain (its id)'),
+            option('--campaign <id>', 'only of this campaign'),
+            option('--webhooks', 'webhook deliveries instead of messages (with --all or --account)'),
+            withoutAsking,
+            asJson,
+          ],
+          run: (ids, options) => act(context, ids, action, options),
+        }),
+      ),
+    ],
+  });
 }
 
-interface FromOptions {
-  data?: string;
-  fromCopy?: string;
-  json?: boolean;
-}
-
-interface HoldOptions {
-  data?: string;
-  yes?: boolean;
-  json?: boolean;
-}
-
-interface ActOptions {
-  all?: boolean;
-  account?: string;
-  domain?: string;
-  campaign?: string;
-  webhooks?: boolean;
-  yes?: boolean;
-  json?: boolean;
-}
-
-async function restore(context: CliContext, dir: string | undefined, options: FromOptions): Promise<void> {
-  if ((dir === undefined) === (options.fromCopy === undefined))
-    return context.usage('Specify a backup, or a copy of the database with --from-copy');
-  const json = options.json === true;
-  const bar = createByteBar(process.stderr.isTTY && !json);
-  const settings: RestoreOptions = {
-    ...locationOf(context, options.data),
-    onProgress: (done, total) => bar.update('copy', done, total),
-    onMigration: ({ step, done, total }) => bar.update(step, done, total),
-  };
-  try {
-    const restored =
-      options.fromCopy === undefined
-        ? await restoreBackup(dir ?? '', settings)
-        : await restoreCopy(options.fromCopy, settings);
-    bar.stop();
-    report(context, restored, settings.masterKeyFile, json);
-  } finally {
-    bar.stop();
-  }
-}
+type ActOptions = Record<'all' | 'webhooks' | 'yes', true | undefined> &
+  Record<'account' | 'domain' | 'campaign', string | undefined>;
 
 /** With `--data`, a master key file that is not configured belongs in that directory. */
 function locationOf(context: CliContext, data: string | undefined): RestoreOptions {
@@ -121,22 +113,17 @@ function locationOf(context: CliContext, data: string | undefined): RestoreOptio
 
 function report(
   context: CliContext,
-  { dataDir, manifest, isKeyMissing, held }: Restored,
+  { dataDir: dir, manifest, isKeyMissing, held }: Restored,
   masterKeyFile: string,
-  json: boolean,
 ): void {
   const createdAt = manifest?.createdAt ?? null;
-  if (json) context.printJson({ dataDir, createdAt, isKeyMissing, ...held });
-  else {
-    context.print(`Restored ${dataDir}${createdAt === null ? '' : ` from the backup of ${createdAt}`}.`);
-    context.print(
-      `Held: ${counted(held.messages, 'message')}, ${counted(held.webhookDeliveries, 'webhook delivery', 'webhook deliveries')}. Paused: ${counted(held.campaigns, 'campaign')}.`,
-    );
-    if (held.messages + held.webhookDeliveries > 0)
-      context.print(
-        'Next: "postrider restore held", then "postrider restore release" or "postrider restore drop".',
-      );
-  }
+  context.show({ dataDir: dir, createdAt, isKeyMissing, ...held }, () => [
+    `Restored ${dir}${createdAt === null ? '' : ` from the backup of ${createdAt}`}.`,
+    `Held: ${counted(held.messages, 'message')}, ${webhookDeliveries(held.webhookDeliveries)}. Paused: ${counted(held.campaigns, 'campaign')}.`,
+    ...(held.messages + held.webhookDeliveries > 0
+      ? ['Next: "postrider restore held", then "postrider restore release" or "postrider restore drop".']
+      : []),
+  ]);
   const config = manifest?.files.filter(({ path }) => path.startsWith('config/')) ?? [];
   if (config.length > 0)
     context.note(
@@ -148,16 +135,7 @@ function report(
     );
 }
 
-async function hold(context: CliContext, options: HoldOptions): Promise<void> {
-  const settings = locationOf(context, options.data);
-  const question = `Hold all unfinished messages and webhook deliveries in ${settings.dataDir}, and pause its campaigns?`;
-  if (options.yes !== true && !(await context.confirm(question))) return;
-  const held = await holdUnfinished(settings);
-  const restored = { dataDir: settings.dataDir, manifest: null, isKeyMissing: false, held };
-  report(context, restored, settings.masterKeyFile, options.json === true);
-}
-
-async function listHeld(context: CliContext, json: boolean): Promise<void> {
+async function listHeld(context: CliContext): Promise<void> {
   const { tables, clock } = await context.open();
   const groups = tables.restoreHolds.groups().map((group) => ({
     accountId: group.account_id,
@@ -175,19 +153,20 @@ async function listHeld(context: CliContext, json: boolean): Promise<void> {
     deliveries: row.deliveries,
     oldestAt: iso(row.oldest),
   }));
-  if (json) return context.printJson({ messages: groups, webhooks });
+  if (context.json) return context.printJson({ messages: groups, webhooks });
   const age = (at: string) => `${Math.floor((clock.now() - Date.parse(at)) / HOUR)} h`;
-  const messages = groups.map(
-    ({ accountId, domainId, domain, messages: number, oldestAt, newestAt, firstExpiryAt }) => ({
-      account: accountId,
-      domain: domain ?? domainId,
-      messages: number,
-      age: `${age(newestAt)} to ${age(oldestAt)}`,
-      expires: firstExpiryAt,
-    }),
-  );
-  context.printRows(messages, { json, empty: 'No message is held since a restore' });
-  if (webhooks.length > 0) context.printRows(webhooks, { json, empty: '' });
+  context.printRows(groups, 'No message is held since a restore', (group) => ({
+    account: group.accountId,
+    domain: group.domain ?? group.domainId,
+    messages: group.messages,
+    age: `${age(group.newestAt)} to ${age(group.oldestAt)}`,
+    expires: group.firstExpiryAt,
+  }));
+  if (webhooks.length > 0) context.printRows(webhooks, '');
+}
+
+function webhookDeliveries(count: number): string {
+  return counted(count, 'webhook delivery', 'webhook deliveries');
 }
 
 interface Action {
@@ -219,76 +198,42 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
   const { all, account, domain, campaign } = options;
   const filtered = [account, domain, campaign].some((value) => value !== undefined);
   if ([all === true, filtered, ids.length > 0].filter(Boolean).length !== 1)
-    return context.usage('Specify message ids, a filter (--account, --domain, --campaign), or --all');
-  const deps = await context.open();
+    context.usage('Specify message ids, a filter (--account, --domain, --campaign), or --all');
+  const deps = await context.open({ account });
+  const { messages, restoreHolds } = deps.tables;
   const held = createHeldMail({ ...deps, recorder: createRecorder(deps) });
-  if (account !== undefined && deps.tables.accounts.get(account) === null)
-    return context.fail(`There is no account ${account}`);
+  const printDone = (changed: number, what: string) =>
+    context.show({ [action.done]: changed }, () => `${what} ${action.done}`);
+  /** Asks whether to apply the action to `count` rows, `what` as text, unless there is none. */
+  const confirmed = async (count: number, what: string) =>
+    count === 0 ||
+    options.yes === true ||
+    (await context.confirm(`${capitalized(action.verb)} ${what.replace(' ', ' held ')}?`));
+
   if (options.webhooks === true) {
     if (ids.length > 0 || domain !== undefined || campaign !== undefined)
-      return context.usage('--webhooks needs --all or --account');
-    return actOnWebhooks(context, deps, held, { action, options });
+      context.usage('--webhooks needs --all or --account');
+    const count = restoreHolds
+      .webhooks()
+      .filter((row) => account === undefined || row.account_id === account)
+      .reduce((sum, { deliveries }) => sum + deliveries, 0);
+    if (!(await confirmed(count, webhookDeliveries(count)))) return;
+    const changed = count === 0 ? 0 : await action.webhooks(held, account ?? null);
+    return printDone(changed, webhookDeliveries(changed));
   }
-  if (ids.length > 0) return actOnIds(context, deps, held, { action, ids, options });
-  const filter: HeldFilter = {
-    ...(account === undefined ? {} : { accountId: account }),
-    ...(domain === undefined ? {} : { domainId: domain }),
-    ...(campaign === undefined ? {} : { campaignId: campaign }),
-  };
-  const count = deps.tables.restoreHolds.countMatching(filter);
-  if (count === 0) return done(context, action, 0, 'message', options);
-  const question = `${capitalized(action.verb)} ${counted(count, 'held message')}?`;
-  if (options.yes !== true && !(await context.confirm(question))) return;
-  done(context, action, await action.messages(held, { filter }), 'message', options);
-}
-
-async function actOnIds(
-  context: CliContext,
-  { tables }: CliDeps,
-  held: HeldMail,
-  { action, ids, options }: { action: Action; ids: readonly string[]; options: ActOptions },
-): Promise<void> {
-  const seqs: number[] = [];
-  const faults: string[] = [];
-  for (const id of ids) {
-    const message = tables.messages.byId(id);
-    if (message === null) faults.push(`There is no message ${id}`);
-    else seqs.push(message.seq);
+  if (ids.length > 0) {
+    const found = ids.map((id) => ({ id, seq: messages.byId(id)?.seq }));
+    const seqs = found.flatMap(({ seq }) => (seq === undefined ? [] : [seq]));
+    const faults = found.flatMap(({ id, seq }) => (seq === undefined ? [`There is no message ${id}`] : []));
+    const changed = await action.messages(held, { seqs });
+    printDone(changed, counted(changed, 'message'));
+    if (changed < seqs.length)
+      faults.push(`Not held since a restore: ${counted(seqs.length - changed, 'message')}`);
+    return context.failSome(faults, changed);
   }
-  const changed = await action.messages(held, { seqs });
-  done(context, action, changed, 'message', options);
-  if (changed < seqs.length)
-    faults.push(`Not held since a restore: ${counted(seqs.length - changed, 'message')}`);
-  context.failSome(faults, changed);
-}
-
-async function actOnWebhooks(
-  context: CliContext,
-  { tables }: CliDeps,
-  held: HeldMail,
-  { action, options }: { action: Action; options: ActOptions },
-): Promise<void> {
-  const accountId = options.account ?? null;
-  const count = tables.restoreHolds
-    .webhooks()
-    .filter((row) => accountId === null || row.account_id === accountId)
-    .reduce((sum, { deliveries }) => sum + deliveries, 0);
-  const question = `${capitalized(action.verb)} ${counted(count, 'held webhook delivery', 'held webhook deliveries')}?`;
-  if (count > 0 && options.yes !== true && !(await context.confirm(question))) return;
-  done(context, action, count === 0 ? 0 : await action.webhooks(held, accountId), 'webhook', options);
-}
-
-function done(
-  context: CliContext,
-  action: Action,
-  changed: number,
-  what: 'message' | 'webhook',
-  { json }: ActOptions,
-): void {
-  if (json === true) return context.printJson({ [action.done]: changed });
-  const text =
-    what === 'message'
-      ? counted(changed, 'message')
-      : counted(changed, 'webhook delivery', 'webhook deliveries');
-  context.print(`${text} ${action.done}`);
+  const filter: HeldFilter = definedFields({ accountId: account, domainId: domain, campaignId: campaign });
+  const count = restoreHolds.countMatching(filter);
+  if (!(await confirmed(count, counted(count, 'message')))) return;
+  const changed = count === 0 ? 0 : await action.messages(held, { filter });
+  printDone(changed, counted(changed, 'message'));
 }

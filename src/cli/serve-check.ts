@@ -2,7 +2,7 @@ import { openFilesLimit, requireOpenFiles } from '../core/open-files.ts';
 import { openForDoctor } from '../doctor/open-database.ts';
 import { examineStart } from '../doctor/start.ts';
 import { daemonProcess } from '../store/daemon-process.ts';
-import { type CliContext, refuseMovedData } from './context.ts';
+import { type CliContext, FAILED, refuseMovedData } from './context.ts';
 
 /**
  * `postrider serve --check`: reports each obstacle of a start, and what this user may not find out as a note. Starts,
@@ -23,8 +23,11 @@ export async function checkStart(context: CliContext): Promise<void> {
   const { database, close } = openForDoctor(config.data.dir);
   try {
     const results = await examineStart(config, database);
-    for (const { status, reason } of results)
-      (status === 'failure' ? context.fail : context.note)(reason.replace(/\.$/, ''));
+    for (const { status, reason } of results) {
+      const text = reason.replace(/\.$/, '');
+      if (status === 'failure') context.report(text, FAILED);
+      else context.note(text);
+    }
     if (results.every(({ status }) => status !== 'failure'))
       context.print('The daemon can start: its database, master key, certificates and ports are usable');
   } finally {

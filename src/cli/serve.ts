@@ -1,21 +1,22 @@
 import { setFlagsFromString } from 'node:v8';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { CONFIG_FILES, configFrom, readSources, rereadSources } from '../config/load.ts';
 import type { ConfigChanges } from '../config/reload.ts';
 import type { Config } from '../config/schema.ts';
 import { secretWarnings } from '../config/warnings.ts';
-import { type Clock, monotonicClock, SECOND, systemClock } from '../core/clock.ts';
+import { monotonicClock, SECOND, systemClock } from '../core/clock.ts';
 import { abortAfter } from '../core/concurrency/abort.ts';
 import { createAddressHasher, createLog, type Log } from '../core/log.ts';
 import { createLogOutput, type LogOutput } from '../core/log-output.ts';
 import { openFilesLimit, requireOpenFiles } from '../core/open-files.ts';
-import { type Random, systemRandom } from '../core/random.ts';
+import { systemRandom } from '../core/random.ts';
 import type { Daemon } from '../daemon.ts';
 import { createDnsView } from '../dns/dns-view.ts';
 import { createResolver } from '../dns/resolver.ts';
 import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
 import type { Superseded } from '../store/database/failure.ts';
 import { createServiceReports } from '../supervision/service.ts';
+import { createCommand, option } from './command.ts';
 import { type CliContext, FAILED, refuseMovedData, SUPERSEDED } from './context.ts';
 import { stopSignal } from './signals.ts';
 
@@ -37,11 +38,20 @@ const HEAP_GROWTH = '--heap-growing-percent=50';
 
 /** `postrider serve`: runs the daemon until a signal ends it. */
 export function serveCommand(context: CliContext, configFile: () => string | undefined): Command {
-  return new Command('serve')
-    .description('Run the daemon: API, delivery, background work')
-    .addHelpText(
-      'after',
-      `
+  return createCommand(context, {
+    usage: 'serve',
+    description: 'Run the daemon: API, delivery, background work',
+    options: [
+      option(
+        '--force-new-generation',
+        'take over from daemons with newer copies of the database (standby.peers)',
+      ),
+      option(
+        '--check',
+        'examine what a start needs (configuration, database, master key, certificates, ports), start nothing, and exit',
+      ),
+    ],
+    help: `
 Signals:
   SIGTERM, SIGINT   stop accepting work, finish deliveries in progress (up to 30 s), exit 0;
                     exit 1 if results of deliveries could not be recorded
@@ -60,20 +70,12 @@ Examples:
   postrider serve --check
   postrider --config /etc/postrider/postrider.toml serve
   POSTRIDER_API__LISTEN=127.0.0.1:9090 postrider serve`,
-    )
-    .option(
-      '--force-new-generation',
-      'take over from daemons with newer copies of the database (standby.peers)',
-    )
-    .option(
-      '--check',
-      'examine what a start needs (configuration, database, master key, certificates, ports), start nothing, and exit',
-    )
-    .action(async (options: { forceNewGeneration?: boolean; check?: boolean }) => {
-      if (options.check !== true) return serve(configFile(), options.forceNewGeneration === true);
+    run: async ({ forceNewGeneration, check }) => {
+      if (check !== true) return serve(configFile(), forceNewGeneration === true);
       const { checkStart } = await import('./serve-check.ts');
       await checkStart(context);
-    });
+    },
+  });
 }
 
 async function serve(file: string | undefined, takeOver: boolean): Promise<void> {
@@ -154,7 +156,7 @@ async function runDaemon(file: string | undefined, takeOver: boolean, output: Lo
   setFlagsFromString(HEAP_GROWTH);
   announce(daemon);
   await service.ready(daemon.vitals);
-  const cancelReport = reportHost(config, env);
+  const cancelReport = reportHost(config, log);
   const signal = await stopped;
   if (failure.has()) setTimeout(() => process.exit(FAILED), MAX_STOP_MS).unref();
   cancelReport();
@@ -193,14 +195,13 @@ function unhandledRejection(log: Log): { occurred: Promise<string>; has(): boole
  * Logs a warning for each problem of the host. Checks that need DNS run in the background; the returned function cancels
  * them.
  */
-function reportHost(config: Config, deps: { clock: Clock; random: Random; log: Log }): () => void {
-  const { log } = deps;
+function reportHost(config: Config, log: Log): () => void {
   const warn = (warnings: HostWarning[]) => {
     for (const { key, message } of warnings) log.warn({ key }, `${key}: ${message}`);
   };
   warn(checkHostConfig(config));
   const cancel = new AbortController();
-  const resolver = createResolver({ ...config.dns, monotonic: monotonicClock, random: deps.random });
+  const resolver = createResolver({ ...config.dns, monotonic: monotonicClock, random: systemRandom });
   const signal = abortAfter(MAX_CHECK_MS, cancel.signal);
   checkHostDns(createDnsView(resolver, { signal }), config)
     .then(

@@ -1,5 +1,5 @@
-import { Command, Option } from 'commander';
-import { DAY, iso, parseMoment } from '../core/clock.ts';
+import type { Command } from 'commander';
+import { DAY, iso } from '../core/clock.ts';
 import {
   type MessageStats,
   type OutcomeCounts,
@@ -10,23 +10,27 @@ import {
 } from '../events/message-stats.ts';
 import type { CountedOutcome } from '../store/messages/hourly-counts.ts';
 import type { Tables } from '../store/tables.ts';
+import { asJson, createCommand, momentOf, noteMore, option, parseRowLimit, ROWS } from './command.ts';
 import type { CliContext } from './context.ts';
-import { noteMore, ROWS, rowLimit } from './output/row-limit.ts';
 import { alignedTable } from './output/table.ts';
 
 /** `postrider stats`: volume and outcomes of messages. */
 export function statsCommand(context: CliContext): Command {
-  return new Command('stats')
-    .description('Show volume and outcomes of messages')
-    .addOption(new Option('--by <group>', 'group by').choices(STATS_GROUPS).default('hour'))
-    .option('--from <time>', 'start of the period (default: 24 hours ago; with --by day, 30 days ago)')
-    .option('--to <time>', 'end of the period (default: now)')
-    .option('--account <id>', 'only of this account')
-    .option('--limit <n>', 'maximum number of providers, domains or accounts', rowLimit, ROWS)
-    .option('--json', 'print JSON')
-    .addHelpText(
-      'after',
-      `
+  return createCommand(context, {
+    usage: 'stats',
+    description: 'Show volume and outcomes of messages',
+    options: [
+      option('--by <group>', 'group by', { choices: STATS_GROUPS, default: 'hour' }),
+      option('--from <time>', 'start of the period (default: 24 hours ago; with --by day, 30 days ago)'),
+      option('--to <time>', 'end of the period (default: now)'),
+      option('--account <id>', 'only of this account'),
+      option('--limit <n>', 'maximum number of providers, domains or accounts', {
+        parse: parseRowLimit,
+        default: ROWS,
+      }),
+      asJson,
+    ],
+    help: `
 Outcomes are counted in the hour in which they occur: a message that is accepted at 9:59 and delivered at 10:01 counts in
 both hours, and one that is delivered and bounces afterwards counts as both. "deferred" counts attempts; "opens" and
 "clicks" count the first by a person. Simulated mail is not counted. Hours and days are in UTC; --from and --to are
@@ -36,45 +40,24 @@ Examples:
   postrider stats
   postrider stats --by provider --from 2026-02-01
   postrider stats --by day --account acct_8f3k2m9x0q1z --json`,
-    )
-    .action((options: StatsOptions) => showStats(context, options));
-}
-
-interface StatsOptions {
-  by: StatsGroup;
-  from?: string;
-  to?: string;
-  account?: string;
-  limit: number;
-  json?: boolean;
-}
-
-async function showStats(context: CliContext, options: StatsOptions): Promise<void> {
-  const { by, account: accountId, limit } = options;
-  const { tables, clock } = await context.open();
-  const accounts = tables.accounts.list().map((row) => row.account_id);
-  if (accountId !== undefined && !accounts.includes(accountId))
-    return context.fail(`There is no account ${accountId}`);
-  const to = options.to === undefined ? clock.now() : parseMoment(options.to);
-  const from =
-    options.from === undefined ? clock.now() - (by === 'day' ? 30 * DAY : DAY) : parseMoment(options.from);
-  if (to === null || from === null)
-    return context.usage(
-      `--${from === null ? 'from' : 'to'} must be a date such as 2026-02-01 or a time with zone such as 2026-02-01T12:00:00Z`,
-    );
-  if (from >= to) return context.usage('--from must be before --to');
-  const stats = readMessageStats(tables, { by, from, to, accountId });
-  const deferredNow = new Map(
-    accounts
-      .filter((id) => accountId === undefined || id === accountId)
-      .map((id) => [id, tables.hourlyCounts.deferredNow(id)]),
-  );
-  const isPeriod = by === 'hour' || by === 'day';
-  const shown = isPeriod ? stats.rows : stats.rows.slice(0, limit);
-  if (options.json === true)
-    context.printJson(toJson({ ...stats, rows: shown }, { by, tables, deferredNow }));
-  else context.print(toText({ ...stats, rows: shown }, { by, tables, deferredNow }));
-  if (shown.length < stats.rows.length) noteMore(context, limit);
+    run: async ({ by, account: accountId, limit, ...period }) => {
+      const { tables, clock } = await context.open({ account: accountId });
+      const before = by === 'day' ? 30 * DAY : DAY;
+      const from =
+        period.from === undefined ? clock.now() - before : momentOf(context, '--from', period.from);
+      const to = period.to === undefined ? clock.now() : momentOf(context, '--to', period.to);
+      if (from >= to) context.usage('--from must be before --to');
+      const all = readMessageStats(tables, { by, from, to, accountId });
+      const accounts =
+        accountId === undefined ? tables.accounts.list().map((row) => row.account_id) : [accountId];
+      const deferredNow = new Map(accounts.map((id) => [id, tables.hourlyCounts.deferredNow(id)]));
+      const rows = by === 'hour' || by === 'day' ? all.rows : all.rows.slice(0, limit);
+      const stats = { ...all, rows };
+      const view = { by, tables, deferredNow };
+      context.show(toJson(stats, view), () => toText(stats, view));
+      if (rows.length < all.rows.length) noteMore(context, limit);
+    },
+  });
 }
 
 interface View {

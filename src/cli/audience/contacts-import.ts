@@ -1,38 +1,40 @@
 import { SingleBar } from 'cli-progress';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { type FileImportResult, importFile } from '../../audience/import/file.ts';
 import type { ImportCounts } from '../../audience/import/import.ts';
 import { fieldNamed } from '../../audience/import/rows.ts';
-import { type ImportFormat, importFormatOf } from '../../audience/import/source.ts';
+import { importFormatOf } from '../../audience/import/source.ts';
 import { OperatorFault } from '../../core/operator-fault.ts';
 import { isRefusal } from '../../core/refusal.ts';
+import { asJson, createCommand, ofAccount, option } from '../command.ts';
 import type { CliContext } from '../context.ts';
 import { requireReadable } from '../input-files.ts';
 import { withStopSignal } from '../signals.ts';
-import { withAudience } from './with-audience.ts';
+import { openAudience } from './open-audience.ts';
 
 /** `postrider contacts import FILE`: imports files of any length, and can be interrupted at any time. */
 export function contactsImportCommand(context: CliContext): Command {
-  return new Command('import')
-    .description('Import contacts from a CSV or NDJSON file; the same command resumes after an interruption')
-    .argument('<file>', 'CSV with a header line, or NDJSON (one JSON object per line)')
-    .requiredOption('--account <id>', 'the account')
-    .option('--group <id>', 'subscribe every contact to this subscription group')
-    .addOption(
-      new Option('--format <format>', 'format of the file (default: by its extension)').choices([
-        'csv',
-        'ndjson',
-      ]),
-    )
-    .option('--map <column=field>', 'read a column as this field; may be repeated', addMapping, [])
-    .option('--ignore-unknown', 'ignore unknown columns instead of stopping before the first row')
-    .option('--allow-phone-only', 'accept rows with a phone and no email')
-    .option('--dry-run', 'count and check rows without writing anything')
-    .option('--report <file>', 'file for rejected rows (default: <file>.rejected.csv)')
-    .option('--json', 'print JSON')
-    .addHelpText(
-      'after',
-      `
+  return createCommand(context, {
+    usage: 'import <file>',
+    description: 'Import contacts from a CSV or NDJSON file; the same command resumes after an interruption',
+    argument: 'CSV with a header line, or NDJSON (one JSON object per line)',
+    options: [
+      ofAccount,
+      option('--group <id>', 'subscribe every contact to this subscription group'),
+      option('--format <format>', 'format of the file (default: by its extension)', {
+        choices: ['csv', 'ndjson'],
+      }),
+      option('--map <column=field>', 'read a column as this field; may be repeated', {
+        parse: addMapping,
+        default: [],
+      }),
+      option('--ignore-unknown', 'ignore unknown columns instead of stopping before the first row'),
+      option('--allow-phone-only', 'accept rows with a phone and no email'),
+      option('--dry-run', 'count and check rows without writing anything'),
+      option('--report <file>', 'file for rejected rows (default: <file>.rejected.csv)'),
+      asJson,
+    ],
+    help: `
 Fields: email, phone, firstName, lastName, consentMethod, consentDetails, consentIpAddress,
 consentUserAgent, consentTimestamp, globalStatus, isActive and customFields.<name>. Rows with another
 globalStatus than active, or with isActive false, are rejected. Separators are comma, semicolon or tab.
@@ -44,26 +46,51 @@ Examples:
   postrider contacts import people.csv --account acct_8f3k2m9x0q1z --dry-run
   postrider contacts import people.csv --account acct_8f3k2m9x0q1z --map "Email Address=email" --map "Plan=customFields.plan"
   postrider contacts import members.ndjson --account acct_8f3k2m9x0q1z --group sgroup_1769860800000_4k2m9x7q1zab`,
-    )
-    .action((file: string, options: ImportOptions) => run(context, file, options));
-}
-
-interface ImportOptions {
-  account: string;
-  group?: string;
-  format?: ImportFormat;
-  report?: string;
-  map: Mapping[];
-  ignoreUnknown?: boolean;
-  allowPhoneOnly?: boolean;
-  dryRun?: boolean;
-  json?: boolean;
+    run: async (file, { account: accountId, group = null, map, report, ...options }) => {
+      const format = options.format ?? importFormatOf(file);
+      if (format === null)
+        context.usage(`The extension of ${file} is neither .csv nor .ndjson: use --format`);
+      await requireReadable(null, file);
+      const reportFile = report ?? `${file}.rejected.csv`;
+      const dryRun = options.dryRun === true;
+      const { importer } = await openAudience(context, accountId);
+      const { tables, writer, clock } = await context.open();
+      const bar = createBar(process.stderr.isTTY && !context.json);
+      // The first signal ends the import after the current batch.
+      const result = await withStopSignal(new OperatorFault('Interrupted'), (signal) =>
+        importFile(
+          { tables, writer, importer, now: clock.now },
+          {
+            file,
+            format,
+            accountId,
+            groupId: group,
+            rows: {
+              columns: new Map(map),
+              rejectUnknown: options.ignoreUnknown !== true,
+              requireEmail: options.allowPhoneOnly !== true,
+            },
+            dryRun,
+            reportFile,
+            signal,
+            onStart: ({ size, position, counts }) => bar.start(size, position.byte, counts.rows),
+            onProgress: ({ position, counts }) => bar.update(position.byte, counts.rows),
+          },
+        ),
+      ).finally(bar.stop);
+      if (isRefusal(result)) {
+        const hint = result.code === 'VALIDATION_ERROR' ? `. ${HINT}` : '';
+        context.fail(`${file}: ${result.message}${hint}`);
+      }
+      printResult(context, { file, reportFile, dryRun }, result);
+    },
+  });
 }
 
 type Mapping = readonly [column: string, field: string];
 
 /** Parses `--map`. Throws InvalidArgumentError. A column may contain "=", a field cannot. */
-function addMapping(text: string, before: Mapping[]): Mapping[] {
+function addMapping(text: string, before: readonly Mapping[]): readonly Mapping[] {
   const at = text.lastIndexOf('=');
   const [column, target] = [text.slice(0, at).trim(), text.slice(at + 1)];
   if (at === -1 || column === '')
@@ -73,54 +100,6 @@ function addMapping(text: string, before: Mapping[]): Mapping[] {
   if (before.some(([known]) => known === column))
     throw new InvalidArgumentError(`"${column}" is mapped twice`);
   return [...before, [column, field]];
-}
-
-async function run(context: CliContext, file: string, options: ImportOptions): Promise<void> {
-  const format = options.format ?? importFormatOf(file);
-  if (format === null)
-    return context.usage(`The extension of ${file} is neither .csv nor .ndjson: use --format`);
-  await requireReadable(null, file);
-  const reportFile = options.report ?? `${file}.rejected.csv`;
-  await withAudience(context, options.account, async ({ importer }, deps) => {
-    const bar = createBar(process.stderr.isTTY && options.json !== true);
-    try {
-      // The first signal ends the import after the current batch.
-      const result = await withStopSignal(new OperatorFault('Interrupted'), (signal) =>
-        importFile(
-          { ...deps, importer, now: deps.clock.now },
-          {
-            file,
-            format,
-            accountId: options.account,
-            groupId: options.group ?? null,
-            rows: {
-              columns: new Map(options.map),
-              rejectUnknown: options.ignoreUnknown !== true,
-              requireEmail: options.allowPhoneOnly !== true,
-            },
-            dryRun: options.dryRun === true,
-            reportFile,
-            signal,
-            onStart: ({ size, position, counts }) => bar.start(size, position.byte, counts.rows),
-            onProgress: ({ position, counts }) => bar.update(position.byte, counts.rows),
-          },
-        ),
-      );
-      bar.stop();
-      if (isRefusal(result)) {
-        const hint = result.code === 'VALIDATION_ERROR' ? `. ${HINT}` : '';
-        return context.fail(`${file}: ${result.message}${hint}`);
-      }
-      printResult(
-        context,
-        { file, reportFile, dryRun: options.dryRun === true },
-        result,
-        options.json === true,
-      );
-    } finally {
-      bar.stop();
-    }
-  });
 }
 
 /** A bar on stderr if `shown`. */
@@ -156,11 +135,10 @@ function printResult(
   context: CliContext,
   { file, reportFile, dryRun }: { file: string; reportFile: string; dryRun: boolean },
   { counts, rejected, complete, resumed, ignored, ignoredTruncated }: FileImportResult,
-  json: boolean,
 ): void {
   const report = counts.rejected === 0 || dryRun ? null : reportFile;
-  if (json) {
-    context.printJson({
+  context.show(
+    {
       file,
       dryRun,
       complete,
@@ -171,20 +149,17 @@ function printResult(
       reportFile: report,
       ignoredColumns: ignored,
       ignoredColumnsTruncated: ignoredTruncated,
-    });
-  } else {
-    context.print(
-      [
-        `${file}: ${summary(counts)}${dryRun ? ' (dry run: nothing was written)' : ''}`,
-        ...(ignored.length === 0 ? [] : [`ignored columns: ${ignored.join(', ')}`]),
-        ...rejected.slice(0, SHOWN).map(({ line, reason }) => `  line ${line}: ${reason}`),
-        ...(dryRun && counts.rejected > SHOWN
-          ? [`  and ${(counts.rejected - SHOWN).toLocaleString('en')} more`]
-          : []),
-        ...(report === null ? [] : [`all rejected rows with reasons: ${report}`]),
-      ].join('\n'),
-    );
-  }
+    },
+    () => [
+      `${file}: ${summary(counts)}${dryRun ? ' (dry run: nothing was written)' : ''}`,
+      ...(ignored.length === 0 ? [] : [`ignored columns: ${ignored.join(', ')}`]),
+      ...rejected.slice(0, SHOWN).map(({ line, reason }) => `  line ${line}: ${reason}`),
+      ...(dryRun && counts.rejected > SHOWN
+        ? [`  and ${(counts.rejected - SHOWN).toLocaleString('en')} more`]
+        : []),
+      ...(report === null ? [] : [`all rejected rows with reasons: ${report}`]),
+    ],
+  );
   if (!complete) context.fail(dryRun ? 'Interrupted' : 'Interrupted; run the same command again to continue');
   else if (counts.rejected > 0) context.partial();
 }

@@ -1,90 +1,71 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import * as z from 'zod';
 import { presentGroup } from '../../audience/present.ts';
-import { isRefusal } from '../../core/refusal.ts';
 import { line, lines } from '../../http/api/fields.ts';
 import { parseInput } from '../../http/validation/parse.ts';
-import type { CliContext } from '../context.ts';
-import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
-import { withAudience } from './with-audience.ts';
-
-/** `postrider group create|list`: subscription groups. */
-export function groupCommand(context: CliContext): Command {
-  const command = new Command('group').description('Manage subscription groups').addHelpText(
-    'after',
-    `
-Examples:
-  postrider group create --name Newsletter --account acct_8f3k2m9x0q1z
-  postrider group list --account acct_8f3k2m9x0q1z`,
-  );
-  command
-    .command('create')
-    .description('Create a subscription group')
-    .requiredOption('--account <id>', 'the account')
-    .requiredOption('--name <name>', 'name, as recipients see it in List-Id')
-    .option('--description <text>', 'for display')
-    .option('--json', 'print JSON')
-    .action((options: CreateOptions) => create(context, options));
-  command
-    .command('list')
-    .description('List the subscription groups of an account, newest first')
-    .requiredOption('--account <id>', 'the account')
-    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
-    .option('--json', 'print JSON')
-    .action((options: ListOptions) => list(context, options));
-  return command;
-}
-
-interface Options {
-  account: string;
-  json?: boolean;
-}
-
-interface CreateOptions extends Options {
-  name: string;
-  description?: string;
-}
-
-interface ListOptions extends Options {
-  limit: number;
-}
+import { asJson, createCommand, createGroup, noteMore, ofAccount, option, rowLimit } from '../command.ts';
+import { type CliContext, USAGE } from '../context.ts';
+import { openAudience } from './open-audience.ts';
 
 const inputSchema = z.object({ name: line(200), description: lines(2000).optional() });
 
-async function create(context: CliContext, options: CreateOptions): Promise<void> {
-  const input = parseInput(inputSchema, { name: options.name, description: options.description }, 'group');
-  if (isRefusal(input)) return context.usage(input.message);
-  await withAudience(context, options.account, async ({ groups }) => {
-    const created = await groups.create(options.account, {
-      name: input.name,
-      description: input.description ?? null,
-      isActive: true,
-      tags: [],
-      unsubscribeTemplateId: null,
-      reportAbuseTemplateId: null,
-      companyAddressTemplateId: null,
-      signUp: null,
-    });
-    if (isRefusal(created)) return context.refused(created);
-    context.printRecord({ ...presentGroup(created) }, { json: options.json === true });
-  });
-}
-
-async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
-  await withAudience(context, account, async ({ groups }) => {
-    const page = await groups.list({ accountId: account, beforeSeq: null, limit });
-    const rows = page.rows.map(presentGroup);
-    if (page.more) noteMore(context, limit);
-    if (json === true) return context.printJson(rows);
-    const columns = rows.map(
-      ({ subscriptionGroupId, name, isActive, activeSubscribers, totalSubscribers }) => ({
-        group: subscriptionGroupId,
-        name,
-        active: isActive,
-        activeSubscribers,
-        totalSubscribers,
+/** `postrider group create|list`: subscription groups. */
+export function groupCommand(context: CliContext): Command {
+  return createGroup('group', 'Manage subscription groups', {
+    help: `
+Examples:
+  postrider group create --name Newsletter --account acct_8f3k2m9x0q1z
+  postrider group list --account acct_8f3k2m9x0q1z`,
+    commands: [
+      createCommand(context, {
+        usage: 'create',
+        description: 'Create a subscription group',
+        options: [
+          ofAccount,
+          option('--name <name>', 'name, as recipients see it in List-Id', { required: true }),
+          option('--description <text>', 'for display'),
+          asJson,
+        ],
+        run: async ({ account, ...given }) => {
+          const { name, description = null } = context.accepted(
+            parseInput(inputSchema, { name: given.name, description: given.description }, 'group'),
+            USAGE,
+          );
+          const { groups } = await openAudience(context, account);
+          const created = await groups.create(account, {
+            name,
+            description,
+            isActive: true,
+            tags: [],
+            unsubscribeTemplateId: null,
+            reportAbuseTemplateId: null,
+            companyAddressTemplateId: null,
+            signUp: null,
+          });
+          context.printRecord(presentGroup(context.accepted(created)));
+        },
       }),
-    );
-    context.printRows(columns, { json: false, empty: 'There are no subscription groups in this account' });
+      createCommand(context, {
+        usage: 'list',
+        description: 'List the subscription groups of an account, newest first',
+        options: [ofAccount, rowLimit, asJson],
+        run: async ({ account, limit }) => {
+          const { groups } = await openAudience(context, account);
+          const page = await groups.list({ accountId: account, beforeSeq: null, limit });
+          if (page.more) noteMore(context, limit);
+          context.printRows(
+            page.rows.map(presentGroup),
+            'There are no subscription groups in this account',
+            ({ subscriptionGroupId, name, isActive, activeSubscribers, totalSubscribers }) => ({
+              group: subscriptionGroupId,
+              name,
+              active: isActive,
+              activeSubscribers,
+              totalSubscribers,
+            }),
+          );
+        },
+      }),
+    ],
   });
 }

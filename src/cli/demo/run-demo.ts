@@ -22,7 +22,7 @@ import { type DemoResult, runSteps } from './steps/run.ts';
 
 /** Runs the main flow on servers of this process, then the daemon until a signal, unless `exit`. Prints each step. */
 export async function runDemo(
-  options: { port: number; exit?: boolean },
+  options: { port: number; exit: boolean },
   print: (text: string) => void,
 ): Promise<void> {
   /** Called in reverse order. */
@@ -73,7 +73,7 @@ export async function runDemo(
       return;
     }
     print('\nAll steps succeeded.');
-    if (options.exit === true) return;
+    if (options.exit) return;
     print(await consoleAddress(daemon));
     print(commands(daemon.apiUrl, result));
     const output = createOutput(print);

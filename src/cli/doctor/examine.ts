@@ -5,18 +5,16 @@ import { CHECKS } from '../../doctor/checks.ts';
 import { findDaemon } from '../../doctor/daemon-report.ts';
 import { thisMachine } from '../../doctor/machine.ts';
 import { openForDoctor } from '../../doctor/open-database.ts';
-import { runChecks } from '../../doctor/run.ts';
+import { type Progress, runChecks } from '../../doctor/run.ts';
 import { countsOf } from '../../doctor/service.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import { type CliContext, tableOptions } from '../context.ts';
-import { createProgressLine } from './progress.ts';
 import { formatFindings } from './report.ts';
 
 export interface DoctorCommandOptions {
-  domain?: string;
-  all?: boolean;
+  domain: string | undefined;
+  all: true | undefined;
   integrityTimeout: number;
-  json?: boolean;
 }
 
 const MAX_DOMAINS = 50;
@@ -54,7 +52,7 @@ export async function examine(context: CliContext, options: DoctorCommandOptions
       { signal: new AbortController().signal, onProgress: progress.update },
     );
     progress.clear();
-    if (options.json === true) context.printJson(findings);
+    if (context.json) context.printJson(findings);
     // `runChecks` removes control characters.
     else
       context.printStyled(
@@ -70,4 +68,22 @@ export async function examine(context: CliContext, options: DoctorCommandOptions
     resolver.close();
     close();
   }
+}
+
+const CLEAR_LINE = '\r\u001b[K';
+
+/** One line that shows how many checks have ended. Writes nothing unless the stream is a terminal. */
+export function createProgressLine(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'>) {
+  let isShown = false;
+  return {
+    update: ({ done, total, title }: Progress) => {
+      if (!stream.isTTY) return;
+      stream.write(`${CLEAR_LINE}Checked ${done} of ${total}: ${title}`);
+      isShown = true;
+    },
+    clear: () => {
+      if (isShown) stream.write(CLEAR_LINE);
+      isShown = false;
+    },
+  };
 }

@@ -1,5 +1,4 @@
-import { Command } from 'commander';
-import { isRefusal } from '../../core/refusal.ts';
+import type { Command } from 'commander';
 import { altDkimHost, platformOf } from '../../domains/platform/platform.ts';
 import {
   presentDomain,
@@ -13,237 +12,216 @@ import type { CheckReport } from '../../domains/verification/apply-results.ts';
 import { CHECKS, REQUIRED_CHECKS } from '../../domains/verification/checks.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
-import type { Tables } from '../../store/tables.ts';
-import type { CliContext } from '../context.ts';
+import { asJson, createCommand, createGroup, option, withoutAsking } from '../command.ts';
+import { type CliContext, FAILED } from '../context.ts';
 import { fieldLines } from '../output/table.ts';
-import {
-  domainRecordTable,
-  domainZoneFile,
-  type FormatOptions,
-  outputFormat,
-  type RecordFormat,
-  recordFormat,
-} from './record-output.ts';
-import { withDomains } from './with-domains.ts';
+import { openDomains } from './open-domains.ts';
+import { domainRecordTable, domainZoneFile, type RecordFormat, recordFormat } from './record-output.ts';
+
+const inAccount = option('--account <id>', 'only in this account');
+const format = option('--format <format>', 'format of the records: table (default), bind or json', {
+  parse: recordFormat,
+});
 
 /** `postrider domain add|list|show|verify|rotate-dkim|delete`. */
 export function domainCommand(context: CliContext): Command {
-  const command = new Command('domain').description('Manage sending domains');
-  command
-    .command('add <name>')
-    .description('Add a domain and print the DNS records to publish')
-    .requiredOption('--account <id>', 'the account that sends from it')
-    .requiredOption('--use-case <id>', 'stream and region: tx-local, mk-local, …')
-    .option('--group <id>', "domain group (default: the account's default group)")
-    .option('--format <format>', 'format of the records: table (default), bind or json', recordFormat)
-    .option('--json', 'print JSON')
-    .action((name: string, options: AddOptions) => addDomain(context, name, options));
-  command
-    .command('list')
-    .description('List domains')
-    .option('--account <id>', 'only this account')
-    .option('--json', 'print JSON')
-    .action((options: ListOptions) => listDomains(context, options));
-  command
-    .command('show <domain>')
-    .description('Show a domain (name or id) and the DNS records to publish')
-    .option('--account <id>', 'only in this account')
-    .option('--format <format>', 'format of the records: table (default), bind or json', recordFormat)
-    .option('--json', 'print JSON')
-    .action((text: string, options: ShowOptions) => showDomain(context, text, options));
-  command
-    .command('verify <domain>')
-    .description('Verify the DNS records of a domain (name or id) now')
-    .option('--account <id>', 'only in this account')
-    .option('--json', 'print JSON')
-    .addHelpText(
-      'after',
-      `
+  return createGroup('domain', 'Manage sending domains', {
+    commands: [
+      createCommand(context, {
+        usage: 'add <name>',
+        description: 'Add a domain and print the DNS records to publish',
+        options: [
+          option('--account <id>', 'the account that sends from it', { required: true }),
+          option('--use-case <id>', 'stream and region: tx-local, mk-local, …', { required: true }),
+          option('--group <id>', "domain group (default: the account's default group)"),
+          format,
+          asJson,
+        ],
+        run: (name, options) => addDomain(context, name, options),
+      }),
+      createCommand(context, {
+        usage: 'list',
+        description: 'List domains',
+        options: [option('--account <id>', 'only this account'), asJson],
+        run: async ({ account }) => {
+          const { tables } = await context.open({ account });
+          const rows = tables.domains.list(account ?? null);
+          if (context.json) return context.printJson(rows.map(detailsOf));
+          context.printRows(rows, 'There are no domains', (row) => ({
+            domain: row.name,
+            useCase: useCaseId(row.use_case, row.region),
+            status: row.status,
+            failing: REQUIRED_CHECKS.filter(({ column }) => row[column] === 0)
+              .map(({ name }) => name)
+              .join(' '),
+            secondary: row.alt_status,
+            account: row.account_id,
+          }));
+        },
+      }),
+      createCommand(context, {
+        usage: 'show <domain>',
+        description: 'Show a domain (name or id) and the DNS records to publish',
+        options: [inAccount, format, asJson],
+        run: (text, options) => showDomain(context, text, options),
+      }),
+      createCommand(context, {
+        usage: 'verify <domain>',
+        description: 'Verify the DNS records of a domain (name or id) now',
+        options: [inAccount, asJson],
+        help: `
 Queries the configured resolvers without caches, and records the result as the daemon does. "missing" and "wrong"
 require a change in the zone. "unknown" means that a DNS server failed: the previous result remains.
 Exits 0 when the domain is verified, 3 when it is not.`,
-    )
-    .action((text: string, options: ListOptions) => verifyDomain(context, text, options));
-  command
-    .command('delete <domain>')
-    .description('Delete a domain (name or id) with its keys and queued messages')
-    .option('--account <id>', 'only in this account')
-    .option('--yes', 'do not ask for confirmation')
-    .option('--json', 'print JSON')
-    .action((text: string, options: DeleteOptions) => deleteDomain(context, text, options));
-  command
-    .command('rotate-dkim <domain>')
-    .description('Rotate the DKIM key of a domain (name or id)')
-    .option('--account <id>', 'only in this account')
-    .option('--format <format>', 'format of the records: table (default), bind or json', recordFormat)
-    .option('--json', 'print JSON')
-    .action((text: string, options: ShowOptions) => rotateDkim(context, text, options));
-  return command;
+        run: async (text, { account }) => {
+          const domains = await openDomains(context);
+          const { account_id: accountId, domain_id: domainId } = await findDomain(context, text, account);
+          const { domain, checks } = context.accepted(await domains.verify(accountId, domainId), FAILED);
+          const message = verificationMessage(domain, checks);
+          context.show({ message, ...detailsOf(domain), checks }, () => [
+            message,
+            '',
+            ...checks.flatMap(checkLines),
+          ]);
+          if (domain.status !== 'SUCCESS') context.partial();
+        },
+      }),
+      createCommand(context, {
+        usage: 'delete <domain>',
+        description: 'Delete a domain (name or id) with its keys and queued messages',
+        options: [inAccount, withoutAsking, asJson],
+        run: async (text, { account, yes }) => {
+          const domains = await openDomains(context);
+          const { tables } = await context.open();
+          const {
+            domain_id: domainId,
+            name,
+            account_id: accountId,
+          } = await findDomain(context, text, account);
+          const queued = tables.queue.countOfDomain(domainId);
+          const messages = `${queued} queued ${queued === 1 ? 'message' : 'messages'}`;
+          const question = `Delete ${name} (${domainId}) of ${accountId}? ${messages} will be dropped.`;
+          if (yes !== true && !(await context.confirm(question))) return;
+          context.accepted(await domains.remove(accountId, domainId), FAILED);
+          context.show({ domainId, domain: name }, () => `${name} (${domainId}) is deleted`);
+        },
+      }),
+      createCommand(context, {
+        usage: 'rotate-dkim <domain>',
+        description: 'Rotate the DKIM key of a domain (name or id)',
+        options: [inAccount, format, asJson],
+        run: async (text, options) => {
+          const domains = await openDomains(context);
+          const { account_id, domain_id, name } = await findDomain(context, text, options.account);
+          const { domain, isManaged, started } = context.accepted(
+            await domains.rotateDkim(account_id, domain_id),
+            FAILED,
+          );
+          const message = isManaged
+            ? `The DKIM keys of ${name} in the platform's zone are rotated at the next check: nothing needs to be published.`
+            : started
+              ? `The rotation of the DKIM key of ${name} has started: publish the new record. The old key signs until the new record is found.`
+              : `A rotation of the DKIM key of ${name} is already in progress.`;
+          const records = domains.records(domain);
+          printDomain(context, options.format, {
+            json: { message, ...detailsOf(domain), ...records },
+            bind: [domainZoneFile(records)],
+            table: [message, '', domainRecordTable(records)],
+          });
+        },
+      }),
+    ],
+  });
 }
 
-interface DeleteOptions extends ListOptions {
-  yes?: boolean;
-}
-
-interface ListOptions {
-  account?: string;
-  json?: boolean;
-}
-
-interface ShowOptions extends ListOptions {
-  format?: RecordFormat;
-}
-
-interface AddOptions extends FormatOptions {
+interface AddOptions {
   account: string;
   useCase: string;
-  group?: string;
+  group: string | undefined;
+  format: RecordFormat | undefined;
 }
 
 async function addDomain(context: CliContext, name: string, options: AddOptions): Promise<void> {
-  await withDomains(context, async ({ domains, tables, config }) => {
-    if (tables.accounts.get(options.account) === null)
-      return context.fail(`There is no account ${options.account}`);
-    const result = await domains.register(options.account, {
+  const domains = await openDomains(context);
+  const { tables, config } = await context.open({ account: options.account });
+  const { domain: registered, created } = context.accepted(
+    await domains.register(options.account, {
       domain: name,
       useCaseId: options.useCase,
       groupId: options.group,
-    });
-    if (isRefusal(result)) return context.fail(result.message);
-    await domains.provisionSecondary(result.domain.domain_id);
-    const domain = tables.domains.byId(result.domain.domain_id) ?? result.domain;
-    const records = domains.records(domain);
-    const notes = result.created
-      ? [
-          `The platform's zone has a new record, ${altDkimHost(platformOf(config), domain.alt_domain_id)}: publish the output of "postrider zone" again.`,
-        ]
-      : [];
-    const format = outputFormat(options, 'table');
-    if (format === 'json') return context.printJson({ ...detailsOf(domain), ...records, notes });
-    if (format === 'bind')
-      return context.print([...notes.map((note) => `; ${note}`), domainZoneFile(records)].join('\n'));
-    const what = result.created ? 'is registered' : 'was already registered';
-    context.print(
-      [`${domain.name} ${what}: ${domain.domain_id}`, ...notes, '', domainRecordTable(records)].join('\n'),
-    );
-  });
-}
-
-async function listDomains(context: CliContext, options: ListOptions): Promise<void> {
-  const { tables } = await context.open();
-  const { account } = options;
-  if (account !== undefined && tables.accounts.get(account) === null)
-    return context.fail(`There is no account ${account}`);
-  const rows = tables.domains.list(account ?? null);
-  if (options.json) return context.printJson(rows.map(detailsOf));
-  context.printRows(
-    rows.map((row) => ({
-      domain: row.name,
-      useCase: useCaseId(row.use_case, row.region),
-      status: row.status,
-      failing: REQUIRED_CHECKS.filter(({ column }) => row[column] === 0)
-        .map(({ name }) => name)
-        .join(' '),
-      secondary: row.alt_status,
-      account: row.account_id,
-    })),
-    { json: false, empty: 'There are no domains' },
+    }),
+    FAILED,
   );
-}
-
-async function showDomain(context: CliContext, name: string, options: ShowOptions): Promise<void> {
-  await withDomains(context, async ({ domains, tables, clock }) => {
-    const domain = findDomain(context, tables, name, options.account);
-    if (domain === null) return;
-    const records = domains.records(domain);
-    const dmarc = dmarcProgress(tables.dmarcReports.history(domain.name), clock.now());
-    const format = outputFormat(options, 'table');
-    const dkimKeys = presentKeys(tables.dkimKeys.of(domain.domain_id));
-    if (format === 'json')
-      return context.printJson({ ...detailsOf(domain), dkimKeys, ...records, dmarcProgress: dmarc });
-    if (format === 'bind') return context.print(domainZoneFile(records));
-    const keys = dkimKeys.map(
-      ({ selector, lane, algorithm, state, since, publishedBy }) =>
-        `  ${selector}  ${lane}  ${algorithm}  ${state} since ${since}  published by ${publishedBy}`,
-    );
-    const text = ['DKIM keys', ...keys, '', dmarc, '', domainRecordTable(records)];
-    context.print([...fieldLines(detailsOf(domain)), '', ...text].join('\n'));
+  await domains.provisionSecondary(registered.domain_id);
+  const domain = tables.domains.byId(registered.domain_id) ?? registered;
+  const records = domains.records(domain);
+  const notes = created
+    ? [
+        `The platform's zone has a new record, ${altDkimHost(platformOf(config), domain.alt_domain_id)}: publish the output of "postrider zone" again.`,
+      ]
+    : [];
+  const what = created ? 'is registered' : 'was already registered';
+  printDomain(context, options.format, {
+    json: { ...detailsOf(domain), ...records, notes },
+    bind: [...notes.map((note) => `; ${note}`), domainZoneFile(records)],
+    table: [`${domain.name} ${what}: ${domain.domain_id}`, ...notes, '', domainRecordTable(records)],
   });
 }
 
-async function verifyDomain(context: CliContext, text: string, options: ListOptions): Promise<void> {
-  await withDomains(context, async ({ domains, tables }) => {
-    const domain = findDomain(context, tables, text, options.account);
-    if (domain === null) return;
-    const result = await domains.verify(domain.account_id, domain.domain_id);
-    if (isRefusal(result)) return context.fail(result.message);
-    const message = verificationMessage(result.domain, result.checks);
-    if (options.json) context.printJson({ message, ...detailsOf(result.domain), checks: result.checks });
-    else context.print([message, '', ...result.checks.flatMap(checkLines)].join('\n'));
-    if (result.domain.status !== 'SUCCESS') context.partial();
-  });
-}
-
-async function deleteDomain(context: CliContext, text: string, options: DeleteOptions): Promise<void> {
-  await withDomains(context, async ({ domains, tables }) => {
-    const domain = findDomain(context, tables, text, options.account);
-    if (domain === null) return;
-    const { domain_id: domainId, name, account_id: accountId } = domain;
-    const queued = tables.queue.countOfDomain(domainId);
-    const messages = `${queued} queued ${queued === 1 ? 'message' : 'messages'}`;
-    const question = `Delete ${name} (${domainId}) of ${accountId}? ${messages} will be dropped.`;
-    if (options.yes !== true && !(await context.confirm(question))) return;
-    const removed = await domains.remove(accountId, domainId);
-    if (isRefusal(removed)) return context.fail(removed.message);
-    if (options.json === true) context.printJson({ domainId, domain: name });
-    else context.print(`${name} (${domainId}) is deleted`);
-  });
-}
-
-async function rotateDkim(context: CliContext, text: string, options: ShowOptions): Promise<void> {
-  await withDomains(context, async ({ domains, tables }) => {
-    const domain = findDomain(context, tables, text, options.account);
-    if (domain === null) return;
-    const result = await domains.rotateDkim(domain.account_id, domain.domain_id);
-    if (isRefusal(result)) return context.fail(result.message);
-    const records = domains.records(result.domain);
-    const message = result.isManaged
-      ? `The DKIM keys of ${domain.name} in the platform's zone are rotated at the next check: nothing needs to be published.`
-      : result.started
-        ? `The rotation of the DKIM key of ${domain.name} has started: publish the new record. The old key signs until the new record is found.`
-        : `A rotation of the DKIM key of ${domain.name} is already in progress.`;
-    const format = outputFormat(options, 'table');
-    if (format === 'json') context.printJson({ message, ...detailsOf(result.domain), ...records });
-    else if (format === 'bind') context.print(domainZoneFile(records));
-    else context.print([message, '', domainRecordTable(records)].join('\n'));
-  });
-}
-
-/** Finds a domain by id or name; reports a failure unless exactly one matches. */
-function findDomain(
+async function showDomain(
   context: CliContext,
-  tables: Tables,
+  name: string,
+  options: { account: string | undefined; format: RecordFormat | undefined },
+): Promise<void> {
+  const domains = await openDomains(context);
+  const { tables, clock } = await context.open();
+  const domain = await findDomain(context, name, options.account);
+  const records = domains.records(domain);
+  const dmarc = dmarcProgress(tables.dmarcReports.history(domain.name), clock.now());
+  const dkimKeys = presentKeys(tables.dkimKeys.of(domain.domain_id));
+  const keys = dkimKeys.map(
+    ({ selector, lane, algorithm, state, since, publishedBy }) =>
+      `  ${selector}  ${lane}  ${algorithm}  ${state} since ${since}  published by ${publishedBy}`,
+  );
+  const text = ['DKIM keys', ...keys, '', dmarc, '', domainRecordTable(records)];
+  printDomain(context, options.format, {
+    json: { ...detailsOf(domain), dkimKeys, ...records, dmarcProgress: dmarc },
+    bind: [domainZoneFile(records)],
+    table: [...fieldLines(detailsOf(domain)), '', ...text],
+  });
+}
+
+/** Prints a domain with its records. */
+function printDomain(
+  context: CliContext,
+  given: RecordFormat | undefined,
+  formats: { json: object; bind: readonly string[]; table: readonly string[] },
+): void {
+  const chosen = given ?? (context.json ? 'json' : 'table');
+  if (chosen === 'json') context.printJson(formats.json);
+  else context.print(formats[chosen].join('\n'));
+}
+
+/** Finds a domain by id or name; fails unless exactly one matches. */
+async function findDomain(
+  context: CliContext,
   text: string,
   account: string | undefined,
-): DomainRow | null {
-  if (account !== undefined && tables.accounts.get(account) === null) {
-    context.fail(`There is no account ${account}`);
-    return null;
-  }
+): Promise<DomainRow> {
+  const { tables } = await context.open({ account });
   const name = normalizeDomain(text);
   const found = tables.domains
     .list(account ?? null)
     .filter((row) => row.domain_id === text || row.name === name);
   const [only, ...others] = found;
-  if (only === undefined) context.fail(`There is no domain ${text}`);
-  else if (others.length === 0) return only;
-  else {
-    const ids = found.map(
-      (row) => `  ${row.domain_id}  ${useCaseId(row.use_case, row.region)}  ${row.account_id}`,
-    );
-    context.usage(`${text} is registered ${found.length} times; specify one by its id:\n${ids.join('\n')}`);
-  }
-  return null;
+  if (only === undefined) return context.fail(`There is no domain ${text}`);
+  if (others.length === 0) return only;
+  const ids = found.map(
+    (row) => `  ${row.domain_id}  ${useCaseId(row.use_case, row.region)}  ${row.account_id}`,
+  );
+  return context.usage(
+    `${text} is registered ${found.length} times; specify one by its id:\n${ids.join('\n')}`,
+  );
 }
 
 function detailsOf(row: DomainRow) {

@@ -7,22 +7,13 @@ import { IN_PROGRESS } from '../../domains/verification/checks/dkim.ts';
 /** Output format of DNS records: zone file, JSON, or text with each value on a separate line. */
 export type RecordFormat = 'bind' | 'json' | 'table';
 
-const FORMATS: readonly string[] = ['bind', 'json', 'table'] satisfies RecordFormat[];
+const FORMATS: readonly RecordFormat[] = ['bind', 'json', 'table'];
 
 /** Parses `--format`. Throws InvalidArgumentError. */
 export function recordFormat(text: string): RecordFormat {
-  if (!FORMATS.includes(text)) throw new InvalidArgumentError(`Must be one of ${FORMATS.join(', ')}`);
-  return text as RecordFormat;
-}
-
-export interface FormatOptions {
-  format?: RecordFormat;
-  json?: boolean;
-}
-
-/** `--format` takes precedence over `--json`, and both over the default of the command. */
-export function outputFormat({ format, json }: FormatOptions, defaultFormat: RecordFormat): RecordFormat {
-  return format ?? (json === true ? 'json' : defaultFormat);
+  const format = FORMATS.find((name) => name === text);
+  if (format === undefined) throw new InvalidArgumentError(`Must be one of ${FORMATS.join(', ')}`);
+  return format;
 }
 
 const DEFAULT_TTL = 3600;

@@ -25,7 +25,7 @@ import type { DomainRecords } from '../../domains/records.ts';
 import { parseInput } from '../../http/validation/parse.ts';
 import { DATABASE_FILE } from '../../store/database/database.ts';
 import { type CliContext, createContext } from '../context.ts';
-import { withDomains } from '../domains/with-domains.ts';
+import { openDomains } from '../domains/open-domains.ts';
 import { programName, quoted } from '../program-name.ts';
 import { configToml } from './config-file.ts';
 import type { ServiceUser } from './detect.ts';
@@ -176,7 +176,7 @@ async function fillDatabase(
 ): Promise<Pick<Created, 'account' | 'domain'>> {
   const deps = await context.open({ create: true });
   // Creates the master key, which belongs to the installation.
-  await deps.seal();
+  await deps.openSeal();
   if (account === null) return { account: null, domain: null };
   const input = parseInput(
     accountInputSchema,
@@ -194,20 +194,17 @@ async function fillDatabase(
   const created = { accountId, keys: result.keys };
   signal.throwIfAborted();
   if (domain === null) return { account: created, domain: null };
-  let registered: Created['domain'] = null;
-  await withDomains(context, async ({ domains, tables }) => {
-    const registration = await domains.register(accountId, {
-      domain: domain.name,
-      useCaseId: domain.useCase,
-      groupId: undefined,
-    });
-    if (isRefusal(registration)) throw new OperatorFault(registration.message);
-    const { domain_id: domainId } = registration.domain;
-    await domains.provisionSecondary(domainId);
-    const row = tables.domains.byId(domainId) ?? registration.domain;
-    registered = { domainId, name: row.name, records: domains.records(row) };
+  const domains = await openDomains(context);
+  const registration = await domains.register(accountId, {
+    domain: domain.name,
+    useCaseId: domain.useCase,
+    groupId: undefined,
   });
-  return { account: created, domain: registered };
+  if (isRefusal(registration)) throw new OperatorFault(registration.message);
+  const { domain_id: domainId } = registration.domain;
+  await domains.provisionSecondary(domainId);
+  const row = deps.tables.domains.byId(domainId) ?? registration.domain;
+  return { account: created, domain: { domainId, name: row.name, records: domains.records(row) } };
 }
 
 /** Mode 0640: the daemon's group reads the settings, only their owner changes them. */

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { CONFIG_FILES, loadConfig } from '../../config/load.ts';
 import { monotonicClock, SECOND } from '../../core/clock.ts';
 import { abortAfter } from '../../core/concurrency/abort.ts';
@@ -10,6 +10,7 @@ import { createResolver } from '../../dns/resolver.ts';
 import { platformOf } from '../../domains/platform/platform.ts';
 import { platformNotes, platformZone } from '../../domains/platform/platform-zone.ts';
 import { allZoneKeys } from '../../domains/platform/zone-keys.ts';
+import { createCommand, option } from '../command.ts';
 import { type CliContext, createContext } from '../context.ts';
 import {
   domainRecordTable,
@@ -17,7 +18,6 @@ import {
   platformZoneFile,
   platformZoneTable,
 } from '../domains/record-output.ts';
-import { withResolver } from '../domains/with-domains.ts';
 import { programName } from '../program-name.ts';
 import { type Created, createInstallation, refuseExisting } from './create.ts';
 import { detectHost, findUser, type ServiceUser } from './detect.ts';
@@ -29,11 +29,10 @@ import { Interrupted, silentPrompt, terminalPrompt } from './prompt.ts';
 export type RunCommand = (name: string, file: string) => Promise<boolean>;
 
 interface InitCommandOptions extends InitAnswers {
-  output?: string;
+  output: string | undefined;
   format: 'bind' | 'table';
-  yes?: boolean;
+  yes: true | undefined;
   doctor: boolean;
-  json?: boolean;
 }
 
 /** `postrider init` */
@@ -42,50 +41,54 @@ export function initCommand(
   configFile: () => string | undefined,
   runCommand: RunCommand,
 ): Command {
-  return new Command('init')
-    .description('Set up this machine: configuration, data directory, first account, first domain')
-    .option(
-      '--hostname <name>',
-      'name in EHLO and of the MX record (default: that of this machine or its PTR record)',
-    )
-    .option('--output <file>', 'configuration file to write (default: config/postrider.toml)')
-    .option('--data <dir>', 'data directory (default: data)')
-    .option('--listen <address>', 'address and port of the API (default: 127.0.0.1:8080)')
-    .option(
-      '--public <address>',
-      'address and port of the public pages (default: port 80 of all addresses if it is free and no proxy is planned)',
-    )
-    .option(
-      '--mx <address>',
-      'address and port for bounces and reports, or off (default: port 25 of all addresses if it is free)',
-    )
-    .option('--submission <address>', 'address and port for SMTP submission (default: off)')
-    .option('--public-address <ip>', 'address that receivers see (default: that of the host name in DNS)')
-    .option('--tls <kind>', 'acme: certificates of Let’s Encrypt; files: --tls-cert and --tls-key; none')
-    .option('--agree-to-terms', 'agree to the terms of the certificate authority (for --tls acme)')
-    .option('--acme-email <address>', 'address for notices of the certificate authority')
-    .option('--tls-cert <file>', 'certificate of the SMTP listeners, PEM')
-    .option('--tls-key <file>', 'its key, PEM')
-    .option('--account <name>', 'name of the first account; "-" creates none')
-    .option('--company <name>', 'company name in the footer of every message')
-    .option('--address <line>', 'postal address in the footer, parts separated by commas')
-    .option('--domain <name>', 'first sending domain')
-    .option(
-      '--other-senders <answer>',
-      'yes or no: whether other systems send mail from the domain, so that p=none suffices (default: no)',
-    )
-    .option(
-      '--private-webhooks <answer>',
-      'yes or no: whether webhooks may call private addresses, so that every account can reach hosts of your network (default: only with one account and without the console)',
-    )
-    .option('--use-case <id>', 'use case of the domain', 'tx-local')
-    .option('--format <format>', 'format of the DNS records: bind or table', zoneFormat, 'bind')
-    .option('--no-doctor', 'do not check the installation afterwards')
-    .option('-y, --yes', 'accept the defaults instead of asking')
-    .option('--json', 'print JSON; implies --yes and --no-doctor')
-    .addHelpText(
-      'after',
-      `
+  return createCommand(context, {
+    usage: 'init',
+    description: 'Set up this machine: configuration, data directory, first account, first domain',
+    options: [
+      option(
+        '--hostname <name>',
+        'name in EHLO and of the MX record (default: that of this machine or its PTR record)',
+      ),
+      option('--output <file>', 'configuration file to write (default: config/postrider.toml)'),
+      option('--data <dir>', 'data directory (default: data)'),
+      option('--listen <address>', 'address and port of the API (default: 127.0.0.1:8080)'),
+      option(
+        '--public <address>',
+        'address and port of the public pages (default: port 80 of all addresses if it is free and no proxy is planned)',
+      ),
+      option(
+        '--mx <address>',
+        'address and port for bounces and reports, or off (default: port 25 of all addresses if it is free)',
+      ),
+      option('--submission <address>', 'address and port for SMTP submission (default: off)'),
+      option('--public-address <ip>', 'address that receivers see (default: that of the host name in DNS)'),
+      option('--tls <kind>', 'acme: certificates of Let’s Encrypt; files: --tls-cert and --tls-key; none'),
+      option('--agree-to-terms', 'agree to the terms of the certificate authority (for --tls acme)'),
+      option('--acme-email <address>', 'address for notices of the certificate authority'),
+      option('--tls-cert <file>', 'certificate of the SMTP listeners, PEM'),
+      option('--tls-key <file>', 'its key, PEM'),
+      option('--account <name>', 'name of the first account; "-" creates none'),
+      option('--company <name>', 'company name in the footer of every message'),
+      option('--address <line>', 'postal address in the footer, parts separated by commas'),
+      option('--domain <name>', 'first sending domain'),
+      option(
+        '--other-senders <answer>',
+        'yes or no: whether other systems send mail from the domain, so that p=none suffices (default: no)',
+      ),
+      option(
+        '--private-webhooks <answer>',
+        'yes or no: whether webhooks may call private addresses, so that every account can reach hosts of your network (default: only with one account and without the console)',
+      ),
+      option('--use-case <id>', 'use case of the domain', { default: 'tx-local' }),
+      option('--format <format>', 'format of the DNS records: bind or table', {
+        parse: zoneFormat,
+        default: 'bind',
+      }),
+      option('--no-doctor', 'do not check the installation afterwards'),
+      option('-y, --yes', 'accept the defaults instead of asking'),
+      option('--json', 'print JSON; implies --yes and --no-doctor'),
+    ],
+    help: `
 Asks for values that no option provides. Never overwrites a file or a data directory; after a failure or Ctrl-C everything
 is removed again. The keys of the account are printed once. As root, on a machine with the package, it writes
 /etc/postrider/postrider.toml and /var/lib/postrider for the user postrider.
@@ -95,8 +98,9 @@ Examples:
   postrider init
   postrider init --yes --hostname mail.example.net --account Shop --domain example.com
   postrider init --yes --tls acme --agree-to-terms --acme-email postmaster@example.net`,
-    )
-    .action((options: InitCommandOptions) => init(context, options, configFile(), runCommand));
+    run: (options) =>
+      init(context, { ...options, doctor: options.doctor !== false }, configFile(), runCommand),
+  });
 }
 
 function zoneFormat(text: string): 'bind' | 'table' {
@@ -113,7 +117,7 @@ async function init(
   named: string | undefined,
   runCommand: RunCommand,
 ): Promise<void> {
-  const { json = false } = options;
+  const { json } = context;
   const service = packageOwner();
   const output =
     options.output ??
@@ -132,7 +136,7 @@ async function init(
   const stop = () => abort.abort();
   try {
     const plan = await withDetection(async (view, detected) =>
-      planInit({ prompt, view, detected, defaultDataDir }, options),
+      planInit(options, { prompt, view, detected, defaultDataDir }),
     );
     const missing = unattended.missing();
     if (missing.length > 0) return context.usage(missingText(missing, options.yes === true || json));
@@ -186,40 +190,38 @@ async function withDetection<Result>(
 async function report(
   context: CliContext,
   created: Created,
-  { format, json = false, doctor }: InitCommandOptions,
+  { format, doctor }: InitCommandOptions,
   runCommand: RunCommand,
 ): Promise<void> {
+  const { json } = context;
   const { configFile, dataDir, account, domain } = created;
   const own = createContext(() => configFile);
   try {
-    const deps = await own.open();
-    await withResolver(deps, async (resolver) => {
-      const platform = platformOf(deps.config);
-      const keys = allZoneKeys(deps.tables);
-      const zone = await platformZone(createDnsView(resolver), platform, keys);
-      const zoneNotes = platformNotes(platform, zone);
-      const mx = mxNote(created);
-      if (json) {
-        const next = nextSteps(created, programName()).map(({ command }) => command);
-        const { name, domainId, records } = domain ?? { name: null, domainId: null, records: null };
-        const details = domain === null ? null : { name, domainId, ...records };
-        const notes = mx === null ? zoneNotes : [...zoneNotes, mx];
-        return context.printJson({ configFile, dataDir, account, domain: details, zone, notes, next });
-      }
-      const isBind = format === 'bind';
-      context.print(`Created ${configFile} and ${dataDir} (database and master.key: back up both)`);
-      if (mx !== null) context.print(`\n${mx}`);
-      if (account !== null) {
-        context.print('\nAccount and API keys, which are shown only once:');
-        context.printJson(account);
-      }
-      context.print('\nPublish these DNS records of the platform:\n');
-      context.print((isBind ? platformZoneFile : platformZoneTable)(zone, zoneNotes));
-      if (domain !== null) {
-        context.print(`\nPublish these DNS records of ${domain.name} (${domain.domainId}):\n`);
-        context.print((isBind ? domainZoneFile : domainRecordTable)(domain.records));
-      }
-    });
+    const { config, tables, createResolver: openResolver } = await own.open();
+    const platform = platformOf(config);
+    const zone = await platformZone(createDnsView(openResolver()), platform, allZoneKeys(tables));
+    const zoneNotes = platformNotes(platform, zone);
+    const mx = mxNote(created);
+    if (json) {
+      const next = nextSteps(created, programName()).map(({ command }) => command);
+      const { name, domainId, records } = domain ?? { name: null, domainId: null, records: null };
+      const details = domain === null ? null : { name, domainId, ...records };
+      const notes = mx === null ? zoneNotes : [...zoneNotes, mx];
+      return context.printJson({ configFile, dataDir, account, domain: details, zone, notes, next });
+    }
+    const isBind = format === 'bind';
+    context.print(`Created ${configFile} and ${dataDir} (database and master.key: back up both)`);
+    if (mx !== null) context.print(`\n${mx}`);
+    if (account !== null) {
+      context.print('\nAccount and API keys, which are shown only once:');
+      context.printJson(account);
+    }
+    context.print('\nPublish these DNS records of the platform:\n');
+    context.print((isBind ? platformZoneFile : platformZoneTable)(zone, zoneNotes));
+    if (domain !== null) {
+      context.print(`\nPublish these DNS records of ${domain.name} (${domain.domainId}):\n`);
+      context.print((isBind ? domainZoneFile : domainRecordTable)(domain.records));
+    }
   } finally {
     await own.close();
   }

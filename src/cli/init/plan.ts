@@ -9,25 +9,28 @@ import { type Detected, everyAddress, freePortFrom, portState, publicAddressOf }
 import type { InitQuestion, Prompt } from './prompt.ts';
 
 /** Options of the command line that answer questions. */
-export interface InitAnswers {
-  hostname?: string;
-  data?: string;
-  listen?: string;
-  public?: string;
-  mx?: string;
-  submission?: string;
-  publicAddress?: string;
-  tls?: string;
-  tlsCert?: string;
-  tlsKey?: string;
-  agreeToTerms?: boolean;
-  acmeEmail?: string;
-  account?: string;
-  company?: string;
-  address?: string;
-  domain?: string;
-  otherSenders?: string;
-  privateWebhooks?: string;
+export interface InitAnswers
+  extends Record<
+    | 'hostname'
+    | 'data'
+    | 'listen'
+    | 'public'
+    | 'mx'
+    | 'submission'
+    | 'publicAddress'
+    | 'tls'
+    | 'tlsCert'
+    | 'tlsKey'
+    | 'acmeEmail'
+    | 'account'
+    | 'company'
+    | 'address'
+    | 'domain'
+    | 'otherSenders'
+    | 'privateWebhooks',
+    string | undefined
+  > {
+  agreeToTerms: true | undefined;
   useCase: string;
 }
 
@@ -58,21 +61,21 @@ export interface InitPlan {
   privateWebhooks: boolean | null;
 }
 
-export interface PlanDeps {
-  prompt: Prompt;
-  view: DnsView;
-  detected: Detected;
-  defaultDataDir: string;
-}
-
 /** An option of the command line has an invalid value. */
 export class InvalidOption extends Error {
   override readonly name = 'InvalidOption';
 }
 
 /** Asks for the values that no option provides. Rejects with InvalidOption for the first invalid option. */
-export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<InitPlan> {
-  const { prompt, view, detected } = deps;
+export async function planInit(
+  options: InitAnswers,
+  {
+    prompt,
+    view,
+    detected,
+    defaultDataDir,
+  }: { prompt: Prompt; view: DnsView; detected: Detected; defaultDataDir: string },
+): Promise<InitPlan> {
   const answer = async (given: string | undefined, question: InitQuestion): Promise<string> => {
     if (given === undefined) return prompt.ask(question);
     const fault = given === '' ? null : (question.check?.(given) ?? null);
@@ -103,7 +106,7 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
     option: '--data',
     text: 'Data directory',
     reason: 'Contains the database and the key that encrypts its secrets.',
-    fallback: deps.defaultDataDir,
+    fallback: defaultDataDir,
   });
   const apiPort = await freePortFrom('127.0.0.1', 8080);
   const apiListen = await answer(options.listen, {

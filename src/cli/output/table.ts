@@ -26,7 +26,8 @@ const FIELD_WIDTH = 20;
 /** Border and padding of one column. */
 const COLUMN_OVERHEAD = 3;
 
-type Row = Readonly<Record<string, unknown>>;
+/** The names of its properties are those of the columns. */
+type Row = object;
 
 /**
  * The columns are the keys of the first row. Where shortening cannot make the table fit `width`, each row becomes lines
@@ -34,7 +35,10 @@ type Row = Readonly<Record<string, unknown>>;
  */
 export function formatTable(rows: readonly Row[], options: TableOptions): string {
   const names = Object.keys(rows[0] ?? {});
-  const cells = rows.map((row) => names.map((name) => formatValue(row[name], options)));
+  const cells = rows.map((row) => {
+    const values = new Map<string, unknown>(Object.entries(row));
+    return names.map((name) => formatValue(values.get(name), options));
+  });
   const widths = fitted(names, cells, options);
   if (widths === null) return cells.map((row) => record(names, row, options)).join('\n\n');
   const table = new Table({
@@ -61,12 +65,8 @@ export function alignedTable(rows: readonly (readonly string[])[]): string {
 
 /** One object as lines of name and value. */
 export function formatRecord(row: Row, options: TableOptions): string {
-  const names = Object.keys(row);
-  return record(
-    names,
-    names.map((name) => formatValue(row[name], options)),
-    options,
-  );
+  const values = Object.values(row).map((value) => formatValue(value, options));
+  return record(Object.keys(row), values, options);
 }
 
 /** One object as lines of name and value; times and numbers as `--json` prints them. */

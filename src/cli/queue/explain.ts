@@ -1,7 +1,6 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import * as z from 'zod';
 import { type Clock, iso } from '../../core/clock.ts';
-import { isRefusal } from '../../core/refusal.ts';
 import { explainMessage, type MessageExplanation } from '../../delivery/control/explain.ts';
 import {
   type DestinationExplanation,
@@ -13,19 +12,18 @@ import {
   messageExplanationSchema,
   siteSchema,
 } from '../../http/api/queue/queue-schemas.ts';
+import { asJson, createCommand, option } from '../command.ts';
 import type { CliContext } from '../context.ts';
-import { askDaemon, type DaemonAnswer } from './daemon-client.ts';
+import { askDaemon } from './daemon-client.ts';
 
 /** `postrider queue explain`: queries the running daemon, or reads the database and states what that does not contain. */
 export function explainCommand(context: CliContext): Command {
-  return new Command('explain')
-    .argument('<target>', 'message id, recipient domain, or (part of) the name of a site')
-    .description('Explain why mail waits: the reason, the next attempt, the last replies, what to do')
-    .option('--site', 'the target is the name of a site')
-    .option('--json', 'print JSON')
-    .addHelpText(
-      'after',
-      `
+  return createCommand(context, {
+    usage: 'explain <target>',
+    description: 'Explain why mail waits: the reason, the next attempt, the last replies, what to do',
+    argument: 'message id, recipient domain, or (part of) the name of a site',
+    options: [option('--site', 'the target is the name of a site'), asJson],
+    help: `
 A site is the set of MX hosts, or the shaping profile, behind destinations: its name contains a host name or a pattern. Only
 the running daemon knows sites, routes and connections; it is queried over operator.sock in data.dir.
 
@@ -33,65 +31,56 @@ Examples:
   postrider queue explain msg_1769860800000_4kx0m2p9q8zt
   postrider queue explain example.net
   postrider queue explain --site google.com`,
-    )
-    .action(async (target: string, options: { site?: boolean; json?: boolean }) => {
-      const json = options.json === true;
-      if (options.site === true || /[\s,*]/.test(target)) return explainSites(context, target, json);
-      if (target.startsWith('msg_')) return explainOne(context, target, json);
-      return explainDomain(context, target, json);
-    });
+    run: (target, { site }) => {
+      const name = encodeURIComponent(target);
+      if (site === true || /[\s,*]/.test(target)) return explainSites(context, target, name);
+      if (target.startsWith('msg_')) return explainOne(context, target, name);
+      return explainDomain(context, target, name);
+    },
+  });
 }
 
-async function explainOne(context: CliContext, id: string, json: boolean): Promise<void> {
+async function explainOne(context: CliContext, id: string, name: string): Promise<void> {
   const { tables, clock } = await context.open();
-  const answer = await ask(context, `/web-setup/queue/messages/${encodeURIComponent(id)}`);
+  const answer = await askDaemon(context.existingData().dir, `/web-setup/queue/messages/${name}`);
   if (answer.kind === 'refused') return context.fail(answer.message);
-  const explained =
+  const explained = context.accepted(
     answer.kind === 'ok'
       ? messageExplanationSchema.parse(answer.data)
-      : explainMessage(id, { tables, clock, inspection: null, absence: answer.reason });
-  if (isRefusal(explained)) return context.refused(explained);
-  if (json) context.printJson(explained);
-  else {
-    const finalAt = tables.messages.byId(id)?.final_at ?? null;
-    context.print(messageText(explained, clock, finalAt).join('\n'));
-  }
+      : explainMessage(id, { tables, clock, inspection: null, absence: answer.reason }),
+  );
+  const finalAt = tables.messages.byId(id)?.final_at ?? null;
+  context.show(explained, () => messageText(explained, clock, finalAt));
 }
 
-async function explainDomain(context: CliContext, name: string, json: boolean): Promise<void> {
+async function explainDomain(context: CliContext, domain: string, name: string): Promise<void> {
   const { tables, clock } = await context.open();
-  const answer = await ask(context, `/web-setup/queue/destinations/${encodeURIComponent(name)}`);
+  const answer = await askDaemon(context.existingData().dir, `/web-setup/queue/destinations/${name}`);
   if (answer.kind === 'refused')
     return answer.code === 'VALIDATION_ERROR' ? context.usage(answer.message) : context.fail(answer.message);
-  const explained =
+  const explained = context.accepted(
     answer.kind === 'ok'
       ? destinationExplanationSchema.parse(answer.data)
       : await explainDestination(
-          name,
+          domain,
           { tables, clock, inspection: null, absence: answer.reason },
           async (destination) => readDestination.run(tables, destination),
-        );
-  if (isRefusal(explained)) return context.refused(explained);
-  if (json) context.printJson(explained);
-  else context.print(destinationText(explained).join('\n'));
+        ),
+  );
+  context.show(explained, () => destinationText(explained));
 }
 
-async function explainSites(context: CliContext, name: string, json: boolean): Promise<void> {
-  const answer = await ask(context, `/web-setup/queue/sites?name=${encodeURIComponent(name)}`);
+async function explainSites(context: CliContext, site: string, name: string): Promise<void> {
+  const answer = await askDaemon(context.existingData().dir, `/web-setup/queue/sites?name=${name}`);
   if (answer.kind === 'absent')
     return context.fail(`Only the running daemon knows its sites, and ${answer.reason}`);
   if (answer.kind === 'refused') return context.fail(answer.message);
   const { sites } = z.object({ sites: z.array(siteSchema) }).parse(answer.data);
-  if (json) return context.printJson(sites);
-  if (sites.length === 0)
-    return context.fail(
-      `The daemon has no site whose name contains "${name}": sites without mail for ten minutes are removed`,
+  if (sites.length === 0 && !context.json)
+    context.fail(
+      `The daemon has no site whose name contains "${site}": sites without mail for ten minutes are removed`,
     );
-  context.print(sites.flatMap((site) => siteLines(site)).join('\n'));
-}
-
-async function ask(context: CliContext, path: string): Promise<DaemonAnswer> {
-  return askDaemon(context.existingData().dir, path);
+  context.show(sites, () => sites.flatMap(siteLines));
 }
 
 type Explained = z.output<typeof messageExplanationSchema> | MessageExplanation;

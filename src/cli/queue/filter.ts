@@ -1,26 +1,18 @@
-import type { Command } from 'commander';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
+import { option } from '../command.ts';
 import type { CliContext } from '../context.ts';
 
 /** Options that select queued messages. */
-export interface FilterOptions {
-  account?: string;
-  destination?: string;
-  campaign?: string;
-  /** Id of a sending domain. */
-  domain?: string;
-}
+export const filterOptions = [
+  option('--account <id>', 'only of this account'),
+  option('--destination <domain>', 'only to this recipient domain'),
+  option('--campaign <id>', 'only of this campaign'),
+  option('--domain <id>', 'only from this sending domain (its id)'),
+] as const;
 
-/** Adds the options of `FilterOptions`. */
-export function withFilters(command: Command): Command {
-  return command
-    .option('--account <id>', 'only of this account')
-    .option('--destination <domain>', 'only to this recipient domain')
-    .option('--campaign <id>', 'only of this campaign')
-    .option('--domain <id>', 'only from this sending domain (its id)');
-}
+export type FilterOptions = Record<'account' | 'destination' | 'campaign' | 'domain', string | undefined>;
 
 /** The filter as a part of a sentence: ` to example.net of account acct_…`. */
 export function describe({ accountId, destination, campaignId, domainId }: QueueFilter): string {
@@ -32,41 +24,31 @@ export function describe({ accountId, destination, campaignId, domainId }: Queue
   ].join('');
 }
 
-/** The filter of the options. Null if an object does not exist, which has been reported. */
+/** The filter of the options. Fails if an object does not exist. */
 export function filterOf(
   context: CliContext,
   tables: Tables,
   { account, destination, campaign, domain }: FilterOptions,
-): QueueFilter | null {
+): QueueFilter {
   const filter: QueueFilter = {};
   if (account !== undefined) {
-    if (tables.accounts.get(account) === null) return missing(context, `There is no account ${account}`);
+    if (tables.accounts.get(account) === null) context.fail(`There is no account ${account}`);
     filter.accountId = account;
   }
-  if (destination !== undefined) {
-    const name = normalizeDomain(destination);
-    if (name === null) {
-      context.usage(`--destination: ${destination} is not a domain name`);
-      return null;
-    }
-    filter.destination = name;
-  }
+  if (destination !== undefined)
+    filter.destination =
+      normalizeDomain(destination) ?? context.usage(`--destination: ${destination} is not a domain name`);
   if (campaign !== undefined) {
     const accounts = account === undefined ? tables.accounts.list().map((row) => row.account_id) : [account];
     if (accounts.every((id) => tables.campaigns.get(id, campaign) === null))
-      return missing(context, `There is no campaign ${campaign}`);
+      context.fail(`There is no campaign ${campaign}`);
     filter.campaignId = campaign;
   }
   if (domain !== undefined) {
     const row = tables.domains.byId(domain);
     if (row === null || (account !== undefined && row.account_id !== account))
-      return missing(context, `There is no domain ${domain}`);
+      context.fail(`There is no domain ${domain}`);
     filter.domainId = domain;
   }
   return filter;
-}
-
-function missing(context: CliContext, message: string): null {
-  context.fail(message);
-  return null;
 }

@@ -4,27 +4,20 @@ import { storedObstacle } from '../../delivery/egress-overview.ts';
 import { TRANSACTIONAL_PRIORITY } from '../../store/messages/queue.ts';
 import type { ListedInQueue } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
+import { noteMore } from '../command.ts';
 import type { CliContext } from '../context.ts';
-import { noteMore } from '../output/row-limit.ts';
 import { describe, type FilterOptions, filterOf } from './filter.ts';
 
-export interface ListOptions extends FilterOptions {
-  limit: number;
-  json?: boolean;
-}
-
-/**
- * `queue list`: without a filter the 200 destinations with the most messages, else single messages by due time. Prints
- * nothing for a filter that `filterOf` has reported.
- */
-export async function listQueue(context: CliContext, options: ListOptions): Promise<void> {
+/** `queue list`: without a filter the 200 destinations with the most messages, else single messages by due time. */
+export async function listQueue(
+  context: CliContext,
+  options: FilterOptions & { limit: number },
+): Promise<void> {
   const { tables, clock } = await context.open();
   const filter = filterOf(context, tables, options);
-  if (filter === null) return;
-  const json = options.json === true;
   const controls = controlsOf(tables, clock);
   if (Object.keys(filter).length === 0) {
-    const rows = tables.queue.byDestination().map((row) => ({
+    const destinations = tables.queue.byDestination().map((row) => ({
       destination: row.destination,
       messages: row.messages,
       sending: row.sending,
@@ -35,62 +28,51 @@ export async function listQueue(context: CliContext, options: ListOptions): Prom
       oldestDueAt: row.oldest_due === null ? null : iso(row.oldest_due),
       control: controls.ofKey({ account_id: '', destination: row.destination })?.action ?? null,
     }));
-    const shown = json
-      ? rows
-      : rows.map(({ destination, messages, sending, deferred, scheduled, paused, oldestDueAt, control }) => ({
-          destination,
-          messages,
-          sending,
-          deferred,
-          scheduled,
-          paused,
-          due: control === null ? (oldestDueAt ?? '') : control === 'pause' ? 'paused' : 'rejected',
-        }));
-    return context.printRows(shown, { json, empty: 'The queue is empty' });
+    return context.printRows(
+      destinations,
+      'The queue is empty',
+      ({ oldestDueAt, control, transactional: _transactional, ...columns }) => ({
+        ...columns,
+        due: control === null ? (oldestDueAt ?? '') : control === 'pause' ? 'paused' : 'rejected',
+      }),
+    );
   }
   const rows = tables.queue.list(filter, options.limit + 1);
-  const page = rows.slice(0, options.limit).map((row) => queuedView(row, clock, controls));
-  const shown = json
-    ? page
-    : page.map(({ messageId, state, recipient, attempts, nextAttemptAt, heldBecause }) => ({
-        message: messageId,
-        state,
-        recipient,
-        attempts,
-        next: nextAttemptAt ?? heldBecause?.replaceAll('_', ' ') ?? '',
-      }));
-  context.printRows(shown, { json, empty: `No queued message${describe(filter)}` });
+  context.printRows(
+    rows.slice(0, options.limit).map((row) => queuedView(row, clock, controls)),
+    `No queued message${describe(filter)}`,
+    ({ messageId, state, recipient, attempts, nextAttemptAt, heldBecause }) => ({
+      message: messageId,
+      state,
+      recipient,
+      attempts,
+      next: nextAttemptAt ?? heldBecause?.replaceAll('_', ' ') ?? '',
+    }),
+  );
   if (rows.length > options.limit) noteMore(context, options.limit);
 }
 
-/**
- * `queue show`: one queued message with its last reply and what it waits for. Reports a failure when the message is
- * unknown or no longer in the queue.
- */
-export async function showQueued(context: CliContext, id: string, json: boolean): Promise<void> {
+/** `queue show`: one queued message with its last reply and what it waits for. */
+export async function showQueued(context: CliContext, id: string): Promise<void> {
   const deps = await context.open();
   const { tables, clock } = deps;
-  const message = tables.messages.byId(id);
-  if (message === null) return context.fail(`There is no message ${id}`);
-  const queued = tables.queue.listed(message.seq);
-  if (queued === null)
-    return context.fail(
-      `${id} is not in the queue: it is ${message.status}; see "postrider message show ${id}"`,
-    );
+  const message = tables.messages.byId(id) ?? context.fail(`There is no message ${id}`);
+  const queued =
+    tables.queue.listed(message.seq) ??
+    context.fail(`${id} is not in the queue: it is ${message.status}; see "postrider message show ${id}"`);
   const last = tables.messages.attemptsOf(message.seq).at(-1);
   const lastReport: { reply?: unknown; classification?: string } =
     last === undefined ? {} : JSON.parse(last.report);
   const isWaiting = queued.ready === 1 && queued.lease === null;
   const obstacle = isWaiting ? storedObstacle(deps, queued) : null;
-  const view = {
+  context.printRecord({
     ...queuedView(queued, clock, controlsOf(tables, clock)),
     // The limit of a source address.
     ...(obstacle === null ? {} : { nextAttemptAt: iso(obstacle.until) }),
     waitsFor: obstacle?.text ?? null,
     lastReply: lastReport.reply ?? null,
     lastClassification: lastReport.classification ?? null,
-  };
-  context.printRecord(view, { json });
+  });
 }
 
 function controlsOf(tables: Tables, clock: Clock): ControlIndex {

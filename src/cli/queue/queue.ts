@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { changeEach } from '../../delivery/control/bulk.ts';
 import { presentMessage } from '../../events/message-view.ts';
@@ -6,20 +6,19 @@ import { createRecorder } from '../../events/record.ts';
 import { createQueuedMail, type QueuedMail, type RetryResult } from '../../sending/queued-mail.ts';
 import type { QueueCounts, QueueFilter } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { CliContext, CliDeps } from '../context.ts';
-import { ROWS, rowLimit } from '../output/row-limit.ts';
+import { asJson, createCommand, createGroup, rowLimit, withoutAsking } from '../command.ts';
+import type { CliContext } from '../context.ts';
 import { capitalized, counted } from '../output/table.ts';
 import { changeCommands } from './change.ts';
 import { controlCommands } from './control.ts';
 import { explainCommand } from './explain.ts';
-import { describe, type FilterOptions, filterOf, withFilters } from './filter.ts';
-import { type ListOptions, listQueue, showQueued } from './list.ts';
+import { describe, type FilterOptions, filterOf, filterOptions } from './filter.ts';
+import { listQueue, showQueued } from './list.ts';
 
 /** `postrider queue`: this file has the commands `retry` and `cancel`, the other files of the folder the rest. */
 export function queueCommand(context: CliContext): Command {
-  const command = new Command('queue').description('Manage the delivery queue').addHelpText(
-    'after',
-    `
+  return createGroup('queue', 'Manage the delivery queue', {
+    help: `
 States: queued, sending, deferred, scheduled (not due yet and never attempted), paused (held with its campaign, or paused
 by the operator), held (its account is disabled, the verification of its domain has failed, or it was restored). Messages
 of a disabled account or a failed domain are sent when the account is enabled or the domain verified again, unless they
@@ -31,33 +30,35 @@ Examples:
   postrider queue retry msg_1769860800000_4kx0m2p9q8zt
   postrider queue retry --destination example.net --yes
   postrider queue cancel --campaign campaign_1769860800000_4kx0m2p9q8zt --account acct_8f3k2m9x0q1z`,
-  );
-  withFilters(command.command('list'))
-    .description('List queued messages by destination; with a filter, one by one')
-    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
-    .option('--json', 'print JSON')
-    .action((options: ListOptions) => listQueue(context, options));
-  command
-    .command('show <id>')
-    .description('Show a queued message: next attempt and last reply')
-    .option('--json', 'print JSON')
-    .action((id: string, options: { json?: boolean }) => showQueued(context, id, options.json === true));
-  for (const action of ACTIONS) {
-    withFilters(command.command(`${action.verb} [ids...]`))
-      .description(action.description)
-      .option('--yes', 'do not ask for confirmation')
-      .option('--json', 'print JSON')
-      .action((ids: string[], options: ActOptions) => act(context, ids, action, options));
-  }
-  command.addCommand(explainCommand(context));
-  for (const added of [...controlCommands(context), ...changeCommands(context)]) command.addCommand(added);
-  return command;
+    commands: [
+      createCommand(context, {
+        usage: 'list',
+        description: 'List queued messages by destination; with a filter, one by one',
+        options: [...filterOptions, rowLimit, asJson],
+        run: (options) => listQueue(context, options),
+      }),
+      createCommand(context, {
+        usage: 'show <id>',
+        description: 'Show a queued message: next attempt and last reply',
+        options: [asJson],
+        run: (id) => showQueued(context, id),
+      }),
+      ...ACTIONS.map((action) =>
+        createCommand(context, {
+          usage: `${action.verb} [ids...]`,
+          description: action.description,
+          options: [...filterOptions, withoutAsking, asJson],
+          run: (ids, options) => act(context, ids, action, options),
+        }),
+      ),
+      explainCommand(context),
+      ...controlCommands(context),
+      ...changeCommands(context),
+    ],
+  });
 }
 
-interface ActOptions extends FilterOptions {
-  yes?: boolean;
-  json?: boolean;
-}
+type ActOptions = FilterOptions & { yes: true | undefined };
 
 interface Action {
   verb: 'retry' | 'cancel';
@@ -102,31 +103,23 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
     );
   const deps = await context.open();
   const mail = createQueuedMail({ ...deps, recorder: createRecorder(deps) });
-  if (!filtered) {
-    await actOnIds(context, ids, (id) => action.apply(mail, id), options.json === true);
-    return action.finish?.(mail);
-  }
-  const filter = filterOf(context, deps.tables, options);
-  if (filter !== null) await actOnMatching(context, deps, filter, { action, mail, options });
-}
-
-/** Applies the action to each message, and reports a failure for each that it does not apply to. */
-async function actOnIds(
-  context: CliContext,
-  ids: readonly string[],
-  apply: (id: string) => Promise<RetryResult | Refusal>,
-  json: boolean,
-): Promise<void> {
+  if (filtered)
+    return actOnMatching(context, deps.tables, filterOf(context, deps.tables, options), {
+      action,
+      mail,
+      asks: options.yes !== true,
+    });
   const changed: RetryResult[] = [];
   const refused: string[] = [];
   for (const id of ids) {
-    const row = await apply(id);
+    const row = await action.apply(mail, id);
     if (isRefusal(row)) refused.push(`${id}: ${row.message}`);
     else changed.push(row);
   }
   context.failSome(refused, changed.length);
-  if (json) context.printJson(changed.map(({ message }) => presentMessage(message)));
+  if (context.json) context.printJson(changed.map(({ message }) => presentMessage(message)));
   else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);
+  await action.finish?.(mail);
 }
 
 /** Matches the refusal of a held message, which states what releases it. */
@@ -136,16 +129,16 @@ const PROBED = '; mail that waits for a suspended site is tried within a second'
 
 async function actOnMatching(
   context: CliContext,
-  { tables }: CliDeps,
+  tables: Tables,
   filter: QueueFilter,
-  { action, mail, options }: { action: Action; mail: QueuedMail; options: ActOptions },
+  { action, mail, asks }: { action: Action; mail: QueuedMail; asks: boolean },
 ): Promise<void> {
   const counts = tables.queue.counts(filter);
   const { count, noun } = action.question(counts);
   const held = action.verb === 'retry' ? counts.paused : 0;
   const which = `${noun} ${count === 1 ? 'message' : 'messages'}${describe(filter)}`;
   const question = `${capitalized(action.verb)} ${count.toLocaleString('en')} ${which}?`;
-  if (count > 0 && options.yes !== true && !(await context.confirm(question))) return;
+  if (count > 0 && asks && !(await context.confirm(question))) return;
 
   /** Refusals that state why, such as that the account is disabled, with the number of messages. */
   const refusals = new Map<string, number>();
@@ -166,7 +159,7 @@ async function actOnMatching(
   );
   await action.finish?.(mail);
 
-  if (options.json === true) context.printJson({ matched: count, changed, skipped, held });
+  if (context.json) context.printJson({ matched: count, changed, skipped, held });
   else if (count > 0) context.print(`${counted(changed, 'message')} ${action.done}`);
   else if (held === 0)
     context.note(`No ${noun} message${describe(filter)}${action.verb === 'retry' ? PROBED : ''}`);

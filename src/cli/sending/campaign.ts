@@ -1,111 +1,162 @@
-import { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import * as z from 'zod';
 import { createCampaigns, presentAnalytics, presentCampaign } from '../../campaigns/campaigns.ts';
-import { isRefusal } from '../../core/refusal.ts';
+import { type CampaignSending, createCampaignSending } from '../../campaigns/send.ts';
 import { line, lines } from '../../http/api/fields.ts';
 import { parseInput } from '../../http/validation/parse.ts';
-import type { CliContext } from '../context.ts';
-import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
+import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
+import { asJson, createCommand, createGroup, noteMore, ofAccount, option, rowLimit } from '../command.ts';
+import { type CliContext, FAILED, type Opened, USAGE } from '../context.ts';
+import { readTextFile } from '../input-files.ts';
 import { fieldLines } from '../output/table.ts';
-import { campaignSending, sendCampaignCommand } from './campaign-send.ts';
 
-/** `postrider campaign create|list|show|send|pause|resume|cancel`. */
+const inputSchema = z.object({ name: line(200), description: lines(2000).optional() });
+
+/** `postrider campaign create|list|show|send|pause|resume|cancel`. The daemon sees a change within a second. */
 export function campaignCommand(context: CliContext): Command {
-  const command = new Command('campaign')
-    .description('Manage campaigns and send them to subscription groups')
-    .addHelpText(
-      'after',
-      `
+  return createGroup('campaign', 'Manage campaigns and send them to subscription groups', {
+    help: `
 Examples:
   postrider campaign list --account acct_8f3k2m9x0q1z
   postrider campaign show campaign_1769860800000_9z1x3c5v7b2n --account acct_8f3k2m9x0q1z --json
   postrider campaign send campaign_1769860800000_9z1x3c5v7b2n --account acct_8f3k2m9x0q1z \\
     --group sgroup_1769860800000_5t7y9u1i3o5p --from "Example Shop <news@example.com>" \\
     --subject "Spring is here, {{firstName|dear reader}}" --html spring.html --per-hour 20000`,
-    );
-  command
-    .command('create')
-    .description('Create a campaign')
-    .requiredOption('--account <id>', 'the account')
-    .requiredOption('--name <name>', 'name of the campaign')
-    .option('--description <text>', 'for display')
-    .option('--json', 'print JSON')
-    .action((options: CreateOptions) => create(context, options));
-  command
-    .command('list')
-    .description('List the campaigns of an account, newest first')
-    .requiredOption('--account <id>', 'the account')
-    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
-    .option('--json', 'print JSON')
-    .action((options: ListOptions) => list(context, options));
-  command
-    .command('show <id>')
-    .description('Show a campaign: progress, totals, daily counts, most clicked links')
-    .requiredOption('--account <id>', 'the account')
-    .option('--json', 'print JSON')
-    .action((id: string, options: ShowOptions) => show(context, id, options));
-  sendCampaignCommand(context, command);
-  return command;
+    commands: [
+      createCommand(context, {
+        usage: 'create',
+        description: 'Create a campaign',
+        options: [
+          ofAccount,
+          option('--name <name>', 'name of the campaign', { required: true }),
+          option('--description <text>', 'for display'),
+          asJson,
+        ],
+        run: async ({ account, ...given }) => {
+          const { name, description = null } = context.accepted(
+            parseInput(inputSchema, { name: given.name, description: given.description }, 'campaign'),
+            USAGE,
+          );
+          const deps = await context.open({ account });
+          const campaigns = createCampaigns({ ...deps, mayAdd: deps.limits.mayAdd.campaigns });
+          const created = context.accepted(await campaigns.create(account, { name, description }));
+          context.printRecord(presentCampaign(created));
+        },
+      }),
+      createCommand(context, {
+        usage: 'list',
+        description: 'List the campaigns of an account, newest first',
+        options: [ofAccount, rowLimit, asJson],
+        run: async ({ account, limit }) => {
+          const campaigns = createCampaigns(await context.open({ account }));
+          const { rows, more } = await campaigns.list({ accountId: account, beforeSeq: null, limit });
+          if (more) noteMore(context, limit);
+          context.printRows(rows.map(presentCampaign), 'There are no campaigns in this account');
+        },
+      }),
+      createCommand(context, {
+        usage: 'show <id>',
+        description: 'Show a campaign: progress, totals, daily counts, most clicked links',
+        options: [ofAccount, asJson],
+        run: (id, { account }) => show(context, id, account),
+      }),
+      createCommand(context, {
+        usage: 'send <id>',
+        description: 'Send a campaign to every member of a subscription group; a campaign can be sent once',
+        options: [
+          ofAccount,
+          option('--group <id>', 'the subscription group', { required: true }),
+          option('--from <address>', 'sender, plain or with display name; its domain must be verified', {
+            required: true,
+          }),
+          option('--reply-to <address>', 'address for replies'),
+          option('--subject <text>', 'subject (default: that of the template)'),
+          option('--html <file>', 'file with the HTML'),
+          option('--text <file>', 'file with the plain text (default: derived from the HTML)'),
+          option('--template <id>', 'template to use instead of --subject, --html and --text'),
+          option('--var <name=value>', 'template variable, the same for all recipients; may be repeated', {
+            parse: addVariable,
+            default: {},
+          }),
+          option('--track-clicks', 'track clicks'),
+          option('--track-opens', 'track opens'),
+          option('--at <time>', 'start time, ISO 8601, at most 30 days ahead'),
+          option('--per-hour <n>', 'maximum messages per hour, spread evenly', { parse: positive }),
+          asJson,
+        ],
+        run: async (id, options) => {
+          const deps = await context.open({ account: options.account });
+          const account = deps.tables.accounts.get(options.account);
+          if (account === null) return;
+          const sending = sendingOf(deps);
+          const requester = { account, useCase: 'mk', allowFrom: [], allowEssential: false } as const;
+          const sent = await sending.send(requester, id, {
+            subscriptionGroupId: options.group,
+            from: options.from,
+            replyTo: options.replyTo,
+            subject: options.subject,
+            html: options.html === undefined ? undefined : readTextFile('--html', options.html),
+            text: options.text === undefined ? undefined : readTextFile('--text', options.text),
+            templateId: options.template,
+            templateVariables: options.var,
+            enableClickTracking: options.trackClicks,
+            enableOpenTracking: options.trackOpens,
+            scheduledAt: options.at,
+            perHour: options.perHour,
+          });
+          const { campaign, warnings } = context.accepted(sent, FAILED);
+          for (const warning of warnings) context.note(`warning: ${warning}`);
+          const done = campaign.status === 'scheduled' ? 'is scheduled' : 'is being sent';
+          report(context, sending, campaign, done);
+        },
+      }),
+      ...ACTIONS.map(({ verb, description, done }) =>
+        createCommand(context, {
+          usage: `${verb} <id>`,
+          description,
+          options: [ofAccount, asJson],
+          run: async (id, { account }) => {
+            const sending = sendingOf(await context.open());
+            report(context, sending, context.accepted(await sending[verb](account, id), FAILED), done);
+          },
+        }),
+      ),
+    ],
+  });
 }
 
-interface ShowOptions {
-  account: string;
-  json?: boolean;
+const ACTIONS = [
+  { verb: 'pause', description: 'Pause a campaign and hold its queued messages', done: 'is paused' },
+  { verb: 'resume', description: 'Resume a paused campaign', done: 'is resumed' },
+  {
+    verb: 'cancel',
+    description: 'Cancel a campaign permanently, with its queued messages',
+    done: 'is cancelled',
+  },
+] as const;
+
+/** The sending of campaigns without the checks of disk and queue, which the daemon makes. */
+function sendingOf(deps: Opened): CampaignSending {
+  return createCampaignSending({
+    ...deps,
+    publicUrl: deps.config.public.url,
+    pressure: { refusal: () => null },
+    onChange: () => {},
+  });
 }
 
-interface CreateOptions extends ShowOptions {
-  name: string;
-  description?: string;
-}
-
-interface ListOptions extends ShowOptions {
-  limit: number;
-}
-
-const inputSchema = z.object({ name: line(200), description: lines(2000).optional() });
-
-async function create(context: CliContext, { account, json, ...options }: CreateOptions): Promise<void> {
-  const input = parseInput(inputSchema, { name: options.name, description: options.description }, 'campaign');
-  if (isRefusal(input)) return context.usage(input.message);
-  const deps = await context.open();
-  if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
-  const { name, description = null } = input;
-  const { campaigns: mayAdd } = deps.limits.mayAdd;
-  const created = await createCampaigns({ ...deps, mayAdd }).create(account, { name, description });
-  if (isRefusal(created)) return context.refused(created);
-  context.printRecord({ ...presentCampaign(created) }, { json: json === true });
-}
-
-async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
-  const deps = await context.open();
-  if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
-  const { rows, more } = await createCampaigns(deps).list({ accountId: account, beforeSeq: null, limit });
-  if (more) noteMore(context, limit);
-  context.printRows(
-    rows.map((row) => ({ ...presentCampaign(row) })),
-    {
-      json: json === true,
-      empty: 'There are no campaigns in this account',
-    },
-  );
-}
-
-async function show(context: CliContext, id: string, { account, json }: ShowOptions): Promise<void> {
+async function show(context: CliContext, id: string, account: string): Promise<void> {
   const deps = await context.open();
   const campaigns = createCampaigns(deps);
-  const campaign = campaigns.get(account, id);
-  if (isRefusal(campaign)) return context.fail(campaign.message);
-  const counted = await campaigns.analytics(account, id, { from: null, to: null, interval: 'day' });
-  if (isRefusal(counted)) return context.fail(counted.message);
+  const campaign = context.accepted(campaigns.get(account, id), FAILED);
+  const period = { from: null, to: null, interval: 'day' } as const;
+  const counted = context.accepted(await campaigns.analytics(account, id, period), FAILED);
   const shown = presentCampaign(campaign);
   const { totals, series, links } = presentAnalytics(id, counted);
-  const progress = campaignSending(deps).progress(campaign);
-  if (json === true) {
-    return context.printJson({ ...shown, ...(progress === null ? {} : { progress }), totals, series, links });
-  }
-  const { skipped, ...counts } = progress ?? {};
-  context.print(
-    [
+  const progress = sendingOf(deps).progress(campaign);
+  context.show({ ...shown, ...(progress === null ? {} : { progress }), totals, series, links }, () => {
+    const { skipped, ...counts } = progress ?? {};
+    return [
       ...fieldLines(shown),
       ...(skipped === undefined ? [] : ['', ...fieldLines(counts), ...fieldLines(skipped)]),
       '',
@@ -113,6 +164,26 @@ async function show(context: CliContext, id: string, { account, json }: ShowOpti
       ...(links.length === 0
         ? []
         : ['', ...links.map(({ url, clicks }) => `${String(clicks).padStart(8)}  ${url}`)]),
-    ].join('\n'),
+    ];
+  });
+}
+
+function report(context: CliContext, sending: CampaignSending, campaign: CampaignRow, done: string): void {
+  context.show(
+    { ...presentCampaign(campaign), progress: sending.progress(campaign) },
+    () => `${campaign.campaign_id} ${done}`,
   );
+}
+
+function addVariable(text: string, before: Record<string, string>): Record<string, string> {
+  const equals = text.indexOf('=');
+  if (equals < 1) throw new InvalidArgumentError('Must be NAME=VALUE');
+  return { ...before, [text.slice(0, equals)]: text.slice(equals + 1) };
+}
+
+function positive(text: string): number {
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 1)
+    throw new InvalidArgumentError('Must be a whole number of at least 1');
+  return number;
 }

@@ -1,6 +1,6 @@
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import * as z from 'zod';
-import { iso, parseMoment } from '../../core/clock.ts';
+import { iso } from '../../core/clock.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../events/message-view.ts';
 import { definedFields } from '../../http/api/fields.ts';
 import { normalizeDomain } from '../../mail/address.ts';
@@ -9,69 +9,74 @@ import type { MessageFilter } from '../../store/messages/message-list.ts';
 import { type ListedMessage, MESSAGE_STATUSES, type MessageStatus } from '../../store/messages/messages.ts';
 import type { ScanPage } from '../../store/rows/page.ts';
 import type { Tables } from '../../store/tables.ts';
+import { asJson, createCommand, createGroup, momentOf, noteMore, option, rowLimit } from '../command.ts';
 import type { CliContext } from '../context.ts';
-import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
 import { escapeControls, fieldLines, fieldText } from '../output/table.ts';
 
 /** `postrider message list|show`. */
 export function messageCommand(context: CliContext): Command {
-  const command = new Command('message').description('Find and show messages').addHelpText(
-    'after',
-    `
+  return createGroup('message', 'Find and show messages', {
+    help: `
 Examples:
   postrider message list --recipient ada@example.net
   postrider message list --status bounced --domain example.com --from 2026-02-01
   postrider message list --sender billing@ --subject invoice --limit 200`,
-  );
-  command
-    .command('list')
-    .description('List messages, newest first')
-    .option('--account <id>', 'only of this account')
-    .option('--recipient <address>', 'only to this address')
-    .option('--sender <text>', 'only with this text in the From address')
-    .option('--subject <text>', 'only with this text in the subject')
-    .addOption(new Option('--status <status>', 'only with this status').choices(MESSAGE_STATUSES))
-    .option('--domain <domain>', 'only from this sending domain (name or id)')
-    .option('--from <time>', 'accepted at or after: a date or an ISO 8601 time')
-    .option('--to <time>', 'accepted before')
-    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
-    .option('--json', 'print JSON')
-    .action((options: ListOptions) => listMessages(context, options));
-  command
-    .command('show <id>')
-    .description('Show a message as text: fields, timeline, every SMTP reply')
-    .option('--json', 'print JSON')
-    .action((id: string, options: { json?: boolean }) => showMessage(context, id, options.json === true));
-  return command;
+    commands: [
+      createCommand(context, {
+        usage: 'list',
+        description: 'List messages, newest first',
+        options: [
+          option('--account <id>', 'only of this account'),
+          option('--recipient <address>', 'only to this address'),
+          option('--sender <text>', 'only with this text in the From address'),
+          option('--subject <text>', 'only with this text in the subject'),
+          option('--status <status>', 'only with this status', { choices: MESSAGE_STATUSES }),
+          option('--domain <domain>', 'only from this sending domain (name or id)'),
+          option('--from <time>', 'accepted at or after: a date or an ISO 8601 time'),
+          option('--to <time>', 'accepted before'),
+          rowLimit,
+          asJson,
+        ],
+        run: (options) => listMessages(context, options),
+      }),
+      createCommand(context, {
+        usage: 'show <id>',
+        description: 'Show a message as text: fields, timeline, every SMTP reply',
+        options: [asJson],
+        run: async (id) => {
+          const { tables } = await context.open();
+          const history = messageHistory.run(tables, id) ?? context.fail(`There is no message ${id}`);
+          const message = presentMessage(history.message, history.reason);
+          const timeline = presentTimeline(history);
+          context.show({ ...message, timeline }, () => [
+            ...fieldLines(message),
+            '',
+            ...timeline.map(timelineText),
+          ]);
+        },
+      }),
+    ],
+  });
 }
 
-interface ListOptions {
-  account?: string;
-  recipient?: string;
-  sender?: string;
-  subject?: string;
-  status?: MessageStatus;
-  domain?: string;
-  from?: string;
-  to?: string;
+interface ListOptions
+  extends Record<
+    'account' | 'recipient' | 'sender' | 'subject' | 'domain' | 'from' | 'to',
+    string | undefined
+  > {
+  status: MessageStatus | undefined;
   limit: number;
-  json?: boolean;
 }
 
 async function listMessages(context: CliContext, options: ListOptions): Promise<void> {
-  const { tables } = await context.open();
   const { account, recipient, sender, subject, status, domain, limit } = options;
-  if (account !== undefined && tables.accounts.get(account) === null)
-    return context.fail(`There is no account ${account}`);
-  const period = definedFields({ from: options.from, to: options.to });
-  const times = Object.entries(period).map(([name, text]) => [name, parseMoment(text)] as const);
-  const wrong = times.find(([, at]) => at === null);
-  if (wrong !== undefined)
-    return context.usage(
-      `--${wrong[0]} must be a date such as 2026-02-01 or a time with zone such as 2026-02-01T12:00:00Z`,
-    );
+  const { tables } = await context.open({ account });
+  const period = definedFields({
+    from: options.from === undefined ? undefined : momentOf(context, '--from', options.from),
+    to: options.to === undefined ? undefined : momentOf(context, '--to', options.to),
+  });
   const domains = domain === undefined ? [undefined] : domainIds(tables, domain, account);
-  if (domains.length === 0) return context.fail(`There is no domain ${domain}`);
+  if (domains.length === 0) context.fail(`There is no domain ${domain}`);
   // The indexes by recipient and by status begin with the account.
   const accounts =
     account === undefined && (recipient !== undefined || status !== undefined)
@@ -89,24 +94,21 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
           status,
           domainId,
         }),
-        ...Object.fromEntries(times),
+        ...period,
         limit: limit + 1,
       }),
     )
     .toSorted((a, b) => b.seq - a.seq);
-  const page = rows.slice(0, limit);
   if (rows.length > limit) noteMore(context, limit);
-  if (options.json === true) return context.printJson(page.map((row) => presentMessage(row)));
-  context.printRows(
-    page.map((row) => ({
-      message: row.message_id,
-      created: iso(row.created_at),
-      status: row.status,
-      recipient: row.recipient,
-      subject: row.subject,
-    })),
-    { json: false, empty: 'No message matches' },
-  );
+  const page = rows.slice(0, limit);
+  if (context.json) return context.printJson(page.map((row) => presentMessage(row)));
+  context.printRows(page, 'No message matches', (row) => ({
+    message: row.message_id,
+    created: iso(row.created_at),
+    status: row.status,
+    recipient: row.recipient,
+    subject: row.subject,
+  }));
 }
 
 /** Reads as many pages as needed: pages of a list with filters may be short. */
@@ -132,18 +134,6 @@ function domainIds(tables: Tables, text: string, account: string | undefined): s
     .list(account ?? null)
     .filter((row) => row.domain_id === text || row.name === name)
     .map((row) => row.domain_id);
-}
-
-async function showMessage(context: CliContext, id: string, json: boolean): Promise<void> {
-  const { tables } = await context.open();
-  const history = messageHistory.run(tables, id);
-  if (history === null) context.fail(`There is no message ${id}`);
-  else {
-    const message = presentMessage(history.message, history.reason);
-    const timeline = presentTimeline(history);
-    if (json) context.printJson({ ...message, timeline });
-    else context.print([...fieldLines(message), '', ...timeline.map(timelineText)].join('\n'));
-  }
 }
 
 const replySchema = z.object({ code: z.int(), enhanced: z.string().nullable(), text: z.string() }).nullable();

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../../config/schema.ts';
 import { parseListen } from '../../config/setting-types.ts';
 import { errorText } from '../../core/errors.ts';
 import { OperatorFault } from '../../core/operator-fault.ts';
-import type { CliContext } from '../context.ts';
+import { createCommand, option } from '../command.ts';
+import { type CliContext, tableOptions } from '../context.ts';
 import { parseExposition } from './exposition.ts';
 import { renderFrame } from './frame.ts';
 import { createReadings, type Scrape } from './readings.ts';
@@ -15,14 +16,18 @@ import { openScreen } from './screen.ts';
  * permission as monitoring.
  */
 export function topCommand(context: CliContext): Command {
-  return new Command('top')
-    .description('Show the running daemon live: rates, queue, sites, accounts, database')
-    .option('--url <url>', 'base URL of the API (default: api.listen of the configuration)')
-    .option('--interval <seconds>', 'time between two readings, 1 to 60', intervalSeconds, 2)
-    .option('--once', 'print one frame, after two readings; the default without a terminal')
-    .addHelpText(
-      'after',
-      `
+  return createCommand(context, {
+    usage: 'top',
+    description: 'Show the running daemon live: rates, queue, sites, accounts, database',
+    options: [
+      option('--url <url>', 'base URL of the API (default: api.listen of the configuration)'),
+      option('--interval <seconds>', 'time between two readings, 1 to 60', {
+        parse: intervalSeconds,
+        default: 2,
+      }),
+      option('--once', 'print one frame, after two readings; the default without a terminal'),
+    ],
+    help: `
 Keys: q or Ctrl-C quits.
 
 Reads /metrics with the key of api.metricsKeyFile in the configuration. Without a key the daemon responds only to clients on
@@ -32,14 +37,14 @@ Examples:
   postrider top
   postrider top --interval 1
   postrider top --once | head -8`,
-    )
-    .action((options: TopOptions) => showTop(context, options));
+    run: ({ url, interval, once }) => showTop(context, { url, interval, once: once === true }),
+  });
 }
 
 interface TopOptions {
-  url?: string;
+  url: string | undefined;
   interval: number;
-  once?: boolean;
+  once: boolean;
 }
 
 const MIN_INTERVAL_S = 1;
@@ -59,11 +64,11 @@ function intervalSeconds(text: string): number {
   return seconds;
 }
 
-async function showTop(context: CliContext, { url, interval, once = false }: TopOptions): Promise<void> {
+async function showTop(context: CliContext, { url, interval, once }: TopOptions): Promise<void> {
   const { api } = context.config();
   const target = metricsUrl(url ?? apiUrl(api.listen), api.metricsKey !== undefined);
   const read = () => readMetrics(target, api.metricsKey);
-  const frame = { source: target.host, color: usesColor() };
+  const frame = { source: target.host, color: tableOptions().color };
   if (once || !process.stdout.isTTY || !process.stdin.isTTY) {
     const first = await read();
     await sleep(interval * 1000);
@@ -167,9 +172,4 @@ async function bodyOf(response: Response): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
-}
-
-/** https://no-color.org. */
-function usesColor(): boolean {
-  return process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === '';
 }

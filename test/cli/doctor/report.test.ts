@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createProgressLine } from '../../../src/cli/doctor/progress.ts';
+import { createProgressLine } from '../../../src/cli/doctor/examine.ts';
 import { formatFindings } from '../../../src/cli/doctor/report.ts';
 import type { Finding } from '../../../src/doctor/finding.ts';
 
