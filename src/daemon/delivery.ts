@@ -42,16 +42,8 @@ export function startDelivery(
   const { config, env, clock, monotonic, expiry, random, log, registry } = base;
   const { tables, reader, writer, generation, seal, tokens, onStop } = base;
   const mail = createDirectMail({ config, clock, monotonic, random, resolver });
-  const tls = createTlsSystem({
-    config,
-    clock,
-    monotonic,
-    log,
+  const tls = createTlsSystem(base, {
     resolver,
-    tables,
-    writer,
-    registry,
-    seal,
     mail,
     generateKey: env.generateKey ?? generateDkimKey,
     userAgent: `Postrider/${programVersion()}`,

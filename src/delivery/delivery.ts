@@ -28,7 +28,7 @@ import type { Prepare, SignersOf } from './prepare.ts';
 import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './proxies.ts';
 import { createRecording } from './recording.ts';
 import { createRouteCache } from './route-cache.ts';
-import { configuredRouteFinder } from './routes.ts';
+import { createRouteFinder } from './routes.ts';
 import { defaultConnections } from './scheduling/budget.ts';
 import { createClaims } from './scheduling/claims.ts';
 import { createScheduling, type Scheduling } from './scheduling/create-scheduling.ts';
@@ -154,7 +154,7 @@ export interface DeliveryDeps {
   /** Number of this start of the daemon; every lease carries it. */
   generation: number;
   /** TLS policies of others. Default: they do not apply, and nothing is counted. */
-  tls?: Pick<TlsSystem, 'policies' | 'counting' | 'observeSessions' | 'authorities'>;
+  tls?: Pick<TlsSystem, 'policies' | 'reports' | 'observeSessions' | 'authorities'>;
   workerScript: URL;
   /** Called with the status of each recorded outcome, for metrics. */
   observe(status: DeliveryOutcome['status']): void;
@@ -210,11 +210,10 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
         nextProbeAt: iso(nextProbeAt),
       }),
   });
-  const routes = createRouteCache({
-    finder: configuredRouteFinder({ ...deps, tlsPolicies: deps.tls?.policies }),
-    clock: monotonic,
-    log,
-  });
+  const routes = createRouteCache(
+    deps,
+    createRouteFinder(deps, { resolver: deps.resolver, tlsPolicies: deps.tls?.policies }),
+  );
   const shaping = createShaping({
     config,
     clock,

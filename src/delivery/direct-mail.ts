@@ -5,7 +5,7 @@ import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { domainOf } from '../mail/address.ts';
 import { createEgressPools } from './egress-pools.ts';
-import { configuredRouteFinder } from './routes.ts';
+import { createRouteFinder } from './routes.ts';
 import { attempt } from './worker/attempt.ts';
 import { createSmtpClient } from './worker/client.ts';
 import { dialTcp, SMTP_TIMEOUTS, type SmtpTimeouts } from './worker/socket.ts';
@@ -57,11 +57,11 @@ const TIMEOUTS: SmtpTimeouts = { ...SMTP_TIMEOUTS, command: MINUTE, dot: 2 * MIN
 export function createDirectMail(deps: DirectMailDeps): DirectMail {
   const { config, clock, monotonic } = deps;
   const client = createSmtpClient({ clock, monotonic, dial: dialTcp, timeouts: TIMEOUTS });
-  const finder = configuredRouteFinder(deps);
+  const findRoute = createRouteFinder(deps, { resolver: deps.resolver });
   const egress = createEgressPools(config);
 
   async function send({ to, ...message }: DirectMessage): Promise<DirectResult> {
-    const found = await finder.find(domainOf(to), egress.ipv6Of(POOL));
+    const found = await findRoute(domainOf(to), egress.ipv6Of(POOL));
     if (found.kind === 'failure') return refused(`no route: ${found.failure}`);
     const { route } = found;
     if (route?.user !== undefined)

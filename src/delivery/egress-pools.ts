@@ -5,8 +5,8 @@ import type { Stream } from '../store/domains/domains.ts';
 import type { TargetHost } from './worker/protocol.ts';
 
 /*
- * Source addresses. A region defines the pool of each use case; a pool has one or more entries. Which entry of a pool
- * sends a message is decided in ../egress.
+ * Pools of source addresses. A region defines the pool of each use case; a pool has one or more entries. Which entry of a
+ * pool sends a message is decided in source-address.ts.
  */
 
 /** An entry of `delivery.egress`: one source address. */
@@ -31,31 +31,24 @@ export type WarmupSetting = NonNullable<EgressSetting['warmup']>;
  */
 export type Ipv6Use = 'always' | 'fallback' | 'never';
 
-export interface EgressPools {
-  poolOf(region: string, useCase: Stream): string;
-  /** The entries of a pool, of the pool `default` if it has none; at least one. */
-  entries(pool: string): readonly EgressEntry[];
-  /** All entries with a name. */
-  all(): readonly EgressEntry[];
-  /** The number of pools that mail of one account to one destination may leave through. */
-  poolCount(useCase: Stream): number;
-  ipv6Of(pool: string): Ipv6Use;
-}
+export type EgressPools = ReturnType<typeof createEgressPools>;
 
 /**
  * Reads the configuration only, and again when a reload has replaced `delivery.egress` or `regions`. While
  * `delivery.egress` is empty, every pool has one entry without a name.
  */
-export function createEgressPools(config: Config): EgressPools {
+export function createEgressPools(config: Config) {
   const fallback: readonly EgressEntry[] = [{ name: null, hostname: config.hostname }];
-  // A reload replaces the settings.
   const pools = derived(
     () => config.delivery.egress,
-    (egress) =>
-      poolsOf(
-        egress.map((setting) => toEntry(setting, config.hostname)),
-        egress,
-      ),
+    (settings) => {
+      const all = settings.map((setting) => toEntry(setting, config.hostname));
+      const byName = new Map<string, EgressEntry[]>();
+      for (const [index, entry] of all.entries())
+        for (const pool of settings[index]?.pools ?? [])
+          byName.set(pool, [...(byName.get(pool) ?? []), entry]);
+      return { all, byName };
+    },
   );
   const counts = derived(
     () => config.regions,
@@ -64,19 +57,26 @@ export function createEgressPools(config: Config): EgressPools {
       mk: new Set(regions.map((region) => region.pools.mk)).size,
     }),
   );
-  const entries = (pool: string) => pools().byName.get(pool) ?? pools().byName.get('default') ?? fallback;
+
+  /** The entries of a pool, of the pool `default` if it has none; at least one. */
+  function entries(pool: string): readonly EgressEntry[] {
+    const { byName } = pools();
+    return byName.get(pool) ?? byName.get('default') ?? fallback;
+  }
+
   return {
-    poolOf: (region, useCase) =>
-      config.regions.find(({ code }) => code === region)?.pools[useCase] ?? 'default',
     entries,
-    all: () => pools().all,
-    poolCount: (useCase) => counts()[useCase],
-    ipv6Of: (pool) => {
+    poolOf: (region: string, useCase: Stream): string =>
+      config.regions.find(({ code }) => code === region)?.pools[useCase] ?? 'default',
+    /** All entries with a name. */
+    all: (): readonly EgressEntry[] => pools().all,
+    /** The number of pools that mail of one account to one destination may leave through. */
+    poolCount: (useCase: Stream): number => counts()[useCase],
+    ipv6Of: (pool: string): Ipv6Use => {
       const list = entries(pool);
       if (list.some(({ address6 }) => address6 !== undefined)) return 'always';
-      return list.some(({ address, proxy }) => address === undefined && proxy === undefined)
-        ? 'fallback'
-        : 'never';
+      const isSystem = ({ address, proxy }: EgressEntry) => address === undefined && proxy === undefined;
+      return list.some(isSystem) ? 'fallback' : 'never';
     },
   };
 }
@@ -95,13 +95,6 @@ function toEntry(setting: EgressSetting, hostname: string): EgressEntry {
   };
 }
 
-function poolsOf(all: EgressEntry[], settings: readonly EgressSetting[]) {
-  const byName = new Map<string, EgressEntry[]>();
-  for (const [index, entry] of all.entries())
-    for (const pool of settings[index]?.pools ?? []) byName.set(pool, [...(byName.get(pool) ?? []), entry]);
-  return { all, byName };
-}
-
 /**
  * The entries that can reach one of the hosts: IPv6 requires `address6`; IPv4 an IPv4 address, an address that the
  * system chooses, or a proxy with an IPv4 address. All entries when none can.
@@ -114,7 +107,9 @@ export function reachingEntries(
   const addresses = hosts.flatMap((host) => host.addresses);
   const hasIpv4 = addresses.some((address) => !address.includes(':'));
   const hasIpv6 = addresses.some((address) => address.includes(':'));
-  const reaching = entries.filter((entry) => (hasIpv4 && sendsIpv4(entry)) || (hasIpv6 && sendsIpv6(entry)));
+  const reaching = entries.filter(
+    (entry) => (hasIpv4 && sendsIpv4(entry)) || (hasIpv6 && entry.address6 !== undefined),
+  );
   return reaching.length > 0 ? reaching : entries;
 }
 
@@ -124,10 +119,6 @@ export function sendsIpv4(
 ): boolean {
   if (entry.proxy === undefined || entry.address !== undefined) return true;
   return entry.publicAddress !== undefined && !entry.publicAddress.includes(':');
-}
-
-function sendsIpv6({ address6 }: EgressEntry): boolean {
-  return address6 !== undefined;
 }
 
 /** The address that identifies the entry to an operator: as receivers see it, else its name. */

@@ -76,7 +76,7 @@ export interface FlightsDeps {
   /** Called with the result of each session, for metrics. */
   observeAttempt?: ObserveAttempt | undefined;
   /** Counts TLS sessions. */
-  tls?: Pick<TlsSystem, 'counting' | 'observeSessions'> | undefined;
+  tls?: Pick<TlsSystem, 'reports' | 'observeSessions'> | undefined;
   /** Called in a later turn of the event loop than the release of a slot, once for each site. */
   onReleased(site: Site, freed: FreedShares): void;
 }
@@ -273,7 +273,7 @@ export function createFlights(deps: FlightsDeps): Flights {
   function countTls(tables: Tables, { message, target }: Flight, sessions: readonly SessionRecord[]): void {
     const { hosts, tls } = target;
     if (tls !== undefined)
-      deps.tls?.counting.count(tables, { destination: message.destination, hosts, tls, sessions });
+      deps.tls?.reports.count(tables, { destination: message.destination, hosts, tls, sessions });
   }
 
   /** The worker died during the session: the message may have been sent. */

@@ -1,35 +1,17 @@
 import { Agent } from 'undici';
-import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../core/clock.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { createGate } from '../core/concurrency/gate.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { within } from '../core/concurrency/within.ts';
 import { errorText } from '../core/errors.ts';
-import type { Log } from '../core/log.ts';
 import { createLru } from '../core/lru.ts';
 import { type ConnectorOptions, createConnector, ForbiddenAddress } from '../dns/connector.ts';
 import { DnsError } from '../dns/dns-error.ts';
 import { canonicalName, fromWire } from '../dns/names.ts';
-import type { Resolver } from '../dns/resolver.ts';
-import type { Writer } from '../store/database/writer.ts';
-import type { Tables } from '../store/tables.ts';
+import type { Context } from '../store/context.ts';
 import type { StsPolicyRow } from '../store/tls/sts-policies.ts';
 import type { PolicyFault } from './worker/protocol.ts';
 import { failureTypeOf } from './worker/tls.ts';
-
-/**
- * The MTA-STS policies of recipient domains (RFC 8461 §3.3, §5.1). A policy is stored until it expires. The TXT record is
- * queried each time a route is looked up; if its id has changed, the policy is fetched again. While neither can be
- * obtained, the stored policy applies: an attacker who blocks them gains nothing.
- */
-export interface StsPolicies {
-  /**
-   * The policy that applies to a domain now, for mail of the account (default: this daemon). Never rejects; waits for a fetch
-   * for at most 10 s.
-   */
-  of(domain: string, accountId?: string): Promise<StsLookup>;
-  start(): void;
-  stop(): Promise<void>;
-}
 
 export interface StsLookup {
   /** Null: none is known. */
@@ -38,22 +20,7 @@ export interface StsLookup {
   fault: PolicyFault | null;
 }
 
-export interface StsPoliciesDeps {
-  clock: Clock;
-  /** For durations: setting the system clock does not change it. */
-  monotonic: Clock;
-  log: Log;
-  resolver: Pick<Resolver, 'txt'>;
-  tables: Pick<Tables, 'stsPolicies'>;
-  writer: Writer;
-  fetcher: StsFetcher;
-  /** Called after each fetch, for metrics. */
-  observe?: ((result: 'fetched' | StsFetchFailure) => void) | undefined;
-  /** How long a route waits for a fetch, ms. */
-  maxWaitMs?: number;
-  /** How often policies that are due are refreshed, ms. Default: one minute. */
-  refreshIntervalMs?: number;
-}
+export const NO_POLICY: StsLookup = { policy: null, fault: null };
 
 const MAX_WAIT_MS = 10 * SECOND;
 /**
@@ -70,21 +37,41 @@ const MAX_FAILURES = 10_000;
 const REFRESH_INTERVAL_MS = MINUTE;
 const REFRESH_BATCH_SIZE = 20;
 const EXPIRY_BATCH_SIZE = 200;
-const TOO_MANY_FETCHES: PolicyFault = {
-  type: 'sts-policy-fetch-error',
-  text: 'too many policies are being fetched',
-};
 const REFRESH_RETRY_MS = HOUR;
 /** A policy that was not used for this time expires without a refresh. */
 const UNUSED_MS = 30 * DAY;
 
+export type StsPolicies = ReturnType<typeof createStsPolicies>;
+
 /**
- * `start` begins the refresh of due policies, at most 20 in a run; `of` works without it. At most 100 fetches run and
- * 1000 wait, 20 and 100 of one account. `stop` closes `fetcher` and resolves when no fetch is in progress.
+ * The MTA-STS policies of recipient domains (RFC 8461 §3.3, §5.1). A policy is stored until it expires. The TXT record is
+ * queried each time a route is looked up; if its id has changed, the policy is fetched again. While neither can be
+ * obtained, the stored policy applies: an attacker who blocks them gains nothing.
+ *
+ * At most 100 fetches run and 1000 wait, 20 and 100 of one account. `observe`: called after each fetch, for metrics.
+ * `maxWaitMs`: how long a route waits for a fetch. `refreshIntervalMs`: how often policies that are due are refreshed.
  */
-export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
-  const { clock, monotonic, log, resolver, tables, writer, fetcher, maxWaitMs = MAX_WAIT_MS } = deps;
-  const { refreshIntervalMs = REFRESH_INTERVAL_MS } = deps;
+export function createStsPolicies(
+  {
+    clock,
+    monotonic,
+    log,
+    tables,
+    writer,
+  }: Pick<Context, 'clock' | 'monotonic' | 'log' | 'tables' | 'writer'>,
+  {
+    observe,
+    maxWaitMs = MAX_WAIT_MS,
+    refreshIntervalMs = REFRESH_INTERVAL_MS,
+    ...https
+  }: StsFetcherOptions & {
+    observe?: ((result: 'fetched' | StsFetchFailure) => void) | undefined;
+    maxWaitMs?: number;
+    refreshIntervalMs?: number;
+  },
+) {
+  const { resolver } = https;
+  const fetcher = createStsFetcher(https);
   const gate = createGate({
     concurrency: MAX_FETCHES,
     perKey: MAX_FETCHES_PER_ACCOUNT,
@@ -129,11 +116,9 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
     if (id === null || id === row?.policy_id) return known;
     const failure = failures.get(`${domain} ${id}`);
     if (failure !== undefined && failure.until > monotonic.now()) return { ...known, fault: failure.fault };
-    const fetched = await within(fetchOnce(domain, id, accountId), maxWaitMs);
-    if (fetched === null) {
-      const text = `the policy of ${domain} was not received within ${maxWaitMs / SECOND} s`;
-      return { ...known, fault: { type: 'sts-policy-fetch-error', text } };
-    }
+    const fetched =
+      (await within(fetchOnce(domain, id, accountId), maxWaitMs)) ??
+      fetchFault(`the policy of ${domain} was not received within ${maxWaitMs / SECOND} s`);
     return fetched.policy === null ? { ...known, fault: fetched.fault } : fetched;
   }
 
@@ -144,27 +129,23 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
     if (same !== undefined) return same;
     const fetching = gate
       .run(accountId, () => fetchUnlessStored(domain, id))
-      .then((found): StsLookup => found ?? { policy: null, fault: TOO_MANY_FETCHES })
-      .catch((error: unknown): StsLookup => {
+      .then((found) => found ?? fetchFault('too many policies are being fetched'))
+      .catch((error: unknown) => {
         log.error({ err: error, domain }, 'MTA-STS policy could not be stored');
-        return { policy: null, fault: { type: 'sts-policy-fetch-error', text: 'internal error' } };
+        return fetchFault('internal error');
       })
       .finally(() => inProgress.delete(key));
     inProgress.set(key, fetching);
     return fetching;
   }
 
-  /** While the fetch waited, that of another account may have ended. */
   async function fetchUnlessStored(domain: string, id: string): Promise<StsLookup> {
-    const row = stored(domain);
-    if (row !== null && row.policy_id === id && row.fetched_at > clock.now() - RETRY_MS)
-      return { policy: policyOf(row), fault: null };
-    return fetchAndStore(domain, id);
-  }
-
-  async function fetchAndStore(domain: string, id: string): Promise<StsLookup> {
+    const known = stored(domain);
+    // While the fetch waited, that of another account may have ended.
+    if (known?.policy_id === id && known.fetched_at > clock.now() - RETRY_MS)
+      return { policy: policyOf(known), fault: null };
     const result = await fetcher.fetch(domain);
-    deps.observe?.(result.kind === 'policy' ? 'fetched' : result.type);
+    observe?.(result.kind === 'policy' ? 'fetched' : result.type);
     if (result.kind === 'failed') {
       const { type, reason } = result;
       log.warn({ domain, result: type, reason }, 'MTA-STS policy could not be fetched');
@@ -173,9 +154,8 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
       return { policy: null, fault };
     }
     const { policy } = result;
-    const now = clock.now();
-    const row = rowOf(domain, id, policy, now);
-    await writer.run((all) => all.stsPolicies.put(row));
+    const row = rowOf(domain, id, policy, clock.now());
+    await writer.run((tx) => tx.stsPolicies.put(row));
     log.info({ domain, mode: policy.mode, maxAge: policy.maxAge }, 'MTA-STS policy fetched');
     return { policy, fault: null };
   }
@@ -184,14 +164,14 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
     const now = clock.now();
     if (stopped || !tables.stsPolicies.needsUse(row, now)) return;
     writer
-      .run((all) => all.stsPolicies.markUsed(row.domain, now))
+      .run((tx) => tx.stsPolicies.markUsed(row.domain, now))
       .catch((error: unknown) => log.error({ err: error }, 'use of an MTA-STS policy could not be recorded'));
   }
 
   /** Fetches policies again before they expire, also if their id has not changed (RFC 8461 §10.2). */
   async function refreshSome(): Promise<number | undefined> {
     const now = clock.now();
-    const expired = await writer.run((all) => all.stsPolicies.expire(now, EXPIRY_BATCH_SIZE));
+    const expired = await writer.run((tx) => tx.stsPolicies.expire(now, EXPIRY_BATCH_SIZE));
     const due = tables.stsPolicies.due(now, REFRESH_BATCH_SIZE);
     await Promise.all(due.map(refresh));
     return expired === EXPIRY_BATCH_SIZE || due.length === REFRESH_BATCH_SIZE ? SECOND : undefined;
@@ -200,29 +180,35 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
   async function refresh(row: StsPolicyRow): Promise<void> {
     const { domain, expires_at } = row;
     const now = clock.now();
-    if (row.used_at < now - UNUSED_MS)
-      return writer.run((all) => all.stsPolicies.postpone(domain, expires_at));
+    if (row.used_at < now - UNUSED_MS) return writer.run((tx) => tx.stsPolicies.postpone(domain, expires_at));
     const id = (await announcedId(domain, '')) ?? row.policy_id;
     const { policy } = await fetchOnce(domain, id, '');
     if (policy === null)
-      await writer.run((all) => all.stsPolicies.postpone(domain, clock.now() + REFRESH_RETRY_MS));
+      await writer.run((tx) => tx.stsPolicies.postpone(domain, clock.now() + REFRESH_RETRY_MS));
+  }
+
+  /**
+   * The policy that applies to a domain now, for mail of the account (default: this daemon). Never rejects; waits for a
+   * fetch for at most 10 s.
+   */
+  async function of(name: string, accountId = ''): Promise<StsLookup> {
+    const domain = canonicalName(name);
+    if (domain === null) return NO_POLICY;
+    try {
+      return await find(domain, accountId);
+    } catch (error) {
+      // A database that cannot be read also stops deliveries, which is reported there.
+      log.error({ err: error, domain }, 'MTA-STS policy could not be looked up');
+      return fetchFault('the stored MTA-STS policies could not be read');
+    }
   }
 
   return {
-    of: async (name, accountId = '') => {
-      const domain = canonicalName(name);
-      if (domain === null) return { policy: null, fault: null };
-      try {
-        return await find(domain, accountId);
-      } catch (error) {
-        // A database that cannot be read also stops deliveries, which is reported there.
-        log.error({ err: error, domain }, 'MTA-STS policy could not be looked up');
-        const text = 'the stored MTA-STS policies could not be read';
-        return { policy: null, fault: { type: 'sts-policy-fetch-error', text } };
-      }
-    },
+    of,
+    /** Begins the refresh of due policies, at most 20 in a run; `of` works without it. */
     start: loop.start,
-    stop: async () => {
+    /** Resolves when no fetch is in progress. */
+    stop: async (): Promise<void> => {
       stopped = true;
       // Fetches in progress and waiting ones fail now.
       gate.close();
@@ -231,6 +217,10 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
       await Promise.all(inProgress.values());
     },
   };
+}
+
+function fetchFault(text: string): StsLookup & { policy: null } {
+  return { policy: null, fault: { type: 'sts-policy-fetch-error', text } };
 }
 
 function policyOf({ mode, mx, max_age }: StsPolicyRow): StsPolicy {
@@ -253,25 +243,18 @@ function rowOf(domain: string, id: string, policy: StsPolicy, now: number): StsP
   };
 }
 
-export type StsFetchResult =
+type StsFetchResult =
   | { kind: 'policy'; policy: StsPolicy }
   | { kind: 'failed'; type: StsFetchFailure; reason: string };
 
 export type StsFetchFailure = 'sts-policy-fetch-error' | 'sts-policy-invalid' | 'sts-webpki-invalid';
 
-/** Fetches the policies of domains over HTTPS (RFC 8461 §3.3). */
-export interface StsFetcher {
-  /** Never rejects. */
-  fetch(domain: string): Promise<StsFetchResult>;
-  close(): Promise<void>;
-}
-
-export interface StsFetcherOptions extends Omit<ConnectorOptions, 'timeoutMs'> {
+interface StsFetcherOptions extends Omit<ConnectorOptions, 'timeoutMs'> {
   userAgent: string;
   /** For a whole fetch. Default: 20 s. */
   timeoutMs?: number;
   /** Default: 443. */
-  port?: number;
+  port?: number | undefined;
 }
 
 const FETCH_TIMEOUT_MS = 20 * SECOND;
@@ -281,10 +264,11 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const PLAIN_TEXT = /^text\/plain\s*(;|$)/i;
 
 /**
- * A fetch is one GET of at most 64 KiB that ends within `timeoutMs`; the certificate must be valid for
- * `mta-sts.<domain>`. After `close` every fetch, also one in progress, resolves as failed.
+ * Fetches the policies of domains over HTTPS (RFC 8461 §3.3). A fetch is one GET of at most 64 KiB that ends within
+ * `timeoutMs`; the certificate must be valid for `mta-sts.<domain>`. After `close` every fetch, also one in progress,
+ * resolves as failed.
  */
-export function createStsFetcher(options: StsFetcherOptions): StsFetcher {
+function createStsFetcher(options: StsFetcherOptions) {
   const { timeoutMs = FETCH_TIMEOUT_MS, port = 443, userAgent } = options;
   const closing = new AbortController();
   const agent = new Agent({
@@ -299,6 +283,7 @@ export function createStsFetcher(options: StsFetcherOptions): StsFetcher {
     bodyTimeout: 0,
   });
 
+  /** Never rejects. */
   async function fetch(domain: string): Promise<StsFetchResult> {
     const host = `mta-sts.${domain}`;
     const late = AbortSignal.timeout(timeoutMs);
@@ -317,30 +302,25 @@ export function createStsFetcher(options: StsFetcherOptions): StsFetcher {
           // The rest of the response is not read.
         });
         body.destroy();
-        return statusCode === 200
-          ? failed(
-              'sts-policy-invalid',
-              `${host} sends the media type ${type.slice(0, 80) || 'none'} instead of text/plain`,
-            )
-          : failed('sts-policy-fetch-error', `${host} responds with status ${statusCode}`);
+        if (statusCode !== 200)
+          return failed('sts-policy-fetch-error', `${host} responds with status ${statusCode}`);
+        const sent = type.slice(0, 80) || 'none';
+        return failed('sts-policy-invalid', `${host} sends the media type ${sent} instead of text/plain`);
       }
       const policy = parseStsPolicy(await body.text());
       if (typeof policy === 'string')
         return failed('sts-policy-invalid', `the policy at ${host} is not valid: ${policy}`);
       return { kind: 'policy', policy };
     } catch (error) {
-      if (late.aborted)
-        return failed(
-          'sts-policy-fetch-error',
-          `${host} did not send a policy within ${timeoutMs / SECOND} s`,
-        );
-      return failureOf(host, error);
+      return late.aborted
+        ? failed('sts-policy-fetch-error', `${host} did not send a policy within ${timeoutMs / SECOND} s`)
+        : failureOf(host, error);
     }
   }
 
   return {
     fetch,
-    close: async () => {
+    close: async (): Promise<void> => {
       closing.abort();
       await agent.destroy();
     },

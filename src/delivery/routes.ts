@@ -8,8 +8,9 @@ import { isPublic, normalizeAddress } from '../dns/address-kinds.ts';
 import { DnsError } from '../dns/dns-error.ts';
 import { type DnsAnswer, lookupsOf, type Resolver } from '../dns/resolver.ts';
 import type { LocalFailure } from '../mail/classify/classify.ts';
+import type { Context } from '../store/context.ts';
 import type { Ipv6Use } from './egress-pools.ts';
-import type { StsLookup } from './mta-sts.ts';
+import { NO_POLICY, type StsLookup } from './mta-sts.ts';
 import {
   type DaneHost,
   type DestinationTls,
@@ -23,37 +24,30 @@ import type { TargetHost } from './worker/protocol.ts';
  * Where a destination's mail goes (RFC 5321 §5.1, RFC 7505). A configured route precedes MX records. A timeout or a
  * SERVFAIL proves nothing about the domain: mail is deferred, never bounced.
  */
-export type RouteResult =
-  | { kind: 'hosts'; hosts: TargetHost[]; route: DeliveryRoute | null; ttl: number; tls?: DestinationTls }
-  | RouteFailure;
+export type RouteResult = HostsRoute | RouteFailure;
 
-export interface RouteFinder {
-  /**
-   * `via`: a next hop that precedes the configured routes; null: none. `accountId`: the account whose mail it is; its lookups
-   * delay only its own. Default: this daemon.
-   */
-  find(
-    destination: string,
-    ipv6: Ipv6Use,
-    via?: DeliveryRoute | null,
-    accountId?: string,
-  ): Promise<RouteResult>;
+interface HostsRoute {
+  kind: 'hosts';
+  hosts: TargetHost[];
+  /** The configured next hop; null: the hosts of the destination. */
+  route: DeliveryRoute | null;
+  /** Seconds. */
+  ttl: number;
+  tls?: DestinationTls;
 }
 
-export interface RouteFinderDeps {
-  resolver: Resolver;
-  random: Random;
-  guard: Guard;
-  /** Addresses of this server in addition to those of its listeners. Default: none. */
-  ownAddresses?: OwnAddresses;
-  /** TLS policies of destinations without a configured route. Default: none. */
-  tlsPolicies?: TlsPolicies;
-  /** Read at each lookup, because a reload changes it. */
-  readonly routes: DeliveryRoute[];
-  /** Read at each lookup, because a reload changes it. */
-  readonly port: number;
-  /** Names of this server, which identify it among the MX hosts. Read at each lookup, because a reload changes them. */
-  readonly ownNames: string[];
+/** A destination has no route, or none is known now. */
+export interface RouteFailure {
+  kind: 'failure';
+  failure: LocalFailure;
+  /** The next hop that cannot be used; null: the MX hosts of the destination. */
+  route: DeliveryRoute | null;
+  /** Seconds for which the failure is cached. */
+  ttl: number;
+}
+
+export function failure(name: LocalFailure, ttl: number, route: DeliveryRoute | null = null): RouteFailure {
+  return { kind: 'failure', failure: name, route, ttl };
 }
 
 /** For which a failed lookup is cached. */
@@ -63,135 +57,130 @@ const MAX_HOSTS = 5;
 const MAX_NAMES = 25;
 const MAX_ADDRESSES = 2;
 
-/**
- * Caches nothing: each `find` queries the resolver for at most 25 MX hosts, and returns at most 5 hosts with 2
- * addresses each. The guard does not apply to configured routes. Rejects only with an internal error.
- */
-export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
-  const { random, guard } = deps;
+export type FindRoute = ReturnType<typeof createRouteFinder>;
 
-  async function find(
+/**
+ * Caches nothing: each call queries the resolver for at most 25 MX hosts, and returns at most 5 hosts with 2 addresses
+ * each. The guard does not apply to configured routes. Rejects only with an internal error. `tlsPolicies`: of destinations
+ * without a configured route; default: none apply.
+ */
+export function createRouteFinder(
+  { config, random }: Pick<Context, 'config' | 'random'>,
+  { resolver: shared, tlsPolicies }: { resolver: Resolver; tlsPolicies?: TlsPolicies | undefined },
+) {
+  const judge = createGuard(config);
+
+  /**
+   * `via`: a next hop that precedes the configured routes; null: none. `accountId`: the account whose mail it is; its lookups
+   * delay only its own. Default: this daemon.
+   */
+  return async function find(
     destination: string,
     ipv6: Ipv6Use,
     via: DeliveryRoute | null = null,
     accountId = '',
   ): Promise<RouteResult> {
-    const resolver = lookupsOf(deps.resolver, accountId);
-    const route = via ?? routeFor(deps.routes, destination);
-    if (route !== null) return viaRoute(resolver, route, ipv6);
+    const resolver = lookupsOf(shared, accountId);
+    const addresses = (name: string) => addressesOf(resolver, random, name, ipv6);
+    const route = via ?? routeFor(config.delivery.routes, destination);
+    if (route !== null) {
+      // It may lead to a private network: the guard does not apply.
+      const { found, ttl } = await addresses(route.host);
+      if (found.length === 0) return failure('dns-trouble', FAILURE_TTL_SECONDS, route);
+      const hosts = [{ name: route.host, addresses: found.slice(0, MAX_ADDRESSES) }];
+      return { kind: 'hosts', hosts, route, ttl };
+    }
     const [mx, sts] = await Promise.all([
       mailExchangers(resolver, destination, random),
-      deps.tlsPolicies?.ofDestination(destination, accountId) ?? NO_STS,
+      tlsPolicies?.ofDestination(destination, accountId) ?? NO_POLICY,
     ]);
     if (mx.kind === 'failure') return mx;
-    const ownNames = new Set(deps.ownNames.map((name) => name.toLowerCase()));
-    const usable = withoutSelf(mx.exchangers, (name) => ownNames.has(name));
+    const ownNames = ownNamesOf(config);
+    const usable = preferredTo(mx.exchangers, (name) => ownNames.has(name));
     if (usable.length === 0) return failure('routing-loop', mx.ttl);
     // With secure MX records TLSA records may apply, which precede the MTA-STS policy (RFC 8461 §2).
     const permitted = mx.secure ? usable : permittedHosts(usable, sts.policy);
-    const resolved = await resolve(resolver, permitted, ipv6);
-    const own = (await deps.ownAddresses?.among(resolved.flatMap(allAddresses))) ?? NO_ADDRESSES;
+    const resolved = await firstAddresses(permitted, addresses, judge);
+    const own = await ownAddresses(config, shared, resolved.flatMap(allAddresses));
     if (own === 'unknown') return failure('dns-trouble', FAILURE_TTL_SECONDS);
-    const isOwn = (address: string) => own.has(address) || guard.judge(address, deps.port) === 'own-address';
-    const others = preferredToSelf(resolved, mx.exchangers, (host) => allAddresses(host).some(isOwn));
+    // An MX record may name this server by another name.
+    const isSelf = (address: string) => own.has(address) || judge(address) === 'own-address';
+    const selves = new Set(
+      resolved.filter((host) => allAddresses(host).some(isSelf)).map(({ name }) => name),
+    );
+    const preferred = preferredTo(mx.exchangers, (name) => selves.has(name));
+    const others = selves.size === 0 ? resolved : resolved.filter(({ name }) => preferred.includes(name));
     if (others.length === 0 && resolved.length > 0) return failure('own-address', mx.ttl);
-    const chosen = choose(others, mx.ttl, mx.implicit);
-    if (chosen.kind === 'failure' || deps.tlsPolicies === undefined) return chosen;
-    return withPolicies(deps.tlsPolicies, { destination, accountId }, mx, sts, resolved, chosen);
+    const chosen = choose(others, mx, judge);
+    if (chosen.kind === 'failure' || tlsPolicies === undefined) return chosen;
+    return withPolicies(tlsPolicies, { destination, accountId }, mx, sts, resolved, chosen);
+  };
+}
+
+/** The configured route of a destination: one for its name, else one for all. */
+export function routeFor(routes: DeliveryRoute[], destination: string): DeliveryRoute | null {
+  return (
+    routes.find(({ match }) => match.toLowerCase() === destination) ??
+    routes.find(({ match }) => match === '*') ??
+    null
+  );
+}
+
+interface MailExchangers {
+  kind: 'exchangers';
+  exchangers: Exchanger[];
+  ttl: number;
+  /** There is no MX record. */
+  implicit: boolean;
+  /** Whether DNSSEC secures the MX records, or there are none. */
+  secure: boolean;
+  /** The destination, or the name at the end of its CNAMEs. */
+  name: string;
+}
+
+interface Exchanger {
+  name: string;
+  preference: number;
+}
+
+/** MX hosts by preference, equal ones shuffled; the domain itself if there is no MX record (RFC 5321 §5.1). */
+async function mailExchangers(
+  resolver: Resolver,
+  destination: string,
+  random: Random,
+): Promise<MailExchangers | RouteFailure> {
+  try {
+    const { records, ttl, authenticated: secure, name } = await resolver.mx(destination);
+    // RFC 7505: a single MX record whose name is the root.
+    if (records.every(({ exchange }) => exchange === '')) return failure('null-mx', ttl);
+    const exchangers = shuffled(random, records)
+      .filter(({ exchange }) => exchange !== '')
+      .map(({ exchange, preference }) => ({ name: exchange, preference }))
+      .sort((a, b) => a.preference - b.preference);
+    return { kind: 'exchangers', exchangers, ttl, implicit: false, secure, name };
+  } catch (error) {
+    if (!(error instanceof DnsError)) throw error;
+    const ttl = FAILURE_TTL_SECONDS;
+    if (error.code === 'ENOTFOUND' || error.code === 'EBADNAME') return failure('no-such-domain', ttl);
+    if (!error.absent) return failure('dns-trouble', ttl);
+    const exchangers = [{ name: destination, preference: 0 }];
+    // In a signed zone only a secure answer denies a record, and its addresses must be secure, too.
+    return { kind: 'exchangers', exchangers, ttl, implicit: true, secure: true, name: destination };
   }
+}
 
-  /** Addresses of the first hosts, and of further ones while none can be used. */
-  async function resolve(
-    resolver: Resolver,
-    names: readonly string[],
-    ipv6: Ipv6Use,
-  ): Promise<FoundAddresses[]> {
-    const resolved: FoundAddresses[] = [];
-    for (let start = 0; start < names.length; start += MAX_HOSTS) {
-      // Hosts beyond the limit may have addresses.
-      if (start >= MAX_NAMES) return [...resolved, NOT_LOOKED_UP];
-      const next = names.slice(start, start + MAX_HOSTS);
-      resolved.push(...(await Promise.all(next.map((name) => addresses(resolver, name, ipv6)))));
-      if (resolved.some(({ found }) => found.some(isAllowed))) break;
-    }
-    return resolved;
-  }
+/** Removes this server and the hosts that are not preferred to it, which would return the mail (RFC 5321 §5.1). */
+function preferredTo(exchangers: readonly Exchanger[], isSelf: (name: string) => boolean): string[] {
+  const limit = Math.min(
+    ...exchangers.filter(({ name }) => isSelf(name)).map(({ preference }) => preference),
+  );
+  return exchangers.filter(({ preference }) => preference < limit).map(({ name }) => name);
+}
 
-  const isAllowed = (address: string) => guard.judge(address, deps.port) === 'allowed';
-
-  /** A configured route may lead to a private network: the guard does not apply. */
-  async function viaRoute(resolver: Resolver, route: DeliveryRoute, ipv6: Ipv6Use): Promise<RouteResult> {
-    const { found, ttl } = await addresses(resolver, route.host, ipv6);
-    if (found.length === 0) return failure('dns-trouble', FAILURE_TTL_SECONDS, route);
-    return {
-      kind: 'hosts',
-      hosts: [{ name: route.host, addresses: found.slice(0, MAX_ADDRESSES) }],
-      route,
-      ttl,
-    };
-  }
-
-  /** Addresses of a host, IPv6 and IPv4 alternating. */
-  async function addresses(resolver: Resolver, name: string, ipv6: Ipv6Use): Promise<FoundAddresses> {
-    const ip = { canonical: name, secure: false, lookupFailed: false, unreachable: [], ttl: 3600 };
-    if (isIP(name) !== 0) return { ...ip, name, found: [name] };
-    const families = await Promise.all([
-      ...(ipv6 === 'always' ? [lookUp(() => resolver.aaaa(name))] : []),
-      lookUp(() => resolver.a(name)),
-    ]);
-    const none = families.every(({ records, lookupFailed }) => records.length === 0 && !lookupFailed);
-    if (none && ipv6 !== 'always') {
-      const answer = await lookUp(() => resolver.aaaa(name));
-      const { records, lookupFailed, ttl } = answer;
-      const found = ipv6 === 'never' ? [] : shuffled(random, records);
-      return {
-        name,
-        found,
-        lookupFailed,
-        unreachable: ipv6 === 'never' ? records : [],
-        ttl,
-        ...securityOf(name, [answer]),
-      };
-    }
-    const lists = families.map((family) => shuffled(random, family.records));
-    const longest = Math.max(...lists.map((list) => list.length));
-    const found = Array.from({ length: longest }, (_, n) => lists.flatMap((list) => list[n] ?? [])).flat();
-    return {
-      name,
-      found,
-      lookupFailed: families.some((family) => family.lookupFailed),
-      unreachable: [],
-      ttl: Math.min(...families.map((family) => family.ttl)),
-      ...securityOf(name, families),
-    };
-  }
-
-  function choose(resolved: FoundAddresses[], mxTtl: number, implicit: boolean): RouteResult {
-    const hosts: TargetHost[] = [];
-    const refused = new Set<LocalFailure>();
-    const accept = (address: string) => {
-      const verdict = guard.judge(address, deps.port);
-      if (verdict !== 'allowed') refused.add(verdict);
-      return verdict === 'allowed';
-    };
-    let isUnreachable = false;
-    for (const host of resolved) {
-      const allowed = host.found.filter(accept);
-      // A private address is refused permanently, whether or not this server has a source address of its family.
-      if (host.unreachable.filter(accept).length > 0) isUnreachable = true;
-      if (allowed.length > 0) hosts.push({ name: host.name, addresses: allowed.slice(0, MAX_ADDRESSES) });
-    }
-    const ttl = Math.min(mxTtl, ...resolved.map((host) => host.ttl));
-    if (hosts.length > 0) return { kind: 'hosts', hosts, route: null, ttl };
-    // A lookup that failed may succeed later; a failure is permanent only when all lookups succeeded.
-    if (resolved.some((host) => host.lookupFailed)) return failure('dns-trouble', FAILURE_TTL_SECONDS);
-    if (isUnreachable) return failure('ipv6-only', ttl);
-    if (refused.has('private-network')) return failure('private-network', ttl);
-    // RFC 5321 §5.1: the name exists, but has neither an MX record nor an address.
-    return failure(implicit ? 'no-mail-service' : 'no-mail-host', ttl);
-  }
-
-  return { find };
+/** The names that identify this server among the MX hosts. */
+function ownNamesOf({ hostname, delivery }: Config): ReadonlySet<string> {
+  const names = [hostname, ...delivery.egress.flatMap((entry) => entry.hostname ?? [])];
+  return new Set(names.map((name) => name.toLowerCase()));
 }
 
 interface FoundAddresses extends DaneHost {
@@ -218,64 +207,53 @@ const NOT_LOOKED_UP: FoundAddresses = {
   secure: false,
 };
 
-const NO_ADDRESSES: ReadonlySet<string> = new Set();
-const NO_STS: StsLookup = { policy: null, fault: null };
-
-/** Adds the TLS policies that were published for the destination and its hosts. */
-async function withPolicies(
-  policies: TlsPolicies,
-  { destination, accountId }: { destination: string; accountId: string },
-  mx: Extract<MailExchangers, { kind: 'exchangers' }>,
-  sts: StsLookup,
-  resolved: readonly FoundAddresses[],
-  chosen: Extract<RouteResult, { kind: 'hosts' }>,
-): Promise<RouteResult> {
-  const nextHop = { names: [...new Set([destination, mx.name])], secure: mx.secure };
-  const found = await Promise.all(
-    chosen.hosts.map(async (host) => {
-      const { canonical, secure } = resolved.find(({ name }) => name === host.name) ?? NOT_RESOLVED;
-      const exchanger = { name: host.name, canonical, secure };
-      const { policy, ttl } = await policies.ofHost(destination, sts.policy, exchanger, {
-        ...nextHop,
-        accountId,
-      });
-      return { host: policy === null ? host : { ...host, policy }, ttl };
-    }),
-  );
-  return {
-    ...chosen,
-    hosts: found.map(({ host }) => host),
-    // A policy that could not be obtained may be known soon.
-    ttl: Math.min(
-      sts.fault === null ? chosen.ttl : FAILURE_TTL_SECONDS,
-      chosen.ttl,
-      ...found.map(({ ttl }) => ttl),
-    ),
-    tls: publishedTls(sts),
-  };
+/** Addresses of the first hosts, and of further ones while none can be used. */
+async function firstAddresses(
+  names: readonly string[],
+  addresses: (name: string) => Promise<FoundAddresses>,
+  judge: Guard,
+): Promise<FoundAddresses[]> {
+  const resolved: FoundAddresses[] = [];
+  for (let start = 0; start < names.length; start += MAX_HOSTS) {
+    // Hosts beyond the limit may have addresses.
+    if (start >= MAX_NAMES) return [...resolved, NOT_LOOKED_UP];
+    resolved.push(...(await Promise.all(names.slice(start, start + MAX_HOSTS).map(addresses))));
+    if (resolved.some(({ found }) => found.some((address) => judge(address) === 'allowed'))) break;
+  }
+  return resolved;
 }
 
-const NOT_RESOLVED = { canonical: '', secure: false };
-
-/** Whether DNSSEC secures all addresses that were found. */
-function securityOf(
+/** Addresses of a host, IPv6 and IPv4 alternating. */
+async function addressesOf(
+  resolver: Resolver,
+  random: Random,
   name: string,
-  answers: readonly { records: string[]; authenticated: boolean; name: string }[],
-): Pick<DaneHost, 'canonical' | 'secure'> {
+  ipv6: Ipv6Use,
+): Promise<FoundAddresses> {
+  if (isIP(name) !== 0)
+    return { ...NOT_LOOKED_UP, name, canonical: name, found: [name], lookupFailed: false, ttl: 3600 };
+  let answers = await Promise.all([
+    ...(ipv6 === 'always' ? [lookUp(() => resolver.aaaa(name))] : []),
+    lookUp(() => resolver.a(name)),
+  ]);
+  const hasNoIpv4 = answers.every(({ records, lookupFailed }) => records.length === 0 && !lookupFailed);
+  const isIpv6Alone = hasNoIpv4 && ipv6 !== 'always';
+  if (isIpv6Alone) answers = [await lookUp(() => resolver.aaaa(name))];
+  const lists = answers.map(({ records }) => shuffled(random, records));
+  const longest = Math.max(...lists.map((list) => list.length));
+  const found = Array.from({ length: longest }, (_, n) => lists.flatMap((list) => list[n] ?? [])).flat();
+  const isReachable = !isIpv6Alone || ipv6 === 'fallback';
   const positive = answers.filter(({ records }) => records.length > 0);
   return {
+    name,
     canonical: positive[0]?.name ?? name,
+    // Whether DNSSEC secures all addresses that were found.
     secure: positive.length > 0 && positive.every(({ authenticated }) => authenticated),
+    found: isReachable ? found : [],
+    unreachable: isReachable ? [] : found,
+    lookupFailed: answers.some(({ lookupFailed }) => lookupFailed),
+    ttl: Math.min(...answers.map(({ ttl }) => ttl)),
   };
-}
-
-/** The configured route of a destination: one for its name, else one for all. */
-export function routeFor(routes: DeliveryRoute[], destination: string): DeliveryRoute | null {
-  return (
-    routes.find(({ match }) => match.toLowerCase() === destination) ??
-    routes.find(({ match }) => match === '*') ??
-    null
-  );
 }
 
 async function lookUp(
@@ -285,137 +263,88 @@ async function lookUp(
     return { ...(await query()), lookupFailed: false };
   } catch (error) {
     if (!(error instanceof DnsError)) throw error;
-    return {
-      records: [],
-      authenticated: false,
-      name: '',
-      ttl: FAILURE_TTL_SECONDS,
-      lookupFailed: !error.absent && error.code !== 'EBADNAME',
-    };
+    const lookupFailed = !error.absent && error.code !== 'EBADNAME';
+    return { records: [], authenticated: false, name: '', ttl: FAILURE_TTL_SECONDS, lookupFailed };
   }
 }
 
-export interface Exchanger {
-  name: string;
-  preference: number;
-}
-
-export type MailExchangers =
-  | {
-      kind: 'exchangers';
-      exchangers: Exchanger[];
-      ttl: number;
-      implicit: boolean;
-      /** Whether DNSSEC secures the MX records, or there are none. */
-      secure: boolean;
-      /** The destination, or the name at the end of its CNAMEs. */
-      name: string;
-    }
-  | RouteFailure;
-
-/** A destination has no route, or none is known now. */
-export interface RouteFailure {
-  kind: 'failure';
-  failure: LocalFailure;
-  /** The next hop that cannot be used; null: the MX hosts of the destination. */
-  route: DeliveryRoute | null;
-  /** Seconds. */
-  ttl: number;
-}
-
-/** MX hosts by preference, equal ones shuffled; the domain itself if there is no MX record (RFC 5321 §5.1). */
-export async function mailExchangers(
-  resolver: Resolver,
-  destination: string,
-  random: Random,
-): Promise<MailExchangers> {
-  try {
-    const { records, ttl, authenticated: secure, name } = await resolver.mx(destination);
-    // RFC 7505: a single MX record whose name is the root.
-    if (records.every(({ exchange }) => exchange === '')) return failure('null-mx', ttl);
-    const exchangers = shuffled(random, records)
-      .filter(({ exchange }) => exchange !== '')
-      .map(({ exchange, preference }) => ({ name: exchange, preference }))
-      .sort((a, b) => a.preference - b.preference);
-    return { kind: 'exchangers', exchangers, ttl, implicit: false, secure, name };
-  } catch (error) {
-    if (!(error instanceof DnsError)) throw error;
-    if (error.code === 'ENOTFOUND' || error.code === 'EBADNAME')
-      return failure('no-such-domain', FAILURE_TTL_SECONDS);
-    if (!error.absent) return failure('dns-trouble', FAILURE_TTL_SECONDS);
-    return {
-      kind: 'exchangers',
-      exchangers: [{ name: destination, preference: 0 }],
-      ttl: FAILURE_TTL_SECONDS,
-      implicit: true,
-      // In a signed zone only a secure answer denies a record, and its addresses must be secure, too.
-      secure: true,
-      name: destination,
-    };
+function choose(
+  resolved: readonly FoundAddresses[],
+  { ttl: mxTtl, implicit }: MailExchangers,
+  judge: Guard,
+): HostsRoute | RouteFailure {
+  const hosts: TargetHost[] = [];
+  const refused = new Set<LocalFailure>();
+  const accept = (address: string) => {
+    const verdict = judge(address);
+    if (verdict !== 'allowed') refused.add(verdict);
+    return verdict === 'allowed';
+  };
+  let isUnreachable = false;
+  for (const host of resolved) {
+    const allowed = host.found.filter(accept);
+    // A private address is refused permanently, whether or not this server has a source address of its family.
+    if (host.unreachable.filter(accept).length > 0) isUnreachable = true;
+    if (allowed.length > 0) hosts.push({ name: host.name, addresses: allowed.slice(0, MAX_ADDRESSES) });
   }
+  const ttl = Math.min(mxTtl, ...resolved.map((host) => host.ttl));
+  if (hosts.length > 0) return { kind: 'hosts', hosts, route: null, ttl };
+  // A lookup that failed may succeed later; a failure is permanent only when all lookups succeeded.
+  if (resolved.some((host) => host.lookupFailed)) return failure('dns-trouble', FAILURE_TTL_SECONDS);
+  if (isUnreachable) return failure('ipv6-only', ttl);
+  if (refused.has('private-network')) return failure('private-network', ttl);
+  // RFC 5321 §5.1: the name exists, but has neither an MX record nor an address.
+  return failure(implicit ? 'no-mail-service' : 'no-mail-host', ttl);
 }
 
-/** Removes this server and the hosts that are not preferred to it, which would return the mail (RFC 5321 §5.1). */
-export function withoutSelf(exchangers: readonly Exchanger[], isSelf: (name: string) => boolean): string[] {
-  const limit = Math.min(
-    ...exchangers.filter(({ name }) => isSelf(name)).map(({ preference }) => preference),
+/** Adds the TLS policies that were published for the destination and its hosts. */
+async function withPolicies(
+  policies: TlsPolicies,
+  { destination, accountId }: { destination: string; accountId: string },
+  { name: mxName, secure: mxSecure }: MailExchangers,
+  sts: StsLookup,
+  resolved: readonly FoundAddresses[],
+  chosen: HostsRoute,
+): Promise<RouteResult> {
+  const nextHop = { names: [...new Set([destination, mxName])], secure: mxSecure, accountId };
+  const found = await Promise.all(
+    chosen.hosts.map(async (host) => {
+      const { canonical, secure } = resolved.find(({ name }) => name === host.name) ?? NOT_LOOKED_UP;
+      const exchanger = { name: host.name, canonical, secure };
+      const { policy, ttl } = await policies.ofHost(destination, sts.policy, exchanger, nextHop);
+      return { host: policy === null ? host : { ...host, policy }, ttl };
+    }),
   );
-  return exchangers.filter(({ preference }) => preference < limit).map(({ name }) => name);
+  // A policy that could not be obtained may be known soon.
+  const ttl = sts.fault === null ? chosen.ttl : Math.min(FAILURE_TTL_SECONDS, chosen.ttl);
+  return {
+    ...chosen,
+    hosts: found.map(({ host }) => host),
+    ttl: Math.min(ttl, ...found.map((host) => host.ttl)),
+    tls: publishedTls(sts),
+  };
 }
-
-/** Like `withoutSelf`, but finds this server by its addresses: an MX record may name it by another name. */
-export function preferredToSelf<Host extends { name: string }>(
-  resolved: readonly Host[],
-  exchangers: readonly Exchanger[],
-  isSelf: (host: Host) => boolean,
-): Host[] {
-  const selves = new Set(resolved.filter(isSelf).map(({ name }) => name));
-  if (selves.size === 0) return [...resolved];
-  const preferred = withoutSelf(exchangers, (name) => selves.has(name));
-  return resolved.filter(({ name }) => preferred.includes(name));
-}
-
-/**
- * `ttl`: seconds for which the failure is cached. `route`: the next hop that cannot be used; null: the hosts of the
- * destination.
- */
-export function failure(name: LocalFailure, ttl: number, route: DeliveryRoute | null = null): RouteFailure {
-  return { kind: 'failure', failure: name, route, ttl };
-}
-
-/*
- * Rejects addresses that mail must not be delivered to: private networks, unless the operator allows them, and the
- * listeners of this daemon. An attacker may publish an MX record that points to 127.0.0.1 or to a metadata service.
- */
 
 /** Whether mail may be delivered to an address; if not, why. */
-export type AddressVerdict = 'allowed' | 'private-network' | 'own-address';
-
-export interface GuardOptions {
-  /** Read at each use: a reload changes it. */
-  readonly allowPrivateNetworks: boolean;
-  /** `host:port` of each listener. */
-  ownListeners: string[];
-}
-
-export interface Guard {
-  judge(address: string, port: number): AddressVerdict;
-}
+type Guard = (address: string) => 'allowed' | 'private-network' | 'own-address';
 
 /**
- * Ignores texts in `ownListeners` that are not an address and a port. A listener at a wildcard address or a name
- * matches every address of this machine, whose interfaces are read at each call. Does not use DNS.
+ * Rejects addresses that mail must not be delivered to: private networks, unless the operator allows them, and the
+ * listeners of this daemon. An attacker may publish an MX record that points to 127.0.0.1 or to a metadata service. A
+ * listener at a wildcard address or a name matches every address of this machine, whose interfaces are read at each call.
  */
-export function createGuard(options: GuardOptions): Guard {
-  const own = options.ownListeners.flatMap((text) => parseListen(text) ?? []);
-  return {
-    judge: (address, port) => {
-      const canonical = canonicalAddress(address);
-      const reaches = (host: string) =>
-        isSpecific(host) ? canonicalAddress(host) === canonical : isLocal(canonical);
-      if (own.some((listener) => listener.port === port && reaches(listener.host))) return 'own-address';
-      return options.allowPrivateNetworks || isPublic(address) ? 'allowed' : 'private-network';
-    },
+export function createGuard({
+  mx,
+  submission,
+  delivery,
+}: Pick<Config, 'mx' | 'submission' | 'delivery'>): Guard {
+  const listeners = [mx.listen, submission.listen].flatMap((text) => parseListen(text) ?? []);
+  return (address) => {
+    const canonical = canonicalAddress(address);
+    const reaches = (host: string) =>
+      isSpecific(host) ? canonicalAddress(host) === canonical : isLocal(canonical);
+    if (listeners.some(({ host, port }) => port === delivery.port && reaches(host))) return 'own-address';
+    return delivery.allowPrivateNetworks || isPublic(address) ? 'allowed' : 'private-network';
   };
 }
 
@@ -438,106 +367,27 @@ function canonicalAddress(address: string): string {
 }
 
 /**
- * The public addresses behind NAT at which this server receives mail: those of `delivery.egress` to which its own name
- * resolves. Behind the others, and behind all of them without an MX listener, another mail server may listen.
+ * Those of the addresses at which this server receives mail behind NAT: public addresses of `delivery.egress` to which its
+ * own name resolves. Behind the others, and behind all of them without an MX listener, another mail server may listen.
+ * `unknown`: one may be ours, and our name cannot be looked up now.
  */
-export interface OwnAddresses {
-  /** Those of the addresses that are ours; `unknown`: one may be, and our name cannot be looked up now. */
-  among(addresses: readonly string[]): Promise<ReadonlySet<string> | 'unknown'>;
-}
-
-export interface OwnAddressesDeps {
-  resolver: Resolver;
-  /** Read at each use, because a reload changes it. */
-  readonly hostname: string;
-  /** `publicAddress` of the entries; empty without an MX listener. Read at each use, because a reload changes it. */
-  readonly publicAddresses: readonly string[];
-}
-
-const NONE: ReadonlySet<string> = new Set();
-
-/**
- * Keeps no state. `among` looks up the addresses of `hostname` only if one of the addresses is in `publicAddresses`; it
- * rejects only with an internal error of the resolver.
- */
-export function createOwnAddresses(deps: OwnAddressesDeps): OwnAddresses {
-  const { resolver } = deps;
-
-  /** The resolver returns addresses in one notation. */
-  async function addressesOfHostname(): Promise<readonly string[]> {
-    const families = [() => resolver.a(deps.hostname), () => resolver.aaaa(deps.hostname)];
-    const found = await Promise.all(families.map(addressesFrom));
-    return found.flat();
-  }
-
-  return {
-    among: async (addresses) => {
-      const candidates = addresses.filter((address) => deps.publicAddresses.includes(address));
-      if (candidates.length === 0) return NONE;
-      try {
-        const ours = await addressesOfHostname();
-        return new Set(candidates.filter((address) => ours.includes(address)));
-      } catch (error) {
-        if (error instanceof DnsError) return 'unknown';
-        throw error;
-      }
-    },
-  };
-}
-
-/** Empty when there is no such record; throws when that is not known. */
-async function addressesFrom(query: () => Promise<{ records: string[] }>): Promise<readonly string[]> {
-  try {
-    return (await query()).records;
-  } catch (error) {
-    if (error instanceof DnsError && error.absent) return [];
-    throw error;
-  }
-}
-
-export interface ConfiguredRouteFinderDeps {
-  config: Config;
-  resolver: Resolver;
-  random: Random;
-  /** Default: TLS policies do not apply. */
-  tlsPolicies?: TlsPolicies | undefined;
-}
-
-/** The route finder with the settings of the configuration, which it reads at each lookup: a reload changes them. */
-export function configuredRouteFinder(deps: ConfiguredRouteFinderDeps): RouteFinder {
-  const { config, resolver, random, tlsPolicies } = deps;
-  const { delivery } = config;
-  const ownListeners = [config.mx.listen, config.submission.listen].filter((listen) => listen !== 'off');
-  return createRouteFinder({
-    resolver,
-    random,
-    guard: createGuard({
-      get allowPrivateNetworks() {
-        return delivery.allowPrivateNetworks;
-      },
-      ownListeners,
-    }),
-    ownAddresses: createOwnAddresses({
-      resolver,
-      get hostname() {
-        return config.hostname;
-      },
-      get publicAddresses() {
-        if (config.mx.listen === 'off') return [];
-        return delivery.egress.flatMap(({ publicAddress }) =>
-          publicAddress === undefined ? [] : [normalizeAddress(publicAddress)],
-        );
-      },
-    }),
-    ...(tlsPolicies === undefined ? {} : { tlsPolicies }),
-    get routes() {
-      return delivery.routes;
-    },
-    get port() {
-      return delivery.port;
-    },
-    get ownNames() {
-      return [config.hostname, ...delivery.egress.flatMap(({ hostname }) => hostname ?? [])];
-    },
-  });
+async function ownAddresses(
+  { mx, hostname, delivery }: Config,
+  resolver: Resolver,
+  addresses: readonly string[],
+): Promise<ReadonlySet<string> | 'unknown'> {
+  if (mx.listen === 'off') return new Set();
+  const publicAddresses = delivery.egress.flatMap(({ publicAddress }) =>
+    publicAddress === undefined ? [] : [normalizeAddress(publicAddress)],
+  );
+  const candidates = addresses.filter((address) => publicAddresses.includes(address));
+  if (candidates.length === 0) return new Set();
+  // The resolver returns addresses in one notation.
+  const answers = await Promise.all([
+    lookUp(() => resolver.a(hostname)),
+    lookUp(() => resolver.aaaa(hostname)),
+  ]);
+  if (answers.some(({ lookupFailed }) => lookupFailed)) return 'unknown';
+  const ours = answers.flatMap(({ records }) => records);
+  return new Set(candidates.filter((address) => ours.includes(address)));
 }

@@ -3,24 +3,16 @@ import type { Config } from '../config/schema.ts';
 import { readCertificatesFile } from '../core/tls-pair.ts';
 import { DnsError } from '../dns/dns-error.ts';
 import { lookupsOf, type Resolver, type TlsaRecord } from '../dns/resolver.ts';
-import { isInPolicy, policyLines, type StsLookup, type StsPolicies, type StsPolicy } from './mta-sts.ts';
+import type { Context } from '../store/context.ts';
+import {
+  isInPolicy,
+  NO_POLICY,
+  policyLines,
+  type StsLookup,
+  type StsPolicies,
+  type StsPolicy,
+} from './mta-sts.ts';
 import type { DanePolicy, HostPolicy, PolicyFault, TlsaAssociation } from './worker/protocol.ts';
-
-/**
- * The TLS policies of a destination and its hosts. A host with TLSA records is verified by them; MTA-STS applies to the
- * others (RFC 8461 §2).
- */
-export interface TlsPolicies {
-  /** The MTA-STS policy of a destination, for mail of the account. Never rejects. */
-  ofDestination(domain: string, accountId: string): Promise<StsLookup>;
-  /** The policy of one host of the destination, and for how many seconds it is valid. */
-  ofHost(
-    domain: string,
-    sts: StsPolicy | null,
-    host: DaneHost,
-    nextHop: DaneNextHop & { accountId: string },
-  ): Promise<{ policy: HostPolicy | null; ttl: number }>;
-}
 
 /** What is published for a destination, for the reports to it (RFC 8460). */
 export interface DestinationTls {
@@ -30,31 +22,35 @@ export interface DestinationTls {
   fault: PolicyFault | null;
 }
 
-export interface TlsPoliciesDeps {
-  resolver: Resolver;
-  sts: Pick<StsPolicies, 'of'>;
-  /** These are read at each use: a reload changes them. */
-  readonly mtaSts: boolean;
-  readonly dane: boolean;
-  readonly port: number;
-}
-
-const NO_STS: StsLookup = { policy: null, fault: null };
+export type TlsPolicies = ReturnType<typeof createTlsPolicies>;
 
 /**
- * Caches nothing: TLSA records are queried for each host, policies of MTA-STS are those of `sts`. While `mtaSts` or
- * `dane` is false, nothing is queried for it and no policy of that kind applies.
+ * The TLS policies of a destination and its hosts. A host with TLSA records is verified by them; MTA-STS applies to the
+ * others (RFC 8461 §2). Caches nothing: TLSA records are queried for each host, policies of MTA-STS are those of `sts`.
+ * While `delivery.tls.mtaSts` or `dane` is false, nothing is queried for it and no policy of that kind applies.
  */
-export function createTlsPolicies(deps: TlsPoliciesDeps): TlsPolicies {
-  const { resolver, sts: policies } = deps;
-  return {
-    ofDestination: async (domain, accountId) => (deps.mtaSts ? policies.of(domain, accountId) : NO_STS),
-    ofHost: async (domain, sts, host, nextHop) => {
-      const lookups = lookupsOf(resolver, nextHop.accountId);
-      const dane = deps.dane ? await lookUpDane(lookups, host, deps.port, nextHop) : NO_DANE;
-      return { policy: dane.policy ?? stsPolicyOf(domain, sts, host.name), ttl: dane.ttl };
-    },
-  };
+export function createTlsPolicies(
+  { config: { delivery } }: Pick<Context, 'config'>,
+  { resolver, sts: policies }: { resolver: Resolver; sts: Pick<StsPolicies, 'of'> },
+) {
+  /** The MTA-STS policy of a destination, for mail of the account. Never rejects. */
+  async function ofDestination(domain: string, accountId: string): Promise<StsLookup> {
+    return delivery.tls.mtaSts ? policies.of(domain, accountId) : NO_POLICY;
+  }
+
+  /** The policy of one host of the destination, and for how many seconds it is valid. */
+  async function ofHost(
+    domain: string,
+    sts: StsPolicy | null,
+    host: DaneHost,
+    nextHop: DaneNextHop & { accountId: string },
+  ): Promise<{ policy: HostPolicy | null; ttl: number }> {
+    const lookups = lookupsOf(resolver, nextHop.accountId);
+    const dane = delivery.tls.dane ? await lookUpDane(lookups, host, delivery.port, nextHop) : NO_DANE;
+    return { policy: dane.policy ?? stsPolicyOf(domain, sts, host.name), ttl: dane.ttl };
+  }
+
+  return { ofDestination, ofHost };
 }
 
 /** For a report. */
@@ -88,23 +84,21 @@ export interface DaneHost {
 }
 
 /** How the host was found. */
-export interface DaneNextHop {
+interface DaneNextHop {
   /** The recipients' domain, and the name at the end of its CNAMEs if it has any. */
   names: string[];
   /** Whether DNSSEC secures the MX records; also true if the domain has none and is the host itself. */
   secure: boolean;
 }
 
-export interface DaneLookup {
+interface DaneLookup {
   policy: DanePolicy | null;
   /** Seconds for which the answer is valid. */
   ttl: number;
 }
 
-type TlsaResolver = Pick<Resolver, 'tlsa' | 'cname'>;
-
 /** DANE does not apply; its TTL does not limit that of the route. */
-export const NO_DANE: DaneLookup = { policy: null, ttl: 3600 };
+const NO_DANE: DaneLookup = { policy: null, ttl: 3600 };
 const FAILURE_TTL_SECONDS = 60;
 
 /**
@@ -112,8 +106,8 @@ const FAILURE_TTL_SECONDS = 60;
  * that are secure, because name servers of other zones may not answer them (§2.2.2). A lookup that fails excludes the
  * host: an attacker might suppress the answer (§2.1.2).
  */
-export async function lookUpDane(
-  resolver: TlsaResolver,
+async function lookUpDane(
+  resolver: Resolver,
   host: DaneHost,
   port: number,
   nextHop: DaneNextHop,
@@ -143,7 +137,7 @@ export async function lookUpDane(
 }
 
 /** The candidates for the TLSA base domain in their order (RFC 7672 §2.2.2): the end of the CNAMEs, then the host's name. */
-async function baseDomains(resolver: TlsaResolver, { name, canonical, secure }: DaneHost): Promise<string[]> {
+async function baseDomains(resolver: Resolver, { name, canonical, secure }: DaneHost): Promise<string[]> {
   if (canonical === name) return secure ? [name] : [];
   if (secure) return [canonical, name];
   // Only the end of the chain is insecure if the first CNAME is secure.
@@ -153,7 +147,7 @@ async function baseDomains(resolver: TlsaResolver, { name, canonical, secure }: 
 
 /** Null: there are none, or DNSSEC does not secure them. */
 async function secureTlsa(
-  resolver: TlsaResolver,
+  resolver: Resolver,
   name: string,
 ): Promise<{ records: TlsaRecord[]; ttl: number } | null> {
   try {

@@ -4,55 +4,38 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import PQueue from 'p-queue';
 import { Agent } from 'undici';
-import { type Clock, DAY, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
+import type { Config } from '../config/schema.ts';
+import { DAY, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
 import { abortAfter } from '../core/concurrency/abort.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { errorText } from '../core/errors.ts';
-import type { Log } from '../core/log.ts';
 import { createLru } from '../core/lru.ts';
 import { type ConnectorOptions, createConnector } from '../dns/connector.ts';
 import { DnsError } from '../dns/dns-error.ts';
 import type { Resolver } from '../dns/resolver.ts';
+import type { GenerateKey } from '../domains/key-queue.ts';
 import { keyRecordName } from '../domains/keys.ts';
+import { reportSigner } from '../domains/platform/report-key.ts';
 import { domainOf, parseMailbox } from '../mail/address.ts';
 import { headerBytes } from '../mail/compose.ts';
 import { type DkimSigner, type SignableMessage, signDkim } from '../mail/dkim.ts';
 import { wrapBase64 } from '../mail/encode.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
 import type { TlsSessionKey, TlsSessionRow, UnreportedDay } from '../store/tls/tls-sessions.ts';
 import type { DirectMail } from './direct-mail.ts';
 import type { DestinationTls } from './tls-policies.ts';
 import type { DanePolicy, SessionRecord, TargetHost, TlsFailureType } from './worker/protocol.ts';
 
-/**
- * Sends the TLS reports of past days (RFC 8460 §4.1), each at its own time in the first four hours after midnight UTC, so
- * that receivers are not asked by everyone together. What was counted is removed when the report has reached all of its
- * targets, or after a day of attempts. A restart forgets which targets were reached: these get the report again, with
- * the same id.
+/*
+ * TLS reports (RFC 8460): the sessions of each day are counted for the domains that want reports, and reported on the next
+ * day by HTTPS or mail.
  */
-export interface ReportSender {
-  start(): void;
-  stop(): Promise<void>;
-}
 
-export interface ReportSenderDeps {
-  clock: Clock;
-  log: Log;
-  tables: Pick<Tables, 'tlsSessions'>;
-  writer: Writer;
-  counting: Pick<TlsCounting, 'targets'>;
-  /** Read at each use: a reload changes them. */
-  readonly isOn: boolean;
-  readonly submitter: Submitter;
-  /** Sends a report to one target; null: it was accepted, else why not. Never rejects. */
-  deliver(target: ReportTarget, report: OutgoingTlsReport): Promise<string | null>;
-  /** Called with the result for each target, for metrics. */
-  observe?: ((result: 'sent' | 'failed') => void) | undefined;
-  /** Default: one minute. */
-  intervalMs?: number;
-}
-
+const MAX_KNOWN = 50_000;
+const KNOWN_MS = HOUR;
+const UNKNOWN_MS = 5 * MINUTE;
+const MAX_REASON_LENGTH = 200;
 const SPREAD_MS = 4 * HOUR;
 const FIRST_RETRY_MS = 30 * MINUTE;
 /** §4.1: delivery is tried for up to a day. */
@@ -65,6 +48,15 @@ const MAX_EXAMINED = 5000;
 const PORTION = 100;
 const MAX_RETRIES = 10_000;
 const REMOVAL_BATCH_SIZE = 500;
+const POST_TIMEOUT_MS = 30 * SECOND;
+
+export interface CountedAttempt {
+  /** The recipients' domain. */
+  destination: string;
+  hosts: readonly TargetHost[];
+  tls: DestinationTls;
+  sessions: readonly SessionRecord[];
+}
 
 interface Retry {
   at: number;
@@ -75,154 +67,48 @@ interface Retry {
 
 const START: UnreportedDay = { day: 0, domain: '' };
 
+interface ReportOptions extends Omit<ConnectorOptions, 'timeoutMs'> {
+  mail: DirectMail;
+  /** For the key that signs reports. */
+  generateKey: GenerateKey;
+  userAgent: string;
+  /** Called with the result for each target, for metrics. */
+  observe: (result: 'sent' | 'failed') => void;
+  /** How often due reports are searched. Default: one minute. */
+  intervalMs?: number | undefined;
+}
+
 /**
- * `start` begins a loop, whose first run follows after `intervalMs`; a run sends at most 200 reports, 8 at a time, and
- * `stop` waits for those in progress. Counts older than two days are removed also while `isOn` is false.
+ * Each report is sent at its own time in the first four hours after midnight UTC, so that receivers are not asked by
+ * everyone together; a run sends at most 200, 8 at a time. What was counted is removed when the report has reached all of
+ * its targets, or after a day of attempts; counts older than two days also while `tlsReports.send` is false. A restart
+ * forgets which targets were reached: these get the report again, with the same id.
+ *
+ * Caches for 50,000 domains whether they want reports: for an hour, after a failed lookup for 5 minutes.
  */
-export function createReportSender(deps: ReportSenderDeps): ReportSender {
-  const { clock, log, tables, writer, counting } = deps;
+export function createTlsReports(
+  context: Pick<Context, 'config' | 'clock' | 'monotonic' | 'log' | 'tables' | 'writer' | 'seal'>,
+  { mail, generateKey, userAgent, observe, intervalMs = INTERVAL_MS, ...https }: ReportOptions,
+) {
+  const { config, clock, monotonic, log, tables, writer } = context;
+  const { resolver } = https;
+  const known = createLru<{ wants: boolean; until: number }>(MAX_KNOWN);
   const retries = new Map<string, Retry>();
   const queue = new PQueue({ concurrency: PARALLEL });
+  const closing = new AbortController();
+  const agent = new Agent({
+    connect: createConnector({ ...https, timeoutMs: POST_TIMEOUT_MS }),
+    pipelining: 0,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const loop = createLoop({ name: 'tls-reports', run, intervalMs, firstMs: intervalMs, log });
+  let signer: Promise<DkimSigner> | null = null;
   /** Where the next run continues. */
   let cursor = START;
-  let stopped = false;
-  const loop = createLoop({
-    name: 'tls-reports',
-    run,
-    intervalMs: deps.intervalMs ?? INTERVAL_MS,
-    firstMs: deps.intervalMs ?? INTERVAL_MS,
-    log,
-  });
 
-  async function run(): Promise<number | undefined> {
-    const today = dayNumberOf(clock.now());
-    const oldest = today - 2;
-    const removed = await writer.run((all) => all.tlsSessions.removeBefore(oldest, REMOVAL_BATCH_SIZE));
-    if (!deps.isOn) return undefined;
-    const due: UnreportedDay[] = [];
-    for (let examined = 0; examined < MAX_EXAMINED && due.length < MAX_PER_RUN; examined++) {
-      const next = tables.tlsSessions.nextUnreported(cursor, today);
-      cursor = next ?? START;
-      if (next === null || stopped) break;
-      if (dueAt(next) <= clock.now()) due.push(next);
-      if (examined % PORTION === PORTION - 1) await nextIteration();
-    }
-    await queue.addAll(due.map((each) => () => report(each)));
-    return removed === REMOVAL_BATCH_SIZE || cursor !== START ? SECOND : undefined;
-  }
-
-  function dueAt(unreported: UnreportedDay): number {
-    return retries.get(keyOf(unreported))?.at ?? (unreported.day + 1) * DAY + offsetOf(unreported);
-  }
-
-  /** Differs between domains, days and senders, and is the same after a restart. */
-  function offsetOf({ day, domain }: UnreportedDay): number {
-    const hash = createHash('sha256').update(`${deps.submitter.domain} ${domain} ${day}`).digest();
-    return hash.readUInt32BE(0) % SPREAD_MS;
-  }
-
-  async function report(unreported: UnreportedDay): Promise<void> {
-    if (stopped) return;
-    const { domain } = unreported;
-    const reached = retries.get(keyOf(unreported))?.reached ?? new Set<string>();
-    const targets = await counting.targets(domain);
-    if (targets === null) return retryLater(unreported, reached, 'the TLSRPT record cannot be looked up');
-    const composed = targets.length === 0 ? null : await composeReport(tables, unreported, deps.submitter);
-    if (composed === null) return remove(unreported);
-    const missing = targets.filter((target) => !reached.has(nameOf(target)));
-    const results = await Promise.all(missing.map((target) => send(target, composed)));
-    for (const [index, target] of missing.entries()) if (results[index] === null) reached.add(nameOf(target));
-    const reason = results.find((result) => result !== null) ?? null;
-    if (reason === null) return remove(unreported);
-    return retryLater(unreported, reached, reason);
-  }
-
-  async function send(target: ReportTarget, composed: OutgoingTlsReport): Promise<string | null> {
-    const reason = await deps.deliver(target, composed);
-    deps.observe?.(reason === null ? 'sent' : 'failed');
-    const fields = { domain: composed.domain, reportId: composed.id, target: nameOf(target) };
-    if (reason === null) log.info(fields, 'TLS report sent');
-    else log.warn({ ...fields, reason }, 'TLS report could not be sent');
-    return reason;
-  }
-
-  async function retryLater(unreported: UnreportedDay, reached: Set<string>, reason: string): Promise<void> {
-    const waitMs = (retries.get(keyOf(unreported))?.waitMs ?? FIRST_RETRY_MS / 2) * 2;
-    const at = clock.now() + waitMs;
-    const isOver = at > (unreported.day + 1) * DAY + SPREAD_MS + GIVE_UP_MS;
-    if (!isOver && (retries.size < MAX_RETRIES || retries.has(keyOf(unreported)))) {
-      retries.set(keyOf(unreported), { at, waitMs, reached });
-      return;
-    }
-    log.warn({ domain: unreported.domain, reason }, 'TLS report dropped');
-    await remove(unreported);
-  }
-
-  async function remove(unreported: UnreportedDay): Promise<void> {
-    await writer.run((all) => all.tlsSessions.remove(unreported));
-    retries.delete(keyOf(unreported));
-  }
-
-  return {
-    start: loop.start,
-    stop: async () => {
-      stopped = true;
-      await loop.stop();
-    },
-  };
-}
-
-function keyOf({ day, domain }: UnreportedDay): string {
-  return `${day} ${domain}`;
-}
-
-function nameOf(target: ReportTarget): string {
-  return target.kind === 'https' ? target.url : target.address;
-}
-
-/**
- * Counts TLS sessions for the domains that want reports (RFC 8460). A domain of which that is not known yet counts: its
- * record is looked up meanwhile, and again before a report is sent.
- */
-export interface TlsCounting {
-  /** Counts the sessions of an attempt that began with TLS or needed it. Call inside the unit of work of its result. */
-  count(tables: Tables, attempt: CountedAttempt): void;
   /** Where the domain wants reports now; empty: nowhere. Null: its record cannot be looked up. */
-  targets(domain: string): Promise<ReportTarget[] | null>;
-}
-
-export interface CountedAttempt {
-  /** The recipients' domain. */
-  destination: string;
-  hosts: readonly TargetHost[];
-  tls: DestinationTls;
-  sessions: readonly SessionRecord[];
-}
-
-export interface TlsCountingDeps {
-  clock: Clock;
-  /** For durations: setting the system clock does not change it. */
-  monotonic: Clock;
-  log: Log;
-  resolver: Pick<Resolver, 'txt'>;
-  /** Read at each use: a reload changes it. */
-  readonly isOn: boolean;
-}
-
-const MAX_KNOWN = 50_000;
-const KNOWN_MS = HOUR;
-const UNKNOWN_MS = 5 * MINUTE;
-const MAX_REASON_LENGTH = 200;
-
-/**
- * Caches for 50,000 domains whether they want reports: for an hour, after a failed lookup for 5 minutes. A lookup that
- * `count` begins is not awaited. `count` has no effect while `isOn` is false.
- */
-export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
-  const { clock, monotonic, log, resolver } = deps;
-  const known = createLru<{ wants: boolean; until: number }>(MAX_KNOWN);
-
-  async function targets(domain: string): Promise<ReportTarget[] | null> {
+  async function targetsOf(domain: string): Promise<ReportTarget[] | null> {
     let found: ReportTarget[] | null;
     try {
       const { records } = await resolver.txt(`_smtp._tls.${domain}`, { owner: 'TLS reports' });
@@ -241,40 +127,194 @@ export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
     if (found !== undefined && found.until > monotonic.now()) return found.wants;
     // Until the answer arrives, and so that only one lookup is made.
     known.set(domain, { wants: true, until: monotonic.now() + UNKNOWN_MS });
-    targets(domain).catch((error: unknown) =>
+    targetsOf(domain).catch((error: unknown) =>
       log.error({ err: error, domain }, 'TLSRPT record could not be looked up'),
     );
     return true;
   }
 
+  /**
+   * Counts the sessions of an attempt that began with TLS or needed it, while `tlsReports.send` is true. Call inside the
+   * unit of work of its result. A domain of which it is not known yet whether it wants reports counts: its record is looked
+   * up meanwhile, and again before a report is sent.
+   */
+  function count({ tlsSessions }: Pick<Tables, 'tlsSessions'>, attempt: CountedAttempt): void {
+    const { destination, sessions } = attempt;
+    if (!config.tlsReports.send || sessions.every(({ tlsResult }) => tlsResult === undefined)) return;
+    if (!wantsReports(destination)) return;
+    const day = dayNumberOf(clock.now());
+    for (const session of sessions) {
+      if (session.tlsResult === undefined) continue;
+      const { key, failure } = reported(attempt, session);
+      const details = {
+        source_ip: session.localAddress ?? '',
+        receiving_host: session.host,
+        receiving_ip: session.address,
+        reason: session.tlsResult.reason.slice(0, MAX_REASON_LENGTH),
+      };
+      const failed = failure === null ? null : { type: failure, ...details };
+      tlsSessions.count({ day, domain: destination, ...key }, failed);
+    }
+  }
+
+  async function run(): Promise<number | undefined> {
+    const today = dayNumberOf(clock.now());
+    const removed = await writer.run((tx) => tx.tlsSessions.removeBefore(today - 2, REMOVAL_BATCH_SIZE));
+    if (!config.tlsReports.send) return undefined;
+    const due: UnreportedDay[] = [];
+    for (let examined = 0; examined < MAX_EXAMINED && due.length < MAX_PER_RUN; examined++) {
+      const next = tables.tlsSessions.nextUnreported(cursor, today);
+      cursor = next ?? START;
+      if (next === null || closing.signal.aborted) break;
+      if (dueAt(next) <= clock.now()) due.push(next);
+      if (examined % PORTION === PORTION - 1) await nextIteration();
+    }
+    await queue.addAll(due.map((each) => () => report(each)));
+    return removed === REMOVAL_BATCH_SIZE || cursor !== START ? SECOND : undefined;
+  }
+
+  function dueAt(unreported: UnreportedDay): number {
+    const { day, domain } = unreported;
+    const retry = retries.get(keyOf(unreported));
+    if (retry !== undefined) return retry.at;
+    // Differs between domains, days and senders, and is the same after a restart.
+    const hash = createHash('sha256').update(`${config.hostname} ${domain} ${day}`).digest();
+    return (day + 1) * DAY + (hash.readUInt32BE(0) % SPREAD_MS);
+  }
+
+  async function report(unreported: UnreportedDay): Promise<void> {
+    if (closing.signal.aborted) return;
+    const reached = retries.get(keyOf(unreported))?.reached ?? new Set<string>();
+    const targets = await targetsOf(unreported.domain);
+    if (targets === null) return retryLater(unreported, reached, 'the TLSRPT record cannot be looked up');
+    const composed =
+      targets.length === 0 ? null : await composeReport(tables, unreported, submitterOf(config));
+    if (composed === null) return remove(unreported);
+    const missing = targets.filter((target) => !reached.has(nameOf(target)));
+    const results = await Promise.all(missing.map((target) => send(target, composed)));
+    for (const [index, target] of missing.entries()) if (results[index] === null) reached.add(nameOf(target));
+    const reason = results.find((result) => result !== null) ?? null;
+    return reason === null ? remove(unreported) : retryLater(unreported, reached, reason);
+  }
+
+  /** Sends a report to one target; null: it was accepted, else why not. Never rejects. */
+  async function send(target: ReportTarget, composed: OutgoingTlsReport): Promise<string | null> {
+    const sent = target.kind === 'https' ? post(target.url, composed) : sendMail(target.address, composed);
+    const reason = await sent.catch(errorText);
+    observe(reason === null ? 'sent' : 'failed');
+    const fields = { domain: composed.domain, reportId: composed.id, target: nameOf(target) };
+    if (reason === null) log.info(fields, 'TLS report sent');
+    else log.warn({ ...fields, reason }, 'TLS report could not be sent');
+    return reason;
+  }
+
+  /** RFC 8460 §5.4. */
+  async function post(url: string, { gzipped }: OutgoingTlsReport): Promise<string | null> {
+    const { origin, pathname, search } = new URL(url);
+    const { statusCode, body } = await agent.request({
+      origin,
+      path: pathname + search,
+      method: 'POST',
+      headers: { 'content-type': 'application/tlsrpt+gzip', 'user-agent': userAgent },
+      body: gzipped,
+      signal: abortAfter(POST_TIMEOUT_MS, closing.signal),
+    });
+    body.on('error', () => {
+      // The rest of the response is not read.
+    });
+    body.destroy();
+    return statusCode >= 200 && statusCode < 300 ? null : `status ${statusCode}`;
+  }
+
+  /**
+   * RFC 8460 §5.3: directly to the hosts of the address, whatever is wrong with TLS there, because that is what is reported.
+   * Only while DNS has the record of the signing key.
+   */
+  async function sendMail(to: string, composed: OutgoingTlsReport): Promise<string | null> {
+    const key = await openSigner();
+    const problem = await keyProblem(resolver, key);
+    if (problem !== null) return problem;
+    const message = composeReportMail(composed, submitterOf(config), to, key, clock.now());
+    const result = await mail.deliver({ ...message, utf8: false });
+    if (result.kind === 'accepted') return null;
+    return result.kind === 'aborted' ? 'the daemon stops' : result.reason;
+  }
+
+  function openSigner(): Promise<DkimSigner> {
+    signer ??= reportSigner({
+      ...context,
+      hostname: config.hostname,
+      generateKey,
+      signal: closing.signal,
+    }).catch((error: unknown) => {
+      signer = null;
+      throw error;
+    });
+    return signer;
+  }
+
+  async function retryLater(unreported: UnreportedDay, reached: Set<string>, reason: string): Promise<void> {
+    const waitMs = (retries.get(keyOf(unreported))?.waitMs ?? FIRST_RETRY_MS / 2) * 2;
+    const at = clock.now() + waitMs;
+    const isOver = at > (unreported.day + 1) * DAY + SPREAD_MS + GIVE_UP_MS;
+    if (!isOver && (retries.size < MAX_RETRIES || retries.has(keyOf(unreported)))) {
+      retries.set(keyOf(unreported), { at, waitMs, reached });
+      return;
+    }
+    log.warn({ domain: unreported.domain, reason }, 'TLS report dropped');
+    await remove(unreported);
+  }
+
+  async function remove(unreported: UnreportedDay): Promise<void> {
+    await writer.run((tx) => tx.tlsSessions.remove(unreported));
+    retries.delete(keyOf(unreported));
+  }
+
   return {
-    targets,
-    count: (tables, attempt) => {
-      const { destination, sessions } = attempt;
-      if (!deps.isOn || sessions.every(({ tlsResult }) => tlsResult === undefined)) return;
-      if (!wantsReports(destination)) return;
-      const day = dayNumberOf(clock.now());
-      for (const session of sessions) {
-        if (session.tlsResult === undefined) continue;
-        const { key, failure } = reported(attempt, session);
-        const details = {
-          source_ip: session.localAddress ?? '',
-          receiving_host: session.host,
-          receiving_ip: session.address,
-          reason: session.tlsResult.reason.slice(0, MAX_REASON_LENGTH),
-        };
-        tables.tlsSessions.count(
-          { day, domain: destination, ...key },
-          failure === null ? null : { type: failure, ...details },
-        );
-      }
+    count,
+    start: (): void => {
+      loop.start();
+      if (!config.tlsReports.send) return;
+      // The operator publishes the record of the key before the first report.
+      openSigner().catch((error: unknown) => {
+        if (error !== closing.signal.reason)
+          log.error({ err: error }, 'key of TLS reports could not be created');
+      });
+    },
+    /** Ends the requests in progress, and waits for the reports in progress. */
+    stop: async (): Promise<void> => {
+      closing.abort();
+      await agent.destroy();
+      await loop.stop();
     },
   };
 }
 
+function keyOf({ day, domain }: UnreportedDay): string {
+  return `${day} ${domain}`;
+}
+
+function nameOf(target: ReportTarget): string {
+  return target.kind === 'https' ? target.url : target.address;
+}
+
 /** Days since 1970-01-01, UTC. */
-export function dayNumberOf(epochMs: number): number {
+function dayNumberOf(epochMs: number): number {
   return Math.floor(epochMs / DAY);
+}
+
+/** Receivers ignore reports without a valid signature (RFC 8460 §3). */
+async function keyProblem(resolver: Pick<Resolver, 'txt'>, signer: DkimSigner): Promise<string | null> {
+  const name = keyRecordName(signer);
+  try {
+    await resolver.txt(name);
+    return null;
+  } catch (error) {
+    if (!(error instanceof DnsError)) throw error;
+    return error.absent
+      ? `publish the TXT record ${name}, which "postrider zone" prints: reports must be signed`
+      : `the record ${name} cannot be looked up`;
+  }
 }
 
 type PolicyKey = Pick<TlsSessionKey, 'policy_type' | 'policy_domain' | 'policy'>;
@@ -295,7 +335,7 @@ function reported(
 }
 
 /** What was published, as stored. */
-export interface PublishedPolicy {
+interface PublishedPolicy {
   lines: string[];
   mx: string[];
 }
@@ -311,9 +351,7 @@ function daneKey({ base, records }: DanePolicy): PolicyKey {
 }
 
 /** Where a domain wants its reports (RFC 8460 §3). */
-export type ReportTarget =
-  | { kind: 'mailto'; address: string; domain: string }
-  | { kind: 'https'; url: string };
+type ReportTarget = { kind: 'mailto'; address: string; domain: string } | { kind: 'https'; url: string };
 
 /** A domain that names more gets its reports at the first ones. */
 const MAX_TARGETS = 4;
@@ -360,7 +398,7 @@ function decoded(text: string): string | null {
 }
 
 /** One TLS report: the sessions of one day with the hosts of one domain (RFC 8460 §4). */
-export interface OutgoingTlsReport {
+interface OutgoingTlsReport {
   id: string;
   domain: string;
   /** Name without folder: `submitter!domain!begin!end!id.json.gz` (§5.1). */
@@ -369,7 +407,7 @@ export interface OutgoingTlsReport {
   gzipped: Buffer;
 }
 
-export interface Submitter {
+interface Submitter {
   /** The host name of this server. */
   domain: string;
   organization: string;
@@ -378,8 +416,13 @@ export interface Submitter {
 
 const compress = promisify(gzip);
 
+function submitterOf({ hostname, tlsReports }: Config): Submitter {
+  const { organization = hostname, contact = `postmaster@${hostname}` } = tlsReports;
+  return { domain: hostname, organization, contact };
+}
+
 /** Reads and composes the report; null: there is nothing to report. */
-export async function composeReport(
+async function composeReport(
   tables: Pick<Tables, 'tlsSessions'>,
   { day, domain }: UnreportedDay,
   submitter: Submitter,
@@ -442,8 +485,8 @@ function withoutBlanks(fields: Record<string, string | number>): Record<string, 
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
 }
 
-/** The report as mail (RFC 8460 §5.3): `multipart/report` with a text and the gzipped document, DKIM-signed. */
-export interface ReportMail {
+/** A report as mail. */
+interface ReportMail {
   from: string;
   to: string;
   /** The fields and the empty line after them. */
@@ -452,21 +495,18 @@ export interface ReportMail {
   body: Buffer;
 }
 
-export interface ReportMailInput {
-  report: OutgoingTlsReport;
-  submitter: Submitter;
-  to: string;
-  /** Signs with a key of `submitter.domain`. */
-  signer: DkimSigner;
-  /** Epoch ms. */
-  now: number;
-}
-
 /**
- * Pure. The boundary and the Message-ID derive from the id of the report and `to`, so a mail that is sent again has the
- * same ones. From: `postmaster@` and the domain of the submitter.
+ * The report as mail (RFC 8460 §5.3): `multipart/report` with a text and the gzipped document, DKIM-signed with a key of
+ * the submitter's domain. The boundary and the Message-ID derive from the id of the report and `to`, so a mail that is
+ * sent again has the same ones.
  */
-export function composeReportMail({ report, submitter, to, signer, now }: ReportMailInput): ReportMail {
+function composeReportMail(
+  report: OutgoingTlsReport,
+  submitter: Submitter,
+  to: string,
+  signer: DkimSigner,
+  now: number,
+): ReportMail {
   const from = `postmaster@${submitter.domain}`;
   const hash = createHash('sha256').update(`${report.id} ${to}`).digest('hex').slice(0, 32);
   const boundary = `=_tlsrpt_${hash}`;
@@ -511,96 +551,4 @@ export function composeReportMail({ report, submitter, to, signer, now }: Report
 
 function lines(...texts: string[]): Buffer {
   return Buffer.from(texts.map((text) => `${text}\r\n`).join(''));
-}
-
-/**
- * Delivers TLS reports: by HTTPS POST (RFC 8460 §5.4), or by mail directly to the hosts of the address (§5.3). Reports are
- * sent whatever is wrong with TLS there, because that is what they report.
- */
-export interface ReportTargets {
-  /** Null: the target has accepted the report, else why not. Never rejects. */
-  deliver(target: ReportTarget, report: OutgoingTlsReport): Promise<string | null>;
-  close(): Promise<void>;
-}
-
-export interface ReportTargetsDeps extends Omit<ConnectorOptions, 'timeoutMs'> {
-  clock: Clock;
-  resolver: Resolver;
-  mail: DirectMail;
-  /** Read at each use. */
-  readonly submitter: Submitter;
-  signer(): Promise<DkimSigner>;
-  userAgent: string;
-}
-
-const POST_TIMEOUT_MS = 30 * SECOND;
-/** `close` ends the requests in progress. Mail is sent only while DNS has the record of the signing key. */
-export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
-  const { clock, resolver, userAgent } = deps;
-  const closing = new AbortController();
-  const agent = new Agent({
-    connect: createConnector({ ...deps, timeoutMs: POST_TIMEOUT_MS }),
-    pipelining: 0,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
-
-  async function post(url: string, { gzipped }: OutgoingTlsReport): Promise<string | null> {
-    const { origin, pathname, search } = new URL(url);
-    const { statusCode, body } = await agent.request({
-      origin,
-      path: pathname + search,
-      method: 'POST',
-      headers: { 'content-type': 'application/tlsrpt+gzip', 'user-agent': userAgent },
-      body: gzipped,
-      signal: abortAfter(POST_TIMEOUT_MS, closing.signal),
-    });
-    body.on('error', () => {
-      // The rest of the response is not read.
-    });
-    body.destroy();
-    return statusCode >= 200 && statusCode < 300 ? null : `status ${statusCode}`;
-  }
-
-  async function mail(
-    target: Extract<ReportTarget, { kind: 'mailto' }>,
-    report: OutgoingTlsReport,
-  ): Promise<string | null> {
-    const signer = await deps.signer();
-    const problem = await keyProblem(resolver, signer);
-    if (problem !== null) return problem;
-    const { submitter } = deps;
-    const message = composeReportMail({ report, submitter, to: target.address, signer, now: clock.now() });
-    const result = await deps.mail.deliver({ ...message, utf8: false });
-    if (result.kind === 'accepted') return null;
-    return result.kind === 'aborted' ? 'the daemon stops' : result.reason;
-  }
-
-  return {
-    deliver: async (target, report) => {
-      try {
-        return target.kind === 'https' ? await post(target.url, report) : await mail(target, report);
-      } catch (error) {
-        return errorText(error);
-      }
-    },
-    close: async () => {
-      closing.abort();
-      await agent.destroy();
-    },
-  };
-}
-
-/** Receivers ignore reports without a valid signature (RFC 8460 §3). */
-async function keyProblem(resolver: Pick<Resolver, 'txt'>, signer: DkimSigner): Promise<string | null> {
-  const name = keyRecordName(signer);
-  try {
-    await resolver.txt(name);
-    return null;
-  } catch (error) {
-    if (!(error instanceof DnsError)) throw error;
-    return error.absent
-      ? `publish the TXT record ${name}, which "postrider zone" prints: reports must be signed`
-      : `the record ${name} cannot be looked up`;
-  }
 }

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
-import { createStsFetcher, createStsPolicies, type StsPolicies } from '../../src/delivery/mta-sts.ts';
+import { createStsPolicies, type StsPolicies } from '../../src/delivery/mta-sts.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import { createAuthority, selfSigned } from '../support/certificates.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
@@ -51,24 +51,20 @@ function start({
     random: systemRandom,
   });
   const { tables, writer } = store;
-  const policies = createStsPolicies({
-    clock,
-    monotonic: clock,
-    log: createLog({ level: 'info', hashAddresses: true }, { write: (line) => void logged.push(line) }),
-    resolver,
-    tables,
-    writer,
-    fetcher: createStsFetcher({
+  const log = createLog({ level: 'info', hashAddresses: true }, { write: (line) => void logged.push(line) });
+  const policies = createStsPolicies(
+    { clock, monotonic: clock, log, tables, writer },
+    {
       resolver,
       mayConnect: () => isPrivateAllowed,
       trusted: [...rootCertificates, authority.cert],
       userAgent: 'Postrider/test',
       port: host.port,
       timeoutMs,
-    }),
-    maxWaitMs,
-    refreshIntervalMs: 20,
-  });
+      maxWaitMs,
+      refreshIntervalMs: 20,
+    },
+  );
   onTestFinished(async () => {
     await policies.stop();
     resolver.close();

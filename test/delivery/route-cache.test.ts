@@ -9,16 +9,13 @@ const log = createLog({ level: 'silent', hashAddresses: true });
 /** A cache whose lookups last until the test answers them. */
 function startCache() {
   const lookups = new Map<string, ((result: RouteResult) => void)[]>();
-  const cache = createRouteCache({
-    clock: heldClock(),
-    log,
-    finder: {
-      find: (destination) =>
-        new Promise((resolve) => {
-          lookups.set(destination, [...(lookups.get(destination) ?? []), resolve]);
-        }),
-    },
-  });
+  const cache = createRouteCache(
+    { monotonic: heldClock(), log },
+    (destination) =>
+      new Promise((resolve) => {
+        lookups.set(destination, [...(lookups.get(destination) ?? []), resolve]);
+      }),
+  );
   const known: string[] = [];
   const settled = () => new Promise(setImmediate);
   return {

@@ -1,14 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
 import type { DeliveryRoute } from '../../src/config/setting-types.ts';
 import { monotonicClock } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import type { Ipv6Use } from '../../src/delivery/egress-pools.ts';
-import {
-  createGuard,
-  createOwnAddresses,
-  createRouteFinder,
-  type RouteResult,
-} from '../../src/delivery/routes.ts';
+import { createGuard, createRouteFinder, type RouteResult } from '../../src/delivery/routes.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 
@@ -21,27 +17,27 @@ const resolver = createResolver({
 });
 
 dns.set('one.test', 'MX', ['10 mx1.one.test', '20 mx2.one.test']);
-dns.set('mx1.one.test', 'A', ['192.0.2.1', '192.0.2.2', '192.0.2.3']);
+dns.set('mx1.one.test', 'A', ['8.8.4.1', '8.8.4.2', '8.8.4.3']);
 dns.set('mx1.one.test', 'AAAA', ['2001:4860::1']);
-dns.set('mx2.one.test', 'A', ['192.0.2.9']);
+dns.set('mx2.one.test', 'A', ['8.8.4.9']);
 dns.set('equal.test', 'MX', ['5 mx1.one.test', '5 mx2.one.test']);
-dns.set('implicit.test', 'A', ['192.0.2.20']);
+dns.set('implicit.test', 'A', ['8.8.4.20']);
 dns.set('null.test', 'MX', ['0 .']);
 dns.set('textonly.test', 'TXT', ['nothing else']);
 dns.set('private.test', 'MX', ['10 inside.test']);
 dns.set('inside.test', 'A', ['10.0.0.5', '169.254.169.254']);
 dns.set('mixed.test', 'MX', ['10 inside.test', '20 mx2.one.test']);
-dns.set('listener.test', 'A', ['192.0.2.77']);
-dns.set('mail.example.com', 'A', ['192.0.2.88']);
+dns.set('listener.test', 'A', ['8.8.4.77']);
+dns.set('mail.example.com', 'A', ['8.8.4.88']);
 dns.set('nat.test', 'MX', ['10 nat-host.test']);
-dns.set('nat-host.test', 'A', ['192.0.2.88']);
+dns.set('nat-host.test', 'A', ['8.8.4.88']);
 dns.set('nat-backup.test', 'MX', [
   '10 mx1.one.test',
   '20 mx2.one.test',
   '20 nat-host.test',
   '30 h1.many.test',
 ]);
-dns.set('neighbor.test', 'A', ['192.0.2.89']);
+dns.set('neighbor.test', 'A', ['8.8.4.89']);
 dns.set('listener-backup.test', 'MX', ['10 listener.test', '20 mx2.one.test']);
 dns.set('ours.test', 'MX', ['10 mail.example.com']);
 dns.set('backup.test', 'MX', ['10 mx1.one.test', '20 mail.example.com', '30 mx2.one.test']);
@@ -67,7 +63,7 @@ dns.set(
   'MX',
   Array.from({ length: 9 }, (_, n) => `${n} h${n}.many.test`),
 );
-for (let n = 0; n < 9; n++) dns.set(`h${n}.many.test`, 'A', [`192.0.2.${100 + n}`]);
+for (let n = 0; n < 9; n++) dns.set(`h${n}.many.test`, 'A', [`8.8.4.${100 + n}`]);
 
 dns.set('rest.test', 'MX', [...Array.from({ length: 7 }, (_, n) => `${n} gone${n}.test`), '9 mx2.one.test']);
 dns.set(
@@ -76,37 +72,42 @@ dns.set(
   Array.from({ length: 26 }, (_, n) => `${n} gone${n}.test`),
 );
 
-/** Treats documentation addresses as public ones. */
-const guard = createGuard({
-  allowPrivateNetworks: false,
-  ownListeners: ['192.0.2.77:25', '[2001:4860::77]:25'],
-});
-const openGuard = {
-  judge: (address: string, port: number) =>
-    address.startsWith('192.0.2.') && address !== '192.0.2.77'
-      ? ('allowed' as const)
-      : guard.judge(address, port),
-};
+interface Settings {
+  hostname?: string;
+  routes?: DeliveryRoute[];
+  allowPrivateNetworks?: boolean;
+  listen?: [mx: string, submission: string];
+  port?: number;
+}
+
+/** Behind NAT, with two public addresses. */
+const EGRESS = '[{ name = "one", publicAddress = "8.8.4.88" }, { name = "two", publicAddress = "8.8.4.89" }]';
+
+function configOf(settings: Settings) {
+  const { hostname = 'mail.example.com', routes = [], allowPrivateNetworks = false, port = 25 } = settings;
+  const { listen: [mx, submission] = ['8.8.4.77:25', '[2001:4860::77]:25'] } = settings;
+  const env = {
+    POSTRIDER_HOSTNAME: hostname,
+    POSTRIDER_DELIVERY__EGRESS: EGRESS,
+    POSTRIDER_DELIVERY__ALLOWPRIVATENETWORKS: String(allowPrivateNetworks),
+    POSTRIDER_DELIVERY__PORT: String(port),
+    POSTRIDER_MX__LISTEN: mx,
+    POSTRIDER_SUBMISSION__LISTEN: submission,
+  };
+  const config = loadConfig({ env });
+  config.delivery.routes = routes;
+  return config;
+}
 
 function find(
   destination: string,
-  options: { ipv6?: Ipv6Use; routes?: DeliveryRoute[]; hostname?: string } = {},
+  { ipv6 = 'never', ...settings }: Settings & { ipv6?: Ipv6Use } = {},
 ): Promise<RouteResult> {
-  const finder = createRouteFinder({
-    resolver,
-    random: systemRandom,
-    guard: openGuard,
-    ownAddresses: createOwnAddresses({
-      resolver,
-      hostname: options.hostname ?? 'mail.example.com',
-      publicAddresses: ['192.0.2.88', '192.0.2.89'],
-    }),
-    routes: options.routes ?? [],
-    port: 25,
-    ownNames: ['mail.example.com'],
-  });
-  return finder.find(destination, options.ipv6 ?? 'never');
+  const config = configOf(settings);
+  return createRouteFinder({ config, random: systemRandom }, { resolver })(destination, ipv6);
 }
+
+const guardOf = (settings: Settings) => createGuard(configOf(settings));
 
 const names = (where: RouteResult) =>
   where.kind === 'hosts' ? where.hosts.map(({ name }) => name) : where.failure;
@@ -161,7 +162,7 @@ describe('the route of a destination', () => {
     expect(plain.kind === 'hosts' && plain.hosts[0]?.addresses).toHaveLength(2);
     expect(both.kind === 'hosts' && both.hosts[0]?.addresses).toEqual([
       '2001:4860::1',
-      expect.stringMatching(/^192\.0\.2\.[123]$/),
+      expect.stringMatching(/^8\.8\.4\.[123]$/),
     ]);
   });
 
@@ -228,34 +229,38 @@ it('names the next hop of a configured route that has no address', async () => {
 
 describe('the private-network guard', () => {
   it('refuses addresses that are not public unless private networks are allowed', () => {
-    expect(guard.judge('10.1.2.3', 25)).toBe('private-network');
-    expect(guard.judge('169.254.169.254', 25)).toBe('private-network');
-    expect(guard.judge('::a01:203', 25)).toBe('private-network');
-    expect(guard.judge('8.8.8.8', 25)).toBe('allowed');
+    const judge = guardOf({});
+    expect(judge('10.1.2.3')).toBe('private-network');
+    expect(judge('169.254.169.254')).toBe('private-network');
+    expect(judge('::a01:203')).toBe('private-network');
+    expect(judge('8.8.8.8')).toBe('allowed');
+    expect(guardOf({ allowPrivateNetworks: true })('10.1.2.3')).toBe('allowed');
   });
 
   it('recognizes the listeners of this daemon, even if they are bound to a wildcard address', () => {
-    const own = createGuard({ allowPrivateNetworks: true, ownListeners: ['0.0.0.0:25', '127.0.0.5:26'] });
-    expect(own.judge('127.0.0.1', 25)).toBe('own-address');
-    expect(own.judge('127.0.0.5', 26)).toBe('own-address');
-    expect(own.judge('127.0.0.6', 26)).toBe('allowed');
-    expect(own.judge('8.8.8.8', 25)).toBe('allowed');
+    const listen: Settings['listen'] = ['0.0.0.0:25', '127.0.0.5:26'];
+    const at25 = guardOf({ allowPrivateNetworks: true, listen });
+    const at26 = guardOf({ allowPrivateNetworks: true, listen, port: 26 });
+    expect(at25('127.0.0.1')).toBe('own-address');
+    expect(at26('127.0.0.5')).toBe('own-address');
+    expect(at26('127.0.0.6')).toBe('allowed');
+    expect(at25('8.8.8.8')).toBe('allowed');
   });
 
   it.each(['::ffff:127.0.0.1', '::ffff:7f00:1', '0.0.0.0', '::', '0:0:0:0:0:0:0:1'])(
     'knows our own listener behind a wildcard by %s, too',
     (address) => {
-      const own = createGuard({ allowPrivateNetworks: true, ownListeners: ['0.0.0.0:25'] });
-      expect(own.judge(address, 25)).toBe('own-address');
+      const judge = guardOf({ allowPrivateNetworks: true, listen: ['0.0.0.0:25', 'off'] });
+      expect(judge(address)).toBe('own-address');
     },
   );
 
   it('recognizes a listener in every notation of its address', () => {
-    const ownListeners = ['127.0.0.5:25', '[fd00::5]:25', 'localhost:26'];
-    const own = createGuard({ allowPrivateNetworks: true, ownListeners });
-    expect(own.judge('::ffff:127.0.0.5', 25)).toBe('own-address');
-    expect(own.judge('fd00:0:0::5', 25)).toBe('own-address');
-    expect(own.judge('127.0.0.6', 25)).toBe('allowed');
-    expect(own.judge('127.0.0.1', 26)).toBe('own-address');
+    const judge = guardOf({ allowPrivateNetworks: true, listen: ['127.0.0.5:25', '[fd00::5]:25'] });
+    expect(judge('::ffff:127.0.0.5')).toBe('own-address');
+    expect(judge('fd00:0:0::5')).toBe('own-address');
+    expect(judge('127.0.0.6')).toBe('allowed');
+    const byName = guardOf({ allowPrivateNetworks: true, listen: ['localhost:26', 'off'], port: 26 });
+    expect(byName('127.0.0.1')).toBe('own-address');
   });
 });

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
 import { monotonicClock } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import type { StsPolicy } from '../../src/delivery/mta-sts.ts';
-import { createGuard, createRouteFinder, type RouteResult } from '../../src/delivery/routes.ts';
+import { createRouteFinder, type RouteResult } from '../../src/delivery/routes.ts';
 import { associationOf, createTlsPolicies } from '../../src/delivery/tls-policies.ts';
 import { type ConfigurableResolver, createResolver } from '../../src/dns/resolver.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
@@ -54,22 +55,17 @@ function tlsa(
 }
 
 async function route(destination = 'one.test'): Promise<RouteResult> {
-  const finder = createRouteFinder({
+  const env = {
+    POSTRIDER_DELIVERY__TLS__DANE: String(isDaneOn),
+    POSTRIDER_DELIVERY__ALLOWPRIVATENETWORKS: 'true',
+  };
+  const context = { config: loadConfig({ env }), random: systemRandom };
+  const policies = { of: async () => ({ policy: sts, fault: null }) };
+  const find = createRouteFinder(context, {
     resolver,
-    random: systemRandom,
-    guard: createGuard({ allowPrivateNetworks: true, ownListeners: [] }),
-    tlsPolicies: createTlsPolicies({
-      resolver,
-      sts: { of: async () => ({ policy: sts, fault: null }) },
-      mtaSts: true,
-      dane: isDaneOn,
-      port: 25,
-    }),
-    routes: [],
-    port: 25,
-    ownNames: [],
+    tlsPolicies: createTlsPolicies(context, { resolver, sts: policies }),
   });
-  return finder.find(destination, 'never');
+  return find(destination, 'never');
 }
 
 /** The policies of the hosts, in their order. */

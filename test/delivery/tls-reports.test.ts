@@ -126,17 +126,19 @@ async function createSystem(port: number, options: SystemOptions = {}): Promise<
   const seal = await openSeal({ file: `${dir}/master.key`, random: systemRandom, tables, writer });
   const monotonic = { now: () => performance.now() };
   const mail = createDirectMail({ config, clock, monotonic, random: systemRandom, resolver });
-  const system = createTlsSystem({
+  const context = {
+    ...store,
     config,
     clock,
     monotonic,
-    mail,
+    random: systemRandom,
     log,
-    resolver,
-    tables,
-    writer,
-    registry: new Registry(),
     seal,
+    registry: new Registry(),
+  };
+  const system = createTlsSystem(context, {
+    resolver,
+    mail,
     generateKey,
     userAgent: 'Postrider/test',
     reportIntervalMs: 20,
@@ -221,7 +223,7 @@ async function count(
     session(HOSTS[index]?.name ?? '', `192.0.2.${index + 1}`, result),
   );
   await store.writer.run((tables) => {
-    system.counting.count(tables, { destination, hosts: HOSTS, tls: { sts: STS, fault: null }, sessions });
+    system.reports.count(tables, { destination, hosts: HOSTS, tls: { sts: STS, fault: null }, sessions });
     return null;
   });
 }
@@ -460,7 +462,7 @@ describe('sessions', () => {
     await store.writer.run((tables) => {
       const sessions = [session('mx1.empfang.test', '192.0.2.1', SUCCESS)];
       const hosts = [{ name: 'mx1.empfang.test', addresses: ['192.0.2.1'] }];
-      system.counting.count(tables, { destination: DOMAIN, hosts, tls: { sts: null, fault }, sessions });
+      system.reports.count(tables, { destination: DOMAIN, hosts, tls: { sts: null, fault }, sessions });
       return null;
     });
     const [row] = store.tables.tlsSessions.ofDay({ day: midnight / DAY, domain: DOMAIN });
