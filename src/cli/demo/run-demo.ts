@@ -11,14 +11,15 @@ import { type Daemon, startDaemon } from '../../daemon.ts';
 import { createResolver } from '../../dns/resolver.ts';
 import { linkAddress } from '../../people/links.ts';
 import { stopSignal } from '../signals.ts';
-import { createOutput } from './output.ts';
-import { sendDelayedBounce } from './servers/delayed-bounce.ts';
-import { startPrivateDns } from './servers/dns.ts';
-import { GONE_USER, NAMES, UNKNOWN_USER } from './servers/names.ts';
-import { startReceiver } from './servers/receiver.ts';
-import { startWebhookReceiver } from './servers/webhook-receiver.ts';
-import { READER } from './steps/newsletter.ts';
-import { type DemoResult, runSteps } from './steps/run.ts';
+import {
+  GONE_USER,
+  NAMES,
+  startPrivateDns,
+  startReceiver,
+  startWebhookReceiver,
+  UNKNOWN_USER,
+} from './servers.ts';
+import { callLines, createOutput, type DemoResult, mailLines, READER, runSteps } from './steps.ts';
 
 /** Runs the main flow on servers of this process, then the daemon until a signal, unless `exit`. Prints each step. */
 export async function runDemo(
@@ -41,7 +42,7 @@ export async function runDemo(
     });
     cleanup.push(resolver.close);
     let mxPort = 0;
-    const receiver = await startReceiver({ resolver, sendBack: (mail) => sendDelayedBounce(mail, mxPort) });
+    const receiver = await startReceiver(resolver, () => mxPort);
     cleanup.push(receiver.close);
     const webhooks = await startWebhookReceiver();
     cleanup.push(webhooks.close);
@@ -60,10 +61,9 @@ export async function runDemo(
     mxPort = daemon.mxPort ?? 0;
     print('Postrider: the main flow from end to end, on this machine only.');
     let isStopped = false;
-    const printStep = (text: string) => {
+    const steps = runSteps({ daemon, dns, receiver, webhooks }, (text) => {
       if (!isStopped) print(text);
-    };
-    const steps = runSteps({ daemon, dns, receiver, webhooks, print: printStep });
+    });
     const result = await Promise.race([steps, stopped]);
     if (typeof result === 'string') {
       isStopped = true;
@@ -76,12 +76,12 @@ export async function runDemo(
     if (options.exit) return;
     print(await consoleAddress(daemon));
     print(commands(daemon.apiUrl, result));
-    const output = createOutput(print);
+    const { lines } = createOutput(print);
     receiver.onMail((mail) => {
       print('\nA message arrived:');
-      output.mail(mail);
+      lines(mailLines(mail));
     });
-    webhooks.onCall((call) => output.webhook([call]));
+    webhooks.onCall((call) => lines(callLines([call])));
     await stopped;
     print('\nStopped.');
   } finally {
@@ -98,11 +98,7 @@ async function startOnAnyPort(port: number, env: Record<string, string>): Promis
         file: null,
         env: { POSTRIDER_WEBHOOKS__ALLOWPRIVATENETWORKS: 'true', ...env, POSTRIDER_API__LISTEN: listen },
       }),
-      {
-        clock: systemClock,
-        random: systemRandom,
-        log,
-      },
+      { clock: systemClock, random: systemRandom, log },
     );
   try {
     return await start(`127.0.0.1:${port}`);

@@ -1,9 +1,6 @@
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  startWebhookReceiver,
-  type WebhookReceiver,
-} from '../../../src/cli/demo/servers/webhook-receiver.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../../../src/cli/demo/servers.ts';
 
 /** The demo's receiver is an example for applications: it must verify signatures correctly. */
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
