@@ -1,8 +1,6 @@
-import type { Clock } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { AccountRow, PostalAddress } from '../store/accounts.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
 import type { AccountInput, AccountPatch } from './account-form.ts';
 import { type AccountScope, createKeyRow } from './keys.ts';
@@ -31,20 +29,16 @@ export interface CreatedAccount {
   keys: Record<AccountScope, string>;
 }
 
-export interface AccountDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-}
-
 /**
  * Stateless: reads come from `tables`, and each change is one unit of work. The secrets of the first keys are only in
  * the result of `create`.
  */
-export function createAccounts(deps: AccountDeps) {
-  const { tables, writer, clock, ids } = deps;
-
+export function createAccounts({
+  tables,
+  writer,
+  clock,
+  ids,
+}: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids'>) {
   function change(
     accountId: string,
     edit: (row: AccountRow, tables: Tables) => Partial<AccountRow> | Refusal,
@@ -76,15 +70,18 @@ export function createAccounts(deps: AccountDeps) {
         updated_at: at,
       };
       const newKey = (scope: AccountScope) =>
-        createKeyRow(deps, {
-          accountId: row.account_id,
-          name: scope,
-          scopes: [scope],
-          allowIps: [],
-          allowFrom: [],
-          allowEssential: true,
-          strictCompliance: false,
-        });
+        createKeyRow(
+          { ids, clock },
+          {
+            accountId: row.account_id,
+            name: scope,
+            scopes: [scope],
+            allowIps: [],
+            allowFrom: [],
+            allowEssential: true,
+            strictCompliance: false,
+          },
+        );
       const keys = {
         setup: newKey('setup'),
         marketing: newKey('marketing'),

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { isLoopback } from '../dns/address-kinds.ts';
 import type { ApiKeyWithAccount } from '../store/api-keys.ts';
-import type { Tables } from '../store/tables.ts';
+import type { Context } from '../store/context.ts';
 import { type Network, parseNetwork } from './caller-addresses.ts';
 import { type ApiScope, type KeyRights, keyHash, parseList, rightsOf } from './keys.ts';
 import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
@@ -36,18 +36,21 @@ export interface Credentials {
 const MAX_SECRET_LENGTH = 200;
 const MAX_CACHED_ALLOW_LISTS = 1000;
 
-export interface AuthenticatorDeps {
-  tables: Tables;
-  failures: FailureLimits;
-  /** Called with the key of each accepted call. */
-  onUse?: (keyId: string) => void;
-}
-
 /**
  * Keeps the parsed networks of up to 1000 different allow-lists in memory, and the frozen caller of each key row until
  * the row changes. Only calls without a valid key count in `failures`.
  */
-export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDeps) {
+export function createAuthenticator(
+  { tables }: Pick<Context, 'tables'>,
+  {
+    failures,
+    onUse,
+  }: {
+    failures: FailureLimits;
+    /** Called with the key of each accepted call. */
+    onUse?: (keyId: string) => void;
+  },
+) {
   const allowLists = new LRUCache<string, Network[]>({ max: MAX_CACHED_ALLOW_LISTS });
   /**
    * Callers by the row of the key: the store returns the same one until it changes. Calls share them, so they are

@@ -1,12 +1,9 @@
 import { hash } from 'node:crypto';
-import type { Clock } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { normalizeDomain } from '../mail/address.ts';
 import type { ApiKeyFilter, ApiKeyRow, ListedApiKeyRow } from '../store/api-keys.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { Page } from '../store/rows/page.ts';
-import type { Tables } from '../store/tables.ts';
 import { parseNetwork } from './caller-addresses.ts';
 
 /*
@@ -64,13 +61,6 @@ export interface CreatedKey {
   secret: string;
 }
 
-export interface KeyDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-}
-
 const MAX_NAME = 100;
 const MAX_ENTRIES = 100;
 /** Keys of one account, without revoked ones. */
@@ -82,8 +72,12 @@ const MAX_STORED_KEYS = 1000;
  * Stateless: reads come from `tables`, and the limits on the number of keys are checked in the unit of work that
  * inserts one. Without `creator` (the command line) a key may have any rights.
  */
-export function createKeys(deps: KeyDeps) {
-  const { tables, writer, clock } = deps;
+export function createKeys({
+  tables,
+  writer,
+  clock,
+  ids,
+}: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids'>) {
   return {
     /**
      * Refuses an unknown account (`ACCOUNT_NOT_FOUND`), an invalid scope, network or domain, more rights than `creator`
@@ -94,7 +88,7 @@ export function createKeys(deps: KeyDeps) {
       if (isRefusal(checked)) return checked;
       const excess = creator === undefined ? null : excessOf(checked, creator);
       if (excess !== null) return excess;
-      const created = createKeyRow(deps, checked);
+      const created = createKeyRow({ ids, clock }, checked);
       return writer.run((tables): CreatedKey | Refusal => {
         if (tables.accounts.get(input.accountId) === null) {
           return refuse('ACCOUNT_NOT_FOUND', `There is no account ${input.accountId}`);
@@ -150,13 +144,13 @@ export function keyHash(secret: string): Buffer {
 
 /** A new key and its row, for the unit of work that inserts it. */
 export function createKeyRow(
-  deps: { ids: Ids; clock: Clock },
+  { ids, clock }: Pick<Context, 'ids' | 'clock'>,
   input: Required<Omit<ApiKeyInput, 'scopes'>> & { scopes: ApiScope[] },
 ): { row: ApiKeyRow; created: CreatedKey } {
-  const secret = deps.ids.apiKey();
+  const secret = ids.apiKey();
   const key: ApiKey = {
-    keyId: deps.ids.make('key'),
-    createdAt: deps.clock.now(),
+    keyId: ids.make('key'),
+    createdAt: clock.now(),
     revokedAt: null,
     lastUsedAt: null,
     ...input,

@@ -1,14 +1,11 @@
-import type { Clock } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import type { ConsentRow } from '../store/contacts/consent.ts';
 import type { ContactFilter, GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
 import type { Membership } from '../store/contacts/subscriptions.ts';
-import type { Writer } from '../store/database/writer.ts';
-import { createLocalReader, type Reader } from '../store/readers/reads.ts';
+import type { Context } from '../store/context.ts';
 import type { Page } from '../store/rows/page.ts';
-import type { MayAdd, Tables } from '../store/tables.ts';
+import type { MayAdd } from '../store/tables.ts';
 import type { Provenance } from './consent.ts';
 import { setStatus } from './marketing-status.ts';
 import { describesOptOut } from './opt-out.ts';
@@ -28,26 +25,22 @@ export interface Actor {
   userAgent: string | null;
 }
 
-export interface ContactsDeps {
-  tables: Tables;
-  /** Runs lists; default: on the calling thread. */
-  reader?: Reader;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  recorder: Pick<Recorder, 'optedOut'>;
-  /** The limit on the number of an account's contacts. */
-  mayAdd: MayAdd;
-}
-
 /**
  * The contacts of an account. Contacts without a common identifier are different people. Stateless: lists, searches and
  * memberships run through `reader`, `get` and `history` on the calling thread. Each change is one unit of work together
  * with its consent entry and its status.
  */
-export function createContacts(deps: ContactsDeps) {
-  const { tables, writer, clock, ids, recorder, mayAdd } = deps;
-  const reader = deps.reader ?? createLocalReader(tables);
+export function createContacts(
+  { tables, reader, writer, clock, ids }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>,
+  {
+    recorder,
+    mayAdd,
+  }: {
+    recorder: Pick<Recorder, 'optedOut'>;
+    /** The limit on the number of an account's contacts. */
+    mayAdd: MayAdd;
+  },
+) {
   const provenance = ({ by, ipAddress, userAgent }: Actor): Provenance => ({
     by,
     ipAddress,

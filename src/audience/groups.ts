@@ -1,11 +1,8 @@
-import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
+import { HOUR, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import type { Ids } from '../core/ids.ts';
-import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
-import type { Writer } from '../store/database/writer.ts';
-import { createLocalReader, type Reader } from '../store/readers/reads.ts';
+import type { Context } from '../store/context.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 
@@ -54,20 +51,11 @@ const REMOVAL_SHARE = 'deleted-groups';
  * Starts nothing: the loop of `background` runs at its start, after each `remove` and every hour. Lists run through
  * `reader`, everything else on the calling thread.
  */
-export function createSubscriptionGroups(deps: {
-  tables: Tables;
-  /** Runs lists; default: on the calling thread. */
-  reader?: Reader;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  log: Log;
-  /** The limit on the number of an account's groups. Default: none. */
-  mayAddGroup?: MayAdd;
-}) {
-  const { tables, writer, clock, ids } = deps;
-  const reader = deps.reader ?? createLocalReader(tables);
-
+export function createSubscriptionGroups(
+  context: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids' | 'log'>,
+  mayAdd: MayAdd,
+) {
+  const { tables, reader, writer, clock, ids, log } = context;
   let stopped = false;
   let isFirstRun = true;
 
@@ -93,7 +81,7 @@ export function createSubscriptionGroups(deps: {
     run: removeDeleted,
     intervalMs: REMOVAL_INTERVAL_MS,
     retryMs: REMOVAL_RETRY_MS,
-    log: deps.log,
+    log,
   });
 
   return {
@@ -104,7 +92,7 @@ export function createSubscriptionGroups(deps: {
       findSubscriptionGroup(tables, accountId, groupId),
     create: (accountId: string, fields: SubscriptionGroupFields): Promise<SubscriptionGroupRow | Refusal> =>
       writer.run((all): SubscriptionGroupRow | Refusal => {
-        const full = deps.mayAddGroup?.(all, accountId) ?? null;
+        const full = mayAdd(all, accountId);
         if (full !== null) return full;
         const now = clock.now();
         const row = {

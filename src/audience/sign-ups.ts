@@ -1,4 +1,3 @@
-import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
@@ -6,7 +5,7 @@ import { emailIdentifier } from '../mail/identifier.ts';
 import type { SignUp } from '../mail/tokens.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Provenance } from './consent.ts';
 import type { Actor } from './contacts.ts';
@@ -23,16 +22,6 @@ import type { ConsentInput } from './profile.ts';
  */
 export type SignUpState = 'open' | 'confirmed' | 'ended';
 
-export interface SignUpsDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  recorder: Pick<Recorder, 'optedOut'>;
-  /** The limit on the number of an account's contacts. */
-  mayAdd: MayAdd;
-}
-
 const SOURCE = 'sign_up_form';
 const METHOD = 'double_opt_in';
 
@@ -42,8 +31,10 @@ const METHOD = 'double_opt_in';
  * the state of a link follows from closed sign-ups, opt-outs, suppressions and the membership. `confirm` is one unit of
  * work, and also refuses an unknown group and a contact above the account's limit.
  */
-export function createSignUps(deps: SignUpsDeps) {
-  const { tables, writer, clock } = deps;
+export function createSignUps(
+  { tables, writer, clock, ids }: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids'>,
+  { recorder, mayAdd }: { recorder: Pick<Recorder, 'optedOut'>; mayAdd: MayAdd },
+) {
   return {
     state: (accountId: string, signUp: SignUp): SignUpState => {
       const group = tables.subscriptionGroups.get(accountId, signUp.groupId);
@@ -59,7 +50,10 @@ export function createSignUps(deps: SignUpsDeps) {
         if (isRefusal(group)) return group;
         const state = stateOf(all, group, signUp);
         if (state !== 'open') return state;
-        return subscribe(deps, all, group, signUp, { ...actor, at: clock.now() }) ?? 'confirmed';
+        return (
+          subscribe({ ids, recorder, mayAdd }, all, group, signUp, { ...actor, at: clock.now() }) ??
+          'confirmed'
+        );
       }, accountId),
   };
 }
@@ -97,7 +91,7 @@ function optedOutAfter(
 
 /** Returns null when the person is subscribed. */
 function subscribe(
-  { ids, recorder, mayAdd }: SignUpsDeps,
+  { ids, recorder, mayAdd }: { ids: Ids; recorder: Pick<Recorder, 'optedOut'>; mayAdd: MayAdd },
   all: Tables,
   group: SubscriptionGroupRow,
   { email, firstName, lastName, at }: SignUp,

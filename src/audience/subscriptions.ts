@@ -1,12 +1,10 @@
-import type { Clock } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Member } from '../store/contacts/subscriptions.ts';
-import type { Writer } from '../store/database/writer.ts';
-import { createLocalReader, type Reader } from '../store/readers/reads.ts';
+import type { Context } from '../store/context.ts';
 import type { Page } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Provenance } from './consent.ts';
@@ -47,24 +45,16 @@ export interface MembershipResult {
   leftAt: number | null;
 }
 
-export interface SubscriptionsDeps {
-  tables: Tables;
-  /** Runs lists; default: on the calling thread. */
-  reader?: Reader;
-  writer: Writer;
-  clock: Clock;
-  recorder: Pick<Recorder, 'optedOut'>;
-}
-
 /**
  * Memberships of contacts in subscription groups, one for each contact and group. An unknown group is refused before
  * the contact is checked. Consent of a membership applies to the contact, too. Stateless: lists and searches run
  * through `reader`, and each change is one unit of work with its consent, opt-out and event. `remove` deletes the
  * membership without an opt-out.
  */
-export function createSubscriptions(deps: SubscriptionsDeps) {
-  const { tables, writer, clock, recorder } = deps;
-  const reader = deps.reader ?? createLocalReader(tables);
+export function createSubscriptions(
+  { tables, reader, writer, clock }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock'>,
+  recorder: Pick<Recorder, 'optedOut'>,
+) {
   const provenance = (actor: Actor): Provenance => ({ ...actor, at: clock.now() });
 
   /** Runs `work` with the group and the contact in a unit of work; refuses an unknown group first. */

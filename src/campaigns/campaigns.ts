@@ -1,5 +1,4 @@
-import { type Clock, DAY, HOUR, iso } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
+import { DAY, HOUR, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
 import type {
@@ -10,8 +9,8 @@ import type {
   ProviderTotals,
 } from '../store/campaigns/campaign-counts.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
-import type { Writer } from '../store/database/writer.ts';
-import { createLocalReader, type Reader, readQuery } from '../store/readers/reads.ts';
+import type { Context } from '../store/context.ts';
+import { readQuery } from '../store/readers/reads.ts';
 import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import { type PreparedSend, readPrepared, writePrepared } from './prepared.ts';
@@ -62,24 +61,14 @@ export const campaignAnalytics = readQuery(
   }),
 );
 
-export interface CampaignsDeps {
-  tables: Tables;
-  /** Reads lists; default: on this thread. */
-  reader?: Reader;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  /** The limit on the number of an account's campaigns. Default: none. */
-  mayAdd?: MayAdd;
-}
-
 /**
  * Stateless: lists and counts run through `reader`, and each change is one unit of work. Sending, which changes the
  * status, is separate (`createCampaignSending`).
  */
-export function createCampaigns(deps: CampaignsDeps) {
-  const { tables, writer, clock, ids } = deps;
-  const reader = deps.reader ?? createLocalReader(tables);
+export function createCampaigns(
+  { tables, reader, writer, clock, ids }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>,
+  mayAdd: MayAdd,
+) {
   return {
     /** Newest first. */
     list: (filter: PageFilter): Promise<Page<CampaignRow>> =>
@@ -91,7 +80,7 @@ export function createCampaigns(deps: CampaignsDeps) {
       { prepared = null, ...fields }: CampaignFields,
     ): Promise<CampaignRow | Refusal> =>
       writer.run((all): CampaignRow | Refusal => {
-        const full = deps.mayAdd?.(all, accountId) ?? null;
+        const full = mayAdd(all, accountId);
         if (full !== null) return full;
         const now = clock.now();
         const row = {

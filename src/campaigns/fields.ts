@@ -3,7 +3,7 @@ import { invalid, type Refusal } from '../core/refusal.ts';
 import type { Mailbox } from '../mail/content.ts';
 import type { PreparedTemplate } from '../sending/render/render.ts';
 import type { CampaignMember } from '../store/campaigns/campaign-sends.ts';
-import { createLocalReader, type Reader, readQuery } from '../store/readers/reads.ts';
+import { type Reader, readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 
 /*
@@ -87,9 +87,7 @@ export const customFieldsPortion = readQuery(
   },
 );
 
-/** `reader`: runs the reads; default: on the calling thread. */
-export function createContactFieldNames(deps: { tables: Tables; reader?: Reader }) {
-  const reader = deps.reader ?? createLocalReader(deps.tables);
+export function createContactFieldNames(reader: Reader) {
   // Requests of an account that wait are bounded by its limit of concurrent requests.
   const unlimited = Number.POSITIVE_INFINITY;
   const gate = createGate({ concurrency: unlimited, perKey: 1, maxWaiting: unlimited });

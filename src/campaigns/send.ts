@@ -1,7 +1,6 @@
 import { findSubscriptionGroup } from '../audience/groups.ts';
-import { type Clock, iso } from '../core/clock.ts';
+import { iso } from '../core/clock.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
-import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { formatMailbox } from '../mail/address.ts';
 import { hidingVariable } from '../mail/compliance.ts';
@@ -21,8 +20,7 @@ import {
 import { pastScheduleRefusal } from '../sending/request.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
-import type { Writer } from '../store/database/writer.ts';
-import type { Reader } from '../store/readers/reads.ts';
+import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
 import { isComplete } from './batch.ts';
@@ -52,20 +50,6 @@ export interface SentCampaign {
   warnings: string[];
 }
 
-export interface CampaignSendingDeps {
-  tables: Tables;
-  /** Reads the custom fields of contacts; default: on the calling thread. */
-  reader?: Reader;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  pressure: Pick<Pressure, 'refusal'>;
-  /** `public.url` with its actual port: the base of links, except for domains with a link host. */
-  publicUrl: string;
-  /** Called after the commit. */
-  onChange(): void;
-}
-
 /**
  * Accepts a campaign that is sent to a group, and pauses, resumes and cancels it. All checks that need no recipient run
  * here, before the response; the runner sends the campaign. Pausing holds queued messages and cancelling cancels them;
@@ -73,10 +57,23 @@ export interface CampaignSendingDeps {
  * after the commit of each accepted change, wakes the runner, which otherwise notices within a second. Its cache of
  * parsed HTML is separate from that of the runner.
  */
-export function createCampaignSending(deps: CampaignSendingDeps) {
-  const { tables, writer, clock, ids, pressure, publicUrl, onChange } = deps;
+export function createCampaignSending(
+  context: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>,
+  {
+    pressure,
+    publicUrl,
+    onChange,
+  }: {
+    pressure: Pick<Pressure, 'refusal'>;
+    /** `public.url` with its actual port: the base of links, except for domains with a link host. */
+    publicUrl: string;
+    /** Called after the commit. */
+    onChange(): void;
+  },
+) {
+  const { tables, writer, clock, ids } = context;
   const htmlReader = createHtmlReader();
-  const fields = createContactFieldNames(deps);
+  const fields = createContactFieldNames(context.reader);
 
   /** Returns the mail in its stored form with warnings, or the reason for which it cannot be sent. */
   async function checkedMail(

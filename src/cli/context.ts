@@ -19,6 +19,7 @@ import { StoreFault } from '../store/database/failure.ts';
 import { createWriter } from '../store/database/writer.ts';
 import { openSeal } from '../store/master-key.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
+import { createLocalReader } from '../store/readers/reads.ts';
 import { openWithReserve, RESERVE_BYTES, releaseReserve, withReserve } from '../store/reserve.ts';
 import { createTables } from '../store/tables.ts';
 import {
@@ -92,7 +93,10 @@ export interface CliContext {
 
 /** What commands that read or change the database receive. Nothing is logged. */
 export interface Opened
-  extends Pick<Context, 'clock' | 'config' | 'ids' | 'log' | 'monotonic' | 'random' | 'tables' | 'writer'> {
+  extends Pick<
+    Context,
+    'clock' | 'config' | 'ids' | 'log' | 'monotonic' | 'random' | 'reader' | 'tables' | 'writer'
+  > {
   limits: AccountLimits;
   /** Reads or creates the master key; rejects if it is not the key of this database. */
   openSeal(): Promise<Seal>;
@@ -192,6 +196,7 @@ export function createContext(
     opened = {
       config: settings,
       tables,
+      reader: createLocalReader(tables),
       writer,
       clock: systemClock,
       monotonic: monotonicClock,

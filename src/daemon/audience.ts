@@ -9,19 +9,12 @@ export function startAudience(
   base: DaemonBase,
   { recorder, limits }: { recorder: Recorder; limits: AccountLimits },
 ): Audience {
-  const { config, env, clock, log, ids, tables, reader, writer, onStop } = base;
-  const audience = createAudience({
-    tables,
-    reader,
-    writer,
-    clock,
-    ids,
-    log,
+  const { config, env, onStop } = base;
+  const audience = createAudience(base, {
     recorder,
-    mayAdd: limits.mayAdd.contacts,
-    mayAddGroup: limits.mayAdd.subscriptionGroups,
+    mayAdd: limits.mayAdd,
     responsesKeptMs: config.limits.idempotencyHours * HOUR,
-    erasureWaitMs: 5 * SECOND,
+    waitMs: 5 * SECOND,
     slackScript: env.slackScript ?? new URL('../store/maintenance/slack-thread.js', import.meta.url),
   });
   audience.background.start();

@@ -12,7 +12,7 @@ import type { DaemonBase } from './storage.ts';
 interface BackgroundParts
   extends Pick<DaemonEvents, 'webhookSender'>,
     DaemonDelivery,
-    Pick<DaemonSending, 'campaignSystem'> {
+    Pick<DaemonSending, 'campaignRunner'> {
   backups: DaemonBackups;
   domains: Domains;
   audience: Audience;
@@ -23,7 +23,7 @@ interface BackgroundParts
  * created earlier have their steps of the stop already: they stop after the listeners.
  */
 export function startBackground(base: DaemonBase, parts: BackgroundParts): void {
-  const { config, clock, log, ids, registry, tables, reader, writer, onStop } = base;
+  const { config, clock, log, registry, tables, writer, onStop } = base;
   const { backups, domains, audience } = parts;
   const retention = createRetention({
     clock,
@@ -48,7 +48,7 @@ export function startBackground(base: DaemonBase, parts: BackgroundParts): void 
     schedule.start();
     onStop(() => schedule.stop());
   }
-  const notices = createFailureNotices({ config, clock, log, ids, tables, reader, writer, mail: parts.mail });
+  const notices = createFailureNotices(base, { mail: parts.mail });
   // Ends deliveries in progress: their results are not waited for.
   onStop(async () => {
     await Promise.all([parts.mail.close(), notices.stop()]);
@@ -58,7 +58,7 @@ export function startBackground(base: DaemonBase, parts: BackgroundParts): void 
   parts.tls.start();
   parts.delivery.start();
   parts.holds.start();
-  parts.campaignSystem.runner.start();
+  parts.campaignRunner.start();
   parts.webhookSender.start();
   notices.start();
 }

@@ -4,10 +4,11 @@ import { createStatusFollower } from '../audience/standing.ts';
 import { programVersion } from '../config/version.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { createRecorder, type OnSuppressionChange, type Recorder } from '../events/record.ts';
+import { createWebhookCaller } from '../webhooks/call.ts';
 import { mayCallPrivateNetworks, ownPorts } from '../webhooks/private-networks.ts';
-import type { WebhookSender } from '../webhooks/sender.ts';
-import type { Webhooks } from '../webhooks/service.ts';
-import { createWebhookSystem } from '../webhooks/system.ts';
+import { createWebhookSecrets } from '../webhooks/secrets.ts';
+import { createWebhookSender, type WebhookSender } from '../webhooks/sender.ts';
+import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
 import type { DaemonBase } from './storage.ts';
 
 /** The recorder of events and the webhooks, which receive them. */
@@ -23,29 +24,28 @@ export function createEvents(
   base: DaemonBase,
   { resolver, limits }: { resolver: Resolver; limits: AccountLimits },
 ): DaemonEvents {
-  const { config, clock, random, log, ids, registry, tables, reader, writer, seal, onStop } = base;
+  const { config, clock, ids, registry, tables, onStop } = base;
   const webhookCalls = new Counter({
     name: 'postrider_webhook_calls_total',
     help: 'Webhook calls by outcome.',
     labelNames: ['outcome'],
     registers: [registry],
   });
-  const { webhooks, sender } = createWebhookSystem({
-    clock,
-    random,
-    ids,
-    log,
-    tables,
-    reader,
-    writer,
-    seal,
+  const allowPrivateNetworks = () => mayCallPrivateNetworks(config, tables);
+  const secrets = createWebhookSecrets(base);
+  const caller = createWebhookCaller({
     resolver,
-    allowPrivateNetworks: () => mayCallPrivateNetworks(config, tables),
+    allowPrivateNetworks,
     ownPorts: () => ownPorts(config),
     userAgent: `Postrider/${programVersion()}`,
-    mayAdd: limits.mayAdd.webhooks,
+  });
+  const sender = createWebhookSender(base, {
+    secrets,
+    caller,
     observe: (outcome) => webhookCalls.inc({ outcome }),
   });
+  const mayAdd = limits.mayAdd.webhooks;
+  const webhooks = createWebhooks(base, { secrets, caller, allowPrivateNetworks, mayAdd, sender });
   onStop(() => sender.stop());
   const onSuppressionChange = createStatusFollower(clock);
   const recorder = createRecorder({

@@ -168,7 +168,8 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     oneClick: parts.oneClick,
     publicUrl: publicPages.url(),
     describeCopy: createDescribeCopy({ config, tokens, publicUrl: publicPages.url() }),
-    campaignSystem: parts.campaignSystem,
+    campaigns: parts.campaigns,
+    campaignSending: parts.campaignSending,
     delivery,
     onSuppressionChange: parts.onSuppressionChange,
   });

@@ -73,7 +73,7 @@ export async function startPublicPages(
     await certificates?.stop();
   });
 
-  const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
+  const unsubscribing = createUnsubscribing(base, { recorder, onSuppressionChange });
   let sending: SignUpSending | null = null;
   const publicPages = createPublicPages({
     audience,

@@ -66,13 +66,12 @@ export interface DaemonAuthentication {
 
 /** Starts to record the uses of API keys. */
 export function startAuthentication(base: DaemonBase): DaemonAuthentication {
-  const { config, clock, monotonic, log, tables, writer, onStop } = base;
+  const { config, clock, monotonic, log, writer, onStop } = base;
   const keyUses = createKeyUses({ writer, clock, log });
   keyUses.start();
   onStop(() => keyUses.stop());
   return {
-    authenticator: createAuthenticator({
-      tables,
+    authenticator: createAuthenticator(base, {
       failures: createFailureLimits(monotonic),
       onUse: keyUses.note,
     }),

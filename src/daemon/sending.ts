@@ -1,7 +1,9 @@
 import type { AccountLimits } from '../accounts/limits.ts';
 import { type BackgroundImports, createBackgroundImports } from '../audience/import/background.ts';
 import type { Audience } from '../audience/service.ts';
-import { type CampaignSystem, createCampaignSystem } from '../campaigns/system.ts';
+import { type Campaigns, createCampaigns } from '../campaigns/campaigns.ts';
+import { type CampaignRunner, createCampaignRunner } from '../campaigns/run.ts';
+import { type CampaignSending, createCampaignSending } from '../campaigns/send.ts';
 import { HOUR } from '../core/clock.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { simulatorDomain } from '../delivery/simulator.ts';
@@ -29,7 +31,9 @@ export interface DaemonSending {
   oneClick: OneClickNotice;
   acceptance: Acceptance;
   resend: Resend;
-  campaignSystem: CampaignSystem;
+  campaigns: Campaigns;
+  campaignSending: CampaignSending;
+  campaignRunner: CampaignRunner;
 }
 
 /** Starts the checks of queue and disk and the background imports, and creates the send path and the campaigns. */
@@ -37,30 +41,15 @@ export async function startSending(
   base: DaemonBase,
   { recorder, limits, audience, delivery, publicUrl }: SendingParts,
 ): Promise<DaemonSending> {
-  const { config, clock, expiry, log, ids, tables, reader, writer, onStop } = base;
-  const pressure = createPressure({
-    tables,
-    reader,
-    log,
-    dir: config.data.dir,
+  const { config, clock, expiry, log, ids, tables, writer, onStop } = base;
+  const pressure = createPressure(base, {
     unrecorded: delivery.unrecorded,
     storedRefusal: limits.storedRefusal,
-    get queuedMessages() {
-      return config.limits.queuedMessages;
-    },
-    get freeDiskBytes() {
-      return config.limits.freeDiskBytes;
-    },
   });
   await pressure.start();
   onStop(() => pressure.stop());
-  const backgroundImports = createBackgroundImports({
-    tables,
-    writer,
+  const backgroundImports = createBackgroundImports(base, {
     importer: audience.importer,
-    clock,
-    ids,
-    log,
     dataDir: config.data.dir,
     storageRefusal: pressure.storageRefusal,
   });
@@ -93,21 +82,17 @@ export async function startSending(
     now: clock.now,
     lifetimeMs: config.limits.idempotencyHours * HOUR,
   });
-  const acceptance = createAcceptance({ ...intoQueue, publicUrl, oneClick, keys });
-  const campaignSystem = createCampaignSystem({
-    ...intoQueue,
-    reader,
-    log,
-    publicUrl,
-    mayAdd: limits.mayAdd.campaigns,
-  });
-  onStop(() => campaignSystem.runner.stop());
+  const acceptance = createAcceptance(base, { ...intoQueue, publicUrl, oneClick, keys });
+  const campaignRunner = createCampaignRunner({ ...intoQueue, log });
+  onStop(() => campaignRunner.stop());
   return {
     pressure,
     backgroundImports,
     oneClick,
     acceptance,
-    resend: createResend({ ...intoQueue, reader, keys }),
-    campaignSystem,
+    resend: createResend(base, { ...intoQueue, keys }),
+    campaigns: createCampaigns(base, limits.mayAdd.campaigns),
+    campaignSending: createCampaignSending(base, { pressure, publicUrl, onChange: campaignRunner.wake }),
+    campaignRunner,
   };
 }

@@ -1,31 +1,17 @@
 import PQueue from 'p-queue';
-import type { Config } from '../config/schema.ts';
-import { type Clock, DAY, HOUR, MINUTE } from '../core/clock.ts';
+import { DAY, HOUR, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import type { Ids } from '../core/ids.ts';
-import type { Log } from '../core/log.ts';
 import type { DirectMail } from '../delivery/direct-mail.ts';
 import { needsSmtpUtf8 } from '../mail/address.ts';
 import { headerBytes } from '../mail/compose.ts';
 import { encodeText } from '../mail/encode.ts';
 import { addressField, textField, wordsField } from '../mail/headers.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { NoticeMailRow } from '../store/people/notices.ts';
-import { NO_ACCOUNT, type Reader } from '../store/readers/reads.ts';
+import { NO_ACCOUNT } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { type Cause, failingCauses } from './failing-causes.ts';
 import { noticeText } from './notice-text.ts';
-
-export interface FailureNoticesDeps {
-  config: Config;
-  clock: Clock;
-  log: Log;
-  ids: Ids;
-  tables: Tables;
-  reader: Reader;
-  writer: Writer;
-  mail: DirectMail;
-}
 
 const INTERVAL_MS = MINUTE;
 /** A failure that is shorter causes no mail: most are, and are repaired by the next attempt. */
@@ -60,8 +46,18 @@ interface Account {
  * `console.failureMail` is false or the console is off. A mail is sent from postmaster at the host name, at most for a
  * day; one whose result is not known, because the process ended meanwhile, is not sent again.
  */
-export function createFailureNotices(deps: FailureNoticesDeps) {
-  const { config, clock, log, ids, tables, reader, writer, mail } = deps;
+export function createFailureNotices(
+  {
+    config,
+    clock,
+    log,
+    ids,
+    tables,
+    reader,
+    writer,
+  }: Pick<Context, 'config' | 'clock' | 'log' | 'ids' | 'tables' | 'reader' | 'writer'>,
+  { mail }: { mail: DirectMail },
+) {
   const queue = new PQueue({ concurrency: PARALLEL });
   const isOn = () => config.console.failureMail && config.console.listen !== 'off';
 

@@ -1,12 +1,10 @@
-import { type Clock, MINUTE } from '../core/clock.ts';
-import type { Random } from '../core/random.ts';
+import { MINUTE } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import { createTokenBuckets, type RateReading, type TokenBucket } from '../core/token-bucket.ts';
 import { addressKey } from '../mail/identifier.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { PersonRow } from '../store/people/people.ts';
-import type { Tables } from '../store/tables.ts';
 import { checkPassword, type Passwords } from './passwords.ts';
 import { MAX_PEOPLE } from './person.ts';
 import { endedSession, type Session } from './sessions.ts';
@@ -34,17 +32,6 @@ export interface TotpSetup {
   state: string;
 }
 
-export interface CredentialDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  random: Random;
-  seal: Seal;
-  passwords: Passwords;
-  /** The block of addresses that counts as one client. */
-  clientOf(address: string): string;
-}
-
 /**
  * Attempts for one address: a burst of 10, then one every two minutes. Those of a client that the person uses and those of a
  * session have their own, so that others cannot lock the person out.
@@ -70,8 +57,17 @@ const ISSUER = 'Postrider';
  * attempts and changes in memory, so that all are allowed again after a restart. A TOTP setup is not stored: its sealed
  * `state` is valid for 15 minutes.
  */
-export function createPasswordCredentials(deps: CredentialDeps) {
-  const { tables, writer, clock, random, seal, passwords } = deps;
+export function createPasswordCredentials(
+  { tables, writer, clock, random, seal }: Pick<Context, 'tables' | 'writer' | 'clock' | 'random' | 'seal'>,
+  {
+    passwords,
+    clientOf,
+  }: {
+    passwords: Passwords;
+    /** The block of addresses that counts as one client. */
+    clientOf(address: string): string;
+  },
+) {
   const attemptsOfClients = createTokenBuckets(clock, CLIENT_ATTEMPTS, MAX_CLIENTS);
   // Separate, so that attempts for many unknown addresses evict no bucket of a person.
   const attemptsOfPeople = createTokenBuckets(clock, ATTEMPTS, MAX_PEOPLE);
@@ -99,7 +95,7 @@ export function createPasswordCredentials(deps: CredentialDeps) {
   /** Whether the person (undefined: anyone) has used the console from this client. Failed sign-ins name no person. */
   function usesClient(personId: string | undefined, client: string): boolean {
     const { rows } = tables.auditRecords.list({ personId }, MAX_RECORDS);
-    return rows.some(({ remote_address: address }) => deps.clientOf(address) === client);
+    return rows.some(({ remote_address: address }) => clientOf(address) === client);
   }
 
   /**

@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs';
 
 import * as z from 'zod';
-import { type Clock, HOUR, MINUTE, SECOND } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
+import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { parseMailbox } from '../mail/address.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { MemberRole, PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
 import { createProviderHttp, PROVIDER_TIMEOUT_MS } from './oidc-http.ts';
@@ -26,17 +25,7 @@ export interface OidcSettings {
   members: readonly { group: string; account: string; role: MemberRole }[];
 }
 
-export interface OidcDeps {
-  settings: OidcSettings;
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  seal: Seal;
-  resolver: Resolver;
-  /** The address to which the provider sends the browser. */
-  callback(): string;
-}
+type OidcContext = Pick<Context, 'tables' | 'writer' | 'clock' | 'ids' | 'seal'>;
 
 /** Duration of a sign-in at the provider. */
 export const OIDC_STATE_MS = 10 * MINUTE;
@@ -77,10 +66,22 @@ function readSecret(file: string): string {
  * secret file read and the provider's metadata requested with the first sign-in, then again after an hour or a failure.
  * Without a provider `begin` and `finish` reject.
  */
-export function createOidc(deps: OidcDeps) {
-  const { settings, clock, seal, callback } = deps;
+export function createOidc(
+  context: OidcContext,
+  {
+    settings,
+    resolver,
+    callback,
+  }: {
+    settings: OidcSettings;
+    resolver: Resolver;
+    /** The address to which the provider sends the browser. */
+    callback(): string;
+  },
+) {
+  const { writer, clock, seal } = context;
   const { issuer, clientId } = settings;
-  const http = createProviderHttp(deps.resolver);
+  const http = createProviderHttp(resolver);
   let known: { provider: Promise<Configuration>; until: number } | null = null;
 
   async function discover(): Promise<Configuration> {
@@ -146,7 +147,7 @@ export function createOidc(deps: OidcDeps) {
       if (stored === null) return refuse('REQUEST_TIMEOUT', 'The sign-in took too long: begin again');
       const profile = await readProfile(await provider(), address, stored, settings.groupsClaim);
       if (isRefusal(profile)) return profile;
-      const applied = await deps.writer.run((all) => applyProfile(deps, all, profile));
+      const applied = await writer.run((all) => applyProfile(context, settings, all, profile));
       if (isRefusal(applied)) return applied;
       return applied.hasAccess ? applied.personId : noAccess();
     },
@@ -216,7 +217,8 @@ async function readProfile(
  * unit of work of a refusal is rolled back, and the roles would stay.
  */
 function applyProfile(
-  { settings, clock, ids }: OidcDeps,
+  { clock, ids }: OidcContext,
+  settings: OidcSettings,
   all: Tables,
   profile: Profile,
 ): { personId: string; hasAccess: boolean } | Refusal {

@@ -1,9 +1,7 @@
 import * as z from 'zod';
-import type { Clock } from '../core/clock.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { PasskeyRow } from '../store/people/credentials.ts';
-import type { Tables } from '../store/tables.ts';
 import { createChallenges } from './challenges.ts';
 import { MAX_PASSKEYS } from './person.ts';
 import { endedSession, type Session } from './sessions.ts';
@@ -14,14 +12,6 @@ export interface ListedPasskey {
   /** Epoch ms. */
   createdAt: number;
   usedAt: number | null;
-}
-
-export interface PasskeyDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  /** `console.url`: the origin of the console. */
-  url(): string;
 }
 
 const encoded = z.string().regex(/^[\w-]+$/);
@@ -63,7 +53,15 @@ const SIGN_IN = 'sign in';
  * console. The purpose of a challenge is SIGN_IN, or the session that registers. The WebAuthn library is loaded at its
  * first use. `url` is called at each use, as the port may not be known yet.
  */
-export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps) {
+export function createPasskeys(
+  { tables, writer, clock }: Pick<Context, 'tables' | 'writer' | 'clock'>,
+  {
+    url,
+  }: {
+    /** `console.url`: the origin of the console. */
+    url(): string;
+  },
+) {
   const challenges = createChallenges(clock);
   const rpId = () => new URL(url()).hostname;
 

@@ -1,8 +1,6 @@
-import type { Clock } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { parseMailbox } from '../mail/address.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { MemberRole, PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
 import { createLink, type IssuedLink } from './links.ts';
@@ -49,13 +47,6 @@ export interface Invited {
 /** Who requests a change: an operator of the installation, or an owner of the account. */
 export type RequestedBy = 'operator' | 'owner';
 
-export interface PeopleDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-}
-
 export const MAX_MEMBERS = 500;
 export const MAX_LISTED_ACCOUNTS = 500;
 const MAX_NAME = 100;
@@ -64,8 +55,8 @@ const MAX_NAME = 100;
  * Stateless: each change is one unit of work, in which the limits and the last operator or owner are checked. Unknown
  * people and members are refused with NOT_FOUND.
  */
-export function createPeople(deps: PeopleDeps) {
-  const { tables, writer, clock } = deps;
+export function createPeople(context: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids'>) {
+  const { tables, writer, clock } = context;
   const change = (personId: string, fields: Partial<PersonRow>) => (all: Tables) => {
     const row = all.people.get(personId);
     if (row === null) return noPerson();
@@ -115,9 +106,9 @@ export function createPeople(deps: PeopleDeps) {
       const checked = checkPerson(input);
       if (isRefusal(checked)) return checked;
       return writer.run((all): Invited | Refusal => {
-        const person = findOrCreate(deps, all, checked, true);
+        const person = findOrCreate(context, all, checked, true);
         if (isRefusal(person)) return person;
-        return { person: presentPerson(all, person), link: createLink(deps, all, person, 'sign-in') };
+        return { person: presentPerson(all, person), link: createLink(context, all, person, 'sign-in') };
       });
     },
     /**
@@ -150,7 +141,7 @@ export function createPeople(deps: PeopleDeps) {
           all.memberships.ofPerson(known.person_id, MAX_MEMBERSHIPS).length >= MAX_MEMBERSHIPS
         )
           return refuse('LIMIT_REACHED', `A person is a member of at most ${MAX_MEMBERSHIPS} accounts`);
-        const person = findOrCreate(deps, all, checked, false);
+        const person = findOrCreate(context, all, checked, false);
         if (isRefusal(person)) return person;
         all.memberships.put({
           person_id: person.person_id,
@@ -161,7 +152,7 @@ export function createPeople(deps: PeopleDeps) {
         });
         return {
           person: presentPerson(all, person),
-          link: known === null ? createLink(deps, all, person, 'invitation') : null,
+          link: known === null ? createLink(context, all, person, 'invitation') : null,
         };
       });
     },
@@ -211,7 +202,7 @@ export function createPeople(deps: PeopleDeps) {
       }),
     /** A sign-in link for a person. `recovery` removes all other credentials and ends all sessions. */
     issueLink: (personId: string, purpose: 'sign-in' | 'recovery'): Promise<Invited | Refusal> =>
-      writer.run((all): Invited | Refusal => linkFor(deps, all, personId, purpose)),
+      writer.run((all): Invited | Refusal => linkFor(context, all, personId, purpose)),
     /**
      * A recovery link for a member. Owners recover only those without other roles: the link would sign in with these.
      */
@@ -221,7 +212,7 @@ export function createPeople(deps: PeopleDeps) {
         const isOperator = all.people.get(personId)?.operator === 1;
         if (by === 'owner' && (isOperator || all.memberships.ofPerson(personId, 2).length > 1))
           return refuse('INVALID_STATE', 'This person has other roles: ask an operator for the link');
-        return linkFor(deps, all, personId, 'recovery');
+        return linkFor(context, all, personId, 'recovery');
       }),
     /**
      * Deletes a person with sessions and credentials. Refuses the last active operator and the last owner of an
@@ -246,7 +237,7 @@ export type People = ReturnType<typeof createPeople>;
 
 /** The person with the address: an existing one, who becomes an operator if `operator` is set, or a new one. */
 function findOrCreate(
-  { ids, clock }: Pick<PeopleDeps, 'ids' | 'clock'>,
+  { ids, clock }: Pick<Context, 'ids' | 'clock'>,
   all: Tables,
   { email, name }: { email: string; name: string },
   operator: boolean,
@@ -268,7 +259,7 @@ function findOrCreate(
 
 /** Issues a link in the unit of work of the caller. */
 function linkFor(
-  deps: PeopleDeps,
+  context: Pick<Context, 'ids' | 'clock'>,
   all: Tables,
   personId: string,
   purpose: 'sign-in' | 'recovery',
@@ -278,8 +269,8 @@ function linkFor(
   if (row.status === 'disabled')
     return refuse('INVALID_STATE', `${row.email} is disabled: enable the person first`);
   const person =
-    purpose === 'recovery' ? clearCredentials(all, { ...row, updated_at: deps.clock.now() }) : row;
-  return { person: presentPerson(all, person), link: createLink(deps, all, person, purpose) };
+    purpose === 'recovery' ? clearCredentials(all, { ...row, updated_at: context.clock.now() }) : row;
+  return { person: presentPerson(all, person), link: createLink(context, all, person, purpose) };
 }
 
 function checkPerson({ email, name = '' }: PersonInput): { email: string; name: string } | Refusal {

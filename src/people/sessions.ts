@@ -1,9 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
-import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
+import { HOUR, MINUTE } from '../core/clock.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
-import { mac, type Seal } from '../core/seal.ts';
-import type { Writer } from '../store/database/writer.ts';
+import { mac } from '../core/seal.ts';
+import type { Context } from '../store/context.ts';
 import type { PersonRow } from '../store/people/people.ts';
 import type { SessionRow } from '../store/people/sessions.ts';
 import type { Tables } from '../store/tables.ts';
@@ -54,14 +53,6 @@ export interface OpenedSession {
   person: ConsolePerson;
 }
 
-export interface SessionDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  seal: Pick<Seal, 'derive'>;
-}
-
 export const IDLE_TIMEOUT_MS = 12 * HOUR;
 export const REAUTHENTICATION_MS = 10 * MINUTE;
 /** Interval at which the last use of a session is written. */
@@ -99,7 +90,13 @@ export function endedSession(all: Tables, { hash, person }: Session, now: number
  * Stateless, without a timer: retention deletes expired sessions. `find` writes the last use at most once a minute and
  * does not wait for it.
  */
-export function createSessions({ tables, writer, clock, ids, seal }: SessionDeps) {
+export function createSessions({
+  tables,
+  writer,
+  clock,
+  ids,
+  seal,
+}: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids' | 'seal'>) {
   const pageKey = seal.derive('page tokens of console sessions');
   const pageTokenOf = (token: string): string => mac(pageKey, token).toString('base64url');
 

@@ -1,14 +1,10 @@
 import type { AccountLimits } from '../accounts/limits.ts';
-import type { Clock } from '../core/clock.ts';
 import { inSlices, type Order } from '../core/concurrency/slices.ts';
-import type { ExpiryClock } from '../core/expiry-clock.ts';
-import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
-import type { Tables } from '../store/tables.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
 import { checkingSend, type Sender } from './checks.ts';
 import {
@@ -18,6 +14,7 @@ import {
   runTaking,
   type SendResult,
   type StoredDraft,
+  type StoreOptions,
   storeDraft,
   type TakeNew,
   type TakenMessage,
@@ -67,22 +64,15 @@ export type Accepted =
     }
   | { kind: 'replayed'; status: number; body: string };
 
-export interface AcceptanceDeps {
-  clock: Clock;
-  ids: Ids;
-  tables: Tables;
-  writer: Writer;
+/** What an acceptance shares with other parts. */
+export interface AcceptanceParts extends StoreOptions {
   recorder: Recorder;
   keys: IdempotencyKeys;
   pressure: Pick<Pressure, 'refusal'>;
   limits: Pick<AccountLimits, 'takeMessages' | 'of'>;
   oneClick: OneClickNotice;
-  simulatorDomain: string;
   /** `public.url` with its actual port: the base of links, except for domains with a link host. */
   publicUrl: string;
-  /** Ms after which a message expires, by stream. */
-  expire: Record<Stream, number>;
-  expiry: Pick<ExpiryClock, 'acceptedAt'>;
   /** Takes new messages whose delivery can begin immediately. Default: all wait in the queue. */
   take?: TakeNew;
   /** Called when messages of a key are in the queue (committed) and due. */
@@ -122,13 +112,17 @@ interface StoredSend extends Omit<RenderedSend, 'contents'> {
  * Starts nothing. Keeps caches of parsed HTML, the render queue and the bounds of refusal events in memory, so that a process
  * has one. `accept` rejects with the writer's error when the unit of work fails.
  */
-export function createAcceptance(deps: AcceptanceDeps) {
-  const { clock, ids, tables, writer, keys, pressure } = deps;
+export function createAcceptance(
+  context: Pick<Context, 'clock' | 'ids' | 'tables' | 'writer'>,
+  parts: AcceptanceParts,
+) {
+  const { clock, ids, tables, writer } = context;
+  const { keys, pressure, simulatorDomain, oneClick } = parts;
   const htmlReader = createHtmlReader();
   const literalReader = createHtmlReader('service', MAX_LITERAL_CHARACTERS);
   const renderQueue = createRenderQueue();
   const repeated = createRepeatedTemplates();
-  const refusalEvents = createRefusalEvents(deps);
+  const refusalEvents = createRefusalEvents(context, parts);
 
   /** Not asynchronous: the request and its texts can be freed while the message waits for its commit. */
   function checkAndStore(
@@ -170,16 +164,15 @@ export function createAcceptance(deps: AcceptanceDeps) {
   ): Promise<RenderedSend | Refusal> {
     const { sender } = request;
     const { account_id: accountId } = sender.account;
-    const { simulatorDomain, oneClick } = deps;
     const literalBraces = request.literalBraces === true;
-    const checkDeps = {
+    const reading = {
       htmlReader: literalBraces ? literalReader : htmlReader,
       literalBraces,
       repeated,
       appendFooter: request.appendFooter === true,
       simulatorDomain,
     };
-    const checked = await inSlices(checkingSend(tables, sender, send, content, checkDeps), accountId, order);
+    const checked = await inSlices(checkingSend(tables, sender, send, content, reading), accountId, order);
     if (isRefusal(checked)) {
       await refusalEvents.record(sender, send, content.subject, checked);
       return checked;
@@ -187,7 +180,7 @@ export function createAcceptance(deps: AcceptanceDeps) {
     if (checked.candidate !== null) await repeated.prepare(checked.candidate, accountId);
     const { draft, contents } = createDraft(sender, send, checked, ids, clock.now());
     const clipping = clippingWarnings(checked.rendered, {
-      linkBase: `https://${checked.domain.tracking_host ?? new URL(deps.publicUrl).host}`,
+      linkBase: `https://${checked.domain.tracking_host ?? new URL(parts.publicUrl).host}`,
       ...send,
     });
     const ofMarketing =
@@ -215,13 +208,13 @@ export function createAcceptance(deps: AcceptanceDeps) {
       // The domain can have been deleted while the request waited.
       if (all.domains.byId(domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', `The domain ${domain.name} was deleted`);
-      const limited = deps.limits.takeMessages(all, accountId, draft.copies.length, clock.now());
+      const limited = parts.limits.takeMessages(all, accountId, draft.copies.length, clock.now());
       if (limited !== null) return limited;
       reservation?.store(all, STATUS[sender.useCase], body);
-      return storeDraft(all, draft, contents, deps, taken);
+      return storeDraft(all, draft, contents, parts, taken);
     });
     if (isRefusal(stored)) return stored;
-    if (sender.useCase === 'mk') deps.oneClick.sent(accountId);
+    if (sender.useCase === 'mk') oneClick.sent(accountId);
     return { draft, warnings, body, stored, taken };
   }
 
@@ -241,7 +234,7 @@ export function createAcceptance(deps: AcceptanceDeps) {
     for (const message of taken) message.committed();
     const { account, useCase } = draft.sender;
     for (const destination of stored.waiting)
-      deps.announce({ priority: PRIORITY_OF_STREAM[useCase], account_id: account.account_id, destination });
+      parts.announce({ priority: PRIORITY_OF_STREAM[useCase], account_id: account.account_id, destination });
   }
 
   return {

@@ -1,11 +1,11 @@
 import { statfs } from 'node:fs/promises';
+import type { Config } from '../config/schema.ts';
 import { SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import type { Log } from '../core/log.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
-import { NO_ACCOUNT, type Reader } from '../store/readers/reads.ts';
+import type { Context } from '../store/context.ts';
+import { NO_ACCOUNT } from '../store/readers/reads.ts';
 import { ensureReserve, RESERVE_BYTES } from '../store/reserve.ts';
-import type { Tables } from '../store/tables.ts';
 
 const CHECK_INTERVAL_MS = 5 * SECOND;
 const RETRY_AFTER_SECONDS = 30;
@@ -28,19 +28,12 @@ interface Shortage {
   accounts: ReadonlySet<string> | null;
 }
 
-export interface PressureDeps {
-  tables: Tables;
-  reader: Reader;
-  log: Log;
-  dir: string;
-  /** Read at each check, because a reload changes it. */
-  readonly queuedMessages: number;
-  /** Bytes. Read at each check, because a reload changes it. */
-  readonly freeDiskBytes: number;
-  /** Refuses an account that stores as many bytes as it may; null: it stores fewer. Default: null. */
-  storedRefusal?: (accountId: string) => Refusal | null;
-  /** Null while outcomes of deliveries can be recorded, else the reason: accepted mail could not be sent. */
-  unrecorded?: () => string | null;
+/** `limits` is read at each check, because a reload changes it. */
+export interface PressureContext extends Pick<Context, 'tables' | 'reader' | 'log'> {
+  config: {
+    data: Pick<Config['data'], 'dir'>;
+    limits: Pick<Config['limits'], 'queuedMessages' | 'freeDiskBytes'>;
+  };
 }
 
 /**
@@ -54,8 +47,19 @@ export interface PressureDeps {
  * until the first check, which `start` runs; `start` rejects with its error. Then a loop checks every 5 s; the error of
  * a later check is logged, and the last result applies.
  */
-export function createPressure(deps: PressureDeps) {
-  const { tables, reader, log, dir } = deps;
+export function createPressure(
+  { config, tables, reader, log }: PressureContext,
+  {
+    storedRefusal = () => null,
+    unrecorded = () => null,
+  }: {
+    /** Refuses an account that stores as many bytes as it may; null: it stores fewer. */
+    storedRefusal?: (accountId: string) => Refusal | null;
+    /** Null while outcomes of deliveries can be recorded, else the reason: accepted mail could not be sent. */
+    unrecorded?: () => string | null;
+  },
+) {
+  const { data, limits } = config;
   let shortage: Shortage | null = null;
   let queued = 0;
 
@@ -63,10 +67,10 @@ export function createPressure(deps: PressureDeps) {
     const free = await freeBytes();
     queued = tables.queue.count();
     const current: Shortage | null =
-      free < deps.freeDiskBytes
+      free < limits.freeDiskBytes
         ? { kind: 'disk', reason: 'the disk is nearly full', accounts: null }
-        : queued >= deps.queuedMessages
-          ? await queueShortage(queued, deps.queuedMessages)
+        : queued >= limits.queuedMessages
+          ? await queueShortage(queued, limits.queuedMessages)
           : null;
     if (current?.kind !== shortage?.kind)
       log.warn({ reason: current?.reason }, current === null ? 'accepting mail again' : 'refusing new mail');
@@ -76,12 +80,12 @@ export function createPressure(deps: PressureDeps) {
   /** Reserves space for the operator's commands while there is enough. */
   async function checkAndReserve(): Promise<void> {
     await check();
-    if (deps.freeDiskBytes > 0 && (await freeBytes()) >= deps.freeDiskBytes + 2 * RESERVE_BYTES)
-      await ensureReserve(dir);
+    if (limits.freeDiskBytes > 0 && (await freeBytes()) >= limits.freeDiskBytes + 2 * RESERVE_BYTES)
+      await ensureReserve(data.dir);
   }
 
   async function freeBytes(): Promise<number> {
-    const { bavail, bsize } = await statfs(dir);
+    const { bavail, bsize } = await statfs(data.dir);
     return bavail * bsize;
   }
 
@@ -103,10 +107,10 @@ export function createPressure(deps: PressureDeps) {
   const below = new Map<string, number>();
 
   /** Checked once a second for each account: a send must not cost a read. */
-  function storedRefusal(accountId: string): Refusal | null {
+  function checkedStoredRefusal(accountId: string): Refusal | null {
     const now = performance.now();
     if (now - (below.get(accountId) ?? Number.NEGATIVE_INFINITY) < STORED_CHECK_MS) return null;
-    const refusal = deps.storedRefusal?.(accountId) ?? null;
+    const refusal = storedRefusal(accountId);
     if (below.size >= MAX_CHECKED_ACCOUNTS) below.clear();
     if (refusal === null) below.set(accountId, now);
     else below.delete(accountId);
@@ -128,10 +132,10 @@ export function createPressure(deps: PressureDeps) {
         accountId === undefined || shortage?.accounts === null || shortage?.accounts.has(accountId);
       const current =
         (isShort ? shortage?.reason : null) ??
-        (deps.unrecorded?.() ? 'outcomes of deliveries cannot be recorded' : null);
+        (unrecorded() ? 'outcomes of deliveries cannot be recorded' : null);
       if (current !== null)
         return refuse('UNAVAILABLE', `Nothing was accepted: ${current}`, { retryAfter: RETRY_AFTER_SECONDS });
-      return accountId === undefined ? null : storedRefusal(accountId);
+      return accountId === undefined ? null : checkedStoredRefusal(accountId);
     },
     /** Why nothing more is stored for an account, such as contacts; null: it is. */
     storageRefusal: (accountId: string): Refusal | null =>
@@ -139,12 +143,12 @@ export function createPressure(deps: PressureDeps) {
         ? refuse('UNAVAILABLE', `Nothing more is stored: ${shortage.reason}`, {
             retryAfter: RETRY_AFTER_SECONDS,
           })
-        : (deps.storedRefusal?.(accountId) ?? null),
+        : storedRefusal(accountId),
     /** Messages that campaigns can still add to the queue; a share of its limit is reserved for other mail. */
     capacity: (): number => {
-      const count = deps.queuedMessages <= MAX_EXACT_COUNT ? tables.queue.count() : queued;
+      const count = limits.queuedMessages <= MAX_EXACT_COUNT ? tables.queue.count() : queued;
       // Rounded up, so that campaigns can send even with a limit of one.
-      return Math.max(0, Math.ceil(deps.queuedMessages * CAMPAIGN_SHARE) - count);
+      return Math.max(0, Math.ceil(limits.queuedMessages * CAMPAIGN_SHARE) - count);
     },
     isDiskLow: (): boolean => shortage?.kind === 'disk',
     /** Messages in the queue at the last check. */

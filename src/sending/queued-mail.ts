@@ -1,7 +1,7 @@
-import { type Clock, iso } from '../core/clock.ts';
+import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { ListedMessage } from '../store/messages/messages.ts';
 import {
   HELD,
@@ -18,24 +18,25 @@ export interface RetryResult {
   report: string;
 }
 
-export interface QueuedMailDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  recorder: Recorder;
-  /** Notifies delivery of mail that is due and committed; without it, delivery finds it within about a second. */
-  announce?: (key: QueueKey) => void;
-  /** Why delivery does not send a due message, a clause; null: no reason is known. */
-  obstacle?: (message: QueuedMessage) => string | null;
-}
-
 /**
  * Cancels queued messages that are not being sent, and retries deferred ones. Stateless: each action is one unit of
  * work, so that it cannot overlap with a lease. Without `announce` and `obstacle` (a command) delivery runs in another
  * process.
  */
-export function createQueuedMail(deps: QueuedMailDeps) {
-  const { tables, writer, clock, recorder, announce, obstacle } = deps;
+export function createQueuedMail(
+  { tables, writer, clock }: Pick<Context, 'tables' | 'writer' | 'clock'>,
+  {
+    recorder,
+    announce,
+    obstacle,
+  }: {
+    recorder: Recorder;
+    /** Notifies delivery of mail that is due and committed; without it, delivery finds it within about a second. */
+    announce?: (key: QueueKey) => void;
+    /** Why delivery does not send a due message, a clause; null: no reason is known. */
+    obstacle?: (message: QueuedMessage) => string | null;
+  },
+) {
   return {
     /** `accountId` null: by the operator, for messages of all accounts. */
     cancel: (accountId: string | null, messageId: string): Promise<ListedMessage | Refusal> =>

@@ -1,22 +1,13 @@
 import type { AccountLimits } from '../accounts/limits.ts';
-import { type Clock, HOUR } from '../core/clock.ts';
+import { HOUR } from '../core/clock.ts';
 import { createLru } from '../core/lru.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
-import type { Writer } from '../store/database/writer.ts';
-import type { Tables } from '../store/tables.ts';
+import type { Context } from '../store/context.ts';
 import { isRecipientDetail, type RecipientDetail } from '../suppression/suppression.ts';
 import { checkDomain, type Sender } from './checks.ts';
 import type { ParsedSend } from './request.ts';
-
-export interface RefusalEventsDeps {
-  clock: Clock;
-  tables: Tables;
-  writer: Writer;
-  recorder: Recorder;
-  limits: Pick<AccountLimits, 'of'>;
-}
 
 /** Events of one recipient, code and reason without an interval; further ones have at least RECORD_INTERVAL_MS between them. */
 const MAX_REPEATED_EVENTS = 3;
@@ -47,8 +38,10 @@ interface AccountHour {
  * keeps up to 50,000 recipients and 10,000 accounts in memory. `record` resolves when the events are durable, in units
  * of about 200 rows.
  */
-export function createRefusalEvents(deps: RefusalEventsDeps) {
-  const { clock, tables, writer, recorder, limits } = deps;
+export function createRefusalEvents(
+  { clock, tables, writer }: Pick<Context, 'clock' | 'tables' | 'writer'>,
+  { recorder, limits }: { recorder: Recorder; limits: Pick<AccountLimits, 'of'> },
+) {
   const recipients = createLru<Repeats>(MAX_RECIPIENTS);
   const accounts = createLru<AccountHour>(MAX_ACCOUNTS);
 

@@ -1,18 +1,12 @@
 import type { AccountLimits } from '../accounts/limits.ts';
-import type { Clock } from '../core/clock.ts';
-import type { ExpiryClock } from '../core/expiry-clock.ts';
-import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { domainOf } from '../mail/address.ts';
 import type { MessageContent } from '../mail/content.ts';
-import type { Writer } from '../store/database/writer.ts';
-import type { Stream } from '../store/domains/domains.ts';
+import type { Context } from '../store/context.ts';
 import type { MessageRow, MessageStatus } from '../store/messages/messages.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
-import type { Reader } from '../store/readers/reads.ts';
-import type { Tables } from '../store/tables.ts';
 import { checkDomain, checkSuppression, type Sender } from './checks.ts';
-import { PRIORITY_OF_STREAM, storeMessage, type TransactionalResult } from './draft.ts';
+import { PRIORITY_OF_STREAM, type StoreOptions, storeMessage, type TransactionalResult } from './draft.ts';
 import { encodeContents } from './encode.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { Pressure } from './pressure.ts';
@@ -41,19 +35,11 @@ export interface Resent {
 
 export type Resend = (request: ResendRequest) => Promise<Resent | Refusal>;
 
-export interface ResendDeps {
-  clock: Clock;
-  ids: Ids;
-  tables: Tables;
-  reader: Reader;
-  writer: Writer;
+/** What it shares with the acceptance of mail. */
+export interface ResendParts extends StoreOptions {
   keys: IdempotencyKeys;
   pressure: Pick<Pressure, 'refusal'>;
   limits: Pick<AccountLimits, 'takeMessages'>;
-  simulatorDomain: string;
-  /** Ms after which a message expires, by stream. */
-  expire: Record<Stream, number>;
-  expiry: Pick<ExpiryClock, 'acceptedAt'>;
   /** Called when messages of a key are in the queue (committed) and due. */
   announce(key: QueueKey): void;
 }
@@ -67,8 +53,11 @@ const FINAL: readonly MessageStatus[] = ['delivered', 'bounced', 'failed', 'canc
  * Returns the function; keeps nothing between calls. The unit of work that stores the message checks the message
  * limits, and again that the domain exists.
  */
-export function createResend(deps: ResendDeps): Resend {
-  const { clock, ids, tables, reader, writer, keys, pressure, limits } = deps;
+export function createResend(
+  { clock, ids, tables, reader, writer }: Pick<Context, 'clock' | 'ids' | 'tables' | 'reader' | 'writer'>,
+  parts: ResendParts,
+): Resend {
+  const { keys, pressure, limits } = parts;
 
   /** The message and its content; a refusal if it cannot be sent again. */
   async function find(
@@ -153,12 +142,12 @@ export function createResend(deps: ResendDeps): Resend {
           now,
           dueAt: now,
         },
-        deps,
+        parts,
       );
       return null;
     }, accountId);
     if (refusal !== null) return refusal;
-    deps.announce({
+    parts.announce({
       priority: PRIORITY_OF_STREAM.tx,
       account_id: accountId,
       destination: domainOf(message.recipient),

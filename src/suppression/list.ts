@@ -1,11 +1,10 @@
 import { addOptOut, apiOptOut } from '../audience/opt-out.ts';
-import { type Clock, iso } from '../core/clock.ts';
+import { iso } from '../core/clock.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { emailIdentifier, isEmailIdentifier, recipientIdentifier } from '../mail/identifier.ts';
-import type { Writer } from '../store/database/writer.ts';
-import { createLocalReader, type Reader } from '../store/readers/reads.ts';
+import type { Context } from '../store/context.ts';
 import type { Page } from '../store/rows/page.ts';
 import type { SuppressionRemovalRow } from '../store/suppression-removals.ts';
 import type {
@@ -44,25 +43,23 @@ export interface SuppressionRemoval {
   note: string | null;
 }
 
-export interface SuppressionListDeps {
-  tables: Tables;
-  /** Reads lists; default: on this thread. */
-  reader?: Reader;
-  writer: Writer;
-  clock: Clock;
-  recorder: Recorder;
-  onSuppressionChange?: OnSuppressionChange;
-  /** The limit on the number of an account's suppressions. Default: none. */
-  mayAdd?: MayAdd;
-}
-
 /**
  * Keeps no state; the API and the command line use it. `add` refuses an invalid address, `remove` a target without
  * suppressions (`NOT_FOUND`). `onSuppressionChange` is called in the unit of work of the change.
  */
-export function createSuppressionList(deps: SuppressionListDeps) {
-  const { tables, writer, clock, recorder, onSuppressionChange } = deps;
-  const reader = deps.reader ?? createLocalReader(tables);
+export function createSuppressionList(
+  { tables, reader, writer, clock }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock'>,
+  {
+    recorder,
+    onSuppressionChange,
+    mayAdd,
+  }: {
+    recorder: Recorder;
+    onSuppressionChange?: OnSuppressionChange;
+    /** The limit on the number of an account's suppressions. Default: none. */
+    mayAdd?: MayAdd;
+  },
+) {
   return {
     /** Newest first. */
     list: (filter: SuppressionFilter): Promise<Page<SuppressionRow>> =>
@@ -84,7 +81,7 @@ export function createSuppressionList(deps: SuppressionListDeps) {
         const isKnown = all.suppressions
           .of(accountId, hash)
           .some((one) => one.stream === stream && one.reason === reason);
-        const full = isKnown || reason === 'unsubscribe' ? null : (deps.mayAdd?.(all, accountId) ?? null);
+        const full = isKnown || reason === 'unsubscribe' ? null : (mayAdd?.(all, accountId) ?? null);
         if (full !== null) return full;
         const at = Math.min(createdAt ?? Number.POSITIVE_INFINITY, clock.now());
         const suppression = {

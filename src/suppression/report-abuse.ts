@@ -1,7 +1,7 @@
-import type { Clock } from '../core/clock.ts';
 import type { AbuseReportReason, EventFields } from '../events/event-types.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import type { SentMail } from '../mail/sent-mail.ts';
+import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
 import { withoutMessage } from './unsubscribe.ts';
 
@@ -10,12 +10,6 @@ export interface AbuseReport {
   reason: AbuseReportReason;
   ip: string;
   userAgent: string;
-}
-
-export interface ReportAbuseDeps {
-  clock: Clock;
-  recorder: Recorder;
-  onSuppressionChange: OnSuppressionChange;
 }
 
 /**
@@ -28,9 +22,10 @@ export type ReportAbuse = (tables: Tables, mail: SentMail, report: AbuseReport) 
  * Keeps no state. For a message that was purged, the suppression of the stream `mk` with reason `complaint` shows
  * whether it was reported before; simulated mail is then ignored.
  */
-export function createReportAbuse(deps: ReportAbuseDeps): ReportAbuse {
-  const { clock, recorder, onSuppressionChange } = deps;
-
+export function createReportAbuse(
+  { clock }: Pick<Context, 'clock'>,
+  { recorder, onSuppressionChange }: { recorder: Recorder; onSuppressionChange: OnSuppressionChange },
+): ReportAbuse {
   return (tables, mail, { reason, ip, userAgent }) => {
     const fields: EventFields['email_complained'] = {
       source: 'report_link',

@@ -1,10 +1,10 @@
 import { addOptOut, leaveGroup, optOutsOf, removeOptOuts, returnToGroup } from '../audience/opt-out.ts';
-import type { Clock } from '../core/clock.ts';
 import type { EventFields, MessageEventKind } from '../events/event-types.ts';
 import type { EventWithoutMessage, OnSuppressionChange, Recorder } from '../events/record.ts';
 import type { SentMail } from '../mail/sent-mail.ts';
 import type { OptOutMethod } from '../store/contacts/consent.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
+import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
 
 /*
@@ -36,19 +36,14 @@ export interface OptOutState {
   stopped: readonly OptOutPart[];
 }
 
-export interface UnsubscribingDeps {
-  clock: Clock;
-  recorder: Recorder;
-  onSuppressionChange: OnSuppressionChange;
-}
-
 /**
  * Keeps no state. `state` only reads. `undo` records no event and leaves suppressions of other reasons;
  * `onSuppressionChange` is called for a stream, not for a group.
  */
-export function createUnsubscribing(deps: UnsubscribingDeps) {
-  const { clock, recorder, onSuppressionChange } = deps;
-
+export function createUnsubscribing(
+  { clock }: Pick<Context, 'clock'>,
+  { recorder, onSuppressionChange }: { recorder: Recorder; onSuppressionChange: OnSuppressionChange },
+) {
   function state(tables: Tables, mail: SentMail): OptOutState {
     const group = groupOf(tables, mail);
     const choices = {

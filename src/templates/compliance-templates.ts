@@ -3,10 +3,9 @@ import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
 import { COMPLIANCE_KINDS, type ComplianceKind, complianceTemplateProblems } from '../mail/compliance.ts';
 import type { ComplianceTemplateFilter, ComplianceTemplateRow } from '../store/compliance-templates.ts';
-import { createLocalReader } from '../store/readers/reads.ts';
+import type { Context } from '../store/context.ts';
 import type { Page } from '../store/rows/page.ts';
-import type { Tables } from '../store/tables.ts';
-import type { TemplatesDeps } from './templates.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 
 /*
  * Templates of what the three compliance variables insert: that of the subscription group, else the default of the From
@@ -27,10 +26,10 @@ export interface ComplianceFields {
  * Keeps no state. Refuses an unknown template or that of another account (`TEMPLATE_NOT_FOUND`), content with an
  * unknown variable or without the required one (`VALIDATION_ERROR`), and what `mayAdd` refuses.
  */
-export function createComplianceTemplates(deps: TemplatesDeps) {
-  const { tables, writer, clock, ids, mayAdd } = deps;
-  const reader = deps.reader ?? createLocalReader(tables);
-
+export function createComplianceTemplates(
+  { tables, reader, writer, clock, ids }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>,
+  mayAdd: MayAdd,
+) {
   /** In a unit of work: `row` replaces the default of its type and domain, if it is one. */
   function replaceDefault(all: Tables, row: Omit<ComplianceTemplateRow, 'seq'>): void {
     if (row.is_default === 0) return;

@@ -1,12 +1,10 @@
-import { type Clock, iso } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
+import { iso } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
 import type { ForeignSyntax } from '../mail/foreign-syntax.ts';
 import { isServiceVariable, parseTemplate, type Template } from '../mail/template.ts';
-import type { Writer } from '../store/database/writer.ts';
-import { createLocalReader, type Reader } from '../store/readers/reads.ts';
+import type { Context } from '../store/context.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { TemplateVersionHead, TemplateVersionRow } from '../store/template-versions.ts';
@@ -40,24 +38,14 @@ export interface TemplateFields {
 /** The fields whose changes make a version. */
 const CONTENT = ['name', 'type', 'subject', 'html', 'text'] as const satisfies (keyof TemplateFields)[];
 
-export interface TemplatesDeps {
-  tables: Tables;
-  /** Reads lists; default: on this thread. */
-  reader?: Reader;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  /** The limit on the number of an account's templates and compliance templates. */
-  mayAdd: MayAdd;
-}
-
 /**
  * Keeps no state. `create` and `update` refuse a template with neither html nor text (`VALIDATION_ERROR`); an update
  * that changes the content stores the previous one as a version, in the same unit of work.
  */
-export function createTemplates(deps: TemplatesDeps) {
-  const { tables, writer, clock, ids, mayAdd } = deps;
-  const reader = deps.reader ?? createLocalReader(tables);
+export function createTemplates(
+  { tables, reader, writer, clock, ids }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>,
+  mayAdd: MayAdd,
+) {
   return {
     /** Newest first. */
     list: (filter: NamedPageFilter): Promise<Page<TemplateRow>> =>

@@ -1,5 +1,4 @@
-import type { Random } from '../core/random.ts';
-import type { Seal } from '../core/seal.ts';
+import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
 
 /* Secrets of webhooks (Standard Webhooks): `whsec_` and 32 random bytes in base64 in the API, sealed on disk. */
@@ -11,7 +10,7 @@ const KEY_BYTES = 32;
  * Keeps no state and caches no key: `keys` reads and decrypts at each call, and throws when a secret cannot be
  * decrypted with the master key.
  */
-export function createWebhookSecrets({ seal, random }: { seal: Seal; random: Random }) {
+export function createWebhookSecrets({ seal, random }: Pick<Context, 'seal' | 'random'>) {
   return {
     /** Creates a secret for this webhook, sealed. */
     create: (webhookId: string): Buffer => seal.seal(random.bytes(KEY_BYTES), webhookSealContext(webhookId)),

@@ -1,31 +1,15 @@
-import { type Clock, DAY, MINUTE, SECOND } from '../core/clock.ts';
+import { DAY, MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import type { Log } from '../core/log.ts';
-import type { Random } from '../core/random.ts';
+import type { Context } from '../store/context.ts';
 import { commitWithRetries } from '../store/database/commit-retry.ts';
-import type { Writer } from '../store/database/writer.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import type { Tables } from '../store/tables.ts';
 import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { CallResult, WebhookCaller } from './call.ts';
-import { createCallShares } from './call-shares.ts';
 import { type CallOutcome, outcomeOf, withoutErased } from './outcome.ts';
-import { createEndpointPace, type EndpointPace } from './pace.ts';
 import { signatureHeaders, webhookPayload } from './payload.ts';
 import type { WebhookSecrets } from './secrets.ts';
-
-export interface WebhookSenderDeps {
-  clock: Clock;
-  random: Random;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  secrets: WebhookSecrets;
-  caller: WebhookCaller;
-  /** Called for each recorded outcome, for metrics. */
-  observe?: (outcome: 'succeeded' | 'failed') => void;
-}
 
 /**
  * Calls in progress that the accounts share. Each webhook of an account above its share is limited to one call: slow
@@ -66,8 +50,19 @@ interface EndpointQueue {
  * keeps the process running until `stop`. Reads 50 deliveries of a webhook ahead; a webhook without calls and failures
  * takes no memory.
  */
-export function createWebhookSender(deps: WebhookSenderDeps) {
-  const { clock, random, log, tables, writer, secrets, caller } = deps;
+export function createWebhookSender(
+  { clock, random, log, tables, writer }: Pick<Context, 'clock' | 'random' | 'log' | 'tables' | 'writer'>,
+  {
+    secrets,
+    caller,
+    observe,
+  }: {
+    secrets: WebhookSecrets;
+    caller: WebhookCaller;
+    /** Called for each recorded outcome, for metrics. */
+    observe?: (outcome: 'succeeded' | 'failed') => void;
+  },
+) {
   const queues = new Map<number, EndpointQueue>();
   /** Webhooks with deliveries of the group commit in progress. */
   const due = new Set<number>();
@@ -192,7 +187,7 @@ export function createWebhookSender(deps: WebhookSenderDeps) {
       share,
     });
     if (committed === null) return;
-    deps.observe?.(outcome.succeeded ? 'succeeded' : 'failed');
+    observe?.(outcome.succeeded ? 'succeeded' : 'failed');
     if (committed.result !== null) onDisabled(committed.result);
   }
 
@@ -322,3 +317,69 @@ export function createWebhookSender(deps: WebhookSenderDeps) {
 }
 
 export type WebhookSender = ReturnType<typeof createWebhookSender>;
+
+/**
+ * Equal shares of concurrent webhook calls for the accounts that have calls in progress. The share shrinks when another
+ * account begins; calls above it are not aborted, so that the total can exceed `maxCalls` for the duration of a call.
+ * Begins without calls. In memory: an entry for each account with calls in progress.
+ */
+export function createCallShares(maxCalls: number) {
+  const calls = new Map<string, number>();
+
+  function add(accountId: string, change: 1 | -1): void {
+    const count = (calls.get(accountId) ?? 0) + change;
+    if (count === 0) calls.delete(accountId);
+    else calls.set(accountId, count);
+  }
+
+  return {
+    /** Whether the account has fewer calls in progress than its share, with this account counted. */
+    isBelowShare: (accountId: string): boolean => {
+      const count = calls.get(accountId) ?? 0;
+      const accounts = count === 0 ? calls.size + 1 : calls.size;
+      return count < maxCalls / accounts;
+    },
+    started: (accountId: string): void => add(accountId, 1),
+    ended: (accountId: string): void => add(accountId, -1),
+  };
+}
+
+const MAX_WIDTH = 10;
+const FIRST_PAUSE_MS = SECOND;
+const MAX_PAUSE_MS = MINUTE;
+
+/**
+ * How fast one endpoint is called: several concurrent calls while it responds, fewer with pauses after it replied that
+ * it is overloaded, or did not respond in time. Other failures are about the event: its retry waits, not the endpoint.
+ * Begins with 10 concurrent calls. An overload halves the number, and calls pause for 1 s, doubled up to a minute, or
+ * for the requested wait. Has no timer: `now` is the caller's.
+ */
+export function createEndpointPace() {
+  let width = MAX_WIDTH;
+  let pauseMs = FIRST_PAUSE_MS;
+  let pausedUntil = 0;
+
+  return {
+    /** Concurrent calls that are allowed now; 0 during a pause. */
+    width: (now: number): number => (now < pausedUntil ? 0 : width),
+    /** When the pause ends; null: there is none. */
+    pausedUntil: (now: number): number | null => (now < pausedUntil ? pausedUntil : null),
+    succeeded: (): void => {
+      pauseMs = FIRST_PAUSE_MS;
+      width = Math.min(MAX_WIDTH, width + 1);
+    },
+    /** The endpoint is overloaded. `retryAfterMs`: the wait that it requested. */
+    overloaded: (now: number, retryAfterMs: number | null): void => {
+      // Concurrent calls fail together: they count as one failure.
+      const isPaused = now < pausedUntil;
+      pausedUntil = Math.max(pausedUntil, now + Math.max(isPaused ? 0 : pauseMs, retryAfterMs ?? 0));
+      if (isPaused) return;
+      width = Math.max(1, Math.floor(width / 2));
+      pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
+    },
+    /** Whether the state is that of a new pace. */
+    isInitial: (now: number): boolean => now >= pausedUntil && width === MAX_WIDTH,
+  };
+}
+
+type EndpointPace = ReturnType<typeof createEndpointPace>;

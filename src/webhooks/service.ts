@@ -1,72 +1,65 @@
-import { type Clock, DAY } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
-import type { Log } from '../core/log.ts';
+import { DAY } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import type { Writer } from '../store/database/writer.ts';
-import { createLocalReader, type Reader } from '../store/readers/reads.ts';
+import { EVENT_TYPES, type EventKind, isEventKind, isMessageEventKind } from '../events/event-types.ts';
+import { emailIdentifier } from '../mail/identifier.ts';
+import type { Context } from '../store/context.ts';
+import { partlyDone, unitAfter } from '../store/database/failure.ts';
+import type { EventRow } from '../store/messages/events.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
+import type {
+  ListedWebhookDelivery,
+  ReplayCandidate,
+  WebhookDeliveryState,
+} from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
-import type { WebhookCaller } from './call.ts';
-import { createWebhookDeliveries, type WebhookDeliveries } from './deliveries.ts';
+import type { CallResult, WebhookCaller } from './call.ts';
 import { type WebhookHealth, webhookHealth } from './health.ts';
-import { changedFields, newFields, type WebhookInput, type WebhookPatch } from './input.ts';
+import { changedFields, EVERY_EVENT, newFields, type WebhookInput, type WebhookPatch } from './input.ts';
+import { errorOf } from './outcome.ts';
+import { signatureHeaders, type WebhookPayload, webhookPayload } from './payload.ts';
 import {
   fieldsOf,
   findWebhook,
+  presentDelivery,
   presentWebhook,
   presentWebhookDetail,
   type Webhook,
+  type WebhookDelivery,
+  type WebhookDeliveryStatus,
   type WebhookDetail,
   type WebhookFields,
 } from './resource.ts';
 import { presentSecret, type WebhookSecrets } from './secrets.ts';
-import { createWebhookTester, type WebhookTester } from './tester.ts';
-
-export interface WebhooksDeps {
-  tables: Tables;
-  /** Reads lists; default: on this thread. */
-  reader?: Reader;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  log: Log;
-  secrets: WebhookSecrets;
-  caller: WebhookCaller;
-  allowPrivateNetworks(): boolean;
-  /** The limit on the number of an account's webhooks. */
-  mayAdd: MayAdd;
-  /** Called after a webhook was changed or deleted, with its number. */
-  onChange?: (webhook: number) => void;
-  nextProbeAt?: (webhook: number) => number | null;
-}
-
-/** Webhooks of accounts. A webhook of another account is refused like one that does not exist. */
-export interface Webhooks extends WebhookDeliveries {
-  /** Oldest first. */
-  list(accountId: string, options?: { includeInactive?: boolean }): Webhook[];
-  get(accountId: string, webhookId: string): WebhookDetail | Refusal;
-  /** How the endpoints of the account respond, or that of one webhook. `nextProbeAt`: see `WebhookSender`. */
-  health(accountId: string, webhookId?: string): Promise<(WebhookHealth & { nextProbeAt: number | null })[]>;
-  create(accountId: string, input: WebhookInput): Promise<WebhookDetail | Refusal>;
-  update(accountId: string, webhookId: string, patch: WebhookPatch): Promise<WebhookDetail | Refusal>;
-  /** Deletes a webhook with its deliveries. */
-  remove(accountId: string, webhookId: string): Promise<Webhook | Refusal>;
-  /** Creates a new secret; calls are also signed with the old one for a day. */
-  rotateSecret(accountId: string, webhookId: string): Promise<WebhookDetail | Refusal>;
-  test: WebhookTester;
-}
+import type { WebhookSender } from './sender.ts';
 
 /** How long an old secret still signs. */
 const OLD_SECRET_MS = DAY;
 const MAX_OLD_SECRETS = 5;
 
 /**
- * A webhook gets its first secret in the unit of work that creates it. `update` checks the URL again; a changed URL,
- * and enabling the webhook, reset `failingSince`. `onChange` is not called for a new webhook.
+ * Webhooks of accounts. A webhook of another account is refused like one that does not exist. A webhook gets its first
+ * secret in the unit of work that creates it. `update` checks the URL again; a changed URL, and enabling the webhook,
+ * reset `failingSince`.
  */
-export function createWebhooks(deps: WebhooksDeps): Webhooks {
-  const { tables, writer, clock, ids, log, secrets, allowPrivateNetworks, onChange } = deps;
-  const reader = deps.reader ?? createLocalReader(tables);
+export function createWebhooks(
+  context: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids' | 'log'>,
+  {
+    secrets,
+    caller,
+    allowPrivateNetworks,
+    mayAdd,
+    sender,
+  }: {
+    secrets: WebhookSecrets;
+    caller: Pick<WebhookCaller, 'call'>;
+    allowPrivateNetworks(): boolean;
+    mayAdd: MayAdd;
+    /** Absent outside of the daemon, which notices changes within a second. */
+    sender?: Pick<WebhookSender, 'changed' | 'nextProbeAt'>;
+  },
+) {
+  const { tables, reader, writer, clock, ids, log } = context;
+  const nextProbeAt = (webhook: number): number | null => sender?.nextProbeAt(webhook) ?? null;
 
   function present(row: WebhookRow): WebhookDetail {
     const [key] = secrets.keys(tables, row, clock.now());
@@ -84,32 +77,34 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       const row = findWebhook(all, accountId, webhookId);
       return isRefusal(row) ? row : edit(all, row);
     }, accountId);
-    if (!isRefusal(changed)) onChange?.(changed.number);
+    if (!isRefusal(changed)) sender?.changed(changed.number);
     return changed;
   }
 
   return {
-    list: (accountId, { includeInactive = false } = {}) =>
+    /** Oldest first. */
+    list: (accountId: string, { includeInactive = false }: { includeInactive?: boolean } = {}): Webhook[] =>
       tables.webhooks
         .list(accountId)
         .filter((row) => includeInactive || row.is_active === 1)
         .map(presentWebhook),
-    get: (accountId, webhookId) => {
+    get: (accountId: string, webhookId: string): WebhookDetail | Refusal => {
       const row = findWebhook(tables, accountId, webhookId);
       return isRefusal(row) ? row : present(row);
     },
-    health: async (accountId, webhookId) => {
+    /** How the endpoints of the account respond, or that of one webhook. `nextProbeAt`: see `WebhookSender`. */
+    health: async (
+      accountId: string,
+      webhookId?: string,
+    ): Promise<(WebhookHealth & { nextProbeAt: number | null })[]> => {
       const found = await reader.query(accountId, webhookHealth, { accountId, webhookId, now: clock.now() });
-      return found.map(({ number, ...health }) => ({
-        ...health,
-        nextProbeAt: deps.nextProbeAt?.(number) ?? null,
-      }));
+      return found.map(({ number, ...health }) => ({ ...health, nextProbeAt: nextProbeAt(number) }));
     },
-    create: async (accountId, input) => {
+    create: async (accountId: string, input: WebhookInput): Promise<WebhookDetail | Refusal> => {
       const fields = newFields(input, allowPrivateNetworks());
       if (isRefusal(fields)) return fields;
       const created = await writer.run((all): WebhookRow | Refusal => {
-        const limit = deps.mayAdd(all, accountId);
+        const limit = mayAdd(all, accountId);
         if (limit !== null) return limit;
         const now = clock.now();
         const row = {
@@ -129,7 +124,11 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       log.info({ webhookId: created.webhook_id, accountId }, 'webhook created');
       return present(created);
     },
-    update: async (accountId, webhookId, patch) => {
+    update: async (
+      accountId: string,
+      webhookId: string,
+      patch: WebhookPatch,
+    ): Promise<WebhookDetail | Refusal> => {
       const changed = await change(accountId, webhookId, (all, row) => {
         const fields = changedFields(fieldsOf(row), patch, allowPrivateNetworks());
         if (isRefusal(fields)) return fields;
@@ -146,7 +145,8 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       });
       return isRefusal(changed) ? changed : present(changed);
     },
-    remove: async (accountId, webhookId) => {
+    /** Deletes a webhook with its deliveries. */
+    remove: async (accountId: string, webhookId: string): Promise<Webhook | Refusal> => {
       const removed = await change(accountId, webhookId, (all, row) => {
         all.webhooks.remove(row.number);
         return row;
@@ -155,7 +155,8 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       log.info({ webhookId, accountId }, 'webhook deleted');
       return presentWebhook(removed);
     },
-    rotateSecret: async (accountId, webhookId) => {
+    /** Creates a new secret; calls are also signed with the old one for a day. */
+    rotateSecret: async (accountId: string, webhookId: string): Promise<WebhookDetail | Refusal> => {
       const rotated = await change(accountId, webhookId, (all, row) => {
         const now = clock.now();
         const expiries = all.webhooks.secrets(row.number, now).flatMap(({ expires_at: at }) => at ?? []);
@@ -175,10 +176,12 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       log.info({ webhookId, accountId }, 'webhook secret rotated');
       return present(rotated);
     },
-    test: createWebhookTester(deps),
-    ...createWebhookDeliveries(deps),
+    test: createWebhookTester(context, secrets, caller),
+    ...createWebhookDeliveries(context, nextProbeAt),
   };
 }
+
+export type Webhooks = ReturnType<typeof createWebhooks>;
 
 function columns({ url, events, name, description, isActive }: WebhookFields) {
   return {
@@ -187,5 +190,282 @@ function columns({ url, events, name, description, isActive }: WebhookFields) {
     name,
     description,
     is_active: isActive ? (1 as const) : (0 as const),
+  };
+}
+
+interface WebhookDeliveryDetail extends WebhookDelivery {
+  /** Null: retention has deleted the event. */
+  payload: WebhookPayload | null;
+}
+
+export interface DeliveryPage {
+  deliveries: WebhookDelivery[];
+  nextSeq: number | null;
+}
+
+interface DeliveryQuery {
+  status?: WebhookDeliveryStatus | undefined;
+  /** Only of events before this one. */
+  beforeSeq: number | null;
+  limit: number;
+}
+
+interface ReplayInput {
+  /** Epoch ms, inclusive. */
+  from: number;
+  /** Epoch ms, exclusive. */
+  to: number;
+  /**
+   * Which events of the kinds to which the webhook subscribes now. `undelivered`: those without a successful call, because
+   * calls failed, are pending, or were not made while the webhook was disabled. `all`: also those that succeeded.
+   */
+  which: 'undelivered' | 'all';
+}
+
+export interface ReplayResult {
+  /** Events made ready. */
+  replayed: number;
+  /** Epoch ms: `from` of the next request, when there were more events than one request replays; null: complete. */
+  nextFrom: number | null;
+}
+
+const STATES: Record<WebhookDeliveryStatus, readonly WebhookDeliveryState[]> = {
+  pending: ['ready', 'waiting'],
+  succeeded: ['succeeded'],
+  failed: ['failed'],
+};
+
+/** Events that are read in one unit of work, and in one request. */
+const REPLAY_BATCH_SIZE = 500;
+const MAX_REPLAYED = 100_000;
+
+/**
+ * Lists deliveries and makes them ready again; the sender sends ready deliveries within a second. Keeps no state.
+ * `retry` and `replay` refuse a disabled webhook (`INVALID_STATE`). A replay reads 500 events in a unit of work, and at
+ * most 100,000 in one call.
+ */
+function createWebhookDeliveries(
+  { tables, reader, writer, clock, ids }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>,
+  nextProbeAt: (webhook: number) => number | null,
+) {
+  const present = (row: ListedWebhookDelivery): WebhookDelivery =>
+    presentDelivery(row, { now: clock.now(), nextProbeAt: nextProbeAt(row.webhook) });
+
+  function findActive(all: Tables, accountId: string, webhookId: string): WebhookRow | Refusal {
+    const webhook = findWebhook(all, accountId, webhookId);
+    if (isRefusal(webhook) || webhook.is_active === 1) return webhook;
+    return refuse('INVALID_STATE', `Webhook ${webhookId} is disabled: enable it first`);
+  }
+
+  /** In a unit of work: makes the selected events ready; returns their number. */
+  function makeReady(
+    all: Tables,
+    webhook: WebhookRow,
+    candidates: readonly ReplayCandidate[],
+    { which }: ReplayInput,
+  ): number {
+    const { number } = webhook;
+    const { events } = fieldsOf(webhook);
+    const now = clock.now();
+    let count = 0;
+    for (const { event_seq: eventSeq, kind, state } of candidates) {
+      if (!events.includes(EVERY_EVENT) && !events.includes(kind)) continue;
+      if (state === 'ready' || (state === 'succeeded' && which === 'undelivered')) continue;
+      if (state !== null) all.webhookDeliveries.makeReady(number, eventSeq, now);
+      else all.webhookDeliveries.insert({ webhook: number, eventSeq, deliveryId: ids.make('whd'), at: now });
+      count++;
+    }
+    return count;
+  }
+
+  return {
+    /** Newest event first; `nextSeq` is not null while more follow. */
+    deliveries: async (
+      accountId: string,
+      webhookId: string,
+      { status, beforeSeq, limit }: DeliveryQuery,
+    ): Promise<DeliveryPage | Refusal> => {
+      const webhook = findWebhook(tables, accountId, webhookId);
+      if (isRefusal(webhook)) return webhook;
+      const { rows, nextSeq } = await reader.table(accountId, 'webhookDeliveries', 'list', {
+        webhook: webhook.number,
+        states: status === undefined ? [] : STATES[status],
+        beforeSeq: beforeSeq ?? Number.MAX_SAFE_INTEGER,
+        limit,
+      });
+      return { deliveries: rows.map(present), nextSeq };
+    },
+    /** One delivery with the body of its calls. */
+    delivery: (accountId: string, webhookId: string, deliveryId: string): WebhookDeliveryDetail | Refusal => {
+      const webhook = findWebhook(tables, accountId, webhookId);
+      if (isRefusal(webhook)) return webhook;
+      const row = tables.webhookDeliveries.byId(webhook.number, deliveryId);
+      if (row === null) return unknownDelivery(webhookId, deliveryId);
+      const event = tables.events.bySeq(row.event_seq);
+      return { ...present(row), payload: event === null ? null : webhookPayload(event) };
+    },
+    /** Makes one delivery ready, whatever its status is. */
+    retry: async (
+      accountId: string,
+      webhookId: string,
+      deliveryId: string,
+    ): Promise<WebhookDelivery | Refusal> => {
+      const row = await writer.run((all): ListedWebhookDelivery | Refusal => {
+        const webhook = findActive(all, accountId, webhookId);
+        if (isRefusal(webhook)) return webhook;
+        const delivery = all.webhookDeliveries.byId(webhook.number, deliveryId);
+        if (delivery === null) return unknownDelivery(webhookId, deliveryId);
+        if (delivery.event_id === null)
+          return refuse('INVALID_STATE', `The event of delivery ${deliveryId} is past its retention`);
+        all.webhookDeliveries.makeReady(webhook.number, delivery.event_seq, clock.now());
+        return all.webhookDeliveries.byId(webhook.number, deliveryId) ?? delivery;
+      }, accountId);
+      return isRefusal(row) ? row : present(row);
+    },
+    /** Makes the events of a time range ready. */
+    replay: async (
+      accountId: string,
+      webhookId: string,
+      input: ReplayInput,
+    ): Promise<ReplayResult | Refusal> => {
+      let afterSeq = tables.events.firstSeqAt(input.from) - 1;
+      const lastSeq = tables.events.firstSeqAt(input.to) - 1;
+      let replayed = 0;
+      for (let read = 0; ; read += REPLAY_BATCH_SIZE) {
+        const done = partlyDone(replayed, 'event', 'replayed');
+        const unit = writer.run((all): { candidates: ReplayCandidate[]; count: number } | Refusal => {
+          const webhook = findActive(all, accountId, webhookId);
+          if (isRefusal(webhook)) return webhook;
+          const range = { afterSeq, lastSeq, limit: REPLAY_BATCH_SIZE };
+          const candidates = all.webhookDeliveries.replayCandidates(webhook.number, accountId, range);
+          return { candidates, count: makeReady(all, webhook, candidates, input) };
+        }, accountId);
+        const batch = await unitAfter(done, unit);
+        if (isRefusal(batch)) return batch;
+        replayed += batch.count;
+        const last = batch.candidates.at(-1);
+        if (last === undefined || batch.candidates.length < REPLAY_BATCH_SIZE)
+          return { replayed, nextFrom: null };
+        // The next request reads the events of this millisecond again: they are ready, so they are not counted twice.
+        if (read + REPLAY_BATCH_SIZE >= MAX_REPLAYED) return { replayed, nextFrom: last.at };
+        afterSeq = last.event_seq;
+      }
+    },
+  };
+}
+
+function unknownDelivery(webhookId: string, deliveryId: string): Refusal {
+  return refuse('NOT_FOUND', `There is no delivery ${deliveryId} of webhook ${webhookId}`);
+}
+
+/** The result of a test call, which is not stored and counts in no statistics. */
+interface WebhookTestResult {
+  webhookId: string;
+  /** The endpoint replied 2xx in time. */
+  delivered: boolean;
+  responseCode?: number;
+  /** The first KiB. */
+  responseBody?: string;
+  error?: string;
+  durationMs: number;
+  payload: WebhookPayload;
+}
+
+/**
+ * Calls the endpoint with a signed sample event of this kind (default: the first kind to which the webhook subscribes).
+ * Calls disabled webhooks too, so that an account can test a webhook before it enables it. Refuses an unknown webhook, and a second test of a webhook while one is in progress (`RATE_LIMITED`). Writes nothing;
+ * an abort of `signal` is a result with an error.
+ */
+function createWebhookTester(
+  { tables, clock, ids }: Pick<Context, 'tables' | 'clock' | 'ids'>,
+  secrets: WebhookSecrets,
+  caller: Pick<WebhookCaller, 'call'>,
+) {
+  /** Numbers of the webhooks that are being tested. */
+  const running = new Set<number>();
+
+  return async (
+    accountId: string,
+    webhookId: string,
+    kind: EventKind | undefined,
+    signal: AbortSignal,
+  ): Promise<WebhookTestResult | Refusal> => {
+    const webhook = findWebhook(tables, accountId, webhookId);
+    if (isRefusal(webhook)) return webhook;
+    if (running.has(webhook.number))
+      return refuse('RATE_LIMITED', `A test of webhook ${webhookId} is in progress`, { retryAfter: 1 });
+    running.add(webhook.number);
+    try {
+      const event = sampleEvent(kind ?? firstKind(webhook.events), accountId, { clock, ids });
+      const payload = webhookPayload(event);
+      const body = JSON.stringify(payload);
+      const startedAt = clock.now();
+      const headers = signatureHeaders(secrets.keys(tables, webhook, startedAt), {
+        id: payload.id,
+        body,
+        now: startedAt,
+      });
+      const result = (await caller.call({ accountId, url: webhook.url, headers, body }, signal)) ?? CANCELLED;
+      const error = errorOf(result);
+      return {
+        webhookId,
+        delivered: error === null,
+        ...(result.kind === 'response' ? { responseCode: result.status, responseBody: result.body } : {}),
+        ...(error === null ? {} : { error }),
+        durationMs: clock.now() - startedAt,
+        payload,
+      };
+    } finally {
+      running.delete(webhook.number);
+    }
+  };
+}
+
+const CANCELLED: CallResult = { kind: 'no-response', reason: 'the test was cancelled' };
+
+function firstKind(events: string): EventKind {
+  const kinds: string[] = JSON.parse(events);
+  return kinds.find(isEventKind) ?? 'email_delivered';
+}
+
+const NO_MESSAGE = {
+  message_id: null,
+  job_id: null,
+  campaign_id: null,
+  subscription_group_id: null,
+  use_case: null,
+  from_address: null,
+  recipient: null,
+  recipient_hash: null,
+  subject: null,
+  // So that `livemode` is false, as for simulated mail.
+  simulated: 1,
+} as const;
+
+const MESSAGE = {
+  use_case: 'tx',
+  from_address: 'sender@example.com',
+  recipient: 'recipient@example.com',
+  recipient_hash: emailIdentifier('recipient@example.com'),
+  subject: 'A test of this webhook',
+} as const;
+
+/** An event for a test call: new ids, the current time, and the example fields of its kind. It is not stored. */
+function sampleEvent(
+  kind: EventKind,
+  accountId: string,
+  { clock, ids }: Pick<Context, 'clock' | 'ids'>,
+): EventRow {
+  return {
+    seq: 0,
+    event_id: ids.make('evt'),
+    account_id: accountId,
+    kind,
+    at: clock.now(),
+    message_seq: null,
+    domain_id: ids.make('domain'),
+    data: JSON.stringify(EVENT_TYPES[kind].example),
+    ...NO_MESSAGE,
+    ...(isMessageEventKind(kind) ? { ...MESSAGE, message_id: ids.make('msg') } : {}),
   };
 }

@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => store.close());
 
 function authenticator() {
-  return createAuthenticator({ tables: store.tables, failures: createFailureLimits(store.clock) });
+  return createAuthenticator({ tables: store.tables }, { failures: createFailureLimits(store.clock) });
 }
 
 function credentials(more: Partial<Credentials> = {}): Credentials {

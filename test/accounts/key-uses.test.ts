@@ -20,11 +20,10 @@ afterEach(() => store.close());
 function newUses() {
   const log = createLog({ level: 'info', hashAddresses: false }, { write: () => {} });
   const uses = createKeyUses({ ...store, log });
-  const authenticator = createAuthenticator({
-    tables: store.tables,
-    failures: createFailureLimits(store.clock),
-    onUse: uses.note,
-  });
+  const authenticator = createAuthenticator(
+    { tables: store.tables },
+    { failures: createFailureLimits(store.clock), onUse: uses.note },
+  );
   const call = (used = secret, scope: 'setup' | 'marketing' = 'setup') =>
     authenticator.authenticate(
       { secret: used, accountId: 'shop', from: { address: '192.0.2.1', forwarded: false } },

@@ -16,16 +16,10 @@ export async function startAudience(defaults: AccountLimitDefaults = {}) {
   const { tables, writer, ids } = store;
   const follow = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids, onSuppressionChange: follow });
-  const audience = createAudience({
-    tables,
-    writer,
-    clock,
-    ids,
-    log: createLog({ level: 'silent', hashAddresses: false }),
-    recorder,
-    mayAdd: store.limits.mayAdd.contacts,
-    responsesKeptMs: 86_400_000,
-  });
+  const audience = createAudience(
+    { ...store, log: createLog({ level: 'silent', hashAddresses: false }) },
+    { recorder, mayAdd: store.limits.mayAdd, responsesKeptMs: 86_400_000 },
+  );
   insertAccount(tables, 'acct_two', clock.now());
   const group = granted(await audience.groups.create('acct_one', GROUP));
 

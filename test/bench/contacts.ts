@@ -14,6 +14,7 @@ import { createRecorder } from '../../src/events/record.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { DATABASE_FILE, openDatabase } from '../../src/store/database/database.ts';
 import { createWriter } from '../../src/store/database/writer.ts';
+import { createLocalReader } from '../../src/store/readers/reads.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { granted } from '../support/refusal.ts';
 import { readOptions } from './options.ts';
@@ -53,16 +54,21 @@ const tables = createTables(db);
 const writer = createWriter(db, tables);
 const clock = systemClock;
 const ids = createIds(clock, systemRandom);
-const audience = createAudience({
-  tables,
-  writer,
-  clock,
-  ids,
-  log: createLog({ level: 'silent', hashAddresses: true }),
-  recorder: createRecorder({ clock, ids }),
-  mayAdd: () => null,
-  responsesKeptMs: 0,
-});
+const audience = createAudience(
+  {
+    tables,
+    reader: createLocalReader(tables),
+    writer,
+    clock,
+    ids,
+    log: createLog({ level: 'silent', hashAddresses: true }),
+  },
+  {
+    recorder: createRecorder({ clock, ids }),
+    mayAdd: { contacts: () => null, subscriptionGroups: () => null },
+    responsesKeptMs: 0,
+  },
+);
 const accountId = 'acct_bench';
 tables.accounts.insert({
   account_id: accountId,

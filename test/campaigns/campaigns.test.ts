@@ -12,7 +12,7 @@ const ALWAYS: AnalyticsQuery = { from: null, to: null, interval: 'day' };
 function start() {
   const store = startStore();
   insertAccount(store.tables, 'acct_two', store.clock.now());
-  return { ...store, campaigns: createCampaigns(store) };
+  return { ...store, campaigns: createCampaigns(store, store.limits.mayAdd.campaigns) };
 }
 
 describe('a campaign', () => {

@@ -46,7 +46,10 @@ export async function startCampaigns(
   const log = createLog({ level: 'silent', hashAddresses: true });
   const onSuppressionChange = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
-  const audience = createAudience({ ...store, log, recorder, mayAdd: () => null, responsesKeptMs: DAY });
+  const audience = createAudience(
+    { ...store, log },
+    { recorder, mayAdd: store.limits.mayAdd, responsesKeptMs: DAY },
+  );
   const createGroup = async (name: string) =>
     granted(
       await audience.groups.create('acct_one', {
@@ -95,8 +98,8 @@ export async function startCampaigns(
     return created;
   };
   const runner = addRunner();
-  const sending = createCampaignSending({ ...deps, onChange: runner.wake });
-  const campaigns = createCampaigns(deps);
+  const sending = createCampaignSending(store, { ...deps, onChange: runner.wake });
+  const campaigns = createCampaigns(store, store.limits.mayAdd.campaigns);
   const account = () => {
     const row = tables.accounts.get('acct_one');
     if (row === null) throw new Error('no such account');

@@ -134,7 +134,7 @@ describe('messages of a disabled account', () => {
     if (message === undefined) throw new Error('there is no message');
     delivery.start();
     await held(1);
-    const mail = createQueuedMail({ tables, writer, clock, recorder });
+    const mail = createQueuedMail({ tables, writer, clock }, { recorder });
     expect(await mail.retry(null, message.message_id)).toMatchObject({
       code: 'INVALID_STATE',
       message: expect.stringContaining('its account is disabled'),

@@ -12,6 +12,7 @@ import { createRetention } from '../../src/events/retention.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { createWriter } from '../../src/store/database/writer.ts';
+import { createLocalReader } from '../../src/store/readers/reads.ts';
 import { MAX_SCANNED_ROWS } from '../../src/store/rows/page.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { listCases } from '../bench/large/filters.ts';
@@ -170,16 +171,17 @@ it('deletes the oldest day of a long history with few pages per row', async () =
 it('erases a person with few pages, whatever the size of the history', async () => {
   const store = await openStopped();
   const ids = createIds(systemClock, systemRandom);
-  const { erasure, background } = createAudience({
-    ...store,
-    ids,
-    recorder: createRecorder({ clock: systemClock, ids }),
-    mayAdd: () => null,
-    responsesKeptMs: 0,
-    // Without it an erasure would wait for the thread, which reads the whole file.
-    erasureWaitMs: 60_000,
-    slackScript: builtThread('store/maintenance/slack-thread.ts'),
-  });
+  const { erasure, background } = createAudience(
+    { ...store, reader: createLocalReader(store.tables), ids },
+    {
+      recorder: createRecorder({ clock: systemClock, ids }),
+      mayAdd: { contacts: () => null, subscriptionGroups: () => null },
+      responsesKeptMs: 0,
+      // Without it an erasure would wait for the thread, which reads the whole file.
+      waitMs: 60_000,
+      slackScript: builtThread('store/maintenance/slack-thread.ts'),
+    },
+  );
   onTestFinished(() => background.stop());
   const [owner] = running.accounts;
   for (let number = 1; number <= ERASED; number++) {

@@ -72,7 +72,7 @@ export async function startApi(test: TestApiOptions = {}) {
     },
     log,
     ids,
-    authenticator: createAuthenticator({ tables, failures: createFailureLimits(clock) }),
+    authenticator: createAuthenticator({ tables }, { failures: createFailureLimits(clock) }),
     rateLimits: createRateLimits(clock, test.rates ?? { setup: UNLIMITED, send: null }),
     concurrencyOf: () => test.concurrency ?? null,
     settled: writer.settled,

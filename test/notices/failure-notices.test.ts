@@ -32,26 +32,22 @@ async function start() {
   let result: DirectResult = { kind: 'accepted' };
   const log = createLog({ level: 'silent', hashAddresses: false });
   const create = () =>
-    createFailureNotices({
-      config,
-      clock,
-      log,
-      ids,
-      tables,
-      reader: createLocalReader(tables),
-      writer,
-      mail: {
-        deliver: async (message) => {
-          raw.push(message);
-          const { subject = '', text = '' } = await simpleParser(
-            Buffer.concat([message.header, message.body]),
-          );
-          if (result.kind === 'accepted') sent.push({ to: message.to, subject, text });
-          return result;
+    createFailureNotices(
+      { config, clock, log, ids, tables, reader: createLocalReader(tables), writer },
+      {
+        mail: {
+          deliver: async (message) => {
+            raw.push(message);
+            const { subject = '', text = '' } = await simpleParser(
+              Buffer.concat([message.header, message.body]),
+            );
+            if (result.kind === 'accepted') sent.push({ to: message.to, subject, text });
+            return result;
+          },
+          close: async () => {},
         },
-        close: async () => {},
       },
-    });
+    );
   let notices = create();
   const owner = async (email: string) =>
     granted(await people.invite('acct_one', { email, role: 'owner' }, 'operator')).person;

@@ -12,24 +12,22 @@ import { startStore } from '../support/store.ts';
 function start() {
   const { tables, writer, clock, ids } = startStore();
   let hashes = 0;
-  const credentials = createPasswordCredentials({
-    tables,
-    writer,
-    clock,
-    random: systemRandom,
-    seal: createSeal(Buffer.alloc(32), systemRandom),
-    passwords: {
-      hash: async () => {
-        hashes++;
-        return 'hash';
+  const credentials = createPasswordCredentials(
+    { tables, writer, clock, random: systemRandom, seal: createSeal(Buffer.alloc(32), systemRandom) },
+    {
+      passwords: {
+        hash: async () => {
+          hashes++;
+          return 'hash';
+        },
+        verify: async () => {
+          hashes++;
+          return false;
+        },
       },
-      verify: async () => {
-        hashes++;
-        return false;
-      },
+      clientOf: (address) => address,
     },
-    clientOf: (address) => address,
-  });
+  );
   tables.people.insert(newPerson('person_1', 'ada@example.com', 'Ada', clock.now()));
   const sessions = createSessions({
     tables,

@@ -26,14 +26,14 @@ async function start() {
   const sessions = createSessions({ ...deps, seal });
   const hashing = deferred<string>();
   const verifying = deferred<boolean>();
-  const credentials = createPasswordCredentials({
-    ...deps,
-    random: systemRandom,
-    seal,
-    passwords: { hash: () => hashing.promise, verify: () => verifying.promise },
-    clientOf: (address) => address,
-  });
-  const passkeys = createPasskeys({ ...deps, url: () => URL });
+  const credentials = createPasswordCredentials(
+    { ...deps, random: systemRandom, seal },
+    {
+      passwords: { hash: () => hashing.promise, verify: () => verifying.promise },
+      clientOf: (address) => address,
+    },
+  );
+  const passkeys = createPasskeys(deps, { url: () => URL });
   tables.people.insert(newPerson(PERSON, 'ada@example.com', 'Ada', clock.now()));
   const signIn = async (): Promise<Session> => {
     const { token } = granted(await sessions.open(PERSON, 'link', { userAgent: '', address: '' }));

@@ -5,7 +5,7 @@ import { createLog } from '../../src/core/log.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import type { MessageContent } from '../../src/mail/content.ts';
 import {
-  type AcceptanceDeps,
+  type AcceptanceParts,
   type Accepted,
   type AcceptRequest,
   createAcceptance,
@@ -33,7 +33,7 @@ export function startAcceptance(
   take?: TakeNew,
 ) {
   const store = startStore(heldClock(), defaults);
-  const { tables, writer, recorder, ids, clock } = store;
+  const { tables, recorder, clock } = store;
   const announced: QueueKey[] = [];
   let pressure: Refusal | null = null;
   const logged: string[] = [];
@@ -41,11 +41,7 @@ export function startAcceptance(
     { level: 'warn', hashAddresses: false },
     { write: (line) => logged.push(JSON.parse(line).msg) },
   );
-  const deps: AcceptanceDeps = {
-    clock,
-    ids,
-    tables,
-    writer,
+  const parts: AcceptanceParts = {
     recorder,
     keys: createIdempotencyKeys({ tables, now: clock.now, lifetimeMs: 24 * HOUR }),
     pressure: { refusal: () => pressure },
@@ -58,10 +54,10 @@ export function startAcceptance(
     ...(take === undefined ? {} : { take }),
     announce: (key) => announced.push(key),
   };
-  let acceptance = createAcceptance(deps);
+  let acceptance = createAcceptance(store, parts);
   /** Replaces the acceptance by one with empty caches. */
   const restart = () => {
-    acceptance = createAcceptance(deps);
+    acceptance = createAcceptance(store, parts);
   };
   const send = (
     changes: Partial<SendRequest> = {},

@@ -31,7 +31,7 @@ describe('text in braces that is not a variable', () => {
 
   it('causes a warning in each message of a stored template, also when the template is prepared', async () => {
     const setup = startAcceptance();
-    const templates = createTemplates({ ...setup, mayAdd: () => null });
+    const templates = createTemplates(setup, () => null);
     const html = `${HTML}{{#if paid}}`;
     const { template_id: templateId } = granted(
       await templates.create('acct_one', {

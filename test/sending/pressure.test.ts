@@ -12,7 +12,10 @@ describe('sends', () => {
     let fault: string | null = null;
     const limits = { queuedMessages: 100, freeDiskBytes: 0 };
     const reader = createLocalReader(tables);
-    const pressure = createPressure({ tables, reader, log, dir: '.', unrecorded: () => fault, ...limits });
+    const pressure = createPressure(
+      { config: { data: { dir: '.' }, limits }, tables, reader, log },
+      { unrecorded: () => fault },
+    );
     await pressure.start();
     await pressure.stop();
     expect(pressure.refusal()).toBeNull();
@@ -44,7 +47,10 @@ describe('a full queue', () => {
       { write: (line) => logged.push(JSON.parse(line).msg) },
     );
     const reader = createLocalReader(tables);
-    const pressure = createPressure({ tables, reader, log, dir: '.', queuedMessages, freeDiskBytes: 0 });
+    const pressure = createPressure(
+      { config: { data: { dir: '.' }, limits: { queuedMessages, freeDiskBytes: 0 } }, tables, reader, log },
+      {},
+    );
     await pressure.start();
     await pressure.stop();
     const refused = Object.keys(queued).filter((account) => pressure.refusal(account) !== null);
@@ -104,7 +110,10 @@ describe('the capacity of the queue for campaigns', () => {
     tables.queue.count = () => count;
     const log = createLog({ level: 'silent', hashAddresses: true });
     const limits = { queuedMessages: bound, freeDiskBytes: 0 };
-    const pressure = createPressure({ tables, reader: createLocalReader(tables), log, dir: '.', ...limits });
+    const pressure = createPressure(
+      { config: { data: { dir: '.' }, limits }, tables, reader: createLocalReader(tables), log },
+      {},
+    );
     await pressure.start();
     await pressure.stop();
     count += since;

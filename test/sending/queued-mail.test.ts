@@ -11,11 +11,10 @@ function start(obstacle?: () => string | null) {
   const { tables, clock } = store;
   insertAccount(tables, 'acct_two', clock.now());
   const announced: QueueKey[] = [];
-  const mail = createQueuedMail({
-    ...store,
-    announce: (key) => announced.push(key),
-    ...(obstacle === undefined ? {} : { obstacle }),
-  });
+  const mail = createQueuedMail(
+    { ...store, ...(obstacle === undefined ? {} : { obstacle }) },
+    { ...store, ...(obstacle === undefined ? {} : { obstacle }), announce: (key) => announced.push(key) },
+  );
   /** A message in a state, with the queue row that belongs to it. */
   const inState = (state: string, columns: Partial<MessageRow> = {}): MessageRow => {
     const { status, lease = null, dueIn = 0 } = stateOf(state);

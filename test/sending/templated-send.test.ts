@@ -21,8 +21,8 @@ function start() {
   const setup = startAcceptance();
   const { tables, clock, stored } = setup;
   insertAccount(tables, 'acct_two', clock.now());
-  const templates = createTemplates({ ...setup, mayAdd: () => null });
-  const complianceTemplates = createComplianceTemplates({ ...setup, mayAdd: () => null });
+  const templates = createTemplates(setup, () => null);
+  const complianceTemplates = createComplianceTemplates(setup, () => null);
   const sent = () => {
     const message = stored()[0];
     if (message === undefined) throw new Error('nothing was stored');

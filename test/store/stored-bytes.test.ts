@@ -35,7 +35,7 @@ async function start() {
 describe('the bytes of an account', () => {
   it('are those of its contacts, templates, campaigns and groups after any change of them', async () => {
     const setup = await start();
-    const { counted, stored, bytes, tables, writer, clock, ids, db } = setup;
+    const { counted, stored, bytes, db } = setup;
     const same = () => expect(counted()).toEqual(stored());
     expect(SUMS).not.toBe('');
     same();
@@ -56,7 +56,7 @@ describe('the bytes of an account', () => {
     same();
     await setup.groups.create('acct_one', { ...GROUP, description: 'y'.repeat(1000) });
     same();
-    const templates = createTemplates({ tables, writer, clock, ids, mayAdd: () => null });
+    const templates = createTemplates(setup, () => null);
     const content = { name: 'T', type: null, subject: 'S', html: '<p>a</p>', text: null, variables: ['a'] };
     const template = granted(await templates.create('acct_one', content));
     for (let n = 0; n < 15; n++) {

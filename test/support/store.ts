@@ -13,6 +13,7 @@ import { DATABASE_FILE, type Database, openDatabase } from '../../src/store/data
 import { createWriter } from '../../src/store/database/writer.ts';
 import type { MessageRow, NewMessage } from '../../src/store/messages/messages.ts';
 import type { QueuePriority } from '../../src/store/messages/queue.ts';
+import { createLocalReader } from '../../src/store/readers/reads.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { insertAccount, insertDomain, insertQueued, messageIdOf, newMessage } from './rows.ts';
 
@@ -71,7 +72,7 @@ export function startStore(clock = heldClock(), defaults: AccountLimitDefaults =
   insertAccount(tables, 'acct_one', clock.now());
   insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_one', name: 'example.com' }, clock.now());
   const limits = createAccountLimits({ tables, defaults });
-  return { dir, db, tables, writer, ids, recorder, clock, limits };
+  return { dir, db, tables, reader: createLocalReader(tables), writer, ids, recorder, clock, limits };
 }
 
 let enqueued = 0;

@@ -27,7 +27,7 @@ function start() {
     changed.push(`${accountId} ${hash}`);
   };
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
-  const list = createSuppressionList({ ...store, recorder, onSuppressionChange });
+  const list = createSuppressionList(store, { ...store, recorder, onSuppressionChange });
   const add = (email: string, input: Partial<SuppressionInput> = {}, accountId = 'acct_one') =>
     list.add(accountId, { email, reason: 'manual', stream: 'all', ...input }, 'key_1');
   const remove = async (target: SuppressionTarget, accountId = 'acct_one') => {

@@ -68,11 +68,10 @@ async function setup(useCase: Stream, groupState: GroupState = 'none') {
     if (groupState === 'deleted group') all.subscriptionGroups.markDeleted(groupSeq, now);
     return { message, groupSeq, contactSeq };
   });
-  const unsubscribing = createUnsubscribing({
-    clock,
-    recorder,
-    onSuppressionChange: createStatusFollower(clock),
-  });
+  const unsubscribing = createUnsubscribing(
+    { clock },
+    { recorder, onSuppressionChange: createStatusFollower(clock) },
+  );
   const mail = sentMailOf(message);
   return {
     ...store,

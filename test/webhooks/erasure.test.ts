@@ -14,12 +14,10 @@ const ADA = 'ada@example.net';
 
 async function startWithAda() {
   const env = await startWebhooks();
-  const audience = createAudience({
-    ...env,
-    log: createLog({ level: 'silent', hashAddresses: false }),
-    mayAdd: () => null,
-    responsesKeptMs: 86_400_000,
-  });
+  const audience = createAudience(
+    { ...env, log: createLog({ level: 'silent', hashAddresses: false }) },
+    { recorder: env.recorder, mayAdd: env.limits.mayAdd, responsesKeptMs: 86_400_000 },
+  );
   const by = { by: 'key_one', ipAddress: '192.0.2.1', userAgent: 'Shop/1' };
   granted(await audience.contacts.create('acct_one', { email: ADA }, by));
   const { webhookId } = await env.hook('http://127.0.0.1:9/');

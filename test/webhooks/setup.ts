@@ -62,17 +62,18 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
     });
   const caller = options.caller ?? newCaller();
   const shared = { clock, random: systemRandom, log, tables, writer, secrets };
-  const sender = createWebhookSender({ ...shared, caller });
+  const sender = createWebhookSender(shared, { ...shared, caller });
   const recorder = createRecorder({ clock, ids, onWebhookDue: sender.due });
-  const webhooks = createWebhooks({
-    ...shared,
-    ids,
-    caller,
-    allowPrivateNetworks: () => allowPrivateNetworks,
-    mayAdd: store.limits.mayAdd.webhooks,
-    onChange: sender.changed,
-    nextProbeAt: sender.nextProbeAt,
-  });
+  const webhooks = createWebhooks(
+    { ...store, log },
+    {
+      secrets,
+      caller,
+      allowPrivateNetworks: () => allowPrivateNetworks,
+      mayAdd: store.limits.mayAdd.webhooks,
+      sender,
+    },
+  );
   onTestFinished(async () => {
     await sender.stop();
     resolver.close();
@@ -118,7 +119,7 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
     },
     /** A second sender, as after a restart of the daemon: calls in progress of the first are unknown to it. */
     restarted: () => {
-      const next = createWebhookSender({ ...shared, caller: newCaller() });
+      const next = createWebhookSender(shared, { ...shared, caller: newCaller() });
       onTestFinished(() => next.stop());
       return next;
     },

@@ -4,23 +4,22 @@ import { createLoop } from '../../core/concurrency/loop.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { isErased } from '../../events/erased.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
+import type { Context } from '../../store/context.ts';
 import { createPortions } from '../../store/maintenance/portions.ts';
 import type { Tables } from '../../store/tables.ts';
 import { findPerson, identifiersOf } from '../people.ts';
 import { createErasureRun, type EraseResult, type Eraser, type ErasureRun } from './eraser.ts';
 import type { Person } from './scrub.ts';
-import { createTraces, type TracesDeps } from './traces.ts';
+import { createTraces, type TracesOptions } from './traces.ts';
 
 /** How long a stop waits for erasures in progress; the next start continues those that take longer. */
 const STOP_GRACE_MS = 3 * SECOND;
 /** Entries of a history that are deleted in the unit of work that begins the erasure. */
 const SHORT_HISTORY = 500;
 
-export interface ErasureDeps extends TracesDeps {
-  erasers: readonly Eraser[];
+export interface ErasureOptions extends TracesOptions {
   /** Maximum time that a caller waits for the erasure, ms; default: until it is complete. */
   waitMs?: number | undefined;
-  claimFile?: NonNullable<TracesDeps['claimFile']>;
 }
 
 /**
@@ -31,12 +30,16 @@ export interface ErasureDeps extends TracesDeps {
  * that an earlier process left. `stop` waits 3 s for those in progress, then ends them after their current portion.
  * `erasers` run in the order of the list.
  */
-export function createErasure(deps: ErasureDeps) {
-  const { tables, writer, clock, log, erasers, waitMs } = deps;
+export function createErasure(
+  context: Pick<Context, 'tables' | 'writer' | 'clock' | 'log'>,
+  erasers: readonly Eraser[],
+  { waitMs, ...options }: ErasureOptions,
+) {
+  const { tables, writer, clock, log } = context;
   /** Erasures in progress by number, which the loop skips. */
   const inProgress = new Map<number, Promise<boolean>>();
   const portions = createPortions({ writer, share: 'erasure' });
-  const traces = createTraces(deps);
+  const traces = createTraces(context, options);
 
   function finish(seq: number): Promise<boolean> {
     const running = inProgress.get(seq);

@@ -3,7 +3,7 @@ import type { Recorder } from '../../events/record.ts';
 import type { StoredText } from '../../store/contacts/contacts-erasure.ts';
 import { DECLARED_ERASURE_STEPS } from '../../store/data-policies.ts';
 import type { ErasureStep } from '../../store/data-policy.ts';
-import { createLocalReader, type Reader } from '../../store/readers/reads.ts';
+import type { Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import { clearMessages } from './erase-messages.ts';
 import {
@@ -17,18 +17,8 @@ import {
 import { prepareContent } from './rewrite-content.ts';
 import { createScrubber } from './scrub.ts';
 
-export interface ErasersDeps {
-  tables: Tables;
-  /** Rewrites long contents; default: on the calling thread. */
-  reader?: Reader;
-  recorder: Recorder;
-  /** How long responses to repeated requests are stored, ms. */
-  responsesKeptMs: number;
-}
-
-/** The erasers of all steps that tables declare, in the order of the steps. */
-export function createErasers({ tables, recorder, responsesKeptMs, ...deps }: ErasersDeps): Eraser[] {
-  const reader = deps.reader ?? createLocalReader(tables);
+/** The erasers of all steps that tables declare, in the order of the steps. `responsesKeptMs`: how long stored responses exist. */
+export function createErasers(reader: Reader, recorder: Recorder, responsesKeptMs: number): Eraser[] {
   const steps: Record<Exclude<ErasureStep, 'contact'>, Omit<Eraser, 'name'>> = {
     'queued mail': { erase: cancelMail(recorder) },
     messages: { erase: clearMessages, prepare: (run) => prepareContent(reader, run) },

@@ -1,17 +1,21 @@
 import { stat } from 'node:fs/promises';
-import { type Clock, HOUR } from '../../core/clock.ts';
-import type { Log } from '../../core/log.ts';
+import { HOUR } from '../../core/clock.ts';
+import type { Context } from '../../store/context.ts';
 import type { DaemonLock } from '../../store/database/database.ts';
-import type { Writer } from '../../store/database/writer.ts';
 import { isClearable } from '../../store/maintenance/slack.ts';
 import { runSlackPass } from '../../store/maintenance/slack-pass.ts';
 import type { Tables } from '../../store/tables.ts';
 
-export interface TracesDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  log: Log;
+const SMALL_FILE_BYTES = 64 * 1024 * 1024;
+const PASS_INTERVAL_MS = HOUR;
+/** Settings: numbers of erasures, so that one that ends during a pass makes another pass due. */
+const REQUESTED = 'traces-wanted';
+const CLEARED = 'traces-cleared';
+const CLEARED_AT = 'traces-cleared-at';
+
+const ALREADY_HELD: DaemonLock = { release: () => {} };
+
+export interface TracesOptions {
   /**
    * Acquires the lock for clearing the file; null while a daemon in another process is running, which then clears it
    * within a minute. Default: no lock, for the daemon, which holds it already.
@@ -23,15 +27,6 @@ export interface TracesDeps {
   smallFileBytes?: number;
 }
 
-const SMALL_FILE_BYTES = 64 * 1024 * 1024;
-const PASS_INTERVAL_MS = HOUR;
-/** Settings: numbers of erasures, so that one that ends during a pass makes another pass due. */
-const REQUESTED = 'traces-wanted';
-const CLEARED = 'traces-cleared';
-const CLEARED_AT = 'traces-cleared-at';
-
-const ALREADY_HELD: DaemonLock = { release: () => {} };
-
 /**
  * The last step of an erasure: removes deleted data from the file itself. Deleted rows are overwritten with zeros, but
  * copies of them can be in the unused space of pages and in the write-ahead log. A pass through the file clears both
@@ -40,8 +35,10 @@ const ALREADY_HELD: DaemonLock = { release: () => {} };
  * one is due is stored in `settings`, so that it survives a restart; after `stop` none begins. `clear` rejects with the
  * error of its pass, which stays due.
  */
-export function createTraces(deps: TracesDeps) {
-  const { tables, writer, clock, log, claimFile, slackScript, smallFileBytes = SMALL_FILE_BYTES } = deps;
+export function createTraces(
+  { tables, writer, clock, log }: Pick<Context, 'tables' | 'writer' | 'clock' | 'log'>,
+  { claimFile, slackScript, smallFileBytes = SMALL_FILE_BYTES }: TracesOptions,
+) {
   const stopping = new AbortController();
   let last: Promise<void> = Promise.resolve();
   let isClearing = false;

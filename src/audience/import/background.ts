@@ -1,13 +1,11 @@
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
+import { MINUTE, SECOND } from '../../core/clock.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
 import { errorCode } from '../../core/errors.ts';
-import type { Ids } from '../../core/ids.ts';
-import type { Log } from '../../core/log.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { type BackgroundImportRow, IMPORT_FOLDER } from '../../store/contacts/background-imports.ts';
-import type { Writer } from '../../store/database/writer.ts';
+import type { Context } from '../../store/context.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Actor } from '../contacts.ts';
 import {
@@ -50,21 +48,6 @@ export interface ImportState {
   ignored: string[];
 }
 
-export interface BackgroundImportsDeps {
-  tables: Tables;
-  writer: Writer;
-  importer: Importer;
-  clock: Clock;
-  ids: Ids;
-  log: Log;
-  /** The data directory. */
-  dataDir: string;
-  /** Why nothing more is stored for an account; null: it is. `UNAVAILABLE`: for no account at present. */
-  storageRefusal(accountId: string): Refusal | null;
-  /** Default: FAIR_TURN_MS. */
-  turnMs?: number;
-}
-
 /** Larger files are imported with the command line, which needs no copy of them. */
 export const MAX_FILE_BYTES = 512 * 1024 * 1024;
 /** Imports of an account that wait or run, uploads in progress included. */
@@ -84,9 +67,24 @@ const ENDED = refuse('INVALID_STATE', 'the import has ended, or its account is d
  * Starts nothing: `add` stores uploads before `start`, too. The loop removes files without an unfinished import once,
  * then runs the imports of active accounts in turns, after each upload and every minute.
  */
-export function createBackgroundImports(deps: BackgroundImportsDeps) {
-  const { tables, writer, importer, clock, ids, log } = deps;
-  const directory = join(deps.dataDir, IMPORT_FOLDER);
+export function createBackgroundImports(
+  { tables, writer, clock, ids, log }: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids' | 'log'>,
+  {
+    importer,
+    dataDir,
+    storageRefusal,
+    turnMs,
+  }: {
+    importer: Importer;
+    /** The data directory. */
+    dataDir: string;
+    /** Why nothing more is stored for an account; null: it is. `UNAVAILABLE`: for no account at present. */
+    storageRefusal(accountId: string): Refusal | null;
+    /** Default: FAIR_TURN_MS. */
+    turnMs?: number;
+  },
+) {
+  const directory = join(dataDir, IMPORT_FOLDER);
   const fileOf = (importId: string) => join(directory, importId);
   /** Uploads in progress: the accounts by the ids of the imports. */
   const uploads = new Map<string, string>();
@@ -158,7 +156,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps) {
             'PAYLOAD_TOO_LARGE',
             `The file has more than ${MAX_FILE_BYTES / 2 ** 20} MiB: split it, or import it with postrider contacts import`,
           );
-        const refusal = deps.storageRefusal(accountId);
+        const refusal = storageRefusal(accountId);
         if (refusal !== null) return refusal;
         await file.writeFile(chunk);
       }
@@ -188,7 +186,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps) {
     areOrphansRemoved = true;
     for (let job = next(); job !== null && !stopping.signal.aborted; job = next()) {
       // All imports wait for storage; the loop tries again.
-      if (deps.storageRefusal(job.account_id)?.code === 'UNAVAILABLE') return;
+      if (storageRefusal(job.account_id)?.code === 'UNAVAILABLE') return;
       lastAccount = job.account_id;
       await runTurn(job);
     }
@@ -215,7 +213,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps) {
       const source = await openFile(job);
       if (isRefusal(source)) return await finish(importId, 'failed', source.message);
       try {
-        const turnEnd = performance.now() + (deps.turnMs ?? FAIR_TURN_MS);
+        const turnEnd = performance.now() + (turnMs ?? FAIR_TURN_MS);
         const result = await importer.run({
           accountId,
           groupId: job.group_id,
@@ -224,7 +222,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps) {
           reader: source.reader,
           records: recordsOf(job, source),
           counts: stateOf(job).counts,
-          storageRefusal: () => deps.storageRefusal(accountId),
+          storageRefusal: () => storageRefusal(accountId),
           onBatch: (all, batch) => record(all, job, source, batch),
           afterBatch: () => {
             const isOver = performance.now() >= turnEnd && next()?.account_id !== accountId;

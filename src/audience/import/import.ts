@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '../../core/clock.ts';
 import { eventLoopTurns } from '../../core/concurrency/slices.ts';
 import type { Ids } from '../../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../../mail/identifier.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
+import type { Context } from '../../store/context.ts';
 import { partlyDone, unitAfter } from '../../store/database/failure.ts';
-import type { Writer } from '../../store/database/writer.ts';
 import type { MayAdd, Tables } from '../../store/tables.ts';
 import type { Provenance } from '../consent.ts';
 import type { Actor } from '../contacts.ts';
@@ -110,15 +109,10 @@ export const NO_COUNTS: ImportCounts = {
  * Stateless: `run` sets the import status of the group, except in a dry run. A contact above the limit of `mayAdd` is a
  * rejected row and does not end the import. Rejects with the error of the records, after which earlier batches remain.
  */
-export function createImporter(deps: {
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  /** The limit on the number of an account's contacts. */
-  mayAdd: MayAdd;
-}) {
-  const { writer, clock } = deps;
-
+export function createImporter(
+  { writer, clock, ids }: Pick<Context, 'writer' | 'clock' | 'ids'>,
+  mayAdd: MayAdd,
+) {
   async function importRows(job: ImportJob): Promise<ImportResult | Refusal> {
     const { signal } = job;
     const earlierRows = job.counts?.rows ?? 0;
@@ -134,7 +128,7 @@ export function createImporter(deps: {
       const stored = await unitAfter(
         rowsImported(importedRows),
         writer.run((all): ImportBatch | Refusal => {
-          const done = applyBatch(all, deps, job, rows, { ...job.actor, at: clock.now() });
+          const done = applyBatch(all, { ids, mayAdd }, job, rows, { ...job.actor, at: clock.now() });
           if (isRefusal(done)) return afterRows(done, importedRows);
           const result = { position, counts: sum(counts, done.counts), rejected: done.rejected };
           if (job.dryRun === true) {
@@ -231,14 +225,15 @@ async function* batches({
   if (position !== null && rows.length > 0) yield { rows, position };
 }
 
-interface NewContactDeps {
+/** What a new contact needs. */
+interface Adding {
   ids: Ids;
   mayAdd: MayAdd;
 }
 
 function applyBatch(
   tables: Tables,
-  deps: NewContactDeps,
+  adding: Adding,
   job: ImportJob,
   rows: ImportRow[],
   provenance: Provenance,
@@ -249,7 +244,7 @@ function applyBatch(
   const rejected: RejectedRow[] = [];
   for (const row of rows) {
     const imported = isReadable(row)
-      ? importRow(tables, deps, job.accountId, row.profile, provenance)
+      ? importRow(tables, adding, job.accountId, row.profile, provenance)
       : row.reason;
     if (typeof imported === 'string') {
       counts.rejected++;
@@ -293,7 +288,7 @@ interface ImportedRow {
 /** Imports a row; a string is the reason of its rejection. */
 function importRow(
   tables: Tables,
-  { ids, mayAdd }: NewContactDeps,
+  { ids, mayAdd }: Adding,
   accountId: string,
   profile: ProfileChanges,
   provenance: Provenance,

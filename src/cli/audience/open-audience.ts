@@ -9,11 +9,9 @@ import type { CliContext } from '../context.ts';
 export async function openAudience(context: CliContext, account: string): Promise<Audience> {
   const deps = await context.open({ account });
   const { clock, ids, limits, config } = deps;
-  return createAudience({
-    ...deps,
+  return createAudience(deps, {
     recorder: createRecorder({ clock, ids, onSuppressionChange: createStatusFollower(clock) }),
-    mayAdd: limits.mayAdd.contacts,
-    mayAddGroup: limits.mayAdd.subscriptionGroups,
+    mayAdd: limits.mayAdd,
     responsesKeptMs: config.limits.idempotencyHours * HOUR,
     claimFile: () => tryLockDaemon(config.data.dir),
   });

@@ -122,8 +122,9 @@ Also removes opt-outs and complaints, unless --reason is given: do this only at 
 }
 
 async function openList(context: CliContext, account: string): Promise<SuppressionList> {
-  const { tables, writer, clock, ids } = await context.open({ account });
+  const deps = await context.open({ account });
+  const { clock, ids } = deps;
   const onSuppressionChange = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
-  return createSuppressionList({ tables, writer, clock, recorder, onSuppressionChange });
+  return createSuppressionList(deps, { recorder, onSuppressionChange });
 }

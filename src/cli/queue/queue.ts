@@ -102,7 +102,7 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
       `Specify message ids, or a filter (--account, --destination, --campaign, --domain)${filtered ? ', not both' : ''}`,
     );
   const deps = await context.open();
-  const mail = createQueuedMail({ ...deps, recorder: createRecorder(deps) });
+  const mail = createQueuedMail(deps, { recorder: createRecorder(deps) });
   if (filtered)
     return actOnMatching(context, deps.tables, filterOf(context, deps.tables, options), {
       action,

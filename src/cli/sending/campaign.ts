@@ -38,7 +38,7 @@ Examples:
             USAGE,
           );
           const deps = await context.open({ account });
-          const campaigns = createCampaigns({ ...deps, mayAdd: deps.limits.mayAdd.campaigns });
+          const campaigns = createCampaigns(deps, deps.limits.mayAdd.campaigns);
           const created = context.accepted(await campaigns.create(account, { name, description }));
           context.printRecord(presentCampaign(created));
         },
@@ -48,7 +48,8 @@ Examples:
         description: 'List the campaigns of an account, newest first',
         options: [ofAccount, rowLimit, asJson],
         run: async ({ account, limit }) => {
-          const campaigns = createCampaigns(await context.open({ account }));
+          const deps = await context.open({ account });
+          const campaigns = createCampaigns(deps, deps.limits.mayAdd.campaigns);
           const { rows, more } = await campaigns.list({ accountId: account, beforeSeq: null, limit });
           if (more) noteMore(context, limit);
           context.printRows(rows.map(presentCampaign), 'There are no campaigns in this account');
@@ -137,8 +138,7 @@ const ACTIONS = [
 
 /** The sending of campaigns without the checks of disk and queue, which the daemon makes. */
 function sendingOf(deps: Opened): CampaignSending {
-  return createCampaignSending({
-    ...deps,
+  return createCampaignSending(deps, {
     publicUrl: deps.config.public.url,
     pressure: { refusal: () => null },
     onChange: () => {},
@@ -147,7 +147,7 @@ function sendingOf(deps: Opened): CampaignSending {
 
 async function show(context: CliContext, id: string, account: string): Promise<void> {
   const deps = await context.open();
-  const campaigns = createCampaigns(deps);
+  const campaigns = createCampaigns(deps, deps.limits.mayAdd.campaigns);
   const campaign = context.accepted(campaigns.get(account, id), FAILED);
   const period = { from: null, to: null, interval: 'day' } as const;
   const counted = context.accepted(await campaigns.analytics(account, id, period), FAILED);

@@ -126,7 +126,7 @@ function contentOf({
 
 async function openTemplates(context: CliContext, account: string): Promise<Templates> {
   const deps = await context.open({ account });
-  return createTemplates({ ...deps, mayAdd: deps.limits.mayAdd.templates });
+  return createTemplates(deps, deps.limits.mayAdd.templates);
 }
 
 /** Prints the template that `work` returns, with warnings why a send with it would be refused. */

@@ -3,10 +3,10 @@ import { programVersion } from '../../config/version.ts';
 import { iso } from '../../core/clock.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { isEventKind } from '../../events/event-types.ts';
-import type { DeliveryPage, ReplayResult } from '../../webhooks/deliveries.ts';
 import { mayCallPrivateNetworks, ownPorts } from '../../webhooks/private-networks.ts';
 import { DELIVERY_STATUSES, type WebhookDelivery, type WebhookDetail } from '../../webhooks/resource.ts';
 import { createWebhookSecrets } from '../../webhooks/secrets.ts';
+import type { DeliveryPage, ReplayResult } from '../../webhooks/service.ts';
 import { createWebhooks, type Webhooks } from '../../webhooks/service.ts';
 import {
   asJson,
@@ -177,7 +177,7 @@ async function openWebhooks(context: CliContext, account: string): Promise<Webho
   });
   context.onClose(caller.close);
   const { webhooks: mayAdd } = limits.mayAdd;
-  return createWebhooks({ ...deps, secrets, caller, allowPrivateNetworks, mayAdd });
+  return createWebhooks(deps, { secrets, caller, allowPrivateNetworks, mayAdd });
 }
 
 function print(context: CliContext, result: WebhookDetail | Refusal): void {

@@ -4,7 +4,8 @@ import { type AccountLimits, readLimits } from '../../accounts/limits.ts';
 import type { BackgroundImports } from '../../audience/import/background.ts';
 import type { Audience } from '../../audience/service.ts';
 import type { BackupSchedule } from '../../backup/schedule.ts';
-import type { CampaignSystem } from '../../campaigns/system.ts';
+import type { Campaigns } from '../../campaigns/campaigns.ts';
+import type { CampaignSending } from '../../campaigns/send.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Ids } from '../../core/ids.ts';
@@ -86,7 +87,8 @@ export interface ApiDeps {
   resend: Resend;
   oneClick: OneClickNotice;
   describeCopy: DescribeCopy;
-  campaignSystem: Pick<CampaignSystem, 'campaigns' | 'sending'>;
+  campaigns: Campaigns;
+  campaignSending: CampaignSending;
   delivery: Pick<
     Delivery,
     'announce' | 'firstOutcome' | 'obstacle' | 'controls' | 'inspection' | 'readAgain'
@@ -111,8 +113,12 @@ function operations(deps: ApiDeps): Route[] {
   const account = tables.accounts.get;
   const keys = createKeys(deps);
   const mayAdd = limits.mayAdd.templates;
-  const complianceTemplates = createComplianceTemplates({ ...deps, mayAdd });
-  const queuedMail = createQueuedMail({ ...deps, announce: delivery.announce, obstacle: delivery.obstacle });
+  const complianceTemplates = createComplianceTemplates(deps, mayAdd);
+  const queuedMail = createQueuedMail(deps, {
+    ...deps,
+    announce: delivery.announce,
+    obstacle: delivery.obstacle,
+  });
   const sends = {
     acceptance,
     account,
@@ -133,20 +139,16 @@ function operations(deps: ApiDeps): Route[] {
     ...messageActionRoutes({ queuedMail }),
     ...statisticsRoutes(deps),
     ...templatePreviewRoutes({ tables, contacts: audience.contacts }),
-    ...templateRoutes({ templates: createTemplates({ ...deps, mayAdd }) }),
+    ...templateRoutes({ templates: createTemplates(deps, mayAdd) }),
     ...complianceTemplateRoutes({
       complianceTemplates,
       hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
     }),
-    ...campaignRoutes({
-      ...deps.campaignSystem,
-      account,
-      oneClick,
-    }),
+    ...campaignRoutes({ campaigns: deps.campaigns, sending: deps.campaignSending, account, oneClick }),
     ...webhookRoutes({ webhooks }),
     ...webhookDeliveryRoutes({ webhooks }),
     ...suppressionRoutes({
-      suppressions: createSuppressionList({ ...deps, mayAdd: limits.mayAdd.suppressions }),
+      suppressions: createSuppressionList(deps, { ...deps, mayAdd: limits.mayAdd.suppressions }),
     }),
     ...contactImportRoutes({
       tables,

@@ -259,15 +259,14 @@ function assemble(
   const audit = createAudit(deps);
   const access = createConsoleAccess({ tables, people, sessions, cookie });
   const auditing = createAuditing({ audit, access, clock, log });
-  const credentials = createPasswordCredentials({
-    ...deps,
+  const credentials = createPasswordCredentials(deps, {
     passwords: createPasswords(deps.passwordLogCost === undefined ? {} : { logCost: deps.passwordLogCost }),
     clientOf: callerBlock,
   });
-  const passkeys = createPasskeys({ tables, writer, clock, url: parts.url });
-  const oidc = createOidc({
-    ...deps,
+  const passkeys = createPasskeys({ tables, writer, clock }, { url: parts.url });
+  const oidc = createOidc(deps, {
     settings: config.console.oidc,
+    resolver: deps.resolver,
     callback: () => `${parts.url()}${OIDC_CALLBACK}`,
   });
   const sessionDeps: SessionRouteDeps = {

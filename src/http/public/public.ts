@@ -81,7 +81,7 @@ export function createPublicPages(deps: PublicPagesDeps): PublicPages {
       clickRoute({ tokens, visits, isCustomerHost: deps.isCustomerHost }),
       unsubscribeRoute({ ...deps, hosts }),
       ...signUpRoutes({ ...deps, publicUrl: url }),
-      reportRoute({ ...deps, hosts, reportAbuse: createReportAbuse(deps) }),
+      reportRoute({ ...deps, hosts, reportAbuse: createReportAbuse(deps, deps) }),
       ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
       stsPolicyRoute(deps.stsPolicyOf),
     ],

@@ -586,16 +586,11 @@ describe('an erasure', () => {
         });`)}`,
     );
     const asked = new Promise((resolve) => gate.addEventListener('message', resolve, { once: true }));
-    const erasure = createErasure({
-      tables,
-      writer,
-      clock,
-      log: createLog({ level: 'silent', hashAddresses: true }),
-      erasers: createErasers({ tables, recorder, responsesKeptMs: DAY }),
-      waitMs: 10_000,
-      slackScript,
-      smallFileBytes: 0,
-    });
+    const erasure = createErasure(
+      { tables, writer, clock, log: createLog({ level: 'silent', hashAddresses: true }) },
+      createErasers(createLocalReader(tables), recorder, DAY),
+      { waitMs: 10_000, slackScript, smallFileBytes: 0 },
+    );
     expect(await erasure.erase('acct_one', ADA_ID)).toEqual({ complete: true });
     expect(tables.erasures.pending()).toEqual([]);
     await asked;
@@ -657,13 +652,11 @@ describe('an erasure', () => {
       };
       const local = createLocalReader(tables);
       const reader = { ...local, query: query(local.query, change) };
-      const erasure = createErasure({
-        tables,
-        writer,
-        clock,
-        log: createLog({ level: 'silent', hashAddresses: true }),
-        erasers: createErasers({ tables, recorder, responsesKeptMs: DAY, reader }),
-      });
+      const erasure = createErasure(
+        { tables, writer, clock, log: createLog({ level: 'silent', hashAddresses: true }) },
+        createErasers(reader, recorder, DAY),
+        {},
+      );
       return { ...setup, erasure, message };
     }
 

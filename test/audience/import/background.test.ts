@@ -24,13 +24,10 @@ async function start() {
   const storageRefusal = vi.fn<() => Refusal | null>(() => null);
   /** A daemon's imports; `turnMs` 0: each batch is a turn. */
   const daemon = (options: { turnMs?: number; importer?: Importer } = {}) =>
-    createBackgroundImports({
-      ...audience,
-      log: createLog({ level: 'silent', hashAddresses: false }),
-      dataDir,
-      storageRefusal,
-      ...options,
-    });
+    createBackgroundImports(
+      { ...audience, ...options, log: createLog({ level: 'silent', hashAddresses: false }) },
+      { ...audience, ...options, dataDir, storageRefusal },
+    );
   const upload = (text: string, more: Partial<UploadedImport> = {}): UploadedImport => ({
     accountId: 'acct_one',
     groupId: null,
@@ -100,7 +97,7 @@ describe('an import in the background', () => {
 
   it('continues after a stop where it was, and counts every row once', async () => {
     const { daemon, upload, ended, tables, writer, clock, ids, limits } = await start();
-    const importer = createImporter({ writer, clock, ids, mayAdd: limits.mayAdd.contacts });
+    const importer = createImporter({ writer, clock, ids }, limits.mayAdd.contacts);
     let batches = 0;
     const first = daemon({
       importer: {

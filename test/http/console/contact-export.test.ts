@@ -3,6 +3,7 @@ import { createContacts } from '../../../src/audience/contacts.ts';
 import { createIds } from '../../../src/core/ids.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { isRefusal } from '../../../src/core/refusal.ts';
+import { createLocalReader } from '../../../src/store/readers/reads.ts';
 import { accepted, startConsole, type TestBrowser, type TestConsole } from './harness.ts';
 
 let test: TestConsole;
@@ -13,14 +14,10 @@ afterEach(() => test.stop());
 
 async function addContacts(account: string, names: readonly string[]): Promise<void> {
   const { tables, writer, clock } = test;
-  const contacts = createContacts({
-    tables,
-    writer,
-    clock,
-    ids: createIds(clock, systemRandom),
-    recorder: { optedOut: () => false },
-    mayAdd: () => null,
-  });
+  const contacts = createContacts(
+    { tables, reader: createLocalReader(tables), writer, clock, ids: createIds(clock, systemRandom) },
+    { recorder: { optedOut: () => false }, mayAdd: () => null },
+  );
   const actor = { by: 'key_1', ipAddress: null, userAgent: null };
   for (const name of names) {
     const created = await contacts.create(

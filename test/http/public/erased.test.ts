@@ -16,12 +16,10 @@ const CAMPAIGN = 'campaign_1';
 async function startWithAda() {
   const rig = await startPublic();
   const { tables, writer } = rig;
-  const audience = createAudience({
-    ...rig,
-    log: createLog({ level: 'silent', hashAddresses: true }),
-    mayAdd: () => null,
-    responsesKeptMs: DAY,
-  });
+  const audience = createAudience(
+    { ...rig, log: createLog({ level: 'silent', hashAddresses: true }) },
+    { recorder: rig.recorder, mayAdd: rig.limits.mayAdd, responsesKeptMs: DAY },
+  );
   granted(
     await audience.contacts.create(
       'acct_one',

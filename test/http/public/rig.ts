@@ -32,7 +32,7 @@ export async function startPublic(
   const registry = new Registry();
   const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
   const onSuppressionChange = createStatusFollower(clock);
-  const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
+  const unsubscribing = createUnsubscribing({ clock }, { recorder, onSuppressionChange });
   const side = createPublicPages({
     config: loadConfig({ env: { POSTRIDER_PUBLIC__LISTEN: '127.0.0.1:0', ...settings } }),
     clock,
@@ -43,7 +43,7 @@ export async function startPublic(
     recorder,
     tokens,
     unsubscribing,
-    audience: { signUps: createSignUps({ ...store, mayAdd: () => null }) },
+    audience: { signUps: createSignUps(store, { recorder, mayAdd: () => null }) },
     accept: () => null,
     storageRefusal: () => null,
     onSuppressionChange,

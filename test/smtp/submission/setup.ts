@@ -33,11 +33,7 @@ export async function startSubmission(
   const { clock, tables, writer, recorder, ids } = store;
   const config = loadConfig({ env: {}, cwd: store.dir });
   const keys = createKeys({ tables, writer, clock, ids });
-  const acceptance = createAcceptance({
-    clock,
-    ids,
-    tables,
-    writer,
+  const acceptance = createAcceptance(store, {
     recorder,
     keys: createIdempotencyKeys({ tables, now: clock.now, lifetimeMs: 24 * HOUR }),
     pressure: { refusal: () => null },
@@ -45,8 +41,8 @@ export async function startSubmission(
     oneClick: { warnings: () => [], sent: () => undefined },
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
-    expire: { tx: 2 * DAY, mk: 4 * DAY },
     expiry: createExpiryClock(clock, clock),
+    expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: () => {},
   });
   const submission = await createSubmission({
@@ -62,7 +58,7 @@ export async function startSubmission(
       { level: changes.log === undefined ? 'silent' : 'warn', hashAddresses: false },
       { write: (line) => changes.log?.(line) },
     ),
-    authenticator: createAuthenticator({ tables, failures: createFailureLimits(clock) }),
+    authenticator: createAuthenticator({ tables }, { failures: createFailureLimits(clock) }),
     rateLimits: createRateLimits(clock, {
       setup: { burst: 1, perSecond: 1 },
       send: changes.sendRate ?? null,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
-import { retryAfterMs, waitAfter } from '../../src/webhooks/schedule.ts';
+import { retryAfterMs, waitAfter } from '../../src/webhooks/outcome.ts';
 
 const dice = (share: number) => ({
   bytes: () => Buffer.alloc(0),
