@@ -40,7 +40,7 @@ export function startDelivery(
   { resolver, recorder, domains, publicUrl }: DeliveryParts,
 ): DaemonDelivery {
   const { config, env, clock, monotonic, expiry, random, log, registry } = base;
-  const { tables, reader, writer, generation, seal, tokens, onStop } = base;
+  const { tables, reader, writer, generation, tokens, onStop } = base;
   const mail = createDirectMail({ config, clock, monotonic, random, resolver });
   const tls = createTlsSystem(base, {
     resolver,

@@ -35,7 +35,7 @@ export async function startDomains(
     dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
     generateKey: env.generateKey,
     onKeyStep: registerKeySteps(registry),
-    probeSecondary: createRelayProbe({ config, resolver, clock, monotonic }),
+    probeSecondary: createRelayProbe({ config, clock, monotonic }, resolver),
   });
   await domains.prepareLinkHosts();
   if (config.dns.server.listen !== 'off') {

@@ -1,42 +1,19 @@
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/schema.ts';
 import { covers } from '../config/shaping.ts';
-import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
+import { type Clock, HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import type { SmtpReply } from '../mail/reply.ts';
 import type { EgressHealthRow } from '../store/egress/egress-standings.ts';
-import { addressOf } from './egress-pools.ts';
+import { addressOf, type EgressEntry } from './egress-pools.ts';
 
-/**
+/*
  * Which source addresses a provider refuses. A refused address is avoided while another one of its pool can send to the
  * provider. After several refusals in phases in which a server knows nothing but the address it is blocked: mail that only
  * it can send waits. After a wait that doubles with each refusal one message probes the address; after several consecutive
- * accepted probes it has recovered. The rows are durable: the caller writes what the functions return.
+ * accepted probes it has recovered.
  */
-export interface EgressHealth {
-  isRefused(entry: string, provider: string): boolean;
-  /** Whether the address is refused, and mail that only it can send waits. */
-  isBlocked(entry: string, provider: string): boolean;
-  /** Null: it is not refused. */
-  get(entry: string, provider: string): EgressHealthRow | null;
-  /** Whether a message may be sent from a refused address now; at most one at a time. */
-  mayProbe(entry: string, provider: string, now: number): boolean;
-  /** When the next message may be sent from a refused address, epoch ms; while a probe is in flight, soon. */
-  probeAt(entry: string, provider: string, now: number): number;
-  /** Lets one message probe each refused address now. */
-  probeNow(now: number): void;
-  /** A probe is in flight, or has ended. */
-  setProbing(entry: string, provider: string, isProbing: boolean): void;
-  /** The provider refused the address. Null: too few replies to conclude that, or nothing changes. */
-  refused(refusal: AddressRefusal, now: number): HealthChange | null;
-  /** The provider accepted a message from the address. Null: nothing changes. */
-  accepted(entry: string, provider: string, now: number): HealthChange | null;
-  all(): readonly EgressHealthRow[];
-  load(rows: readonly EgressHealthRow[]): void;
-}
 
-export interface AddressRefusal {
-  entry: string;
-  provider: string;
+interface AddressRefusal {
   reply: SmtpReply;
   /** The reply names the address. */
   isNamed: boolean;
@@ -59,95 +36,134 @@ const PROBE_WAITS = {
 /** How long mail waits while another message probes the address. */
 const PROBE_IN_FLIGHT_MS = 5 * SECOND;
 /** Consecutive accepted probes after which the address has recovered. */
-export const PROBES_TO_RECOVER = 3;
+const PROBES_TO_RECOVER = 3;
 /** Consecutive refusals after which the address counts as refused if none names it, and as blocked. */
 const REFUSALS = 3;
 /** Addresses and providers that are remembered; further refusals have no effect. */
 const MAX_REFUSED = 500;
 const MAX_REPLY_LENGTH = 300;
 
-/**
- * Empty until `load`. Remembers at most 500 refusals of an address by a provider, and for 2000 pairs how often the address
- * was refused in a row, which is lost with a restart.
- */
-export function createEgressHealth(): EgressHealth {
-  const rows = new Map<string, EgressHealthRow>();
-  const probing = new Set<string>();
-  const refusals = new LRUCache<string, number>({ max: 2000 });
-  const keyOf = (entry: string, provider: string) => `${entry} ${provider}`;
+export type AddressHealth = ReturnType<typeof createAddressHealth>;
 
-  return {
-    isRefused: (entry, provider) => rows.size > 0 && rows.has(keyOf(entry, provider)),
-    isBlocked: (entry, provider) => rows.get(keyOf(entry, provider))?.blocked === 1,
-    get: (entry, provider) => rows.get(keyOf(entry, provider)) ?? null,
-    mayProbe: (entry, provider, now) => {
-      const key = keyOf(entry, provider);
-      const row = rows.get(key);
-      return row !== undefined && waitMs(row, now) === 0 && !probing.has(key);
-    },
-    probeAt: (entry, provider, now) =>
-      now + Math.max(waitMs(rows.get(keyOf(entry, provider)), now), PROBE_IN_FLIGHT_MS),
-    probeNow: (now) => {
-      for (const [key, row] of rows) if (row.probe_at > now) rows.set(key, { ...row, probe_at: now });
-    },
-    setProbing: (entry, provider, isProbing) => {
-      const key = keyOf(entry, provider);
-      if (isProbing) probing.add(key);
-      else probing.delete(key);
-    },
-    refused: ({ entry, provider, reply, isNamed, isBlock }, now) => {
-      const key = keyOf(entry, provider);
-      const known = rows.get(key);
-      if (known === undefined && rows.size >= MAX_REFUSED) return null;
-      const count = Math.min((refusals.get(key) ?? 0) + 1, REFUSALS);
-      refusals.set(key, count);
-      if (known === undefined && !isNamed && count < REFUSALS) return null;
-      const isWaiting = known !== undefined && known.passed === 0 && waitMs(known, now) > 0;
-      const isBlocked =
-        known?.blocked === 1 || (isBlock && (count >= REFUSALS || (known !== undefined && !isWaiting)));
-      // Several messages that were in flight together are one refusal, but may show that the address is blocked.
-      if (isWaiting && (known.blocked === 1 || !isBlocked)) return null;
-      const failures = (known?.failures ?? 0) + (isWaiting ? 0 : 1);
-      const { first, longest } = isBlocked ? PROBE_WAITS.blocked : PROBE_WAITS.avoided;
-      const row: EgressHealthRow = {
-        entry,
-        provider,
-        since: known?.since ?? now,
-        probe_at: now + Math.min(first * 2 ** Math.min(failures - 1, 16), longest),
-        failures,
-        passed: 0,
-        blocked: isBlocked ? 1 : 0,
-        reply: replyText(reply),
-      };
-      rows.set(key, row);
-      return { kind: 'put', row, isNew: known === undefined };
-    },
-    accepted: (entry, provider, now) => {
-      const key = keyOf(entry, provider);
-      if (refusals.size > 0) refusals.delete(key);
-      const known = rows.size === 0 ? undefined : rows.get(key);
-      // A message that was sent before the refusal proves nothing about the time after it.
-      if (known === undefined || waitMs(known, now) > 0) return null;
-      const passed = known.passed + 1;
-      if (passed >= PROBES_TO_RECOVER) {
-        rows.delete(key);
-        return { kind: 'remove', entry, provider, wasBlocked: known.blocked === 1 };
-      }
-      const row = { ...known, passed };
-      rows.set(key, row);
-      return { kind: 'put', row, isNew: false };
-    },
-    all: () => [...rows.values()],
-    load: (loaded) => {
-      for (const row of loaded.slice(0, MAX_REFUSED)) rows.set(keyOf(row.entry, row.provider), row);
-    },
-  };
+/** The name of the entry in the table `egress_health`. */
+export function healthName({ name }: Pick<EgressEntry, 'name'>): string {
+  return name ?? '';
 }
 
-/** Milliseconds until the address may be probed. A longer wait than any comes from a clock that was set back: it is over. */
-function waitMs(row: EgressHealthRow | undefined, now: number): number {
-  const ms = (row?.probe_at ?? now) - now;
-  return ms > 0 && ms <= PROBE_WAITS.avoided.longest ? ms : 0;
+/**
+ * Begins with the rows `stored`; the caller writes the changes. Remembers at most 500 refusals of an address by a provider,
+ * and for 2000 pairs how often the address was refused in a row, which is lost with a restart. `receiver` null: mail whose
+ * addresses are not judged.
+ */
+export function createAddressHealth(clock: Clock, stored: readonly EgressHealthRow[]) {
+  const keyOf = (entry: EgressEntry, receiver: string) => `${healthName(entry)} ${receiver}`;
+  const rows = new Map(stored.slice(0, MAX_REFUSED).map((row) => [`${row.entry} ${row.provider}`, row]));
+  const probing = new Set<string>();
+  const refusals = new LRUCache<string, number>({ max: 2000 });
+
+  /** Milliseconds until the address may be probed. A longer wait than any comes from a clock that was set back: it is over. */
+  function waitMs(row: EgressHealthRow): number {
+    const ms = row.probe_at - clock.now();
+    return ms > 0 && ms <= PROBE_WAITS.avoided.longest ? ms : 0;
+  }
+
+  function isRefused(entry: EgressEntry, receiver: string | null): boolean {
+    return receiver !== null && rows.size > 0 && rows.has(keyOf(entry, receiver));
+  }
+
+  /** The refusal of an address without which mail that only it can send waits; null: the address is not blocked. */
+  function blockOf(entry: EgressEntry, receiver: string | null): EgressHealthRow | null {
+    const row = receiver === null ? undefined : rows.get(keyOf(entry, receiver));
+    return row?.blocked === 1 ? row : null;
+  }
+
+  /** Whether a message may be sent from a refused address now; at most one at a time. */
+  function mayProbe(entry: EgressEntry, receiver: string | null): boolean {
+    if (receiver === null) return false;
+    const key = keyOf(entry, receiver);
+    const row = rows.get(key);
+    return row !== undefined && waitMs(row) === 0 && !probing.has(key);
+  }
+
+  /** When the next message may be sent from a refused address, epoch ms; while a probe is in flight, soon. */
+  function probeAt(row: EgressHealthRow): number {
+    return clock.now() + Math.max(waitMs(row), PROBE_IN_FLIGHT_MS);
+  }
+
+  /** Lets one message probe each refused address now. */
+  function probeNow(): void {
+    const now = clock.now();
+    for (const [key, row] of rows) if (row.probe_at > now) rows.set(key, { ...row, probe_at: now });
+  }
+
+  /** A probe is in flight, or has ended. */
+  function setProbing(entry: EgressEntry, receiver: string, isProbing: boolean): void {
+    if (isProbing) probing.add(keyOf(entry, receiver));
+    else probing.delete(keyOf(entry, receiver));
+  }
+
+  /** The provider refused the address. Null: too few replies to conclude that, or nothing changes. */
+  function refused(
+    entry: EgressEntry,
+    provider: string,
+    { reply, isNamed, isBlock }: AddressRefusal,
+  ): HealthChange | null {
+    const key = keyOf(entry, provider);
+    const known = rows.get(key);
+    if (known === undefined && rows.size >= MAX_REFUSED) return null;
+    const count = Math.min((refusals.get(key) ?? 0) + 1, REFUSALS);
+    refusals.set(key, count);
+    if (known === undefined && !isNamed && count < REFUSALS) return null;
+    const isWaiting = known !== undefined && known.passed === 0 && waitMs(known) > 0;
+    const isBlocked =
+      known?.blocked === 1 || (isBlock && (count >= REFUSALS || (known !== undefined && !isWaiting)));
+    // Several messages that were in flight together are one refusal, but may show that the address is blocked.
+    if (isWaiting && (known.blocked === 1 || !isBlocked)) return null;
+    const failures = (known?.failures ?? 0) + (isWaiting ? 0 : 1);
+    const { first, longest } = isBlocked ? PROBE_WAITS.blocked : PROBE_WAITS.avoided;
+    const now = clock.now();
+    const row: EgressHealthRow = {
+      entry: healthName(entry),
+      provider,
+      since: known?.since ?? now,
+      probe_at: now + Math.min(first * 2 ** Math.min(failures - 1, 16), longest),
+      failures,
+      passed: 0,
+      blocked: isBlocked ? 1 : 0,
+      reply: replyText(reply),
+    };
+    rows.set(key, row);
+    return { kind: 'put', row, isNew: known === undefined };
+  }
+
+  /** The provider accepted a message from the address. Null: nothing changes. */
+  function accepted(entry: EgressEntry, provider: string): HealthChange | null {
+    const key = keyOf(entry, provider);
+    if (refusals.size > 0) refusals.delete(key);
+    const known = rows.size === 0 ? undefined : rows.get(key);
+    // A message that was sent before the refusal proves nothing about the time after it.
+    if (known === undefined || waitMs(known) > 0) return null;
+    const passed = known.passed + 1;
+    if (passed >= PROBES_TO_RECOVER) {
+      rows.delete(key);
+      return { kind: 'remove', entry: known.entry, provider, wasBlocked: known.blocked === 1 };
+    }
+    const row = { ...known, passed };
+    rows.set(key, row);
+    return { kind: 'put', row, isNew: false };
+  }
+
+  return {
+    isRefused,
+    blockOf,
+    mayProbe,
+    probeAt,
+    probeNow,
+    setProbing,
+    refused,
+    accepted,
+    all: (): readonly EgressHealthRow[] => [...rows.values()],
+  };
 }
 
 /** The lookbehind makes the time linear: of a run of such characters only the first one begins a search. */
@@ -196,7 +212,7 @@ const LINK = /https?:\/\/[^\s<>"')\]]+/i;
  * How to ask for the removal of a block, a sentence: at the blocklist that the reply names, as the shaping profile of the
  * receiver states, at the link in the reply, else by its postmaster. `receiver`: see `AddressBlock`.
  */
-export function delistingOf({ delivery }: Pick<Config, 'delivery'>, receiver: string, reply: string): string {
+function delistingOf({ delivery }: Pick<Config, 'delivery'>, receiver: string, reply: string): string {
   const list = BLOCKLISTS.find(([word]) => word.test(reply));
   if (list !== undefined) return `Request the removal at ${list[1]}.`;
   const [host = receiver] = receiver.split(',');
@@ -218,18 +234,7 @@ function withoutPunctuation(link: string): string {
 export function presentBlock(config: Pick<Config, 'delivery'>, row: EgressHealthRow): AddressBlock {
   const { entry, provider, since, probe_at: nextProbeAt, reply } = row;
   const setting = config.delivery.egress.find(({ name }) => name === entry);
-  const { address, address6, publicAddress } = setting ?? {};
-  return {
-    address: addressOf({
-      name: entry === '' ? null : entry,
-      ...(address === undefined ? {} : { address }),
-      ...(address6 === undefined ? {} : { address6 }),
-      ...(publicAddress === undefined ? {} : { publicAddress }),
-    }),
-    receiver: provider,
-    since,
-    nextProbeAt,
-    reply,
-    delisting: delistingOf(config, provider, reply),
-  };
+  const address = addressOf(setting ?? { name: entry === '' ? null : entry });
+  const delisting = delistingOf(config, provider, reply);
+  return { address, receiver: provider, since, nextProbeAt, reply, delisting };
 }

@@ -35,14 +35,9 @@ import { createScheduling, type Scheduling } from './scheduling/create-schedulin
 import { createParking, type Parked } from './scheduling/parking.ts';
 import { SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
 import { createShaping, type LimitedSite, type SlowSite } from './shaping/shaping.ts';
-import {
-  createEgress,
-  type Egress,
-  type EgressObstacle,
-  type EgressProblem,
-  type WarmupUse,
-} from './source-address.ts';
+import { createEgress, type Egress, type EgressObstacle, type EgressProblem } from './source-address.ts';
 import type { TlsSystem } from './tls-system.ts';
+import type { WarmupUse } from './warmup.ts';
 
 /*
  * Delivers the mail in the queue. A message is delivered at least once: it is sent twice only if the destination's 250 is
@@ -186,7 +181,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   let stopping = false;
 
   const pools = createEgressPools(deps.config);
-  const paths = createDeliveryPaths({ config: deps.config, tables, egress: pools });
+  const paths = createDeliveryPaths(deps, pools);
   const controls = createControls({
     clock,
     log,
@@ -198,9 +193,11 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       egress.probeNow();
     },
   });
-  const proxies = createEgressProxies(deps, readProxyPasswords(config.egress));
-  const egress = createEgress({
-    ...deps,
+  const proxies = createEgressProxies(deps, {
+    resolver: deps.resolver,
+    passwords: readProxyPasswords(config.egress),
+  });
+  const egress = createEgress(deps, {
     pools,
     proxies,
     onRefused: (all, { since, nextProbeAt, ...block }) =>
@@ -248,12 +245,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     onOutcome,
     onReturned: (key) => scheduler.request(key),
   });
-  const failover = createFailover({
-    config: deps.config,
-    clock: monotonic,
-    wallClock: clock,
-    settings: tables.settings,
-  });
+  const failover = createFailover(deps);
   const results = createAttemptResults({ clock, expiry, random, recorder, retry: config.retry, failover });
   const localAttempts = createLocalAttempts({ clock, expiry, log, recorder, results, leases, parking });
   const { prepare, signersOf } = deps;

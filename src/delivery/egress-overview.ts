@@ -1,7 +1,7 @@
-import type { Config } from '../config/schema.ts';
 import { DAY, iso } from '../core/clock.ts';
 import { createLog } from '../core/log.ts';
 import { providerOf } from '../mail/providers.ts';
+import type { Context } from '../store/context.ts';
 import { emptyCounts } from '../store/egress/egress-counts.ts';
 import type { EgressHealthRow, EgressWarmupRow } from '../store/egress/egress-standings.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
@@ -10,7 +10,7 @@ import { presentBlock } from './address-health.ts';
 import { addressOf, createEgressPools, type EgressEntry, type WarmupSetting } from './egress-pools.ts';
 import { createDeliveryPaths, type PathMessage } from './lanes.ts';
 import { routeFor } from './routes.ts';
-import { createEgress, type EgressDeps, type EgressObstacle } from './source-address.ts';
+import { createEgress, type EgressObstacle } from './source-address.ts';
 import { dayOf, MAX_PROVIDERS, positionOf } from './warmup.ts';
 
 /** The source addresses as they are stored: for commands, which run in another process than the daemon. */
@@ -70,19 +70,15 @@ export interface WarmupRow {
 /** The row of all providers that have none of their own. */
 export const OTHER_PROVIDERS = '*';
 
-export interface OverviewDeps {
-  config: Config;
+type OverviewContext = Pick<Context, 'config'> & {
   tables: Pick<Tables, 'egressCounts' | 'egressWarmup' | 'egressHealth'>;
-  /** Epoch ms. */
-  now: number;
-}
+};
 
 /**
  * Reads the tables at each call, for entries with a name only. Warm-ups have a row for each provider with counts of
  * today or yesterday (UTC) or with a step back, and one for `OTHER_PROVIDERS`.
  */
-export function egressOverview(deps: OverviewDeps): EgressOverview {
-  const { config, tables, now } = deps;
+export function egressOverview({ config, tables }: OverviewContext, now: number): EgressOverview {
   const shifts = tables.egressWarmup.all();
   const refusals = tables.egressHealth.all();
   const today = dayOf(now);
@@ -95,7 +91,8 @@ export function egressOverview(deps: OverviewDeps): EgressOverview {
     const counts = tables.egressCounts.ofDay(today, name, MAX_PROVIDERS + 1);
     const sum = (valueOf: (row: (typeof counts)[number]) => number) =>
       counts.reduce((total, row) => total + valueOf(row), 0);
-    const rows = entry.warmup === undefined ? [] : warmupRows(deps, entry, entry.warmup, shifts);
+    const rows =
+      entry.warmup === undefined ? [] : warmupRows({ config, tables }, now, entry, entry.warmup, shifts);
     warmup.push(...rows);
     entries.push({
       entry: name,
@@ -130,19 +127,14 @@ function toRefusal({
   reply,
   blocked,
 }: EgressHealthRow): ReceiverRefusal {
-  return {
-    provider,
-    since: iso(since),
-    nextProbeAt: iso(probe_at),
-    failures,
-    reply,
-    blocked: blocked === 1,
-  };
+  const times = { since: iso(since), nextProbeAt: iso(probe_at) };
+  return { provider, ...times, failures, reply, blocked: blocked === 1 };
 }
 
 /** The providers of today and yesterday and those with a step back, by name; then all others. */
 function warmupRows(
-  { config, tables, now }: OverviewDeps,
+  { config, tables }: OverviewContext,
+  now: number,
   entry: EgressEntry,
   setting: WarmupSetting,
   shifts: readonly EgressWarmupRow[],
@@ -160,22 +152,11 @@ function warmupRows(
   return [...[...known].toSorted(), OTHER_PROVIDERS].map((provider) => {
     const counts = today.get(provider) ?? emptyCounts();
     const shift = own.find((row) => row.provider === provider);
-    const position = positionOf(setting, config.delivery.warmup.schedule, [forAll, shift], now);
+    const { reason, ...step } = positionOf(setting, config.delivery.warmup.schedule, [forAll, shift], now);
     const { transactional, marketing, throttled, refused, complained } = counts;
-    return {
-      entry: name,
-      address: addressOf(entry),
-      provider,
-      day: position.day,
-      step: position.step,
-      cap: position.cap,
-      used: transactional + marketing,
-      transactional,
-      throttled,
-      refused,
-      complained,
-      reason: position.reason,
-    };
+    const used = transactional + marketing;
+    const ofToday = { used, transactional, throttled, refused, complained };
+    return { entry: name, address: addressOf(entry), provider, ...step, ...ofToday, reason };
   });
 }
 
@@ -191,22 +172,16 @@ function stateOf(rows: readonly WarmupRow[], { days }: WarmupSetting): string {
  * not known. Null: it waits for none that is known.
  */
 export function storedObstacle(
-  { config, tables, writer, clock }: Pick<EgressDeps, 'config' | 'writer' | 'clock'> & { tables: Tables },
+  context: Pick<Context, 'config' | 'tables' | 'writer' | 'clock'>,
   message: PathMessage & Pick<QueuedMessage, 'destination' | 'priority'>,
 ): EgressObstacle | null {
+  const { config, clock } = context;
   const pools = createEgressPools(config);
-  const egress = createEgress({
-    config,
-    tables,
-    writer,
-    clock,
-    monotonic: clock,
-    pools,
-    log: createLog({ level: 'silent', hashAddresses: true }),
-    proxies: { isResolved: () => true },
-  });
+  const log = createLog({ level: 'silent', hashAddresses: true });
+  const proxies = { isResolved: () => true };
+  const egress = createEgress({ ...context, monotonic: clock, log }, { pools, proxies });
   const { destination, priority } = message;
-  const { pool, via } = createDeliveryPaths({ config, tables, egress: pools }).of(message);
+  const { pool, via } = createDeliveryPaths(context, pools).of(message);
   const route = via ?? routeFor(config.delivery.routes, destination);
   const provider = route === null ? providerOf(destination) : null;
   return egress.obstacle(pool, { provider, priority, hosts: [] });

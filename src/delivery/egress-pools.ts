@@ -122,6 +122,10 @@ export function sendsIpv4(
 }
 
 /** The address that identifies the entry to an operator: as receivers see it, else its name. */
-export function addressOf(entry: Omit<EgressEntry, 'hostname'>): string {
+export function addressOf(
+  entry: Pick<EgressEntry, 'name'> & {
+    [Field in 'address' | 'address6' | 'publicAddress']?: string | undefined;
+  },
+): string {
   return entry.publicAddress ?? entry.address ?? entry.address6 ?? entry.name ?? 'the system address';
 }

@@ -5,7 +5,8 @@ import { derived } from '../core/derived.ts';
 import type { Log } from '../core/log.ts';
 import { createLru } from '../core/lru.ts';
 import type { SmtpPhase } from '../mail/reply.ts';
-import type { Lane, Stream } from '../store/domains/domains.ts';
+import type { Context } from '../store/context.ts';
+import type { Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
 import { MAX_REROUTES, type Reroute } from '../store/messages/queue-controls.ts';
@@ -17,6 +18,7 @@ import type {
   FailoverCause,
   FailoverDecision,
 } from './attempt-result.ts';
+import type { EgressPools } from './egress-pools.ts';
 import { routeFor } from './routes.ts';
 import type { TlsMode } from './worker/protocol.ts';
 
@@ -32,27 +34,25 @@ export interface DeliveryPath {
   via: DeliveryRoute | null;
 }
 
-export interface DeliveryPaths {
-  /** Reads the domain, and the reroute of a rerouted message. */
-  of(message: PathMessage): DeliveryPath;
-  /** The next hop of the secondary lane; null: it has none, as it is another egress pool. */
-  relay(): DeliveryRoute | null;
-}
-
 export type PathMessage = Pick<QueuedMessage, 'domain_id' | 'use_case' | 'secondary' | 'reroute'>;
 
-export interface DeliveryPathsDeps {
-  config: Pick<Config, 'secondary'>;
-  tables: Pick<Tables, 'domains' | 'queueReroutes'>;
-  egress: { poolOf(region: string, useCase: Stream): string };
-}
+export type DeliveryPaths = ReturnType<typeof createDeliveryPaths>;
 
 /**
  * Equal next hops are the same object, because a route's password belongs to its object; those of reroutes are cached,
  * at most `MAX_REROUTES`. After a reload that changes `secondary`, the relay is a new object.
  */
-export function createDeliveryPaths({ config, tables, egress }: DeliveryPathsDeps): DeliveryPaths {
-  // A route is one object as long as its settings are the same: its password belongs to the object.
+export function createDeliveryPaths(
+  {
+    config,
+    tables,
+  }: {
+    config: Pick<Config, 'secondary'>;
+    tables: Pick<Tables, 'domains' | 'queueReroutes'>;
+  },
+  pools: Pick<EgressPools, 'poolOf'>,
+) {
+  /** The next hop of the secondary lane; null: it has none, as it is another egress pool. */
   const relay = derived(() => config.secondary, relayRoute);
   const hops = createLru<DeliveryRoute>(MAX_REROUTES);
 
@@ -67,20 +67,20 @@ export function createDeliveryPaths({ config, tables, egress }: DeliveryPathsDep
     return hop;
   }
 
-  return {
-    relay,
-    of: ({ domain_id, use_case, secondary, reroute }) => {
-      const own = () => egress.poolOf(tables.domains.byId(domain_id)?.region ?? '', use_case);
-      const row = reroute === null ? null : tables.queueReroutes.get(reroute);
-      const lane = secondary === 1 ? 'secondary' : 'primary';
-      if (row !== null) return { lane, pool: row.pool ?? own(), via: hopOf(row) };
-      if (lane === 'primary') return { lane, pool: own(), via: null };
-      const { secondary: setting } = config;
-      return setting.type === 'builtin'
-        ? { lane, pool: setting.pool, via: null }
-        : { lane, pool: own(), via: relay() };
-    },
-  };
+  /** Reads the domain, and the reroute of a rerouted message. */
+  function of({ domain_id, use_case, secondary, reroute }: PathMessage): DeliveryPath {
+    const own = () => pools.poolOf(tables.domains.byId(domain_id)?.region ?? '', use_case);
+    const row = reroute === null ? null : tables.queueReroutes.get(reroute);
+    const lane = secondary === 1 ? 'secondary' : 'primary';
+    if (row !== null) return { lane, pool: row.pool ?? own(), via: hopOf(row) };
+    if (lane === 'primary') return { lane, pool: own(), via: null };
+    const { secondary: setting } = config;
+    return setting.type === 'builtin'
+      ? { lane, pool: setting.pool, via: null }
+      : { lane, pool: own(), via: relay() };
+  }
+
+  return { of, relay };
 }
 
 function relayRoute(secondary: Config['secondary']): DeliveryRoute | null {
@@ -91,15 +91,6 @@ function relayRoute(secondary: Config['secondary']): DeliveryRoute | null {
 
 function tlsModeOf(text: string | null): TlsMode {
   return text === 'none' || text === 'required' || text === 'verified' ? text : 'opportunistic';
-}
-
-export interface FailoverDeps {
-  config: Pick<Config, 'delivery' | 'secondary' | 'regions'>;
-  /** Monotonic. */
-  clock: Clock;
-  wallClock: Clock;
-  /** Stores the counts of the cap. */
-  settings: Pick<Tables['settings'], 'get'>;
 }
 
 /** Attempts without a connection after which a message changes its lane. */
@@ -120,8 +111,11 @@ const COUNTS = 'delivery.failovers';
  * Reads the stored counts of the cap now; `decide` stores them again with each admitted change, in the same unit of
  * work. While `secondary.share` or `secondary.perHour` is 0, no message changes its lane.
  */
-export function createFailover({ config, clock, wallClock, settings }: FailoverDeps): Failover {
-  const cap = createFailoverCap({ clock, wallClock, stored: settings.get(COUNTS) });
+export function createFailover(
+  context: Pick<Context, 'config' | 'clock' | 'monotonic' | 'tables'>,
+): Failover {
+  const { config } = context;
+  const cap = createFailoverCap(context, context.tables.settings.get(COUNTS));
 
   /** Whether the message may use the secondary lane at all. */
   function isEligible(tables: Tables, message: MessageRow): boolean {
@@ -220,31 +214,7 @@ const COMPLAINTS = /complain|abuse report|feedback loop|dmarc/i;
 /** An IPv4 or IPv6 address, or the words for one. */
 const ADDRESS = /\b\d{1,3}(?:\.\d{1,3}){3}\b|\[?[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,7}|\bip\b|\bclient host\b/i;
 
-/**
- * Limits the messages that change to the secondary lane, because whatever blocks the primary lane would soon block it
- * too: to a share of the account's attempts in the last hour, and to a number per hour for all accounts. The counts of
- * messages that changed are stored, so that a daemon that restarts repeatedly does not exceed the cap. The counts of
- * attempts are not: after a restart an account has its minimum until it has made attempts.
- */
-export interface FailoverCap {
-  /** Counts an attempt over the primary lane. */
-  countAttempt(accountId: string): void;
-  /** Counts a message that changes its lane, if the cap admits it. */
-  take(accountId: string, limits: FailoverLimits): boolean;
-  /** What `take` admitted in the last hour, as text for `FailoverCapOptions.stored`. */
-  stored(): string;
-}
-
-export interface FailoverCapOptions {
-  /** Monotonic. */
-  clock: Clock;
-  /** The system clock, for the stored times. Default: `clock`. */
-  wallClock?: Clock;
-  /** What `stored` returned before the restart; null: nothing. A text that cannot be read counts as nothing. */
-  stored?: string | null;
-}
-
-export interface FailoverLimits {
+interface FailoverLimits {
   /** Maximum share of an account's attempts that may change the lane, 0 to 1. */
   share: number;
   /** Maximum number of changes per hour of all accounts together. */
@@ -264,26 +234,34 @@ const NO_ACCOUNT = '';
 type StoredCount = [accountId: string, at: number, messages: number];
 
 /**
- * Begins with the counts in `stored` that are not older than an hour. Counts 10,000 accounts in periods of five
- * minutes; the least recently used account is forgotten first, while the total of all accounts remains.
+ * Limits the messages that change to the secondary lane, because whatever blocks the primary lane would soon block it
+ * too: to a share of the account's attempts in the last hour, and to a number per hour for all accounts. The counts of
+ * messages that changed are stored, so that a daemon that restarts repeatedly does not exceed the cap. The counts of
+ * attempts are not: after a restart an account has its minimum until it has made attempts.
+ *
+ * `before`: what `stored` returned before the restart; null: nothing. Counts 10,000 accounts in periods of five minutes;
+ * the least recently used account is forgotten first, while the total of all accounts remains.
  */
-export function createFailoverCap({ clock, wallClock = clock, stored }: FailoverCapOptions): FailoverCap {
+export function createFailoverCap(
+  { clock, monotonic }: Pick<Context, 'clock' | 'monotonic'>,
+  before: string | null,
+) {
   const accounts = createLru<{ attempts: HourCount; messages: HourCount }>(MAX_ACCOUNTS);
-  const all = createHourCount(clock);
+  const all = createHourCount(monotonic);
   /** Accounts with messages in the last hour; others that had some earlier are removed by the next `stored`. */
   const changed = new Set<string>();
 
   function countsOf(accountId: string) {
     const known = accounts.get(accountId);
     if (known !== undefined) return known;
-    const counts = { attempts: createHourCount(clock), messages: createHourCount(clock) };
+    const counts = { attempts: createHourCount(monotonic), messages: createHourCount(monotonic) };
     accounts.set(accountId, counts);
     return counts;
   }
 
-  for (const [accountId, at, messages] of readCounts(stored ?? null)) {
+  for (const [accountId, at, messages] of readCounts(before)) {
     // A time in the future is that of a clock that was set back: it counts as now.
-    const ageMs = Math.max(0, wallClock.now() - at);
+    const ageMs = Math.max(0, clock.now() - at);
     all.add(messages, ageMs);
     if (accountId === NO_ACCOUNT) continue;
     countsOf(accountId).messages.add(messages, ageMs);
@@ -291,9 +269,9 @@ export function createFailoverCap({ clock, wallClock = clock, stored }: Failover
   }
 
   function toStored(): StoredCount[] {
-    const now = wallClock.now();
+    const now = clock.now();
     // The end of the period: a count that is stored after each of many restarts must not become older than it is.
-    const timeOf = (slot: number) => now - Math.max(0, clock.now() - ((slot + 1) * SLOT_MS - 1));
+    const timeOf = (slot: number) => now - Math.max(0, monotonic.now() - ((slot + 1) * SLOT_MS - 1));
     const rows: StoredCount[] = [];
     const rest = new Map(all.list().map(({ slot, count }) => [slot, count]));
     let accountsStored = 0;
@@ -311,31 +289,31 @@ export function createFailoverCap({ clock, wallClock = clock, stored }: Failover
     return rows;
   }
 
-  return {
-    countAttempt: (accountId) => countsOf(accountId).attempts.add(),
-    take: (accountId, { share, perHour }) => {
-      if (share === 0 || all.sum() >= perHour) return false;
-      const { attempts, messages } = countsOf(accountId);
-      if (messages.sum() >= Math.max(MIN_OF_ACCOUNT, Math.floor(attempts.sum() * share))) return false;
-      messages.add();
-      all.add();
-      if (changed.size < MAX_ACCOUNTS) changed.add(accountId);
-      return true;
-    },
-    stored: () => JSON.stringify(toStored()),
-  };
+  /** Counts an attempt over the primary lane. */
+  function countAttempt(accountId: string): void {
+    countsOf(accountId).attempts.add();
+  }
+
+  /** Counts a message that changes its lane, if the cap admits it. */
+  function take(accountId: string, { share, perHour }: FailoverLimits): boolean {
+    if (share === 0 || all.sum() >= perHour) return false;
+    const { attempts, messages } = countsOf(accountId);
+    if (messages.sum() >= Math.max(MIN_OF_ACCOUNT, Math.floor(attempts.sum() * share))) return false;
+    messages.add();
+    all.add();
+    if (changed.size < MAX_ACCOUNTS) changed.add(accountId);
+    return true;
+  }
+
+  /** What `take` admitted in the last hour, as text for the next start. */
+  const stored = () => JSON.stringify(toStored());
+  return { countAttempt, take, stored };
 }
+
+type HourCount = ReturnType<typeof createHourCount>;
 
 /** Counts what happened in the last hour, in slots (periods) of five minutes. */
-interface HourCount {
-  /** Default: one, now. What is older than an hour is ignored. */
-  add(count?: number, ageMs?: number): void;
-  sum(): number;
-  /** The numbers of the periods that have any. `slot`: see `slotAt`. */
-  list(): { slot: number; count: number }[];
-}
-
-function createHourCount(clock: Clock): HourCount {
+function createHourCount(clock: Clock) {
   const slots = Array.from({ length: SLOTS }, () => 0);
   let current = slotAt(clock.now());
 
@@ -347,25 +325,29 @@ function createHourCount(clock: Clock): HourCount {
     current = Math.max(now, current);
   }
 
-  return {
-    add: (count = 1, ageMs = 0) => {
-      advance();
-      const slot = slotAt(clock.now() - ageMs);
-      if (current - slot >= SLOTS) return;
-      slots[indexOf(slot)] = (slots[indexOf(slot)] ?? 0) + count;
-    },
-    sum: () => {
-      advance();
-      return slots.reduce((total, count) => total + count, 0);
-    },
-    list: () => {
-      advance();
-      return Array.from({ length: SLOTS }, (_, back) => {
-        const slot = current - back;
-        return { slot, count: slots[indexOf(slot)] ?? 0 };
-      }).filter(({ count }) => count > 0);
-    },
-  };
+  /** Default: one, now. What is older than an hour is ignored. */
+  function add(count = 1, ageMs = 0): void {
+    advance();
+    const slot = slotAt(clock.now() - ageMs);
+    if (current - slot >= SLOTS) return;
+    slots[indexOf(slot)] = (slots[indexOf(slot)] ?? 0) + count;
+  }
+
+  function sum(): number {
+    advance();
+    return slots.reduce((total, count) => total + count, 0);
+  }
+
+  /** The numbers of the periods that have any. `slot`: see `slotAt`. */
+  function list(): { slot: number; count: number }[] {
+    advance();
+    const slotsBack = Array.from({ length: SLOTS }, (_, back) => current - back);
+    return slotsBack
+      .map((slot) => ({ slot, count: slots[indexOf(slot)] ?? 0 }))
+      .filter(({ count }) => count > 0);
+  }
+
+  return { add, sum, list };
 }
 
 function slotAt(ms: number): number {

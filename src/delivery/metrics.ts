@@ -5,7 +5,7 @@ import { CONTROL_SCOPES } from '../store/messages/queue-controls.ts';
 import type { Delivery, DeliveryDeps } from './delivery.ts';
 import type { Holds } from './holds.ts';
 import { registerSiteMetrics, siteLabel } from './shaping/shaping.ts';
-import type { WarmupUse } from './source-address.ts';
+import type { WarmupUse } from './warmup.ts';
 
 /** Sites with time series of their own: those with the most attempts. */
 const MAX_SITES = 50;

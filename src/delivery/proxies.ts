@@ -2,44 +2,31 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { ProxyAddress } from '../config/egress-settings.ts';
 import type { Config } from '../config/schema.ts';
-import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+import { MINUTE, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
-import type { Log } from '../core/log.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
+import type { Runtime } from '../core/runtime.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { EgressEntry } from './egress-pools.ts';
 import type { JobEgress } from './worker/protocol.ts';
 
-/** The SOCKS5 proxies of source addresses: their passwords, and the addresses of those that are configured by name. */
-export interface EgressProxies {
-  /** Whether the address of the entry's proxy is known; true without a proxy. */
-  isResolved(entry: EgressEntry): boolean;
-  /** What a worker needs of an entry whose proxy is resolved. */
-  jobEgress(entry: EgressEntry): JobEgress;
-  /** Replaces the passwords after a reload. */
-  usePasswords(passwords: ProxyPasswords): void;
-  /** Resolves the names of proxies that are due. Call about once per second. Never rejects. */
-  refresh(entries: readonly EgressEntry[]): Promise<void>;
-}
-
 /** Passwords of the proxies, by name of the entry. */
 export type ProxyPasswords = ReadonlyMap<string, string>;
-
-export interface EgressProxiesDeps {
-  resolver: Pick<Resolver, 'a' | 'aaaa'>;
-  monotonic: Clock;
-  log: Log;
-}
 
 const RESOLVE_INTERVAL_MS = MINUTE;
 const RETRY_INTERVAL_MS = 10 * SECOND;
 
+export type EgressProxies = ReturnType<typeof createEgressProxies>;
+
 /**
- * Resolves nothing until the first `refresh`, which looks a name up every minute, after a failure every 10 s; its last
- * known address remains in use. `jobEgress` throws for a proxy that was never resolved.
+ * The SOCKS5 proxies of source addresses: their passwords, and the addresses of those that are configured by name. Resolves
+ * nothing until the first `refresh`, which looks a name up every minute, after a failure every 10 s; its last known address
+ * remains in use.
  */
-export function createEgressProxies(deps: EgressProxiesDeps, passwords: ProxyPasswords): EgressProxies {
-  const { resolver, monotonic, log } = deps;
+export function createEgressProxies(
+  { monotonic, log }: Pick<Runtime, 'monotonic' | 'log'>,
+  { resolver, passwords }: { resolver: Pick<Resolver, 'a' | 'aaaa'>; passwords: ProxyPasswords },
+) {
   let current = passwords;
   const names = new Map<string, ProxyName>();
 
@@ -63,34 +50,45 @@ export function createEgressProxies(deps: EgressProxiesDeps, passwords: ProxyPas
 
   const hostOf = ({ host }: ProxyAddress) => (isIP(host) === 0 ? names.get(host)?.address : host);
 
+  /** Whether the address of the entry's proxy is known; true without a proxy. */
+  function isResolved({ proxy }: EgressEntry): boolean {
+    return proxy === undefined || hostOf(proxy) !== undefined;
+  }
+
+  /** What a worker needs of an entry. Throws for a proxy that was never resolved. */
+  function jobEgress({ name, hostname, address, address6, proxy }: EgressEntry): JobEgress {
+    const own = {
+      hostname,
+      ...(address === undefined ? {} : { address }),
+      ...(address6 === undefined ? {} : { address6 }),
+    };
+    if (proxy === undefined) return own;
+    const host = hostOf(proxy);
+    if (host === undefined) throw new Error(`the name ${proxy.host} of a proxy is not resolved`);
+    const password = name === null ? undefined : current.get(name);
+    const login = proxy.user === null || password === undefined ? {} : { user: proxy.user, password };
+    return { ...own, proxy: { host, port: proxy.port, ...login } };
+  }
+
+  /** Resolves the names of proxies that are due. Call about once per second. Never rejects. */
+  async function refresh(entries: readonly EgressEntry[]): Promise<void> {
+    const hosts = entries.flatMap(({ proxy }) => proxy?.host ?? []);
+    const used = new Set(hosts.filter((host) => isIP(host) === 0));
+    for (const host of names.keys()) if (!used.has(host)) names.delete(host);
+    for (const host of used)
+      if (!names.has(host))
+        names.set(host, { address: undefined, isFailing: false, dueAt: Number.NEGATIVE_INFINITY });
+    const due = [...names].filter(([, { dueAt }]) => dueAt <= monotonic.now());
+    await Promise.all(due.map(([host, name]) => resolve(host, name)));
+  }
+
   return {
-    isResolved: ({ proxy }) => proxy === undefined || hostOf(proxy) !== undefined,
-    jobEgress: ({ name, hostname, address, address6, proxy }) => {
-      const own = {
-        hostname,
-        ...(address === undefined ? {} : { address }),
-        ...(address6 === undefined ? {} : { address6 }),
-      };
-      if (proxy === undefined) return own;
-      const host = hostOf(proxy);
-      if (host === undefined) throw new Error(`the name ${proxy.host} of a proxy is not resolved`);
-      const password = name === null ? undefined : current.get(name);
-      const login = proxy.user === null || password === undefined ? {} : { user: proxy.user, password };
-      return { ...own, proxy: { host, port: proxy.port, ...login } };
-    },
-    usePasswords: (next) => {
+    isResolved,
+    jobEgress,
+    refresh,
+    /** Replaces the passwords after a reload. */
+    usePasswords: (next: ProxyPasswords): void => {
       current = next;
-    },
-    refresh: async (entries) => {
-      const used = new Set(
-        entries.flatMap(({ proxy }) => (proxy === undefined || isIP(proxy.host) !== 0 ? [] : [proxy.host])),
-      );
-      for (const host of names.keys()) if (!used.has(host)) names.delete(host);
-      for (const host of used)
-        if (!names.has(host))
-          names.set(host, { address: undefined, isFailing: false, dueAt: Number.NEGATIVE_INFINITY });
-      const due = [...names].filter(([, { dueAt }]) => dueAt <= monotonic.now());
-      await Promise.all(due.map(([host, name]) => resolve(host, name)));
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Config } from '../config/schema.ts';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
 import type { Resolver } from '../dns/resolver.ts';
+import type { Context } from '../store/context.ts';
 import { readPasswords } from './jobs.ts';
 import { configuredAuthorities } from './tls-policies.ts';
 import { createSmtpClient } from './worker/client.ts';
@@ -12,20 +13,6 @@ import type { SessionRecord } from './worker/protocol.ts';
 import { replyOf } from './worker/reply-reader.ts';
 import { dialTcp, SMTP_TIMEOUTS } from './worker/socket.ts';
 import { requirementOf } from './worker/tls.ts';
-
-/**
- * Tests the relay of the secondary lane as a delivery would: connection, TLS as configured, login. Resolves with the
- * fault, a clause; null: the relay can be used, or the lane has none. Never rejects. The result is cached for a minute.
- */
-export type RelayProbe = () => Promise<string | null>;
-
-export interface RelayProbeDeps {
-  config: Config;
-  resolver: Pick<Resolver, 'a' | 'aaaa'>;
-  clock: Clock;
-  /** For durations. */
-  monotonic: Clock;
-}
 
 const STEP_MS = 10 * SECOND;
 const TOTAL_MS = 20 * SECOND;
@@ -37,21 +24,31 @@ const TIMEOUTS = {
   command: STEP_MS,
 };
 
-/** Returns a probe whose result is reused for a minute, as long as the settings stay the same. */
-export function createRelayProbe(deps: RelayProbeDeps): RelayProbe {
+type ProbeContext = Pick<Context, 'config' | 'clock' | 'monotonic'>;
+
+/** Returns `probeRelay` with a result that is reused for a minute, as long as the settings stay the same. */
+export function createRelayProbe(
+  context: ProbeContext,
+  resolver: Pick<Resolver, 'a' | 'aaaa'>,
+): () => Promise<string | null> {
+  const { config, monotonic } = context;
   let last: { at: number; setting: Config['secondary']; result: Promise<string | null> } | null = null;
   return () => {
-    const { config, monotonic } = deps;
-    const isCurrent =
-      last !== null && last.setting === config.secondary && monotonic.now() - last.at < MINUTE;
-    if (!isCurrent) last = { at: monotonic.now(), setting: config.secondary, result: probeRelay(deps) };
-    return last?.result ?? Promise.resolve(null);
+    const { secondary: setting } = config;
+    if (last === null || last.setting !== setting || monotonic.now() - last.at >= MINUTE)
+      last = { at: monotonic.now(), setting, result: probeRelay(context, resolver) };
+    return last.result;
   };
 }
 
-/** Opens a session with the relay of the secondary lane. Resolves with why it cannot be used, a clause; null: it can. */
-export async function probeRelay(deps: RelayProbeDeps): Promise<string | null> {
-  const { config, clock, monotonic } = deps;
+/**
+ * Tests the relay of the secondary lane as a delivery would: connection, TLS as configured, login. Resolves with the
+ * fault, a clause; null: the relay can be used, or the lane has none. Never rejects.
+ */
+export async function probeRelay(
+  { config, clock, monotonic }: ProbeContext,
+  resolver: Pick<Resolver, 'a' | 'aaaa'>,
+): Promise<string | null> {
   const { secondary } = config;
   if (secondary.type !== 'relay') return null;
   const authorities = configuredAuthorities(config);
@@ -61,7 +58,7 @@ export async function probeRelay(deps: RelayProbeDeps): Promise<string | null> {
     const { host, port, tls, user, allowUnverifiedAuth: allowUnverified } = secondary;
     const auth =
       user === undefined || password === undefined ? {} : { auth: { user, password, allowUnverified } };
-    const record = newRecord(host, await addressOf(host, deps), port, clock);
+    const record = newRecord(host, await addressOf(host, resolver), port, clock);
     const requirement = requirementOf({ tls, tlsSource: 'route' }, { name: host, addresses: [] });
     const terms = {
       port,
@@ -89,7 +86,7 @@ export async function probeRelay(deps: RelayProbeDeps): Promise<string | null> {
   }
 }
 
-async function addressOf(host: string, { resolver }: Pick<RelayProbeDeps, 'resolver'>): Promise<string> {
+async function addressOf(host: string, resolver: Pick<Resolver, 'a' | 'aaaa'>): Promise<string> {
   if (isIP(host) !== 0) return host;
   const { records } = await resolver.a(host).catch(() => resolver.aaaa(host));
   const [address] = records;

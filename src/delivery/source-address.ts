@@ -1,298 +1,17 @@
 import { isIP, isIPv6 } from 'node:net';
-import type { Config } from '../config/schema.ts';
 import { type Clock, DAY, MINUTE, SECOND } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
 import { normalizeAddress } from '../dns/address-kinds.ts';
 import { PHASES_ABOUT_ADDRESS } from '../mail/classify/classify.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { EgressCounts } from '../store/egress/egress-counts.ts';
 import { type QueuePriority, TRANSACTIONAL_PRIORITY } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import {
-  type AddressBlock,
-  createEgressHealth,
-  type EgressHealth,
-  type HealthChange,
-  presentBlock,
-} from './address-health.ts';
+import { type AddressBlock, createAddressHealth, type HealthChange, presentBlock } from './address-health.ts';
 import type { AttemptResult } from './attempt-result.ts';
 import { addressOf, type EgressEntry, type EgressPools, reachingEntries } from './egress-pools.ts';
 import type { EgressProxies } from './proxies.ts';
-import {
-  createEgressUsage,
-  createEgressWarmup,
-  type EgressUsage,
-  type EgressWarmup,
-  reservedForTransactional,
-} from './warmup.ts';
+import { createEgressUsage, createWarmup, reservedForTransactional } from './warmup.ts';
 import type { AttemptReport, TargetHost } from './worker/protocol.ts';
-
-/**
- * Which source address sends a message: the one that the connection slot prefers, unless it cannot be used, the provider
- * refuses it, or its limit of the day is used up; then the next one of the pool. The limit of a warm-up is never exceeded
- * except by transactional mail that no other address can take (`delivery.warmup.transactionalFactor`).
- *
- * A ticket belongs to one attempt. Its owner ends it exactly once: with `release` if no server was contacted, else
- * with `settle`, and calls `record` of the settlement in the unit of work that records the outcome.
- */
-export interface Egress {
-  /** Why no address of the pool can send the message now; null: one can. */
-  obstacle(pool: string, mail: EgressMail): EgressObstacle | null;
-  /** An address for one attempt; null: none can send the message now. */
-  take(site: { key: string; pool: string }, slot: number, mail: EgressMail): EgressTicket | null;
-  release(ticket: EgressTicket): void;
-  settle(ticket: EgressTicket, result: AttemptResult, report: SettledReport): Settlement;
-  /** Reads what other processes changed, and evaluates complaints. Call about once per second. */
-  refresh(): Promise<void>;
-  /** Addresses that cannot be used, or that a provider refuses: at most 100. */
-  problems(): EgressProblem[];
-  /** The blocked addresses, for which mail waits: at most 100. */
-  blocks(): (AddressBlock & { entry: string })[];
-  /** Lets one message probe each refused address now. */
-  probeNow(): void;
-  /** Warm-ups with a limit today and mail, those with the most messages first. */
-  warmupUse(): WarmupUse[];
-}
-
-export interface EgressDeps {
-  config: Config;
-  clock: Clock;
-  monotonic: Clock;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  pools: EgressPools;
-  proxies: Pick<EgressProxies, 'isResolved'>;
-  /** Called in the unit of work that records that an address is refused. */
-  onRefused?: ((tables: Tables, block: AddressBlock) => void) | undefined;
-}
-
-/** How long mail waits for the first resolution of a proxy's name. */
-const UNRESOLVED_WAIT_MS = 5 * SECOND;
-const MAX_PROBLEMS = 100;
-
-/**
- * Reads the refused addresses and the steps of warm-ups from the database now, and the counts of an entry at its first
- * use on a day. Starts no timer: `refresh` notices what other processes change.
- */
-export function createEgress(deps: EgressDeps): Egress {
-  const { config, clock, monotonic, tables, pools, proxies } = deps;
-  const usage = createEgressUsage({ clock, tables });
-  const faults = createEgressFaults(monotonic);
-  const health = createEgressHealth();
-  health.load(tables.egressHealth.all());
-  const warmup = createEgressWarmup({ ...deps, usage });
-  const settlements = createSettlements({ ...deps, usage, faults, health, warmup, alternativeTo });
-  const offsets = new WeakMap<object, number>();
-
-  /** Sites begin with different entries, so that each entry is the first one of some. */
-  function offsetOf(site: { key: string }): number {
-    let offset = offsets.get(site);
-    if (offset === undefined) {
-      offset = hash(site.key);
-      offsets.set(site, offset);
-    }
-    return offset;
-  }
-
-  /** Why the quota of the day excludes one more message; null: it does not. `factor`: of the quota. */
-  function quotaOf(
-    entry: EgressEntry,
-    { provider, priority }: EgressMail,
-    factor: number,
-  ): EgressObstacle | null {
-    if (entry.warmup === undefined || entry.name === null || provider === null) return null;
-    const countedAs = usage.countedAs(entry, provider);
-    const { cap, day } = warmup.position(entry.name, entry.warmup, countedAs);
-    if (cap === null) return null;
-    const counts = usage.of(entry.name, countedAs);
-    const { transactional } = counts;
-    const used = transactional + counts.marketing + counts.inFlight;
-    const transactionalBefore = usage.transactionalBefore(entry.name, countedAs);
-    const reserved =
-      priority === TRANSACTIONAL_PRIORITY
-        ? 0
-        : reservedForTransactional(cap, { transactional, transactionalBefore });
-    if (used + reserved < cap * factor) return null;
-    const address = addressOf(entry);
-    const until = day === 0 ? Date.parse(entry.warmup.started) : usage.today() + DAY;
-    const what = day === 0 ? 'the warm-up' : "tomorrow's warm-up quota";
-    const kept = reserved === 0 ? '' : `, ${reserved} kept for transactional mail`;
-    return {
-      kind: 'warmup',
-      entry: entry.name,
-      address,
-      provider: countedAs,
-      limit: { cap, used },
-      until,
-      text: `waits for ${what} of ${address} at ${countedAs} (${used} of ${cap} used${kept})`,
-    };
-  }
-
-  function unusable(entry: EgressEntry, { provider }: EgressMail): EgressObstacle | null {
-    const waitMs = proxies.isResolved(entry) ? faults.waitMs(entry) : UNRESOLVED_WAIT_MS;
-    if (waitMs === 0) return null;
-    const address = addressOf(entry);
-    return {
-      kind: 'unusable',
-      entry: entry.name,
-      address,
-      provider: provider ?? '',
-      limit: null,
-      until: clock.now() + Math.ceil(waitMs),
-      text: `waits for the source address ${address}, which cannot be used now`,
-    };
-  }
-
-  function isRefused(entry: EgressEntry, mail: EgressMail): boolean {
-    const receiver = receiverOf(mail);
-    return receiver !== null && health.isRefused(healthName(entry), receiver);
-  }
-
-  function mayProbe(entry: EgressEntry, mail: EgressMail): boolean {
-    const receiver = receiverOf(mail);
-    return receiver !== null && health.mayProbe(healthName(entry), receiver, clock.now());
-  }
-
-  /** What mail waits for that only a blocked address can send; null: the address is not blocked. */
-  function blockOf(entry: EgressEntry, mail: EgressMail): EgressObstacle | null {
-    const receiver = receiverOf(mail);
-    if (receiver === null || !health.isBlocked(healthName(entry), receiver)) return null;
-    const row = health.get(healthName(entry), receiver);
-    if (row === null) return null;
-    const address = addressOf(entry);
-    return {
-      kind: 'blocked',
-      entry: entry.name,
-      address,
-      provider: receiver,
-      limit: null,
-      block: presentBlock(config, row),
-      until: health.probeAt(healthName(entry), receiver, clock.now()),
-      text: `waits until ${receiver} accepts mail from ${address} again`,
-    };
-  }
-
-  /** Whether an entry other than `entry` could send the message, now or when its quota allows it. */
-  function alternativeTo({ entry, pool, mail }: EgressTicket): boolean {
-    const others = reachingEntries(pools.entries(pool), mail.hosts).filter((other) => other !== entry);
-    return others.some((other) => faults.isUsable(other) && !isRefused(other, mail));
-  }
-
-  /** The first usable entry from `first` on, else the obstacle that ends first. */
-  function choose(entries: readonly EgressEntry[], first: number, mail: EgressMail): Choice | EgressObstacle {
-    const ordered = [...entries.slice(first), ...entries.slice(0, first)];
-    const areAllRefused = ordered.every((entry) => isRefused(entry, mail));
-    const obstacles: EgressObstacle[] = [];
-    const usable = ordered.filter((entry) => {
-      const found = unusable(entry, mail);
-      if (found !== null) obstacles.push(found);
-      return found === null;
-    });
-    // When a provider refuses all addresses, those that it does not block are used.
-    const isAvoided = (entry: EgressEntry) =>
-      areAllRefused ? blockOf(entry, mail) !== null : isRefused(entry, mail);
-    const accepted = usable.filter((entry) => !isAvoided(entry));
-    const avoided = usable.filter(isAvoided);
-    obstacles.push(...avoided.flatMap((entry) => blockOf(entry, mail) ?? []));
-    const probe = avoided.find((entry) => mayProbe(entry, mail) && quotaOf(entry, mail, 1) === null);
-    if (probe !== undefined) return { entry: probe, isProbe: true };
-    for (const entry of accepted) {
-      const found = quotaOf(entry, mail, 1);
-      if (found === null) return { entry, isProbe: false };
-      obstacles.push(found);
-    }
-    if (mail.priority === TRANSACTIONAL_PRIORITY) {
-      const factor = config.delivery.warmup.transactionalFactor;
-      const over = accepted.find((entry) => quotaOf(entry, mail, factor) === null);
-      if (over !== undefined) return { entry: over, isProbe: false };
-    }
-    // An entry that is not avoided either sends the message or has an obstacle, as a blocked one has.
-    const [next] = obstacles.toSorted((a, b) => a.until - b.until);
-    if (next === undefined) throw new Error('no address of the pool was chosen or had an obstacle');
-    return next;
-  }
-
-  /** Whether every entry may send any message: the usual case, decided without the counts. */
-  function isUnrestricted(entries: readonly EgressEntry[], mail: EgressMail): boolean {
-    return entries.every(
-      (entry) =>
-        entry.warmup === undefined &&
-        !isRefused(entry, mail) &&
-        faults.isUsable(entry) &&
-        proxies.isResolved(entry),
-    );
-  }
-
-  return {
-    obstacle: (pool, mail) => {
-      const entries = reachingEntries(pools.entries(pool), mail.hosts);
-      if (isUnrestricted(entries, mail)) return null;
-      const choice = choose(entries, 0, mail);
-      return 'isProbe' in choice ? null : choice;
-    },
-    take: (site, slot, mail) => {
-      const { pool } = site;
-      const entries = reachingEntries(pools.entries(pool), mail.hosts);
-      const first = (offsetOf(site) + slot) % entries.length;
-      const preferred = entries[first];
-      const choice =
-        preferred !== undefined && isUnrestricted(entries, mail)
-          ? { entry: preferred, isProbe: false }
-          : choose(entries, first, mail);
-      if (!('isProbe' in choice)) return null;
-      const { entry, isProbe } = choice;
-      const { provider } = mail;
-      const countedAs = provider === null ? '' : usage.countedAs(entry, provider);
-      const ticket = { entry, provider, countedAs, day: usage.today(), pool, mail, isProbe };
-      settlements.begin(ticket);
-      return ticket;
-    },
-    release: settlements.release,
-    settle: settlements.settle,
-    refresh: warmup.refresh,
-    problems: () =>
-      [
-        ...faults.list().map(({ entry, error }) => ({ entry, provider: null, reason: error })),
-        ...health
-          .all()
-          .slice(0, MAX_PROBLEMS)
-          .map(({ entry, provider, reply }) => ({ entry, provider, reason: reply })),
-      ].slice(0, MAX_PROBLEMS),
-    blocks: () =>
-      health
-        .all()
-        .filter(({ blocked }) => blocked === 1)
-        .slice(0, MAX_PROBLEMS)
-        .map((row) => ({ entry: row.entry, ...presentBlock(config, row) })),
-    probeNow: () => health.probeNow(clock.now()),
-    warmupUse: () =>
-      pools
-        .all()
-        .flatMap(({ name, warmup: setting }) =>
-          name === null || setting === undefined
-            ? []
-            : [...usage.all(name)].flatMap(([provider, { transactional, marketing }]) => {
-                const { cap } = warmup.position(name, setting, provider);
-                return cap === null ? [] : [{ entry: name, provider, used: transactional + marketing, cap }];
-              }),
-        )
-        .toSorted((a, b) => b.used - a.used),
-  };
-}
-
-interface Choice {
-  entry: EgressEntry;
-  isProbe: boolean;
-}
-
-/** FNV-1a, 32 bits. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (let index = 0; index < text.length; index++)
-    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193) >>> 0;
-  return value;
-}
 
 /** What the choice of the address depends on. */
 export interface EgressMail {
@@ -312,12 +31,7 @@ export function receiverOf({ provider, receiver }: EgressMail): string | null {
   return provider === null ? null : (receiver ?? provider);
 }
 
-/** The name of the entry in the table `egress_health`. */
-export function healthName({ name }: Pick<EgressEntry, 'name'>): string {
-  return name ?? '';
-}
-
-/** The source address of one attempt, and what the attempt counts toward. `Egress` describes how it ends. */
+/** The source address of one attempt, and what the attempt counts toward. `createEgress` describes how it ends. */
 export interface EgressTicket {
   entry: EgressEntry;
   /** Provider of the recipient; null: mail over a fixed route. */
@@ -361,19 +75,7 @@ export interface EgressProblem {
   reason: string;
 }
 
-/** Use of a warm-up on the current day. */
-export interface WarmupUse {
-  entry: string;
-  provider: string;
-  used: number;
-  cap: number;
-}
-
-/**
- * What an attempt means for the source address that it used: its counts, its warm-up, its health, and whether another
- * address sends the message next. Memory is updated immediately; `record` writes the same in the unit of work of the
- * outcome.
- */
+/** What an attempt means for the source address that it used, see `createEgress`. */
 export interface Settlement {
   /** The result, deferred for `OTHER_ADDRESS_WAIT_MS` where another address can send the message. */
   result: AttemptResult;
@@ -385,71 +87,293 @@ export interface Settlement {
   used: { egress: string; provider: string } | undefined;
 }
 
-export interface Settlements {
-  begin(ticket: EgressTicket): void;
-  release(ticket: EgressTicket): void;
-  settle(ticket: EgressTicket, result: AttemptResult, report: SettledReport): Settlement;
-}
-
-export interface SettlementDeps {
-  config: Pick<Config, 'delivery'>;
-  clock: Clock;
-  log: Log;
-  usage: EgressUsage;
-  faults: EgressFaults;
-  health: EgressHealth;
-  warmup: EgressWarmup;
-  /** Whether another entry could send the message of the ticket. */
-  alternativeTo(ticket: EgressTicket): boolean;
-  /** Called in the unit of work that records that an address is refused. */
-  onRefused?: ((tables: Tables, block: AddressBlock) => void) | undefined;
-}
-
+/** How long mail waits for the first resolution of a proxy's name. */
+const UNRESOLVED_WAIT_MS = 5 * SECOND;
 /** After this time a message is sent again from another address. */
 const OTHER_ADDRESS_WAIT_MS = 2 * SECOND;
+const MAX_PROBLEMS = 100;
+
+interface Choice {
+  entry: EgressEntry;
+  isProbe: boolean;
+}
+
+export type Egress = ReturnType<typeof createEgress>;
 
 /**
- * All state is in the collaborators. `begin` counts the message as in flight, and a probe as running, until `release`
- * or `settle`; a ticket from before midnight (UTC) no longer changes the counts in memory.
+ * Which source address sends a message: the one that the connection slot prefers, unless it cannot be used, the provider
+ * refuses it, or its limit of the day is used up; then the next one of the pool. The limit of a warm-up is never exceeded
+ * except by transactional mail that no other address can take (`delivery.warmup.transactionalFactor`).
+ *
+ * A ticket belongs to one attempt. Its owner ends it exactly once: with `release` if no server was contacted, else
+ * with `settle`, and calls `record` of the settlement in the unit of work that records the outcome. Memory is updated
+ * immediately; `record` writes the same.
+ *
+ * Reads the refused addresses and the steps of warm-ups from the database now, and the counts of an entry at its first
+ * use on a day. Starts no timer: `refresh` notices what other processes change. `onRefused` is called in the unit of work
+ * that records that an address is refused.
  */
-export function createSettlements(deps: SettlementDeps): Settlements {
-  const { config, clock, log, usage, faults, health, warmup, alternativeTo, onRefused } = deps;
+export function createEgress(
+  context: Pick<Context, 'config' | 'clock' | 'monotonic' | 'log' | 'tables' | 'writer'>,
+  { pools, proxies, onRefused }: EgressCollaborators,
+) {
+  const { config, clock, log, tables } = context;
+  const usage = createEgressUsage(context);
+  const faults = createAddressFaults(context.monotonic);
+  const health = createAddressHealth(clock, tables.egressHealth.all());
+  const warmup = createWarmup(context, { pools, usage });
+  const offsets = new WeakMap<object, number>();
 
-  /** Null: the ticket counts nowhere, or its day is over. */
-  function usageOf({ entry, provider, countedAs, day }: EgressTicket) {
+  /** Sites begin with different entries, so that each entry is the first one of some. */
+  function offsetOf(site: { key: string }): number {
+    let offset = offsets.get(site);
+    if (offset === undefined) {
+      offset = hash(site.key);
+      offsets.set(site, offset);
+    }
+    return offset;
+  }
+
+  /** Why the quota of the day excludes one more message; null: it does not. `factor`: of the quota. */
+  function quotaOf(
+    entry: EgressEntry,
+    { provider, priority }: EgressMail,
+    factor: number,
+  ): EgressObstacle | null {
+    if (entry.warmup === undefined || entry.name === null || provider === null) return null;
+    const countedAs = usage.countedAs(entry, provider);
+    const { cap, day } = warmup.position(entry.name, entry.warmup, countedAs);
+    if (cap === null) return null;
+    const { transactional, marketing, inFlight } = usage.of(entry.name, countedAs);
+    const used = transactional + marketing + inFlight;
+    const transactionalBefore = usage.transactionalBefore(entry.name, countedAs);
+    const reserved =
+      priority === TRANSACTIONAL_PRIORITY
+        ? 0
+        : reservedForTransactional(cap, { transactional, transactionalBefore });
+    if (used + reserved < cap * factor) return null;
+    const address = addressOf(entry);
+    const until = day === 0 ? Date.parse(entry.warmup.started) : usage.today() + DAY;
+    const what = day === 0 ? 'the warm-up' : "tomorrow's warm-up quota";
+    const kept = reserved === 0 ? '' : `, ${reserved} kept for transactional mail`;
+    const text = `waits for ${what} of ${address} at ${countedAs} (${used} of ${cap} used${kept})`;
+    const limit = { cap, used };
+    return { kind: 'warmup', entry: entry.name, address, provider: countedAs, limit, until, text };
+  }
+
+  function unusable(entry: EgressEntry, { provider }: EgressMail): EgressObstacle | null {
+    const waitMs = proxies.isResolved(entry) ? faults.waitMs(entry) : UNRESOLVED_WAIT_MS;
+    if (waitMs === 0) return null;
+    const address = addressOf(entry);
+    return {
+      kind: 'unusable',
+      entry: entry.name,
+      address,
+      provider: provider ?? '',
+      limit: null,
+      until: clock.now() + Math.ceil(waitMs),
+      text: `waits for the source address ${address}, which cannot be used now`,
+    };
+  }
+
+  /** What mail waits for that only a blocked address can send; null: the address is not blocked. */
+  function blockOf(entry: EgressEntry, mail: EgressMail): EgressObstacle | null {
+    const row = health.blockOf(entry, receiverOf(mail));
+    if (row === null) return null;
+    const address = addressOf(entry);
+    return {
+      kind: 'blocked',
+      entry: entry.name,
+      address,
+      provider: row.provider,
+      limit: null,
+      block: presentBlock(config, row),
+      until: health.probeAt(row),
+      text: `waits until ${row.provider} accepts mail from ${address} again`,
+    };
+  }
+
+  /** Whether an entry other than `entry` could send the message, now or when its quota allows it. */
+  function hasAlternative({ entry, pool, mail }: EgressTicket): boolean {
+    const receiver = receiverOf(mail);
+    return reachingEntries(pools.entries(pool), mail.hosts).some(
+      (other) => other !== entry && faults.waitMs(other) === 0 && !health.isRefused(other, receiver),
+    );
+  }
+
+  /** The first usable entry from `first` on, else the obstacle that ends first. */
+  function choose(entries: readonly EgressEntry[], first: number, mail: EgressMail): Choice | EgressObstacle {
+    const receiver = receiverOf(mail);
+    const ordered = [...entries.slice(first), ...entries.slice(0, first)];
+    const areAllRefused = ordered.every((entry) => health.isRefused(entry, receiver));
+    const obstacles: EgressObstacle[] = [];
+    const usable = ordered.filter((entry) => {
+      const found = unusable(entry, mail);
+      if (found !== null) obstacles.push(found);
+      return found === null;
+    });
+    // When a provider refuses all addresses, those that it does not block are used.
+    const isAvoided = (entry: EgressEntry) =>
+      areAllRefused ? health.blockOf(entry, receiver) !== null : health.isRefused(entry, receiver);
+    const accepted = usable.filter((entry) => !isAvoided(entry));
+    const avoided = usable.filter(isAvoided);
+    obstacles.push(...avoided.flatMap((entry) => blockOf(entry, mail) ?? []));
+    const probe = avoided.find(
+      (entry) => health.mayProbe(entry, receiver) && quotaOf(entry, mail, 1) === null,
+    );
+    if (probe !== undefined) return { entry: probe, isProbe: true };
+    for (const entry of accepted) {
+      const found = quotaOf(entry, mail, 1);
+      if (found === null) return { entry, isProbe: false };
+      obstacles.push(found);
+    }
+    if (mail.priority === TRANSACTIONAL_PRIORITY) {
+      const factor = config.delivery.warmup.transactionalFactor;
+      const over = accepted.find((entry) => quotaOf(entry, mail, factor) === null);
+      if (over !== undefined) return { entry: over, isProbe: false };
+    }
+    // An entry that is not avoided either sends the message or has an obstacle, as a blocked one has.
+    const [next] = obstacles.toSorted((a, b) => a.until - b.until);
+    if (next === undefined) throw new Error('no address of the pool was chosen or had an obstacle');
+    return next;
+  }
+
+  /** Whether every entry may send any message: the usual case, decided without the counts. */
+  function isUnrestricted(entries: readonly EgressEntry[], mail: EgressMail): boolean {
+    const receiver = receiverOf(mail);
+    return entries.every(
+      (entry) =>
+        entry.warmup === undefined &&
+        !health.isRefused(entry, receiver) &&
+        faults.waitMs(entry) === 0 &&
+        proxies.isResolved(entry),
+    );
+  }
+
+  /** Why no address of the pool can send the message now; null: one can. */
+  function obstacle(pool: string, mail: EgressMail): EgressObstacle | null {
+    const entries = reachingEntries(pools.entries(pool), mail.hosts);
+    if (isUnrestricted(entries, mail)) return null;
+    const choice = choose(entries, 0, mail);
+    return 'isProbe' in choice ? null : choice;
+  }
+
+  /** An address for one attempt; null: none can send the message now. */
+  function take(site: { key: string; pool: string }, slot: number, mail: EgressMail): EgressTicket | null {
+    const { pool } = site;
+    const entries = reachingEntries(pools.entries(pool), mail.hosts);
+    const first = (offsetOf(site) + slot) % entries.length;
+    const preferred = entries[first];
+    const choice =
+      preferred !== undefined && isUnrestricted(entries, mail)
+        ? { entry: preferred, isProbe: false }
+        : choose(entries, first, mail);
+    if (!('isProbe' in choice)) return null;
+    const { entry, isProbe } = choice;
+    const { provider } = mail;
+    const countedAs = provider === null ? '' : usage.countedAs(entry, provider);
+    const ticket = { entry, provider, countedAs, day: usage.today(), pool, mail, isProbe };
+    const counts = countsOf(ticket);
+    if (counts !== null) counts.inFlight++;
+    faults.begun(entry);
+    setProbing(ticket, true);
+    return ticket;
+  }
+
+  /** Null: the ticket counts nowhere, or its day (UTC) is over. */
+  function countsOf({ entry, provider, countedAs, day }: EgressTicket) {
     if (entry.name === null || provider === null || day !== usage.today()) return null;
     return usage.of(entry.name, countedAs);
   }
 
+  function setProbing({ isProbe, entry, mail }: EgressTicket, isProbing: boolean): void {
+    const receiver = receiverOf(mail);
+    if (isProbe && receiver !== null) health.setProbing(entry, receiver, isProbing);
+  }
+
   function end(ticket: EgressTicket): void {
-    const counts = usageOf(ticket);
+    const counts = countsOf(ticket);
     // Counts that were read from the database again have no messages in flight.
     if (counts !== null && counts.inFlight > 0) counts.inFlight--;
     setProbing(ticket, false);
   }
 
-  function setProbing({ isProbe, entry, mail }: EgressTicket, isProbing: boolean): void {
-    const receiver = receiverOf(mail);
-    if (isProbe && receiver !== null) health.setProbing(healthName(entry), receiver, isProbing);
+  function release(ticket: EgressTicket): void {
+    end(ticket);
+    faults.released(ticket.entry);
   }
 
+  function settle(ticket: EgressTicket, result: AttemptResult, report: SettledReport): Settlement {
+    end(ticket);
+    const { entry, provider, countedAs, day, mail } = ticket;
+    const waitMs = judgeUse(ticket, report);
+    const used = entry.name === null ? undefined : { egress: entry.name, provider: countedAs };
+    if (provider === null || !isCounted(result, report))
+      return { ...withoutRecord(deferForAddress(ticket, result, waitMs)), used };
+    const added: Partial<EgressCounts> = {
+      [mail.priority === TRANSACTIONAL_PRIORITY ? 'transactional' : 'marketing']: 1,
+      ...outcomeOf(result),
+    };
+    const counts = countsOf(ticket);
+    if (counts !== null) for (const [name, n] of entriesOf(added)) counts[name] += n;
+    const change = judge(ticket, result, report);
+    const step = counts === null ? null : warmup.evaluate(entry, countedAs);
+    return {
+      result: { ...deferForAddress(ticket, result, 0), address: effectOf(ticket, result, report, change) },
+      record: (tx) => {
+        if (entry.name !== null) tx.egressCounts.add({ day, entry: entry.name, provider: countedAs }, added);
+        if (change?.kind === 'put') {
+          tx.egressHealth.put(change.row);
+          if (change.isNew) onRefused?.(tx, presentBlock(config, change.row));
+        }
+        if (change?.kind === 'remove') tx.egressHealth.remove(change.entry, change.provider);
+        if (step !== null) tx.egressWarmup.put(step);
+      },
+      recorded: () => {
+        if (step !== null) warmup.stored();
+      },
+      used,
+    };
+  }
+
+  /** What the attempt shows about whether the address can be used from this machine. Returns the new wait, ms. */
+  function judgeUse({ entry }: EgressTicket, report: SettledReport): number {
+    const { sessions, conclusion } = report;
+    const fault = conclusion === 'egress-failed' ? (sessions.at(-1)?.error ?? 'unknown') : null;
+    // Where IPv6 alone fails, only mail to hosts without IPv4 waits: one account can have many such destinations.
+    const isOnlyIpv6 =
+      fault !== null && entry.address !== undefined && sessions.every(({ address }) => isIPv6(address));
+    // Without a session nothing is known about the address: no host was contacted, or the worker was lost.
+    const isKnown = sessions.length > 0 && !isOnlyIpv6;
+    const waitMs = isKnown ? faults.ended(entry, fault) : 0;
+    if (!isKnown) faults.released(entry);
+    if (sessions.length > 0 && fault !== null)
+      log.warn(
+        { entry: entry.name, address: addressOf(entry), error: fault, waitMs: Math.round(waitMs) },
+        'source address cannot be used',
+      );
+    return waitMs;
+  }
+
+  /** What the attempt shows about whether the receiver accepts the address. */
   function judge(ticket: EgressTicket, result: AttemptResult, report: SettledReport): HealthChange | null {
     const { entry, mail } = ticket;
-    const provider = receiverOf(mail);
-    if (provider === null) return null;
-    const name = healthName(entry);
-    const { action } = result.classification;
-    if (action === 'deliver') {
-      const change = health.accepted(name, provider, clock.now());
+    const receiver = receiverOf(mail);
+    if (receiver === null) return null;
+    if (result.classification.action === 'deliver') {
+      const change = health.accepted(entry, receiver);
       if (change?.kind === 'remove')
-        log.info({ entry: name, provider }, 'source address accepted by the provider again');
+        log.info(
+          { entry: change.entry, provider: receiver },
+          'source address accepted by the provider again',
+        );
       return change;
     }
     if (!isRefusal(result)) return null;
     const { reply } = result;
     const isNamed = namesAddress(reply.text, entry, report);
     const isBlock = report.phase !== undefined && PHASES_ABOUT_ADDRESS.has(report.phase);
-    const change = health.refused({ entry: name, provider, reply, isNamed, isBlock }, clock.now());
+    const change = health.refused(entry, receiver, { reply, isNamed, isBlock });
     if (change?.kind === 'put')
       log.warn(
         { ...change.row, ...presentBlock(config, change.row), event: 'source_address_blocked' },
@@ -462,21 +386,16 @@ export function createSettlements(deps: SettlementDeps): Settlements {
 
   /** Defers a message that the address could not send, or that was refused because of the address. */
   function deferForAddress(ticket: EgressTicket, result: AttemptResult, waitMs: number): AttemptResult {
-    const { entry, mail } = ticket;
-    const receiver = receiverOf(mail);
-    const isAvoided = receiver !== null && health.isRefused(healthName(entry), receiver);
     const isUnusable = result.failure === 'egress-failed';
+    const isAvoided = health.isRefused(ticket.entry, receiverOf(ticket.mail));
     if (!isUnusable && !(isAvoided && isRefusal(result))) return result;
-    const hasAlternative = alternativeTo(ticket);
-    if (!hasAlternative && waitMs === 0) return result;
+    const canChange = hasAlternative(ticket);
+    if (!canChange && waitMs === 0) return result;
+    const retryAfterMs = canChange ? OTHER_ADDRESS_WAIT_MS : waitMs;
+    const { classification } = result;
     return {
       ...result,
-      classification: {
-        ...result.classification,
-        action: 'defer',
-        suppress: 'never',
-        retryAfterMs: hasAlternative ? OTHER_ADDRESS_WAIT_MS : waitMs,
-      },
+      classification: { ...classification, action: 'defer', suppress: 'never', retryAfterMs },
     };
   }
 
@@ -493,81 +412,41 @@ export function createSettlements(deps: SettlementDeps): Settlements {
       return namesAddress(result.reply.text, entry, report) ? 'throttled' : undefined;
     if (change?.kind === 'remove') return change.wasBlocked ? 'recovered' : undefined;
     const receiver = receiverOf(mail);
-    if (receiver === null || !isRefusal(result)) return undefined;
-    const name = healthName(entry);
-    const isLeft = health.isRefused(name, receiver) && alternativeTo(ticket);
-    return isLeft || health.isBlocked(name, receiver) ? 'refused' : undefined;
+    if (!isRefusal(result)) return undefined;
+    const isLeft = health.isRefused(entry, receiver) && hasAlternative(ticket);
+    return isLeft || health.blockOf(entry, receiver) !== null ? 'refused' : undefined;
   }
 
-  function judgeUse(ticket: EgressTicket, report: SettledReport): number {
-    const { entry } = ticket;
-    // Without a session nothing is known about the address: no host was contacted, or the worker was lost.
-    if (report.sessions.length === 0) {
-      faults.released(entry);
-      return 0;
-    }
-    const fault = report.conclusion === 'egress-failed' ? (report.sessions.at(-1)?.error ?? 'unknown') : null;
-    // Where IPv6 alone fails, only mail to hosts without IPv4 waits: one account can have many such destinations.
-    const isOnlyIpv6 =
-      fault !== null &&
-      entry.address !== undefined &&
-      report.sessions.every(({ address }) => isIPv6(address));
-    if (isOnlyIpv6) faults.released(entry);
-    const waitMs = isOnlyIpv6 ? 0 : faults.ended(entry, fault);
-    if (fault !== null)
-      log.warn(
-        { entry: entry.name, address: addressOf(entry), error: fault, waitMs: Math.round(waitMs) },
-        'source address cannot be used',
-      );
-    return waitMs;
+  /** Addresses that cannot be used, or that a provider refuses: at most 100. */
+  function problems(): EgressProblem[] {
+    const refused = health.all().map(({ entry, provider, reply }) => ({ entry, provider, reason: reply }));
+    return [...faults.list(), ...refused].slice(0, MAX_PROBLEMS);
+  }
+
+  /** The blocked addresses, for which mail waits: at most 100. */
+  function blocks(): (AddressBlock & { entry: string })[] {
+    const blocked = health.all().filter((row) => row.blocked === 1);
+    return blocked.slice(0, MAX_PROBLEMS).map((row) => ({ entry: row.entry, ...presentBlock(config, row) }));
   }
 
   return {
-    begin: (ticket) => {
-      const counts = usageOf(ticket);
-      if (counts !== null) counts.inFlight++;
-      faults.begun(ticket.entry);
-      setProbing(ticket, true);
-    },
-    release: (ticket) => {
-      end(ticket);
-      faults.released(ticket.entry);
-    },
-    settle: (ticket, result, report) => {
-      end(ticket);
-      const { entry, provider, countedAs, day, mail } = ticket;
-      const waitMs = judgeUse(ticket, report);
-      const used = entry.name === null ? undefined : { egress: entry.name, provider: countedAs };
-      if (provider === null || !isCounted(result, report)) {
-        return { ...withoutRecord(deferForAddress(ticket, result, waitMs)), used };
-      }
-      const added: Partial<EgressCounts> = {
-        [mail.priority === TRANSACTIONAL_PRIORITY ? 'transactional' : 'marketing']: 1,
-        ...outcomeOf(result),
-      };
-      const counts = usageOf(ticket);
-      if (counts !== null) for (const [name, n] of entriesOf(added)) counts[name] += n;
-      const change = judge(ticket, result, report);
-      const step = counts === null ? null : warmup.evaluate(entry, countedAs);
-      return {
-        result: { ...deferForAddress(ticket, result, 0), address: effectOf(ticket, result, report, change) },
-        record: (tables) => {
-          if (entry.name !== null)
-            tables.egressCounts.add({ day, entry: entry.name, provider: countedAs }, added);
-          if (change?.kind === 'put') {
-            tables.egressHealth.put(change.row);
-            if (change.isNew) onRefused?.(tables, presentBlock(config, change.row));
-          }
-          if (change?.kind === 'remove') tables.egressHealth.remove(change.entry, change.provider);
-          if (step !== null) tables.egressWarmup.put(step);
-        },
-        recorded: () => {
-          if (step !== null) warmup.stored();
-        },
-        used,
-      };
-    },
+    obstacle,
+    take,
+    release,
+    settle,
+    /** Reads what other processes changed, and evaluates complaints. Call about once per second. */
+    refresh: warmup.refresh,
+    problems,
+    blocks,
+    probeNow: health.probeNow,
+    warmupUse: warmup.use,
   };
+}
+
+interface EgressCollaborators {
+  pools: EgressPools;
+  proxies: Pick<EgressProxies, 'isResolved'>;
+  onRefused?: (tables: Tables, block: AddressBlock) => void;
 }
 
 /** The settlement of an attempt that counts nowhere. */
@@ -624,30 +503,6 @@ function entriesOf(counts: Partial<EgressCounts>): [keyof EgressCounts, number][
   return Object.entries(counts).map(([name, n]) => [name as keyof EgressCounts, n]);
 }
 
-/**
- * Source addresses that cannot be used from this machine: a proxy that does not work, an address that no interface has.
- * Such an address is not used for a while, longer each time; then one message probes it. In memory only: the fault is
- * found again within one message.
- */
-export interface EgressFaults {
-  isUsable(entry: EgressEntry): boolean;
-  /** Milliseconds until the entry is probed; 0: now. */
-  waitMs(entry: EgressEntry): number;
-  /** An attempt began. `ended` or `released` follows. */
-  begun(entry: EgressEntry): void;
-  /** An attempt ended. `fault`: why the address could not be used; null: it was used. Returns the new wait, ms. */
-  ended(entry: EgressEntry, fault: string | null): number;
-  /** An attempt ended, and nothing is known about the address. */
-  released(entry: EgressEntry): void;
-  list(): EgressFault[];
-}
-
-export interface EgressFault {
-  entry: string;
-  error: string;
-  waitMs: number;
-}
-
 /** Consecutive faults after which the address is not used: a proxy reports some failures of a destination as its own. */
 const MAX_FAULTS = 2;
 const FIRST_WAIT_MS = 30 * SECOND;
@@ -655,7 +510,7 @@ const MAX_WAIT_MS = 10 * MINUTE;
 /** How long a message waits while another one probes the address. */
 const PROBE_WAIT_MS = 5 * SECOND;
 
-interface Fault {
+interface AddressFault {
   failures: number;
   until: number;
   error: string;
@@ -663,52 +518,62 @@ interface Fault {
   probes: number;
 }
 
-/** `clock`: monotonic. Entries without a name are always usable: they have no alternative. */
-export function createEgressFaults(clock: Clock): EgressFaults {
-  const faults = new Map<string, Fault>();
+/**
+ * Source addresses that cannot be used from this machine: a proxy that does not work, an address that no interface has.
+ * Such an address is not used for a while, longer each time; then one message probes it. In memory only: the fault is
+ * found again within one message. Entries without a name are always usable: they have no alternative. `clock`: monotonic.
+ */
+function createAddressFaults(clock: Clock) {
+  const faults = new Map<string, AddressFault>();
   const faultOf = ({ name }: EgressEntry) =>
     faults.size === 0 || name === null ? undefined : faults.get(name);
-  const mayProbe = (fault: Fault) => fault.until <= clock.now();
+  const mayProbe = (fault: AddressFault) => fault.until <= clock.now();
 
-  const waitMs = (entry: EgressEntry): number => {
+  /** Milliseconds until the entry is probed; 0: it can be used. */
+  function waitMs(entry: EgressEntry): number {
     const fault = faultOf(entry);
-    if (fault === undefined) return 0;
-    if (fault.failures < MAX_FAULTS) return 0;
+    if (fault === undefined || fault.failures < MAX_FAULTS) return 0;
     if (!mayProbe(fault)) return fault.until - clock.now();
     return fault.probes === 0 ? 0 : PROBE_WAIT_MS;
-  };
-  return {
-    isUsable: (entry) => waitMs(entry) === 0,
-    waitMs,
-    begun: (entry) => {
-      const fault = faultOf(entry);
-      if (fault !== undefined) fault.probes++;
-    },
-    ended: (entry, error) => {
-      const { name } = entry;
-      if (name === null) return 0;
-      const known = faults.get(name);
-      if (error === null) {
-        faults.delete(name);
-        return 0;
-      }
-      // Messages that were in flight together are one fault.
-      if (known !== undefined && !mayProbe(known)) return known.until - clock.now();
-      const failures = (known?.failures ?? 0) + 1;
-      const doublings = Math.min(failures - MAX_FAULTS, 16);
-      const wait = doublings < 0 ? 0 : Math.min(FIRST_WAIT_MS * 2 ** doublings, MAX_WAIT_MS);
-      faults.set(name, { failures, until: clock.now() + wait, error, probes: 0 });
-      return wait;
-    },
-    released: (entry) => {
-      const fault = faultOf(entry);
-      if (fault !== undefined && fault.probes > 0) fault.probes--;
-    },
-    list: () =>
-      [...faults].map(([entry, { error, until }]) => ({
-        entry,
-        error,
-        waitMs: Math.max(0, until - clock.now()),
-      })),
-  };
+  }
+
+  /** An attempt began. `ended` or `released` follows. */
+  function begun(entry: EgressEntry): void {
+    const fault = faultOf(entry);
+    if (fault !== undefined) fault.probes++;
+  }
+
+  /** An attempt ended. `error`: why the address could not be used; null: it was used. Returns the new wait, ms. */
+  function ended({ name }: EgressEntry, error: string | null): number {
+    if (name === null) return 0;
+    const known = faults.get(name);
+    if (error === null) {
+      faults.delete(name);
+      return 0;
+    }
+    // Messages that were in flight together are one fault.
+    if (known !== undefined && !mayProbe(known)) return known.until - clock.now();
+    const failures = (known?.failures ?? 0) + 1;
+    const doublings = Math.min(failures - MAX_FAULTS, 16);
+    const wait = doublings < 0 ? 0 : Math.min(FIRST_WAIT_MS * 2 ** doublings, MAX_WAIT_MS);
+    faults.set(name, { failures, until: clock.now() + wait, error, probes: 0 });
+    return wait;
+  }
+
+  /** An attempt ended, and nothing is known about the address. */
+  function released(entry: EgressEntry): void {
+    const fault = faultOf(entry);
+    if (fault !== undefined && fault.probes > 0) fault.probes--;
+  }
+
+  const list = () => Array.from(faults, ([entry, { error }]) => ({ entry, provider: null, reason: error }));
+  return { waitMs, begun, ended, released, list };
+}
+
+/** FNV-1a, 32 bits. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++)
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193) >>> 0;
+  return value;
 }

@@ -1,12 +1,9 @@
-import type { Config } from '../config/schema.ts';
-import { type Clock, DAY, SECOND } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
+import { DAY, SECOND } from '../core/clock.ts';
 import { KNOWN_PROVIDERS } from '../mail/providers.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import { type EgressCounts, emptyCounts } from '../store/egress/egress-counts.ts';
 import type { EgressWarmupRow } from '../store/egress/egress-standings.ts';
 import { OTHER_PROVIDER } from '../store/messages/hourly-counts.ts';
-import type { Tables } from '../store/tables.ts';
 import type { EgressEntry, EgressPools, WarmupSetting } from './egress-pools.ts';
 
 /*
@@ -26,7 +23,7 @@ export interface WarmupPosition {
   reason: string | null;
 }
 
-export type WarmupShift = Pick<EgressWarmupRow, 'shift' | 'finished' | 'reason'>;
+type WarmupShift = Pick<EgressWarmupRow, 'shift' | 'finished' | 'reason'>;
 
 /** Epoch ms at which the day (UTC) of `at` begins. */
 export function dayOf(at: number): number {
@@ -69,10 +66,10 @@ export function reservedForTransactional(
 }
 
 /** Attempts of a day before its shares count. */
-export const MIN_ATTEMPTS = 20;
-export const MIN_COMPLAINTS = 3;
+const MIN_ATTEMPTS = 20;
+const MIN_COMPLAINTS = 3;
 
-export interface WarmupLimits {
+interface WarmupLimits {
   /** Days. */
   stepBack: number;
   deferralPercent: number;
@@ -99,25 +96,8 @@ export function complaintFault(
 }
 
 /** What an address has sent to a provider on a day, and what is in flight. */
-export interface Usage extends EgressCounts {
+interface Usage extends EgressCounts {
   inFlight: number;
-}
-
-/**
- * The counts of today in memory, which the table `egress_counts` stores with the outcomes: after a crash only messages
- * that were in flight are missing. The owner adds to a `Usage` what it records.
- */
-export interface EgressUsage {
-  /** Epoch ms at which the current day begins. Reads the counts of a new day. */
-  today(): number;
-  /** The provider that a message counts to: the shared one when the entry has too many others. */
-  countedAs(entry: EgressEntry, provider: string): string;
-  /** `provider`: as `countedAs` returns it. */
-  of(entry: string, provider: string): Usage;
-  /** Usage of an entry by provider. */
-  all(entry: string): ReadonlyMap<string, Usage>;
-  /** Transactional messages of the day before. */
-  transactionalBefore(entry: string, provider: string): number;
 }
 
 /** Providers of an entry and day with counts of their own: recipients' domains are chosen by callers. */
@@ -129,20 +109,18 @@ interface EntryUsage {
   yesterday: Map<string, number>;
 }
 
+export type EgressUsage = ReturnType<typeof createEgressUsage>;
+
 /**
- * Reads the counts of an entry from the database at its first use on a day (UTC), with those of the day before, and
- * drops all of them when the day changes. `countedAs` bounds the providers in memory.
+ * The counts of today in memory, which the table `egress_counts` stores with the outcomes: after a crash only messages
+ * that were in flight are missing. The owner adds to a `Usage` what it records. Reads the counts of an entry from the
+ * database at its first use on a day (UTC), with those of the day before, and drops all of them when the day changes.
  */
-export function createEgressUsage({
-  clock,
-  tables,
-}: {
-  clock: Clock;
-  tables: Pick<Tables, 'egressCounts'>;
-}): EgressUsage {
+export function createEgressUsage({ clock, tables }: Pick<Context, 'clock' | 'tables'>) {
   let day = Number.NaN;
   const entries = new Map<string, EntryUsage>();
 
+  /** Epoch ms at which the current day begins. Reads the counts of a new day. */
   function today(): number {
     const now = dayOf(clock.now());
     if (now !== day) {
@@ -166,62 +144,56 @@ export function createEgressUsage({
     return loaded;
   }
 
+  /** The provider that a message counts to: the shared one when the entry has too many others. */
+  function countedAs({ name, warmup }: EgressEntry, provider: string): string {
+    if (name === null) return provider;
+    // Without a warm-up no decision depends on the counts of small providers.
+    if (warmup === undefined) return KNOWN_PROVIDERS.has(provider) ? provider : OTHER_PROVIDER;
+    const known = load(name).today;
+    return known.has(provider) || known.size < MAX_PROVIDERS ? provider : OTHER_PROVIDER;
+  }
+
+  /** `provider`: as `countedAs` returns it. */
+  function of(entry: string, provider: string): Usage {
+    const known = load(entry).today;
+    let usage = known.get(provider);
+    if (usage === undefined) {
+      usage = { ...emptyCounts(), inFlight: 0 };
+      known.set(provider, usage);
+    }
+    return usage;
+  }
+
   return {
     today,
-    countedAs: (entry, provider) => {
-      if (entry.name === null) return provider;
-      // Without a warm-up no decision depends on the counts of small providers.
-      if (entry.warmup === undefined) return KNOWN_PROVIDERS.has(provider) ? provider : OTHER_PROVIDER;
-      const known = load(entry.name).today;
-      return known.has(provider) || known.size < MAX_PROVIDERS ? provider : OTHER_PROVIDER;
-    },
-    of: (entry, provider) => {
-      const known = load(entry).today;
-      let usage = known.get(provider);
-      if (usage === undefined) {
-        usage = { ...emptyCounts(), inFlight: 0 };
-        known.set(provider, usage);
-      }
-      return usage;
-    },
-    all: (entry) => load(entry).today,
-    transactionalBefore: (entry, provider) => load(entry).yesterday.get(provider) ?? 0,
+    countedAs,
+    of,
+    /** Usage of an entry by provider. */
+    all: (entry: string): ReadonlyMap<string, Usage> => load(entry).today,
+    /** Transactional messages of the day before. */
+    transactionalBefore: (entry: string, provider: string): number =>
+      load(entry).yesterday.get(provider) ?? 0,
   };
-}
-
-/** Where the warm-ups of all addresses stand, with their steps back, which the table `egress_warmup` stores. */
-export interface EgressWarmup {
-  position(entry: string, setting: WarmupSetting, provider: string): WarmupPosition;
-  /**
-   * Evaluates the attempts of today after a new one. Returns the row to store when the warm-up goes back; null: it does
-   * not. It takes effect immediately.
-   */
-  evaluate(entry: EgressEntry, provider: string): EgressWarmupRow | null;
-  /** A row that `evaluate` returned is on disk. */
-  stored(): void;
-  /** Reads changed rows and evaluates complaints. */
-  refresh(): Promise<void>;
-}
-
-export interface EgressWarmupDeps {
-  config: Config;
-  clock: Clock;
-  monotonic: Clock;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  pools: EgressPools;
-  usage: EgressUsage;
 }
 
 const COMPLAINT_INTERVAL_MS = 10 * SECOND;
 
+/** Use of a warm-up on the current day. */
+export interface WarmupUse {
+  entry: string;
+  provider: string;
+  used: number;
+  cap: number;
+}
+
 /**
- * Reads the stored steps now. `refresh` reads them again unless rows of `evaluate` are not stored yet, and evaluates
- * the complaints of today and yesterday every 10 s; without a configured warm-up it does nothing.
+ * Where the warm-ups of all addresses stand, with their steps back, which the table `egress_warmup` stores. Reads the
+ * stored steps now.
  */
-export function createEgressWarmup(deps: EgressWarmupDeps): EgressWarmup {
-  const { config, clock, monotonic, log, tables, writer, pools, usage } = deps;
+export function createWarmup(
+  { config, clock, monotonic, log, tables, writer }: WarmupContext,
+  { pools, usage }: { pools: EgressPools; usage: EgressUsage },
+) {
   let rows = load();
   /** Rows that `evaluate` returned and that are not stored yet: the table is behind. */
   let unstored = 0;
@@ -290,34 +262,58 @@ export function createEgressWarmup(deps: EgressWarmupDeps): EgressWarmup {
       }
     }
     if (changed.length === 0) return;
-    await writer.run((all) => {
-      for (const row of changed) all.egressWarmup.put(row);
+    await writer.run((tx) => {
+      for (const row of changed) tx.egressWarmup.put(row);
     });
   }
 
-  return {
-    position,
-    evaluate: (entry, provider) => {
-      if (entry.name === null || entry.warmup === undefined) return null;
-      const { transactional, marketing, throttled, refused } = usage.of(entry.name, provider);
-      const attempts = transactional + marketing;
-      const reason = deferralFault({ attempts, throttled, refused }, config.delivery.warmup);
-      const row = reason === null ? null : stepBack(entry, provider, reason);
-      if (row !== null) unstored++;
-      return row;
-    },
-    stored: () => {
-      unstored--;
-    },
-    refresh: async () => {
-      if (!pools.all().some(({ warmup }) => warmup !== undefined)) return;
-      if (unstored === 0) rows = load();
-      if (monotonic.now() - complaintsAt < COMPLAINT_INTERVAL_MS) return;
-      complaintsAt = monotonic.now();
-      await evaluateComplaints();
-    },
-  };
+  /**
+   * Evaluates the attempts of today after a new one. Returns the row to store when the warm-up goes back; null: it does
+   * not. It takes effect immediately; `stored` follows when the row is on disk.
+   */
+  function evaluate(entry: EgressEntry, provider: string): EgressWarmupRow | null {
+    if (entry.name === null || entry.warmup === undefined) return null;
+    const { transactional, marketing, throttled, refused } = usage.of(entry.name, provider);
+    const attempts = transactional + marketing;
+    const reason = deferralFault({ attempts, throttled, refused }, config.delivery.warmup);
+    const row = reason === null ? null : stepBack(entry, provider, reason);
+    if (row !== null) unstored++;
+    return row;
+  }
+
+  function stored(): void {
+    unstored--;
+  }
+
+  /**
+   * Reads changed rows, unless rows of `evaluate` are not stored yet, and evaluates the complaints of today and yesterday
+   * every 10 s.
+   */
+  async function refresh(): Promise<void> {
+    if (!pools.all().some(({ warmup }) => warmup !== undefined)) return;
+    if (unstored === 0) rows = load();
+    if (monotonic.now() - complaintsAt < COMPLAINT_INTERVAL_MS) return;
+    complaintsAt = monotonic.now();
+    await evaluateComplaints();
+  }
+
+  /** Warm-ups with a limit today and mail, those with the most messages first. */
+  function use(): WarmupUse[] {
+    const all: WarmupUse[] = [];
+    for (const { name, warmup: setting } of pools.all()) {
+      if (name === null || setting === undefined) continue;
+      for (const [provider, { transactional, marketing }] of usage.all(name)) {
+        const { cap } = position(name, setting, provider);
+        if (cap !== null) all.push({ entry: name, provider, used: transactional + marketing, cap });
+      }
+    }
+    return all.sort((a, b) => b.used - a.used);
+  }
+
+  return { position, evaluate, stored, refresh, use };
 }
+
+type WarmupContext = Pick<Context, 'config' | 'clock' | 'monotonic' | 'log' | 'tables' | 'writer'>;
 
 function keyOf(entry: string, provider: string): string {
   return `${entry} ${provider}`;

@@ -67,7 +67,7 @@ async function diskProblem({ data: { dir }, limits }: Config): Promise<Installat
 }
 
 function refusedAddresses({ config, tables, clock }: InstallationAttentionDeps): InstallationProblem[] {
-  return egressOverview({ config, tables, now: clock.now() })
+  return egressOverview({ config, tables }, clock.now())
     .refused.slice(0, MAX_PROBLEMS)
     .map(({ address, provider, reply, since, nextProbeAt }) => ({
       kind: 'address',

@@ -138,7 +138,7 @@ async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthR
 
   const days: MonthDay[] = [];
   for (let day = 1; day <= options.days; day++) {
-    const started = egressOverview({ config, tables, now });
+    const started = egressOverview({ config, tables }, now);
     const caps = new Map(
       started.warmup.map((row) => [`${row.entry} ${row.provider}`, { cap: row.cap, reason: row.reason }]),
     );

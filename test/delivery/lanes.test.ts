@@ -34,7 +34,7 @@ function setup({ egress = SECOND_POOL, secondary, routes = [], altStatus = 'ACTI
   });
   db.prepare('UPDATE domains SET alt_status = ?').run(altStatus);
   const observed: string[] = [];
-  const deps = { config, clock, wallClock: clock, settings: tables.settings };
+  const deps = { config, clock, monotonic: clock, tables };
   let failover = createFailover(deps);
   const log = createLog({ level: 'silent', hashAddresses: true });
   const message = enqueue(tables, clock.now(), { recipient: 'a@one.test' });

@@ -26,14 +26,16 @@ function setup() {
   };
   const proxies = createEgressProxies(
     {
-      resolver: { a: query, aaaa: () => Promise.reject(new Error('timeout')) },
       monotonic,
       log: createLog(
         { level: 'info', hashAddresses: true },
         { write: (line) => void lines.push(JSON.parse(line).msg) },
       ),
     },
-    new Map(),
+    {
+      resolver: { a: query, aaaa: () => Promise.reject(new Error('timeout')) },
+      passwords: new Map(),
+    },
   );
   return {
     proxies,

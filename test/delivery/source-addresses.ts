@@ -31,17 +31,14 @@ export function createTestEgress(entries: string, settings: Settings = {}) {
   const log = createLog({ level: 'silent', hashAddresses: true });
   const unresolved = new Set<string>();
   const start = () =>
-    createEgress({
-      config,
-      clock,
-      monotonic: clock,
-      log,
-      tables,
-      writer,
-      pools,
-      proxies: { isResolved: ({ name }) => name === null || !unresolved.has(name) },
-      onRefused: (_, block) => void blocks.push(block),
-    });
+    createEgress(
+      { config, clock, monotonic: clock, log, tables, writer },
+      {
+        pools,
+        proxies: { isResolved: ({ name }) => name === null || !unresolved.has(name) },
+        onRefused: (_, block) => void blocks.push(block),
+      },
+    );
   const blocks: AddressBlock[] = [];
   let egress = start();
 

@@ -13,7 +13,7 @@ export async function openDomains(context: CliContext): Promise<Domains> {
     ...deps,
     seal,
     resolver,
-    probeSecondary: createRelayProbe({ ...deps, resolver }),
+    probeSecondary: createRelayProbe(deps, resolver),
     recordDomainEvent: (tables, { domain, kind, fields }) => recorder.domain(tables, domain, kind, fields),
     mayAdd: deps.limits.mayAdd.domains,
     dropQueued: (tables, domainId) => void dropQueued(recorder, tables, domainId),

@@ -11,7 +11,7 @@ export function egressCommand(context: CliContext): Command {
     options: [asJson],
     run: async () => {
       const { config, tables, clock } = await context.open();
-      const { entries } = egressOverview({ config, tables, now: clock.now() });
+      const { entries } = egressOverview({ config, tables }, clock.now());
       const empty = 'delivery.egress is empty: the system chooses the source address';
       context.printRows(entries, empty, ({ entry, address, proxy, pools, warmup, today, refusedBy }) => ({
         entry,

@@ -28,7 +28,7 @@ Examples:
         run: async (entry, { provider }) => {
           const { config, tables, clock } = await context.open();
           if (entry !== undefined) settingOf(context, config, entry);
-          const rows = egressOverview({ config, tables, now: clock.now() }).warmup.filter(
+          const rows = egressOverview({ config, tables }, clock.now()).warmup.filter(
             (row) =>
               (entry === undefined || row.entry === entry) &&
               (provider === undefined || row.provider === provider),
@@ -108,7 +108,7 @@ async function change(
       reason: `${reason} by the operator on ${iso(now).slice(0, 10)}`,
     });
   });
-  const { warmup } = egressOverview({ config, tables, now });
+  const { warmup } = egressOverview({ config, tables }, now);
   const row = warmup.find(
     (each) => each.entry === entry && each.provider === (provider === '' ? OTHER_PROVIDERS : provider),
   );

@@ -20,7 +20,7 @@ export const egressHealthCheck = check<EgressOverview>({
   needs: ['database'],
   gather: async ({ config, database, clock }) => {
     if (database.kind === 'closed') throw new Error('the database is not open');
-    return egressOverview({ config, tables: database.tables, now: clock.now() });
+    return egressOverview({ config, tables: database.tables }, clock.now());
   },
   judge: judgeEgressHealth,
 });

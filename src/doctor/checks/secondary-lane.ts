@@ -32,7 +32,7 @@ export const secondaryLaneCheck = check<LaneFacts>({
         delivery.egress.some(
           (entry) => entry.pools.includes(secondary.pool) && !entry.pools.some((pool) => pools.has(pool)),
         ),
-      relayProblem: await probeRelay({ config, resolver, clock, monotonic }),
+      relayProblem: await probeRelay({ config, clock, monotonic }, resolver),
     };
   },
   judge: judgeLane,

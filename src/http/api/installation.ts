@@ -145,7 +145,7 @@ export function installationRoutes({ config, clock, tables, backups }: Installat
       responses: { 200: { description: 'The facts.', data: installationSchema, example: EXAMPLE } },
       refusals: [],
       handle: async () => {
-        const { entries, warmup } = egressOverview({ config, tables, now: clock.now() });
+        const { entries, warmup } = egressOverview({ config, tables }, clock.now());
         return {
           status: 200,
           data: {

@@ -45,16 +45,8 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
   const recorder = createRecorder({ clock, ids: createIds(clock, systemRandom) });
   const log = createLog({ level: 'silent', hashAddresses: true });
   const pools = createEgressPools(config);
-  const egress = createEgress({
-    config,
-    clock,
-    monotonic: clock,
-    log,
-    tables,
-    writer,
-    pools,
-    proxies: { isResolved: () => true },
-  });
+  const context = { config, clock, monotonic: clock, log, tables, writer };
+  const egress = createEgress(context, { pools, proxies: { isResolved: () => true } });
   const shaping = createShaping({
     config: config.delivery,
     clock,
@@ -142,7 +134,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     },
     pools,
     egress,
-    paths: createDeliveryPaths({ config, tables, egress: pools }),
+    paths: createDeliveryPaths(context, pools),
     controls,
     localAttempts,
     leases,

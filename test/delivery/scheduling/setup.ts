@@ -134,11 +134,10 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       },
     },
     pools: { ipv6Of: () => 'never', poolCount: () => options.poolCount ?? 1 },
-    paths: createDeliveryPaths({
-      config: { secondary: { type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 } },
-      tables,
-      egress: { poolOf: options.poolOf ?? (() => 'default') },
-    }),
+    paths: createDeliveryPaths(
+      { config: { secondary: { type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 } }, tables },
+      { poolOf: options.poolOf ?? (() => 'default') },
+    ),
     controls: index,
     egress: { obstacle: (_, mail) => options.egressObstacle?.(mail) ?? null },
     localAttempts: {
