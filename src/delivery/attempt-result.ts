@@ -93,7 +93,7 @@ export function logAttempt(
   log: Log,
   message: QueuedMessage,
   { classification, reply, source }: AttemptResult,
-  attempt: { conclusion: string; site?: string; lane?: Lane; session?: SessionRecord | null },
+  attempt: { conclusion: string; site?: string; lane?: Lane; session?: SessionRecord | null | undefined },
 ): void {
   const { session, ...sent } = attempt;
   log.info(

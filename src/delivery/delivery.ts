@@ -16,28 +16,26 @@ import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts'
 import { createQueueRebase } from './clock-jumps.ts';
 import { type Controls, createControls } from './control/controls.ts';
 import { createInspection, type Inspection } from './control/inspection.ts';
+import { createDeliveries, type ObserveAttempt } from './deliver.ts';
 import { createEgressPools } from './egress-pools.ts';
-import { createFlights, type ObserveAttempt } from './flights.ts';
 import { createJobBuilder, type RoutePasswords } from './jobs.ts';
 import { createDeliveryPaths, createFailover, type ObserveFailover, reportFailover } from './lanes.ts';
-import { createLeases } from './leases.ts';
-import { createLocalAttempts } from './local-attempts.ts';
 import { createNewMessages, type NewMessages } from './new-messages.ts';
-import { createOutcomeWaiters } from './outcome-waiters.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
 import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './proxies.ts';
 import { createRecording } from './recording.ts';
 import { createRouteCache } from './route-cache.ts';
 import { createRouteFinder } from './routes.ts';
-import { defaultConnections } from './scheduling/budget.ts';
 import { createClaims } from './scheduling/claims.ts';
 import { createScheduling, type Scheduling } from './scheduling/create-scheduling.ts';
 import { createParking, type Parked } from './scheduling/parking.ts';
 import { SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
+import { createShares, defaultConnections } from './scheduling/shares.ts';
 import { createShaping, type LimitedSite, type SlowSite } from './shaping/shaping.ts';
 import { createEgress, type Egress, type EgressObstacle, type EgressProblem } from './source-address.ts';
 import type { TlsSystem } from './tls-system.ts';
 import type { WarmupUse } from './warmup.ts';
+import { createWorkerPool } from './worker-pool.ts';
 
 /*
  * Delivers the mail in the queue. A message is delivered at least once: it is sent twice only if the destination's 250 is
@@ -51,15 +49,11 @@ import type { WarmupUse } from './warmup.ts';
  *   lanes           the path of a message: lane, pool, next hop; change to the secondary lane
  *   source-address  which source address sends a message; warmup, address-health, proxies
  *   shaping/        limits in force at sites: profiles, limiter, feedback of replies, storage
- *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
- *   recording       commits outcomes, with retries
- *   leases          takes messages from the queue and returns them
- *   local-attempts  ends messages without a connection
- *   flights         messages that have a slot: job, worker, result
+ *   scheduling/     state: site (slots, backlog, suspension), shares, claims, parking
+ *   recording       takes messages from the queue, records their outcomes and returns them
+ *   deliver         the path of a message that has a slot: job, lease, worker, result, outcome
  *   scheduling/     decisions: targets, queue-reader, scheduler, queue-scan
  *   new-messages    takes messages while they are stored
- *
- * Two callbacks lead back to the scheduler: a slot was released, and a message was put back.
  */
 
 /** Delivers the mail in the queue. */
@@ -224,30 +218,19 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const { sites, classify, feedback } = shaping;
   const claims = createClaims(monotonic);
   const parking = createParking({ clock, monotonic, log });
-  const waiters = createOutcomeWaiters();
-  const onOutcome = (seq: number, outcome: DeliveryOutcome | null) => {
-    if (outcome !== null) deps.observe(outcome.status);
-    if (outcome?.failover !== undefined)
-      reportFailover(outcome.failover, { log, observe: deps.observeFailover });
-    waiters.resolve(seq, outcome);
-  };
-  const recording = createRecording({ ...deps, onOutcome });
-  const leases = createLeases({
-    clock,
-    expiry,
-    log,
-    writer,
+  const recording = createRecording(deps, {
     recorder,
     claims,
-    recording,
     generation: deps.generation,
     sendingObstacle: deps.sendingObstacle,
-    onOutcome,
-    onReturned: (key) => scheduler.request(key),
+    observe: ({ status, failover }) => {
+      deps.observe(status);
+      if (failover !== undefined) reportFailover(failover, { log, observe: deps.observeFailover });
+    },
+    firstRetryMs: deps.firstRetryMs,
   });
   const failover = createFailover(deps);
   const results = createAttemptResults({ clock, expiry, random, recorder, retry: config.retry, failover });
-  const localAttempts = createLocalAttempts({ clock, expiry, log, recorder, results, leases, parking });
   const { prepare, signersOf } = deps;
   const jobs = createJobBuilder({
     config: deps.config,
@@ -257,29 +240,26 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     prepare,
     signersOf,
   });
-  const flights = createFlights({
-    log,
+  const shares = createShares({ sessions: connections, bytes: config.inFlightBytes });
+  const pool = createWorkerPool(deps, {
+    script: deps.workerScript,
+    workers: config.workers,
+    idleConnections: connections,
+    authorities: deps.tls?.authorities,
+  });
+  const deliveries = createDeliveries(deps, {
+    recorder,
     results,
     classify,
     feedback,
-    leases,
-    localAttempts,
     recording,
+    claims,
     parking,
     egress,
-    unclaim: claims.release,
     buildJob: jobs.build,
-    limits: { sessions: connections, bytes: config.inFlightBytes },
-    pool: {
-      script: deps.workerScript,
-      workers: config.workers,
-      idleConnections: connections,
-      authorities: deps.tls?.authorities,
-      monotonic,
-    },
+    pool,
     observeAttempt: deps.observeAttempt,
     tls: deps.tls,
-    onReleased: (site, freed) => scheduler.released(site, freed),
   });
   const { targets, reader, recent, scheduler, scan }: Scheduling = createScheduling({
     clock,
@@ -296,9 +276,9 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     egress,
     paths,
     controls,
-    localAttempts,
-    leases,
-    flights,
+    deliveries,
+    recording,
+    shares,
     // A message whose outcome cannot be recorded would be sent again.
     mayStart: () => !stopping && recording.unrecorded() === null,
   });
@@ -325,7 +305,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const housekeepingLoop = createLoop({
     name: 'delivery-housekeeping',
     run: async () => {
-      flights.check();
+      pool.check();
       await recording.check();
       await shaping.write();
       await rebase.run();
@@ -346,8 +326,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     controls,
     claims,
     egressObstacle: targets.egressObstacle,
-    sessions: () => ({ used: flights.count(), limit: connections }),
-    exhausted: flights.exhausted,
+    sessions: () => ({ used: shares.sessions(), limit: connections }),
+    exhausted: shares.exhausted,
     stopped: () => recording.unrecorded() ?? stalled(),
   });
   const sinceScan = () => monotonic.now() - (scan.completedAt() ?? monotonic.now());
@@ -373,11 +353,11 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     },
     takeNew: newMessages.take,
     announce: scheduler.request,
-    firstOutcome: waiters.first,
-    inFlight: flights.count,
-    bytesInFlight: flights.bytes,
+    firstOutcome: recording.firstOutcome,
+    inFlight: shares.sessions,
+    bytesInFlight: shares.bytes,
     maxConnections: () => connections,
-    workerBusyMs: flights.workerBusyMs,
+    workerBusyMs: pool.busyMs,
     sites: () => {
       const known = [...sites.all()];
       const suspended = known.filter((site) => site.isSuspended());
@@ -420,7 +400,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       void housekeepingLoop.stop();
       void scanLoop.stop();
       await controls.stop();
-      await flights.stop(graceMs);
+      await deliveries.stop(graceMs);
       const left = await recording.drain(Math.max(until, monotonic.now() + LAST_OUTCOMES_MS));
       await shaping.write();
       if (left > 0)

@@ -1,48 +1,44 @@
-import { type Clock, SECOND } from '../core/clock.ts';
+import { SECOND } from '../core/clock.ts';
 import { within } from '../core/concurrency/within.ts';
 import { errorText } from '../core/errors.ts';
-import type { Log } from '../core/log.ts';
+import type { EventFields, Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
+import { HELD, type QueuedMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { DeliveryOutcome } from './attempt-result.ts';
+import type { Claims } from './scheduling/claims.ts';
 
-/**
- * Records outcomes. A message whose outcome is lost would be sent twice, so a unit of work that fails (a full disk, an
- * unreadable table) is retried until it is recorded or the grace period of the shutdown is over. The module also knows
- * whether events can be recorded at all: while they cannot, no mail is accepted or started.
+/*
+ * What delivery writes: it takes messages from the queue, records their outcomes and returns them to the queue.
+ *
+ * A message without a lease is only claimed (scheduling/claims.ts). Its functions (`take`, `conclude`, `fail`, `postpone`)
+ * commit one unit of work and then end the claim; if that fails, the message stays in the queue and is skipped for a while.
+ *
+ * A leased message would be sent twice if its outcome was lost: the unit of work (`persist`, `putBack`, `failLeased`) is
+ * retried until it is recorded or the grace period of the shutdown is over. After MAX_TRIES a fallback replaces it, if
+ * other outcomes can be recorded: then the cause is the message. While no outcome can be recorded, because of a full disk or
+ * an unreadable table, no mail is accepted or started (`unrecorded`).
  */
-export interface Recording {
-  /**
-   * Commits `unit`, with retries until it succeeds, and then calls `then`. After `maxTries` attempts, while other outcomes
-   * can be recorded, `fallback` replaces the unit.
-   */
-  persist(seq: number, unit: OutcomeUnit, then?: () => void, fallback?: OutcomeUnit): void;
-  /** Checks whether the database accepts events, because another unit of work that records events failed. */
-  suspect(): void;
-  /** Null while outcomes can be recorded, else since when they cannot, and why. */
-  unrecorded(): string | null;
-  /** Number of outcomes that wait to be recorded. */
-  pending(): number;
-  /** Checks that events can be recorded. Call about once per second. */
-  check(): Promise<void>;
-  /**
-   * Waits until all outcomes are recorded, at most until `until` (monotonic). Resolves with the number of those that
-   * were not recorded; they are dropped.
-   */
-  drain(until: number): Promise<number>;
-}
 
+export type Recording = ReturnType<typeof createRecording>;
+
+/** In a unit of work: records the outcome of a message. Null: it has none now. */
 export type OutcomeUnit = (tables: Tables) => DeliveryOutcome | null;
 
-export interface RecordingDeps {
-  writer: Writer;
-  tables: Tables;
+/** `replaced`: the fallback was recorded. `dropped`: nothing was, and the message will be sent again. */
+export type Recorded = 'recorded' | 'replaced' | 'dropped';
+
+export interface RecordingParts {
   recorder: Recorder;
-  monotonic: Clock;
-  log: Log;
-  /** Called after each commit. */
-  onOutcome(seq: number, outcome: DeliveryOutcome | null): void;
+  claims: Claims;
+  /** The daemon's generation, which every lease carries. */
+  generation: number;
+  /** Null: the message may be sent. Called inside the unit of work. */
+  sendingObstacle(tables: Tables, message: MessageRow): Obstacle | null;
+  /** Called with each outcome that is on disk, for metrics and log. */
+  observe(outcome: DeliveryOutcome): void;
   /** Pause before the first retry, ms; it doubles up to 5 s. Default: 1 s. */
   firstRetryMs?: number | undefined;
   /** Attempts to record an outcome before its fallback is recorded. Default: 20, about a minute and a half. */
@@ -59,21 +55,27 @@ const FAILING_PERIOD_MS = 60 * SECOND;
 const READ_CHECK_INTERVAL_MS = 5 * SECOND;
 const LOG_INTERVAL_MS = SECOND;
 
+/** Diagnostics of messages that expired while they were held. */
+const HELD_UNTIL_EXPIRY = {
+  account_disabled: 'the message was held because its account is disabled',
+  domain_failed: 'the message was held because the verification of its domain has failed',
+};
+
 /**
  * `unrecorded` is null until a check or several outcomes have failed: call `suspect` at the start to check. Outcomes
  * that wait are in memory only; each waits on a timer between its retries, which `drain` ends.
  */
-export function createRecording(deps: RecordingDeps): Recording {
-  const {
-    writer,
-    tables,
-    recorder,
-    monotonic,
-    log,
-    firstRetryMs = FIRST_RETRY_MS,
-    maxTries = MAX_TRIES,
-  } = deps;
-  const pending = new Map<number, Promise<void>>();
+export function createRecording(
+  context: Pick<Context, 'clock' | 'monotonic' | 'expiry' | 'log' | 'tables' | 'writer'>,
+  parts: RecordingParts,
+) {
+  const { clock, monotonic, expiry, log, tables, writer } = context;
+  const { recorder, claims, generation, sendingObstacle } = parts;
+  const { firstRetryMs = FIRST_RETRY_MS, maxTries = MAX_TRIES } = parts;
+  /** Commits of messages without a lease. */
+  const commits = new Set<Promise<unknown>>();
+  /** Outcomes that are being recorded. */
+  const pending = new Set<Promise<Recorded>>();
   /** Outcomes that failed since the last one was recorded, with the time of their first failure. */
   const failing = new Map<number, number>();
   let failure: { since: number; reason: string } | null = null;
@@ -84,32 +86,146 @@ export function createRecording(deps: RecordingDeps): Recording {
   /** Ends the pauses between retries when the daemon stops. */
   const draining = new AbortController();
   let dropped = false;
+  const waiters = new Map<number, Set<(outcome: DeliveryOutcome | null) => void>>();
 
-  function markFailing(reason: string): void {
-    if (failure === null) log.error({ reason }, 'outcomes cannot be recorded');
-    failure = { since: failure?.since ?? monotonic.now(), reason };
+  /**
+   * Leases the message and makes it `sending`. False when it is not sent: it was held, suppressed, cancelled or given
+   * another path meanwhile, or the commit failed.
+   */
+  async function take(message: QueuedMessage): Promise<boolean> {
+    const taken = await commit(message, (all) => lease(all, message));
+    if (taken === false) announce(message.seq, null);
+    return taken === true;
   }
 
-  function manyFail(): boolean {
-    const since = monotonic.now() - FAILING_PERIOD_MS;
-    return [...failing.values()].filter((at) => at > since).length >= MIN_FAILING_OUTCOMES;
+  /**
+   * Leases the message and records its outcome in one commit, for mail that no worker gets. Resolves with the outcome
+   * when it is on disk; null: it has none.
+   */
+  async function conclude(message: QueuedMessage, unit: OutcomeUnit): Promise<DeliveryOutcome | null> {
+    const outcome = await commit(message, (all) => (lease(all, message) ? unit(all) : null));
+    if (outcome !== undefined) announce(message.seq, outcome);
+    return outcome ?? null;
   }
 
-  function markWorking(): void {
-    if (failure === null) return;
-    log.info(
-      { seconds: Math.round((monotonic.now() - failure.since) / SECOND) },
-      'outcomes are recorded again',
+  /** Ends a message that is not leased with `email_failed`. */
+  async function fail(message: QueuedMessage, fields: EventFields['email_failed']): Promise<void> {
+    const ended = await commit(message, (all) => recordFailure(all, message, fields));
+    if (ended !== undefined) announce(message.seq, null);
+  }
+
+  /** Makes a message that is not leased due in `waitMs`; its state does not change. */
+  async function postpone(message: QueuedMessage, waitMs: number): Promise<void> {
+    await commit(message, (all) => all.queue.postpone(message.seq, clock.now() + Math.ceil(waitMs)));
+  }
+
+  /** Resolves with the result of `unit`; undefined when the commit failed, which is logged and not retried. */
+  async function commit<T>(message: QueuedMessage, unit: (all: Tables) => T): Promise<T | undefined> {
+    // The type of a unit excludes promises, which a type parameter cannot express.
+    const work = writer.run(unit as (all: Tables) => never);
+    commits.add(work);
+    try {
+      const result: T = await work;
+      claims.release(message);
+      return result;
+    } catch (error) {
+      log.error(
+        { err: error, messageId: message.message_id },
+        'queued message could not be updated; trying again later',
+      );
+      claims.holdOff(message);
+      suspect();
+      return undefined;
+    } finally {
+      commits.delete(work);
+    }
+  }
+
+  /** Resolves when the commits of messages without a lease that are in progress have ended. */
+  async function settled(): Promise<void> {
+    await Promise.allSettled(commits);
+  }
+
+  /** In a unit of work. False: the message is not sent, and the reason is recorded. */
+  function lease(all: Tables, message: QueuedMessage): boolean {
+    const { seq } = message;
+    if (!all.queue.lease(seq, generation, message)) return false;
+    const current = all.messages.bySeq(seq);
+    if (current === null) {
+      all.queue.remove(seq);
+      return false;
+    }
+    const obstacle = sendingObstacle(all, current);
+    if (obstacle?.kind === 'hold') all.queue.defer(seq, HELD);
+    else if (obstacle?.kind === 'hold_until_expiry') holdUntilExpiry(all, current, obstacle.reason);
+    else if (obstacle !== null) recorder.message(all, current, obstacle);
+    else if (recorder.message(all, current, { kind: 'email_sent', fields: {} })) return true;
+    // The message is in a final state, so its queue row is obsolete.
+    else all.queue.remove(seq);
+    return false;
+  }
+
+  /** A held message becomes due at its expiry, and fails when it is taken then. */
+  function holdUntilExpiry(all: Tables, message: MessageRow, reason: keyof typeof HELD_UNTIL_EXPIRY): void {
+    if (message.expires_at > expiry.now()) return all.queue.hold(message.seq, message.expires_at);
+    const lastDiagnostic = HELD_UNTIL_EXPIRY[reason];
+    const fields = { reason: 'expired', attempts: message.attempts, lastDiagnostic } as const;
+    recorder.message(all, message, { kind: 'email_failed', fields });
+  }
+
+  function recordFailure(all: Tables, message: QueuedMessage, fields: EventFields['email_failed']): null {
+    const current = all.messages.bySeq(message.seq);
+    if (current === null) return null;
+    // The clock was set, and its expiry was moved since it was read.
+    if (fields.reason !== 'expired' || current.expires_at <= message.expires_at)
+      recorder.message(all, current, { kind: 'email_failed', fields });
+    else if (current.status === 'sending') endLease(all, message.seq, 0);
+    return null;
+  }
+
+  function endLease(all: Tables, seq: number, waitMs: number): void {
+    const current = all.messages.bySeq(seq);
+    if (current !== null) recorder.returned(all, current);
+    if (waitMs === 0) all.queue.release(seq, clock.now());
+    else all.queue.defer(seq, clock.now() + Math.ceil(waitMs));
+  }
+
+  /**
+   * Ends the lease of a message that no worker began: it is due in `waitMs`, in the state before the lease. Resolves
+   * with whether it is on disk.
+   */
+  async function putBack({ seq }: QueuedMessage, waitMs: number): Promise<boolean> {
+    const recorded = await persist(seq, (all) => {
+      endLease(all, seq, waitMs);
+      return null;
+    });
+    return recorded === 'recorded';
+  }
+
+  /** Ends a leased message that no worker began with `email_failed`. */
+  async function failLeased(message: QueuedMessage, fields: EventFields['email_failed']): Promise<void> {
+    await persist(
+      message.seq,
+      (all) => recordFailure(all, message, fields),
+      (all) => {
+        const current = all.messages.bySeq(message.seq);
+        if (current?.status === 'sending') recorder.endedWithoutEvent(all, current, 'failed');
+        return null;
+      },
     );
-    failure = null;
   }
 
-  async function commit(
-    seq: number,
-    unit: OutcomeUnit,
-    then?: () => void,
-    fallback?: OutcomeUnit,
-  ): Promise<void> {
+  /** Commits `unit`, with retries until it, or its fallback, is on disk. */
+  function persist(seq: number, unit: OutcomeUnit, fallback?: OutcomeUnit): Promise<Recorded> {
+    const work = persistUnit(seq, unit, fallback).finally(() => {
+      failing.delete(seq);
+      pending.delete(work);
+    });
+    pending.add(work);
+    return work;
+  }
+
+  async function persistUnit(seq: number, unit: OutcomeUnit, fallback?: OutcomeUnit): Promise<Recorded> {
     for (let tries = 1; ; tries++) {
       let outcome: DeliveryOutcome | null;
       // While the database records nothing, the cause is not the message.
@@ -120,12 +236,12 @@ export function createRecording(deps: RecordingDeps): Recording {
         failing.set(seq, failing.get(seq) ?? monotonic.now());
         if (manyFail()) markFailing(errorText(error));
         logFailure(error, seq, tries);
-        void check(true);
-        if (dropped) return;
+        suspect();
+        if (dropped) return 'dropped';
         await pause(
           draining.signal.aborted ? firstRetryMs : Math.min(firstRetryMs * 2 ** (tries - 1), MAX_RETRY_MS),
         );
-        if (dropped) return;
+        if (dropped) return 'dropped';
         continue;
       }
       failing.clear();
@@ -135,19 +251,43 @@ export function createRecording(deps: RecordingDeps): Recording {
           { message: seq, tries, status: outcome?.status },
           'outcome cannot be recorded; recorded only the status of its message',
         );
-      announce(seq, outcome, isGivenUp ? undefined : then);
-      return;
+      announce(seq, outcome);
+      return isGivenUp ? 'replaced' : 'recorded';
     }
   }
 
-  /** The outcome is on disk: an error in a callback must not cause another attempt to record it. */
-  function announce(seq: number, outcome: DeliveryOutcome | null, then?: () => void): void {
+  /** The outcome is on disk: an error of those who are told must not cause another attempt to record it. */
+  function announce(seq: number, outcome: DeliveryOutcome | null): void {
     try {
-      deps.onOutcome(seq, outcome);
-      then?.();
+      if (outcome !== null) parts.observe(outcome);
+      for (const resolve of waiters.get(seq) ?? []) resolve(outcome);
     } catch (error) {
       log.error({ err: error, message: seq }, 'outcome was recorded, but not announced');
     }
+  }
+
+  /**
+   * The first outcome of the message; null after `ms`, when the signal aborts, or when it has none now. There are no more
+   * of these waits than requests in progress.
+   */
+  function firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<DeliveryOutcome | null> {
+    return new Promise((resolve) => {
+      // The event of a signal that has aborted already is over.
+      if (signal.aborted) return resolve(null);
+      const waiting = waiters.get(seq) ?? new Set();
+      waiters.set(seq, waiting);
+      const done = (outcome: DeliveryOutcome | null) => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', giveUp);
+        waiting.delete(done);
+        if (waiting.size === 0) waiters.delete(seq);
+        resolve(outcome);
+      };
+      const giveUp = () => done(null);
+      const timer = setTimeout(giveUp, ms);
+      signal.addEventListener('abort', giveUp);
+      waiting.add(done);
+    });
   }
 
   function pause(ms: number): Promise<void> {
@@ -173,7 +313,38 @@ export function createRecording(deps: RecordingDeps): Recording {
     notLogged = 0;
   }
 
-  async function check(suspected: boolean): Promise<void> {
+  function markFailing(reason: string): void {
+    if (failure === null) log.error({ reason }, 'outcomes cannot be recorded');
+    failure = { since: failure?.since ?? monotonic.now(), reason };
+  }
+
+  function manyFail(): boolean {
+    const since = monotonic.now() - FAILING_PERIOD_MS;
+    return [...failing.values()].filter((at) => at > since).length >= MIN_FAILING_OUTCOMES;
+  }
+
+  function markWorking(): void {
+    if (failure === null) return;
+    log.info(
+      { seconds: Math.round((monotonic.now() - failure.since) / SECOND) },
+      'outcomes are recorded again',
+    );
+    failure = null;
+  }
+
+  /** Null while outcomes can be recorded, else since when they cannot, and why. */
+  function unrecorded(): string | null {
+    if (failure === null) return null;
+    const seconds = Math.round((monotonic.now() - failure.since) / SECOND);
+    return `outcomes could not be recorded for ${seconds} s: ${failure.reason}`;
+  }
+
+  /** Checks whether the database accepts events, because another unit of work that records events failed. */
+  function suspect(): void {
+    void runCheck(true);
+  }
+
+  async function runCheck(suspected: boolean): Promise<void> {
     if (checking !== null) return checking;
     checking = checkOnce(suspected).finally(() => {
       checking = null;
@@ -198,30 +369,36 @@ export function createRecording(deps: RecordingDeps): Recording {
     }
   }
 
+  /**
+   * Waits until all outcomes are recorded, at most until `until` (monotonic). Resolves with the number of those that
+   * were not recorded; they are dropped.
+   */
+  async function drain(until: number): Promise<number> {
+    draining.abort();
+    const all = async () => {
+      while (pending.size > 0) await Promise.all(pending);
+    };
+    await within(all(), Math.max(0, until - monotonic.now()));
+    dropped = true;
+    return pending.size;
+  }
+
   return {
-    persist: (seq, unit, then, fallback) => {
-      const work = commit(seq, unit, then, fallback).finally(() => {
-        failing.delete(seq);
-        pending.delete(seq);
-      });
-      pending.set(seq, work);
-    },
-    suspect: () => void check(true),
-    unrecorded: () => {
-      if (failure === null) return null;
-      const seconds = Math.round((monotonic.now() - failure.since) / SECOND);
-      return `outcomes could not be recorded for ${seconds} s: ${failure.reason}`;
-    },
+    take,
+    conclude,
+    fail,
+    postpone,
+    settled,
+    putBack,
+    failLeased,
+    persist,
+    /** Number of outcomes that wait to be recorded. */
     pending: () => pending.size,
-    check: () => check(false),
-    drain: async (until) => {
-      draining.abort();
-      const all = async () => {
-        while (pending.size > 0) await Promise.all(pending.values());
-      };
-      await within(all(), Math.max(0, until - monotonic.now()));
-      dropped = true;
-      return pending.size;
-    },
+    firstOutcome,
+    suspect,
+    unrecorded,
+    /** Checks that events can be recorded. Call about once per second. */
+    check: () => runCheck(false),
+    drain,
   };
 }

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
-import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+import { MINUTE, SECOND } from '../core/clock.ts';
 import { within } from '../core/concurrency/within.ts';
-import type { Log } from '../core/log.ts';
+import type { Runtime } from '../core/runtime.ts';
 import {
   type AttemptReport,
   type DeliveryJob,
@@ -12,26 +12,17 @@ import {
   type WorkerSetup,
 } from './worker/protocol.ts';
 
-/**
- * The worker threads. All jobs of a connection slot go to the same worker. Each job that is sent ends exactly once: with
- * a report, or through `onLost`, `onReturned` or `onUnsendable`. When a thread dies another one is started, after a pause
- * that grows while threads die before they have reported anything; jobs that are sent meanwhile wait.
- */
-export interface WorkerPool {
-  /** `worker`: any non-negative integer; equal numbers select the same worker. */
-  send(worker: number, job: DeliveryJob): void;
-  /** Number of threads that are running. */
-  running(): number;
-  /** Milliseconds that the event loop of each thread has been busy since the thread started; 0 without a thread. */
-  busyMs(): number[];
-  /** Terminates threads that hold a job for far longer than any job may take. Call periodically. */
-  check(): void;
-  /**
-   * Lets the workers end the jobs in progress, for at most `graceMs`, and resolves soon after that even if they do not.
-   * Jobs without a report go to `onReturned` or `onLost`.
-   */
-  stop(graceMs: number): Promise<void>;
-}
+export type WorkerPool = ReturnType<typeof createWorkerPool>;
+
+/** How a job ended. */
+export type JobEnd =
+  | { kind: 'report'; report: AttemptReport }
+  /** The worker died while it worked on the job: the message may have been sent. */
+  | { kind: 'lost' }
+  /** The worker had not begun it. */
+  | { kind: 'returned' }
+  /** It cannot be posted to a thread. */
+  | { kind: 'unsendable'; error: unknown };
 
 export interface WorkerPoolOptions {
   script: URL;
@@ -40,15 +31,6 @@ export interface WorkerPoolOptions {
   idleConnections: number;
   /** PEM certificates of authorities to trust in addition to the built-in ones. */
   authorities?: readonly string[] | undefined;
-  monotonic: Clock;
-  log: Log;
-  onReports(reports: AttemptReport[]): void;
-  /** The worker died while it worked on these: they may have been sent. */
-  onLost(ids: number[]): void;
-  /** The worker had not begun these. */
-  onReturned(ids: number[]): void;
-  /** The job cannot be posted to a thread. */
-  onUnsendable(id: number, error: unknown): void;
 }
 
 /**
@@ -72,7 +54,15 @@ interface Thread {
   exited: Promise<void>;
 }
 
+type Resolve = (end: JobEnd) => void;
+
+interface UnsentJob {
+  job: DeliveryJob;
+  resolve: Resolve;
+}
+
 interface HeldJob {
+  resolve: Resolve;
   jobClass: 0 | 1;
   /** Counts the jobs of this class and thread from 0. */
   order: number;
@@ -86,19 +76,27 @@ interface WorkerHandle {
   thread: Thread | null;
   /** Posted and not reported, in the order of posting. */
   held: Map<number, HeldJob>;
-  outbox: DeliveryJob[];
+  outbox: UnsentJob[];
   flushing: boolean;
   /** Pause before the next restart, ms. */
   pause: number;
   restart: NodeJS.Timeout | null;
 }
 
+const RETURNED: JobEnd = { kind: 'returned' };
+const LOST: JobEnd = { kind: 'lost' };
+
 /**
+ * The worker threads. All jobs of a connection slot go to the same worker. When a thread dies another one is started,
+ * after a pause that grows while threads die before they have reported anything; jobs that are sent meanwhile wait.
+ *
  * Starts `options.workers` threads immediately; they keep the process running until `stop`. Jobs of one turn of the
  * event loop are posted as one message; while a thread is restarted, its jobs wait in memory without a bound.
  */
-export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
-  const { log, monotonic } = options;
+export function createWorkerPool(
+  { log, monotonic }: Pick<Runtime, 'log' | 'monotonic'>,
+  options: WorkerPoolOptions,
+) {
   let stopping = false;
   const handles = Array.from({ length: options.workers }, (_, index): WorkerHandle => {
     const handle = {
@@ -146,31 +144,30 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       log.error({ message: message.id, fault: message.error }, 'delivery worker failed on one message');
     if (message.kind === 'stopped') {
       // The thread begins no further job and has reported those it began: no host was offered the others.
-      const left = [...handle.held.keys()];
+      for (const { resolve } of handle.held.values()) resolve(RETURNED);
       handle.held.clear();
-      options.onReturned(left);
     }
     if (message.kind !== 'reports') return;
     if (handle.thread !== null) handle.thread.reported = true;
-    const known = message.reports.filter(({ id }) => handle.held.delete(id));
-    options.onReports(known);
+    for (const report of message.reports) {
+      const held = handle.held.get(report.id);
+      handle.held.delete(report.id);
+      held?.resolve({ kind: 'report', report });
+    }
   }
 
   function died(handle: WorkerHandle, thread: Thread): void {
     handle.thread = null;
-    const lost: number[] = [];
-    const returned: number[] = [];
-    for (const [id, { jobClass, order }] of handle.held)
-      (order < Atomics.load(thread.begun, jobClass) ? lost : returned).push(id);
+    const ended = { lost: 0, returned: 0 };
+    for (const { jobClass, order, resolve } of handle.held.values()) {
+      const isLost = order < Atomics.load(thread.begun, jobClass);
+      ended[isLost ? 'lost' : 'returned']++;
+      resolve(isLost ? LOST : RETURNED);
+    }
     handle.held.clear();
-    if (!stopping) scheduleRestart(handle, thread, { lost: lost.length, returned: returned.length });
-    else if (lost.length + returned.length > 0)
-      log.error(
-        { worker: handle.index, lost: lost.length, returned: returned.length },
-        'delivery worker ended early',
-      );
-    if (lost.length > 0) options.onLost(lost);
-    if (returned.length > 0) options.onReturned(returned);
+    if (!stopping) scheduleRestart(handle, thread, ended);
+    else if (ended.lost + ended.returned > 0)
+      log.error({ worker: handle.index, ...ended }, 'delivery worker ended early');
   }
 
   function scheduleRestart(handle: WorkerHandle, thread: Thread, messages: object): void {
@@ -205,37 +202,36 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     try {
       post(handle, thread, outbox);
     } catch (error) {
-      if (outbox.length === 1 && outbox[0] !== undefined) {
-        options.onUnsendable(outbox[0].id, error);
+      if (outbox.length === 1) {
+        outbox[0]?.resolve({ kind: 'unsendable', error });
         return;
       }
       // One of the jobs cannot be cloned; none was posted.
-      for (const job of outbox) {
-        handle.outbox = [job];
+      for (const unsent of outbox) {
+        handle.outbox = [unsent];
         flush(handle);
       }
     }
   }
 
-  function post(handle: WorkerHandle, thread: Thread, jobs: DeliveryJob[]): void {
-    const message: ToWorker = { kind: 'jobs', jobs };
+  function post(handle: WorkerHandle, thread: Thread, outbox: readonly UnsentJob[]): void {
+    const message: ToWorker = { kind: 'jobs', jobs: outbox.map(({ job }) => job) };
     thread.worker.postMessage(
       message,
-      jobs.flatMap(({ content }) => (content.encoding === 'text' ? [] : [content.bytes.buffer])),
+      outbox.flatMap(({ job: { content } }) => (content.encoding === 'text' ? [] : [content.bytes.buffer])),
     );
     const postedAt = monotonic.now();
-    for (const job of jobs) {
+    for (const { job, resolve } of outbox) {
       const jobClass = jobClassOf(job);
       const order = thread.posted[jobClass] ?? 0;
       thread.posted[jobClass] = order + 1;
-      handle.held.set(job.id, { jobClass, order, postedAt });
+      handle.held.set(job.id, { resolve, jobClass, order, postedAt });
     }
   }
 
   async function stopHandle(handle: WorkerHandle, graceMs: number): Promise<void> {
     if (handle.restart !== null) clearTimeout(handle.restart);
-    const unsent = handle.outbox.splice(0).map(({ id }) => id);
-    if (unsent.length > 0) options.onReturned(unsent);
+    for (const { resolve } of handle.outbox.splice(0)) resolve(RETURNED);
     const { thread } = handle;
     if (thread === null) return;
     const stop: ToWorker = { kind: 'stop', graceMs };
@@ -248,30 +244,46 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     died(handle, thread);
   }
 
-  return {
-    send: (worker, job) => {
-      const handle = handles[worker % handles.length];
-      if (handle === undefined) throw new Error('the pool has no workers');
-      handle.outbox.push(job);
+  /** Resolves when the job has ended. `worker`: any non-negative integer; equal numbers select the same worker. */
+  function send(worker: number, job: DeliveryJob): Promise<JobEnd> {
+    const handle = handles[worker % handles.length];
+    if (handle === undefined) throw new Error('the pool has no workers');
+    return new Promise((resolve) => {
+      if (stopping) return resolve(RETURNED);
+      handle.outbox.push({ job, resolve });
       if (handle.flushing) return;
       handle.flushing = true;
       setImmediate(flush, handle);
-    },
-    running: () => handles.filter(({ thread }) => thread !== null).length,
-    busyMs: () => handles.map(({ thread }) => thread?.worker.performance.eventLoopUtilization().active ?? 0),
-    check: () => {
-      const before = monotonic.now() - JOB_TIMEOUT_MS;
-      for (const { index, thread, held } of handles) {
-        // Jobs are in the order in which they were posted.
-        const [oldest] = held.values();
-        if (thread === null || oldest === undefined || oldest.postedAt > before) continue;
-        log.error({ worker: index }, 'delivery worker exceeded the time limit of a message; terminating it');
-        void thread.worker.terminate();
-      }
-    },
-    stop: async (graceMs) => {
-      stopping = true;
-      await Promise.all(handles.map((handle) => stopHandle(handle, graceMs)));
-    },
-  };
+    });
+  }
+
+  /** Number of threads that are running. */
+  const running = (): number => handles.filter(({ thread }) => thread !== null).length;
+
+  /** Milliseconds that the event loop of each thread has been busy since the thread started; 0 without a thread. */
+  const busyMs = (): number[] =>
+    handles.map(({ thread }) => thread?.worker.performance.eventLoopUtilization().active ?? 0);
+
+  /** Terminates threads that hold a job for far longer than any job may take. Call periodically. */
+  function check(): void {
+    const before = monotonic.now() - JOB_TIMEOUT_MS;
+    for (const { index, thread, held } of handles) {
+      // Jobs are in the order in which they were posted.
+      const [oldest] = held.values();
+      if (thread === null || oldest === undefined || oldest.postedAt > before) continue;
+      log.error({ worker: index }, 'delivery worker exceeded the time limit of a message; terminating it');
+      void thread.worker.terminate();
+    }
+  }
+
+  /**
+   * Lets the workers end the jobs in progress, for at most `graceMs`, and resolves soon after that even if they do not:
+   * all jobs have then ended.
+   */
+  async function stop(graceMs: number): Promise<void> {
+    stopping = true;
+    await Promise.all(handles.map((handle) => stopHandle(handle, graceMs)));
+  }
+
+  return { send, running, busyMs, check, stop };
 }

@@ -247,7 +247,7 @@ describe('a new message', () => {
 
 describe('a new message behind others at a fast site', () => {
   /** The site has answered to four messages within a second over its two connections, which are in use. */
-  function startFast(obstacle: () => Obstacle | null = () => null) {
+  async function startFast(obstacle: () => Obstacle | null = () => null) {
     const env = startNewMessages({ connections: 2 }, obstacle);
     const sent = users(6).map((user) => env.store(user));
     for (const { taken } of sent) taken?.committed();
@@ -255,14 +255,15 @@ describe('a new message behind others at a fast site', () => {
       const [first] = env.started;
       first?.reservation.site.answered(first.reservation, true);
       env.finish(1);
+      await env.settle();
     }
     expect(env.started).toHaveLength(2);
     // Those of the next messages are leased ahead.
     for (const user of users(2, 'next')) env.store(user).taken?.committed();
     return env;
   }
-  it('is leased when it is accepted, waits for its turn, and is then sent', () => {
-    const { store, tables, statusOf, claims, onlySite, started, finish } = startFast();
+  it('is leased when it is accepted, waits for its turn, and is then sent', async () => {
+    const { store, tables, statusOf, claims, onlySite, started, finish, settle } = await startFast();
     const behind = users(2, 'behind').map((user) => store(user));
     for (const { seq, taken } of behind) {
       taken?.committed();
@@ -271,22 +272,23 @@ describe('a new message behind others at a fast site', () => {
     }
     expect([claims.count(), onlySite().backlogSize(0)]).toEqual([0, 2]);
     finish(2);
+    await settle();
     expect(recipientsOf(started)).toEqual(['next0@one.test', 'next1@one.test']);
     finish(2);
     expect(recipientsOf(started)).toEqual(['behind0@one.test', 'behind1@one.test']);
     expect(started.every(({ leased }) => leased)).toBe(true);
   });
 
-  it('has no lease when it is marketing mail, or so large that it may wait for the budget', () => {
-    const { store, tables } = startFast();
+  it('has no lease when it is marketing mail, or so large that it may wait for the budget', async () => {
+    const { store, tables } = await startFast();
     const leaseOf = ({ seq }: { seq: number }) => tables.queue.get(seq)?.lease ?? null;
     expect(leaseOf(store('behind@one.test'))).toBe(GENERATION);
     expect(leaseOf(store('marketing@one.test', 1))).toBeNull();
     expect(leaseOf(store('large@one.test', 0, packContent('{}'), 1_000_000))).toBeNull();
   });
 
-  it('goes back to the queue when its site asks for less mail', () => {
-    const { store, tables, onlySite, scheduler, started, returned } = startFast();
+  it('goes back to the queue when its site asks for less mail', async () => {
+    const { store, tables, onlySite, scheduler, started, returned } = await startFast();
     const { seq, taken } = store('behind@one.test');
     taken?.committed();
     const [first] = started;
@@ -296,8 +298,8 @@ describe('a new message behind others at a fast site', () => {
     expect(tables.queue.get(seq)?.lease).toBeNull();
   });
 
-  it('goes back to the queue when its account is paused before its commit or later', () => {
-    const { store, controls, returned, scheduler, started, claims } = startFast();
+  it('goes back to the queue when its account is paused before its commit or later', async () => {
+    const { store, controls, returned, scheduler, started, claims } = await startFast();
     const later = store('later@one.test');
     later.taken?.committed();
     const before = store('before@one.test');
@@ -309,9 +311,9 @@ describe('a new message behind others at a fast site', () => {
     expect([started.length, claims.count()]).toEqual([2, 0]);
   });
 
-  it('leaves no trace when it is not stored, or may not be sent', () => {
+  it('leaves no trace when it is not stored, or may not be sent', async () => {
     let found: Obstacle | null = null;
-    const { store, onlySite, claims, statusOf } = startFast(() => found);
+    const { store, onlySite, claims, statusOf } = await startFast(() => found);
     store('behind@one.test').taken?.rolledBack();
     found = { kind: 'hold' };
     const held = store('held@one.test');

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { monotonicClock } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
+import type { Runtime } from '../../src/core/runtime.ts';
 import type { AttemptReport, DeliveryJob } from '../../src/delivery/worker/protocol.ts';
 import { createWorkerPool, type WorkerPoolOptions } from '../../src/delivery/worker-pool.ts';
 import { job, jsonContent } from './worker/setup.ts';
@@ -34,32 +35,30 @@ parentPort.postMessage({ kind: 'ready' });
 `;
 const script = (code: string) => new URL(`data:text/javascript,${encodeURIComponent(code)}`);
 
-function start(changes: Partial<WorkerPoolOptions> = {}) {
+function start(changes: Partial<WorkerPoolOptions> = {}, runtime: Partial<Runtime> = {}) {
   const reports: AttemptReport[] = [];
   const lost: number[] = [];
   const returned: number[] = [];
   const unsendable: number[] = [];
-  const pool = createWorkerPool({
-    script: script(SCRIPT),
-    workers: 1,
-    idleConnections: 10,
-    monotonic: monotonicClock,
-    log: createLog({ level: 'silent', hashAddresses: true }),
-    onReports: (some) => reports.push(...some),
-    onLost: (ids) => lost.push(...ids),
-    onReturned: (ids) => returned.push(...ids),
-    onUnsendable: (id) => unsendable.push(id),
-    ...changes,
-  });
+  const log = createLog({ level: 'silent', hashAddresses: true });
+  const pool = createWorkerPool(
+    { monotonic: monotonicClock, log, ...runtime },
+    { script: script(SCRIPT), workers: 1, idleConnections: 10, ...changes },
+  );
   onTestFinished(() => pool.stop(100));
+  const sendJob = (each: DeliveryJob) =>
+    void pool.send(0, each).then((end) => {
+      if (end.kind === 'report') reports.push(end.report);
+      else ({ lost, returned, unsendable })[end.kind].push(each.id);
+    });
   const send = (...users: string[]): number[] =>
     users.map((user) => {
       const each = to(user);
-      pool.send(0, each);
+      sendJob(each);
       return each.id;
     });
   const reported = () => reports.map(({ id }) => id);
-  return { pool, reports, reported, lost, returned, unsendable, send };
+  return { pool, reports, reported, lost, returned, unsendable, send, sendJob };
 }
 
 function to(user: string): DeliveryJob {
@@ -68,19 +67,19 @@ function to(user: string): DeliveryJob {
 
 describe('a job', () => {
   it('transfers the memory of its content to the worker', async () => {
-    const { pool, reports } = start();
+    const { sendJob, reports } = start();
     const each = job([], { content: jsonContent('0123456789') });
-    pool.send(0, each);
+    sendJob(each);
     await expect.poll(() => reports.length).toBe(1);
     expect(reports[0]?.reply?.text).toBe('10');
     expect(each.content).toHaveProperty('bytes.byteLength', 0);
   });
 
   it('reports a job that cannot be cloned, and sends the others of its batch', async () => {
-    const { pool, reported, unsendable, send } = start();
+    const { sendJob, reported, unsendable, send } = start();
     const before = send('a');
     const bad = Object.assign(to('bad'), { toString: () => 'a function cannot be cloned' });
-    pool.send(0, bad);
+    sendJob(bad);
     const after = send('b');
     await expect.poll(reported).toEqual([...before, ...after]);
     expect(unsendable).toEqual([bad.id]);
@@ -98,12 +97,12 @@ describe('a worker that dies', () => {
   });
 
   it('separates begun jobs from others although marketing mail begins last', async () => {
-    const { pool, lost, returned } = start();
+    const { sendJob, lost, returned } = start();
     const copy = { ...job([]).copy, kind: 'marketing' as const };
     const marketing = { ...to('b'), copy };
     const hanging = to('hang');
     const fatal = to('die');
-    for (const each of [marketing, hanging, fatal]) pool.send(0, each);
+    for (const each of [marketing, hanging, fatal]) sendJob(each);
     await expect.poll(() => lost.length).toBe(2);
     expect(lost).toEqual([hanging.id, fatal.id]);
     expect(returned).toEqual([marketing.id]);
@@ -130,7 +129,7 @@ describe('a worker that dies', () => {
         },
       },
     );
-    start({ script: script('process.exit(1)'), log });
+    start({ script: script('process.exit(1)') }, { log });
     await expect.poll(() => pauses.length).toBeGreaterThanOrEqual(4);
     expect(pauses.slice(0, 4)).toEqual([200, 400, 800, 1600]);
   });
@@ -171,7 +170,7 @@ describe('a stop', () => {
 
 it('terminates a thread that exceeds the time limit of a job', async () => {
   let now = 0;
-  const { pool, lost, send, reported } = start({ monotonic: { now: () => now } });
+  const { pool, lost, send, reported } = start({}, { monotonic: { now: () => now } });
   const [hanging, done] = send('hang', 'a');
   await expect.poll(reported).toEqual([done]);
   now += 19 * 60_000;

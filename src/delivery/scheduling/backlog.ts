@@ -9,7 +9,7 @@ import {
 } from '../../store/messages/queue.ts';
 import type { DestinationTls } from '../tls-policies.ts';
 import type { TargetHost } from '../worker/protocol.ts';
-import { UNCOUNTED_BYTES } from './budget.ts';
+import { UNCOUNTED_BYTES } from './shares.ts';
 
 /** A message that waits in memory, with its route. */
 export interface Assignment {

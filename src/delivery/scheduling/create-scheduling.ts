@@ -3,6 +3,7 @@ import type { Log } from '../../core/log.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { QueueKey } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
+import type { Deliveries } from '../deliver.ts';
 import { createQueueReader, type QueueReader, type QueueReaderDeps } from './queue-reader.ts';
 import { createQueueScan, type QueueScan } from './queue-scan.ts';
 import { createRecentMessages, type RecentMessages } from './recent-messages.ts';
@@ -20,8 +21,8 @@ export interface Scheduling {
 
 export interface SchedulingDeps
   extends Pick<TargetsDeps, 'sites' | 'routes' | 'egress' | 'paths' | 'controls'>,
-    Pick<QueueReaderDeps, 'claims' | 'parking' | 'localAttempts'>,
-    Pick<SchedulerDeps, 'flights' | 'mayStart' | 'defer' | 'after'> {
+    Pick<QueueReaderDeps, 'claims' | 'parking'>,
+    Pick<SchedulerDeps, 'shares' | 'mayStart' | 'defer' | 'after'> {
   clock: Clock;
   /** For durations: setting the system clock does not change it. */
   monotonic: Clock;
@@ -30,7 +31,8 @@ export interface SchedulingDeps
   tables: Tables;
   writer: Writer;
   pools: TargetsDeps['pools'] & QueueReaderDeps['pools'];
-  leases: QueueReaderDeps['leases'] & SchedulerDeps['leases'];
+  recording: QueueReaderDeps['recording'] & SchedulerDeps['recording'];
+  deliveries: QueueReaderDeps['deliveries'] & Pick<Deliveries, 'deliver'>;
 }
 
 /**
@@ -45,6 +47,7 @@ export function createScheduling(deps: SchedulingDeps): Scheduling {
   const scheduler: Scheduler = createScheduler({
     ...deps,
     reader,
+    deliver: deps.deliveries.deliver,
     isPaused: (key: QueueKey) => controls.ofKey(key)?.action === 'pause',
   });
   const scan = createQueueScan({ ...deps, reader, scheduler });

@@ -6,9 +6,9 @@ import {
 } from '../../store/messages/queue.ts';
 import { createLimiter, createSiteAccountLimits, type SiteMemory } from '../shaping/limiter.ts';
 import { type Assignment, createBacklog } from './backlog.ts';
-import { UNCOUNTED_BYTES } from './budget.ts';
 import { createOpenConnections, type OpenConnections } from './open-connections.ts';
 import { createPace } from './pace.ts';
+import { UNCOUNTED_BYTES } from './shares.ts';
 import type { DroppedMessages, Site, SiteProfile } from './site.ts';
 import { createSlots } from './slots.ts';
 import { createSuspension } from './suspension.ts';

@@ -9,9 +9,9 @@ import {
 } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { ControlIndex } from '../control/controls.ts';
+import type { Deliveries } from '../deliver.ts';
 import type { EgressPools } from '../egress-pools.ts';
-import type { Leases } from '../leases.ts';
-import type { LocalAttempts } from '../local-attempts.ts';
+import type { Recording } from '../recording.ts';
 import type { EgressObstacle } from '../source-address.ts';
 import { createBlockedKeys } from './blocked-keys.ts';
 import type { Claims } from './claims.ts';
@@ -64,8 +64,8 @@ export interface QueueReaderDeps {
   pools: Pick<EgressPools, 'poolCount'>;
   controls: Pick<ControlIndex, 'ofKey'>;
   /** These two release the claim on the message. */
-  localAttempts: Pick<LocalAttempts, 'routeFailed' | 'simulate' | 'unprepared' | 'expired' | 'rejected'>;
-  leases: Pick<Leases, 'postpone'>;
+  deliveries: Pick<Deliveries, 'conclude' | 'unprepared' | 'expire'>;
+  recording: Pick<Recording, 'postpone'>;
   /** Called when a key can be read again: its route became known, or it may have more messages. */
   onReadable(key: QueueKey): void;
 }
@@ -100,8 +100,8 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     parking,
     targets,
     controls,
-    localAttempts,
-    leases,
+    deliveries,
+    recording,
   } = deps;
   const blocked = createBlockedKeys(monotonic);
   /** Keys that could not be read. */
@@ -157,14 +157,11 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       taken++;
       claims.add(message);
       recent.remove(seq);
-      if (target.kind === 'simulator') localAttempts.simulate(message);
-      else if (target.kind === 'rejected') localAttempts.rejected(message, target.control);
-      else if (target.kind === 'failure') localAttempts.routeFailed(message, target.failure);
-      else {
+      if (target.kind === 'site') {
         target.assignment.content = known?.content;
         target.site.add(target.assignment);
         filled.add(target.site);
-      }
+      } else void deliveries.conclude(message, target);
     }
     return taken;
   }
@@ -202,7 +199,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     if (waitMs === 0) return message;
     // Mail of a parked domain is removed from the ready part of the queue, where it would precede all later mail.
     claims.add(message);
-    leases.postpone(message, waitMs);
+    void recording.postpone(message, waitMs);
     return null;
   }
 
@@ -212,7 +209,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       return decide();
     } catch (error) {
       claims.add(message);
-      localAttempts.unprepared(message, error);
+      void deliveries.unprepared(message, error);
       return null;
     }
   }
@@ -231,7 +228,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     const hasOwnPath = message.secondary === 1 || message.reroute !== null;
     if (hasOwnPath || deps.pools.poolCount(message.use_case) > 1) {
       claims.add(message);
-      leases.postpone(message, Math.min(waitMs, leftMs));
+      void recording.postpone(message, Math.min(waitMs, leftMs));
       return 'message';
     }
     blocked.add(key, waitMs, obstacle);
@@ -240,7 +237,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
 
   function expire(message: ReadyMessage, reason: string): void {
     claims.add(message);
-    localAttempts.expired(message, reason);
+    void deliveries.expire(message, reason);
   }
 
   /** What the operator has paused does not expire. */

@@ -4,14 +4,15 @@ import {
   type QueueKey,
   type QueuePriority,
   queueKeyText,
+  type ReadyMessage,
   TRANSACTIONAL_PRIORITY,
 } from '../../store/messages/queue.ts';
-import type { Flights } from '../flights.ts';
-import type { Leases } from '../leases.ts';
-import type { FreedShares } from './budget.ts';
+import type { Deliveries } from '../deliver.ts';
+import type { Recording } from '../recording.ts';
 import type { Claims } from './claims.ts';
 import type { QueueReader } from './queue-reader.ts';
-import type { Assignment, DroppedMessages, Site } from './site.ts';
+import type { FreedShares, Shares } from './shares.ts';
+import type { Assignment, DroppedMessages, ReservedMessage, Site } from './site.ts';
 import type { Sites } from './sites.ts';
 
 /**
@@ -33,8 +34,6 @@ export interface Scheduler {
   advance(site: Site): void;
   /** Keys that are about to be read. */
   requested(): number;
-  /** Slots of the site, and their shares of the budgets, are free again. */
-  released(site: Site, freed: FreedShares): void;
   /** Drops the messages that were read ahead, so that they are read again under changed conditions. */
   readAgain(): void;
   /**
@@ -61,8 +60,9 @@ export interface SchedulerDeps {
   sites: Sites;
   claims: Pick<Claims, 'add' | 'release'>;
   reader: Pick<QueueReader, 'startBatch' | 'read' | 'forgetRecent'>;
-  flights: Pick<Flights, 'admits' | 'exhausted' | 'start'>;
-  leases: Pick<Leases, 'take' | 'putBack'>;
+  shares: Pick<Shares, 'admits' | 'exhausted' | 'take' | 'release'>;
+  deliver: Deliveries['deliver'];
+  recording: Pick<Recording, 'take' | 'putBack'>;
   /** Whether anything may be started. */
   mayStart(): boolean;
   /** Whether the operator has paused the mail of a key. Default: never. */
@@ -88,7 +88,7 @@ const PRIORITIES: readonly QueuePriority[] = [TRANSACTIONAL_PRIORITY, MARKETING_
  * scan. The only timers are those of sites whose rate allows the next message within a second.
  */
 export function createScheduler(deps: SchedulerDeps): Scheduler {
-  const { sites, claims, reader, flights, leases, defer = setImmediate, after = startTimer } = deps;
+  const { sites, claims, reader, shares, recording, defer = setImmediate, after = startTimer } = deps;
   /** Keys to read, in order, by priority. */
   const requested: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
   /** Sites whose mail the budgets do not admit now: those with transactional mail, and the others. */
@@ -99,6 +99,8 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   const allBlocked = PRIORITIES.flatMap((priority) => [blockedUnanswered[priority], blocked[priority]]);
   /** Sites that wait for their rate, with the functions that cancel the timers. */
   const paced = new Map<Site, () => void>();
+  /** Sites with a slot released in this turn of the event loop. */
+  const released = new Map<Site, FreedShares>();
   let scheduled = false;
   let running = false;
 
@@ -178,7 +180,31 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
         );
       }
       if (typeof next === 'string') return started;
-      flights.start(next);
+      void deliver(next);
+    }
+  }
+
+  /** Delivers the message in its slot. Advances the site when the slot is free again. */
+  async function deliver(reserved: ReservedMessage): Promise<void> {
+    const { reservation, assignment } = reserved;
+    const { site } = reservation;
+    const { message } = assignment;
+    const held = shares.take(site, message);
+    const release = () => {
+      site.release(reservation);
+      const { unanswered } = shares.release(held);
+      released.set(site, { unanswered: unanswered || released.get(site)?.unanswered === true });
+      if (released.size === 1) defer(advanceReleased);
+    };
+    if (await deps.deliver({ ...reserved, release })) request(message);
+  }
+
+  function advanceReleased(): void {
+    const sites = [...released];
+    released.clear();
+    for (const [site, freed] of sites) {
+      wakeBlocked(freed);
+      startAndRefill(site);
     }
   }
 
@@ -187,20 +213,17 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     for (;;) {
       const assignment = site.nextToLease(admits(site));
       if (assignment === null) return;
-      const { message, isLeased = false } = assignment;
-      if (isLeased) {
+      if (assignment.isLeased === true) {
         site.addLeased(assignment);
         continue;
       }
-      leases.take(
-        message,
-        (taken) => {
-          if (taken) addLeased(site, assignment);
-          else site.leaseEnded();
-        },
-        site.leaseEnded,
-      );
+      void lease(site, assignment);
     }
+  }
+
+  async function lease(site: Site, assignment: Assignment): Promise<void> {
+    if (await recording.take(assignment.message)) addLeased(site, assignment);
+    else site.leaseEnded();
   }
 
   /** The lease of a message is on disk. */
@@ -212,7 +235,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       return;
     }
     site.leaseEnded();
-    leases.putBack(message, 0);
+    void putBack(message);
   }
 
   /** A new message is on disk and waits in memory. */
@@ -220,7 +243,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     const { message } = assignment;
     if (!running || deps.isPaused?.(message) === true) {
       site.newEnded();
-      if (assignment.isLeased === true) leases.putBack(message, 0);
+      if (assignment.isLeased === true) void putBack(message);
       else claims.release(message);
       return;
     }
@@ -230,7 +253,11 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
 
   function release({ unleased, leased }: DroppedMessages): void {
     for (const message of unleased) claims.release(message);
-    for (const message of leased) leases.putBack(message, 0);
+    for (const message of leased) void putBack(message);
+  }
+
+  async function putBack(message: ReadyMessage): Promise<void> {
+    if (await recording.putBack(message, 0)) request(message);
   }
 
   /** `refusals`: counts which budgets refuse messages. */
@@ -239,9 +266,9 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     refusals?: { unanswered: number; others: number },
   ): (assignment: Assignment) => boolean {
     return ({ message }) => {
-      if (flights.admits(site, message)) return true;
+      if (shares.admits(site, message)) return true;
       if (refusals !== undefined)
-        refusals[flights.exhausted(site, message) === 'unanswered' ? 'unanswered' : 'others']++;
+        refusals[shares.exhausted(site, message) === 'unanswered' ? 'unanswered' : 'others']++;
       return false;
     };
   }
@@ -277,10 +304,6 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       startAndRefill(site);
     },
     requested: requestedCount,
-    released: (site, freed) => {
-      wakeBlocked(freed);
-      startAndRefill(site);
-    },
     readAgain: () => {
       reader.forgetRecent();
       for (const site of sites.all()) {

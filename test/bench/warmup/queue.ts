@@ -6,15 +6,14 @@ import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createAttemptResults } from '../../../src/delivery/attempt-result.ts';
 import type { ControlIndex } from '../../../src/delivery/control/controls.ts';
+import { createDeliveries } from '../../../src/delivery/deliver.ts';
 import { createEgressPools } from '../../../src/delivery/egress-pools.ts';
-import { createFlights } from '../../../src/delivery/flights.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes.ts';
-import { createLeases } from '../../../src/delivery/leases.ts';
-import { createLocalAttempts } from '../../../src/delivery/local-attempts.ts';
 import { createRecording } from '../../../src/delivery/recording.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
 import { createScheduling, type Scheduling } from '../../../src/delivery/scheduling/create-scheduling.ts';
 import { createParking } from '../../../src/delivery/scheduling/parking.ts';
+import { createShares } from '../../../src/delivery/scheduling/shares.ts';
 import { createShaping } from '../../../src/delivery/shaping/shaping.ts';
 import { createEgress } from '../../../src/delivery/source-address.ts';
 import type { AttemptReport } from '../../../src/delivery/worker/protocol.ts';
@@ -41,6 +40,8 @@ export interface MonthQueueDeps {
   providers: Pick<ReturnType<typeof createProviders>, 'reply' | 'count'>;
 }
 
+const turn = () => new Promise(setImmediate);
+
 export function createMonthQueue({ config, clock, tables, writer, providers }: MonthQueueDeps): MonthQueue {
   const recorder = createRecorder({ clock, ids: createIds(clock, systemRandom) });
   const log = createLog({ level: 'silent', hashAddresses: true });
@@ -60,20 +61,10 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
   const claims = createClaims(clock);
   const expiry = createExpiryClock(clock, clock);
   const parking = createParking({ clock, monotonic: clock, log });
-  const recording = createRecording({ writer, tables, recorder, monotonic: clock, log, onOutcome: () => {} });
-  const leases = createLeases({
-    clock,
-    expiry,
-    log,
-    writer,
-    recorder,
-    claims,
-    recording,
-    generation: 1,
-    sendingObstacle: () => null,
-    onOutcome: () => {},
-    onReturned: (key) => scheduler.request(key),
-  });
+  const recording = createRecording(
+    { clock, monotonic: clock, expiry, log, tables, writer },
+    { recorder, claims, generation: 1, sendingObstacle: () => null, observe: () => {} },
+  );
   const results = createAttemptResults({
     clock,
     expiry,
@@ -81,41 +72,30 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     recorder,
     retry: config.delivery.retry,
   });
-  const localAttempts = createLocalAttempts({ clock, expiry, log, recorder, results, leases, parking });
-  const flights = createFlights({
-    log,
-    results,
-    classify,
-    feedback,
-    leases,
-    localAttempts,
-    recording,
-    parking,
-    egress,
-    unclaim: claims.release,
-    buildJob: ({ site, slot }, { message, hosts }, entry) =>
-      jobFor(message.seq, message.recipient, `${site.number}:${slot}`, hosts, entry),
-    limits: { sessions: 400, bytes: 1e9 },
-    pool: { script: new URL('file:///'), workers: 1, idleConnections: 1, monotonic: clock },
-    createPool: ({ onReports }) => {
-      let reports: AttemptReport[] = [];
-      const flush = () => {
-        const done = reports;
-        reports = [];
-        onReports(done);
-      };
-      return {
-        send: (_, job) => {
-          if (reports.push(providers.reply(job)) === 1) setImmediate(flush);
+  const shares = createShares({ sessions: 400, bytes: 1e9 });
+  const deliveries = createDeliveries(
+    { clock, expiry, log },
+    {
+      recorder,
+      results,
+      classify,
+      feedback,
+      recording,
+      claims,
+      parking,
+      egress,
+      buildJob: ({ site, slot }, { message, hosts }, entry) =>
+        jobFor(message.seq, message.recipient, `${site.number}:${slot}`, hosts, entry),
+      pool: {
+        send: async (_, job) => {
+          const report = providers.reply(job);
+          await turn();
+          return { kind: 'report', report };
         },
-        running: () => 1,
-        busyMs: () => [0],
-        check: () => {},
         stop: async () => {},
-      };
+      },
     },
-    onReleased: (site, freed) => scheduler.released(site, freed),
-  });
+  );
   const controls: ControlIndex = { ofKey: () => null, ofSite: () => null };
   const { scheduler, scan }: Scheduling = createScheduling({
     clock,
@@ -136,14 +116,13 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     egress,
     paths: createDeliveryPaths(context, pools),
     controls,
-    localAttempts,
-    leases,
-    flights,
+    deliveries,
+    recording,
+    shares,
     mayStart: () => true,
   });
   scheduler.start();
 
-  const turn = () => new Promise(setImmediate);
   const drain = async () => {
     for (let seen = -1; seen !== providers.count(); ) {
       seen = providers.count();
@@ -153,7 +132,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
         for (let n = 0; n < 3; n++) await turn();
         // A commit has passed.
         await writer.run(() => undefined);
-      } while (flights.count() > 0 || recording.pending() > 0);
+      } while (shares.sessions() > 0 || recording.pending() > 0);
     }
   };
   return { drain, stop: scheduler.stop };

@@ -155,7 +155,7 @@ describe('a site that cannot be reached', () => {
 });
 
 describe('a fast and healthy site', () => {
-  function sendFour(answers: boolean) {
+  async function sendFour(answers: boolean) {
     const env = createTestScheduling({ connections: 2 });
     env.put(users(30));
     env.announce();
@@ -165,23 +165,24 @@ describe('a fast and healthy site', () => {
       const [first] = env.started;
       if (answers && first !== undefined) first.reservation.site.answered(first.reservation, true);
       env.finish(1);
+      await env.settle();
     }
     return env;
   }
 
-  it('has the next message for each connection leased before a slot is free', () => {
-    const { started, leasedCount } = sendFour(true);
+  it('has the next message for each connection leased before a slot is free', async () => {
+    const { started, leasedCount } = await sendFour(true);
     expect(started).toHaveLength(2);
     // Those that were sent, those in flight, and those leased ahead.
     expect(leasedCount()).toBe(4 + 2 + 2);
   });
 
-  it('leases nothing ahead while it has never answered', () => {
-    expect(sendFour(false).leasedCount()).toBe(4 + 2);
+  it('leases nothing ahead while it has never answered', async () => {
+    expect((await sendFour(false)).leasedCount()).toBe(4 + 2);
   });
 
-  it('puts messages back that were leased ahead when it cannot be reached any more', () => {
-    const { failAll, returned, started, leasedCount } = sendFour(true);
+  it('puts messages back that were leased ahead when it cannot be reached any more', async () => {
+    const { failAll, returned, started, leasedCount } = await sendFour(true);
     failAll();
     expect(returned).toHaveLength(2);
     expect(leasedCount()).toBe(4 + 2);
@@ -236,7 +237,7 @@ describe('the budget of sites that have not answered', () => {
 
   it('is examined when a session of a site without an answer ends', () => {
     const { started, finish } = start('unanswered');
-    finish(1, { unanswered: true });
+    finish(1, true);
     expect(recipientsOf(started)).toEqual(['one@one.test']);
   });
 

@@ -5,12 +5,13 @@ import { MINUTE } from '../../../src/core/clock.ts';
 import { createExpiryClock } from '../../../src/core/expiry-clock.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { type ControlIndex, createControlIndex } from '../../../src/delivery/control/controls.ts';
+import type { HeldMessage } from '../../../src/delivery/deliver.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes.ts';
 import type { RouteResult } from '../../../src/delivery/routes.ts';
-import type { FreedShares } from '../../../src/delivery/scheduling/budget.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
 import { createScheduling } from '../../../src/delivery/scheduling/create-scheduling.ts';
 import { createParking } from '../../../src/delivery/scheduling/parking.ts';
+import type { FreedShares, HeldShares } from '../../../src/delivery/scheduling/shares.ts';
 import type { ReservedMessage, Site } from '../../../src/delivery/scheduling/site.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
 import type { EgressMail, EgressObstacle } from '../../../src/delivery/source-address.ts';
@@ -34,6 +35,9 @@ export interface SchedulingOptions {
 
 export const KEY: QueueKey = { priority: 0, account_id: 'acct_one', destination: 'one.test' };
 
+const SHARE = { account: '', site: '', priority: 0, size: 0 } as const;
+const NO_SHARES: HeldShares = { session: SHARE, unanswered: SHARE, bytes: SHARE };
+
 export function routeTo(destination: string): RouteResult {
   const hosts = [{ name: `mx.${destination}`, addresses: ['192.0.2.1'] }];
   return { kind: 'hosts', hosts, route: null, ttl: 60 };
@@ -41,7 +45,7 @@ export function routeTo(destination: string): RouteResult {
 
 /**
  * Sites, reader, scheduler and scan over a real queue, with a clock that is set by the test. Leases take effect
- * without a commit; flights do not end before `finish`. Tasks that the scheduler defers run in `runTasks`.
+ * without a commit; deliveries do not end before `finish`. Tasks that the scheduler defers run in `runTasks`.
  */
 export function createTestScheduling(options: SchedulingOptions = {}) {
   const store = startStore();
@@ -71,7 +75,9 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
   });
   const claims = createClaims(clock);
   const parking = createParking({ clock, monotonic: clock, log });
-  const started: ReservedMessage[] = [];
+  const started: HeldMessage[] = [];
+  /** What messages release that end now. */
+  let freed: FreedShares = { unanswered: false };
   const returned: number[] = [];
   const postponed: { recipient: string; waitMs: number }[] = [];
   const unroutable: string[] = [];
@@ -90,20 +96,21 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     tables.queue.lease(message.seq, 1);
     claims.release(message);
   };
-  const leaseAndList = (list: string[]) => (message: QueuedMessage) => {
+  const leaseAndList = (list: string[], message: QueuedMessage) => {
     lease(message);
     list.push(message.recipient);
   };
-  const leases = {
-    take: (message: QueuedMessage, then: (taken: boolean) => void) => {
+  const recording = {
+    take: async (message: QueuedMessage) => {
       lease(message);
-      then(true);
+      return true;
     },
-    putBack: ({ seq }: QueuedMessage) => {
+    putBack: async ({ seq }: QueuedMessage) => {
       tables.queue.release(seq, clock.now());
       returned.push(seq);
+      return false;
     },
-    postpone: (message: QueuedMessage, waitMs: number) => {
+    postpone: async (message: QueuedMessage, waitMs: number) => {
       tables.queue.postpone(message.seq, clock.now() + waitMs);
       claims.release(message);
       postponed.push({ recipient: message.recipient, waitMs });
@@ -140,21 +147,26 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     ),
     controls: index,
     egress: { obstacle: (_, mail) => options.egressObstacle?.(mail) ?? null },
-    localAttempts: {
-      routeFailed: leaseAndList(unroutable),
-      simulate: leaseAndList(simulated),
-      unprepared: leaseAndList(unprepared),
-      expired: leaseAndList(expired),
-      rejected: leaseAndList(rejected),
+    deliveries: {
+      conclude: async (message, { kind }) =>
+        leaseAndList({ failure: unroutable, simulator: simulated, rejected }[kind], message),
+      unprepared: async (message) => {
+        leaseAndList(unprepared, message);
+        return false;
+      },
+      expire: async (message) => leaseAndList(expired, message),
+      deliver: (held) => {
+        if (!held.leased) lease(held.assignment.message);
+        started.push(held);
+        return new Promise(() => {});
+      },
     },
-    leases,
-    flights: {
+    recording,
+    shares: {
       admits: (_, message) => options.admits?.(message) ?? true,
       exhausted: () => options.exhausted ?? 'sessions',
-      start: (reserved) => {
-        if (!reserved.leased) lease(reserved.assignment.message);
-        started.push(reserved);
-      },
+      take: () => NO_SHARES,
+      release: () => freed,
     },
     mayStart: () => true,
     defer: (task) => void tasks.push(task),
@@ -192,6 +204,8 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     lookups,
     timers,
     runTasks,
+    /** Messages whose lease has begun are leased. */
+    settle: () => new Promise<void>((resolve) => void setImmediate(resolve)),
     /** Puts messages to recipients into the queue; nothing is announced. */
     put: (recipients: readonly string[], columns: Parameters<typeof enqueue>[2] = {}) =>
       db.transaction(() =>
@@ -206,21 +220,17 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       scheduler.request({ ...KEY, ...key });
       runTasks();
     },
-    /** Ends the first `count` flights. */
-    finish: (count: number, freed: FreedShares = { unanswered: false }) => {
-      for (const { reservation } of started.splice(0, count)) {
-        reservation.site.release(reservation);
-        scheduler.released(reservation.site, freed);
-      }
+    /** Ends the first `count` deliveries. */
+    finish: (count: number, unanswered = false) => {
+      freed = { unanswered };
+      for (const { release } of started.splice(0, count)) release();
       runTasks();
     },
-    /** Reports every site with a flight as unreachable and ends the flights. */
+    /** Reports every site with a delivery as unreachable and ends the deliveries. */
     failAll: () => {
+      freed = { unanswered: true };
       for (const { reservation } of started) reservation.site.unreachable(reservation);
-      for (const { reservation } of started.splice(0)) {
-        reservation.site.release(reservation);
-        scheduler.released(reservation.site, { unanswered: true });
-      }
+      for (const { release } of started.splice(0)) release();
       runTasks();
     },
     onlySite: (): Site => {

@@ -3,7 +3,7 @@ import {
   type BudgetShare,
   createBudget,
   defaultConnections,
-} from '../../../src/delivery/scheduling/budget.ts';
+} from '../../../src/delivery/scheduling/shares.ts';
 
 const share = (account: string, changes: Partial<BudgetShare> = {}): BudgetShare => ({
   account,
