@@ -53,7 +53,7 @@ export interface HeldMessage extends ReservedMessage {
 }
 
 /** Why a message needs no connection. */
-export type Conclusion =
+export type LocalTarget =
   | { kind: 'simulator' }
   /** The operator rejects the mail to its destination. */
   | { kind: 'rejected'; control: QueueControlRow }
@@ -247,26 +247,25 @@ export function createDeliveries(
   }
 
   /** Ends a claimed message that needs no connection. The attempt is logged when it is on disk. */
-  async function conclude(message: QueuedMessage, conclusion: Conclusion): Promise<void> {
-    if (conclusion.kind === 'simulator') {
+  async function conclude(message: QueuedMessage, target: LocalTarget): Promise<void> {
+    if (target.kind === 'simulator') {
       await recording.conclude(message, (tables) =>
         playSimulation({ results, recorder }, tables, message.seq),
       );
       return;
     }
-    const name = conclusion.kind === 'failure' ? conclusion.failure : 'rejected-by-operator';
+    const conclusion = target.kind === 'failure' ? target.failure : 'rejected-by-operator';
     const lane = message.secondary === 1 ? 'secondary' : 'primary';
     const attempt: { result: AttemptResult | null } = { result: null };
     const outcome = await recording.conclude(message, (tables) => {
       const result =
-        conclusion.kind === 'failure'
-          ? results.ofRouteFailure(tables, message.seq, conclusion.failure)
-          : rejectionBy(conclusion.control);
+        target.kind === 'failure'
+          ? results.ofRouteFailure(tables, message.seq, target.failure)
+          : rejectionBy(target.control);
       attempt.result = result;
-      return results.record(tables, message.seq, result, { lane, conclusion: name, sessions: [] });
+      return results.record(tables, message.seq, result, { lane, conclusion, sessions: [] });
     });
-    if (outcome !== null && attempt.result !== null)
-      logAttempt(log, message, attempt.result, { conclusion: name });
+    if (outcome !== null && attempt.result !== null) logAttempt(log, message, attempt.result, { conclusion });
   }
 
   /**

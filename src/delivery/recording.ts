@@ -256,7 +256,7 @@ export function createRecording(
     }
   }
 
-  /** The outcome is on disk: an error of those who are told must not cause another attempt to record it. */
+  /** The outcome is on disk: an error of an observer must not cause another attempt to record it. */
   function announce(seq: number, outcome: DeliveryOutcome | null): void {
     try {
       if (outcome !== null) parts.observe(outcome);

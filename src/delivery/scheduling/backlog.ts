@@ -9,7 +9,12 @@ import {
 } from '../../store/messages/queue.ts';
 import type { DestinationTls } from '../tls-policies.ts';
 import type { TargetHost } from '../worker/protocol.ts';
-import { UNCOUNTED_BYTES } from './shares.ts';
+
+/**
+ * The part of each content that does not count toward the limit on bytes, so that large messages to slow hosts do not
+ * block ordinary mail. The number of sessions bounds the sum of these parts.
+ */
+export const UNCOUNTED_BYTES = 64 * 1024;
 
 /** A message that waits in memory, with its route. */
 export interface Assignment {

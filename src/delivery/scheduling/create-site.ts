@@ -5,10 +5,9 @@ import {
   TRANSACTIONAL_PRIORITY,
 } from '../../store/messages/queue.ts';
 import { createLimiter, createSiteAccountLimits, type SiteMemory } from '../shaping/limiter.ts';
-import { type Assignment, createBacklog } from './backlog.ts';
+import { type Assignment, createBacklog, UNCOUNTED_BYTES } from './backlog.ts';
 import { createOpenConnections, type OpenConnections } from './open-connections.ts';
 import { createPace } from './pace.ts';
-import { UNCOUNTED_BYTES } from './shares.ts';
 import type { DroppedMessages, Site, SiteProfile } from './site.ts';
 import { createSlots } from './slots.ts';
 import { createSuspension } from './suspension.ts';

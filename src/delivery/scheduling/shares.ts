@@ -4,6 +4,7 @@ import {
   type ReadyMessage,
   TRANSACTIONAL_PRIORITY,
 } from '../../store/messages/queue.ts';
+import { UNCOUNTED_BYTES } from './backlog.ts';
 import type { Site } from './site.ts';
 
 export interface BudgetShare {
@@ -19,11 +20,6 @@ export interface FreedShares {
   unanswered: boolean;
 }
 
-/**
- * The part of each content that does not count toward the limit on bytes, so that large messages to slow hosts do not
- * block ordinary mail. The number of sessions bounds the sum of these parts.
- */
-export const UNCOUNTED_BYTES = 64 * 1024;
 /** The multiple of the free budget that an account may use, by priority: alone it gets 4/5 and 2/3. */
 const ACCOUNT_FACTOR = [4, 2] as const;
 /** The multiple of the free budget that a site may use, by priority: alone it gets 2/3 and 1/2. */
