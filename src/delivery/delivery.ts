@@ -205,13 +205,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     deps,
     createRouteFinder(deps, { resolver: deps.resolver, tlsPolicies: deps.tls?.policies }),
   );
-  const shaping = createShaping({
-    config,
-    clock,
-    monotonic,
-    log,
-    tables,
-    writer,
+  const shaping = createShaping(deps, {
     isPaused: (site) => controls.ofSite(site) !== null,
     idleConnections: connections,
   });

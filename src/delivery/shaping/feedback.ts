@@ -1,7 +1,7 @@
 import type { ReplyEffect } from '../../config/reply-rules.ts';
-import { type Clock, HOUR, SECOND } from '../../core/clock.ts';
-import type { Log } from '../../core/log.ts';
+import { HOUR, SECOND } from '../../core/clock.ts';
 import { createLru } from '../../core/lru.ts';
+import type { Runtime } from '../../core/runtime.ts';
 import { type Classification, PHASES_BEFORE_MAIL } from '../../mail/classify/classify.ts';
 import type { QueuedMessage } from '../../store/messages/queue.ts';
 import { type AttemptResult, decidingSession, siteStateOf } from '../attempt-result.ts';
@@ -9,26 +9,6 @@ import type { Site, SlotReservation } from '../scheduling/site.ts';
 import type { AttemptReport } from '../worker/protocol.ts';
 import type { Restriction } from './limiter.ts';
 import type { HostAnswers } from './profiles.ts';
-
-/** Applies the reply of a finished session to the limits of its site. */
-export interface Feedback {
-  /** Returns the result, with the wait that the site is known to require from greylisted mail. */
-  apply(
-    report: AttemptReport,
-    result: AttemptResult,
-    reservation: SlotReservation,
-    message: QueuedMessage,
-  ): AttemptResult;
-}
-
-export interface FeedbackDeps {
-  /** Monotonic. */
-  clock: Clock;
-  log: Log;
-  hostAnswers: HostAnswers;
-  /** Called with each reply of a server whose meaning no rule knows; `host`: the one that gave it. */
-  onUnclassified(report: AttemptReport, host: string | null): void;
-}
 
 /** What a session means for its site. */
 export type SiteSignal =
@@ -86,11 +66,22 @@ const MAX_GREYLISTED = 20_000;
 const MAX_GREYLIST_MS = 4 * HOUR;
 const MIN_GREYLIST_MS = SECOND;
 
+export type Feedback = ReturnType<typeof createFeedback>;
+
+interface FeedbackCollaborators {
+  hostAnswers: HostAnswers;
+  /** Called with each reply of a server whose meaning no rule knows; `host`: the one that gave it. */
+  onUnclassified(report: AttemptReport, host: string | null): void;
+}
+
 /**
- * Remembers when 20,000 greylisted messages were deferred first, which a restart forgets. Logs each suspension and each
- * reduction of limits as a warning.
+ * Applies the replies of finished sessions to the limits of their sites. Remembers when 20,000 greylisted messages were
+ * deferred first, which a restart forgets. Logs each suspension and each reduction of limits as a warning.
  */
-export function createFeedback({ clock, log, hostAnswers, onUnclassified }: FeedbackDeps): Feedback {
+export function createFeedback(
+  { monotonic, log }: Pick<Runtime, 'monotonic' | 'log'>,
+  { hostAnswers, onUnclassified }: FeedbackCollaborators,
+) {
   /** When messages were greylisted first (monotonic), by seq. */
   const greylisted = createLru<{ at: number }>(MAX_GREYLISTED);
   /** Times of replies (monotonic), and the epoch of the site since its automation was last applied. */
@@ -151,7 +142,7 @@ export function createFeedback({ clock, log, hostAnswers, onUnclassified }: Feed
     automated.set(key, count);
     // Sessions from before the automation was applied belong to the same event.
     if (limitEpoch < count.firedIn) return;
-    const now = clock.now();
+    const now = monotonic.now();
     count.times = [...count.times.filter((at) => now - at < within), now].slice(-after);
     if (count.times.length < after) return;
     count.times = [];
@@ -163,7 +154,7 @@ export function createFeedback({ clock, log, hostAnswers, onUnclassified }: Feed
   function learn({ action, greylisted: isGreylisted }: Classification, site: Site, message: QueuedMessage) {
     const { attempts } = message;
     const id = String(message.seq);
-    const now = clock.now();
+    const now = monotonic.now();
     // Almost always there is none.
     const first = greylisted.size === 0 ? undefined : greylisted.get(id);
     const elapsed = first === undefined ? null : now - first.at;
@@ -184,17 +175,23 @@ export function createFeedback({ clock, log, hostAnswers, onUnclassified }: Feed
     return null;
   }
 
-  return {
-    apply: (report, result, reservation, message) => {
-      const { classification } = result;
-      hostAnswers.record(report.sessions);
-      applySignal(signalOf(report, result), report, result, reservation);
-      automate(classification, reservation);
-      const { action } = classification;
-      if (result.source === 'smtp' && action !== 'deliver' && classification.bounceClass === 'unclassified')
-        onUnclassified(report, decidingSession(report)?.host ?? null);
-      const greylistMs = learn(classification, reservation.site, message);
-      return greylistMs === null ? result : { ...result, greylistMs };
-    },
-  };
+  /** Returns the result, with the wait that the site is known to require from greylisted mail. */
+  function apply(
+    report: AttemptReport,
+    result: AttemptResult,
+    reservation: SlotReservation,
+    message: QueuedMessage,
+  ): AttemptResult {
+    const { classification } = result;
+    hostAnswers.record(report.sessions);
+    applySignal(signalOf(report, result), report, result, reservation);
+    automate(classification, reservation);
+    const { action, bounceClass } = classification;
+    if (result.source === 'smtp' && action !== 'deliver' && bounceClass === 'unclassified')
+      onUnclassified(report, decidingSession(report)?.host ?? null);
+    const greylistMs = learn(classification, reservation.site, message);
+    return greylistMs === null ? result : { ...result, greylistMs };
+  }
+
+  return { apply };
 }

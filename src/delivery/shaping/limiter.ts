@@ -1,44 +1,7 @@
 import { type Clock, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
+import type { Runtime } from '../../core/runtime.ts';
 import { createTokenBucket, type TokenBucket } from '../../core/token-bucket.ts';
 import type { SuspensionMemory } from '../scheduling/suspension.ts';
-
-/**
- * The limits of connections and rate in force at a site, or of one account at a site. When the receiver asks to send
- * less, the limiter backs off: it allows nothing for the time that the reply names, else for a minute, twice as long for each
- * further step, at most half an hour, and halves connections and rate. Each hundred messages that are accepted after
- * that, or ten minutes after that time, take back one step. Over a limit, mail is slower; it never stops. After a refusal
- * because of our address it resumes with one connection.
- *
- * Replies to sessions that began before the last step belong to the same event and count once.
- */
-export interface Limiter {
-  /** Connections allowed now, at least 1. */
-  connections(): number;
-  /** Messages per second allowed now; null: no limit. */
-  perSecond(): number | null;
-  /** Steps below the configured limits; 0: none. */
-  level(): number;
-  /** Milliseconds for which nothing is allowed; 0: messages are. */
-  limitedMs(): number;
-  /** Milliseconds until that time and the rate allow the next message; 0: now. */
-  waitMs(): number;
-  /** Counts a message that begins now toward the rate. */
-  start(): void;
-  /** Changes with each step: a session refers to the one in which it began. */
-  epoch(): number;
-  /**
-   * The receiver asked to send less. `waitMs`: the time that it names; null: none. `pace`: messages per second until now.
-   * `resumesWithOne`: with one connection instead of half of them. Returns for how many ms nothing is allowed; 0: the session began before the last step.
-   */
-  throttled(epoch: number, waitMs: number | null, pace: number, resumesWithOne?: boolean): number;
-  /** Limits more immediately, whatever the epoch; sessions that began before belong to the same event. */
-  restrict(restriction: Restriction): void;
-  /** A message was accepted in a session of this epoch. */
-  delivered(epoch: number): void;
-  configure(limits: Limits): void;
-  /** What is stored; the same object while it does not change. Null: the limits are the configured ones. */
-  memory(): LimiterMemory | null;
-}
 
 /** The configured limits. */
 export interface Limits {
@@ -69,14 +32,6 @@ export interface LimiterMemory {
   steppedAt: number;
 }
 
-export interface LimiterOptions {
-  limits: Limits;
-  /** The system clock, for what is stored. */
-  clock: Clock;
-  monotonic: Clock;
-  memory?: LimiterMemory | null | undefined;
-}
-
 const FIRST_PAUSE_MS = MINUTE;
 const MAX_PAUSE_MS = 30 * MINUTE;
 /** A reply can name a shorter time, and a reply or a rule a longer one up to this. */
@@ -97,14 +52,28 @@ interface Step {
   stored: LimiterMemory;
 }
 
+export type Limiter = ReturnType<typeof createLimiter>;
+
+interface LimiterOptions extends Pick<Runtime, 'clock' | 'monotonic'> {
+  limits: Limits;
+  memory?: LimiterMemory | null | undefined;
+}
+
 /**
+ * The limits of connections and rate in force at a site, or of one account at a site. When the receiver asks to send
+ * less, the limiter backs off: it allows nothing for the time that the reply names, else for a minute, twice as long for each
+ * further step, at most half an hour, and halves connections and rate. Each hundred messages that are accepted after
+ * that, or ten minutes after that time, take back one step. Over a limit, mail is slower; it never stops. After a refusal
+ * because of our address it resumes with one connection.
+ *
+ * Replies to sessions that began before the last step belong to the same event and count once.
+ *
  * Begins with the configured limits, or with the step in `memory`, whose times end at most 4 h from now. Starts no
  * timer: steps are taken back when a function is called.
  */
-export function createLimiter(options: LimiterOptions): Limiter {
-  const { clock, monotonic } = options;
+export function createLimiter({ clock, monotonic, memory = null, ...options }: LimiterOptions) {
   let { limits } = options;
-  let step: Step | null = restore(options);
+  let step: Step | null = restore(memory, clock, monotonic);
   let epoch = 0;
   let deliveries = 0;
   let bucket: { rate: number; tokens: TokenBucket } | null = null;
@@ -129,6 +98,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     step = { ...step, level, steppedAt: at, stored: { ...step.stored, level, steppedAt } };
   }
 
+  /** Messages per second allowed now; null: no limit. */
   function perSecond(): number | null {
     settle();
     const configured = limits.perSecond > 0 ? limits.perSecond : null;
@@ -176,59 +146,89 @@ export function createLimiter(options: LimiterOptions): Limiter {
     };
   }
 
-  const limitedMs = () => (step === null ? 0 : Math.max(0, step.limitedUntil - monotonic.now()));
+  /** Connections allowed now, at least 1. */
+  function connections(): number {
+    settle();
+    return step === null ? limits.connections : Math.max(1, Math.floor(limits.connections / 2 ** step.level));
+  }
+
+  /** Milliseconds for which nothing is allowed; 0: messages are. */
+  function limitedMs(): number {
+    return step === null ? 0 : Math.max(0, step.limitedUntil - monotonic.now());
+  }
+
+  /** Milliseconds until that time and the rate allow the next message; 0: now. */
+  function waitMs(): number {
+    return Math.max(limitedMs(), tokens()?.waitMs(1) ?? 0);
+  }
+
+  /** Counts a message that begins now toward the rate. */
+  function start(): void {
+    tokens()?.charge(1);
+  }
+
+  /**
+   * The receiver asked to send less. `namedMs`: the time that it names; null: none. `pace`: messages per second until now.
+   * `resumesWithOne`: with one connection instead of half of them. Returns for how many ms nothing is allowed; 0: the
+   * session began before the last step.
+   */
+  function throttled(begunIn: number, namedMs: number | null, pace: number, resumesWithOne = false): number {
+    if (begunIn !== epoch) return 0;
+    settle();
+    const level = Math.min(Math.max((step?.level ?? 0) + 1, resumesWithOne ? levelOf(1) : 0), MAX_LEVEL);
+    const ms =
+      namedMs === null
+        ? Math.min(FIRST_PAUSE_MS * 2 ** (level - 1), MAX_PAUSE_MS)
+        : Math.min(Math.max(namedMs, MIN_NAMED_PAUSE_MS), MAX_NAMED_PAUSE_MS);
+    const measured = step === null || step.pace === 0 ? Math.max(pace, 1) : step.pace;
+    // One connection is slow enough: the rate is halved, as with one step.
+    const extra = Math.max(level - (step?.level ?? 0) - 1, 0);
+    stepTo(level, measured * 2 ** extra, ms);
+    return ms;
+  }
+
+  /** Limits more immediately, whatever the epoch; sessions that began before belong to the same event. */
+  function restrict({ pauseMs = 0, connections: allowed, perSecond: rate }: Restriction): void {
+    settle();
+    const wanted = allowed === undefined ? 1 : levelOf(allowed);
+    const level = Math.min(Math.max(step?.level ?? 1, wanted, 1), MAX_LEVEL);
+    const before = step?.pace ?? 0;
+    const wantedPace = rate === undefined ? before : rate * 2 ** level;
+    stepTo(
+      level,
+      before === 0 ? wantedPace : Math.min(before, wantedPace),
+      Math.max(Math.min(pauseMs, MAX_NAMED_PAUSE_MS), limitedMs()),
+    );
+  }
+
+  /** A message was accepted in a session of this epoch. */
+  function delivered(begunIn: number): void {
+    if (step === null || begunIn !== epoch) return;
+    deliveries++;
+    if (deliveries >= DELIVERIES_PER_STEP) stepBack(1, monotonic.now());
+  }
 
   return {
-    connections: () => {
-      settle();
-      return step === null
-        ? limits.connections
-        : Math.max(1, Math.floor(limits.connections / 2 ** step.level));
-    },
+    connections,
     perSecond,
-    level: () => {
+    /** Steps below the configured limits; 0: none. */
+    level: (): number => {
       settle();
       return step?.level ?? 0;
     },
     limitedMs,
-    waitMs: () => Math.max(limitedMs(), tokens()?.waitMs(1) ?? 0),
-    start: () => tokens()?.charge(1),
-    epoch: () => epoch,
-    throttled: (begunIn, waitMs, pace, resumesWithOne = false) => {
-      if (begunIn !== epoch) return 0;
-      settle();
-      const level = Math.min(Math.max((step?.level ?? 0) + 1, resumesWithOne ? levelOf(1) : 0), MAX_LEVEL);
-      const ms =
-        waitMs === null
-          ? Math.min(FIRST_PAUSE_MS * 2 ** (level - 1), MAX_PAUSE_MS)
-          : Math.min(Math.max(waitMs, MIN_NAMED_PAUSE_MS), MAX_NAMED_PAUSE_MS);
-      const measured = step === null || step.pace === 0 ? Math.max(pace, 1) : step.pace;
-      // One connection is slow enough: the rate is halved, as with one step.
-      const extra = Math.max(level - (step?.level ?? 0) - 1, 0);
-      stepTo(level, measured * 2 ** extra, ms);
-      return ms;
-    },
-    restrict: ({ pauseMs = 0, connections, perSecond: rate }) => {
-      settle();
-      const wanted = connections === undefined ? 1 : levelOf(connections);
-      const level = Math.min(Math.max(step?.level ?? 1, wanted, 1), MAX_LEVEL);
-      const before = step?.pace ?? 0;
-      const wantedPace = rate === undefined ? before : rate * 2 ** level;
-      stepTo(
-        level,
-        before === 0 ? wantedPace : Math.min(before, wantedPace),
-        Math.max(Math.min(pauseMs, MAX_NAMED_PAUSE_MS), limitedMs()),
-      );
-    },
-    delivered: (begunIn) => {
-      if (step === null || begunIn !== epoch) return;
-      deliveries++;
-      if (deliveries >= DELIVERIES_PER_STEP) stepBack(1, monotonic.now());
-    },
-    configure: (next) => {
+    waitMs,
+    start,
+    /** Changes with each step: a session refers to the one in which it began. */
+    epoch: (): number => epoch,
+    throttled,
+    restrict,
+    delivered,
+    configure: (next: Limits): void => {
       limits = next;
     },
-    memory: () => {
+    /** What is stored; the same object while it does not change. Null: the limits are the configured ones. */
+    memory: (): LimiterMemory | null => {
       settle();
       return step?.stored ?? null;
     },
@@ -236,8 +236,8 @@ export function createLimiter(options: LimiterOptions): Limiter {
 }
 
 /** A time that is longer than any that is set comes from a clock that was changed: it is shortened. */
-function restore({ memory, clock, monotonic }: LimiterOptions): Step | null {
-  if (memory === undefined || memory === null) return null;
+function restore(memory: LimiterMemory | null, clock: Clock, monotonic: Clock): Step | null {
+  if (memory === null) return null;
   const toMonotonic = (at: number) => monotonic.now() + Math.min(at - clock.now(), MAX_NAMED_PAUSE_MS);
   const level = Math.min(Math.max(Math.trunc(memory.level), 1), MAX_LEVEL);
   const isKnown = Number.isFinite(memory.pace) && memory.pace !== 0;
@@ -251,56 +251,26 @@ function restore({ memory, clock, monotonic }: LimiterOptions): Step | null {
   };
 }
 
-/**
- * The accounts that a site asked to send less: a reply about one sender slows the mail of its account to that site, and
- * no other mail. An account whose limits are the configured ones again is forgotten.
- */
-export interface AccountSiteLimits {
-  /** Whether the account may start one more message, of which `inFlight` are in progress. */
-  admits(accountId: string, inFlight: number): boolean;
-  /** Whether the limits of the account are reduced. */
-  isLimited(accountId: string): boolean;
-  /** Counts a message of the account toward its rate. Returns the epoch in which it began. */
-  start(accountId: string): number;
-  /** Milliseconds until the site takes mail of the account again; 0: now. */
-  limitedMs(accountId: string): number;
-  /** See `Limiter.throttled`. */
-  throttled(accountId: string, epoch: number, waitMs: number | null, pace: number): number;
-  delivered(accountId: string, epoch: number): void;
-  configure(limits: Limits): void;
-  /** Number of accounts with reduced limits. */
-  count(): number;
-  /** What is stored, by account. */
-  memory(): ReadonlyMap<string, LimiterMemory>;
-}
-
-export interface AccountLimitsOptions {
-  limits: Limits;
-  clock: Clock;
-  monotonic: Clock;
-  memory?: ReadonlyMap<string, LimiterMemory> | undefined;
-}
-
 /** Accounts with reduced limits at one site; beyond it, the one that was slowed first is forgotten. */
 const MAX_ACCOUNTS = 1000;
 
 /** Limits of the accounts at almost all sites: there are none. */
 const NONE: ReadonlyMap<string, LimiterMemory> = new Map();
 
+interface AccountLimitsOptions extends Pick<Runtime, 'clock' | 'monotonic'> {
+  limits: Limits;
+  memory?: ReadonlyMap<string, LimiterMemory> | undefined;
+}
+
 /**
- * Restores the accounts in `memory`; at most 1000 are limited. An account whose limits are the configured ones again is
- * removed when `memory` is called.
+ * The accounts that a site asked to send less: a reply about one sender slows the mail of its account to that site, and
+ * no other mail. An account whose limits are the configured ones again is forgotten when `memory` is called. Restores the
+ * accounts in `memory`; at most 1000 are limited.
  */
-export function createSiteAccountLimits({
-  clock,
-  monotonic,
-  memory,
-  ...options
-}: AccountLimitsOptions): AccountSiteLimits {
-  let { limits } = options;
+export function createSiteAccountLimits({ memory: before, ...options }: AccountLimitsOptions) {
   const accounts = new Map<string, Limiter>();
-  const add = (accountId: string, stored: LimiterMemory | null): Limiter => {
-    const limiter = createLimiter({ limits, clock, monotonic, memory: stored });
+  const add = (accountId: string, memory: LimiterMemory | null): Limiter => {
+    const limiter = createLimiter({ ...options, memory });
     accounts.set(accountId, limiter);
     for (const oldest of accounts.keys()) {
       if (accounts.size <= MAX_ACCOUNTS) break;
@@ -308,31 +278,40 @@ export function createSiteAccountLimits({
     }
     return limiter;
   };
-  for (const [accountId, stored] of memory ?? []) add(accountId, stored);
+  for (const [accountId, stored] of before ?? []) add(accountId, stored);
 
   return {
-    // Called for every message: almost always no account is limited.
-    admits: (accountId, inFlight) => {
+    /**
+     * Whether the account may start one more message, of which `inFlight` are in progress. Called for every message: almost
+     * always no account is limited.
+     */
+    admits: (accountId: string, inFlight: number): boolean => {
       if (accounts.size === 0) return true;
       const limiter = accounts.get(accountId);
       return limiter === undefined || (limiter.waitMs() === 0 && inFlight < limiter.connections());
     },
-    isLimited: (accountId) => accounts.has(accountId),
-    start: (accountId) => {
+    /** Whether the limits of the account are reduced. */
+    isLimited: (accountId: string): boolean => accounts.has(accountId),
+    /** Counts a message of the account toward its rate. Returns the epoch in which it began. */
+    start: (accountId: string): number => {
       const limiter = accounts.get(accountId);
       limiter?.start();
       return limiter?.epoch() ?? 0;
     },
-    limitedMs: (accountId) => accounts.get(accountId)?.limitedMs() ?? 0,
-    throttled: (accountId, epoch, waitMs, pace) =>
+    /** Milliseconds until the site takes mail of the account again; 0: now. */
+    limitedMs: (accountId: string): number => accounts.get(accountId)?.limitedMs() ?? 0,
+    /** See `throttled` of the limiter. */
+    throttled: (accountId: string, epoch: number, waitMs: number | null, pace: number): number =>
       (accounts.get(accountId) ?? add(accountId, null)).throttled(epoch, waitMs, pace),
-    delivered: (accountId, epoch) => accounts.get(accountId)?.delivered(epoch),
-    configure: (next) => {
-      limits = next;
-      for (const limiter of accounts.values()) limiter.configure(next);
+    delivered: (accountId: string, epoch: number): void => accounts.get(accountId)?.delivered(epoch),
+    configure: (limits: Limits): void => {
+      options.limits = limits;
+      for (const limiter of accounts.values()) limiter.configure(limits);
     },
-    count: () => accounts.size,
-    memory: () => {
+    /** Number of accounts with reduced limits. */
+    count: (): number => accounts.size,
+    /** What is stored, by account. */
+    memory: (): ReadonlyMap<string, LimiterMemory> => {
       if (accounts.size === 0) return NONE;
       const stored = new Map<string, LimiterMemory>();
       for (const [accountId, limiter] of accounts) {

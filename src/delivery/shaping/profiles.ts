@@ -3,19 +3,7 @@ import { createLru } from '../../core/lru.ts';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import type { SessionRecord, TargetHost } from '../worker/protocol.ts';
 
-/** Finds the shaping profile of a destination. */
-export interface Profiles {
-  /** The first profile of which a pattern matches an MX host or the destination, else the default profile. */
-  of(destination: string, hosts: readonly TargetHost[]): FoundProfile;
-  /**
-   * Whose refusals of a source address count together: the profile of the destination or, where each customer decides
-   * (`shared = false`), its MX hosts. Null: no profile covers the destination, and the provider of its hosts is meant.
-   */
-  receiverOf(destination: string, hosts: readonly TargetHost[]): string | null;
-  default(): ShapingProfile;
-}
-
-export interface FoundProfile {
+interface FoundProfile {
   profile: ShapingProfile;
   /**
    * Whether the destination or all of its hosts match. Anyone can name a provider's host in an MX record next to another one, whose
@@ -26,8 +14,8 @@ export interface FoundProfile {
   isNamed: boolean;
 }
 
-/** `shaping`: read at each use, as a reload replaces it; the last profile is the default. */
-export function createProfiles(options: { readonly shaping: readonly ShapingProfile[] }): Profiles {
+/** Finds the shaping profiles of destinations. `shaping`: read at each use, as a reload replaces it; the last is the default. */
+export function createProfiles(options: { readonly shaping: readonly ShapingProfile[] }) {
   /** Routes are cached, so that the same lists come again with every message. */
   let found = new WeakMap<readonly TargetHost[], { destination: string; result: FoundProfile }>();
   let searched = options.shaping;
@@ -38,6 +26,7 @@ export function createProfiles(options: { readonly shaping: readonly ShapingProf
     return last;
   };
 
+  /** The first profile of which a pattern matches an MX host or the destination, else the default profile. */
   function of(destination: string, hosts: readonly TargetHost[]): FoundProfile {
     if (searched !== options.shaping) {
       searched = options.shaping;
@@ -62,7 +51,11 @@ export function createProfiles(options: { readonly shaping: readonly ShapingProf
 
   return {
     of,
-    receiverOf: (destination, hosts) => {
+    /**
+     * Whose refusals of a source address count together: the profile of the destination or, where each customer decides
+     * (`shared = false`), its MX hosts. Null: no profile covers the destination, and the provider of its hosts is meant.
+     */
+    receiverOf: (destination: string, hosts: readonly TargetHost[]): string | null => {
       const { profile, isWhole } = of(destination, hosts);
       if (!isWhole || profile.match.length === 0) return null;
       return profile.shared ? profile.name : hostNames(hosts);
@@ -79,25 +72,20 @@ export function hostNames(hosts: readonly TargetHost[]): string {
     .join(',');
 }
 
-/**
- * Which MX hosts have replied to this process. Anyone can publish an MX record with a name below a provider's domain at which no
- * mail server listens: what it does must not delay mail to the provider.
- */
-export interface HostAnswers {
-  record(sessions: readonly Pick<SessionRecord, 'host' | 'phase' | 'reply'>[]): void;
-  hasAnswered(host: string): boolean;
-  /** Whether it was tried and has never replied. */
-  isSilent(host: string): boolean;
-}
-
 const MAX_HOSTS = 20_000;
 const BEFORE_REPLY: ReadonlySet<SmtpPhase> = new Set(['connect', 'greeting']);
 
-/** In memory only; the hosts that were used least recently are forgotten. */
-export function createHostAnswers(): HostAnswers {
+export type HostAnswers = ReturnType<typeof createHostAnswers>;
+
+/**
+ * Which MX hosts have replied to this process. Anyone can publish an MX record with a name below a provider's domain at which no
+ * mail server listens: what it does must not delay mail to the provider. In memory only; the hosts that were used least
+ * recently are forgotten.
+ */
+export function createHostAnswers() {
   const hosts = createLru<{ hasAnswered: boolean }>(MAX_HOSTS);
   return {
-    record: (sessions) => {
+    record: (sessions: readonly Pick<SessionRecord, 'host' | 'phase' | 'reply'>[]): void => {
       for (const { host, phase, reply } of sessions) {
         // A published TLS policy excludes the host: it was not contacted.
         if (phase === 'dns') continue;
@@ -107,7 +95,8 @@ export function createHostAnswers(): HostAnswers {
         else if (hasAnswered) known.hasAnswered = true;
       }
     },
-    hasAnswered: (host) => hosts.get(host)?.hasAnswered === true,
-    isSilent: (host) => hosts.get(host)?.hasAnswered === false,
+    hasAnswered: (host: string): boolean => hosts.get(host)?.hasAnswered === true,
+    /** Whether it was tried and has never replied. */
+    isSilent: (host: string): boolean => hosts.get(host)?.hasAnswered === false,
   };
 }

@@ -1,6 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { Gauge, type Registry } from 'prom-client';
-import type { Config } from '../../config/schema.ts';
+
 import { type Clock, HOUR, iso, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createClassifier } from '../../mail/classify/classifier.ts';
@@ -10,9 +10,9 @@ import {
   type UnclassifiedReplies,
   type UnclassifiedReply,
 } from '../../mail/classify/unclassified.ts';
+import type { Context } from '../../store/context.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { SiteLimitRow } from '../../store/delivery/site-limits.ts';
-import type { Tables } from '../../store/tables.ts';
 import { createOpenConnections } from '../scheduling/open-connections.ts';
 import type { Site } from '../scheduling/site.ts';
 import { createSites, type Sites } from '../scheduling/sites.ts';
@@ -20,80 +20,62 @@ import { createFeedback, type Feedback } from './feedback.ts';
 import type { LimiterMemory, SiteLimits, SiteMemory } from './limiter.ts';
 import { createHostAnswers } from './profiles.ts';
 
-/** The sites with their limits, and what replies change about them. */
-export interface Shaping {
-  sites: Sites;
-  /** Classifies replies, with the rules of the configuration. */
-  classify: Classify;
-  feedback: Feedback;
-  /** Stores what has changed. Call about once per second. Never rejects. */
-  write(): Promise<void>;
-  /** The limits in force at the sites in memory. */
-  limits(): LimitedSite[];
-  /** Sites that asked to send less and have had one connection for hours, at most 20. */
-  slow(): SlowSite[];
-}
-
-export interface ShapingDeps {
-  /** Read at each use: a reload changes it. */
-  config: Pick<Config['delivery'], 'shaping' | 'replies' | 'retry'>;
-  clock: Clock;
-  monotonic: Clock;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  /** Whether the operator has paused a site. Default: never. */
-  isPaused?(site: { key: string; pool: string }): boolean;
-  /** Idle connections that the workers keep. */
-  idleConnections: number;
-}
-
 const MAX_FIRST_SUSPENSION_MS = 60 * SECOND;
 
 /**
- * Reads the stored limits of sites now. Starts no timer: changed limits and replies without known wording are stored by
- * `write` only.
+ * The sites with their limits, and what replies change about them. Reads the stored limits of sites now. Starts no timer:
+ * changed limits and replies without known wording are stored by `write` only. `isPaused`: whether the operator has paused
+ * a site. `idleConnections`: what the workers keep.
  */
-export function createShaping(deps: ShapingDeps): Shaping {
-  const { config, clock, monotonic, log, tables, writer } = deps;
+export function createShaping(
+  context: Pick<Context, 'config' | 'clock' | 'monotonic' | 'log' | 'tables' | 'writer'>,
+  {
+    isPaused = () => false,
+    idleConnections,
+  }: { isPaused?: (site: { key: string; pool: string }) => boolean; idleConnections: number },
+) {
+  const { clock, monotonic, log, writer } = context;
+  const { delivery } = context.config;
   const hostAnswers = createHostAnswers();
-  const sites = createSites({
+  const sites: Sites = createSites({
     clock: monotonic,
     wallClock: clock,
     memoryOf: (key) => store.memoryOf(key),
     get shaping() {
-      return config.shaping;
+      return delivery.shaping;
     },
     get firstSuspensionMs() {
-      return Math.min(MAX_FIRST_SUSPENSION_MS, config.retry.first);
+      return Math.min(MAX_FIRST_SUSPENSION_MS, delivery.retry.first);
     },
-    isPaused: (site) => deps.isPaused?.(site) === true,
-    openConnections: createOpenConnections({ limit: deps.idleConnections, clock: monotonic }),
+    isPaused,
+    openConnections: createOpenConnections({ limit: idleConnections, clock: monotonic }),
     hostAnswers,
   });
-  const store: SiteStore = createSiteStore({ clock, log, tables, writer, sites: sites.all });
+  const store = createSiteStore(context, sites.all);
   const unclassified = createUnclassifiedReplies(clock.now);
   return {
     sites,
+    /** Classifies replies, with the rules of the configuration. */
     classify: createClassifier({
       get rules() {
-        return config.replies;
+        return delivery.replies;
       },
     }),
-    feedback: createFeedback({
-      clock: monotonic,
-      log,
+    feedback: createFeedback(context, {
       hostAnswers,
       onUnclassified: ({ phase, reply }, host) => {
         if (reply !== null) unclassified.add(phase, reply, host);
       },
     }),
-    write: async () => {
+    /** Stores what has changed. Call about once per second. Never rejects. */
+    write: async (): Promise<void> => {
       await store.write();
       await storeUnclassified(unclassified, writer, log);
     },
-    limits: () => Array.from(sites.all(), (site) => ({ site: site.key, ...site.limits() })),
-    slow: () => slowSites(sites.all(), clock),
+    /** The limits in force at the sites in memory. */
+    limits: (): LimitedSite[] => Array.from(sites.all(), (site) => ({ site: site.key, ...site.limits() })),
+    /** Sites that asked to send less and have had one connection for hours, at most 20. */
+    slow: (): SlowSite[] => slowSites(sites.all(), clock),
   };
 }
 
@@ -120,25 +102,6 @@ export function slowSites(sites: Iterable<{ key: string; limits(): SiteLimits }>
   return slow;
 }
 
-/**
- * Stores what sites asked for, and returns it after a restart. `write` compares the state of the sites with what is
- * stored and writes the differences in portions: a message causes no write. A crash loses at most the changes since the
- * last run.
- */
-export interface SiteStore {
-  memoryOf(site: string): SiteMemory | null;
-  /** Writes what has changed. Call about once per second. Never rejects. */
-  write(): Promise<void>;
-}
-
-export interface SiteStoreDeps {
-  clock: Clock;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  sites(): Iterable<Site>;
-}
-
 /** Rows in the table and in memory. Above it, rows of sites without mail are deleted, the oldest first. */
 const MAX_ROWS = 10_000;
 /** Rows that one unit of work writes. */
@@ -156,10 +119,14 @@ interface Change {
 }
 
 /**
- * Reads the newest 10,000 rows now; `memoryOf` returns them from memory, and no row is read again. A failure of `write`
- * is logged once, until one succeeds; the next call writes the same changes.
+ * Stores what sites asked for, and returns it after a restart. `write` compares the state of the sites with what is
+ * stored and writes the differences in portions: a message causes no write. A crash loses at most the changes since the
+ * last run. Reads the newest 10,000 rows now; `memoryOf` returns them from memory, and no row is read again.
  */
-export function createSiteStore({ clock, log, tables, writer, sites }: SiteStoreDeps): SiteStore {
+export function createSiteStore(
+  { clock, log, tables, writer }: Pick<Context, 'clock' | 'log' | 'tables' | 'writer'>,
+  sites: () => Iterable<Site>,
+) {
   /** What is stored, by site and account. */
   const stored = new Map<string, Map<string, State>>();
   let count = 0;
@@ -239,39 +206,46 @@ export function createSiteStore({ clock, log, tables, writer, sites }: SiteStore
     for (const { site, account, state } of changes) remember(site, account, state);
   }
 
-  return {
-    memoryOf: (site) => {
-      const rows = stored.get(site);
-      if (rows === undefined) return null;
-      const own = rows.get('');
-      const accounts = new Map<string, LimiterMemory>();
-      for (const [account, state] of rows) {
-        const memory = account === '' ? null : limiterMemory(state);
-        if (memory !== null) accounts.set(account, memory);
-      }
-      return {
-        limits: own === undefined ? null : limiterMemory(own),
-        suspension:
-          own === undefined || own.suspensions === 0
-            ? null
-            : { suspensions: own.suspensions, suspendedUntil: own.suspended_until },
-        greylistMs: own?.greylist_ms ?? null,
-        accounts,
-      };
-    },
-    write: async () => {
-      try {
-        const changes = withinBound(await allChanges());
-        for (let at = 0; at < changes.length; at += WRITE_BATCH_SIZE)
-          await writeBatch(changes.slice(at, at + WRITE_BATCH_SIZE));
-        isFailing = false;
-      } catch (error) {
-        // The state in memory remains; the next run writes it.
-        if (!isFailing) log.error({ err: error }, 'limits of sites could not be stored; trying again');
-        isFailing = true;
-      }
-    },
-  };
+  function memoryOf(site: string): SiteMemory | null {
+    const rows = stored.get(site);
+    if (rows === undefined) return null;
+    const own = rows.get('');
+    const accounts = new Map<string, LimiterMemory>();
+    for (const [account, state] of rows) {
+      const memory = account === '' ? null : limiterMemory(state);
+      if (memory !== null) accounts.set(account, memory);
+    }
+    const {
+      suspensions = 0,
+      suspended_until: suspendedUntil = 0,
+      greylist_ms: greylistMs = null,
+    } = own ?? {};
+    return {
+      limits: own === undefined ? null : limiterMemory(own),
+      suspension: suspensions === 0 ? null : { suspensions, suspendedUntil },
+      greylistMs,
+      accounts,
+    };
+  }
+
+  /**
+   * Writes what has changed. Call about once per second. Never rejects: a failure is logged once, until one succeeds; the
+   * next call writes the same changes.
+   */
+  async function write(): Promise<void> {
+    try {
+      const changes = withinBound(await allChanges());
+      for (let at = 0; at < changes.length; at += WRITE_BATCH_SIZE)
+        await writeBatch(changes.slice(at, at + WRITE_BATCH_SIZE));
+      isFailing = false;
+    } catch (error) {
+      // The state in memory remains; the next run writes it.
+      if (!isFailing) log.error({ err: error }, 'limits of sites could not be stored; trying again');
+      isFailing = true;
+    }
+  }
+
+  return { memoryOf, write };
 }
 
 function limitColumns(memory: LimiterMemory | null) {
@@ -299,17 +273,19 @@ function limiterMemory(state: State): LimiterMemory | null {
 
 function isSame(a: State | null, b: State | null): boolean {
   if (a === null || b === null) return a === b;
-  return (
-    a.level === b.level &&
-    a.pace === b.pace &&
-    a.paused_until === b.paused_until &&
-    a.since === b.since &&
-    a.stepped_at === b.stepped_at &&
-    a.suspensions === b.suspensions &&
-    a.suspended_until === b.suspended_until &&
-    a.greylist_ms === b.greylist_ms
-  );
+  return COMPARED.every((column) => a[column] === b[column]);
 }
+
+const COMPARED = [
+  'level',
+  'pace',
+  'paused_until',
+  'since',
+  'stepped_at',
+  'suspensions',
+  'suspended_until',
+  'greylist_ms',
+] as const satisfies readonly (keyof State)[];
 
 /**
  * Stores the replies that were counted since the last call, in portions. Replies that cannot be stored are counted again.

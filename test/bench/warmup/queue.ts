@@ -48,15 +48,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
   const pools = createEgressPools(config);
   const context = { config, clock, monotonic: clock, log, tables, writer };
   const egress = createEgress(context, { pools, proxies: { isResolved: () => true } });
-  const shaping = createShaping({
-    config: config.delivery,
-    clock,
-    monotonic: clock,
-    log,
-    tables,
-    writer,
-    idleConnections: Number.POSITIVE_INFINITY,
-  });
+  const shaping = createShaping(context, { idleConnections: Number.POSITIVE_INFINITY });
   const { sites, classify, feedback } = shaping;
   const claims = createClaims(clock);
   const expiry = createExpiryClock(clock, clock);

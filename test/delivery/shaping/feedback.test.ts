@@ -60,12 +60,14 @@ function createTestFeedback({ isShared = false, addressPauseMs = 0 } = {}) {
     firstSuspensionMs: MINUTE,
   });
   const unclassified: string[] = [];
-  const feedback = createFeedback({
-    clock,
-    log: createLog({ level: 'silent', hashAddresses: true }),
-    hostAnswers: createHostAnswers(),
-    onUnclassified: (report, host) => void unclassified.push(`${host} ${report.reply?.text}`),
-  });
+  const log = createLog({ level: 'silent', hashAddresses: true });
+  const feedback = createFeedback(
+    { monotonic: clock, log },
+    {
+      hostAnswers: createHostAnswers(),
+      onUnclassified: (report, host) => void unclassified.push(`${host} ${report.reply?.text}`),
+    },
+  );
   let seq = 0;
   const begin = (account_id = 'acct_one'): SlotReservation => {
     const message = readyMessage(++seq, { account_id });

@@ -22,7 +22,7 @@ function startTestStore(store = startStore(heldClock())) {
   const { clock, tables, writer, db } = store;
   const log = createLog({ level: 'silent', hashAddresses: true });
   const sites: Site[] = [];
-  const siteStore = createSiteStore({ clock, log, tables, writer, sites: () => sites });
+  const siteStore = createSiteStore({ clock, log, tables, writer }, () => sites);
   const site = (key: string): Site => {
     const memory = siteStore.memoryOf(key) ?? undefined;
     const added = createSite({
