@@ -90,8 +90,6 @@ export function createStandby({ peers, log, intervalMs = INTERVAL_MS }: StandbyO
   };
 }
 
-export type Standby = ReturnType<typeof createStandby>;
-
 /** The body of a response with status 200, of limited size. */
 async function get(url: URL): Promise<string> {
   const { statusCode, body } = await request(url, {

@@ -1,4 +1,4 @@
-import { createGate } from '../core/concurrency/gate.ts';
+import { createFairLimit } from '../core/concurrency/gate.ts';
 import { invalid, type Refusal } from '../core/refusal.ts';
 import type { Mailbox } from '../mail/content.ts';
 import type { PreparedTemplate } from '../sending/render/render.ts';
@@ -89,8 +89,7 @@ export const customFieldsPortion = readQuery(
 
 export function createContactFieldNames(reader: Reader) {
   // Requests of an account that wait are bounded by its limit of concurrent requests.
-  const unlimited = Number.POSITIVE_INFINITY;
-  const gate = createGate({ concurrency: unlimited, perKey: 1, maxWaiting: unlimited });
+  const limit = createFairLimit({ concurrency: Number.POSITIVE_INFINITY, perKey: 1 });
 
   async function knownAmong(accountId: string, fields: readonly string[]): Promise<ReadonlySet<string>> {
     const missing = new Set(fields);
@@ -117,8 +116,8 @@ export function createContactFieldNames(reader: Reader) {
     known: async (accountId: string, names: readonly string[]): Promise<ReadonlySet<string>> => {
       const fields = names.flatMap((name) => fieldOf(name) ?? []);
       if (fields.length === 0) return new Set();
-      const known = await gate.run(accountId, () => knownAmong(accountId, fields));
-      return new Set(names.filter((name) => known?.has(fieldOf(name) ?? '') === true));
+      const known = await limit.run(accountId, () => knownAmong(accountId, fields));
+      return new Set(names.filter((name) => known.has(fieldOf(name) ?? '')));
     },
   };
 }

@@ -271,8 +271,6 @@ export function createJsonScan({ list, find }: { list?: JsonList | undefined; fi
   };
 }
 
-export type JsonScan = ReturnType<typeof createJsonScan>;
-
 /** The first position from `from` on; the length when there is none. */
 function positionOf(bytes: Uint8Array, byte: number, from: number): number {
   const at = bytes.indexOf(byte, from);

@@ -85,5 +85,3 @@ export function createTokenBuckets(clock: Clock, rate: Rate, max: number) {
     },
   };
 }
-
-export type TokenBuckets = ReturnType<typeof createTokenBuckets>;

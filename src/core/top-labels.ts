@@ -86,8 +86,6 @@ export function createTopLabels({ max, now, onDropped }: TopLabelsOptions) {
   };
 }
 
-export type TopLabels = ReturnType<typeof createTopLabels>;
-
 /** Whether a value with this volume replaces one with the volume `other`. */
 function exceeds({ amount }: Volume, other: number): boolean {
   return amount >= LEAD * other + 1;

@@ -1,7 +1,7 @@
+import { createGate } from '../core/concurrency/gate.ts';
 import { errorText } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
 import { type QueryResult, queryResultOf } from './query-result.ts';
-import { createQuerySlots } from './query-slots.ts';
 import { formatServer, queryTcp, queryUdp, type ServerAddress } from './transport.ts';
 import { type DnsResponse, encodeQuery, type Question, RCODE, readResponse } from './wire.ts';
 
@@ -49,7 +49,14 @@ const CANCELLED: QueryResult = { kind: 'failed', code: 'ECANCELLED', detail: 'th
 export function createExchange(options: ExchangeOptions): Exchange {
   const { random } = options;
   let settings = settingsOf(options);
-  const slots = createQuerySlots({ total: MAX_IN_PROGRESS, maxWaitingPerOwner: MAX_WAITING_PER_OWNER });
+  // An owner may have as many queries in progress as are left for all others: one alone uses half of them, and an owner
+  // without a query gets one immediately.
+  const slots = createGate({
+    concurrency: MAX_IN_PROGRESS,
+    perKey: (free) => free,
+    maxWaiting: Number.POSITIVE_INFINITY,
+    maxWaitingPerKey: MAX_WAITING_PER_OWNER,
+  });
   const inProgress = new Set<(result: QueryResult) => void>();
   let closed = false;
   /** Index of the first server of each query: changes when that server does not answer and another one does. */
@@ -107,7 +114,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
         sendNext();
       };
       inProgress.add(finish);
-      const release = slots.take(owner, begin);
+      const release = slots.enter(owner, begin);
       if (release === null) finish(TOO_MANY);
     });
   }

@@ -1,4 +1,6 @@
 import type { KeyObject } from 'node:crypto';
+import { createFairLimit } from '../core/concurrency/gate.ts';
+import { createTally } from '../core/concurrency/tally.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 
 /**
@@ -20,13 +22,7 @@ export const MAX_KEYS = 64;
 const RETRY_AFTER_SECONDS = 5;
 
 /** Background work takes turns like an account. */
-const BACKGROUND = null;
-type Owner = string | typeof BACKGROUND;
-
-interface Waiting {
-  resolve(key: KeyObject): void;
-  reject(error: unknown): void;
-}
+const BACKGROUND = '';
 
 /** Returns a new private key for DKIM signatures. */
 export type GenerateKey = () => Promise<KeyObject>;
@@ -36,73 +32,33 @@ export type GenerateKey = () => Promise<KeyObject>;
  * `MAX_KEYS` (`UNAVAILABLE`). An error of `generateKey` rejects only its request.
  */
 export function createKeyQueue(generateKey: GenerateKey): KeyQueue {
-  /** Keys that wait, by owner, in the order of turns. */
-  const waiting = new Map<Owner, Waiting[]>();
+  const limit = createFairLimit({ concurrency: 1 });
   /** Keys waiting or being generated, by account. */
-  const counts = new Map<string, number>();
-  let total = 0;
-  let running = false;
-
-  function enqueue(owner: Owner): Promise<KeyObject> {
-    return new Promise((resolve, reject) => {
-      const queue = waiting.get(owner);
-      if (queue === undefined) waiting.set(owner, [{ resolve, reject }]);
-      else queue.push({ resolve, reject });
-      if (!running) void work();
-    });
-  }
-
-  async function work(): Promise<void> {
-    running = true;
-    for (let next = takeNext(); next !== null; next = takeNext()) {
-      await generateKey().then(next.resolve, next.reject);
-    }
-    running = false;
-  }
-
-  /** The first request of the owner whose turn it is; the owner moves to the end of the order. */
-  function takeNext(): Waiting | null {
-    for (const [owner, queue] of waiting) {
-      waiting.delete(owner);
-      const next = queue.shift();
-      if (queue.length > 0) waiting.set(owner, queue);
-      if (next !== undefined) return next;
-    }
-    return null;
-  }
-
-  function release(accountId: string): void {
-    total--;
-    const remaining = (counts.get(accountId) ?? 0) - 1;
-    if (remaining > 0) counts.set(accountId, remaining);
-    else counts.delete(accountId);
-  }
+  const requested = createTally();
 
   return {
     generate: async (accountId) => {
-      const own = counts.get(accountId) ?? 0;
-      if (own >= MAX_KEYS_PER_ACCOUNT) {
+      if (requested.of(accountId) >= MAX_KEYS_PER_ACCOUNT) {
         return refuse(
           'RATE_LIMITED',
           `Limit of ${MAX_KEYS_PER_ACCOUNT} DKIM keys per account being generated at a time reached; try again in ${RETRY_AFTER_SECONDS} s`,
           { retryAfter: RETRY_AFTER_SECONDS },
         );
       }
-      if (total >= MAX_KEYS) {
+      if (requested.total >= MAX_KEYS) {
         return refuse(
           'UNAVAILABLE',
           `Too many DKIM keys are being generated; try again in ${RETRY_AFTER_SECONDS} s`,
           { retryAfter: RETRY_AFTER_SECONDS },
         );
       }
-      counts.set(accountId, own + 1);
-      total++;
+      requested.add(accountId, 1);
       try {
-        return await enqueue(accountId);
+        return await limit.run(accountId, generateKey);
       } finally {
-        release(accountId);
+        requested.add(accountId, -1);
       }
     },
-    generateInBackground: () => enqueue(BACKGROUND),
+    generateInBackground: () => limit.run(BACKGROUND, generateKey),
   };
 }

@@ -234,8 +234,6 @@ export function createRetention(deps: RetentionDeps) {
   };
 }
 
-export type Retention = ReturnType<typeof createRetention>;
-
 function zeroCounts(): Purged {
   // Sound: `fromEntries` does not preserve the type of the keys.
   return Object.fromEntries(PURGED_KINDS.map((kind) => [kind, 0])) as Purged;

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type CallerNetwork, callerNetworks } from '../accounts/caller-addresses.ts';
 import { SECOND } from '../core/clock.ts';
+import { createTally } from '../core/concurrency/tally.ts';
 import { hasBody } from './body/body.ts';
 
 /*
@@ -70,7 +71,7 @@ export function createHttpConnections(limits: ConnectionCounts, isSecure: boolea
     receiving: new Set(),
     busy: new Set(),
   };
-  const counts = new Map<string, number>();
+  const counts = createTally();
   /** The connections by their sockets: with TLS both the TCP socket and the one above it. */
   const ofSocket = new WeakMap<Socket, Connection>();
 
@@ -90,11 +91,7 @@ export function createHttpConnections(limits: ConnectionCounts, isSecure: boolea
     if (!isOpen(connection)) return;
     connections.delete(connection.name);
     inPhase[connection.phase].delete(connection);
-    for (const { network } of connection.networks) {
-      const left = (counts.get(network) ?? 1) - 1;
-      if (left > 0) counts.set(network, left);
-      else counts.delete(network);
-    }
+    for (const { network } of connection.networks) counts.add(network, -1);
   }
 
   function close(connection: Connection): void {
@@ -126,7 +123,7 @@ export function createHttpConnections(limits: ConnectionCounts, isSecure: boolea
     if (remoteAddress === undefined) return false;
     const limit = limits.ofOneCaller?.(remoteAddress) ?? Number.POSITIVE_INFINITY;
     const networks = limit === Number.POSITIVE_INFINITY ? [] : callerNetworks(remoteAddress);
-    if (networks.some(({ network, share }) => (counts.get(network) ?? 0) >= limit * share)) return false;
+    if (networks.some(({ network, share }) => counts.of(network) >= limit * share)) return false;
     if (connections.size >= limits.connections) {
       const oldest = oldestWithoutRequest();
       if (oldest === undefined) return false;
@@ -142,7 +139,7 @@ export function createHttpConnections(limits: ConnectionCounts, isSecure: boolea
     connections.set(name, connection);
     ofSocket.set(socket, connection);
     inPhase[phase].add(connection);
-    for (const { network } of networks) counts.set(network, (counts.get(network) ?? 0) + 1);
+    for (const { network } of networks) counts.add(network, 1);
     socket.once('close', () => remove(connection));
     return true;
   }

@@ -1,4 +1,5 @@
 import { createGate } from '../core/concurrency/gate.ts';
+import { createTally } from '../core/concurrency/tally.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 
 /** Counts the concurrent requests of each account, from authentication to the last byte of the response. */
@@ -22,7 +23,7 @@ const MAX_WAITING = 256;
  * Calling `release` again has no effect.
  */
 export function createInFlight(): InFlight {
-  const counts = new Map<string, number>();
+  const counts = createTally();
   const unlimited = Number.POSITIVE_INFINITY;
   const large = createGate({
     concurrency: unlimited,
@@ -32,17 +33,14 @@ export function createInFlight(): InFlight {
   });
   return {
     enter: (accountId, limit) => {
-      const count = counts.get(accountId) ?? 0;
-      if (limit !== null && count >= limit) return tooMany(limit);
-      counts.set(accountId, count + 1);
+      if (limit !== null && counts.of(accountId) >= limit) return tooMany(limit);
+      counts.add(accountId, 1);
       let isCounted = true;
       return {
         release: () => {
           if (!isCounted) return;
           isCounted = false;
-          const left = (counts.get(accountId) ?? 1) - 1;
-          if (left > 0) counts.set(accountId, left);
-          else counts.delete(accountId);
+          counts.add(accountId, -1);
         },
       };
     },

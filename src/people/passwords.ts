@@ -1,5 +1,7 @@
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
+import { createFairLimit } from '../core/concurrency/gate.ts';
+import { createTally } from '../core/concurrency/tally.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 
 /** Cost: 2^17 blocks of 1 KiB (OWASP's recommendation). */
@@ -72,51 +74,30 @@ type InTurn = <T>(purpose: Purpose, of: string, run: () => Promise<T>) => Promis
 
 /** Returns a function that runs one task at a time, in turns between the persons and clients that wait. */
 function createHashQueue(): InTurn {
-  /** Waiting tasks by purpose and person or client, in the order of their next turns. */
-  const queues = new Map<string, (() => Promise<void>)[]>();
-  /** Number of tasks that run or wait, by the same keys. */
-  const pending = new Map<string, number>();
-  const total = { change: 0, 'sign-in': 0, 'known sign-in': 0 };
-  let running = false;
+  const limit = createFairLimit({ concurrency: 1 });
+  /** Tasks that run or wait, by purpose, and by purpose and person or client. */
+  const ofPurpose = createTally();
+  const pending = createTally();
 
   function refusalOf(purpose: Purpose, key: string): Refusal | null {
-    const own = pending.get(key) ?? 0;
+    const own = pending.of(key);
     if (purpose === 'change' && own > 0)
       return refuse('RATE_LIMITED', 'Your password is being changed: wait until that has ended', {
         retryAfter: 5,
       });
     const isFull =
       purpose === 'known sign-in'
-        ? total[purpose] >= MAX_KNOWN
-        : total.change + total['sign-in'] >= MAX_PENDING;
-    const isAboveShare = purpose === 'change' ? total.change >= MAX_CHANGES : own >= MAX_OF_CLIENT;
+        ? ofPurpose.of(purpose) >= MAX_KNOWN
+        : ofPurpose.of('change') + ofPurpose.of('sign-in') >= MAX_PENDING;
+    const isAboveShare = purpose === 'change' ? ofPurpose.of(purpose) >= MAX_CHANGES : own >= MAX_OF_CLIENT;
     return isFull || isAboveShare
       ? refuse('UNAVAILABLE', 'Too many passwords are being checked; try again', { retryAfter: 5 })
       : null;
   }
 
   function count(purpose: Purpose, key: string, change: 1 | -1): void {
-    const own = (pending.get(key) ?? 0) + change;
-    if (own > 0) pending.set(key, own);
-    else pending.delete(key);
-    total[purpose] += change;
-  }
-
-  function takeNext(): (() => Promise<void>) | undefined {
-    const [first] = queues;
-    if (first === undefined) return undefined;
-    const [key, tasks] = first;
-    const task = tasks.shift();
-    queues.delete(key);
-    if (tasks.length > 0) queues.set(key, tasks);
-    return task;
-  }
-
-  async function runAll(): Promise<void> {
-    if (running) return;
-    running = true;
-    for (let task = takeNext(); task !== undefined; task = takeNext()) await task();
-    running = false;
+    ofPurpose.add(purpose, change);
+    pending.add(key, change);
   }
 
   return async <T>(purpose: Purpose, of: string, run: () => Promise<T>) => {
@@ -124,17 +105,11 @@ function createHashQueue(): InTurn {
     const refusal = refusalOf(purpose, key);
     if (refusal !== null) return refusal;
     count(purpose, key, 1);
-    const result = new Promise<T>((resolve) => {
-      const task = async () => {
-        const done = run();
-        resolve(done);
-        await done.catch(() => {});
-        count(purpose, key, -1);
-      };
-      queues.set(key, [...(queues.get(key) ?? []), task]);
-    });
-    void runAll();
-    return result;
+    try {
+      return await limit.run(key, run);
+    } finally {
+      count(purpose, key, -1);
+    }
   };
 }
 

@@ -1,3 +1,5 @@
+import { createFairQueue } from '../core/concurrency/fair-queue.ts';
+
 /**
  * Shares the event loop among SMTP clients: a bounded number of commands runs in one iteration, those that wait run
  * network by network, and while some wait there is a pause between iterations. However many connections send commands,
@@ -22,52 +24,39 @@ export function createCommandQueue(
   options: { batchSize?: number; defer?: (callback: () => void, hasBacklog: boolean) => void } = {},
 ): CommandQueue {
   const { batchSize = COMMANDS_PER_BATCH, defer = deferBatch } = options;
-  const queues = new Map<string, (() => void)[]>();
-  let waiting = 0;
+  const waiting = createFairQueue<() => void>();
   let used = 0;
   let isScheduled = false;
 
   function schedule(): void {
     if (isScheduled) return;
     isScheduled = true;
-    defer(runBatch, waiting > 0);
+    defer(runBatch, waiting.size > 0);
   }
 
   function runBatch(): void {
     isScheduled = false;
     used = 0;
-    while (waiting > 0 && used < batchSize) runNext();
-    if (waiting > 0) schedule();
-  }
-
-  /** Runs the first job of the first network, which then moves behind the others. */
-  function runNext(): void {
-    for (const [network, jobs] of queues) {
-      queues.delete(network);
-      const job = jobs.shift();
-      if (jobs.length > 0) queues.set(network, jobs);
-      if (job === undefined) continue;
-      waiting--;
+    while (used < batchSize) {
+      const next = waiting.take();
+      if (next === undefined) return;
       used++;
-      job();
-      return;
+      next.item();
     }
+    if (waiting.size > 0) schedule();
   }
 
   return {
     run: (network, job) => {
       schedule();
-      if (used < batchSize && waiting === 0) {
+      if (used < batchSize && waiting.size === 0) {
         used++;
         job();
         return;
       }
-      waiting++;
-      const jobs = queues.get(network);
-      if (jobs === undefined) queues.set(network, [job]);
-      else jobs.push(job);
+      waiting.push(network, job);
     },
-    waiting: () => waiting,
+    waiting: () => waiting.size,
   };
 }
 

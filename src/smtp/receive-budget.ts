@@ -1,4 +1,5 @@
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+import { createTally } from '../core/concurrency/tally.ts';
 
 /**
  * Memory for mail that is being received, shared by all connections of a listener. Each upload has a small free amount,
@@ -82,30 +83,28 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
     unproven: options.bytes * (1 - options.reserve),
   };
   const active = new Set<Active>();
-  const holders = new Map<string, number>();
-  const networks = new Map<string, number>();
-  let total = 0;
+  const holders = createTally();
+  const networks = createTally();
   let unproven = 0;
 
   function charge(upload: Active, bytes: number): void {
     upload.charged += bytes;
-    total += bytes;
     if (!upload.isProven) unproven += bytes;
-    change(holders, upload.holder, bytes);
-    if (upload.network !== null) change(networks, upload.network, bytes);
+    holders.add(upload.holder, bytes);
+    if (upload.network !== null) networks.add(upload.network, bytes);
   }
 
   /** Ends uploads until `bytes` more fit; false when that is impossible. */
   function freeMemory(upload: Active, bytes: number): boolean {
     const { holder, network, isProven } = upload;
-    const size = () => (holders.get(holder) ?? 0) + bytes;
+    const size = () => holders.of(holder) + bytes;
     const sameHolder = (other: Active) => other.holder === holder;
     const sameNetwork = (other: Active) => other.network === network;
-    const larger = (other: Active) => sameHolder(other) || (holders.get(other.holder) ?? 0) >= size();
+    const larger = (other: Active) => sameHolder(other) || holders.of(other.holder) >= size();
     return (
       endUntil(() => size() <= limits.holder, upload, sameHolder) &&
       endUntil(
-        () => network === null || (networks.get(network) ?? 0) + bytes <= limits.network,
+        () => network === null || networks.of(network) + bytes <= limits.network,
         upload,
         (other) => sameNetwork(other) && larger(other),
       ) &&
@@ -114,7 +113,7 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
         upload,
         (other) => !other.isProven && larger(other),
       ) &&
-      endUntil(() => total + bytes <= options.bytes, upload, larger)
+      endUntil(() => holders.total + bytes <= options.bytes, upload, larger)
     );
   }
 
@@ -141,7 +140,7 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
   }
 
   function isWorse(one: Active, other: Active, now: number): boolean {
-    const sizes = [holders.get(one.holder) ?? 0, holders.get(other.holder) ?? 0] as const;
+    const sizes = [holders.of(one.holder), holders.of(other.holder)] as const;
     return sizes[0] === sizes[1] ? rateAt(one, now) < rateAt(other, now) : sizes[0] > sizes[1];
   }
 
@@ -200,16 +199,10 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
         upload.windowBytes = 0;
       }
     },
-    used: () => total,
+    used: () => holders.total,
   };
 }
 
 function rateAt(upload: Active, now: number): number {
   return upload.rate * 2 ** (-Math.max(0, now - upload.rateAt) / HALF_LIFE_MS);
-}
-
-function change(sums: Map<string, number>, name: string, bytes: number): void {
-  const sum = (sums.get(name) ?? 0) + bytes;
-  if (sum === 0) sums.delete(name);
-  else sums.set(name, sum);
 }

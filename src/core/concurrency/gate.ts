@@ -1,103 +1,155 @@
-export interface GateOptions {
+import { createFairQueue } from './fair-queue.ts';
+import { createTally } from './tally.ts';
+
+export interface LimitOptions {
+  /** Work that runs at the same time: the sum of its sizes. Larger work runs alone. */
   concurrency: number;
-  perKey: number;
+  /**
+   * That of one key. A function of what is free: a share that shrinks while other keys have work. Default: no limit of its
+   * own.
+   */
+  perKey?: number | ((free: number) => number);
+  /** Which key is next: the one with the least running work, the default, or the one whose turn it is. */
+  order?: 'least' | 'turns';
+}
+
+interface Waiting {
+  size: number;
+  isRunning: boolean;
+  start: (() => void) | null;
+}
+
+/**
+ * Limits concurrent work: in total and per key (for example, a domain), so that slow work of one key does not delay
+ * other keys. The work of a key starts in order of arrival. Work that is next waits until it fits: smaller work does not
+ * overtake it.
+ *
+ * Begins empty. Has no timers and no bounds: work waits without a limit of time or number (see `createGate`).
+ */
+export function createFairLimit({ concurrency, perKey = concurrency, order = 'least' }: LimitOptions) {
+  const waiting = createFairQueue<Waiting>();
+  const running = createTally();
+
+  const perKeyNow = () => (typeof perKey === 'number' ? perKey : perKey(concurrency - running.total));
+
+  function startNext(): void {
+    while (waiting.size > 0 && running.total < concurrency) {
+      const limit = perKeyNow();
+      const key = waiting.next((each) => {
+        const own = running.of(each);
+        return own >= limit ? null : order === 'turns' ? 0 : own;
+      });
+      const first = key === undefined ? undefined : waiting.first(key);
+      if (key === undefined || first === undefined) return;
+      if (running.total > 0 && running.total + first.size > concurrency) return;
+      waiting.takeOf(key);
+      running.add(key, first.size);
+      first.isRunning = true;
+      first.start?.();
+    }
+  }
+
+  function add(key: string, size: number): Waiting {
+    const entry: Waiting = { size, isRunning: false, start: null };
+    waiting.push(key, entry);
+    startNext();
+    return entry;
+  }
+
+  function end(key: string, entry: Waiting): void {
+    if (entry.isRunning) running.add(key, -entry.size);
+    else waiting.remove(key, entry);
+    startNext();
+  }
+
+  return {
+    /**
+     * Calls `start`, never before it returns, when the limits allow it. Returns a function that ends the work, or removes
+     * it when it has not begun; call it once.
+     */
+    enter: (key: string, start: () => void, size = 1): (() => void) => {
+      const entry = add(key, size);
+      if (entry.isRunning) queueMicrotask(start);
+      else entry.start = start;
+      return () => end(key, entry);
+    },
+    /** Runs `work` when the limits allow it: before it returns if they do so now. */
+    run: async <T>(key: string, work: () => Promise<T>, size = 1): Promise<T> => {
+      const entry = add(key, size);
+      if (!entry.isRunning)
+        await new Promise<void>((start) => {
+          entry.start = start;
+        });
+      try {
+        return await work();
+      } finally {
+        end(key, entry);
+      }
+    },
+    /** Number of works that wait, in total or of one key. */
+    waiting: (key?: string): number => (key === undefined ? waiting.size : waiting.countOf(key)),
+  };
+}
+
+export interface GateOptions extends LimitOptions {
   maxWaiting: number;
   /** Waiting work of one key. Default: `maxWaiting`. */
   maxWaitingPerKey?: number;
 }
 
-interface Waiting {
-  start(): void;
-  abandon(): void;
-}
-
-/**
- * Limits concurrent work: in total and per key (for example, a domain), so that slow work of one key does not delay
- * other keys. Of the keys with waiting work, the one with the least running work is next; the work of a key starts in order
- * of arrival.
- *
- * Begins open and empty. Has no timers: work waits without a limit of time. `perKey`: how many works of one key may run
- * at the same time. Each number may be infinite.
- */
-export function createGate(options: GateOptions) {
-  const { concurrency, perKey, maxWaiting, maxWaitingPerKey = maxWaiting } = options;
-  /** By key, without empty lists. The key that was served last is at the end. */
-  const waiting = new Map<string, Waiting[]>();
-  let waitingCount = 0;
-  const running = new Map<string, number>();
-  let total = 0;
+/** A fair limit with bounds on the work that waits. Each number may be infinite. */
+export function createGate({ maxWaiting, maxWaitingPerKey = maxWaiting, ...options }: GateOptions) {
+  const limit = createFairLimit(options);
+  /** Ends the wait of each work that has not begun. */
+  const abandons = new Set<() => void>();
   let closed = false;
 
-  const runningOf = (key: string) => running.get(key) ?? 0;
-  const hasCapacity = (key: string) => total < concurrency && runningOf(key) < perKey;
-
-  function reserve(key: string): void {
-    total++;
-    running.set(key, runningOf(key) + 1);
+  /** Like `enter` of the limit; null, and nothing happens, when too much work is waiting. */
+  function enter(key: string, start: () => void): (() => void) | null {
+    const before = limit.waiting();
+    const leave = limit.enter(key, start);
+    const hasToWait = limit.waiting() > before;
+    if (!hasToWait || (before < maxWaiting && limit.waiting(key) <= maxWaitingPerKey)) return leave;
+    leave();
+    return null;
   }
 
-  function release(key: string): void {
-    total--;
-    const remaining = runningOf(key) - 1;
-    if (remaining > 0) running.set(key, remaining);
-    else running.delete(key);
-    for (let next = nextKey(); next !== null; next = nextKey()) startFirst(next);
-  }
-
-  /** The key whose waiting work is next; null: there is none, or the limits do not allow it. */
-  function nextKey(): string | null {
-    let least: string | null = null;
-    for (const key of waiting.keys())
-      if (hasCapacity(key) && (least === null || runningOf(key) < runningOf(least))) least = key;
-    return least;
-  }
-
-  function startFirst(key: string): void {
-    const list = waiting.get(key) ?? [];
-    const first = list.shift();
-    waiting.delete(key);
-    if (list.length > 0) waiting.set(key, list);
-    if (first === undefined) return;
-    waitingCount--;
-    reserve(key);
-    first.start();
-  }
-
-  /** Resolves with whether the work may run. */
-  function admit(key: string): Promise<boolean> | boolean {
-    if (closed) return false;
-    if (hasCapacity(key)) {
-      reserve(key);
-      return true;
-    }
-    const list = waiting.get(key) ?? [];
-    if (waitingCount >= maxWaiting || list.length >= maxWaitingPerKey) return false;
-    waiting.set(key, list);
-    waitingCount++;
+  /** Resolves with the end of the work when it may begin; with null when it may not. */
+  function entered(key: string): Promise<(() => void) | null> {
     return new Promise((resolve) => {
-      list.push({ start: () => resolve(true), abandon: () => resolve(false) });
+      const abandon = () => {
+        leave?.();
+        resolve(null);
+      };
+      const leave = enter(key, () => {
+        abandons.delete(abandon);
+        resolve(leave);
+      });
+      if (leave === null) resolve(null);
+      else abandons.add(abandon);
     });
   }
 
   return {
+    enter,
     /**
      * Runs `work` when the limits allow it. Resolves with null, without running it, if too much work is waiting, or after
      * `close`.
      */
     run: async <T>(key: string, work: () => Promise<T>): Promise<T | null> => {
-      if (!(await admit(key))) return null;
+      const leave = closed ? null : await entered(key);
+      if (leave === null) return null;
       try {
         return await work();
       } finally {
-        release(key);
+        leave();
       }
     },
     /** Waiting work resolves with null; running work continues. */
     close: (): void => {
       closed = true;
-      for (const list of waiting.values()) for (const each of list) each.abandon();
-      waiting.clear();
-      waitingCount = 0;
+      for (const abandon of abandons) abandon();
+      abandons.clear();
     },
   };
 }

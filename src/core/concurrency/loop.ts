@@ -97,5 +97,3 @@ export function createLoop(options: LoopOptions) {
     },
   };
 }
-
-export type Loop = ReturnType<typeof createLoop>;

@@ -1,3 +1,4 @@
+import { createFairLimit } from '../../core/concurrency/gate.ts';
 import { MAX_SLOTS } from '../../mail/template.ts';
 import type { TemplateContent } from '../../templates/source.ts';
 import { MAX_STORED_CHARACTERS } from '../encode.ts';
@@ -22,69 +23,17 @@ const MAX_MEDIUM_SIZE = 512 * 1024;
 const MAX_MEDIUM_TOTAL = 2 * 1024 * 1024;
 const MAX_LARGE_TOTAL = 8 * 1024 * 1024;
 
-interface Waiting {
-  size: number;
-  start(): void;
-}
-
 /**
  * Begins empty. Has no timers: work waits without a limit of time. Medium messages (up to 512 Ki characters) and large
  * ones have separate capacities, 2 Mi and 8 Mi characters.
  */
 export function createRenderQueue(): RenderQueue {
-  const medium = createFairSemaphore(MAX_MEDIUM_TOTAL);
-  const large = createFairSemaphore(MAX_LARGE_TOTAL);
+  const medium = createFairLimit({ concurrency: MAX_MEDIUM_TOTAL, order: 'turns' });
+  const large = createFairLimit({ concurrency: MAX_LARGE_TOTAL, order: 'turns' });
   return {
     run: (accountId, size, work) => {
       if (size <= MAX_SMALL_SIZE) return work();
-      return (size <= MAX_MEDIUM_SIZE ? medium : large).run(accountId, size, work);
-    },
-  };
-}
-
-/** A message larger than `total` runs when no other one does. */
-function createFairSemaphore(total: number): RenderQueue {
-  /** Waiting messages by account; the accounts are in the order of their turns. */
-  const waiting = new Map<string, Waiting[]>();
-  let used = 0;
-
-  const fits = (size: number) => used === 0 || used + size <= total;
-
-  /** The first message waits until it fits; smaller ones do not overtake it, so it does not wait forever. */
-  function startNext(): void {
-    for (const [accountId, messages] of waiting) {
-      const [first] = messages;
-      if (first === undefined || !fits(first.size)) return;
-      messages.shift();
-      // Inserted again, the account is the last one.
-      waiting.delete(accountId);
-      if (messages.length > 0) waiting.set(accountId, messages);
-      used += first.size;
-      first.start();
-    }
-  }
-
-  async function enter(accountId: string, size: number): Promise<void> {
-    if (waiting.size === 0 && fits(size)) {
-      used += size;
-      return;
-    }
-    await new Promise<void>((start) => {
-      const messages = waiting.get(accountId);
-      if (messages === undefined) waiting.set(accountId, [{ size, start }]);
-      else messages.push({ size, start });
-    });
-  }
-
-  return {
-    run: async (accountId, size, work) => {
-      await enter(accountId, size);
-      try {
-        return await work();
-      } finally {
-        used -= size;
-        startNext();
-      }
+      return (size <= MAX_MEDIUM_SIZE ? medium : large).run(accountId, work, size);
     },
   };
 }

@@ -1,13 +1,14 @@
 import { callerNetwork } from '../../accounts/caller-addresses.ts';
 import { type Clock, SECOND } from '../../core/clock.ts';
+import { createTally } from '../../core/concurrency/tally.ts';
 import type { Log } from '../../core/log.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import { domainOf, organizationalDomain } from '../../mail/address.ts';
 import type { AuthenticatedAuthor } from '../../mail/incoming/signatures.ts';
 import type { PublicKeys } from '../../mail/incoming/verify-signatures.ts';
-import type { JobOrigin } from '../parser/fair-queue.ts';
 import type { MailParser } from '../parser/mail-parser.ts';
+import type { JobOrigin } from '../parser/parse-queue.ts';
 import type { IncomingResult } from '../parser/thread.ts';
 import { SmtpRejection, tryLater } from '../reply.ts';
 import type { IncomingMail, IncomingRecipient, Intake } from './intake.ts';
@@ -47,8 +48,7 @@ const MAX_LOOKUPS_PER_NETWORK = 10;
  */
 export function createMailReceiver({ clock, log, parser, intake, resolver }: MailReceiverDeps): MailReceiver {
   const limits = createReportLimits(clock);
-  const lookups = new Map<string, number>();
-  let totalLookups = 0;
+  const lookups = createTally();
 
   /**
    * The verified signer of a mail; null when it is not signed, or its keys are not available in time. `stopping`: the
@@ -60,17 +60,12 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
     { origin, isTlsReport }: { origin: JobOrigin; isTlsReport: boolean },
   ): Promise<AuthenticatedAuthor | 'stopping' | null> {
     const network = origin.caller;
-    const running = lookups.get(network) ?? 0;
-    if (keyNames.length === 0 || running >= MAX_LOOKUPS_PER_NETWORK || totalLookups >= MAX_LOOKUPS)
-      return null;
-    lookups.set(network, running + 1);
-    totalLookups++;
-    const keys = await publicKeys(resolver, keyNames, `mail from ${network}`).finally(() => {
-      totalLookups--;
-      const left = (lookups.get(network) ?? 1) - 1;
-      if (left === 0) lookups.delete(network);
-      else lookups.set(network, left);
-    });
+    const isFull = lookups.of(network) >= MAX_LOOKUPS_PER_NETWORK || lookups.total >= MAX_LOOKUPS;
+    if (keyNames.length === 0 || isFull) return null;
+    lookups.add(network, 1);
+    const keys = await publicKeys(resolver, keyNames, `mail from ${network}`).finally(() =>
+      lookups.add(network, -1),
+    );
     if (Object.keys(keys).length === 0) return null;
     const usable = isTlsReport ? withoutServiceType(keys) : keys;
     const job = { purpose: 'signatures', raw, keys: usable, at: clock.now() } as const;

@@ -2,12 +2,12 @@ import { Worker } from 'node:worker_threads';
 import type { ReplyRule } from '../../config/reply-rules.ts';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { createFairQueue, type JobOrigin, type JobPriority } from './fair-queue.ts';
+import { createParseQueue, type JobOrigin, type JobPriority } from './parse-queue.ts';
 import type { ParseJob, ParseResults, RulesMessage, StartedMessage } from './thread.ts';
 
 /**
  * Parses mails in a thread, one after the other and each within a time limit. A mail that ends two threads is unreadable;
- * the mails behind it go to the next thread. Callers and recipients share the thread fairly (fair-queue.ts), so a flood
+ * the mails behind it go to the next thread. Callers and recipients share the thread fairly (parse-queue.ts), so a flood
  * delays no other sender by more than the mail in progress.
  *
  * Not piscina: it posts a fixed number of tasks to a busy thread whatever their priority, starts a task's time limit when
@@ -76,7 +76,7 @@ const NO_RULES: readonly ReplyRule[] = [];
  */
 export function createMailParser(deps: MailParserDeps): MailParser {
   const { log, startThread = () => startParserThread(), timeoutMs = TIMEOUT_MS } = deps;
-  const queue = createFairQueue<Waiting>(() => performance.now());
+  const queue = createParseQueue<Waiting>(() => performance.now());
   /** Jobs posted to the thread, which parses them in this order: the first is in progress. */
   let posted: Waiting[] = [];
   let postedBytes = 0;

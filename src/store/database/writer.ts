@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createFairQueue } from '../../core/concurrency/fair-queue.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { threadCpuMs } from '../../core/thread-cpu.ts';
 import type { CountedMessages } from '../messages/hourly-counts.ts';
@@ -17,13 +18,6 @@ interface Waiting {
   reject: (error: unknown) => void;
   /** Milliseconds of the monotonic clock. */
   since: number;
-}
-
-/** The waiting units of a share. */
-interface Share {
-  units: Waiting[];
-  /** Turns that it misses, because its last units took longer than a turn. */
-  missed: number;
 }
 
 /** A unit that has run in the open transaction. */
@@ -124,8 +118,10 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   const savepoint = sql.run('SAVEPOINT unit');
   const release = sql.run('RELEASE unit');
   const undo = sql.run('ROLLBACK TO unit');
-  /** Waiting units of work by share; the shares are in the order of their turns. */
-  const waiting = new Map<string, Share>();
+  /** Waiting units of work by share. */
+  const waiting = createFairQueue<Waiting>();
+  /** Turns that a waiting share misses, because its last units took longer than a turn. */
+  const missed = new Map<string, number>();
   const checkpointRequests: (() => void)[] = [];
   let working: Promise<void> | null = null;
   let flushing: Promise<void> = Promise.resolve();
@@ -201,47 +197,38 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       `another process has held the lock of the database for ${lockWaitMs / 1000} s`,
       { cause: locked },
     );
-    for (const [name, share] of waiting) {
-      for (const entry of share.units) if (entry.since <= overdue) entry.reject(error);
-      share.units = share.units.filter(({ since }) => since > overdue);
-      if (share.units.length === 0) waiting.delete(name);
-    }
+    for (const entry of waiting.drop(({ since }) => since <= overdue)) entry.reject(error);
+    for (const name of missed.keys()) if (waiting.countOf(name) === 0) missed.delete(name);
   }
 
   /** Takes the next unit of the share whose turn it is; undefined when none waits. */
-  function nextUnit(): { entry: Waiting; name: string } | undefined {
+  function nextUnit(): { owner: string; item: Waiting } | undefined {
     for (;;) {
-      const [first] = waiting;
-      if (first === undefined) return undefined;
-      const [name, share] = first;
-      // A share that is inserted again comes last.
-      waiting.delete(name);
-      if (share.missed > 0 && waiting.size > 0) {
-        share.missed--;
-        waiting.set(name, share);
-        continue;
+      const name = waiting.next();
+      const turns = name === undefined ? undefined : missed.get(name);
+      if (name === undefined || turns === undefined) return waiting.take();
+      if (waiting.owners === 1) missed.delete(name);
+      else {
+        waiting.skip(name);
+        setMissed(name, turns - 1);
       }
-      const entry = share.units.shift();
-      if (share.units.length > 0) waiting.set(name, share);
-      if (entry !== undefined) return { entry, name };
     }
+  }
+
+  function setMissed(name: string, turns: number): void {
+    if (turns > 0) missed.set(name, turns);
+    else missed.delete(name);
   }
 
   /** Charges a unit that took `ms` to its share, if more of its units wait. */
   function charge(name: string, ms: number): void {
-    const share = waiting.get(name);
-    if (share === undefined || name === OWN_SHARE) return;
-    share.missed = Math.min(Math.floor(ms / TURN_MS), MAX_MISSED_TURNS);
+    if (name === OWN_SHARE || waiting.countOf(name) === 0) return;
+    setMissed(name, Math.min(Math.floor(ms / TURN_MS), MAX_MISSED_TURNS));
   }
 
   /** Whether many units wait: work that is not urgent should delay its next unit. */
   function isCrowded(): boolean {
-    let units = 0;
-    for (const share of waiting.values()) {
-      units += share.units.length;
-      if (units >= CROWDED_UNITS) return true;
-    }
-    return false;
+    return waiting.size >= CROWDED_UNITS;
   }
 
   function takeUnits(max: number): Waiting[] {
@@ -249,7 +236,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     while (units.length < max) {
       const next = nextUnit();
       if (next === undefined) break;
-      units.push(next.entry);
+      units.push(next.item);
     }
     return units;
   }
@@ -257,7 +244,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   /** Runs units in the open transaction and commits it. The caller calls `settle` of each once it is on disk. */
   function commitGroup(): Group {
     const units: RunUnit[] = [];
-    const maxUnits = waiting.size > 1 ? MAX_SHARED_GROUP_UNITS : MAX_GROUP_UNITS;
+    const maxUnits = waiting.owners > 1 ? MAX_SHARED_GROUP_UNITS : MAX_GROUP_UNITS;
     const began = performance.now();
     const isOver = stopwatch(isCrowded() ? threadCpuMs : null);
     let current: Waiting | undefined;
@@ -265,10 +252,10 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       while (units.length < maxUnits && !isOver()) {
         const next = nextUnit();
         if (next === undefined) break;
-        current = next.entry;
+        current = next.item;
         const unitBegan = now();
         units.push({ entry: current, settle: runUnit(current) });
-        charge(next.name, now() - unitBegan);
+        charge(next.owner, now() - unitBegan);
       }
       current = undefined;
       tables.contacts.mergeIndex();
@@ -364,15 +351,13 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
           reject(new StoreUnavailable('closing', 'the database is closing'));
           return;
         }
-        const share = waiting.get(name) ?? { units: [], missed: 0 };
-        share.units.push({
+        waiting.push(name, {
           unit,
           // Sound: it is called with the result of this unit only.
           resolve: resolve as (value: unknown) => void,
           reject,
           since: performance.now(),
         });
-        waiting.set(name, share);
         working ??= work();
       }),
     /**

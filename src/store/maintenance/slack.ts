@@ -137,8 +137,6 @@ export function openSlackCleaner(file: string, fd = openedFile(file)) {
   };
 }
 
-export type SlackCleaner = ReturnType<typeof openSlackCleaner>;
-
 interface Checkpoint {
   busy: 0 | 1;
   log: number;

@@ -36,8 +36,6 @@ export function boundReads(db: Database, now: () => number = () => performance.n
   };
 }
 
-export type ReadBudget = ReturnType<typeof boundReads>;
-
 const READS = /^\s*(?:SELECT|WITH)\b/i;
 
 /** A condition whose top operator is OR does not change its meaning, as the function is always true. */

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
-import type { JobOrigin } from '../../../src/smtp/parser/fair-queue.ts';
 import { createMailParser } from '../../../src/smtp/parser/mail-parser.ts';
+import type { JobOrigin } from '../../../src/smtp/parser/parse-queue.ts';
 import { dsn } from '../mx/mails.ts';
 import { startParser } from '../mx/setup.ts';
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { createFairQueue, type JobOrigin } from '../../../src/smtp/parser/fair-queue.ts';
+import { createParseQueue, type JobOrigin } from '../../../src/smtp/parser/parse-queue.ts';
 
 const ORIGIN: JobOrigin = { priority: 'first', caller: 'one', subject: 'a' };
 
 function start() {
   let now = 0;
-  const queue = createFairQueue<{ origin: JobOrigin; name: string }>(() => now);
+  const queue = createParseQueue<{ origin: JobOrigin; name: string }>(() => now);
   const push = (name: string, origin: Partial<JobOrigin> = {}) =>
     queue.push({ name, origin: { ...ORIGIN, ...origin } });
   /** Takes all waiting jobs; each job costs its caller and subject `ms`. */

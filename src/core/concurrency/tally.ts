@@ -1,0 +1,26 @@
+/** Sums by key, for example the requests in progress of each account. A key whose sum is 0 takes no memory. */
+export function createTally() {
+  const sums = new Map<string, number>();
+  let total = 0;
+  return {
+    /** The sum of all keys. */
+    get total(): number {
+      return total;
+    },
+    /** Number of keys whose sum is not 0. */
+    get keys(): number {
+      return sums.size;
+    },
+    of: (key: string): number => sums.get(key) ?? 0,
+    add: (key: string, amount: number): void => {
+      total += amount;
+      const sum = (sums.get(key) ?? 0) + amount;
+      if (sum === 0) sums.delete(key);
+      else sums.set(key, sum);
+    },
+    clear: (): void => {
+      sums.clear();
+      total = 0;
+    },
+  };
+}
