@@ -1,5 +1,6 @@
 import { DAY, MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
+import { createTally } from '../core/concurrency/tally.ts';
 import type { Context } from '../store/context.ts';
 import { commitWithRetries } from '../store/database/commit-retry.ts';
 import type { EventRow } from '../store/messages/events.ts';
@@ -324,23 +325,17 @@ export type WebhookSender = ReturnType<typeof createWebhookSender>;
  * Begins without calls. In memory: an entry for each account with calls in progress.
  */
 export function createCallShares(maxCalls: number) {
-  const calls = new Map<string, number>();
-
-  function add(accountId: string, change: 1 | -1): void {
-    const count = (calls.get(accountId) ?? 0) + change;
-    if (count === 0) calls.delete(accountId);
-    else calls.set(accountId, count);
-  }
+  const calls = createTally();
 
   return {
     /** Whether the account has fewer calls in progress than its share, with this account counted. */
     isBelowShare: (accountId: string): boolean => {
-      const count = calls.get(accountId) ?? 0;
-      const accounts = count === 0 ? calls.size + 1 : calls.size;
+      const count = calls.of(accountId);
+      const accounts = count === 0 ? calls.keys + 1 : calls.keys;
       return count < maxCalls / accounts;
     },
-    started: (accountId: string): void => add(accountId, 1),
-    ended: (accountId: string): void => add(accountId, -1),
+    started: (accountId: string): void => calls.add(accountId, 1),
+    ended: (accountId: string): void => calls.add(accountId, -1),
   };
 }
 
