@@ -42,7 +42,7 @@ export async function startPublicPages(
   { resolver, recorder, onSuppressionChange, audience }: PublicPagesParts,
 ): Promise<DaemonPublicPages> {
   const { config, clock, monotonic, log, registry, tables, writer, seal, tokens, onStop } = base;
-  const linkHosts = createLinkHosts({ config, tables, resolver, monotonic });
+  const linkHosts = createLinkHosts({ config, tables, monotonic }, resolver);
   const orders = new Counter({
     name: 'postrider_certificate_orders_total',
     help: 'Certificate orders by outcome.',

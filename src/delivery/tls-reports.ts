@@ -241,8 +241,7 @@ export function createTlsReports(
   }
 
   function openSigner(): Promise<DkimSigner> {
-    signer ??= reportSigner({
-      ...context,
+    signer ??= reportSigner(context, {
       hostname: config.hostname,
       generateKey,
       signal: closing.signal,

@@ -5,19 +5,7 @@ import { type QueryResult, queryResultOf } from './query-result.ts';
 import { formatServer, queryTcp, queryUdp, type ServerAddress } from './transport.ts';
 import { type DnsResponse, encodeQuery, type Question, RCODE, readResponse } from './wire.ts';
 
-/**
- * Sends a query to the configured servers until one answers or the time is over. Servers are used in turn, and again
- * when none has answered; a late answer to an earlier transmission is accepted. A server that answers SERVFAIL, REFUSED
- * or malformed messages receives the query only once. There is no cache.
- */
-export interface Exchange {
-  /** Never rejects: errors are results of kind 'failed'. `owner`: who shares the concurrent queries with others. */
-  query(question: Question, owner?: string): Promise<QueryResult>;
-  /** Changes the servers and the timeout; queries in progress continue with the previous ones. */
-  configure(options: Omit<ExchangeOptions, 'random'>): void;
-  /** Ends every query in progress, and every later one, with ECANCELLED. */
-  close(): void;
-}
+export type Exchange = ReturnType<typeof createExchange>;
 
 export interface ExchangeOptions {
   servers: readonly ServerAddress[];
@@ -43,10 +31,14 @@ const TOO_MANY: QueryResult = {
 const CANCELLED: QueryResult = { kind: 'failed', code: 'ECANCELLED', detail: 'the resolver was closed' };
 
 /**
+ * Sends a query to the configured servers until one answers or the time is over. Servers are used in turn, and again
+ * when none has answered; a late answer to an earlier transmission is accepted. A server that answers SERVFAIL, REFUSED
+ * or malformed messages receives the query only once. There is no cache.
+ *
  * Opens a socket for each transmission and keeps none. At most 256 queries are in progress, shared between owners; at most
  * 1000 of an owner wait, without a limit of time.
  */
-export function createExchange(options: ExchangeOptions): Exchange {
+export function createExchange(options: ExchangeOptions) {
   const { random } = options;
   let settings = settingsOf(options);
   // An owner may have as many queries in progress as are left for all others: one alone uses half of them, and an owner
@@ -62,6 +54,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
   /** Index of the first server of each query: changes when that server does not answer and another one does. */
   let preferred = 0;
 
+  /** Never rejects: errors are results of kind 'failed'. `owner`: who shares the concurrent queries with others. */
   function query(question: Question, owner = ''): Promise<QueryResult> {
     if (closed) return Promise.resolve(CANCELLED);
     return new Promise((resolve) => {
@@ -121,11 +114,13 @@ export function createExchange(options: ExchangeOptions): Exchange {
 
   return {
     query,
-    configure: (next) => {
+    /** Changes the servers and the timeout; queries in progress continue with the previous ones. */
+    configure: (next: Omit<ExchangeOptions, 'random'>): void => {
       settings = settingsOf(next);
       preferred = 0;
     },
-    close: () => {
+    /** Ends every query in progress, and every later one, with ECANCELLED. */
+    close: (): void => {
       closed = true;
       for (const finish of inProgress) finish(CANCELLED);
     },

@@ -75,12 +75,6 @@ export interface NameserverLimits {
   transfers: number;
 }
 
-export interface Nameserver {
-  host: string;
-  port: number;
-  close(): Promise<void>;
-}
-
 const UNLIMITED: NameserverLimits = {
   queriesPerSecond: Number.MAX_SAFE_INTEGER,
   responsesPerSecond: 0,
@@ -89,7 +83,7 @@ const UNLIMITED: NameserverLimits = {
 };
 
 /** Resolves when the server listens. Rejects for an invalid origin, and when it cannot bind. */
-export async function createNameserver(options: NameserverOptions): Promise<Nameserver> {
+export async function createNameserver(options: NameserverOptions): Promise<DnsListener> {
   const { clock = systemClock, onError, listen, transfers, limits = UNLIMITED, observe = () => {} } = options;
   const origins = options.origins.map(originName);
   const zone = typeof options.zone === 'function' ? zoneOfList(options.zone, origins) : options.zone;
@@ -179,7 +173,7 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
     }
   }
 
-  const listener: DnsListener = await listenDns(
+  return listenDns(
     listen.host,
     listen.port,
     (query, peer, reply) => {
@@ -195,7 +189,6 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
     },
     limits.tcp,
   );
-  return listener;
 }
 
 const OUTCOMES: Readonly<Record<number, QueryOutcome>> = {

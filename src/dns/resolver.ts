@@ -42,7 +42,7 @@ export interface Resolver {
 /** A resolver whose servers can be changed. */
 export interface ConfigurableResolver extends Resolver {
   /** Uses other servers and clears the cache. Lookups in progress continue with the previous servers. */
-  configure(options: Pick<ResolverDeps, 'resolvers' | 'timeoutMs' | 'trustAd'>): void;
+  configure(options: Pick<ResolverOptions, 'resolvers' | 'timeoutMs' | 'trustAd'>): void;
 }
 
 export interface LookupOptions {
@@ -91,7 +91,7 @@ export interface TlsaRecord {
   certificate: Buffer;
 }
 
-export interface ResolverDeps {
+export interface ResolverOptions {
   /** `ip`, `ip:port` or `[v6]:port`; empty: the system's. */
   resolvers: readonly string[];
   /** For one query, over all servers, from its first transmission; a chain of CNAMEs may need several queries. */
@@ -114,7 +114,7 @@ const FAILURE_TTL = 5;
 const PLACE_BYTES = 1024;
 
 /** Throws for an invalid address in `resolvers`. Lookups reject only with a `DnsError` or the signal's reason. */
-export function createResolver(deps: ResolverDeps): ConfigurableResolver {
+export function createResolver(deps: ResolverOptions): ConfigurableResolver {
   const { monotonic, random } = deps;
   const exchange = createExchange({ ...exchangeOptions(deps), random });
   const cache = createCache<QueryResult>(monotonic, deps.cacheSize ?? 20_000, placesOf);
@@ -216,7 +216,7 @@ function exchangeOptions({
   resolvers,
   timeoutMs,
   trustAd = 'loopback',
-}: Pick<ResolverDeps, 'resolvers' | 'timeoutMs' | 'trustAd'>) {
+}: Pick<ResolverOptions, 'resolvers' | 'timeoutMs' | 'trustAd'>) {
   const servers = (resolvers.length > 0 ? resolvers : getServers()).map(parseServer);
   return { servers, timeoutMs, trustsAd: (server: ServerAddress) => trustsAd(trustAd, server) };
 }
@@ -238,24 +238,17 @@ interface TimedResult {
   ttl: number;
 }
 
-/** Values with a TTL in seconds by `clock`, a monotonic one; the least recently used are evicted. */
-interface Cache<T> {
-  /** `ttl`: remaining whole seconds, at least 1. */
-  get(key: string): { value: T; ttl: number } | undefined;
-  set(key: string, value: T, ttl: number): void;
-  clear(): void;
-}
-
 /** How many places of the cache an answer takes. */
 function placesOf(result: QueryResult): number {
   return result.kind === 'records' ? 1 + Math.floor(result.size / PLACE_BYTES) : 1;
 }
 
-/** `size`: places of all values together. */
-function createCache<T extends object>(clock: Clock, size: number, places: (value: T) => number): Cache<T> {
+/** Values with a TTL in seconds by `clock`, a monotonic one. `size`: places of all of them; the least recently used are evicted. */
+function createCache<T extends object>(clock: Clock, size: number, places: (value: T) => number) {
   const entries = createLru<{ value: T; expiresAt: number }>(size, ({ value }) => places(value));
   return {
-    get: (key) => {
+    /** `ttl`: remaining whole seconds, at least 1. */
+    get: (key: string): { value: T; ttl: number } | undefined => {
       const entry = entries.get(key);
       if (!entry) return undefined;
       const left = entry.expiresAt - clock.now();
@@ -263,7 +256,8 @@ function createCache<T extends object>(clock: Clock, size: number, places: (valu
       entries.delete(key);
       return undefined;
     },
-    set: (key, value, ttl) => entries.set(key, { value, expiresAt: clock.now() + ttl * SECOND }),
+    set: (key: string, value: T, ttl: number) =>
+      entries.set(key, { value, expiresAt: clock.now() + ttl * SECOND }),
     clear: () => entries.clear(),
   };
 }

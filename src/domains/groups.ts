@@ -1,7 +1,5 @@
-import type { Clock } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
 import { accountLimitReached, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
 import { type Page, pageOf } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
@@ -31,39 +29,30 @@ export interface DomainGroupFilter {
 /** Maximum number of groups of an account, with the default group. */
 export const MAX_GROUPS = 1000;
 
-export interface DomainGroups {
-  /** A page of the groups of an account, oldest first; null: it has no group `afterId`. */
-  page(filter: DomainGroupFilter): Page<CountedDomainGroup> | null;
-  get(accountId: string, groupId: string): CountedDomainGroup | Refusal;
-  /** Refuses more than MAX_GROUPS of an account. */
-  create(accountId: string, input: DomainGroupInput): Promise<CountedDomainGroup | Refusal>;
-  /** Changes the fields of the patch. */
-  update(accountId: string, groupId: string, patch: DomainGroupPatch): Promise<CountedDomainGroup | Refusal>;
-  /** Refused for a group with domains, and for the default group. */
-  remove(accountId: string, groupId: string): Promise<Refusal | null>;
-}
-
-export interface DomainGroupsDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-}
-
 /**
  * Keeps no state: reads use `tables`, each change is one unit of work. Refuses with `GROUP_NOT_FOUND`,
  * `GROUP_NOT_EMPTY` (also for the default group) and `LIMIT_REACHED`.
  */
-export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsDeps): DomainGroups {
+export function createDomainGroups({
+  tables,
+  writer,
+  clock,
+  ids,
+}: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids'>) {
   return {
-    page: ({ accountId, afterId, limit }) => {
+    /** A page of the groups of an account, oldest first; null: it has no group `afterId`. */
+    page: ({ accountId, afterId, limit }: DomainGroupFilter): Page<CountedDomainGroup> | null => {
       const { domainGroups } = tables;
       if (afterId === null) return pageOf(domainGroups.list(accountId, undefined, limit + 1), limit);
       const after = domainGroups.get(accountId, afterId);
       return after === null ? null : pageOf(domainGroups.list(accountId, after, limit + 1), limit);
     },
-    get: (accountId, groupId) => findGroup(tables, accountId, groupId),
-    create: (accountId, input) =>
+
+    get: (accountId: string, groupId: string): CountedDomainGroup | Refusal =>
+      findGroup(tables, accountId, groupId),
+
+    /** Refuses more than MAX_GROUPS of an account. */
+    create: (accountId: string, input: DomainGroupInput): Promise<CountedDomainGroup | Refusal> =>
       writer.run(({ domainGroups }): CountedDomainGroup | Refusal => {
         if (domainGroups.count(accountId) >= MAX_GROUPS)
           return accountLimitReached('domainGroups', MAX_GROUPS, {
@@ -82,31 +71,37 @@ export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsD
         domainGroups.insert(row);
         return { ...row, domain_count: 0 };
       }, accountId),
-    update: (accountId, groupId, patch) =>
-      writer.run((tables) => {
-        const group = findGroup(tables, accountId, groupId);
+
+    /** Changes the fields of the patch. */
+    update: (
+      accountId: string,
+      groupId: string,
+      patch: DomainGroupPatch,
+    ): Promise<CountedDomainGroup | Refusal> =>
+      writer.run((tx) => {
+        const group = findGroup(tx, accountId, groupId);
         if (isRefusal(group)) return group;
         const updated = { ...group, ...patch, updated_at: clock.now() };
-        tables.domainGroups.update(updated);
+        tx.domainGroups.update(updated);
         return updated;
       }, accountId),
-    remove: (accountId, groupId) =>
-      writer.run((tables) => {
-        const group = findGroup(tables, accountId, groupId);
+
+    /** Refused for a group with domains, and for the default group. */
+    remove: (accountId: string, groupId: string): Promise<Refusal | null> =>
+      writer.run((tx) => {
+        const group = findGroup(tx, accountId, groupId);
         if (isRefusal(group)) return group;
-        if (group.is_default === 1) {
+        if (group.is_default === 1)
           return refuse(
             'GROUP_NOT_EMPTY',
             'The default group cannot be deleted: domains registered without a group are added to it',
           );
-        }
-        if (group.domain_count > 0) {
+        if (group.domain_count > 0)
           return refuse(
             'GROUP_NOT_EMPTY',
             `The group still has ${group.domain_count} domain${group.domain_count === 1 ? '' : 's'}: move them to another group first`,
           );
-        }
-        tables.domainGroups.remove(accountId, groupId);
+        tx.domainGroups.remove(accountId, groupId);
         return null;
       }, accountId),
   };

@@ -1,38 +1,16 @@
 import PQueue from 'p-queue';
-import { type Clock, HOUR, MINUTE, SECOND } from '../core/clock.ts';
+import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import type { Log } from '../core/log.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
-import type { Tables } from '../store/tables.ts';
 import type { AdvancePlatformKeys } from './key-rotation/platform-keys.ts';
 import type { ProvisionSecondary } from './secondary.ts';
 import type { Verifier } from './verification/verify.ts';
 
-/**
+/*
  * Background work on domains: scheduled checks, provisioning of secondary lanes, and the platform's own keys. The database
  * contains what is due, so a restart loses nothing, and domains that another process registers are also found.
  */
-export interface DomainJobs {
-  /** Starts due work within the concurrency limits; resolves when all work in progress has ended. */
-  runDue(): Promise<void>;
-  /** Begins to start due work periodically. */
-  start(): void;
-  /** Cancels the work in progress; resolves when it has ended. */
-  stop(): Promise<void>;
-}
-
-export interface DomainJobsDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  /** For durations: setting the system clock does not change it. */
-  monotonic: Clock;
-  log: Log;
-  verify: Verifier;
-  provisionSecondary: ProvisionSecondary;
-  advancePlatformKeys: AdvancePlatformKeys;
-}
 
 /** Domains verified at the same time; each sends about twenty queries. */
 const VERIFY_CONCURRENCY = 6;
@@ -53,8 +31,24 @@ const UNUSABLE_RETRY_MS = 5 * MINUTE;
  * step of the platform's keys at a time. What failed is tried again after an hour, a lane that could not be used after 5
  * minutes: verifications by the database, the rest by a time in memory.
  */
-export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
-  const { tables, writer, clock, monotonic, log, verify, provisionSecondary, advancePlatformKeys } = deps;
+export function createDomainJobs(
+  {
+    tables,
+    writer,
+    clock,
+    monotonic,
+    log,
+  }: Pick<Context, 'tables' | 'writer' | 'clock' | 'monotonic' | 'log'>,
+  {
+    verify,
+    provisionSecondary,
+    advancePlatformKeys,
+  }: {
+    verify: Verifier;
+    provisionSecondary: ProvisionSecondary;
+    advancePlatformKeys: AdvancePlatformKeys;
+  },
+) {
   const checks = new PQueue({ concurrency: VERIFY_CONCURRENCY });
   /** Domains being verified, with their account. */
   const checking = new Map<string, string>();
@@ -167,12 +161,15 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   }
 
   return {
-    runDue: () => {
+    /** Starts due work within the concurrency limits; resolves when all work in progress has ended. */
+    runDue: (): Promise<void> => {
       startDue();
       return idle();
     },
+    /** Begins to start due work periodically. */
     start: loop.start,
-    stop: async () => {
+    /** Cancels the work in progress; resolves when it has ended. */
+    stop: async (): Promise<void> => {
       stopping.abort();
       await loop.stop();
       checks.clear();

@@ -8,12 +8,7 @@ import { type Refusal, refuse } from '../core/refusal.ts';
  * and anyone with a setup key can request one. Accounts take turns, so that many requests of one account delay another
  * account, and background work, by one key at most.
  */
-export interface KeyQueue {
-  /** Resolves with a new private key, or immediately with a refusal when too many requests are waiting. */
-  generate(accountId: string): Promise<KeyObject | Refusal>;
-  /** For background work; the callers limit the number of requests. */
-  generateInBackground(): Promise<KeyObject>;
-}
+export type KeyQueue = ReturnType<typeof createKeyQueue>;
 
 /** Keys of one account that are being generated or waiting. */
 export const MAX_KEYS_PER_ACCOUNT = 8;
@@ -31,13 +26,14 @@ export type GenerateKey = () => Promise<KeyObject>;
  * Empty at first. `generate` refuses an account's requests above `MAX_KEYS_PER_ACCOUNT` (`RATE_LIMITED`), and all above
  * `MAX_KEYS` (`UNAVAILABLE`). An error of `generateKey` rejects only its request.
  */
-export function createKeyQueue(generateKey: GenerateKey): KeyQueue {
+export function createKeyQueue(generateKey: GenerateKey) {
   const limit = createFairLimit({ concurrency: 1 });
   /** Keys waiting or being generated, by account. */
   const requested = createTally();
 
   return {
-    generate: async (accountId) => {
+    /** Resolves with a new private key, or immediately with a refusal when too many requests are waiting. */
+    generate: async (accountId: string): Promise<KeyObject | Refusal> => {
       if (requested.of(accountId) >= MAX_KEYS_PER_ACCOUNT) {
         return refuse(
           'RATE_LIMITED',
@@ -59,6 +55,7 @@ export function createKeyQueue(generateKey: GenerateKey): KeyQueue {
         requested.add(accountId, -1);
       }
     },
-    generateInBackground: () => limit.run(BACKGROUND, generateKey),
+    /** For background work; the callers limit the number of requests. */
+    generateInBackground: (): Promise<KeyObject> => limit.run(BACKGROUND, generateKey),
   };
 }

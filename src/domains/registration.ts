@@ -1,9 +1,6 @@
-import { type Clock, MINUTE } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
-import type { Log } from '../core/log.ts';
+import { MINUTE } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import type { Seal } from '../core/seal.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import { checkColumns, type DomainRow } from '../store/domains/domains.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import { findGroup } from './groups.ts';
@@ -19,21 +16,6 @@ export interface DomainInput {
   groupId?: string | undefined;
 }
 
-export interface RegistrationDeps {
-  /** Read at each registration: a reload changes them. */
-  regions(): readonly RegionSetting[];
-  platform: Platform;
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  log: Log;
-  seal: Seal;
-  keyQueue: KeyQueue;
-  /** The limit on the number of an account's domains. */
-  mayAdd: MayAdd;
-}
-
 /** `created` is false when the account had already registered the name for the use case; that domain is unchanged. */
 export type RegisterDomain = (
   accountId: string,
@@ -47,12 +29,24 @@ export const FIRST_CHECK_MS = MINUTE;
  * Refuses invalid names, unknown use cases and groups, and what `mayAdd` or the key queue refuses. The RSA key is
  * generated before the unit of work, which checks group and limit again. Throws for an account without a default group.
  */
-export function createRegistration(deps: RegistrationDeps): RegisterDomain {
-  const { regions, tables, writer, ids, log, seal, keyQueue, mayAdd } = deps;
+export function createRegistration(
+  {
+    config,
+    tables,
+    writer,
+    clock,
+    ids,
+    log,
+    seal,
+  }: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids' | 'log' | 'seal'> & {
+    config: { regions: readonly RegionSetting[] };
+  },
+  { platform, keyQueue, mayAdd }: { platform: Platform; keyQueue: KeyQueue; mayAdd: MayAdd },
+): RegisterDomain {
   return async (accountId, input) => {
     const name = registrableDomain(input.domain);
     if (isRefusal(name)) return name;
-    const useCase = findUseCase(regions(), input.useCaseId);
+    const useCase = findUseCase(config.regions, input.useCaseId);
     if (isRefusal(useCase)) return useCase;
     const groupId = groupFor(tables, accountId, input.groupId);
     if (isRefusal(groupId)) return groupId;
@@ -62,21 +56,43 @@ export function createRegistration(deps: RegistrationDeps): RegisterDomain {
     const refusal = mayAdd(tables, accountId);
     if (refusal !== null) return refusal;
 
-    const row = newRow(deps, { accountId, groupId, name, useCase });
+    const now = clock.now();
+    const row: DomainRow = {
+      domain_id: ids.make('domain'),
+      account_id: accountId,
+      group_id: groupId,
+      name,
+      use_case: useCase.useCase,
+      region: useCase.region.code,
+      status: 'PENDING',
+      ...checkColumns(0 as const),
+      return_path: platform.returnPath === 'platform' ? 'platform' : 'customer',
+      tracking_domain: null,
+      tracking_host: null,
+      alt_domain_id: ids.make('alt'),
+      alt_status: 'PENDING',
+      alt_provisioned: 0,
+      last_checked_at: null,
+      next_check_at: now + FIRST_CHECK_MS,
+      check_count: 0,
+      failing_since: null,
+      created_at: now,
+      updated_at: now,
+    };
     // Before the unit of work, which is synchronous; the key is discarded when another request has registered the name.
     const generated = await keyQueue.generate(accountId);
     if (isRefusal(generated)) return generated;
     const attributes = { selector: newSelector(ids), lane: 'primary', state: 'active' } as const;
-    const key = sealKey(seal, generated, row.domain_id, attributes, row.created_at);
-    const result = await writer.run((tables): { domain: DomainRow; created: boolean } | Refusal => {
-      const existing = findRegistered(tables, accountId, name, useCase);
-      if (existing !== undefined) return { domain: existing, created: false };
-      const currentGroup = groupFor(tables, accountId, input.groupId);
+    const key = sealKey(seal, generated, row.domain_id, attributes, now);
+    const result = await writer.run((tx): { domain: DomainRow; created: boolean } | Refusal => {
+      const registered = findRegistered(tx, accountId, name, useCase);
+      if (registered !== undefined) return { domain: registered, created: false };
+      const currentGroup = groupFor(tx, accountId, input.groupId);
       if (isRefusal(currentGroup)) return currentGroup;
-      const refusal = mayAdd(tables, accountId);
-      if (refusal !== null) return refusal;
-      tables.domains.insert(row);
-      tables.dkimKeys.insert(key);
+      const limit = mayAdd(tx, accountId);
+      if (limit !== null) return limit;
+      tx.domains.insert(row);
+      tx.dkimKeys.insert(key);
       return { domain: row, created: true };
     }, accountId);
     if (!isRefusal(result) && result.created)
@@ -108,37 +124,4 @@ function groupFor(tables: Tables, accountId: string, groupId: string | undefined
   const group = tables.domainGroups.defaultOf(accountId);
   if (group === null) throw new Error(`account ${accountId} has no default domain group`);
   return group.group_id;
-}
-
-interface NewDomain {
-  accountId: string;
-  groupId: string;
-  name: string;
-  useCase: OfferedUseCase;
-}
-
-function newRow({ platform, ids, clock }: RegistrationDeps, domain: NewDomain): DomainRow {
-  const now = clock.now();
-  return {
-    domain_id: ids.make('domain'),
-    account_id: domain.accountId,
-    group_id: domain.groupId,
-    name: domain.name,
-    use_case: domain.useCase.useCase,
-    region: domain.useCase.region.code,
-    status: 'PENDING',
-    ...checkColumns(0 as const),
-    return_path: platform.returnPath === 'platform' ? 'platform' : 'customer',
-    tracking_domain: null,
-    tracking_host: null,
-    alt_domain_id: ids.make('alt'),
-    alt_status: 'PENDING',
-    alt_provisioned: 0,
-    last_checked_at: null,
-    next_check_at: now + FIRST_CHECK_MS,
-    check_count: 0,
-    failing_since: null,
-    created_at: now,
-    updated_at: now,
-  };
 }

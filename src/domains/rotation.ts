@@ -1,7 +1,6 @@
 import { DAY } from '../core/clock.ts';
 import type { DkimKeyRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
-import type { PlatformOptions } from './platform/platform.ts';
 
 /*
  * Rotation of a primary DKIM key that the owner of the domain publishes: pending (created and announced) → active (a
@@ -12,8 +11,14 @@ import type { PlatformOptions } from './platform/platform.ts';
 /** How long the record of a retired key stays published: mail that it signed may be in transit or be verified again. */
 export const RETIREMENT_MS = 7 * DAY;
 
+/** How long mail of each stream is retried, ms. */
+export interface RetryTimes {
+  expireMarketing: number;
+  expireTransactional: number;
+}
+
 /** RETIREMENT_MS, or longer where mail is retried for longer, so that the last attempt can still be verified. */
-export function retirementMs({ delivery: { retry } }: PlatformOptions): number {
+export function retirementMs(retry: RetryTimes | undefined): number {
   return Math.max(
     RETIREMENT_MS,
     (retry?.expireMarketing ?? 0) + 2 * DAY,

@@ -1,22 +1,10 @@
-import type { Clock } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
-import type { Seal } from '../core/seal.ts';
-import type { Writer } from '../store/database/writer.ts';
-import type { Tables } from '../store/tables.ts';
+import type { Context } from '../store/context.ts';
 import type { KeyQueue } from './key-queue.ts';
 import { slotSelector } from './key-slots.ts';
 import { sealKey } from './keys.ts';
 
-export interface ProvisionSecondaryDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  log: Log;
-  seal: Seal;
-  keyQueue: KeyQueue;
-  /** Resolves with the reason why the lane cannot be used, a clause, or null. Default: it can. */
-  probeSecondary?: (() => Promise<string | null>) | undefined;
-}
+/** Resolves with the reason why the lane cannot be used, a clause, or null. */
+export type ProbeSecondary = () => Promise<string | null>;
 
 /**
  * Provisions the secondary lane of a domain: generates its key. Afterwards the required record contains its target.
@@ -30,12 +18,14 @@ export type ProvisionSecondary = (domainId: string) => Promise<boolean>;
  * Calls `probeSecondary` for each domain and caches nothing; the probe of the daemon does. The key and the state of the
  * domain are stored in one unit of work. Rejects when the key cannot be generated or stored.
  */
-export function createProvisionSecondary(deps: ProvisionSecondaryDeps): ProvisionSecondary {
-  const { tables, writer, clock, log, seal, keyQueue } = deps;
+export function createProvisionSecondary(
+  { tables, writer, clock, log, seal }: Pick<Context, 'tables' | 'writer' | 'clock' | 'log' | 'seal'>,
+  { keyQueue, probeSecondary }: { keyQueue: KeyQueue; probeSecondary: ProbeSecondary },
+): ProvisionSecondary {
   return async (domainId) => {
     const domain = tables.domains.byId(domainId);
     if (domain === null || domain.alt_provisioned === 1) return true;
-    const problem = (await deps.probeSecondary?.()) ?? null;
+    const problem = await probeSecondary();
     if (problem !== null) {
       log.warn({ domainId, domain: domain.name, reason: problem }, 'secondary lane not provisioned yet');
       return false;

@@ -1,20 +1,17 @@
-import { type Clock, SECOND } from '../core/clock.ts';
+import { SECOND } from '../core/clock.ts';
 import { createGate } from '../core/concurrency/gate.ts';
-import type { Ids } from '../core/ids.ts';
-import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import type { Seal } from '../core/seal.ts';
 import { createDnsView } from '../dns/dns-view.ts';
 import { lookupsOf, type Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { generateDkimKey } from '../mail/dkim.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { DmarcReportHistory } from '../store/domains/dmarc-reports.ts';
 import type { DkimKeyRow, DomainRow } from '../store/domains/domains.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import { type DmarcPath, dmarcPath } from './dmarc-path.ts';
-import { createDomainGroups, type DomainGroups, findGroup } from './groups.ts';
-import { createDomainJobs, type DomainJobs } from './jobs.ts';
+import { createDomainGroups, findGroup } from './groups.ts';
+import { createDomainJobs } from './jobs.ts';
 import { createKeyQueue, type GenerateKey } from './key-queue.ts';
 import { createManagedKeys, type KeyStepKind } from './key-rotation/managed-keys.ts';
 import { createPlatformKeys } from './key-rotation/platform-keys.ts';
@@ -23,13 +20,13 @@ import { reportAddress, trackingDomainUnder } from './names.ts';
 import { createFileFetcher, type FetchFile } from './platform/brand-files.ts';
 import { createHttpsProbe, type HttpsProbe } from './platform/https-probe.ts';
 import { type PlatformOptions, platformOf } from './platform/platform.ts';
-import { printedZone } from './platform/printed-zone.ts';
+import { printedZone } from './platform/platform-zone.ts';
 import { type PresentedKey, presentKeys } from './present.ts';
 import { type DomainRecords, recordsOf } from './records.ts';
-import { createRegistration, FIRST_CHECK_MS, type RegisterDomain } from './registration.ts';
-import { pendingKey, retirementMs } from './rotation.ts';
-import { createProvisionSecondary, type ProvisionSecondary } from './secondary.ts';
-import { createSigningKeys, type SigningKeys } from './signing-keys.ts';
+import { createRegistration, FIRST_CHECK_MS } from './registration.ts';
+import { pendingKey } from './rotation.ts';
+import { createProvisionSecondary, type ProbeSecondary } from './secondary.ts';
+import { createSigningKeys } from './signing-keys.ts';
 import { type OfferedUseCase, offeredUseCases, type RegionSetting } from './use-cases.ts';
 import { discoverPolicy } from './verification/checks/dmarc-record.ts';
 import { resetUncheckedHosts } from './verification/checks/tracking.ts';
@@ -47,22 +44,21 @@ import {
  * refusal for an unknown domain and for another account's.
  */
 
-export interface DomainsDeps {
-  config: PlatformOptions & { regions: readonly RegionSetting[] };
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  /** For durations: setting the system clock does not change it. */
-  monotonic: Clock;
-  ids: Ids;
-  log: Log;
-  seal: Seal;
+export type Domains = ReturnType<typeof createDomains>;
+
+/** What the module uses of the daemon's or the command's context. */
+export type DomainsContext = Pick<
+  Context,
+  'tables' | 'writer' | 'clock' | 'monotonic' | 'ids' | 'log' | 'seal'
+> & { config: PlatformOptions & { regions: readonly RegionSetting[] } };
+
+export interface DomainsParts {
   resolver: Resolver;
   recordDomainEvent: RecordDomainEvent;
   /** The limit on the number of an account's domains. */
   mayAdd: MayAdd;
   /** Drops the domain's queued mail, inside the unit of work that deletes the domain. */
-  dropQueued: (tables: Tables, domainId: string) => void;
+  dropQueued: (tx: Tables, domainId: string) => void;
   /** Whether a host answers over HTTPS with a certificate that is valid for its name. Default: a request to it. */
   answersHttps?: HttpsProbe;
   /** Default: files of public addresses. */
@@ -71,40 +67,8 @@ export interface DomainsDeps {
   generateKey?: GenerateKey | undefined;
   /** Called for each step of a key in the platform's zone. */
   onKeyStep?: (step: KeyStepKind) => void;
-  /** Resolves with the reason why the secondary lane cannot be used, a clause, or null. Default: it can. */
-  probeSecondary?: (() => Promise<string | null>) | undefined;
-}
-
-export interface Domains {
-  /** The use cases that domains can be registered for, and whether the account can send for each. */
-  useCases(accountId: string): (OfferedUseCase & { canSendEmail: boolean })[];
-  /** Oldest first. */
-  list(accountId: string): DomainRow[];
-  get(accountId: string, domainId: string): DomainRow | Refusal;
-  records(domain: DomainRow): DomainRecords;
-  /** The records with what the last check found for each of them, and the DKIM keys. */
-  lastCheck(domain: DomainRow): LastCheck & { dkimKeys: PresentedKey[] };
-  /** The DMARC policy in DNS now, and the next step to a stricter one. */
-  dmarcPath(domain: DomainRow, history: DmarcReportHistory): Promise<DmarcPath>;
-  register: RegisterDomain;
-  /** Deletes the domain with its keys and its queued mail. */
-  remove(accountId: string, domainId: string): Promise<DomainRow | Refusal>;
-  /** Verifies the domain now, bypassing our DNS caches. */
-  verify(accountId: string, domainId: string): Promise<Verification | Refusal>;
-  assignGroup(accountId: string, domainId: string, groupId: string): Promise<DomainRow | Refusal>;
-  /** Null restores the default. */
-  setTrackingDomain(accountId: string, domainId: string, host: string | null): Promise<DomainRow | Refusal>;
-  /** `started` is false when a rotation is already in progress. */
-  rotateDkim(accountId: string, domainId: string): Promise<RotationStart | Refusal>;
-  /** Resets link hosts that were checked for another scheme or port of `public.url`. Call before any mail is sent. */
-  prepareLinkHosts(): Promise<void>;
-  /** The platform's own records. */
-  zone(): Promise<ZoneRecord[]>;
-  groups: DomainGroups;
-  signingKeys: SigningKeys;
-  /** Provisions a secondary lane without waiting for the background jobs. */
-  provisionSecondary: ProvisionSecondary;
-  jobs: DomainJobs;
+  /** Default: the secondary lane can be used. */
+  probeSecondary?: ProbeSecondary | undefined;
 }
 
 /** Limit for the lookup of the DMARC policy. */
@@ -130,52 +94,61 @@ const REQUESTED_VERIFICATIONS = { concurrency: 6, perKey: 2, maxWaiting: Number.
  * verifications on request are limited to 10 a minute for each domain, and to one a second for each account after a burst of
  * 200 (`RATE_LIMITED`).
  */
-export function createDomains(deps: DomainsDeps): Domains {
-  const { config, tables, writer, clock, ids, log, seal, resolver, dropQueued } = deps;
+export function createDomains(
+  context: DomainsContext,
+  {
+    resolver,
+    recordDomainEvent,
+    mayAdd,
+    dropQueued,
+    answersHttps = createHttpsProbe(context.config.public.url),
+    fetchFile = createFileFetcher({ resolver: lookupsOf(resolver, 'files of BIMI records') }),
+    generateKey = generateDkimKey,
+    onKeyStep = () => {},
+    probeSecondary = async () => null,
+  }: DomainsParts,
+) {
+  const { config, tables, writer, clock, ids, log, seal } = context;
   const platform = platformOf(config);
-  const answersHttps = deps.answersHttps ?? createHttpsProbe(config.public.url);
-  const fetchFile =
-    deps.fetchFile ?? createFileFetcher({ resolver: lookupsOf(resolver, 'files of BIMI records') });
-  const keyQueue = createKeyQueue(deps.generateKey ?? generateDkimKey);
-  const graceMs = () => retirementMs(config);
-  const managedKeys = createManagedKeys({
-    ...deps,
-    keyQueue,
+  const keyQueue = createKeyQueue(generateKey);
+  const managedKeys = createManagedKeys(context, { keyQueue, platform, onStep: onKeyStep });
+  const advancePlatformKeys = createPlatformKeys(context, { resolver, keyQueue, platform });
+  const verify = createVerifier(context, {
+    resolver,
     platform,
-    policy: () => platform.keyPolicy,
-    graceMs,
-    onStep: deps.onKeyStep ?? (() => {}),
+    answersHttps,
+    fetchFile,
+    recordDomainEvent,
+    managedKeys,
   });
-  const advancePlatformKeys = createPlatformKeys({ ...deps, keyQueue, platform, graceMs });
-  const verify = createVerifier({ ...deps, platform, answersHttps, fetchFile, managedKeys });
-  const provisionSecondary = createProvisionSecondary({ ...deps, keyQueue });
-  const verifyLimit = createVerifyLimit(deps.monotonic);
+  const provisionSecondary = createProvisionSecondary(context, { keyQueue, probeSecondary });
+  const verifyLimit = createVerifyLimit(context.monotonic);
   const requestedVerifications = createGate(REQUESTED_VERIFICATIONS);
 
   /** Updates a domain of the account with the row that `edit` returns, in a unit of work. */
   function update(
     accountId: string,
     domainId: string,
-    edit: (row: DomainRow, tables: Tables) => DomainRow | Refusal,
+    edit: (row: DomainRow, tx: Tables) => DomainRow | Refusal,
   ): Promise<DomainRow | Refusal> {
-    return writer.run((tables): DomainRow | Refusal => {
-      const row = findDomain(tables, accountId, domainId);
-      const updated = isRefusal(row) ? row : edit(row, tables);
-      if (!isRefusal(updated)) tables.domains.update(updated);
+    return writer.run((tx): DomainRow | Refusal => {
+      const row = findDomain(tx, accountId, domainId);
+      const updated = isRefusal(row) ? row : edit(row, tx);
+      if (!isRefusal(updated)) tx.domains.update(updated);
       return updated;
     }, accountId);
   }
 
   /** Makes the rotation of the keys in the platform's zone due: the next check takes the step. */
   async function rotateManaged(accountId: string, domainId: string): Promise<RotationStart | Refusal> {
-    const result = await writer.run((tables): RotationStart | Refusal => {
-      const row = findDomain(tables, accountId, domainId);
+    const result = await writer.run((tx): RotationStart | Refusal => {
+      const row = findDomain(tx, accountId, domainId);
       if (isRefusal(row)) return row;
       const now = clock.now();
-      for (const key of tables.dkimKeys.of(domainId))
-        if (key.slot !== null && key.state === 'active') tables.dkimKeys.setState(key.key_id, 'active', 0);
+      for (const key of tx.dkimKeys.of(domainId))
+        if (key.slot !== null && key.state === 'active') tx.dkimKeys.setState(key.key_id, 'active', 0);
       const domain = { ...row, next_check_at: now, updated_at: now };
-      tables.domains.update(domain);
+      tx.domains.update(domain);
       return { domain, started: true, isManaged: true };
     }, accountId);
     if (!isRefusal(result)) log.info({ domainId, domain: result.domain.name }, 'DKIM key rotation requested');
@@ -183,7 +156,8 @@ export function createDomains(deps: DomainsDeps): Domains {
   }
 
   return {
-    useCases: (accountId) => {
+    /** The use cases that domains can be registered for, and whether the account can send for each. */
+    useCases: (accountId: string): (OfferedUseCase & { canSendEmail: boolean })[] => {
       const domains = tables.domains.list(accountId).filter(({ status }) => maySend(status));
       return offeredUseCases(config.regions).map((offered) => ({
         ...offered,
@@ -192,14 +166,23 @@ export function createDomains(deps: DomainsDeps): Domains {
         ),
       }));
     },
-    list: (accountId) => tables.domains.list(accountId),
-    get: (accountId, domainId) => findDomain(tables, accountId, domainId),
-    records: (domain) => recordsOf(tables, platform, domain),
-    lastCheck: (domain) => ({
+
+    /** Oldest first. */
+    list: (accountId: string): DomainRow[] => tables.domains.list(accountId),
+
+    get: (accountId: string, domainId: string): DomainRow | Refusal =>
+      findDomain(tables, accountId, domainId),
+
+    records: (domain: DomainRow): DomainRecords => recordsOf(tables, platform, domain),
+
+    /** The records with what the last check found for each of them, and the DKIM keys. */
+    lastCheck: (domain: DomainRow): LastCheck & { dkimKeys: PresentedKey[] } => ({
       ...lastCheckOf(domain, recordsOf(tables, platform, domain), storedResults(tables, domain.domain_id)),
       dkimKeys: presentKeys(tables.dkimKeys.of(domain.domain_id)),
     }),
-    dmarcPath: async (domain, history) => {
+
+    /** The DMARC policy in DNS now, and the next step to a stricter one. */
+    dmarcPath: async (domain: DomainRow, history: DmarcReportHistory): Promise<DmarcPath> => {
       const signal = AbortSignal.timeout(POLICY_TIMEOUT_MS);
       const owner = `verification ${domain.account_id}`;
       const discovery = await discoverPolicy(createDnsView(resolver, { signal, owner }), domain.name);
@@ -211,21 +194,23 @@ export function createDomains(deps: DomainsDeps): Domains {
       );
     },
 
-    register: createRegistration({ ...deps, regions: () => config.regions, platform, keyQueue }),
+    register: createRegistration(context, { platform, keyQueue, mayAdd }),
 
-    remove: async (accountId, domainId) => {
-      const removed = await writer.run((tables): DomainRow | Refusal => {
-        const row = findDomain(tables, accountId, domainId);
+    /** Deletes the domain with its keys and its queued mail. */
+    remove: async (accountId: string, domainId: string): Promise<DomainRow | Refusal> => {
+      const removed = await writer.run((tx): DomainRow | Refusal => {
+        const row = findDomain(tx, accountId, domainId);
         if (isRefusal(row)) return row;
-        dropQueued(tables, domainId);
-        tables.domains.remove(domainId);
+        dropQueued(tx, domainId);
+        tx.domains.remove(domainId);
         return row;
       }, accountId);
       if (!isRefusal(removed)) log.info({ domainId, domain: removed.name, accountId }, 'domain deleted');
       return removed;
     },
 
-    verify: async (accountId, domainId) => {
+    /** Verifies the domain now, bypassing our DNS caches. */
+    verify: async (accountId: string, domainId: string): Promise<Verification | Refusal> => {
       const row = findDomain(tables, accountId, domainId);
       if (isRefusal(row)) return row;
       const refusal = verifyLimit(accountId, domainId);
@@ -234,13 +219,18 @@ export function createDomains(deps: DomainsDeps): Domains {
       return (await requestedVerifications.run(accountId, work)) ?? notFound(domainId);
     },
 
-    assignGroup: (accountId, domainId, groupId) =>
-      update(accountId, domainId, (row, tables) => {
-        const group = findGroup(tables, accountId, groupId);
+    assignGroup: (accountId: string, domainId: string, groupId: string): Promise<DomainRow | Refusal> =>
+      update(accountId, domainId, (row, tx) => {
+        const group = findGroup(tx, accountId, groupId);
         return isRefusal(group) ? group : { ...row, group_id: groupId, updated_at: clock.now() };
       }),
 
-    setTrackingDomain: (accountId, domainId, host) =>
+    /** Null restores the default. */
+    setTrackingDomain: (
+      accountId: string,
+      domainId: string,
+      host: string | null,
+    ): Promise<DomainRow | Refusal> =>
       update(accountId, domainId, (row) => {
         const trackingDomain = host === null ? null : trackingDomainUnder(row.name, host);
         if (isRefusal(trackingDomain)) return trackingDomain;
@@ -255,9 +245,10 @@ export function createDomains(deps: DomainsDeps): Domains {
         };
       }),
 
-    prepareLinkHosts: () => resetUncheckedHosts(deps, platform.publicUrl),
+    /** Resets link hosts that were checked for another scheme or port of `public.url`. Call before any mail is sent. */
+    prepareLinkHosts: (): Promise<void> => resetUncheckedHosts(context, platform.publicUrl),
 
-    rotateDkim: async (accountId, domainId) => {
+    rotateDkim: async (accountId: string, domainId: string): Promise<RotationStart | Refusal> => {
       const row = findDomain(tables, accountId, domainId);
       if (isRefusal(row)) return row;
       if (hasZoneKey(tables.dkimKeys.of(domainId))) return rotateManaged(accountId, domainId);
@@ -267,19 +258,19 @@ export function createDomains(deps: DomainsDeps): Domains {
       if (isRefusal(generated)) return generated;
       const attributes = { selector: newSelector(ids), lane: 'primary', state: 'pending' } as const;
       const key = sealKey(seal, generated, domainId, attributes, clock.now());
-      const result = await writer.run((all): RotationStart | Refusal => {
-        const current = findDomain(all, accountId, domainId);
+      const result = await writer.run((tx): RotationStart | Refusal => {
+        const current = findDomain(tx, accountId, domainId);
         if (isRefusal(current)) return current;
-        if (pendingKey(all.dkimKeys.of(domainId)) !== undefined)
+        if (pendingKey(tx.dkimKeys.of(domainId)) !== undefined)
           return { domain: current, started: false, isManaged: false };
-        all.dkimKeys.insert(key);
+        tx.dkimKeys.insert(key);
         const now = clock.now();
         const updated = {
           ...current,
           next_check_at: Math.min(current.next_check_at, now + FIRST_CHECK_MS),
           updated_at: now,
         };
-        all.domains.update(updated);
+        tx.domains.update(updated);
         return { domain: updated, started: true, isManaged: false };
       }, accountId);
       if (!isRefusal(result) && result.started)
@@ -287,16 +278,13 @@ export function createDomains(deps: DomainsDeps): Domains {
       return result;
     },
 
-    zone: () => printedZone(createDnsView(resolver), platform, tables, clock.now()),
-    groups: createDomainGroups(deps),
-    signingKeys: createSigningKeys({
-      tables,
-      seal,
-      platformSigner: () => (platform.signs ? platform.hostname : null),
-      ed25519: () => platform.keyPolicy.ed25519,
-    }),
+    /** The platform's own records. */
+    zone: (): Promise<ZoneRecord[]> => printedZone(createDnsView(resolver), platform, tables, clock.now()),
+    groups: createDomainGroups(context),
+    signingKeys: createSigningKeys(context, platform),
+    /** Provisions a secondary lane without waiting for the background jobs. */
     provisionSecondary,
-    jobs: createDomainJobs({ ...deps, verify, provisionSecondary, advancePlatformKeys }),
+    jobs: createDomainJobs(context, { verify, provisionSecondary, advancePlatformKeys }),
   };
 }
 

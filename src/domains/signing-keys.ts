@@ -1,10 +1,10 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { createLru } from '../core/lru.ts';
-import type { Seal } from '../core/seal.ts';
+import type { Context } from '../store/context.ts';
 import { dkimSealContext, type Lane } from '../store/domains/domains.ts';
 import { platformSealContext } from '../store/domains/platform-keys.ts';
-import type { Tables } from '../store/tables.ts';
 import { SLOTS } from './key-slots.ts';
+import type { Platform } from './platform/platform.ts';
 
 /** A key that signs messages. */
 export interface SigningKey {
@@ -21,20 +21,14 @@ export interface SigningKey {
  */
 export type SigningKeys = (domainId: string, lane: Lane) => SigningKey[];
 
-export interface SigningKeysDeps {
-  tables: Tables;
-  seal: Seal;
-  /** The host name for the platform's own signature; null: without it. Read at each message: a reload changes it. */
-  platformSigner: () => string | null;
-  /** Whether Ed25519 keys sign. Read at each message. */
-  ed25519: () => boolean;
-}
-
 /** Opened keys in memory, 3 KiB each. */
 const MAX_OPENED_KEYS = 5000;
 
 /** Reads the database at every call, so that a rotation or a deletion takes effect immediately. Caches opened keys only. */
-export function createSigningKeys({ tables, seal, platformSigner, ed25519 }: SigningKeysDeps): SigningKeys {
+export function createSigningKeys(
+  { tables, seal }: Pick<Context, 'tables' | 'seal'>,
+  platform: Pick<Platform, 'hostname' | 'keyPolicy' | 'signs'>,
+): SigningKeys {
   /** Opened keys by context and public key: a selector of the platform's zone is reused for other keys. */
   const opened = createLru<KeyObject>(MAX_OPENED_KEYS);
 
@@ -48,11 +42,16 @@ export function createSigningKeys({ tables, seal, platformSigner, ed25519 }: Sig
   }
 
   function platformKeys(): SigningKey[] {
-    const hostname = platformSigner();
-    if (hostname === null) return [];
+    if (!platform.signs) return [];
     const row = tables.platformKeys.list().find(({ state }) => state === 'active');
     if (row === undefined) return [];
-    return [{ domain: hostname, selector: row.selector, key: open(row, platformSealContext(row.selector)) }];
+    return [
+      {
+        domain: platform.hostname,
+        selector: row.selector,
+        key: open(row, platformSealContext(row.selector)),
+      },
+    ];
   }
 
   return (domainId, lane) => {
@@ -60,7 +59,7 @@ export function createSigningKeys({ tables, seal, platformSigner, ed25519 }: Sig
     const ofZone = rows.filter(({ slot }) => slot !== null && SLOTS[slot].algorithm === 'rsa');
     const main = ofZone.length > 0 ? ofZone : rows.filter(({ slot }) => slot === null);
     const further = rows.filter(
-      ({ slot }) => slot !== null && SLOTS[slot].algorithm === 'ed25519' && ed25519(),
+      ({ slot }) => slot !== null && SLOTS[slot].algorithm === 'ed25519' && platform.keyPolicy.ed25519,
     );
     if (main.length === 0) return [];
     return [

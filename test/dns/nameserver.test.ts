@@ -8,7 +8,8 @@ import { decode, encode, type Packet } from 'dns-packet';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { monotonicClock } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
-import { createNameserver, type Nameserver } from '../../src/dns/nameserver.ts';
+import type { DnsListener } from '../../src/dns/listener.ts';
+import { createNameserver } from '../../src/dns/nameserver.ts';
 import { createResolver, type Resolver } from '../../src/dns/resolver.ts';
 import { framed } from '../../src/dns/transport.ts';
 import { optRecord } from '../../src/dns/wire.ts';
@@ -37,7 +38,7 @@ const RECORDS: ZoneRecord[] = [
 
 let records: ZoneRecord[];
 let errors: unknown[];
-let nameserver: Nameserver;
+let nameserver: DnsListener;
 let resolver: Resolver;
 
 beforeEach(async () => {

@@ -8,7 +8,7 @@ import { createSeal } from '../../src/core/seal.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import type { DnsRecord } from '../../src/domains/dns-record.ts';
 import type { PlatformOptions } from '../../src/domains/platform/platform.ts';
-import { createDomains, type DomainsDeps } from '../../src/domains/service.ts';
+import { createDomains, type DomainsContext, type DomainsParts } from '../../src/domains/service.ts';
 import type { DomainRow } from '../../src/store/domains/domains.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { PATIENCE_MS } from '../support/patience.ts';
@@ -20,7 +20,7 @@ import { heldClock, insertAccount, startStore } from '../support/store.ts';
  * publishes. Two accounts, acct_one and acct_two; the platform is mail.example.net and sends from 192.0.2.25.
  */
 export async function startDomains(
-  options: Partial<DomainsDeps> & {
+  options: Partial<DomainsContext & DomainsParts> & {
     platform?: Partial<PlatformOptions>;
     timeoutMs?: number;
     limits?: AccountLimitDefaults;
@@ -52,7 +52,7 @@ export async function startDomains(
     ],
     ...platform,
   };
-  const domains = createDomains({
+  const context = {
     config,
     tables,
     writer,
@@ -61,6 +61,9 @@ export async function startDomains(
     ids,
     log: createLog({ level: 'silent', hashAddresses: false }),
     seal: createSeal(randomBytes(32), systemRandom),
+    ...deps,
+  };
+  const domains = createDomains(context, {
     resolver,
     answersHttps: () => Promise.resolve(true),
     recordDomainEvent: (_, { kind, domain, fields }) => events.push({ kind, domain: domain.name, fields }),

@@ -88,12 +88,10 @@ describe('an exported account', () => {
     const contact = tables.contacts.byIdentifier(ACCOUNT, emailIdentifier('ada@example.net'));
     expect(contact).toMatchObject({ consent_method: 'double_opt_in', consent_n: 2, email_key: 'ada@exam' });
     expect(tables.consents.history(contact?.seq ?? 0, null, 10)).toHaveLength(2);
-    const [key] = createSigningKeys({
-      tables,
-      seal: to.seal,
-      platformSigner: () => null,
-      ed25519: () => false,
-    })('domain_one', 'primary');
+    const [key] = createSigningKeys(
+      { tables, seal: to.seal },
+      { hostname: 'mail.example', signs: false, keyPolicy: { ed25519: false, rotationMs: null } },
+    )('domain_one', 'primary');
     expect(key?.key.export({ type: 'pkcs8', format: 'pem' })).toBe(
       RSA_KEY.export({ type: 'pkcs8', format: 'pem' }),
     );

@@ -9,13 +9,15 @@ export async function openDomains(context: CliContext): Promise<Domains> {
   const recorder = createRecorder(deps);
   const seal = await deps.openSeal();
   const resolver = deps.createResolver();
-  return createDomains({
-    ...deps,
-    seal,
-    resolver,
-    probeSecondary: createRelayProbe(deps, resolver),
-    recordDomainEvent: (tables, { domain, kind, fields }) => recorder.domain(tables, domain, kind, fields),
-    mayAdd: deps.limits.mayAdd.domains,
-    dropQueued: (tables, domainId) => void dropQueued(recorder, tables, domainId),
-  });
+  return createDomains(
+    { ...deps, seal },
+    {
+      resolver,
+      generateKey: deps.generateKey,
+      probeSecondary: createRelayProbe(deps, resolver),
+      recordDomainEvent: (tables, { domain, kind, fields }) => recorder.domain(tables, domain, kind, fields),
+      mayAdd: deps.limits.mayAdd.domains,
+      dropQueued: (tables, domainId) => void dropQueued(recorder, tables, domainId),
+    },
+  );
 }

@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { createDnsView } from '../../dns/dns-view.ts';
 import { platformOf } from '../../domains/platform/platform.ts';
-import { platformNotes } from '../../domains/platform/platform-zone.ts';
-import { printedZone } from '../../domains/platform/printed-zone.ts';
+import { platformNotes, printedZone } from '../../domains/platform/platform-zone.ts';
 import { asJson, createCommand, option } from '../command.ts';
 import type { CliContext } from '../context.ts';
 import { platformZoneFile, platformZoneTable, recordFormat } from './record-output.ts';

@@ -3,28 +3,9 @@ import { type Answer, AUTHORITATIVE_ANSWER, encode } from 'dns-packet';
 import { SECOND } from '../../core/clock.ts';
 import { abortAfter } from '../../core/concurrency/abort.ts';
 import { errorText } from '../../core/errors.ts';
-import type { Log } from '../../core/log.ts';
-import type { Random } from '../../core/random.ts';
+import type { Runtime } from '../../core/runtime.ts';
 import { formatServer, queryUdp, type ServerAddress } from '../transport.ts';
 import { RCODE } from '../wire.ts';
-
-/** Notifies the secondary name servers that the zone has changed (NOTIFY, RFC 1996), so that they need not wait for refresh. */
-export interface Notifier {
-  /**
-   * Notifies each server, from the first address of `sources` of its family. Replaces notifications of an earlier version
-   * that are still being repeated.
-   */
-  notify(servers: readonly ServerAddress[], soa: Answer, sources: readonly string[]): void;
-  /** Ends all notifications; resolves when none is in progress. */
-  stop(): Promise<void>;
-}
-
-export interface NotifierDeps {
-  random: Random;
-  log: Log;
-  /** Called with the result for each server. */
-  observe(result: 'acknowledged' | 'failed'): void;
-}
 
 const OPCODE_NOTIFY = 4 << 11;
 const OPCODE_BITS = 0x7800;
@@ -32,10 +13,14 @@ const OPCODE_BITS = 0x7800;
 const TIMEOUTS_MS = [2, 5, 15, 30, 60].map((seconds) => seconds * SECOND);
 
 /**
+ * Notifies the secondary name servers that the zone has changed (NOTIFY, RFC 1996), so that they need not wait for refresh.
  * Sends nothing until `notify`. Each server is notified over UDP until it responds, at most five times within two
  * minutes; what a restart interrupts is not continued.
  */
-export function createZoneNotifier({ random, log, observe }: NotifierDeps): Notifier {
+export function createZoneNotifier(
+  { random, log }: Pick<Runtime, 'random' | 'log'>,
+  observe: (result: 'acknowledged' | 'failed') => void,
+) {
   const running = new Set<Promise<void>>();
   /** Ends the notifications in progress. */
   let current = new AbortController();
@@ -81,7 +66,11 @@ export function createZoneNotifier({ random, log, observe }: NotifierDeps): Noti
   }
 
   return {
-    notify: (servers, soa, sources) => {
+    /**
+     * Notifies each server, from the first address of `sources` of its family. Replaces notifications of an earlier version
+     * that are still being repeated.
+     */
+    notify: (servers: readonly ServerAddress[], soa: Answer, sources: readonly string[]): void => {
       current.abort();
       current = new AbortController();
       for (const server of servers) {
@@ -90,7 +79,8 @@ export function createZoneNotifier({ random, log, observe }: NotifierDeps): Noti
         running.add(work);
       }
     },
-    stop: async () => {
+    /** Ends all notifications; resolves when none is in progress. */
+    stop: async (): Promise<void> => {
       current.abort();
       await Promise.all(running);
     },

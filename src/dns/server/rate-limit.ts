@@ -3,20 +3,6 @@ import type { Clock } from '../../core/clock.ts';
 import { createLru } from '../../core/lru.ts';
 import { createTokenBucket, type TokenBucket } from '../../core/token-bucket.ts';
 
-/**
- * Response rate limiting, as in BIND, NSD and Knot. A resolver caches what it receives, so that many identical responses
- * to one network within a second are sent to a victim whose address was forged. Over UDP only: TCP clients cannot forge
- * their address.
- */
-export interface ResponseRateLimit {
-  /**
-   * What to do with a response to `address`. `kind` identifies responses that count as identical: the name and type of
-   * positive ones, the origin of negative ones and of errors, which differ for each random name. truncate: send an empty
-   * response with TC, so that a real client in the same network repeats its query over TCP.
-   */
-  judge(address: string, kind: string): 'send' | 'truncate' | 'drop';
-}
-
 /** Responses of one kind to one network. */
 interface ResponseLimit {
   bucket: TokenBucket;
@@ -29,11 +15,20 @@ const MAX_RESPONSE_LIMITS = 20_000;
 /** One of this many responses above the limit is truncated instead of dropped. */
 const SLIP = 2;
 
-/** `perSecond`: identical responses to one network (IPv4: /24, IPv6: /56); 0: no limit. */
-export function createResponseRateLimit(clock: Clock, perSecond: number): ResponseRateLimit {
+/**
+ * Response rate limiting, as in BIND, NSD and Knot. A resolver caches what it receives, so that many identical responses
+ * to one network within a second are sent to a victim whose address was forged. Over UDP only: TCP clients cannot forge
+ * their address. `perSecond`: identical responses to one network (IPv4: /24, IPv6: /56); 0: no limit.
+ */
+export function createResponseRateLimit(clock: Clock, perSecond: number) {
   const responseLimits = createLru<ResponseLimit>(MAX_RESPONSE_LIMITS);
   return {
-    judge: (address, kind) => {
+    /**
+     * What to do with a response to `address`. `kind` identifies responses that count as identical: the name and type of
+     * positive ones, the origin of negative ones and of errors, which differ for each random name. truncate: send an empty
+     * response with TC, so that a real client in the same network repeats its query over TCP.
+     */
+    judge: (address: string, kind: string): 'send' | 'truncate' | 'drop' => {
       if (perSecond === 0) return 'send';
       const key = `${networkOf(address, 24, 56)} ${kind}`;
       let limit = responseLimits.get(key);

@@ -30,11 +30,7 @@ export interface TcpLimits {
   connectionsPerAddress: number;
 }
 
-export interface TcpClients {
-  serve(socket: Socket): void;
-  /** Disconnects all clients. */
-  close(): void;
-}
+export type TcpClients = ReturnType<typeof createTcpClients>;
 
 interface Client {
   socket: Socket;
@@ -54,7 +50,7 @@ const QUERIES_PER_TURN = 16;
  * The owner accepts connections and passes them to `serve`. Disconnects a client after 10 s without a complete query or
  * a read response, with more than 256 KiB of unread responses, or with a query above 4096 bytes.
  */
-export function createTcpClients(handle: QueryHandler, limits: TcpLimits): TcpClients {
+export function createTcpClients(handle: QueryHandler, limits: TcpLimits) {
   const clients = new Set<Client>();
   let uses = 0;
 
@@ -70,7 +66,7 @@ export function createTcpClients(handle: QueryHandler, limits: TcpLimits): TcpCl
   }
 
   return {
-    serve: (socket) => {
+    serve: (socket: Socket): void => {
       const address = socket.remoteAddress ?? '';
       const client: Client = { socket, network: networkOf(address, 32, 64), used: uses++ };
       clients.add(client);
@@ -81,7 +77,8 @@ export function createTcpClients(handle: QueryHandler, limits: TcpLimits): TcpCl
         handle(query, peer, reply);
       });
     },
-    close: () => {
+    /** Disconnects all clients. */
+    close: (): void => {
       for (const { socket } of clients) socket.destroy();
     },
   };

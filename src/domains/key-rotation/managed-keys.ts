@@ -1,16 +1,14 @@
 import type { KeyObject } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
-import type { Clock } from '../../core/clock.ts';
-import type { Log } from '../../core/log.ts';
-import type { Seal } from '../../core/seal.ts';
 import type { DnsView } from '../../dns/dns-view.ts';
 import { generateEd25519Key } from '../../mail/dkim.ts';
+import type { Context } from '../../store/context.ts';
 import type { DkimKeyRow, DkimKeyState, DomainRow, KeySlot } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { KeyQueue } from '../key-queue.ts';
 import { optionalSlots, SLOTS, slotHost, slotRecordName, slotSelector } from '../key-slots.ts';
 import { sealKey } from '../keys.ts';
-import type { KeyPolicy, Platform } from '../platform/platform.ts';
+import type { Platform } from '../platform/platform.ts';
 import { checkKey } from '../verification/checks/dkim.ts';
 import {
   type KeyStep,
@@ -25,21 +23,7 @@ import {
  * of plan.ts in the unit of work that records its result. Verifications are scheduled in the database, so a restart loses no
  * step.
  */
-export interface ManagedKeys {
-  /** Looks up the records of the domain's slots that are in use or could be. */
-  observe(view: DnsView, domain: DomainRow, keys: readonly DkimKeyRow[]): Promise<SlotObservations>;
-  /** Generates the keys that the domain needs; they are stored by `apply`. */
-  generate(domain: DomainRow, observations: SlotObservations): Promise<GeneratedKeys>;
-  /** Records the steps that are due, inside a unit of work; `report` follows when it is committed. */
-  apply(
-    tables: Tables,
-    domain: DomainRow,
-    observations: SlotObservations,
-    generated: GeneratedKeys,
-  ): AppliedSteps;
-  /** Logs and counts steps that are on disk. */
-  report(domain: DomainRow, taken: AppliedSteps['taken']): void;
-}
+export type ManagedKeys = ReturnType<typeof createManagedKeys>;
 
 export interface AppliedSteps {
   taken: { kind: KeyStepKind; selector: string | undefined }[];
@@ -55,38 +39,28 @@ export type GeneratedKeys = ReadonlyMap<KeySlot, KeyObject>;
 /** A step that was taken, for metrics. */
 export type KeyStepKind = KeyStep['kind'];
 
-export interface ManagedKeysDeps {
-  tables: Tables;
-  clock: Clock;
-  log: Log;
-  seal: Seal;
-  keyQueue: KeyQueue;
-  platform: Platform;
-  /** Read at each use: a reload changes it. */
-  policy: () => KeyPolicy;
-  /** Time for which a retired key stays published, ms. */
-  graceMs: () => number;
-  onStep: (step: KeyStepKind) => void;
-}
-
 /**
  * Keeps no state. Call order in a verification: `observe` (DNS), `generate` (key queue), `apply` in the unit of work,
  * `report` after its commit. A key that was not generated leaves its step and later ones for the next verification.
  */
-export function createManagedKeys(deps: ManagedKeysDeps): ManagedKeys {
-  const { tables, clock, log, seal, keyQueue, platform, policy, graceMs, onStep } = deps;
-
+export function createManagedKeys(
+  { tables, clock, log, seal }: Pick<Context, 'tables' | 'clock' | 'log' | 'seal'>,
+  {
+    keyQueue,
+    platform,
+    onStep,
+  }: { keyQueue: KeyQueue; platform: Platform; onStep: (step: KeyStepKind) => void },
+) {
   const plan = (keys: readonly DkimKeyRow[], observations: SlotObservations, now: number) =>
-    planKeySteps(keys, observations, policy(), { graceMs: graceMs(), now });
+    planKeySteps(keys, observations, platform.keyPolicy, { graceMs: platform.retirementMs, now });
 
   function take(
-    tables: Tables,
+    { dkimKeys }: Tables,
     domain: DomainRow,
     step: KeyStep,
     generated: GeneratedKeys,
     now: number,
   ): boolean {
-    const { dkimKeys } = tables;
     switch (step.kind) {
       case 'create': {
         const key = generated.get(step.slot);
@@ -107,9 +81,14 @@ export function createManagedKeys(deps: ManagedKeysDeps): ManagedKeys {
   }
 
   return {
-    observe: async (view, domain, keys) => {
+    /** Looks up the records of the domain's slots that are in use or could be. */
+    observe: async (
+      view: DnsView,
+      domain: DomainRow,
+      keys: readonly DkimKeyRow[],
+    ): Promise<SlotObservations> => {
       const used = keys.flatMap(({ slot }) => slot ?? []);
-      const slots = new Set<KeySlot>([...optionalSlots(policy()), ...used]);
+      const slots = new Set<KeySlot>([...optionalSlots(platform.keyPolicy), ...used]);
       // Without further slots nothing can rotate.
       if (slots.size === 1 && slots.has('s')) return {};
       slots.add('s');
@@ -120,7 +99,8 @@ export function createManagedKeys(deps: ManagedKeysDeps): ManagedKeys {
       return Object.fromEntries(await Promise.all(entries));
     },
 
-    generate: async (domain, observations) => {
+    /** Generates the keys that the domain needs; they are stored by `apply`. */
+    generate: async (domain: DomainRow, observations: SlotObservations): Promise<GeneratedKeys> => {
       const generated = new Map<KeySlot, KeyObject>();
       for (const step of plan(tables.dkimKeys.of(domain.domain_id), observations, clock.now())) {
         if (step.kind !== 'create') continue;
@@ -130,15 +110,21 @@ export function createManagedKeys(deps: ManagedKeysDeps): ManagedKeys {
       return generated;
     },
 
-    apply: (tables, domain, observations, generated) => {
+    /** Records the steps that are due, inside a unit of work; `report` follows when it is committed. */
+    apply: (
+      tx: Tables,
+      domain: DomainRow,
+      observations: SlotObservations,
+      generated: GeneratedKeys,
+    ): AppliedSteps => {
       const now = clock.now();
       const taken: AppliedSteps['taken'] = [];
-      for (const step of plan(tables.dkimKeys.of(domain.domain_id), observations, now)) {
-        if (!take(tables, domain, step, generated, now)) return { taken, dueAt: now };
+      for (const step of plan(tx.dkimKeys.of(domain.domain_id), observations, now)) {
+        if (!take(tx, domain, step, generated, now)) return { taken, dueAt: now };
         const slot = step.kind === 'create' ? step.slot : step.key.slot;
         taken.push({ kind: step.kind, selector: slot === null ? undefined : slotSelector(domain, slot) });
       }
-      const waiting = tables.dkimKeys
+      const waiting = tx.dkimKeys
         .of(domain.domain_id)
         .filter(
           ({ slot, state, changed_at: at }) =>
@@ -148,7 +134,8 @@ export function createManagedKeys(deps: ManagedKeysDeps): ManagedKeys {
       return { taken, dueAt: waiting.length === 0 ? null : Math.min(...waiting) };
     },
 
-    report: ({ domain_id: domainId, name }, taken) => {
+    /** Logs and counts steps that are on disk. */
+    report: ({ domain_id: domainId, name }: DomainRow, taken: AppliedSteps['taken']): void => {
       for (const { kind, selector } of taken) {
         log.info(
           { domainId, domain: name, selector, step: kind },

@@ -1,12 +1,7 @@
-import type { Clock } from '../../core/clock.ts';
-import type { Ids } from '../../core/ids.ts';
-import type { Log } from '../../core/log.ts';
-import type { Seal } from '../../core/seal.ts';
 import { createDnsView } from '../../dns/dns-view.ts';
 import type { Resolver } from '../../dns/resolver.ts';
-import type { Writer } from '../../store/database/writer.ts';
+import type { Context } from '../../store/context.ts';
 import { type PlatformKeyRow, platformSealContext } from '../../store/domains/platform-keys.ts';
-import type { Tables } from '../../store/tables.ts';
 import type { KeyQueue } from '../key-queue.ts';
 import { publicKeyOf } from '../keys.ts';
 import type { Platform } from '../platform/platform.ts';
@@ -18,20 +13,6 @@ import { REVOKED_MS } from './plan.ts';
  * record, and is retired, revoked and deleted like the keys of domains (plan.ts).
  */
 
-export interface PlatformKeysDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  log: Log;
-  seal: Seal;
-  resolver: Resolver;
-  keyQueue: KeyQueue;
-  platform: Platform;
-  /** Time for which a retired key stays published, ms. */
-  graceMs: () => number;
-}
-
 /** Takes the steps that are due. All state is in the database, so it can be interrupted at any time. */
 export type AdvancePlatformKeys = (signal: AbortSignal) => Promise<void>;
 
@@ -39,9 +20,17 @@ export type AdvancePlatformKeys = (signal: AbortSignal) => Promise<void>;
  * The function is called once a minute (`createDomainJobs`). A call either creates a key, or writes the steps of all
  * keys in one unit of work; it looks a record up only while a pending key waits for it.
  */
-export function createPlatformKeys(deps: PlatformKeysDeps): AdvancePlatformKeys {
-  const { tables, writer, clock, ids, log, seal, resolver, keyQueue, platform, graceMs } = deps;
-
+export function createPlatformKeys(
+  {
+    tables,
+    writer,
+    clock,
+    ids,
+    log,
+    seal,
+  }: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids' | 'log' | 'seal'>,
+  { resolver, keyQueue, platform }: { resolver: Resolver; keyQueue: KeyQueue; platform: Platform },
+): AdvancePlatformKeys {
   function isDue(key: PlatformKeyRow, now: number): boolean {
     const { rotationMs } = platform.keyPolicy;
     return key.state === 'active' && rotationMs !== null && now - key.changed_at >= rotationMs;
@@ -93,7 +82,7 @@ export function createPlatformKeys(deps: PlatformKeysDeps): AdvancePlatformKeys 
       if (key === published) return [[key, 'active']];
       const age = now - key.changed_at;
       if (key.state === 'active' && (published !== null || !signs)) return [[key, 'retiring']];
-      if (key.state === 'retiring' && age >= graceMs()) return [[key, 'revoked']];
+      if (key.state === 'retiring' && age >= platform.retirementMs) return [[key, 'revoked']];
       return key.state === 'revoked' && age >= REVOKED_MS ? [[key, 'deleted']] : [];
     });
     if (changes.length === 0) return;

@@ -7,31 +7,17 @@ import type { Resolver } from '../../dns/resolver.ts';
 import { organizationalDomain } from '../../mail/address.ts';
 import { type Platform, publicHost, trackHost } from './platform.ts';
 
-/**
+/*
  * Determines whether a link host leads to this installation, by its addresses. Its name servers are run by others and may
  * never answer, so lookups are limited in time, in number per registrable domain, and in number per class: the lookups of
  * one class never wait for those of another.
  */
-export interface HostLocator {
-  /** Never rejects. */
-  locate(host: string, lookup: LookupClass): Promise<Location>;
-  /** Cancels lookups in progress and waiting ones. */
-  close(): void;
-}
 
 /** unknown: DNS gave no answer. busy: not looked up, because there are or were too many lookups. */
 export type Location = 'here' | 'elsewhere' | 'unknown' | 'busy';
 
 /** renewal: the host has a certificate. proven, registered: the standing of the host (LinkHostStanding). */
 export type LookupClass = 'renewal' | 'proven' | 'registered';
-
-export interface HostLocatorDeps {
-  resolver: Resolver;
-  clock: Clock;
-  platform: Pick<Platform, 'hostname' | 'publicUrl'>;
-  /** Limit for the lookups of one host. */
-  timeoutMs?: number;
-}
 
 const LOOKUP_TIMEOUT_MS = 5 * SECOND;
 const CONCURRENCY: Record<LookupClass, number> = { renewal: 4, proven: 8, registered: 4 };
@@ -71,8 +57,13 @@ interface DomainState {
  * Caches results for 5000 hosts: `here` for a minute, `elsewhere` for up to 10 minutes, others not. A domain has at
  * most 20 lookups a minute and pauses of up to an hour without answers. The platform's own names are read now.
  */
-export function createHostLocator(deps: HostLocatorDeps): HostLocator {
-  const { resolver, clock, platform, timeoutMs = LOOKUP_TIMEOUT_MS } = deps;
+export function createHostLocator(
+  /** For caches and limits. */
+  clock: Clock,
+  resolver: Resolver,
+  platform: Pick<Platform, 'hostname' | 'publicUrl'>,
+  timeoutMs = LOOKUP_TIMEOUT_MS,
+) {
   const gateOf = (lookup: LookupClass): Gate =>
     createGate({
       concurrency: CONCURRENCY[lookup],
@@ -133,7 +124,8 @@ export function createHostLocator(deps: HostLocatorDeps): HostLocator {
   }
 
   return {
-    locate: (host, lookup) => {
+    /** Never rejects. */
+    locate: (host: string, lookup: LookupClass): Promise<Location> => {
       const known = answers.get(host);
       if (known !== undefined && known.until > clock.now()) return Promise.resolve(known.location);
       const before = inProgress.get(host);
@@ -150,7 +142,8 @@ export function createHostLocator(deps: HostLocatorDeps): HostLocator {
       inProgress.set(host, work);
       return work;
     },
-    close: () => {
+    /** Cancels lookups in progress and waiting ones. */
+    close: (): void => {
       closing.abort();
       for (const gate of Object.values(gates)) gate.close();
     },

@@ -1,6 +1,6 @@
-import type { Clock } from '../../core/clock.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import { normalizeDomain } from '../../mail/address.ts';
+import type { Context } from '../../store/context.ts';
 import type { Tables } from '../../store/tables.ts';
 import { linkHostDomain, stsPolicyDomain } from '../names.ts';
 import { createHostLocator } from './host-locator.ts';
@@ -32,45 +32,34 @@ function domainOfHost(host: string): string {
   return linkHostDomain(host) ?? stsPolicyDomain(host) ?? '';
 }
 
-export interface LinkHosts {
-  /** The host of `public.url`; null when it is not a name that can have a certificate. */
-  publicHost: string | null;
-  standingOf(host: string): LinkHostStanding | null;
-  /** The account whose domain has this link host; null: none. */
-  ownerOf(host: string): string | null;
-  /** Whether a link host leads here. `isRenewal`: the host has a certificate. Limits its lookups; never rejects. */
-  leadsHere(host: string, isRenewal: boolean): Promise<boolean>;
-  /** Cancels lookups in progress and waiting ones. */
-  close(): void;
-}
-
-export interface LinkHostsDeps {
-  config: PlatformOptions;
-  tables: Tables;
-  resolver: Resolver;
-  /** For caches and limits. */
-  monotonic: Clock;
-}
+export type LinkHosts = ReturnType<typeof createLinkHosts>;
 
 /**
  * Looks nothing up until `leadsHere`, which uses DNS through a locator with caches and limits (`createHostLocator`).
  * `standingOf` and `ownerOf` read the database at each call.
  */
-export function createLinkHosts({ config, tables, resolver, monotonic }: LinkHostsDeps): LinkHosts {
+export function createLinkHosts(
+  { config, tables, monotonic }: Pick<Context, 'tables' | 'monotonic'> & { config: PlatformOptions },
+  resolver: Resolver,
+) {
   const platform = platformOf(config);
-  const locator = createHostLocator({ resolver, clock: monotonic, platform });
+  const locator = createHostLocator(monotonic, resolver, platform);
   const standingOf = (host: string) => linkHostStanding(tables, platform, host);
   return {
+    /** The host of `public.url`; null when it is not a name that can have a certificate. */
     publicHost: publicHost(platform),
     standingOf,
-    ownerOf: (text) => {
+    /** The account whose domain has this link host; null: none. */
+    ownerOf: (text: string): string | null => {
       const host = normalizeDomain(text);
       return host === null ? null : tables.domains.linkHostOwner(host, domainOfHost(host));
     },
-    leadsHere: async (host, isRenewal) => {
+    /** Whether a link host leads here. `isRenewal`: the host has a certificate. Limits its lookups; never rejects. */
+    leadsHere: async (host: string, isRenewal: boolean): Promise<boolean> => {
       const lookup = standingOf(host) === 'registered' ? 'registered' : 'proven';
       return (await locator.locate(host, isRenewal ? 'renewal' : lookup)) === 'here';
     },
+    /** Cancels lookups in progress and waiting ones. */
     close: locator.close,
   };
 }

@@ -3,16 +3,20 @@ import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { isWithin, reverseName } from '../../dns/names.ts';
 import { toZoneFile } from '../../dns/zone-file.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
+import type { Tables } from '../../store/tables.ts';
 import { configuredAddresses, ownAddresses, sourceAddresses } from './egress-addresses.ts';
 import { type Platform, publicHost, spfHost, stsRecordHost, trackHost } from './platform.ts';
+import { reportKeyRecord } from './report-key.ts';
 import {
   addressRecord,
+  authorityRecords,
   delegationRecords,
   nameServersOf,
   servedAddresses,
   ZONE_TTL,
 } from './zone-authority.ts';
-import { type ZoneKey, zoneKeyRecord } from './zone-keys.ts';
+import { allZoneKeys, type ZoneKey, zoneKeyRecord } from './zone-keys.ts';
+import { printedSerial } from './zone-serial.ts';
 
 /* The platform's own records, which the records of all domains refer to; `postrider zone` prints them. */
 
@@ -70,6 +74,19 @@ export async function platformZone(
     ...(reportKey === null ? [] : [txt(reportKey.name, reportKey.value)]),
     ...egressHostRecords(platform),
     ...pointerRecords(platform, addresses),
+  ];
+}
+
+/** The whole zone, as `postrider zone` prints it and the name server answers: SOA and NS, hosts, keys, PTR. */
+export async function printedZone(
+  view: DnsView,
+  platform: Platform,
+  tables: Pick<Tables, 'settings' | 'dkimKeys' | 'platformKeys'>,
+  now: number,
+): Promise<ZoneRecord[]> {
+  return [
+    ...authorityRecords(platform, printedSerial(tables, now)),
+    ...(await platformZone(view, platform, allZoneKeys(tables), reportKeyRecord(tables, platform.hostname))),
   ];
 }
 

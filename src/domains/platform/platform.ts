@@ -1,5 +1,6 @@
 import { DAY } from '../../core/clock.ts';
 import { normalizeDomain } from '../../mail/address.ts';
+import { type RetryTimes, retirementMs } from '../rotation.ts';
 import type { EgressAddressSetting, SecondarySetting } from './egress-addresses.ts';
 import { type ServedStsPolicy, stsPolicyOf } from './sts-policy.ts';
 
@@ -19,6 +20,8 @@ export interface Platform {
   nameServer: NameServerSetting | null;
   /** The keys of domains in the platform's zone, and when they are replaced. */
   keyPolicy: KeyPolicy;
+  /** Time for which a retired key stays published, ms. */
+  retirementMs: number;
   /** Whether messages also have a signature of the platform. */
   signs: boolean;
 }
@@ -57,7 +60,7 @@ export interface PlatformOptions {
   delivery: {
     egress: readonly EgressAddressSetting[];
     returnPath: Platform['returnPath'];
-    retry?: { expireMarketing: number; expireTransactional: number };
+    retry?: RetryTimes;
   };
   secondary: SecondarySetting;
   public: { url: string; tls?: { listen: string } };
@@ -109,6 +112,9 @@ export function platformOf(options: PlatformOptions): Platform {
     },
     get keyPolicy() {
       return keyPolicyOf(options, nameServerOf(options) !== null);
+    },
+    get retirementMs() {
+      return retirementMs(options.delivery.retry);
     },
     get signs() {
       return options.domains?.platformSignature ?? false;

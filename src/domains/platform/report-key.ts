@@ -1,7 +1,6 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
-import type { Seal } from '../../core/seal.ts';
 import { type DkimSigner, publicKeyRecordValue } from '../../mail/dkim.ts';
-import type { Writer } from '../../store/database/writer.ts';
+import type { Context } from '../../store/context.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { GenerateKey } from '../key-queue.ts';
 import { type DkimKeyName, keyRecordName } from '../keys.ts';
@@ -13,22 +12,14 @@ const SELECTOR = 'tlsrpt';
 const PRIVATE_KEY = 'tlsrpt-dkim-key';
 const PUBLIC_KEY = 'tlsrpt-dkim-public-key';
 
-export interface ReportKeyDeps {
-  hostname: string;
-  tables: Tables;
-  writer: Writer;
-  seal: Seal;
-  generateKey: GenerateKey;
-  /** Aborted when the daemon stops. */
-  signal: AbortSignal;
-}
-
 /**
- * The signer of TLS reports. Generates the key at the first call. Rejects with the reason of the signal when that is
- * aborted before the key is stored: generating cannot be cancelled, and nothing waits for it.
+ * The signer of TLS reports. Generates the key at the first call. Rejects with the reason of the signal, which the stop of
+ * the daemon aborts, when that is aborted before the key is stored: generating cannot be cancelled, and nothing waits for it.
  */
-export async function reportSigner(deps: ReportKeyDeps): Promise<DkimSigner> {
-  const { hostname, tables, writer, seal, generateKey, signal } = deps;
+export async function reportSigner(
+  { tables, writer, seal }: Pick<Context, 'tables' | 'writer' | 'seal'>,
+  { hostname, generateKey, signal }: { hostname: string; generateKey: GenerateKey; signal: AbortSignal },
+): Promise<DkimSigner> {
   let sealed = tables.settings.get(PRIVATE_KEY);
   if (sealed === null) {
     const key = await generateKey();
@@ -36,9 +27,9 @@ export async function reportSigner(deps: ReportKeyDeps): Promise<DkimSigner> {
     const der = key.export({ type: 'pkcs8', format: 'der' });
     const secret = seal.seal(der, PRIVATE_KEY).toString('base64');
     const record = publicKeyRecordValue(createPublicKey(key)).replace('; p=', '; s=tlsrpt; p=');
-    await writer.run((all) => {
-      all.settings.put(PRIVATE_KEY, secret);
-      all.settings.put(PUBLIC_KEY, record);
+    await writer.run((tx) => {
+      tx.settings.put(PRIVATE_KEY, secret);
+      tx.settings.put(PUBLIC_KEY, record);
     });
     sealed = secret;
   }

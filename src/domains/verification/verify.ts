@@ -1,6 +1,5 @@
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import { abortAfter } from '../../core/concurrency/abort.ts';
-import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
 import { createTokenBuckets, type Rate } from '../../core/token-bucket.ts';
@@ -8,7 +7,7 @@ import { createDnsView } from '../../dns/dns-view.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { DomainEventKind } from '../../events/event-types.ts';
 import type { DomainEventFields } from '../../events/record.ts';
-import type { Writer } from '../../store/database/writer.ts';
+import type { Context } from '../../store/context.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { GeneratedKeys, ManagedKeys } from '../key-rotation/managed-keys.ts';
@@ -58,19 +57,6 @@ export interface VerifyOptions {
   signal?: AbortSignal;
 }
 
-export interface VerifierDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  log: Log;
-  resolver: Resolver;
-  platform: Platform;
-  answersHttps: HttpsProbe;
-  fetchFile: FetchFile;
-  recordDomainEvent: RecordDomainEvent;
-  managedKeys: ManagedKeys;
-}
-
 /** Limit for all checks of a domain; the caller waits for them. */
 const VERIFICATION_TIMEOUT_MS = 20 * SECOND;
 
@@ -81,20 +67,24 @@ export type Verifier = (domainId: string, options: VerifyOptions) => Promise<Ver
  * A verification has 20 s for DNS; checks without an answer by then are `unknown`. Scheduled verifications generate
  * keys, requested ones look up the recommended records that no check covers.
  */
-export function createVerifier(deps: VerifierDeps): Verifier {
-  const {
-    tables,
-    writer,
-    clock,
-    log,
+export function createVerifier(
+  { tables, writer, clock, log }: Pick<Context, 'tables' | 'writer' | 'clock' | 'log'>,
+  {
     resolver,
     platform,
     answersHttps,
     fetchFile,
     recordDomainEvent,
     managedKeys,
-  } = deps;
-
+  }: {
+    resolver: Resolver;
+    platform: Platform;
+    answersHttps: HttpsProbe;
+    fetchFile: FetchFile;
+    recordDomainEvent: RecordDomainEvent;
+    managedKeys: ManagedKeys;
+  },
+): Verifier {
   /** `checked`: the domain when its verification began, at `checkedAt`. */
   async function apply(
     { checked, checkedAt }: { checked: DomainRow; checkedAt: number },

@@ -19,7 +19,7 @@ async function start({ timeoutMs = PATIENCE_MS } = {}) {
     random: systemRandom,
   });
   const platform = { hostname: 'mail.example', publicUrl: 'https://links.mail.example' };
-  const locator = createHostLocator({ resolver, clock, platform, timeoutMs });
+  const locator = createHostLocator(clock, resolver, platform, timeoutMs);
   onTestFinished(async () => {
     locator.close();
     resolver.close();

@@ -78,6 +78,7 @@ describe("the platform's own zone", () => {
     nameServer: null,
     keyPolicy: { rotationMs: null, ed25519: false },
     signs: false,
+    retirementMs: 0,
   };
 
   it('lists hosts, senders and keys', async () => {
