@@ -1,4 +1,4 @@
-import { contentWithoutPerson } from './audience/erasure/rewrite-content.ts';
+import { contentWithoutPerson } from './audience/erasure/erasers.ts';
 import { contactSearch } from './audience/search.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { customFieldsPortion } from './campaigns/fields.ts';
@@ -10,7 +10,7 @@ import { dmarcHistory, domainReports } from './domains/reports.ts';
 import { messageSeries } from './events/message-series.ts';
 import { messageHistory, messagePage } from './events/message-view.ts';
 import { inboxMail, inboxPage, inboxSource } from './inbox/inbox.ts';
-import { failingCauses } from './notices/failing-causes.ts';
+import { failingCauses } from './notices/failure-notices.ts';
 import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
 import { webhookHealth } from './webhooks/health.ts';

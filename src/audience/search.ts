@@ -8,9 +8,10 @@ import {
   type SearchKey,
 } from '../store/contacts/contacts.ts';
 import type { SubscriptionRow } from '../store/contacts/subscriptions.ts';
+import type { BackgroundStep } from '../store/migrate/background-steps.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
-import { fold, fullName, searchKey } from './search-key.ts';
+import { fold, fullName, searchKey, searchKeys } from './search-key.ts';
 
 /*
  * Searches contacts by address, name, number or identifiers. Every word of the text must occur, in any of them. The
@@ -192,3 +193,22 @@ function textOf(candidate: Candidate, key: SearchKey): string {
     ? fullName(candidate.first_name, candidate.last_name)
     : (candidate.last_name ?? '');
 }
+
+/**
+ * Adds contacts to the search index that were stored before there was one. Until all contacts of an account are in it,
+ * searches there find prefixes only.
+ */
+export const CONTACT_SEARCH_STEP: BackgroundStep = {
+  name: 'contact-search',
+  description: 'contacts added to the search index',
+  run: (tables, rows, isOver) => {
+    let added = 0;
+    for (const contact of tables.contacts.unindexed(rows)) {
+      const { search_text } = searchKeys(contact);
+      tables.contacts.addToIndex({ ...contact, search_text });
+      added++;
+      if (isOver()) break;
+    }
+    return added;
+  },
+};

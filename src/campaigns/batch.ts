@@ -1,6 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import type { AccountLimits } from '../accounts/limits.ts';
 import { marketingIneligibility } from '../audience/eligibility.ts';
 import { type Clock, HOUR } from '../core/clock.ts';
+import { inSlices } from '../core/concurrency/slices.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
@@ -8,7 +10,7 @@ import { countCampaignQueued } from '../events/campaign-counts.ts';
 import { domainOf } from '../mail/address.ts';
 import { hidingVariable } from '../mail/compliance.ts';
 import type { Mailbox } from '../mail/content.ts';
-import type { OwnContent } from '../mail/shared-content.ts';
+import type { OwnContent, SharedContent } from '../mail/shared-content.ts';
 import { type PackedContent, packContent } from '../mail/stored-content.ts';
 import {
   isSimulated,
@@ -17,13 +19,20 @@ import {
   type TakeNew,
   type TakenMessage,
 } from '../sending/draft.ts';
+import { type PackedShared, packShared } from '../sending/encode-shared.ts';
 import type { HtmlReader } from '../sending/render/html-reader.ts';
-import { type CopyRendering, fillCopy } from '../sending/render/render-shared.ts';
+import { parsingContent } from '../sending/render/render.ts';
+import {
+  type CopyRendering,
+  fillCopy,
+  type SharedRendering,
+  sharedParts,
+  sharingPrepared,
+} from '../sending/render/render-shared.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
-import { type CampaignContent, type SharedBody, stateOf } from './content.ts';
-import { contactVariables, mailboxOf } from './fields.ts';
-import { type ReadyCampaign, recheckCampaign } from './mail.ts';
+import { contactVariables, isContactField, mailboxOf } from './fields.ts';
+import { type CampaignMail, type ReadyCampaign, recheckCampaign, storedMail } from './mail.ts';
 
 /*
  * The next batch of a campaign in one unit of work: it checks the eligibility of the members after the cursor, stores
@@ -268,4 +277,84 @@ function createCopier(
       return { address: member.email, isQueued };
     },
   };
+}
+
+interface CampaignContent {
+  mail: CampaignMail;
+  /** Identifies the input from the account and the group. */
+  state: string;
+  /** A refusal: it cannot be rendered for any recipient. */
+  shared: SharedBody | Refusal;
+}
+
+/** The shared content as it is rendered and as it is stored. */
+interface SharedBody extends PackedShared {
+  rendering: SharedRendering;
+}
+
+/** Characters of all cached campaigns, of their source and their rendering. */
+const MAX_CACHED_CHARACTERS = 32 * 1024 * 1024;
+
+/**
+ * Prepares the shared content of a campaign's copies, ahead of the units of work that store the copies. It is parsed,
+ * rendered and deflated once, and again only when its input changes. Begins with an empty cache by `campaign_seq`,
+ * bounded by MAX_CACHED_CHARACTERS; the content that was used least recently is dropped. `prepare` works in turns of
+ * the account.
+ */
+export function createCampaignContents(htmlReader: HtmlReader) {
+  const cache = new LRUCache<number, CampaignContent>({
+    maxSize: MAX_CACHED_CHARACTERS,
+    sizeCalculation: sizeOf,
+  });
+
+  return {
+    /** Resolves with the current content, or with a refusal when the campaign cannot be sent. */
+    prepare: async (tables: Tables, send: CampaignSend): Promise<CampaignContent | Refusal> => {
+      const known = cache.get(send.campaign_seq);
+      const mail = known?.mail ?? storedMail(tables, send);
+      await inSlices(parsingContent(mail.wording, htmlReader), send.account_id);
+      const ready = recheckCampaign(tables, send, htmlReader, mail);
+      if (isRefusal(ready)) return ready;
+      const state = stateOf(ready);
+      if (known?.state === state) return known;
+      const rendering = await inSlices(
+        sharingPrepared(ready.prepared, mail.variables, isContactField),
+        send.account_id,
+      );
+      const content: CampaignContent = {
+        mail,
+        state,
+        shared: isRefusal(rendering)
+          ? rendering
+          : { rendering, ...(await packCampaign(rendering, ready, mail, send.account_id)) },
+      };
+      cache.set(send.campaign_seq, content);
+      return content;
+    },
+  };
+}
+
+type CampaignContents = ReturnType<typeof createCampaignContents>;
+
+/** Identifies the input of the copies that can change between two batches. Text values derive from those of html. */
+function stateOf({ prepared, group }: ReadyCampaign): string {
+  return JSON.stringify([prepared.service.html, group.subscription_group_id, group.name]);
+}
+
+function packCampaign(
+  rendering: SharedRendering,
+  { group }: ReadyCampaign,
+  mail: CampaignMail,
+  accountId: string,
+): Promise<PackedShared> {
+  const { from, fromDomain, replyTo } = mail;
+  const list = { id: group.subscription_group_id, name: group.name };
+  const content: SharedContent = { from, fromDomain, replyTo, list, ...sharedParts(rendering) };
+  return packShared(content, accountId);
+}
+
+function sizeOf({ mail, state, shared }: CampaignContent): number {
+  const { html, text } = mail.wording;
+  const rendered = isRefusal(shared) ? 0 : shared.packed.size;
+  return html.length + (text?.length ?? 0) + state.length + rendered + 1;
 }

@@ -13,7 +13,6 @@ import type { Context } from '../store/context.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
-import { type PreparedSend, readPrepared, writePrepared } from './prepared.ts';
 
 /* Campaigns: names under which messages are sent and counted. Deleting one deletes its counts, not its messages. */
 
@@ -222,4 +221,29 @@ export function presentAnalytics(
     links,
     providers,
   };
+}
+
+/**
+ * What is prepared for a campaign that is not sent. The person who sends it sees these values; the send itself uses those of its
+ * request, so nothing here is checked against groups, templates and domains.
+ */
+interface PreparedSend {
+  subscriptionGroupId?: string | undefined;
+  templateId?: string | undefined;
+  from?: string | undefined;
+  subject?: string | undefined;
+  perHour?: number | undefined;
+  /** ISO 8601. */
+  scheduledAt?: string | undefined;
+}
+
+/** Reads the stored form. */
+export function readPrepared(stored: string | null): PreparedSend | null {
+  // Sound: only `writePrepared` and the import of accounts, which checks it, write it.
+  return stored === null ? null : (JSON.parse(stored) as PreparedSend);
+}
+
+/** The stored form; null: nothing is prepared. */
+function writePrepared(prepared: PreparedSend | null): string | null {
+  return prepared === null ? null : JSON.stringify(prepared);
 }

@@ -1,7 +1,7 @@
 import { HOUR, iso } from '../core/clock.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
-import { readPrepared } from './prepared.ts';
+import { readPrepared } from './campaigns.ts';
 
 /* What the console shows of campaigns and of their audience in lists and before a send. */
 

@@ -10,8 +10,13 @@ import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { Writer } from '../store/database/writer.ts';
 import { MARKETING_PRIORITY, type QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import { type BatchDeps, isComplete, MEMBER_BATCH_SIZE, queueBatch } from './batch.ts';
-import { createCampaignContents } from './content.ts';
+import {
+  type BatchDeps,
+  createCampaignContents,
+  isComplete,
+  MEMBER_BATCH_SIZE,
+  queueBatch,
+} from './batch.ts';
 
 export interface CampaignRunnerDeps extends Omit<BatchDeps, 'htmlReader'> {
   tables: Tables;

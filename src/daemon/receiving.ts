@@ -1,6 +1,6 @@
 import { Counter } from 'prom-client';
 import { type Authenticator, createAuthenticator } from '../accounts/authenticate.ts';
-import { createKeyUses } from '../accounts/key-uses.ts';
+import { createKeyUses } from '../accounts/keys.ts';
 import { createFailureLimits, createRateLimits, type RateLimits } from '../accounts/rate-limits.ts';
 import type { Log } from '../core/log.ts';
 import type { Resolver } from '../dns/resolver.ts';

@@ -1,4 +1,4 @@
-import { CONTACT_SEARCH_STEP } from '../audience/search-fill.ts';
+import { CONTACT_SEARCH_STEP } from '../audience/search.ts';
 import { createStandby } from '../backup/standby.ts';
 import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { LOG_KEY_PURPOSE } from '../core/log.ts';

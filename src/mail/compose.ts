@@ -18,8 +18,8 @@ import {
   wordsField,
 } from './headers.ts';
 import { flowingText } from './html/flowed.ts';
+import { trackingLinks } from './html/links.ts';
 import { derivingText } from './html/text-part.ts';
-import { trackingLinks } from './html/track-links.ts';
 
 /*
  * Composes the message for one recipient (RFC 5322, RFC 2045, RFC 2046): its header fields and its MIME structure. It

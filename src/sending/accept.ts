@@ -1,12 +1,18 @@
 import type { AccountLimits } from '../accounts/limits.ts';
+import { HOUR } from '../core/clock.ts';
+import { createFairLimit } from '../core/concurrency/gate.ts';
 import { inSlices, type Order } from '../core/concurrency/slices.ts';
+import { createLru } from '../core/lru.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
+import { emailIdentifier } from '../mail/identifier.ts';
+import { MAX_SLOTS } from '../mail/template.ts';
 import type { Context } from '../store/context.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
+import { isRecipientDetail, type RecipientDetail } from '../suppression/suppression.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
-import { checkingSend, type Sender } from './checks.ts';
+import { checkDomain, checkingSend, type Sender } from './checks.ts';
 import {
   createDraft,
   type Draft,
@@ -19,15 +25,14 @@ import {
   type TakeNew,
   type TakenMessage,
 } from './draft.ts';
-import { encodeContents, encodeTemplated, type StorableContent } from './encode.ts';
+import { encodeContents, encodeTemplated, MAX_STORED_CHARACTERS, type StorableContent } from './encode.ts';
 import { replacedFieldWarnings } from './headers.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
-import { createRefusalEvents } from './refusal-events.ts';
 import { clippingWarnings } from './render/clipping.ts';
 import { createHtmlReader } from './render/html-reader.ts';
-import { createRenderQueue, renderedSize } from './render/render-queue.ts';
+import { MAX_RENDERED } from './render/render.ts';
 import { createRepeatedTemplates } from './render/repeated-templates.ts';
 import { type ParsedSend, parseSend, pastScheduleRefusal, type SendRequest } from './request.ts';
 
@@ -283,4 +288,155 @@ export type Acceptance = ReturnType<typeof createAcceptance>;
 /** The body without its Message-ID: a program that repeats a submission often changes it. */
 function fingerprinted(body: SendRequest): SendRequest {
   return { ...body, messageId: undefined };
+}
+
+/** Events of one recipient, code and reason without an interval; further ones have at least RECORD_INTERVAL_MS between them. */
+const MAX_REPEATED_EVENTS = 3;
+const RECORD_INTERVAL_MS = HOUR;
+/** Rows of refused sends of an account in an hour: events, and their deliveries to webhooks. */
+const MAX_ROWS_PER_HOUR = 20_000;
+/** Rows of a unit of work, unless one event has more deliveries. */
+const UNIT_ROWS = 200;
+/** Recipients and accounts in memory. One that was evicted counts from 0 again. */
+const MAX_RECIPIENTS = 50_000;
+const MAX_ACCOUNTS = 10_000;
+
+interface Repeats {
+  events: number;
+  lastAt: number;
+}
+
+interface AccountHour {
+  since: number;
+  events: number;
+  rows: number;
+}
+
+/**
+ * Records an event for each recipient that causes the refusal of a send. A refused send costs the caller nothing, so
+ * its events are bounded: repeated ones of a recipient, and the rows of an account in an hour. The bounds are in memory
+ * and begin again after a restart; the response to the send does not depend on them. Begins with no event counted;
+ * keeps up to 50,000 recipients and 10,000 accounts in memory. `record` resolves when the events are durable, in units
+ * of about 200 rows.
+ */
+function createRefusalEvents(
+  { clock, tables, writer }: Pick<Context, 'clock' | 'tables' | 'writer'>,
+  { recorder, limits }: { recorder: Recorder; limits: Pick<AccountLimits, 'of'> },
+) {
+  const recipients = createLru<Repeats>(MAX_RECIPIENTS);
+  const accounts = createLru<AccountHour>(MAX_ACCOUNTS);
+
+  /** Counts the event of a recipient; false: it is not recorded. `rows`: the rows of one event. */
+  function take(accountId: string, { recipient, code, reason }: RecipientDetail, rows: number): boolean {
+    const now = clock.now();
+    const key = `${accountId} ${emailIdentifier(recipient)} ${code} ${reason}`;
+    const repeats = recipients.get(key) ?? { events: 0, lastAt: now };
+    if (repeats.events >= MAX_REPEATED_EVENTS && !isPast(repeats.lastAt, now, RECORD_INTERVAL_MS))
+      return false;
+    const known = accounts.get(accountId);
+    const hour =
+      known === undefined || isPast(known.since, now, HOUR) ? { since: now, events: 0, rows: 0 } : known;
+    if (hour.rows + rows > MAX_ROWS_PER_HOUR || hour.events >= maxEvents(accountId)) return false;
+    recipients.set(key, { events: repeats.events + 1, lastAt: now });
+    accounts.set(accountId, { since: hour.since, events: hour.events + 1, rows: hour.rows + rows });
+    return true;
+  }
+
+  /** An account has at most as many of these events in an hour as it may send messages. */
+  function maxEvents(accountId: string): number {
+    const { messagesPerHour, messagesPerDay } = limits.of(accountId);
+    return Math.min(messagesPerHour ?? MAX_ROWS_PER_HOUR, messagesPerDay ?? MAX_ROWS_PER_HOUR);
+  }
+
+  return {
+    record: async (sender: Sender, send: ParsedSend, subject: string, refusal: Refusal): Promise<void> => {
+      const { account_id: accountId } = sender.account;
+      const refused = (refusal.extras.details ?? []).filter(isRecipientDetail);
+      if (refused.length === 0) return;
+      const rows = 1 + tables.webhooks.subscribed(accountId, 'email_suppressed').length;
+      const recorded = refused.filter((detail) => take(accountId, detail, rows));
+      const domain = checkDomain(tables, sender, send);
+      const domainId = isRefusal(domain) ? null : domain.domain_id;
+      const common = {
+        ...(send.campaignId === null ? {} : { campaignId: send.campaignId }),
+        ...(send.groupId === null ? {} : { subscriptionGroupId: send.groupId }),
+        useCase: sender.useCase,
+        from: send.from.address,
+        subject,
+      };
+      const perUnit = Math.max(1, Math.floor(UNIT_ROWS / rows));
+      for (let at = 0; at < recorded.length; at += perUnit) {
+        const portion = recorded.slice(at, at + perUnit);
+        await writer.run((all) => {
+          for (const { recipient, code, reason } of portion) {
+            const contactIdentifier = emailIdentifier(recipient);
+            const fields = { reasonCode: code, reason, ...common, recipient, contactIdentifier };
+            recorder.refusedSend(all, { accountId, domainId, fields });
+          }
+        }, accountId);
+      }
+    },
+  };
+}
+
+type RefusalEvents = ReturnType<typeof createRefusalEvents>;
+
+/** Whether the interval has passed, or the clock was set back. */
+function isPast(since: number, now: number, intervalMs: number): boolean {
+  return now < since || now - since >= intervalMs;
+}
+
+/** Messages up to this size never wait: their number is bounded by the concurrent requests of each account. */
+const MAX_SMALL_SIZE = 64 * 1024;
+/** Messages up to this size do not wait for larger ones. */
+const MAX_MEDIUM_SIZE = 512 * 1024;
+/** Characters of medium messages, and of large ones, that are rendered at a time. */
+const MAX_MEDIUM_TOTAL = 2 * 1024 * 1024;
+const MAX_LARGE_TOTAL = 8 * 1024 * 1024;
+
+/**
+ * Limits the memory for messages that are being checked, rendered and stored. Rendering takes many times the size of a
+ * message, and requests are rendered concurrently in slices: without a limit, a few dozen large messages exhaust the
+ * heap. Small messages never wait. Accounts whose messages wait take turns, without a limit of time. Medium messages (up to
+ * 512 Ki characters) and large ones have separate capacities, 2 Mi and 8 Mi characters.
+ */
+export function createRenderQueue() {
+  const medium = createFairLimit({ concurrency: MAX_MEDIUM_TOTAL, order: 'turns' });
+  const large = createFairLimit({ concurrency: MAX_LARGE_TOTAL, order: 'turns' });
+  return {
+    /** Runs `work` when there is capacity for a message of `size` characters. */
+    run: <T>(accountId: string, size: number, work: () => Promise<T>): Promise<T> => {
+      if (size <= MAX_SMALL_SIZE) return work();
+      return (size <= MAX_MEDIUM_SIZE ? medium : large).run(accountId, work, size);
+    },
+  };
+}
+
+/**
+ * An upper bound of the characters that are rendered and encoded: each variable counts like the longest one. `contents`:
+ * the number of contents that are encoded; above MAX_STORED_CHARACTERS together they are refused.
+ */
+export function renderedSize(
+  { attachments, alternatives, variables }: Pick<ParsedSend, 'attachments' | 'alternatives' | 'variables'>,
+  { html, text }: Pick<TemplateContent, 'html' | 'text'>,
+  contents: number,
+): number {
+  const encoded = [...attachments, ...alternatives].reduce((sum, { content }) => sum + content.length, 0);
+  const source = html.length + (text?.length ?? 0);
+  const filled = (slotsIn(html) + slotsIn(text ?? '')) * longestText(variables);
+  const one = encoded + source + Math.min(filled, MAX_RENDERED);
+  return Math.max(one, Math.min(one * contents, MAX_STORED_CHARACTERS));
+}
+
+function slotsIn(template: string): number {
+  let slots = 0;
+  for (let at = template.indexOf('{{'); at >= 0 && slots < MAX_SLOTS; at = template.indexOf('{{', at + 2))
+    slots++;
+  return slots;
+}
+
+function longestText(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce<number>((longest, inner) => Math.max(longest, longestText(inner)), 0);
 }

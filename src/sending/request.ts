@@ -1,15 +1,14 @@
 import { DAY, iso, MINUTE, parseMoment } from '../core/clock.ts';
-import { invalid, isRefusal, type Refusal, shortened } from '../core/refusal.ts';
+import { INEXACT, inexactPath } from '../core/exact-numbers.ts';
+import { invalid, isRefusal, type Refusal, refuse, shortened } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
-import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
+import { type Alternative, type Attachment, CONTENT_ID, type Mailbox, MEDIA_TYPE } from '../mail/content.ts';
+import { isServiceVariable } from '../mail/template.ts';
 import { textFault } from '../mail/text-fault.ts';
 import type { Role } from '../store/messages/messages.ts';
 import type { TemplateSource } from '../templates/source.ts';
-import { canonicalBase64, checkAttachments, decodedLength, tooManyAttachments } from './attachments.ts';
-import { type CalendarInput, parseCalendar } from './calendar.ts';
 import { collectFaults, type Fault } from './faults.ts';
 import { checkHeaders } from './headers.ts';
-import { checkVariables } from './variables.ts';
 
 /*
  * Validates a send request whose fields have the right types, and parses it into narrow types. All faults are reported
@@ -276,4 +275,170 @@ export function subjectRefusal(subject: string): Refusal | null {
   return subject.length > MAX_SUBJECT_LENGTH
     ? invalid('subject', `is longer than ${MAX_SUBJECT_LENGTH} characters after rendering`)
     : null;
+}
+
+/** Checks of `templateVariables`, of sends and of previews. Whether a value can be inserted is found by rendering. */
+type Variables = Readonly<Record<string, unknown>>;
+
+const MAX_DEPTH = 32;
+
+/** Reports names of the service's variables, and values that cannot be used. */
+function checkVariables(variables: Variables, fault: Fault): void {
+  for (const name of Object.keys(variables)) {
+    if (isServiceVariable(name))
+      fault(`templateVariables.${name}`, 'is set by the service and cannot be given');
+  }
+  checkValues(variables, fault);
+}
+
+/** Reports the first inexact number of each variable, or that the values are nested too deep. */
+export function checkValues(variables: Variables, fault: Fault): void {
+  if (isDeeperThan(variables, MAX_DEPTH)) {
+    fault('templateVariables', `must not be nested more than ${MAX_DEPTH} levels deep`);
+    return;
+  }
+  for (const [name, value] of Object.entries(variables)) {
+    const path = inexactPath(value);
+    if (path !== null) fault(`templateVariables.${name}${path}`, INEXACT);
+  }
+}
+
+function isDeeperThan(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return depth === 0 || Object.values(value).some((inner) => isDeeperThan(inner, depth - 1));
+}
+
+export const MAX_ATTACHMENTS = 10;
+/** Decoded bytes of all attachments of a message. */
+const MAX_ATTACHMENT_BYTES = 2 * 1024 * 1024;
+
+/** Strict RFC 4648 §4: bits after the last byte are zero (§3.5), so each content has one form. */
+const BASE64 = /^[A-Za-z0-9+/]*(?:[AQgw]==|[AEIMQUYcgkosw048]=)?$/;
+const BAD_NAME = /[\p{Cc}/\\\u2028\u2029]/u;
+
+/** Checked before the contents of the attachments. */
+function tooManyAttachments(attachments: readonly Attachment[]): Refusal | null {
+  if (attachments.length <= MAX_ATTACHMENTS) return null;
+  const message = `A message can have at most ${MAX_ATTACHMENTS} attachments; the request has ${attachments.length}`;
+  return refuse('TOO_MANY_ATTACHMENTS', message, { details: [{ field: 'attachments', message }] });
+}
+
+/**
+ * Reports malformed attachments; returns a refusal when they are too large together, which applies only when none is
+ * malformed. `otherBytes`: bytes of other parts that count as attachments.
+ */
+function checkAttachments(attachments: Attachment[], fault: Fault, otherBytes = 0): Refusal | null {
+  const ids = new Set<string>();
+  let total = otherBytes;
+  for (const [index, attachment] of attachments.entries()) {
+    const field = `attachments[${index}]`;
+    const { name, contentType, content, contentId } = attachment;
+    if (name.length < 1 || name.length > 255) fault(`${field}.name`, 'must have 1 to 255 characters');
+    else if (BAD_NAME.test(name) || !name.isWellFormed())
+      fault(`${field}.name`, 'must not contain path separators or control characters');
+    if (!MEDIA_TYPE.test(contentType))
+      fault(`${field}.contentType`, 'must be a media type such as "application/pdf"');
+    else if (/^(multipart|message)\//i.test(contentType)) {
+      fault(
+        `${field}.contentType`,
+        'cannot be attached as base64 (RFC 2046 §5); send it as "application/octet-stream"',
+      );
+    }
+    if (content.length % 4 !== 0 || !BASE64.test(content))
+      fault(`${field}.content`, 'must be base64 without line breaks');
+    else total += decodedLength(content);
+    if (contentId !== undefined && !CONTENT_ID.test(contentId)) {
+      fault(`${field}.contentId`, 'must have 1 to 250 visible ASCII characters and no angle brackets');
+    } else if (contentId !== undefined && ids.has(contentId)) fault(`${field}.contentId`, 'is used twice');
+    if (contentId !== undefined) ids.add(contentId);
+  }
+  if (total > MAX_ATTACHMENT_BYTES) {
+    const message = `Attachments can have at most ${MAX_ATTACHMENT_BYTES} decoded bytes together; those of the request have ${total}`;
+    return refuse('ATTACHMENTS_TOO_LARGE', message, { details: [{ field: 'attachments', message }] });
+  }
+  return null;
+}
+
+/** Base64 of the URL-safe alphabet, or without padding (RFC 4648 §3.2 and §5), in the usual form; other text unchanged. */
+export function canonicalBase64(text: string): string {
+  const usual =
+    text.includes('-') || text.includes('_') ? text.replaceAll('-', '+').replaceAll('_', '/') : text;
+  return usual.length % 4 === 0 || usual.length % 4 === 1
+    ? usual
+    : usual.padEnd(usual.length + 4 - (usual.length % 4), '=');
+}
+
+/** Number of bytes that valid base64 encodes. */
+function decodedLength(base64: string): number {
+  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
+  return (base64.length / 4) * 3 - padding;
+}
+
+/** An iCalendar object of a request, and the parts of the message that it becomes (RFC 6047). */
+interface CalendarInput {
+  method: string;
+  content: string;
+}
+
+interface CalendarParts {
+  alternative: Alternative;
+  /** For mail programs that offer to open or import a file. */
+  file: Attachment;
+  /** Length of the object, which is counted once. */
+  bytes: number;
+  /** Sentences about the reasons why mail programs may show no invitation. */
+  warnings: string[];
+}
+
+/** RFC 5546 §1.4. */
+export const CALENDAR_METHODS = [
+  'PUBLISH',
+  'REQUEST',
+  'REPLY',
+  'ADD',
+  'CANCEL',
+  'REFRESH',
+  'COUNTER',
+  'DECLINECOUNTER',
+] as const;
+
+/**
+ * RFC 5545 §3.1: lines end with CRLF. The property names are not case-sensitive. Without the flag `m`, which takes other
+ * characters (U+2028) for line ends, too: each of them would begin another search to the end of the line.
+ */
+const OBJECT = /^BEGIN:VCALENDAR\r\n[\s\S]*\r\nEND:VCALENDAR\r\n$/i;
+const METHOD_PROPERTY = /\nMETHOD(?:;[^:\r\n]*)?:([^\r\n]*)\r\n/i;
+
+/** Reports each fault; null without a valid method. */
+export function parseCalendar(calendar: CalendarInput, fault: Fault): CalendarParts | null {
+  const method = CALENDAR_METHODS.find((known) => known === calendar.method.trim().toUpperCase());
+  if (method === undefined) fault('calendar.method', `must be one of ${CALENDAR_METHODS.join(', ')}`);
+  const content = `${calendar.content
+    .replace(/^\ufeff/, '')
+    .trim()
+    .replace(/\r\n?|\n/g, '\r\n')}\r\n`;
+  const problem = textFault(content);
+  if (problem !== null) fault('calendar.content', problem);
+  else if (!OBJECT.test(content))
+    fault('calendar.content', 'must be an iCalendar object, from BEGIN:VCALENDAR to END:VCALENDAR');
+  const property = METHOD_PROPERTY.exec(content)?.[1]?.trim();
+  if (method !== undefined && property !== undefined && property.toUpperCase() !== method)
+    fault('calendar.method', `must equal the METHOD property of calendar.content, which is "${property}"`);
+  if (method === undefined) return null;
+  const utf8 = Buffer.from(content);
+  const encoded = utf8.toString('base64');
+  return {
+    alternative: {
+      position: 'after-html',
+      contentType: `text/calendar; charset=utf-8; method=${method}`,
+      content: encoded,
+    },
+    // Some mail programs would show a second text/calendar part as a second invitation.
+    file: { name: 'invite.ics', contentType: 'application/ics', content: encoded },
+    bytes: utf8.length,
+    warnings:
+      property === undefined
+        ? ['calendar.content has no METHOD property: many mail programs show no invitation without it']
+        : [],
+  };
 }

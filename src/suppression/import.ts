@@ -1,11 +1,11 @@
 import { csvCutter, csvFields, type ImportRecord, readRecords } from '../audience/import/records.ts';
-import { concatenated, readHeader } from '../audience/import/source.ts';
 import {
   ADDRESS_COLUMNS,
   foldedColumn,
   type ServiceName,
   suppressionExport,
-} from '../audience/import/suppression-columns.ts';
+} from '../audience/import/rows.ts';
+import { concatenated, readHeader } from '../audience/import/source.ts';
 import { plainText } from '../audience/import/text-form.ts';
 import { parseMoment } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CONTACT_SEARCH_STEP } from '../../src/audience/search-fill.ts';
+import { CONTACT_SEARCH_STEP } from '../../src/audience/search.ts';
 import { searchKeys } from '../../src/audience/search-key.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { ContactRow } from '../../src/store/contacts/contacts.ts';

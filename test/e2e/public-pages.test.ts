@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { trackLinks } from '../../src/mail/html/track-links.ts';
+import { trackLinks } from '../../src/mail/html/links.ts';
 import { FORM, ONE_CLICK, type PublicRig, startPublic } from '../http/public/rig.ts';
 import { accessibilityFaults, showsFocus } from '../support/accessibility.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';

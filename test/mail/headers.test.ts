@@ -1,15 +1,16 @@
 import * as fc from 'fast-check';
 import { simpleParser } from 'mailparser';
 import { describe, expect, it } from 'vitest';
-import { encodedWords } from '../../src/mail/encoded-word.ts';
 import {
   addressField,
+  encodedWords,
   isUrlList,
   parameterField,
   textField,
   urlListField,
   wordsField,
 } from '../../src/mail/headers.ts';
+
 import { runPython } from '../support/python.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 

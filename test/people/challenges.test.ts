@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
-import { createChallenges } from '../../src/people/challenges.ts';
+import { createChallenges } from '../../src/people/passkeys.ts';
 import { heldClock } from '../support/store.ts';
 
 function start() {

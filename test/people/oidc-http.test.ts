@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
-import { createProviderHttp } from '../../src/people/oidc-http.ts';
+import { createProviderHttp } from '../../src/people/oidc.ts';
 
 const CLOCK = { now: Date.now };
 

@@ -2,12 +2,12 @@ import { expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createSeal } from '../../src/core/seal.ts';
-import { createPasswordCredentials } from '../../src/people/credentials.ts';
+import { createPasswordCredentials, totpCode, totpStep } from '../../src/people/credentials.ts';
 import { createPasskeys } from '../../src/people/passkeys.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { newPerson } from '../../src/people/person.ts';
 import { createSessions, type Session } from '../../src/people/sessions.ts';
-import { totpCode, totpStep } from '../../src/people/totp.ts';
+
 import { createAuthenticator } from '../http/console/authenticator.ts';
 import { granted } from '../support/refusal.ts';
 import { startStore } from '../support/store.ts';

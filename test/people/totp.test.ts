@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { matchTotp, totpAddress, totpCode, totpStep } from '../../src/people/totp.ts';
+import { matchTotp, totpAddress, totpCode, totpStep } from '../../src/people/credentials.ts';
 
 const SECRET = Buffer.from('12345678901234567890');
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { canonicalBase64 } from '../../src/sending/attachments.ts';
+import { canonicalBase64 } from '../../src/sending/request.ts';
 
 it.each([
   ['aGVsbG8', 'aGVsbG8='],

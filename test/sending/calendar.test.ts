@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseCalendar } from '../../src/sending/calendar.ts';
+import { parseCalendar } from '../../src/sending/request.ts';
 import { cpuMsOf } from '../support/process-cost.ts';
 
 const EVENT = 'BEGIN:VCALENDAR\nVERSION:2.0\nMETHOD:REQUEST\nSUMMARY:Grüße\nEND:VCALENDAR';

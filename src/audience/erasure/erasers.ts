@@ -1,11 +1,14 @@
+import { createHash } from 'node:crypto';
 import { withoutPersonalFields } from '../../events/erased.ts';
 import type { Recorder } from '../../events/record.ts';
-import type { StoredText } from '../../store/contacts/contacts-erasure.ts';
+import { packContent, packLongContent, plainContent, unpackContent } from '../../mail/stored-content.ts';
+import type { ErasureRow, StoredText } from '../../store/contacts/contacts-erasure.ts';
 import { DECLARED_ERASURE_STEPS } from '../../store/data-policies.ts';
 import type { ErasureStep } from '../../store/data-policy.ts';
-import type { Reader } from '../../store/readers/reads.ts';
+import { ReadRejected } from '../../store/database/failure.ts';
+import type { ContentRow, MessageRow, NewContent } from '../../store/messages/messages.ts';
+import { type Reader, readQuery } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
-import { clearMessages } from './erase-messages.ts';
 import {
   type EraseResult,
   type Eraser,
@@ -14,8 +17,7 @@ import {
   positionOf,
   walkPerson,
 } from './eraser.ts';
-import { prepareContent } from './rewrite-content.ts';
-import { createScrubber } from './scrub.ts';
+import { createScrubber, type Person, withoutRecipient } from './scrub.ts';
 
 /** The erasers of all steps that tables declare, in the order of the steps. `responsesKeptMs`: how long stored responses exist. */
 export function createErasers(reader: Reader, recorder: Recorder, responsesKeptMs: number): Eraser[] {
@@ -138,4 +140,173 @@ const KEPT_MAIL_BATCH_SIZE = 20;
 
 function headerOf(mail: string): string {
   return /^.*?(?:\r?\n){2}/s.exec(mail)?.[0] ?? mail;
+}
+
+/** Position in the messages that share a content. */
+interface CopiesPosition {
+  /** The person's message. */
+  messageSeq: number;
+  afterSeq: number;
+  /** A copy for another recipient is still to be sent. */
+  isNeeded: boolean;
+}
+
+const COPIES = 'copies';
+const LINKS = 'links';
+
+/** Clears messages in their order, with contents, attempts and events; waits for one that is being sent. */
+function clearMessages(tables: Tables, run: ErasureRun, portion: PortionLimit): EraseResult {
+  const messages = messagesFrom(tables, run.row, run.person, portion.rows);
+  for (const message of messages) {
+    if (tables.queue.get(message.seq) !== null) return 'waiting';
+    const cleared = clearMessage(tables, message, run, portion);
+    if (cleared !== 'done') return cleared;
+    tables.erasures.setAt(run.row.seq, message.seq);
+    if (portion.isOver()) return 'more';
+  }
+  return messages.length < portion.rows ? 'done' : 'more';
+}
+
+function messagesFrom(tables: Tables, row: ErasureRow, person: Person, limit: number): MessageRow[] {
+  const after = tables.erasures.get(row.seq)?.at_message ?? 0;
+  return person.identifiers
+    .flatMap((identifier) =>
+      tables.erasures.messagesOf(row.account_id, identifier, { after, before: row.before_message, limit }),
+    )
+    .toSorted((one, two) => one.seq - two.seq)
+    .slice(0, limit);
+}
+
+/** Returns `more` if the content has more copies than a portion may read, and `prepare` if it must be rewritten. */
+function clearMessage(
+  tables: Tables,
+  message: MessageRow,
+  run: ErasureRun,
+  portion: PortionLimit,
+): 'done' | 'more' | 'prepare' {
+  const { row, scrubber } = run;
+  const { erasures } = tables;
+  const isNeeded = clearSubjects(tables, message, run, portion);
+  if (isNeeded === null) return 'more';
+  if (isNeeded) {
+    if (!rewriteContent(tables, message.content_id, run)) return 'prepare';
+  } else erasures.removeContent(message.content_id);
+  for (const attempt of tables.messages.attemptsOf(message.seq))
+    erasures.setReport({ ...attempt, report: scrubber.json(attempt.report) });
+  for (const event of erasures.eventsOf(message.seq)) {
+    erasures.setEvent(event.seq, withoutPersonalFields(scrubber.json(event.text)));
+    erasures.clearWebhookResponses(row.account_id, event.seq);
+  }
+  if (message.campaign_id !== null) clearLinks(tables, message.campaign_id, run);
+  erasures.clearMessage(message.seq);
+  return 'done';
+}
+
+/**
+ * Removes the person from the subjects of all copies of the message's content, a portion of them at a time. Returns
+ * whether the content is still needed for another recipient; null: there are more copies.
+ */
+function clearSubjects(
+  { erasures }: Tables,
+  message: MessageRow,
+  run: ErasureRun,
+  portion: PortionLimit,
+): boolean | null {
+  const start = { messageSeq: message.seq, afterSeq: 0, isNeeded: false };
+  const last = positionOf<CopiesPosition>(run, COPIES, start);
+  const position = last.messageSeq === message.seq ? { ...last } : start;
+  const limit = Math.max(portion.rows, MIN_COPIES);
+  const copies = erasures.copiesAfter(message.content_id, position.afterSeq, limit);
+  for (const { seq, recipient_hash: hash, final_at: finalAt, subject } of copies) {
+    if (hash !== message.recipient_hash && finalAt === null) position.isNeeded = true;
+    if (run.scrubber.matches(subject)) erasures.setSubject(seq, run.scrubber.text(subject));
+    position.afterSeq = seq;
+  }
+  run.progress.set(COPIES, position);
+  return copies.length < limit ? position.isNeeded : null;
+}
+
+/** Copies that a portion always reads: subjects are short. */
+const MIN_COPIES = 50;
+
+/** Removes clicked links of the campaign that contain the person's data, once per campaign. */
+function clearLinks({ erasures }: Tables, campaignId: string, run: ErasureRun): void {
+  const cleared = positionOf(run, LINKS, new Set<string>());
+  if (cleared.has(campaignId)) return;
+  for (const { rowid, url } of erasures.linksOf(campaignId))
+    if (run.scrubber.matches(url)) erasures.removeLink(rowid);
+  run.progress.set(LINKS, cleared.add(campaignId));
+}
+
+/*
+ * Removes a person from a content that is still to be sent to others. Rewriting a content of several MB takes hundreds of
+ * milliseconds: a long one is rewritten on a reader thread and compressed in libuv's pool, and a unit of work stores the
+ * result if the content has not changed in the meantime.
+ */
+
+/** Bytes of JSON that are rewritten in a unit of work. */
+const MAX_INLINE_BYTES = 32 * 1024;
+
+const REWRITTEN = 'rewritten content';
+
+interface RewrittenContent {
+  contentId: number;
+  /** Null: it must be rewritten. */
+  result: { digest: string; content: NewContent } | null;
+}
+
+/** In a unit of work. Returns false when nothing was done, because `prepareContent` must rewrite the content first. */
+function rewriteContent({ messages, erasures }: Tables, contentId: number, run: ErasureRun): boolean {
+  const stored = messages.content(contentId);
+  if (stored === null) return true;
+  if (stored.size <= MAX_INLINE_BYTES) {
+    erasures.setContent(contentId, packContent(withoutRecipient(unpackContent(stored), run.scrubber)));
+    return true;
+  }
+  const last = positionOf<RewrittenContent | null>(run, REWRITTEN, null);
+  if (last?.contentId !== contentId || last.result?.digest !== digestOf(stored)) {
+    run.progress.set(REWRITTEN, { contentId, result: null } satisfies RewrittenContent);
+    return false;
+  }
+  erasures.setContent(contentId, last.result.content);
+  return true;
+}
+
+/** Rewrites the content that `rewriteContent` requires. Resolves with false when the reader threads are busy or closing. */
+async function prepareContent(reader: Reader, run: ErasureRun): Promise<boolean> {
+  const last = positionOf<RewrittenContent | null>(run, REWRITTEN, null);
+  if (last === null) return true;
+  const { contentId } = last;
+  const { account_id: accountId, person } = run.row;
+  try {
+    const rewritten = await reader.query(accountId, contentWithoutPerson, contentId, person);
+    if (rewritten === null) return true;
+    const { json, digest, isDeflated } = rewritten;
+    const content = isDeflated ? await packLongContent({ bytes: Buffer.from(json) }) : plainContent(json);
+    run.progress.set(REWRITTEN, { contentId, result: { digest, content } } satisfies RewrittenContent);
+    return true;
+  } catch (error) {
+    if (error instanceof ReadRejected && error.reason !== 'too-broad') return false;
+    throw error;
+  }
+}
+
+/** `person`: that of the erasure, as JSON. Null: the content was deleted. */
+export const contentWithoutPerson = readQuery(
+  'contentWithoutPerson',
+  (
+    tables: Tables,
+    contentId: number,
+    person: string,
+  ): { json: string; digest: string; isDeflated: boolean } | null => {
+    const stored = tables.messages.content(contentId);
+    if (stored === null) return null;
+    const json = withoutRecipient(unpackContent(stored), createScrubber(JSON.parse(person) as Person));
+    return { json, digest: digestOf(stored), isDeflated: stored.encoding === 'deflate' };
+  },
+);
+
+/** SHA-256 of the stored bytes, by which a change is noticed. */
+function digestOf({ bytes }: ContentRow): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }

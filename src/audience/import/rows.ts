@@ -15,7 +15,6 @@ import {
   readUserAgent,
 } from '../profile.ts';
 import { csvFields, delimiterOf, type ImportRecord } from './records.ts';
-import { SERVICE_NAMES, type ServiceName, suppressionExport } from './suppression-columns.ts';
 
 /**
  * A record of an import as a profile, or the reason why it is rejected. Columns are mapped to fields, and values are
@@ -351,4 +350,40 @@ function remember(names: Set<string>, name: string): boolean {
   const kept = name.slice(0, 80);
   if (names.size < MAX_IGNORED) names.add(kept);
   return names.has(kept);
+}
+
+/*
+ * Recognizes exports of suppressions by their columns, without case and separators: an import as contacts would make
+ * recipients of people who cannot or do not want to be reached.
+ */
+
+const SERVICE_NAMES = {
+  sendgrid: 'SendGrid',
+  mailgun: 'Mailgun',
+  postmark: 'Postmark',
+  ses: 'Amazon SES',
+};
+export type ServiceName = keyof typeof SERVICE_NAMES;
+
+/** Columns with the address, as `foldedColumn` writes them. */
+export const ADDRESS_COLUMNS = ['email', 'emailaddress', 'address', 'recipient'];
+
+/** The service whose export of suppressions has these columns; null: it is not one. */
+export function suppressionExport(names: readonly string[]): ServiceName | null {
+  const columns = new Set(names.map(foldedColumn));
+  const has = (...all: string[]) => all.every((name) => columns.has(name));
+  if (!ADDRESS_COLUMNS.some((name) => columns.has(name))) return null;
+  if (has('suppressionreason') || has('bouncedat') || has('reason', 'origin'))
+    return has('lastupdatetime') ? 'ses' : 'postmark';
+  if (has('type', 'typecode') || has('type', 'messageid', 'inactive')) return 'postmark';
+  if (has('lastupdatetime') || has('reason', 'lastupdated') || has('reason', 'lastupdatedtime')) return 'ses';
+  if (has('address') && (has('createdat') || has('code', 'error'))) return 'mailgun';
+  if (has('reason', 'created') || has('ip', 'created') || has('status', 'reason')) return 'sendgrid';
+  if (has('created') && columns.size === 2) return 'sendgrid';
+  return null;
+}
+
+/** A name of a column without case and separators. */
+export function foldedColumn(name: string): string {
+  return name.toLowerCase().replaceAll(/[\s_.\-()/"*:]/g, '');
 }

@@ -4,7 +4,7 @@ import { contactVariables } from '../../campaigns/fields.ts';
 import { inSlices } from '../../core/concurrency/slices.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { collectFaults } from '../../sending/faults.ts';
-import { checkValues } from '../../sending/variables.ts';
+import { checkValues } from '../../sending/request.ts';
 import type { Tables } from '../../store/tables.ts';
 import { MAX_PREVIEW, renderingPreview } from '../../templates/preview.ts';
 import { findTemplate } from '../../templates/templates.ts';

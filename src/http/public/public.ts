@@ -7,8 +7,8 @@ import { createVisits } from '../../events/visits.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
-import { createReportAbuse } from '../../suppression/report-abuse.ts';
-import type { Unsubscribing } from '../../suppression/unsubscribe.ts';
+import { createReportAbuse, type Unsubscribing } from '../../suppression/unsubscribe.ts';
+
 import type { ContextFor } from '../listener.ts';
 import { challengeRoute } from './challenge.ts';
 import type { PageHosts } from './own-host.ts';

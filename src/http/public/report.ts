@@ -3,7 +3,7 @@ import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { ReportAbuse } from '../../suppression/report-abuse.ts';
+import type { ReportAbuse } from '../../suppression/unsubscribe.ts';
 import { isOwnHost, type PageHosts, redirectToPlatform } from './own-host.ts';
 import { partiesOf } from './parties.ts';
 import { unknownLinkPage } from './plain-pages.ts';

@@ -1,5 +1,5 @@
 import type { Visits } from '../../events/visits.ts';
-import { parseLinkUrl } from '../../mail/html/link-address.ts';
+import { parseLinkUrl } from '../../mail/html/links.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';

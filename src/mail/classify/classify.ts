@@ -1,10 +1,11 @@
+import { type ProgramReplyRule, readProgramReplies } from '../../config/program-replies.ts';
 import type { ReplyAutomation } from '../../config/reply-rules.ts';
 import type { SmtpReply } from '../reply.ts';
 import { FILTER_RULES } from './filter.ts';
+import { phrasesAbout } from './languages.ts';
 import { MAILBOX_RULES } from './mailbox.ts';
 import { MESSAGE_RULES } from './message.ts';
 import { indexPhrases } from './phrases.ts';
-import { PROVIDER_RULES } from './provider.ts';
 import { RECIPIENT_RULES } from './recipient.ts';
 import { retryAfter } from './retry-after.ts';
 import {
@@ -23,8 +24,110 @@ import {
 } from './rules.ts';
 import { SENDER_RULES } from './sender.ts';
 import { SITE_RULES } from './site.ts';
-import { SOFTWARE_LIMIT_RULES } from './software-limits.ts';
 import { STATUS_RULES } from './status.ts';
+
+/** Codes of temporary failures. */
+const TEMPORARY = [421, 432, 450, 451, 452, 454];
+
+/** What mail filters and mail software reply when they defer or limit mail; they precede general wording, as provider.ts does. */
+const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
+  // Mimecast: https://mimecastsupport.zendesk.com/hc/en-us/articles/34000709564691
+  {
+    phrases: ['internal resource temporarily unavailable', 'internal resources are temporarily unavailable'],
+    meaning: 'greylisted',
+    example: {
+      code: 451,
+      text: 'Internal resource temporarily unavailable - https://community.mimecast.com/docs/DOC-1369#451',
+    },
+  },
+  {
+    phrases: [
+      'unable to process connection at this time',
+      'account inbounds disabled',
+      'account outbounds disabled',
+    ],
+    meaning: 'server error',
+    example: { code: 421, text: 'Unable to process connection at this time', phase: 'greeting' },
+  },
+  {
+    phrases: ['content examination policy'],
+    meaning: 'content rejected',
+    example: { code: 550, text: 'Message bounced due to Content Examination policy', phase: 'dot' },
+  },
+  {
+    phrases: ['sender address blocked'],
+    codes: [421],
+    meaning: 'sender rejected',
+    example: { code: 421, text: 'Sender address blocked', phase: 'mail' },
+  },
+  // Symantec, Zoho, Rackspace
+  {
+    phrases: ['too many messages from a new or untrusted ip'],
+    codes: [421, 451, 550, 554],
+    meaning: 'IP address rate limit',
+    example: { code: 421, text: 'Too many messages from a new or untrusted IP: 192.0.2.1', phase: 'mail' },
+  },
+  {
+    phrases: ['recipient quota exceeded', 'unusual sending activity'],
+    codes: [421, 451, 550, 554],
+    meaning: 'sender rate limit',
+    example: { code: 421, enhanced: '4.7.1', text: 'Recipient quota exceeded', phase: 'mail' },
+  },
+  // Postfix, Exim, Sendmail, Cisco, Proofpoint
+  {
+    phrases: [
+      'too many concurrent',
+      'too many connections',
+      'too many simultaneous',
+      'too many sessions',
+      'concurrent connections',
+    ],
+    codes: TEMPORARY,
+    meaning: 'rate limit',
+    example: {
+      code: 421,
+      text: 'Too many concurrent SMTP connections from this IP address; please try again later.',
+      phase: 'greeting',
+    },
+  },
+  {
+    phrases: phrasesAbout('tooMany'),
+    meaning: 'rate limit',
+    example: { code: 451, text: 'Zu viele Nachrichten in kurzer Zeit', phase: 'mail' },
+  },
+];
+
+/**
+ * What large mailbox providers reply, from the lists that they publish and the texts that they send: the rules of
+ * `config/replies.toml`. They precede all others, because the texts also have words of other rules: "Too many connections
+ * from your IP" is about the number of connections, not about a blocklist.
+ */
+const PROVIDER_RULES: readonly Rule[] = readProgramReplies().map(toRule);
+
+function toRule({ match, code, enhanced, mx, phase, meaning, example }: ProgramReplyRule): Rule {
+  const [, digits = '', status, text = ''] =
+    /^(\d{3}) (?:([245]\.\d{1,3}\.\d{1,3}) )?(.*)$/s.exec(example.reply) ?? [];
+  return {
+    ...(match === undefined ? {} : { phrases: listOf(match) }),
+    ...(code === undefined ? {} : { codes: listOf(code) }),
+    ...(enhanced === undefined ? {} : { enhanced: listOf(enhanced) }),
+    ...(mx === undefined ? {} : { hosts: listOf(mx).map((host) => host.replace(/^\*\./, '')) }),
+    // Sound here and below: the test of the file compares the phases with the schema.
+    ...(phase === undefined ? {} : { phases: listOf(phase) as ReplyPhase[] }),
+    meaning,
+    example: {
+      code: Number(digits),
+      text,
+      ...(status === undefined ? {} : { enhanced: status }),
+      ...(example.mx === undefined ? {} : { mxHost: example.mx }),
+      ...(example.phase === undefined ? {} : { phase: example.phase as ReplyPhase }),
+    },
+  };
+}
+
+function listOf<Value>(given: Value | Value[]): Value[] {
+  return Array.isArray(given) ? given : [given];
+}
 
 /**
  * Classifies SMTP replies, received in a session or quoted in a report: whether to deliver, retry or bounce, the bounce

@@ -1,4 +1,8 @@
+import { parse } from 'tldts';
 import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
+import { organizationalDomain, PUBLIC_SUFFIX_OPTIONS } from '../address.ts';
+import { type CopyDetails, MARKS, personalize, type Tracking } from '../content.ts';
+import { clickTokens } from '../tokens.ts';
 import { escapeHtml } from './escape.ts';
 import { type HtmlVisitor, type Span, walkHtml, walkingHtml } from './walk.ts';
 
@@ -131,4 +135,156 @@ function applySplices(html: string, splices: readonly Splice[]): string {
     at = end;
   }
   return out + html.slice(at);
+}
+
+/** Links that are tracked in one mail; further links are not changed. */
+const MAX_LINKS = 5000;
+
+/**
+ * Returns the HTML of one copy with tracked links and the open-tracking pixel, if they are enabled. Two kinds of links
+ * are not changed: those of the service, which contain its marks, and those whose text is a URL or host name of another
+ * organizational domain than that of tracked links.
+ */
+export function trackLinks(html: string, copy: CopyDetails): string {
+  return withoutPause(trackingLinks(html, copy));
+}
+
+/** `trackLinks` in steps. */
+export function* trackingLinks(html: string, copy: CopyDetails): Work<string> {
+  const { tracking } = copy;
+  if (tracking === undefined) return html;
+  const trackedAddress = trackedAddresses(tracking);
+  return yield* changingTracked(html, tracking, {
+    hrefOf: (href) => personalize(href, copy, 'text'),
+    address: trackedAddress,
+    pixel: openTrackingPixel(tracking.pixelUrl),
+  });
+}
+
+/** What replaces the tracked links of HTML for many copies. */
+interface TrackedMarks {
+  /** Represents the tracked address of a link; it needs no escapes. */
+  address(address: string): string;
+  pixel: string;
+}
+
+/**
+ * Marks the tracked links in HTML for many copies, in steps. Null when it depends on the recipient which links are tracked,
+ * or to which address they lead: a link or its text contains NUL.
+ */
+export function* trackingAddresses(
+  html: string,
+  tracking: Tracking,
+  { address, pixel }: TrackedMarks,
+): Work<string | null> {
+  let isShared = true;
+  const marked = yield* changingTracked(html, tracking, {
+    hrefOf: (href, text) => {
+      if (href.includes('\u0000') || text.includes('\u0000')) isShared = false;
+      return href;
+    },
+    address,
+    pixel: tracking.pixelUrl === null ? '' : pixel,
+  });
+  return isShared ? marked : null;
+}
+
+/** The tracked address of a link of one copy. */
+export function trackedAddresses({
+  linkPrefix,
+  clickSigner,
+  messageId,
+}: Tracking): (address: string) => string {
+  if (clickSigner === null) return (address) => address;
+  const tokenOf = clickTokens(clickSigner, messageId, new URL(linkPrefix).hostname);
+  return (address) => linkPrefix + tokenOf(address);
+}
+
+/** Not `display:none`: some mail clients load only displayed images. */
+export function openTrackingPixel(url: string | null): string {
+  if (url === null) return '';
+  return `<img src="${url}" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0">`;
+}
+
+interface TrackedChanges extends TrackedMarks {
+  /** The address of a link with the values of the copy. */
+  hrefOf(href: string, text: string): string;
+}
+
+function changingTracked(
+  html: string,
+  { linkPrefix, clickSigner }: Tracking,
+  { hrefOf, address, pixel }: TrackedChanges,
+): Work<string> {
+  const linkDomain = organizationalDomain(new URL(linkPrefix).hostname);
+  let links = 0;
+  return changingLinks(html, {
+    address: (href, text) => {
+      if (clickSigner === null || links === MAX_LINKS || isServiceLink(href)) return null;
+      const ownHref = hrefOf(href, text);
+      if ((displayedDomain(text) ?? linkDomain) !== linkDomain) return null;
+      const target = parseLinkUrl(ownHref);
+      if (target === null || target.startsWith(linkPrefix)) return null;
+      links++;
+      return address(target);
+    },
+    atEnd: pixel,
+  });
+}
+
+function isServiceLink(href: string): boolean {
+  return href.includes(MARKS.unsubscribeUrl) || href.includes(MARKS.reportAbuseUrl);
+}
+
+/*
+ * Parses the URL in the `href` of a link as a browser does (WHATWG URL), for a Location field. A URL in ASCII is returned
+ * unchanged.
+ */
+
+/** A longer URL is not tracked: the tracked URL must fit in a request line. */
+const MAX_LENGTH = 8192;
+/** Browsers remove these inside a URL, and all spaces and control characters around it. */
+const IGNORED_INSIDE = /[\t\n\r]/g;
+const PLAIN = /^https?:\/\/(?![/\\])[\u0021-\u007e]+$/i;
+
+/** Returns the URL, or null when it is not an http or https URL. */
+export function parseLinkUrl(href: string): string | null {
+  const url = trimControls(href).replace(IGNORED_INSIDE, '');
+  if (!/^https?:/i.test(url) || !URL.canParse(url)) return null;
+  const address = PLAIN.test(url) ? url : new URL(url).href;
+  return address.length > MAX_LENGTH ? null : address;
+}
+
+/** The first word of a link's text, without opening punctuation. */
+const FIRST_WORD = /^[\s([{<"'\u00ab\u2018\u201c\u201e]*(\S*)/;
+/** Host names under top-level domains that neither the Public Suffix List nor the registry of RFC 6761 has. */
+const HOST_NAME = /^www\.|\.internal$/;
+/** The lookbehind makes the time linear: of a run of marks only the first one begins a search. */
+const CLOSING_MARKS = /(?<![)\]}>"'\u00bb\u2019\u201d.,;:!?\u2026])[)\]}>"'\u00bb\u2019\u201d.,;:!?\u2026]+$/;
+
+/**
+ * The organizational domain of the URL or host name at the start of a link's text, null when there is none. Mail filters
+ * treat a link with another target domain as phishing.
+ */
+function displayedDomain(text: string): string | null {
+  const word = FIRST_WORD.exec(text)?.[1]?.replace(CLOSING_MARKS, '') ?? '';
+  // As in a domain name, a dot has characters before and after it.
+  if (word.indexOf('.', 1) === -1) return null;
+  const isUrl = /^https?:\/\//i.test(word);
+  const target = isUrl ? word : `http://${word}`;
+  if (!URL.canParse(target)) return null;
+  const { hostname, username } = new URL(target);
+  if (isUrl) return organizationalDomain(hostname);
+  const name = parse(hostname, { ...PUBLIC_SUFFIX_OPTIONS, detectSpecialUse: true });
+  // `node.js` is not a host name, and a mail address is not a URL.
+  const isKnown = name.isIcann === true || name.isPrivate === true || name.isSpecialUse === true;
+  return username === '' && (isKnown || HOST_NAME.test(hostname)) ? name.domain : null;
+}
+
+function trimControls(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && text.charCodeAt(start) <= 0x20) start++;
+  while (end > start && text.charCodeAt(end - 1) <= 0x20) end--;
+  return text.slice(start, end);
 }

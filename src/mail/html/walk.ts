@@ -1,6 +1,5 @@
 import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
-import { scanningHtml } from './scan.ts';
-import type { Span } from './tokens.ts';
+import { type Span, scanningHtml } from './tokens.ts';
 
 /*
  * Walks HTML as the parser of a mail client tokenizes it: tags, their attributes, and text that can be rendered.

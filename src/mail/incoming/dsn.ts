@@ -1,11 +1,11 @@
 import type { ClassifyByRules } from '../classify/classifier.ts';
+import { isDelayNotice, isDeliveryNotice, isReply } from './auto-reply.ts';
 import { classifyGroup, classifyRecipient } from './classify-report.ts';
 import { type DeliveryStatus, readDeliveryStatus } from './delivery-status.ts';
 import { type Fields, firstAddress, withoutRoute } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 import type { ReturnedMail } from './notice.ts';
 import { isAddress, type NoticeEntry, readEntries, sameAddress } from './notice-entries.ts';
-import { isDelayNotice, isDeliveryNotice, isReply } from './notice-kind.ts';
 import { replyCode } from './quoted-reply.ts';
 import type { IncomingReport } from './report.ts';
 

@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto';
 import { type CopyDetails, personalize } from '../../mail/content.ts';
-import { trackLinks } from '../../mail/html/track-links.ts';
+import { trackLinks } from '../../mail/html/links.ts';
 import type { Rendered } from './render.ts';
 
 /**

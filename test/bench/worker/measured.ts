@@ -10,8 +10,8 @@ import type { CopyDetails, MessageContent } from '../../../src/mail/content.ts';
 import { signDkim } from '../../../src/mail/dkim.ts';
 import { encodeText } from '../../../src/mail/encode.ts';
 import { flowText } from '../../../src/mail/html/flowed.ts';
+import { trackLinks } from '../../../src/mail/html/links.ts';
 import { textFromHtml } from '../../../src/mail/html/text-part.ts';
-import { trackLinks } from '../../../src/mail/html/track-links.ts';
 import { plainContent, unpackContent } from '../../../src/mail/stored-content.ts';
 import { clickKey, type Measurement, type MeasurementRequest } from './measurement.ts';
 

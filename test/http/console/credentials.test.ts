@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../../src/core/clock.ts';
-import { totpCode, totpStep } from '../../../src/people/totp.ts';
+import { totpCode, totpStep } from '../../../src/people/credentials.ts';
 import { startConsole, type TestBrowser, type TestConsole } from './harness.ts';
 
 let test: TestConsole;

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseLinkUrl } from '../../../src/mail/html/link-address.ts';
-import { changeLinks } from '../../../src/mail/html/links.ts';
+import { changeLinks, parseLinkUrl } from '../../../src/mail/html/links.ts';
 
 const PREFIX = 'https://t.example/c/';
 

@@ -3,8 +3,7 @@ import fc from 'fast-check';
 import { QuoteType, Tokenizer } from 'htmlparser2';
 import { describe, expect, it } from 'vitest';
 import { withoutPause } from '../../../src/core/concurrency/slices.ts';
-import { scanningHtml } from '../../../src/mail/html/scan.ts';
-import type { Span, TokenHandler } from '../../../src/mail/html/tokens.ts';
+import { type Span, scanningHtml, type TokenHandler } from '../../../src/mail/html/tokens.ts';
 
 const REQUESTED = new Set(['href', 'title', 'hidden', 'style']);
 

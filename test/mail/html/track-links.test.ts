@@ -5,7 +5,7 @@ import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { compose, messageBytes } from '../../../src/mail/compose.ts';
 import { type CopyDetails, MARKS, type MessageContent, type Tracking } from '../../../src/mail/content.ts';
-import { trackLinks } from '../../../src/mail/html/track-links.ts';
+import { trackLinks } from '../../../src/mail/html/links.ts';
 import { createTokens } from '../../../src/mail/tokens.ts';
 
 const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));

@@ -1,8 +1,7 @@
 import * as z from 'zod';
-import { MAX_ATTACHMENTS } from '../../../sending/attachments.ts';
-import { CALENDAR_METHODS } from '../../../sending/calendar.ts';
 import { MAX_HEADERS } from '../../../sending/headers.ts';
-import { MAX_RECIPIENTS } from '../../../sending/request.ts';
+import { CALENDAR_METHODS, MAX_ATTACHMENTS, MAX_RECIPIENTS } from '../../../sending/request.ts';
+
 import { MESSAGE_STATUSES } from '../../../store/messages/message-rows.ts';
 import { atMost } from '../../validation/entry-counts.ts';
 
