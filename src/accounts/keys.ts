@@ -317,5 +317,3 @@ export function createKeyUses({ writer, clock, log }: { writer: Writer; clock: C
     },
   };
 }
-
-type KeyUses = ReturnType<typeof createKeyUses>;

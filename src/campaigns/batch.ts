@@ -334,8 +334,6 @@ export function createCampaignContents(htmlReader: HtmlReader) {
   };
 }
 
-type CampaignContents = ReturnType<typeof createCampaignContents>;
-
 /** Identifies the input of the copies that can change between two batches. Text values derive from those of html. */
 function stateOf({ prepared, group }: ReadyCampaign): string {
   return JSON.stringify([prepared.service.html, group.subscription_group_id, group.name]);

@@ -379,8 +379,6 @@ function createRefusalEvents(
   };
 }
 
-type RefusalEvents = ReturnType<typeof createRefusalEvents>;
-
 /** Whether the interval has passed, or the clock was set back. */
 function isPast(since: number, now: number, intervalMs: number): boolean {
   return now < since || now - since >= intervalMs;

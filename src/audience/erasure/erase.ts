@@ -362,5 +362,3 @@ function createTraces(
     },
   };
 }
-
-type Traces = ReturnType<typeof createTraces>;

@@ -36,8 +36,8 @@ const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
     phrases: ['internal resource temporarily unavailable', 'internal resources are temporarily unavailable'],
     meaning: 'greylisted',
     example: {
-      code: 451,
-      text: 'Internal resource temporarily unavailable - https://community.mimecast.com/docs/DOC-1369#451',
+      reply:
+        '451 Internal resource temporarily unavailable - https://community.mimecast.com/docs/DOC-1369#451',
     },
   },
   {
@@ -47,31 +47,31 @@ const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
       'account outbounds disabled',
     ],
     meaning: 'server error',
-    example: { code: 421, text: 'Unable to process connection at this time', phase: 'greeting' },
+    example: { reply: '421 Unable to process connection at this time', phase: 'greeting' },
   },
   {
     phrases: ['content examination policy'],
     meaning: 'content rejected',
-    example: { code: 550, text: 'Message bounced due to Content Examination policy', phase: 'dot' },
+    example: { reply: '550 Message bounced due to Content Examination policy', phase: 'dot' },
   },
   {
     phrases: ['sender address blocked'],
     codes: [421],
     meaning: 'sender rejected',
-    example: { code: 421, text: 'Sender address blocked', phase: 'mail' },
+    example: { reply: '421 Sender address blocked', phase: 'mail' },
   },
   // Symantec, Zoho, Rackspace
   {
     phrases: ['too many messages from a new or untrusted ip'],
     codes: [421, 451, 550, 554],
     meaning: 'IP address rate limit',
-    example: { code: 421, text: 'Too many messages from a new or untrusted IP: 192.0.2.1', phase: 'mail' },
+    example: { reply: '421 Too many messages from a new or untrusted IP: 192.0.2.1', phase: 'mail' },
   },
   {
     phrases: ['recipient quota exceeded', 'unusual sending activity'],
     codes: [421, 451, 550, 554],
     meaning: 'sender rate limit',
-    example: { code: 421, enhanced: '4.7.1', text: 'Recipient quota exceeded', phase: 'mail' },
+    example: { reply: '421 4.7.1 Recipient quota exceeded', phase: 'mail' },
   },
   // Postfix, Exim, Sendmail, Cisco, Proofpoint
   {
@@ -85,15 +85,14 @@ const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
     codes: TEMPORARY,
     meaning: 'rate limit',
     example: {
-      code: 421,
-      text: 'Too many concurrent SMTP connections from this IP address; please try again later.',
+      reply: '421 Too many concurrent SMTP connections from this IP address; please try again later.',
       phase: 'greeting',
     },
   },
   {
     phrases: phrasesAbout('tooMany'),
     meaning: 'rate limit',
-    example: { code: 451, text: 'Zu viele Nachrichten in kurzer Zeit', phase: 'mail' },
+    example: { reply: '451 Zu viele Nachrichten in kurzer Zeit', phase: 'mail' },
   },
 ];
 
@@ -105,8 +104,6 @@ const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
 const PROVIDER_RULES: readonly Rule[] = readProgramReplies().map(toRule);
 
 function toRule({ match, code, enhanced, mx, phase, meaning, example }: ProgramReplyRule): Rule {
-  const [, digits = '', status, text = ''] =
-    /^(\d{3}) (?:([245]\.\d{1,3}\.\d{1,3}) )?(.*)$/s.exec(example.reply) ?? [];
   return {
     ...(match === undefined ? {} : { phrases: listOf(match) }),
     ...(code === undefined ? {} : { codes: listOf(code) }),
@@ -115,13 +112,7 @@ function toRule({ match, code, enhanced, mx, phase, meaning, example }: ProgramR
     // Sound here and below: the test of the file compares the phases with the schema.
     ...(phase === undefined ? {} : { phases: listOf(phase) as ReplyPhase[] }),
     meaning,
-    example: {
-      code: Number(digits),
-      text,
-      ...(status === undefined ? {} : { enhanced: status }),
-      ...(example.mx === undefined ? {} : { mxHost: example.mx }),
-      ...(example.phase === undefined ? {} : { phase: example.phase as ReplyPhase }),
-    },
+    example: example as Rule['example'],
   };
 }
 

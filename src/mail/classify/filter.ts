@@ -10,32 +10,28 @@ export const FILTER_RULES: readonly Rule[] = [
     phrases: ['dnsbl:attrbl', '_is_blocked.', 'bl000', 'cloudmark', 'cxbl', 'ptrbl', 'bizanga'],
     meaning: 'IP address blocklisted',
     example: {
-      code: 553,
-      enhanced: '5.3.0',
-      text: 'flpi DNSBL:ATTRBL 521< 192.0.2.1 >_is_blocked. For assistance forward this error',
+      reply: '553 5.3.0 flpi DNSBL:ATTRBL 521< 192.0.2.1 >_is_blocked. For assistance forward this error',
     },
   },
   {
     phrases: ['rl000', 'sent to too many recipients this hour', 'ib607', 'ib605', 'ib504', 'ib508', 'ib705'],
     meaning: 'sender rate limit',
     example: {
-      code: 550,
-      enhanced: '5.1.1',
-      text: '<a@example.com> - 192.0.2.1 has sent to too many recipients this hour. IB607',
+      reply: '550 5.1.1 <a@example.com> - 192.0.2.1 has sent to too many recipients this hour. IB607',
     },
   },
   {
     phrases: ['ib212', 'ib702', 'ib703', 'cxthrt', 'cxsnd', 'judged to be spam by the internet community'],
     meaning: 'spam',
     example: {
-      code: 552,
-      text: 'This message has been rejected due to content judged to be spam by the internet community. IB212',
+      reply:
+        '552 This message has been rejected due to content judged to be spam by the internet community. IB212',
     },
   },
   {
     phrases: ['ib103', 'ib104', 'ib105', 'ib106', 'ib007', 'ib101', 'ib108', 'ib110', 'ib111', 'ib510'],
     meaning: 'IP address blocklisted',
-    example: { code: 554, text: 'p3plibsmtp01 - refused. 192.0.2.1 is not allowed. IB103' },
+    example: { reply: '554 p3plibsmtp01 - refused. 192.0.2.1 is not allowed. IB103' },
   },
   // Orange, SFR, Free
   {
@@ -49,16 +45,12 @@ export const FILTER_RULES: readonly Rule[] = [
       'too many connections, slow down',
     ],
     meaning: 'rate limit',
-    example: {
-      code: 550,
-      enhanced: '5.7.1',
-      text: 'Service refuse. Veuillez essayer plus tard. OFR_108 [108]',
-    },
+    example: { reply: '550 5.7.1 Service refuse. Veuillez essayer plus tard. OFR_108 [108]' },
   },
   {
     phrases: ['ofr_506', 'ofr006_102', 'ofr_515', 'lpn007_506', 'mail rejete. mail rejected', 'spam detecte'],
     meaning: 'spam',
-    example: { code: 550, enhanced: '5.2.0', text: 'Mail rejete. Mail rejected. ofr_506 [506]' },
+    example: { reply: '550 5.2.0 Mail rejete. Mail rejected. ofr_506 [506]' },
   },
   {
     phrases: [
@@ -71,48 +63,39 @@ export const FILTER_RULES: readonly Rule[] = [
     ],
     meaning: 'no such recipient',
     example: {
-      code: 550,
-      enhanced: '5.1.1',
-      text: 'Adresse d au moins un destinataire invalide. Invalid recipient. OFR_416 [416]',
+      reply: '550 5.1.1 Adresse d au moins un destinataire invalide. Invalid recipient. OFR_416 [416]',
     },
   },
   {
     phrases: ['ofr_417', 'boite du destinataire archivee', 'recipient archived mailbox', 'boite archivee'],
     meaning: 'mailbox inactive',
-    example: {
-      code: 550,
-      enhanced: '5.5.0',
-      text: 'Boite du destinataire archivee. Archived recipient. OFR_417 [417]',
-    },
+    example: { reply: '550 5.5.0 Boite du destinataire archivee. Archived recipient. OFR_417 [417]' },
   },
   {
     phrases: ['ofr_413', 'boite pleine', 'quota depasse', 'boite aux lettres pleine'],
     meaning: 'mailbox full',
-    example: { code: 552, enhanced: '5.2.2', text: 'Boite pleine. Mailbox full. OFR_413' },
+    example: { reply: '552 5.2.2 Boite pleine. Mailbox full. OFR_413' },
   },
   // GMX, web.de, 1&1
   {
     phrases: ['a problem occurred. (ask your postmaster'],
     meaning: 'IP address blocklisted',
     example: {
-      code: 554,
-      text: 'IP=192.0.2.1 - A problem occurred. (Ask your postmaster for help or to contact tosa@rx.t-online.de)',
+      reply:
+        '554 IP=192.0.2.1 - A problem occurred. (Ask your postmaster for help or to contact tosa@rx.t-online.de)',
     },
   },
   {
     phrases: ['mail send limit exceeded', 'mail message rate exceeded'],
     meaning: 'rate limit',
-    example: {
-      code: 450,
-      text: 'Requested mail action not taken: mailbox unavailable Mail send limit exceeded.',
-    },
+    example: { reply: '450 Requested mail action not taken: mailbox unavailable Mail send limit exceeded.' },
   },
   {
     phrases: ['reject due to policy restrictions'],
     meaning: 'message rejected by policy',
     example: {
-      code: 554,
-      text: 'Transaction failed Reject due to policy restrictions. For explanation visit https://postmaster.gmx.net',
+      reply:
+        '554 Transaction failed Reject due to policy restrictions. For explanation visit https://postmaster.gmx.net',
     },
   },
   // mail.ru, Yandex, Rambler
@@ -120,40 +103,32 @@ export const FILTER_RULES: readonly Rule[] = [
     phrases: ['is unavailable: account is disabled', 'is unavailable: user is blocked'],
     meaning: 'mailbox inactive',
     example: {
-      code: 550,
-      text: 'Message was not accepted -- invalid mailbox. Local mailbox a@mail.ru is unavailable: account is disabled',
+      reply:
+        '550 Message was not accepted -- invalid mailbox. Local mailbox a@mail.ru is unavailable: account is disabled',
     },
   },
   {
     phrases: ['message was not accepted -- invalid mailbox', 'user is terminated', 'no such user!'],
     meaning: 'no such recipient',
     example: {
-      code: 550,
-      text: 'Message was not accepted -- invalid mailbox. Local mailbox a@mail.ru is unavailable: user not found',
+      reply:
+        '550 Message was not accepted -- invalid mailbox. Local mailbox a@mail.ru is unavailable: user not found',
     },
   },
   {
     phrases: ['under suspicion of spam', 'spam message rejected', 'spam message discarded'],
     meaning: 'spam',
-    example: {
-      code: 554,
-      enhanced: '5.7.1',
-      text: '[1] Message rejected under suspicion of SPAM; https://ya.cc/1IrBc',
-    },
+    example: { reply: '554 5.7.1 [1] Message rejected under suspicion of SPAM; https://ya.cc/1IrBc' },
   },
   {
     phrases: ['service is currently unavailable. please come back later'],
     meaning: 'greylisted',
-    example: {
-      code: 451,
-      enhanced: '4.7.1',
-      text: 'Sorry, the service is currently unavailable. Please come back later.',
-    },
+    example: { reply: '451 4.7.1 Sorry, the service is currently unavailable. Please come back later.' },
   },
   {
     phrases: ['policy rejection on the target address'],
     meaning: 'blocked by recipient',
-    example: { code: 550, enhanced: '5.7.1', text: 'Policy rejection on the target address' },
+    example: { reply: '550 5.7.1 Policy rejection on the target address' },
   },
   // QQ, 163 and 126, Sina
   {
@@ -169,8 +144,7 @@ export const FILTER_RULES: readonly Rule[] = [
     ],
     meaning: 'rate limit',
     example: {
-      code: 550,
-      text: 'Connection frequency limited. http://service.mail.qq.com/cgi-bin/help?subtype=1&id=20022',
+      reply: '550 Connection frequency limited. http://service.mail.qq.com/cgi-bin/help?subtype=1&id=20022',
     },
   },
   {
@@ -184,7 +158,7 @@ export const FILTER_RULES: readonly Rule[] = [
       'ip in blacklist',
     ],
     meaning: 'IP address blocklisted',
-    example: { code: 550, text: 'Suspected spam ip http://service.mail.qq.com/cgi-bin/help?id=1001006' },
+    example: { reply: '550 Suspected spam ip http://service.mail.qq.com/cgi-bin/help?id=1001006' },
   },
   {
     phrases: [
@@ -197,12 +171,12 @@ export const FILTER_RULES: readonly Rule[] = [
       'suspected bounce attacks',
     ],
     meaning: 'spam',
-    example: { code: 554, text: 'DT:SPM 163 mx1, please see http://mail.163.com/help/help_spam_16.htm' },
+    example: { reply: '554 DT:SPM 163 mx1, please see http://mail.163.com/help/help_spam_16.htm' },
   },
   {
     phrases: ['mail is rejected by recipients', 'mail rejected by receiver', 'mail is rejected by receiver'],
     meaning: 'blocked by recipient',
-    example: { code: 550, text: 'Mail is rejected by recipients [MAk7SYOeR]' },
+    example: { reply: '550 Mail is rejected by recipients [MAk7SYOeR]' },
   },
   // Filters: Proofpoint, Mimecast, Barracuda, Cisco, Symantec, Trend Micro, Cloudflare
   {
@@ -219,15 +193,12 @@ export const FILTER_RULES: readonly Rule[] = [
       'talosintelligence',
     ],
     meaning: 'IP address blocklisted',
-    example: {
-      code: 554,
-      text: 'Blocked - see https://support.proofpoint.com/dnsbl-lookup.cgi?ip=192.0.2.1',
-    },
+    example: { reply: '554 Blocked - see https://support.proofpoint.com/dnsbl-lookup.cgi?ip=192.0.2.1' },
   },
   {
     phrases: ['mcspamsignature', 'rejected due to security policies', 'local ct'],
     meaning: 'spam',
-    example: { code: 554, text: 'email rejected due to security policies - MCSpamSignature.sa.2.2' },
+    example: { reply: '554 email rejected due to security policies - MCSpamSignature.sa.2.2' },
   },
   {
     phrases: [
@@ -241,13 +212,13 @@ export const FILTER_RULES: readonly Rule[] = [
     ],
     meaning: 'message rejected by policy',
     example: {
-      code: 550,
-      text: 'Administrative prohibition - envelope blocked - https://community.mimecast.com/docs/DOC-1369#550',
+      reply:
+        '550 Administrative prohibition - envelope blocked - https://community.mimecast.com/docs/DOC-1369#550',
     },
   },
   {
     phrases: ['one or more recipients (@:blocked)', '(@:blocked)'],
     meaning: 'message rejected by policy',
-    example: { code: 550, text: 'permanent failure for one or more recipients (a@example.com:blocked)' },
+    example: { reply: '550 permanent failure for one or more recipients (a@example.com:blocked)' },
   },
 ];

@@ -101,7 +101,7 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'not accepting attachments',
     ],
     meaning: 'content rejected',
-    example: { code: 550, text: 'We are not accepting mail with attachments' },
+    example: { reply: '550 We are not accepting mail with attachments' },
   },
   {
     phrases: [
@@ -119,9 +119,7 @@ export const MAILBOX_RULES: readonly Rule[] = [
     ],
     meaning: 'server error',
     example: {
-      code: 550,
-      enhanced: '5.3.0',
-      text: 'Command died with status 67: "/usr/bin/procmail". User unknown',
+      reply: '550 5.3.0 Command died with status 67: "/usr/bin/procmail". User unknown',
       phase: 'dsn',
     },
   },
@@ -190,7 +188,7 @@ export const MAILBOX_RULES: readonly Rule[] = [
       ...phrasesAbout('mailboxFull'),
     ],
     meaning: 'mailbox full',
-    example: { code: 552, enhanced: '5.1.1', text: '<a@example.com> is over quota' },
+    example: { reply: '552 5.1.1 <a@example.com> is over quota' },
   },
   {
     phrases: [
@@ -211,7 +209,7 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'larger than',
     ],
     meaning: 'message too large',
-    example: { code: 552, enhanced: '5.3.4', text: 'Message size exceeds fixed limit' },
+    example: { reply: '552 5.3.4 Message size exceeds fixed limit' },
   },
   {
     phrases: [
@@ -229,28 +227,24 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'recipient no longer on server',
     ],
     meaning: 'recipient moved',
-    example: { code: 551, text: 'User has moved; please try <b@example.net>' },
+    example: { reply: '551 User has moved; please try <b@example.net>' },
   },
   {
     phrases: TEMPORARILY_DISABLED,
     meaning: 'mailbox inactive',
-    example: {
-      code: 550,
-      enhanced: '5.2.1',
-      text: 'User a@example.com temporary locked. Please try again later!',
-    },
+    example: { reply: '550 5.2.1 User a@example.com temporary locked. Please try again later!' },
   },
   {
     phrases: DISABLED,
     enhanced: ['5.2.1'],
     phases: ['rcpt'],
     meaning: 'mailbox disabled',
-    example: { code: 550, enhanced: '5.2.1', text: 'The email account that you tried to reach is disabled.' },
+    example: { reply: '550 5.2.1 The email account that you tried to reach is disabled.' },
   },
   {
     phrases: DISABLED,
     meaning: 'mailbox inactive',
-    example: { code: 550, enhanced: '5.7.1', text: 'User a@example.com is locked' },
+    example: { reply: '550 5.7.1 User a@example.com is locked' },
   },
   {
     phrases: [
@@ -271,7 +265,7 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'due to extended inactivity',
     ],
     meaning: 'blocked by recipient',
-    example: { code: 550, enhanced: '5.1.1', text: 'The recipient does not accept mail from you' },
+    example: { reply: '550 5.1.1 The recipient does not accept mail from you' },
   },
   {
     phrases: [
@@ -287,6 +281,6 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'safe list',
     ],
     meaning: 'recipient accepts known senders only',
-    example: { code: 550, text: 'Address not found in the allow list of a@example.com' },
+    example: { reply: '550 Address not found in the allow list of a@example.com' },
   },
 ];

@@ -55,11 +55,7 @@ export const MESSAGE_RULES: readonly Rule[] = [
       'excessive',
     ],
     meaning: 'rate limit',
-    example: {
-      code: 421,
-      enhanced: '4.7.0',
-      text: 'Message rate exceeded; please try again later.',
-    },
+    example: { reply: '421 4.7.0 Message rate exceeded; please try again later.' },
   },
   {
     phrases: [
@@ -74,7 +70,7 @@ export const MESSAGE_RULES: readonly Rule[] = [
       ...phrasesAbout('spam'),
     ],
     meaning: 'spam',
-    example: { code: 550, enhanced: '5.7.1', text: 'This message looks like spam' },
+    example: { reply: '550 5.7.1 This message looks like spam' },
   },
   {
     phrases: [
@@ -140,6 +136,6 @@ export const MESSAGE_RULES: readonly Rule[] = [
       'conversion',
     ],
     meaning: 'content rejected',
-    example: { code: 554, enhanced: '5.6.0', text: 'Message contains a virus' },
+    example: { reply: '554 5.6.0 Message contains a virus' },
   },
 ];

@@ -162,13 +162,13 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'invalid domain',
     ],
     meaning: 'IP address blocklisted',
-    example: { code: 550, text: 'Unknown host mail.example.com', phase: 'ehlo' },
+    example: { reply: '550 Unknown host mail.example.com', phase: 'ehlo' },
   },
   {
     phases: ['mail'],
     codes: [500, 501, 510, 511, 517, 521, 541, 550, 551, 553, 554, 556, 559, 571],
     meaning: 'sender rejected',
-    example: { code: 550, text: 'User unknown', phase: 'mail' },
+    example: { reply: '550 User unknown', phase: 'mail' },
   },
   {
     phrases: [
@@ -187,13 +187,13 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'not unique in domino directory',
     ],
     meaning: 'no such recipient',
-    example: { code: 550, text: 'Unrouteable address', phase: 'dsn' },
+    example: { reply: '550 Unrouteable address', phase: 'dsn' },
   },
   {
     phrases: UNKNOWN_USER,
     enhanced: ['x.1.1', 'x.1.3', 'x.1.10'],
     meaning: 'no such recipient',
-    example: { code: 550, enhanced: '5.1.1', text: 'Mailbox does not exist', phase: 'dot' },
+    example: { reply: '550 5.1.1 Mailbox does not exist', phase: 'dot' },
   },
   {
     phrases: [
@@ -206,16 +206,14 @@ export const RECIPIENT_RULES: readonly Rule[] = [
     ],
     phases: ['rcpt'],
     meaning: 'possibly no such recipient',
-    example: { code: 550, text: 'Requested action not taken: mailbox unavailable' },
+    example: { reply: '550 Requested action not taken: mailbox unavailable' },
   },
   {
     phrases: UNKNOWN_USER,
     phases: ['rcpt'],
     meaning: 'no such recipient',
     example: {
-      code: 550,
-      enhanced: '5.7.1',
-      text: '<a@example.com>: Recipient address rejected: User unknown in virtual mailbox table',
+      reply: '550 5.7.1 <a@example.com>: Recipient address rejected: User unknown in virtual mailbox table',
     },
   },
   // In a report that does not name the command, these are as often replies to DATA: of KDDI and docomo, and of filters that
@@ -225,32 +223,32 @@ export const RECIPIENT_RULES: readonly Rule[] = [
     hosts: ['ezweb.ne.jp', 'au.com', 'docomo.ne.jp'],
     phases: ['dsn'],
     meaning: 'unconfirmed no such recipient',
-    example: { code: 550, text: ': User unknown', phase: 'dsn', mxHost: 'lsean.ezweb.ne.jp' },
+    example: { reply: '550 : User unknown', mx: 'lsean.ezweb.ne.jp', phase: 'dsn' },
   },
   {
     phrases: ['unknown user @', "'unknown user @", 'user unknown: @'],
     phases: ['dsn'],
     meaning: 'unconfirmed no such recipient',
-    example: { code: 550, text: 'Unknown user a@example.com', phase: 'dsn' },
+    example: { reply: '550 Unknown user a@example.com', phase: 'dsn' },
   },
   {
     phrases: UNKNOWN_USER,
     enhanced: ['x.2.1'],
     phases: ['dsn'],
     meaning: 'unconfirmed no such recipient',
-    example: { code: 550, enhanced: '5.2.1', text: '<a@example.com>... User unknown', phase: 'dsn' },
+    example: { reply: '550 5.2.1 <a@example.com>... User unknown', phase: 'dsn' },
   },
   {
     phrases: UNKNOWN_USER,
     phases: ['dsn'],
     meaning: 'possibly no such recipient',
-    example: { code: 550, text: 'No such user here', phase: 'dsn' },
+    example: { reply: '550 No such user here', phase: 'dsn' },
   },
   {
     phrases: UNKNOWN_USER,
     phases: ['data', 'dot'],
     meaning: 'unconfirmed no such recipient',
-    example: { code: 550, text: 'Unknown user a@example.com', phase: 'dot' },
+    example: { reply: '550 Unknown user a@example.com', phase: 'dot' },
   },
   {
     phrases: [
@@ -271,15 +269,14 @@ export const RECIPIENT_RULES: readonly Rule[] = [
     ],
     meaning: 'network error',
     example: {
-      code: 550,
-      text: 'Name service error for domain example.com: Host not found, try again',
+      reply: '550 Name service error for domain example.com: Host not found, try again',
       phase: 'dsn',
     },
   },
   {
     phrases: ['accept mail from anyone', 'accept email from anyone', 'accept mail from anybody'],
     meaning: 'domain accepts no mail',
-    example: { code: 550, text: 'This host does not accept mail from anyone' },
+    example: { reply: '550 This host does not accept mail from anyone' },
   },
   // About the sender or the kind of mail: other mail may be accepted.
   {
@@ -300,7 +297,7 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'accept messages larger',
     ],
     meaning: 'message rejected by policy',
-    example: { code: 550, text: 'mx.example.com does not accept mail from example.net' },
+    example: { reply: '550 mx.example.com does not accept mail from example.net' },
   },
   {
     phrases: [
@@ -322,7 +319,7 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'mx records point to non-existent hosts',
     ],
     meaning: 'domain accepts no mail',
-    example: { code: 556, enhanced: '5.1.10', text: 'Recipient address has null MX' },
+    example: { reply: '556 5.1.10 Recipient address has null MX' },
   },
   // Used about hosts and about single mailboxes.
   {
@@ -337,7 +334,7 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       "doesn't accept email",
     ],
     meaning: 'no such domain',
-    example: { code: 521, text: 'mx.example.com does not accept mail' },
+    example: { reply: '521 mx.example.com does not accept mail' },
   },
   {
     phrases: [
@@ -379,11 +376,11 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'unroutable mail',
     ],
     meaning: 'no such domain',
-    example: { code: 550, enhanced: '5.1.2', text: 'Host unknown (Name server: host not found)' },
+    example: { reply: '550 5.1.2 Host unknown (Name server: host not found)' },
   },
   {
     phrases: ['dns lookup fail'],
     meaning: 'network error',
-    example: { code: 450, text: 'DNS lookup failure', phase: 'dsn' },
+    example: { reply: '450 DNS lookup failure', phase: 'dsn' },
   },
 ];

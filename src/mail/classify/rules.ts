@@ -118,7 +118,7 @@ export interface Rule {
   phases?: readonly ReplyPhase[];
   meaning: MeaningName;
   /** A reply to which this rule applies and none above it: the test of the row. Default phase: rcpt. */
-  example: { text: string; code: number; enhanced?: string; mxHost?: string; phase?: ReplyPhase };
+  example: { reply: string; mx?: string; phase?: ReplyPhase };
 }
 
 /** The fields of a reply that rules test. */

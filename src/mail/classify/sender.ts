@@ -9,7 +9,7 @@ export const SENDER_RULES: readonly Rule[] = [
   {
     phrases: ['dmarc', 'domain-based message authentication'],
     meaning: 'sender not authenticated',
-    example: { code: 550, enhanced: '5.7.1', text: 'Email rejected per DMARC policy for example.com' },
+    example: { reply: '550 5.7.1 Email rejected per DMARC policy for example.com' },
   },
   {
     phrases: [
@@ -41,7 +41,7 @@ export const SENDER_RULES: readonly Rule[] = [
       'domain name mismatch',
     ],
     meaning: 'IP address blocklisted',
-    example: { code: 550, enhanced: '5.7.1', text: 'Fix reverse DNS for 192.0.2.1' },
+    example: { reply: '550 5.7.1 Fix reverse DNS for 192.0.2.1' },
   },
   {
     enhanced: [
@@ -57,16 +57,12 @@ export const SENDER_RULES: readonly Rule[] = [
       'x.7.509',
     ],
     meaning: 'sender not authenticated',
-    example: { code: 550, enhanced: '5.7.23', text: 'The message was rejected by the recipient domain' },
+    example: { reply: '550 5.7.23 The message was rejected by the recipient domain' },
   },
   {
     phrases: ['spf', 'sender policy framework', 'openspf'],
     meaning: 'sender not authenticated',
-    example: {
-      code: 550,
-      enhanced: '5.7.1',
-      text: 'Message rejected: SPF check failed for mail.example.com',
-    },
+    example: { reply: '550 5.7.1 Message rejected: SPF check failed for mail.example.com' },
   },
   {
     phrases: [
@@ -90,7 +86,7 @@ export const SENDER_RULES: readonly Rule[] = [
       'failed authentication check',
     ],
     meaning: 'sender not authenticated',
-    example: { code: 550, enhanced: '5.7.1', text: 'DKIM verification failed; message refused' },
+    example: { reply: '550 5.7.1 DKIM verification failed; message refused' },
   },
   {
     phrases: [
@@ -106,20 +102,19 @@ export const SENDER_RULES: readonly Rule[] = [
     codes: [421, 450, 451, 452, 454, 471],
     meaning: 'greylisted',
     example: {
-      code: 450,
-      enhanced: '4.2.0',
-      text: '<a@example.com>: Recipient address rejected: Greylisted, see http://postgrey.schweikert.ch',
+      reply:
+        '450 4.2.0 <a@example.com>: Recipient address rejected: Greylisted, see http://postgrey.schweikert.ch',
     },
   },
   {
     phrases: ['greylist', 'graylist', 'grey list', 'gray list', 'grey-list', 'gray-list'],
     meaning: 'greylisted',
-    example: { code: 550, enhanced: '5.1.1', text: 'Greylisted, please try again in 5 minutes' },
+    example: { reply: '550 5.1.1 Greylisted, please try again in 5 minutes' },
   },
   {
     phrases: ['from header', 'header from'],
     meaning: 'content rejected',
-    example: { code: 550, text: 'Invalid address in header From' },
+    example: { reply: '550 Invalid address in header From' },
   },
   {
     phrases: [
@@ -137,7 +132,7 @@ export const SENDER_RULES: readonly Rule[] = [
       'dictionary attack',
     ],
     meaning: 'sender rate limit',
-    example: { code: 550, enhanced: '5.5.0', text: 'Rejected due to too many unknown recipients' },
+    example: { reply: '550 5.5.0 Rejected due to too many unknown recipients' },
   },
   // Blocklists of domains: another address of ours would not help.
   {
@@ -150,9 +145,7 @@ export const SENDER_RULES: readonly Rule[] = [
     ],
     meaning: 'sender rejected',
     example: {
-      code: 554,
-      enhanced: '5.7.1',
-      text: 'Service unavailable; Sender address [a@example.com] blocked using dbl.spamhaus.org',
+      reply: '554 5.7.1 Service unavailable; Sender address [a@example.com] blocked using dbl.spamhaus.org',
     },
   },
   {
@@ -184,9 +177,7 @@ export const SENDER_RULES: readonly Rule[] = [
     ],
     meaning: 'IP address blocklisted',
     example: {
-      code: 554,
-      enhanced: '5.7.1',
-      text: 'Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org',
+      reply: '554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org',
     },
   },
   {
@@ -200,15 +191,15 @@ export const SENDER_RULES: readonly Rule[] = [
       'blacklisted domain in',
     ],
     meaning: 'spam',
-    example: { code: 550, text: 'REJECTED - Blacklisted URL in message. (example.com) in [black].' },
+    example: { reply: '550 REJECTED - Blacklisted URL in message. (example.com) in [black].' },
   },
   // Exim's callout; the text of cPanel adds that the sender's domain "may be blacklisted".
   {
     phrases: ['sender verify failed'],
     meaning: 'sender rejected',
     example: {
-      code: 550,
-      text: 'The account or domain may not exist, they may be blacklisted, or missing the proper dns entries. Sender verify failed',
+      reply:
+        '550 The account or domain may not exist, they may be blacklisted, or missing the proper dns entries. Sender verify failed',
     },
   },
   {
@@ -343,13 +334,13 @@ export const SENDER_RULES: readonly Rule[] = [
       ...phrasesAbout('blockedAddress'),
     ],
     meaning: 'IP address blocklisted',
-    example: { code: 550, enhanced: '5.7.1', text: 'IP address blacklisted by recipient' },
+    example: { reply: '550 5.7.1 IP address blacklisted by recipient' },
   },
   // The wording is the same for the recipient's domain; the code shows that it is about the sender's.
   {
     enhanced: ['x.1.7', 'x.1.8'],
     meaning: 'sender rejected',
-    example: { code: 553, enhanced: '5.1.8', text: 'No MX found for example.com' },
+    example: { reply: '553 5.1.8 No MX found for example.com' },
   },
   {
     phrases: [
@@ -473,10 +464,6 @@ export const SENDER_RULES: readonly Rule[] = [
       ...phrasesAbout('rejectedSender'),
     ],
     meaning: 'sender rejected',
-    example: {
-      code: 553,
-      enhanced: '5.7.1',
-      text: '<a@example.com>... Domain of sender address does not exist',
-    },
+    example: { reply: '553 5.7.1 <a@example.com>... Domain of sender address does not exist' },
   },
 ];

@@ -38,7 +38,7 @@ export const SITE_RULES: readonly Rule[] = [
       'no es una direcc',
     ],
     meaning: 'relaying denied',
-    example: { code: 554, enhanced: '5.7.1', text: '<a@example.com>: Relay access denied' },
+    example: { reply: '554 5.7.1 <a@example.com>: Relay access denied' },
   },
   {
     phrases: [
@@ -62,7 +62,7 @@ export const SITE_RULES: readonly Rule[] = [
       'tlsa',
     ],
     meaning: 'TLS failed',
-    example: { code: 530, enhanced: '5.7.0', text: 'Must issue a STARTTLS command first' },
+    example: { reply: '530 5.7.0 Must issue a STARTTLS command first' },
   },
   {
     phrases: [
@@ -83,7 +83,7 @@ export const SITE_RULES: readonly Rule[] = [
       'mx loop',
     ],
     meaning: 'routing loop',
-    example: { code: 554, enhanced: '5.4.6', text: 'Too many hops' },
+    example: { reply: '554 5.4.6 Too many hops' },
   },
   {
     phrases: [
@@ -118,7 +118,7 @@ export const SITE_RULES: readonly Rule[] = [
       'lifetime exceeded',
     ],
     meaning: 'expired',
-    example: { code: 550, text: 'retry timeout exceeded', phase: 'dsn' },
+    example: { reply: '550 retry timeout exceeded', phase: 'dsn' },
   },
   {
     phrases: [
@@ -160,11 +160,7 @@ export const SITE_RULES: readonly Rule[] = [
       'cannot exchange message with',
     ],
     meaning: 'network error',
-    example: {
-      code: 451,
-      enhanced: '4.4.1',
-      text: 'connect to mx.example.com[192.0.2.1]:25: Connection timed out',
-    },
+    example: { reply: '451 4.4.1 connect to mx.example.com[192.0.2.1]:25: Connection timed out' },
   },
   {
     phrases: [
@@ -204,7 +200,7 @@ export const SITE_RULES: readonly Rule[] = [
       'message not allowed',
     ],
     meaning: 'message rejected by policy',
-    example: { code: 550, enhanced: '5.7.1', text: 'Mail rejected for policy reasons' },
+    example: { reply: '550 5.7.1 Mail rejected for policy reasons' },
   },
   {
     phrases: [
@@ -258,14 +254,14 @@ export const SITE_RULES: readonly Rule[] = [
       'pipe to',
     ],
     meaning: 'server error',
-    example: { code: 451, enhanced: '4.3.0', text: 'Temporary lookup failure' },
+    example: { reply: '451 4.3.0 Temporary lookup failure' },
   },
   // The codes of such replies name a mailbox (4.2.1) or a policy (4.7.1) only for want of a better one.
   {
     phrases: ['try again later', 'try later', 'requested action aborted'],
     codes: [421, 422, 450, 451, 452, 454],
     meaning: 'server error',
-    example: { code: 450, enhanced: '4.2.1', text: 'Please try again later.' },
+    example: { reply: '450 4.2.1 Please try again later.' },
   },
   {
     phrases: [
@@ -290,12 +286,12 @@ export const SITE_RULES: readonly Rule[] = [
       'smtputf8',
     ],
     meaning: 'protocol error',
-    example: { code: 503, enhanced: '5.5.1', text: 'Bad sequence of commands' },
+    example: { reply: '503 5.5.1 Bad sequence of commands' },
   },
   {
     phrases: ['recipient address rejected.'],
     phases: ['rcpt'],
     meaning: 'possibly no such recipient',
-    example: { code: 550, text: '<a@example.com>: Recipient address rejected.' },
+    example: { reply: '550 <a@example.com>: Recipient address rejected.' },
   },
 ];

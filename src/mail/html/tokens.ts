@@ -413,8 +413,6 @@ function createTagScanner(
   return { scanStart, scanEnd };
 }
 
-type TagScanner = ReturnType<typeof createTagScanner>;
-
 interface KnownTag<Tag> {
   /** The whole tag, which alone determines how it is read. Its only `>` is the last character. */
   source: string;

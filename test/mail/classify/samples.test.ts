@@ -100,9 +100,7 @@ describe('the class invalid-recipient', () => {
     expect(Object.values(MEANINGS).filter(isContradiction)).toEqual([]);
     const phases: ReplyPhase[] = ['greeting', 'ehlo', 'mail', 'rcpt', 'data', 'dot', 'dsn'];
     const final = phases.flatMap((phase) =>
-      RULES.map(({ example: { text, enhanced = null } }) =>
-        classify({ phase, reply: { code: 550, enhanced, text } }),
-      ),
+      RULES.map(({ example }) => classify({ phase, reply: { ...reply(example.reply), code: 550 } })),
     );
     expect(final.filter(({ action }) => action === 'bounce').filter(isContradiction)).toEqual([]);
   });
