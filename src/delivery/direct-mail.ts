@@ -8,7 +8,7 @@ import { createEgressPools } from './egress-pools.ts';
 import { createRouteFinder } from './routes.ts';
 import { attempt } from './worker/attempt.ts';
 import { createSmtpClient } from './worker/client.ts';
-import { dialTcp, SMTP_TIMEOUTS, type SmtpTimeouts } from './worker/socket.ts';
+import { SMTP_TIMEOUTS, type SmtpTimeouts } from './worker/socket.ts';
 
 /**
  * Sends mail of the platform itself, such as TLS reports, directly to the hosts of its recipient: it belongs to no account,
@@ -56,7 +56,7 @@ const TIMEOUTS: SmtpTimeouts = { ...SMTP_TIMEOUTS, command: MINUTE, dot: 2 * MIN
  */
 export function createDirectMail(deps: DirectMailDeps): DirectMail {
   const { config, clock, monotonic } = deps;
-  const client = createSmtpClient({ clock, monotonic, dial: dialTcp, timeouts: TIMEOUTS });
+  const client = createSmtpClient({ clock, monotonic, timeouts: TIMEOUTS });
   const findRoute = createRouteFinder(deps, { resolver: deps.resolver });
   const egress = createEgressPools(config);
 

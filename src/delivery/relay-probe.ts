@@ -1,17 +1,16 @@
 import { isIP } from 'node:net';
 import type { Config } from '../config/schema.ts';
-import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+import { MINUTE, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Context } from '../store/context.ts';
 import { readPasswords } from './jobs.ts';
 import { configuredAuthorities } from './tls-policies.ts';
 import { createSmtpClient } from './worker/client.ts';
-import { openSmtpConnection } from './worker/connection.ts';
+import { newRecord, openSmtpConnection } from './worker/connection.ts';
 import { SmtpSessionError } from './worker/errors.ts';
-import type { SessionRecord } from './worker/protocol.ts';
 import { replyOf } from './worker/reply-reader.ts';
-import { dialTcp, SMTP_TIMEOUTS } from './worker/socket.ts';
+import { SMTP_TIMEOUTS } from './worker/socket.ts';
 import { requirementOf } from './worker/tls.ts';
 
 const STEP_MS = 10 * SECOND;
@@ -52,13 +51,13 @@ export async function probeRelay(
   const { secondary } = config;
   if (secondary.type !== 'relay') return null;
   const authorities = configuredAuthorities(config);
-  const client = createSmtpClient({ clock, monotonic, dial: dialTcp, timeouts: TIMEOUTS, authorities });
+  const client = createSmtpClient({ clock, monotonic, timeouts: TIMEOUTS, authorities });
   try {
     const { relay: password } = readPasswords(config);
     const { host, port, tls, user, allowUnverifiedAuth: allowUnverified } = secondary;
     const auth =
       user === undefined || password === undefined ? {} : { auth: { user, password, allowUnverified } };
-    const record = newRecord(host, await addressOf(host, resolver), port, clock);
+    const record = newRecord(host, await addressOf(host, resolver), port, clock.now());
     const requirement = requirementOf({ tls, tlsSource: 'route' }, { name: host, addresses: [] });
     const terms = {
       port,
@@ -92,10 +91,4 @@ async function addressOf(host: string, resolver: Pick<Resolver, 'a' | 'aaaa'>): 
   const [address] = records;
   if (address === undefined) throw new Error(`${host} has no address`);
   return address;
-}
-
-function newRecord(host: string, address: string, port: number, clock: Clock): SessionRecord {
-  const at = clock.now();
-  const empty = { localAddress: null, tls: null, reply: null, error: null };
-  return { host, address, port, phase: 'connect', startedAt: at, endedAt: at, ...empty };
 }

@@ -4,7 +4,6 @@ import { Gauge, type Registry } from 'prom-client';
 import { type Clock, HOUR, iso, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createClassifier } from '../../mail/classify/classifier.ts';
-import type { Classify } from '../../mail/classify/classify.ts';
 import {
   createUnclassifiedReplies,
   type UnclassifiedReplies,
@@ -16,7 +15,7 @@ import type { SiteLimitRow } from '../../store/delivery/site-limits.ts';
 import { createOpenConnections } from '../scheduling/open-connections.ts';
 import type { Site } from '../scheduling/site.ts';
 import { createSites, type Sites } from '../scheduling/sites.ts';
-import { createFeedback, type Feedback } from './feedback.ts';
+import { createFeedback } from './feedback.ts';
 import type { LimiterMemory, SiteLimits, SiteMemory } from './limiter.ts';
 import { createHostAnswers } from './profiles.ts';
 

@@ -1,5 +1,5 @@
 import type { Client, SlotJob } from './client.ts';
-import { type Connection, type ConnectionTerms, openSmtpConnection } from './connection.ts';
+import { type Connection, type ConnectionTerms, newRecord, openSmtpConnection } from './connection.ts';
 import { EgressError, SmtpSessionError, TlsHandshakeError } from './errors.ts';
 import type { AttemptReport, Conclusion, SessionRecord, TargetHost } from './protocol.ts';
 import { replyOf } from './reply-reader.ts';
@@ -79,6 +79,7 @@ export async function attempt(
   const progress: Progress = { sessions: [], result: null, fullSessions: 0, connection: null };
   let prepared: ReturnType<PrepareMessage> | null = null;
 
+  const recordOf = (host: string, address: string) => newRecord(host, address, job.port, client.clock.now());
   const isOver = () => deadlines.now() >= dueAt || client.aborted();
   const evaluate = (session: Session): StepAfterSession => {
     // Without a proxy only this address cannot be used: the host may have others, of the other version of IP.
@@ -112,7 +113,7 @@ export async function attempt(
     plain: boolean,
   ): Promise<Session | LocalRefusal> => {
     progress.connection?.wire.quit();
-    const record = newRecord(host, address, job, client);
+    const record = recordOf(host, address);
     const opened = await openSession(record, { requirement, plain, ...job }, dueAt, client);
     return 'wire' in opened ? offerOver(opened, requirement, record) : opened;
   };
@@ -132,7 +133,7 @@ export async function attempt(
     const session = await offerOver(
       reused,
       requirementOf(job, hostOf(job, reused)),
-      newRecord(reused.host, reused.address, job, client),
+      recordOf(reused.host, reused.address),
     );
     if ('conclusion' in session) return refuse(session);
     const stale = session.result.kind === 'broken' && session.result.phase === 'mail' && !isOver();
@@ -146,15 +147,13 @@ export async function attempt(
     const requirement = requirementOf(job, host);
     const obstacle = obstacleOf(requirement);
     if (obstacle !== null) {
-      const record = newRecord(host.name, '', job, client);
+      const record = recordOf(host.name, '');
       record.tlsResult = { failure: obstacle.type, reason: obstacle.text };
-      if (evaluate(finish(record, insecure('dns', obstacle.text), client, {})) === 'conclude')
-        return conclude();
+      if (evaluate(finish(record, insecure('dns', obstacle.text), client)) === 'conclude') return conclude();
       continue;
     }
     const addresses = host.addresses.filter((address) => hasSource(address, job)).slice(0, MAX_ADDRESSES);
-    if (addresses.length === 0)
-      evaluate(unreachable(newRecord(host.name, '', job, client), host.addresses, client));
+    if (addresses.length === 0) evaluate(unreachable(recordOf(host.name, ''), host.addresses, client));
     for (const address of addresses) {
       const session = await tryAt(host.name, address, requirement, false);
       if ('conclusion' in session) return refuse(session);
@@ -180,7 +179,7 @@ async function openSession(
 ): Promise<Connection | Session> {
   try {
     const opened = await openSmtpConnection(record, terms, dueAt, client);
-    return 'wire' in opened ? opened : finish(record, opened, client, {});
+    return 'wire' in opened ? opened : finish(record, opened, client);
   } catch (error) {
     if (!(error instanceof SmtpSessionError)) throw error;
     // A 421 is no statement about TLS. In TLS 1.3 a server refuses a handshake after the client considers it done: in place of the
@@ -246,35 +245,15 @@ function unreachable(record: SessionRecord, addresses: readonly string[], client
     addresses.length > 0
       ? `has only ${family} addresses, and the source address has none`
       : 'has no usable address';
-  return finish(
-    record,
-    { kind: 'broken', phase: 'connect', reply: null, error: `${record.host} ${reason}` },
-    client,
-    {},
-  );
-}
-
-function newRecord(host: string, address: string, job: AttemptJob, client: Client): SessionRecord {
-  const now = client.clock.now();
-  return {
-    host,
-    address,
-    port: job.port,
-    localAddress: null,
-    tls: null,
-    phase: 'connect',
-    reply: null,
-    error: null,
-    startedAt: now,
-    endedAt: now,
-  };
+  const error = `${record.host} ${reason}`;
+  return finish(record, { kind: 'broken', phase: 'connect', reply: null, error }, client);
 }
 
 function finish(
   record: SessionRecord,
   result: SessionResult,
   client: Client,
-  facts: Partial<Session>,
+  facts: Partial<Session> = {},
 ): Session {
   record.phase = result.phase;
   // A refusal by this side is not a reply of the server.

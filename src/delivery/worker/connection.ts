@@ -3,10 +3,10 @@ import { SmtpSessionError } from './errors.ts';
 import type { DeliveryJob, SessionRecord, TlsRecord, TlsResult } from './protocol.ts';
 import { replyOf, type WireReply } from './reply-reader.ts';
 import { insecure, type SessionResult } from './session-result.ts';
-import { openWire, type Wire, type WireDeps } from './socket.ts';
+import { openWire, type Wire, type WireClient } from './socket.ts';
 import {
+  type Encrypt,
   type Encrypted,
-  type Encryption,
   failureTypeOf,
   isOutdated,
   requiredByText,
@@ -33,6 +33,12 @@ export interface Connection {
   acceptedAt: number | null;
 }
 
+/** The record of a session that begins at `now` (epoch ms). */
+export function newRecord(host: string, address: string, port: number, now: number): SessionRecord {
+  const unknown = { localAddress: null, tls: null, reply: null, error: null };
+  return { host, address, port, phase: 'connect', ...unknown, startedAt: now, endedAt: now };
+}
+
 /** What a job requires of a connection. */
 export interface ConnectionTerms extends Pick<DeliveryJob, 'port' | 'auth' | 'egress' | 'chunking'> {
   requirement: TlsRequirement;
@@ -40,8 +46,9 @@ export interface ConnectionTerms extends Pick<DeliveryJob, 'port' | 'auth' | 'eg
   plain: boolean;
 }
 
-export interface ConnectionDeps extends WireDeps {
-  encryption: Encryption;
+/** What a connection needs of the client. */
+interface ConnectionClient extends WireClient {
+  encrypt: Encrypt;
 }
 
 /**
@@ -74,7 +81,7 @@ async function openOnce(
   record: SessionRecord,
   terms: ConnectionTerms,
   dueAt: number,
-  deps: ConnectionDeps,
+  client: ConnectionClient,
 ): Promise<Connection | SessionResult> {
   const localAddress = localAddressFor(record.address, terms.egress);
   const { address, port } = record;
@@ -86,11 +93,11 @@ async function openOnce(
       ...(terms.egress.proxy ? { proxy: terms.egress.proxy } : {}),
     },
     dueAt,
-    deps,
+    client,
   );
   record.localAddress = wire.localAddress;
   try {
-    return await negotiate(wire, record, terms, deps);
+    return await negotiate(wire, record, terms, client);
   } catch (error) {
     wire.close('the session could not begin');
     throw error;
@@ -102,9 +109,9 @@ async function negotiate(
   wire: Wire,
   record: SessionRecord,
   terms: ConnectionTerms,
-  deps: ConnectionDeps,
+  client: ConnectionClient,
 ): Promise<Connection | SessionResult> {
-  const { timeouts } = deps;
+  const { timeouts } = client;
   const { requirement } = terms;
   const { host, address, port } = record;
   const refused = (outcome: SessionResult) => {
@@ -125,7 +132,7 @@ async function negotiate(
   if (requirement.mode !== 'none' && !terms.plain) {
     const reply = extensions.startTls ? await command('starttls', 'STARTTLS') : null;
     if (reply && isOk(reply)) {
-      const encrypted = await deps.encryption.begin(wire, host, port, requirement);
+      const encrypted = await client.encrypt(wire, host, port, requirement);
       record.tls = encrypted.record;
       record.tlsResult = tlsResultOf(encrypted, requirement);
       // RFC 3207 §4.2: replies from before the handshake are void.

@@ -5,7 +5,6 @@ import { createSmtpClient } from './client.ts';
 import { createSharedContents, runJob } from './job.ts';
 import { type FromWorker, jobClassOf, type ToWorker, type WorkerSetup } from './protocol.ts';
 import { createRunner } from './runner.ts';
-import { dialTcp, SMTP_TIMEOUTS } from './socket.ts';
 
 /**
  * The program of a delivery worker: a thread that composes and signs messages and delivers them over SMTP. Its messages
@@ -21,20 +20,15 @@ const begun = new Int32Array(setup.begun);
 const client = createSmtpClient({
   clock: systemClock,
   monotonic: { now: () => performance.now() },
-  dial: dialTcp,
-  timeouts: SMTP_TIMEOUTS,
   idleConnections: setup.idleConnections,
   authorities: setup.authorities,
 });
 const sharedContents = createSharedContents();
 const send = (message: FromWorker) => port.postMessage(message);
-const receive = createRunner({
+const receive = createRunner(client, {
   begin: (job) => void Atomics.add(begun, jobClassOf(job), 1),
   run: (job) => runJob(job, client, sharedContents),
   send,
-  closeIdle: () => client.idle.closeAll(),
-  abort: () => client.abort(),
-  finished: () => client.close(),
   exit: () => port.close(),
 });
 port.on('message', (message: ToWorker) => receive(message));

@@ -10,13 +10,6 @@ export interface WireReply {
   lines: string[];
 }
 
-export interface ReplyReader {
-  /** Adds received bytes (as Latin-1) and passes the replies that they complete to `take`. Throws `MalformedReply`. */
-  push(chunk: string, take: (reply: WireReply) => void): void;
-  /** Drops an incomplete reply. */
-  clear(): void;
-}
-
 /** The received bytes are not an SMTP reply; the connection is unusable. */
 export class MalformedReply extends Error {}
 
@@ -26,7 +19,7 @@ const MAX_LINES = 128;
 const MAX_REPLY_LENGTH = 64 * 1024;
 
 /** A bare LF also ends a line: a strict reader would only lose mail. */
-export function createReplyReader(): ReplyReader {
+export function createReplyReader() {
   let rest = '';
   let lines: string[] = [];
   /** Lines and characters of the reply so far, those that are ignored among them. */
@@ -58,7 +51,8 @@ export function createReplyReader(): ReplyReader {
   };
 
   return {
-    push: (chunk, take) => {
+    /** Adds received bytes (as Latin-1) and passes the replies that they complete to `take`. Throws `MalformedReply`. */
+    push: (chunk: string, take: (reply: WireReply) => void): void => {
       rest = rest === '' ? chunk : rest + chunk;
       let start = 0;
       for (let end = rest.indexOf('\n'); end !== -1; end = rest.indexOf('\n', start)) {
@@ -73,7 +67,8 @@ export function createReplyReader(): ReplyReader {
       if (rest.length > MAX_LINE_LENGTH)
         throw new MalformedReply(`a reply line of more than ${MAX_LINE_LENGTH} bytes`);
     },
-    clear: () => {
+    /** Drops an incomplete reply. */
+    clear: (): void => {
       rest = '';
       clear();
     },

@@ -1,3 +1,4 @@
+import type { Client } from './client.ts';
 import {
   type AttemptReport,
   type DeliveryJob,
@@ -6,22 +7,12 @@ import {
   type ToWorker,
 } from './protocol.ts';
 
-/**
- * Runs the jobs of a worker: starts them as they arrive, sends reports in batches, and stops on request. The main thread
- * bounds the number of concurrent jobs by its slots.
- */
-export interface RunnerDeps {
+interface RunnerOptions {
   /** Called before each job begins; for jobs of one class, in the order in which they arrived. */
   begin?(job: DeliveryJob): void;
   /** Runs a job; null: a stop aborted it before any host could have accepted the message. */
   run(job: DeliveryJob): Promise<AttemptReport | null>;
   send(message: FromWorker): void;
-  /** A stop begins: closes the idle connections. */
-  closeIdle(): void;
-  /** The grace period is over: ends the jobs that are still running. */
-  abort(): void;
-  /** All jobs have ended: closes the connections. */
-  finished(): Promise<void>;
   /** Called last, after all messages were sent. */
   exit(): void;
 }
@@ -31,8 +22,15 @@ const STARTS_PER_TURN = 4;
 /** A turn starts no further job once its jobs have this much content, bytes: decoding a megabyte takes milliseconds. */
 const MAX_TURN_BYTES = 64 * 1024;
 
-/** Returns the handler of messages from the main thread. */
-export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
+/**
+ * Runs the jobs of a worker: starts them as they arrive, sends reports in batches, and stops on request: idle connections
+ * are closed then, and jobs that are still running after the grace period are aborted. The main thread bounds the number of
+ * concurrent jobs by its slots. Returns the handler of messages from the main thread.
+ */
+export function createRunner(
+  client: Pick<Client, 'idle' | 'abort' | 'close'>,
+  { begin, run, send, exit }: RunnerOptions,
+): (message: ToWorker) => void {
   const waiting = createWaitingJobs();
   let running = 0;
   let reports: AttemptReport[] = [];
@@ -51,18 +49,15 @@ export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
 
   const start = async (job: DeliveryJob) => {
     running++;
-    deps.begin?.(job);
+    begin?.(job);
     try {
-      const report = await deps.run(job);
+      const report = await run(job);
       if (report) submit(report);
     } catch (error) {
       // An internal error: the message may have been sent.
       const { id, slot } = job;
-      deps.send({
-        kind: 'fault',
-        id,
-        error: error instanceof Error ? (error.stack ?? error.message) : String(error),
-      });
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      send({ kind: 'fault', id, error: text });
       submit({ id, slot, conclusion: 'unanswered', phase: 'dot', reply: null, sessions: [] });
     }
     running--;
@@ -74,22 +69,22 @@ export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
   };
   const sendReports = () => {
     if (reports.length === 0) return;
-    deps.send({ kind: 'reports', reports });
+    send({ kind: 'reports', reports });
     reports = [];
   };
 
   const stop = async (graceMs: number) => {
     stopping = true;
     waiting.clear();
-    deps.closeIdle();
+    client.idle.closeAll();
     if (running === 0) await finish();
-    else setTimeout(() => deps.abort(), graceMs).unref();
+    else setTimeout(() => client.abort(), graceMs).unref();
   };
   const finish = async () => {
     sendReports();
-    await deps.finished();
-    deps.send({ kind: 'stopped' });
-    deps.exit();
+    await client.close();
+    send({ kind: 'stopped' });
+    exit();
   };
 
   return (message) => {
@@ -104,10 +99,10 @@ export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
 
 /** Jobs that have not begun, marketing mail after all other. */
 function createWaitingJobs() {
-  const first = createJobQueue();
-  const marketing = createJobQueue();
+  const queues = [createJobQueue(), createJobQueue()] as const;
+  const [first, marketing] = queues;
   return {
-    add: (job: DeliveryJob) => (jobClassOf(job) === 1 ? marketing : first).add(job),
+    add: (job: DeliveryJob) => queues[jobClassOf(job)].add(job),
     take: () => first.take() ?? marketing.take(),
     count: () => first.count() + marketing.count(),
     clear: () => {

@@ -50,7 +50,7 @@ export interface Wire {
   close(reason: string): void;
 }
 
-export interface WireOptions {
+interface WireOptions {
   host: string;
   port: number;
   localAddress?: string;
@@ -63,7 +63,8 @@ export type Dial = (options: Omit<WireOptions, 'proxy'>) => Socket;
 /** With TCP_NODELAY: each write is a whole group of commands, which must not wait for the ACK of an earlier one. */
 export const dialTcp: Dial = (options) => connectTcp({ ...options, noDelay: true, autoSelectFamily: false });
 
-export interface WireDeps {
+/** What a wire needs of the client. */
+export interface WireClient {
   dial: Dial;
   timeouts: SmtpTimeouts;
   deadlines: Deadlines;
@@ -80,13 +81,13 @@ const UNSOLICITED = 'the server sent an unsolicited reply';
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** Connects, through the proxy if there is one. Throws `SmtpSessionError`. No wait ends after `dueAt` (clock of the deadlines). */
-export async function openWire(options: WireOptions, dueAt: number, deps: WireDeps): Promise<Wire> {
-  const { timeouts, deadlines, open } = deps;
+export async function openWire(options: WireOptions, dueAt: number, client: WireClient): Promise<Wire> {
+  const { timeouts, deadlines, open } = client;
   const reader = createReplyReader();
   const replies: WireReply[] = [];
   const { proxy } = options;
   const tunnel = proxy === undefined ? null : createTunnel(proxy);
-  let socket = deps.dial(proxy === undefined ? options : { host: proxy.host, port: proxy.port });
+  let socket = client.dial(proxy === undefined ? options : { host: proxy.host, port: proxy.port });
   let phase: SmtpPhase = 'connect';
   let limitAt = dueAt;
   /** Set when the wire is dead: the error, by the phase in which a wait meets it. */
@@ -358,22 +359,17 @@ export const SMTP_TIMEOUTS: SmtpTimeouts = {
  * One coarse timer for all connections of a worker. A wait starts or ends with an assignment to `dueAt` instead of a
  * timer that is created and cleared: at thousands of messages per second that is measurable.
  */
-export interface Deadline {
+interface Deadline {
   /** By the clock of `Deadlines`; `Infinity`: no wait is in progress. */
   dueAt: number;
   /** Called when `dueAt` is reached; `dueAt` is `Infinity` again then. */
   expire(): void;
 }
 
-export interface Deadlines {
-  now(): number;
-  watch(deadline: Deadline): void;
-  forget(deadline: Deadline): void;
-  close(): void;
-}
+export type Deadlines = ReturnType<typeof createDeadlines>;
 
 /** `clock` must be monotonic: setting the system clock must not close connections. */
-export function createDeadlines(clock: Clock, tickMs: number): Deadlines {
+export function createDeadlines(clock: Clock, tickMs: number) {
   const all = new Set<Deadline>();
   const timer = setInterval(() => {
     const now = clock.now();
@@ -385,9 +381,9 @@ export function createDeadlines(clock: Clock, tickMs: number): Deadlines {
   }, tickMs);
   timer.unref();
   return {
-    now: () => clock.now(),
-    watch: (deadline) => void all.add(deadline),
-    forget: (deadline) => void all.delete(deadline),
-    close: () => clearInterval(timer),
+    now: (): number => clock.now(),
+    watch: (deadline: Deadline): void => void all.add(deadline),
+    forget: (deadline: Deadline): void => void all.delete(deadline),
+    close: (): void => clearInterval(timer),
   };
 }

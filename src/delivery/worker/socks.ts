@@ -5,26 +5,6 @@ import { EgressError, SmtpSessionError } from './errors.ts';
 import type { JobProxy } from './protocol.ts';
 
 /**
- * A connection through a SOCKS5 proxy (RFC 1928, RFC 1929) to an IP address: names are resolved by this side, never by the
- * proxy. A failure of the proxy is a fault of this side (`EgressError`), and states nothing about the destination.
- */
-export interface Tunnel {
-  /**
-   * Asks the proxy, to which `socket` is connected, to connect to the destination. Resolves with the address from which
-   * the proxy does; null: it does not state one. Rejects with what `rejection` describes.
-   */
-  open(
-    socket: Socket,
-    destination: { host: string; port: number },
-    timeoutMs: number,
-  ): Promise<string | null>;
-  /** The session's error when the socket fails or a timeout expires. Null: the tunnel is open, and it is the server's. */
-  failure(phase: SmtpPhase, text: string): SmtpSessionError | null;
-  /** The session's error when `open` rejects. */
-  rejection(phase: SmtpPhase, error: Error): SmtpSessionError;
-}
-
-/**
  * Replies of a proxy that works about a destination that it cannot reach (RFC 1928 §6), by the names that the library
  * gives them. The other codes are the proxy's own failures.
  */
@@ -44,11 +24,14 @@ const OWN_FAILURES: Readonly<Record<string, string>> = {
 
 const USERNAME_PASSWORD = 2;
 
+export type Tunnel = ReturnType<typeof createTunnel>;
+
 /**
- * One tunnel for each connection. Opens no socket and looks nothing up: `proxy.host` is an address, and `open` gets the
- * connected socket, which is destroyed when it rejects.
+ * A connection through a SOCKS5 proxy (RFC 1928, RFC 1929) to an IP address: names are resolved by this side, never by the
+ * proxy. A failure of the proxy is a fault of this side (`EgressError`), and states nothing about the destination. Opens no
+ * socket and looks nothing up: `proxy.host` is an address, and `open` gets the connected socket.
  */
-export function createTunnel(proxy: JobProxy): Tunnel {
+export function createTunnel(proxy: JobProxy) {
   /** Bytes of the negotiation that the proxy has sent, of those that precede its reply to CONNECT. */
   let received = 0;
   let negotiation = 2;
@@ -62,7 +45,15 @@ export function createTunnel(proxy: JobProxy): Tunnel {
   };
 
   return {
-    open: async (socket, { host, port }, timeoutMs) => {
+    /**
+     * Asks the proxy, to which `socket` is connected, to connect to the destination. Resolves with the address from which
+     * the proxy does; null: it does not state one. Rejects with what `rejection` describes, and destroys the socket.
+     */
+    open: async (
+      socket: Socket,
+      { host, port }: { host: string; port: number },
+      timeoutMs: number,
+    ): Promise<string | null> => {
       socket.on('data', observe);
       try {
         const { remoteHost } = await SocksClient.createConnection({
@@ -84,14 +75,16 @@ export function createTunnel(proxy: JobProxy): Tunnel {
         socket.off('data', observe);
       }
     },
-    failure: (phase, text) => {
+    /** The session's error when the socket fails or a timeout expires. Null: the tunnel is open, and it is the server's. */
+    failure: (phase: SmtpPhase, text: string): SmtpSessionError | null => {
       if (isOpen) return null;
       // The proxy has the request: now it waits for the destination.
       return received >= negotiation
         ? new SmtpSessionError(phase, `${text} (through ${name})`)
         : new EgressError(phase, `${name}: ${text}`);
     },
-    rejection: (phase, { message }) => {
+    /** The session's error when `open` rejects. */
+    rejection: (phase: SmtpPhase, { message }: Error): SmtpSessionError => {
       const code = /rejected connection - (\w+)$/.exec(message)?.[1] ?? '';
       const ofDestination = DESTINATION_FAILURES[code];
       if (ofDestination !== undefined)

@@ -26,19 +26,6 @@ import type {
 } from './protocol.ts';
 import type { Wire } from './socket.ts';
 
-/**
- * STARTTLS (RFC 3207) by TLS mode, and verification of certificates by authorities or TLSA records. Connections share
- * secure contexts, because loading the root certificates takes milliseconds, and TLS sessions are cached, because
- * resuming one saves both sides the expensive part of the handshake.
- */
-export interface Encryption {
-  /**
-   * Encrypts a wire whose server has just accepted STARTTLS. Throws `TlsHandshakeError` if that fails or the
-   * certificate is not what is required, and `TrustAnchorFound`, after which a new connection succeeds.
-   */
-  begin(wire: Wire, hostname: string, port: number, requirement: TlsRequirement): Promise<Encrypted>;
-}
-
 export interface Encrypted {
   record: TlsRecord;
   /** Node's code of what is wrong with the certificate, '' when it was verified; modes that do not verify accept it. */
@@ -69,8 +56,15 @@ const MIN_VERSION = 'TLSv1.2';
  */
 const OPPORTUNISTIC = { minVersion: 'TLSv1', ciphers: `${DEFAULT_CIPHERS}:@SECLEVEL=0` } as const;
 
-/** `authorities`: PEM certificates to trust in addition to the built-in ones. */
-export function createEncryption(authorities: readonly string[] = []): Encryption {
+export type Encrypt = ReturnType<typeof createEncryption>;
+
+/**
+ * STARTTLS (RFC 3207) by TLS mode, and verification of certificates by authorities or TLSA records. Connections share
+ * secure contexts, because loading the root certificates takes milliseconds, and TLS sessions are cached, because
+ * resuming one saves both sides the expensive part of the handshake. `authorities`: PEM certificates to trust in addition
+ * to the built-in ones.
+ */
+export function createEncryption(authorities: readonly string[] = []) {
   const sessions = new LRUCache<string, CachedSession>({ max: MAX_CACHED_SESSIONS });
   /** Contexts that trust only the anchors of a host's TLSA records, by requirement. */
   const anchored = new LRUCache<string, SecureContext>({ max: MAX_ANCHORED });
@@ -114,46 +108,51 @@ export function createEncryption(authorities: readonly string[] = []): Encryptio
     throw new TrustAnchorFound();
   }
 
-  return {
-    begin: async (wire, hostname, port, requirement) => {
-      const { mode, source, dane } = requirement;
-      const key = `${requirement.key} ${hostname} ${port}`;
-      const earlier = sessions.get(key);
-      // A session is offered once, so that a server that fails to resume it does not fail each time.
-      sessions.delete(key);
-      // RFC 7672 §8.1: the TLSA base domain.
-      const name = dane?.base ?? hostname;
-      const socket = await wire.encrypt({
-        secureContext:
-          (dane === null ? undefined : anchored.get(requirement.key)) ??
-          sharedContext(mode === 'opportunistic' ? mode : 'strict'),
-        host: name,
-        // RFC 6066 §3: no literal addresses in server_name.
-        ...(isIP(name) === 0 ? { servername: name } : {}),
-        rejectUnauthorized: mode === 'verified' && dane === null,
-        ...(dane === null ? {} : { checkServerIdentity: identityIn(dane.names) }),
-        ...(earlier ? { session: earlier.session } : {}),
-      });
-      const isResumed = socket.isSessionReused() && earlier !== undefined;
-      if (dane !== null && !isResumed) verifyByDane(socket, requirement, dane);
-      const verification = isResumed ? earlier.verification : verificationOf(socket, dane !== null);
-      const certificateFault = isResumed ? earlier.certificateFault : faultOf(socket, verification);
-      socket.on('session', (session: Buffer) =>
-        sessions.set(key, { session, verification, certificateFault }),
-      );
-      if (isResumed) sessions.set(key, earlier);
-      return {
-        record: {
-          protocol: socket.getProtocol() ?? 'unknown',
-          cipher: socket.getCipher().standardName,
-          verified: verification !== 'none',
-          policy: mode,
-          requiredBy: source,
-          verification,
-        },
-        certificateFault,
-      };
-    },
+  /**
+   * Encrypts a wire whose server has just accepted STARTTLS. Throws `TlsHandshakeError` if that fails or the
+   * certificate is not what is required, and `TrustAnchorFound`, after which a new connection succeeds.
+   */
+  return async function encrypt(
+    wire: Wire,
+    hostname: string,
+    port: number,
+    requirement: TlsRequirement,
+  ): Promise<Encrypted> {
+    const { mode, source, dane } = requirement;
+    const key = `${requirement.key} ${hostname} ${port}`;
+    const earlier = sessions.get(key);
+    // A session is offered once, so that a server that fails to resume it does not fail each time.
+    sessions.delete(key);
+    // RFC 7672 §8.1: the TLSA base domain.
+    const name = dane?.base ?? hostname;
+    const socket = await wire.encrypt({
+      secureContext:
+        (dane === null ? undefined : anchored.get(requirement.key)) ??
+        sharedContext(mode === 'opportunistic' ? mode : 'strict'),
+      host: name,
+      // RFC 6066 §3: no literal addresses in server_name.
+      ...(isIP(name) === 0 ? { servername: name } : {}),
+      rejectUnauthorized: mode === 'verified' && dane === null,
+      ...(dane === null ? {} : { checkServerIdentity: identityIn(dane.names) }),
+      ...(earlier ? { session: earlier.session } : {}),
+    });
+    const isResumed = socket.isSessionReused() && earlier !== undefined;
+    if (dane !== null && !isResumed) verifyByDane(socket, requirement, dane);
+    const verification = isResumed ? earlier.verification : verificationOf(socket, dane !== null);
+    const certificateFault = isResumed ? earlier.certificateFault : faultOf(socket, verification);
+    socket.on('session', (session: Buffer) => sessions.set(key, { session, verification, certificateFault }));
+    if (isResumed) sessions.set(key, earlier);
+    return {
+      record: {
+        protocol: socket.getProtocol() ?? 'unknown',
+        cipher: socket.getCipher().standardName,
+        verified: verification !== 'none',
+        policy: mode,
+        requiredBy: source,
+        verification,
+      },
+      certificateFault,
+    };
   };
 }
 

@@ -8,7 +8,7 @@ import type { SessionResult } from './session-result.ts';
 import type { Deadlines, SmtpTimeouts, Wire } from './socket.ts';
 
 /** What a transaction needs of the client. */
-export interface TransactionTerms {
+interface TransactionTerms {
   timeouts: SmtpTimeouts;
   deadlines: Deadlines;
   bdatFaults: BdatFaults;
@@ -189,7 +189,7 @@ const COMMAND = /^[ \t]*(?:mail[ \t]+from|rcpt[ \t]+to|data[ \t]*$|bdat[ \t]+\d)
  * Whether the message is offered with BDAT: the server supports it, has just accepted a message over the connection, and the
  * message fits into one write.
  */
-export function mayUseBdat(
+function mayUseBdat(
   { extensions, acceptedAt, address }: Connection,
   message: OutgoingMessage,
   { deadlines, bdatFaults }: TransactionTerms,
@@ -208,7 +208,7 @@ const NOT_SUPPORTED = new Set([500, 501, 502, 503, 504, 555]);
  * `mail` nothing was sent, or the server ended the session with 421; in phase `dot` without a reply it may have accepted the
  * message.
  */
-export async function offerWithBdat(
+async function offerWithBdat(
   connection: Connection,
   message: OutgoingMessage,
   { timeouts, bdatFaults }: TransactionTerms,
@@ -273,21 +273,17 @@ function unexpected(phase: SmtpPhase, { code }: WireReply): SmtpSessionError {
   );
 }
 
-/** Addresses of servers at which BDAT failed. */
-export interface BdatFaults {
-  has(address: string): boolean;
-  add(address: string): void;
-}
-
 const FAULT_MS = HOUR;
 const MAX_FAULTS = 1000;
 
-/** In memory only. `clock`: monotonic. */
-export function createBdatFaults(clock: Clock): BdatFaults {
+export type BdatFaults = ReturnType<typeof createBdatFaults>;
+
+/** Addresses of servers at which BDAT failed, in memory only. `clock`: monotonic. */
+export function createBdatFaults(clock: Clock) {
   const faults = createLru<{ until: number }>(MAX_FAULTS);
   return {
-    has: (address) => (faults.get(address)?.until ?? 0) > clock.now(),
-    add: (address) => void faults.set(address, { until: clock.now() + FAULT_MS }),
+    has: (address: string): boolean => (faults.get(address)?.until ?? 0) > clock.now(),
+    add: (address: string): void => void faults.set(address, { until: clock.now() + FAULT_MS }),
   };
 }
 
@@ -308,22 +304,22 @@ export interface OutgoingMessage {
  * Bytes of the body that are passed to the operating system in one write, so that each block has a timeout. The header is
  * written with the first one.
  */
-export const BLOCK_BYTES = 64 * 1024;
+const BLOCK_BYTES = 64 * 1024;
 
-export const LINE_END = Buffer.from('\r\n');
+const LINE_END = Buffer.from('\r\n');
 
 /** Whether an empty or complete line ends the body. */
-export function endsWithLine(body: Buffer): boolean {
+function endsWithLine(body: Buffer): boolean {
   return body.length === 0 || body.subarray(-2).equals(LINE_END);
 }
 
 /** Bytes of the message, without doubled dots. */
-export function sizeOf({ header, body }: Pick<OutgoingMessage, 'header' | 'body'>): number {
+function sizeOf({ header, body }: Pick<OutgoingMessage, 'header' | 'body'>): number {
   return header.length + body.length;
 }
 
 /** The lines of MAIL and RCPT. */
-export function envelopeCommands(
+function envelopeCommands(
   { extensions }: Pick<Connection, 'extensions'>,
   message: OutgoingMessage,
 ): [mail: string, rcpt: string] {

@@ -16,7 +16,6 @@ import { createParking } from '../../../src/delivery/scheduling/parking.ts';
 import { createShares } from '../../../src/delivery/scheduling/shares.ts';
 import { createShaping } from '../../../src/delivery/shaping/shaping.ts';
 import { createEgress } from '../../../src/delivery/source-address.ts';
-import type { AttemptReport } from '../../../src/delivery/worker/protocol.ts';
 import { createRecorder } from '../../../src/events/record.ts';
 import type { Writer } from '../../../src/store/database/writer.ts';
 import type { Tables } from '../../../src/store/tables.ts';

@@ -4,7 +4,6 @@ import { performance } from 'node:perf_hooks';
 import { createSmtpClient } from '../../../src/delivery/worker/client.ts';
 import { createSharedContents, runJob } from '../../../src/delivery/worker/job.ts';
 import type { DeliveryJob } from '../../../src/delivery/worker/protocol.ts';
-import { dialTcp, SMTP_TIMEOUTS } from '../../../src/delivery/worker/socket.ts';
 import { compose, messageBytes } from '../../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../../src/mail/content.ts';
 import { signDkim } from '../../../src/mail/dkim.ts';
@@ -64,8 +63,6 @@ const { size } = plainContent(json.toString());
 const client = createSmtpClient({
   clock: { now: () => Date.now() },
   monotonic: { now: () => performance.now() },
-  dial: dialTcp,
-  timeouts: SMTP_TIMEOUTS,
 });
 const sharedContents = createSharedContents();
 /** Messages in progress at a time, one on each connection. */

@@ -18,12 +18,9 @@ function runner(by: Client, run: Run = (each) => attempt(each, () => Promise.res
   const exited = new Promise<void>((resolve) => {
     exit = resolve;
   });
-  const receive: (message: ToWorker) => void = createRunner({
+  const receive: (message: ToWorker) => void = createRunner(by, {
     run,
     send: (message) => void sent.push(message),
-    closeIdle: () => by.idle.closeAll(),
-    abort: () => by.abort(),
-    finished: () => by.close(),
     exit,
   });
   const reports = () => sent.flatMap((each) => (each.kind === 'reports' ? each.reports : []));
