@@ -1,9 +1,9 @@
 // Checks the dependency rules, and that the diagram and the paths in ARCHITECTURE.md are up to date.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
-import { cruise } from 'dependency-cruiser';
 import config from '../.dependency-cruiser.mjs';
 import { drawLayers, layers } from './layers.mjs';
+import { cruise } from './tools.mjs';
 
 /** Fewer files than this mean that the check itself is broken: it found nothing to examine. */
 const FEWEST_FILES = 10;

@@ -1,4 +1,4 @@
-// Completes package-lock.json. Run it after `npm install`.
+// Completes the package-lock.json of the working directory, here or in .ci/tools. Run it after `npm install`.
 // - Adds optional platform packages that npm omitted because the registry did not have them: `npm ci` rejects a lock file without
 //   them on every platform. The entries have a version and a platform, but no integrity, which an `npm install` with a complete
 //   registry adds.
@@ -30,7 +30,10 @@ for (const [path, { optionalDependencies = {}, dev }] of Object.entries(packages
     };
   }
 }
-for (const [name, node] of Object.entries(ENGINES)) packages[`node_modules/${name}`].engines.node = node;
+for (const [name, node] of Object.entries(ENGINES)) {
+  const library = packages[`node_modules/${name}`];
+  if (library !== undefined) library.engines.node = node;
+}
 lock.packages = Object.fromEntries(Object.entries(packages).sort(([a], [b]) => a.localeCompare(b, 'en')));
 writeFileSync('package-lock.json', `${JSON.stringify(lock, null, 2)}\n`);
 console.log(`${Object.keys(packages).length - before} packages added`);

@@ -14,13 +14,25 @@ export function consoleIcons(source) {
     load: (id) => {
       if (id !== `\0${MODULE}`) return undefined;
       const list = readFileSync(join(source, 'parts/icon/icon-names.ts'), 'utf8');
-      const nodes = createRequire(import.meta.url)('lucide-static/icon-nodes.json');
+      const { icons: lucide } = createRequire(import.meta.url)('@iconify-json/lucide/icons.json');
       const icons = {};
       for (const [, name] of list.matchAll(NAME)) {
-        if (!Object.hasOwn(nodes, name)) throw new Error(`Lucide has no icon "${name}": see parts/icon/icon-names.ts`);
-        icons[name] = nodes[name];
+        if (!Object.hasOwn(lucide, name)) throw new Error(`Lucide has no icon "${name}": see parts/icon/icon-names.ts`);
+        icons[name] = elementsOf(lucide[name].body);
       }
       return `export const ICONS = ${JSON.stringify(icons)};`;
     },
   };
+}
+
+/** The elements of a drawing: their names and attributes. The attributes of all icons are those of `Icon`. */
+function elementsOf(body) {
+  return [...body.matchAll(/<(\w+)([^>]*)\/>/g)].map(([, name, attributes]) => [
+    name,
+    Object.fromEntries(
+      [...attributes.matchAll(/([\w-]+)="([^"]*)"/g)].flatMap(([, key, value]) =>
+        /^(?:fill|stroke)/.test(key) ? [] : [[key, value]],
+      ),
+    ),
+  ]);
 }

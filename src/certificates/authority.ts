@@ -1,10 +1,11 @@
-import { Agent } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type * as AcmeClient from 'acme-client';
+import { Agent, request as http } from 'undici';
 import { SECOND } from '../core/clock.ts';
+import { generateCertificateRequest } from '../core/x509.ts';
+import { createConnector } from '../dns/connector.ts';
 import type { Resolver } from '../dns/resolver.ts';
-import type * as AcmeModule from './acme.ts';
 
 /**
  * A client of a certificate authority (ACME, RFC 8555): one order for one name, validated over HTTP (HTTP-01, RFC 8555
@@ -39,7 +40,72 @@ export class RateLimitedError extends Error {
   }
 }
 
-export interface CertificateAuthorityDeps {
+interface Directory {
+  newNonce: string;
+  newAccount: string;
+  newOrder: string;
+}
+
+/** States of an order or an authorization (RFC 8555 §7.1.6). */
+type Status =
+  | 'pending'
+  | 'ready'
+  | 'processing'
+  | 'valid'
+  | 'invalid'
+  | 'deactivated'
+  | 'expired'
+  | 'revoked';
+
+/** RFC 8555 §6.7, as far as it is used. */
+interface Problem {
+  type?: string;
+  detail?: string;
+}
+
+interface Order {
+  status: Status;
+  authorizations: string[];
+  finalize: string;
+  /** Once it is valid. */
+  certificate?: string;
+  error?: Problem;
+}
+
+interface Authorization {
+  status: Status;
+  challenges: { type: string; url: string; token: string; error?: Problem }[];
+}
+
+interface Reply<Body> {
+  headers: IncomingHttpHeaders;
+  body: Body;
+}
+
+const REQUEST_TIMEOUT_MS = 30 * SECOND;
+const MAX_RESPONSE_BYTES = 1024 * 1024;
+/** The server may refuse a nonce that is too old (RFC 8555 §6.5). */
+const MAX_NONCES = 5;
+/** While the authority processes an order: first and longest pause between two status requests, and their number. */
+const FIRST_POLL_MS = SECOND;
+const MAX_POLL_MS = 5 * SECOND;
+const MAX_POLLS = 20;
+const UNFINISHED: ReadonlySet<Status> = new Set(['pending', 'ready', 'processing']);
+
+/**
+ * Registers the account (RFC 8555 §7.3) with the first order, and again after one that failed. After `close` every order
+ * rejects. Connections are open during an order only.
+ */
+export function createCertificateAuthority({
+  directory,
+  email,
+  trusted,
+  userAgent,
+  resolver,
+  accountKey,
+  publish,
+  withdraw,
+}: {
   /** URL of the directory. */
   directory: string;
   /** Contact address of the account. */
@@ -48,93 +114,114 @@ export interface CertificateAuthorityDeps {
   trusted: string | null;
   userAgent: string;
   resolver: Resolver;
-  /** The account's key in PEM. */
+  /** The account's key on P-256 in PEM. */
   accountKey(): Promise<string>;
   /** Publishes and withdraws the key authorization that the authority requests. */
   publish(token: string, keyAuthorization: string): void;
   withdraw(token: string): void;
-}
-
-const REQUEST_TIMEOUT_MS = 30 * SECOND;
-const MAX_RESPONSE_BYTES = 1024 * 1024;
-/** While the authority processes an order: first and longest pause between two status requests, and their number. */
-const FIRST_POLL_MS = SECOND;
-const MAX_POLL_MS = 5 * SECOND;
-const MAX_POLLS = 20;
-
-/**
- * Loads the ACME library and registers the account (RFC 8555 §7.3) with the first order, and again after one that
- * failed. Configures the library's only HTTP client, so that a process has one authority. After `close` every order
- * rejects.
- */
-export function createCertificateAuthority(deps: CertificateAuthorityDeps): CertificateAuthority {
-  const { directory, email, trusted, userAgent, resolver, publish, withdraw } = deps;
+}): CertificateAuthority {
   const closing = new AbortController();
-  let registered: Promise<Registered> | null = null;
+  const connect = createConnector({
+    resolver,
+    // The operator has chosen the directory.
+    mayConnect: () => true,
+    timeoutMs: REQUEST_TIMEOUT_MS,
+    maxResponseBytes: MAX_RESPONSE_BYTES,
+    ...(trusted === null ? {} : { trusted }),
+  });
+  let account: Promise<Account> | null = null;
 
-  /** Loads the library, which most installations never need, and registers the account. */
-  async function register(): Promise<Registered> {
-    const { acme } = await import('./acme.ts');
-    configureHttp(acme.axios);
-    const client = new acme.Client({
-      directoryUrl: directory,
-      accountKey: await deps.accountKey(),
+  /** `parse` reads the body of a response that is no error. */
+  async function request<Body>(
+    url: string,
+    dispatcher: Agent,
+    { method, body }: { method: 'GET' | 'HEAD' | 'POST'; body?: string },
+    parse: (text: string) => Body,
+  ): Promise<Reply<Body>> {
+    const { statusCode, headers, ...response } = await http(url, {
+      dispatcher,
+      method,
+      ...(body === undefined ? {} : { body }),
+      headers: {
+        'User-Agent': userAgent,
+        ...(body === undefined ? {} : { 'Content-Type': 'application/jose+json' }),
+      },
+      signal: AbortSignal.any([closing.signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]),
     });
-    // For a known key the authority returns the existing account (RFC 8555 §7.3.1).
-    const contact = email === null ? [] : [`mailto:${email}`];
-    await client.createAccount({ termsOfServiceAgreed: true, contact });
-    return { acme, client };
+    const text = await response.body.text();
+    if (statusCode < 300) return { headers, body: parse(text) };
+    const problem = problemIn(text);
+    if (statusCode === 429 || statusCode === 503)
+      throw new RateLimitedError(
+        retryAfterMs(headers['retry-after']),
+        statusCode === 503 || LIMIT_OF_ALL.test(problem.detail ?? '') ? 'all' : 'name',
+      );
+    throw new Refused(statusCode, problem, headers);
   }
 
-  /** The library has one global HTTP client; nothing else in this process uses it. */
-  function configureHttp({ defaults, interceptors }: Acme['axios']): void {
-    // Its own interceptors retry, for hours if the server requests it, and conceal why a connection failed.
-    interceptors.request.clear();
-    interceptors.response.clear();
-    interceptors.response.use((response) => {
-      const { status, headers, data } = response;
-      if (status === 429 || status === 503)
-        throw new RateLimitedError(retryAfterMs(headers['retry-after']), limitScope(status, data));
-      return response;
-    });
-    defaults.headers.common['User-Agent'] = userAgent;
-    defaults.timeout = REQUEST_TIMEOUT_MS;
-    defaults.maxContentLength = MAX_RESPONSE_BYTES;
-    defaults.proxy = false;
-    defaults.signal = closing.signal;
-    defaults.httpsAgent = new Agent({
-      lookup: lookupBy(resolver),
-      ...(trusted === null ? {} : { ca: trusted }),
-    });
-  }
+  /** Requests are signed with the account's key (RFC 8555 §6.2), which `kid` names once it is registered. */
+  function createSession(agent: Agent, key: KeyObject, { newNonce }: Directory) {
+    const jwk = publicKeyOf(key);
+    let nonce: string | undefined;
 
-  async function validate(client: Client, order: Order, authorization: Authorization): Promise<void> {
-    // Validated recently.
-    if (authorization.status === 'valid') return;
-    const challenge = authorization.challenges.find(({ type }) => type === 'http-01');
-    if (challenge === undefined) throw new Error('the authority offers no HTTP-01 challenge');
-    publish(challenge.token, await client.getChallengeKeyAuthorization(challenge));
-    try {
-      await client.completeChallenge(challenge);
-      await completed(async () => {
-        const current = await client.getAuthorizations(order);
-        return current.find(({ url }) => url === authorization.url) ?? authorization;
-      });
-    } finally {
-      withdraw(challenge.token);
+    async function post<Body>(
+      url: string,
+      kid: string | null,
+      payload: object | null,
+      parse: (text: string) => Body,
+    ): Promise<Reply<Body>> {
+      for (let nonces = 1; ; nonces++) {
+        nonce ??= nonceOf((await request(newNonce, agent, { method: 'HEAD' }, () => null)).headers);
+        const signer = kid === null ? { jwk } : { kid };
+        const head = base64url(JSON.stringify({ alg: 'ES256', nonce, url, ...signer }));
+        // POST-as-GET has an empty payload (RFC 8555 §6.3).
+        const content = payload === null ? '' : base64url(JSON.stringify(payload));
+        const signature = sign('sha256', Buffer.from(`${head}.${content}`), {
+          key,
+          dsaEncoding: 'ieee-p1363',
+        });
+        const body = JSON.stringify({ protected: head, payload: content, signature: base64url(signature) });
+        nonce = undefined;
+        try {
+          const reply = await request(url, agent, { method: 'POST', body }, parse);
+          nonce = nonceOf(reply.headers);
+          return reply;
+        } catch (error) {
+          if (!(error instanceof Refused)) throw error;
+          nonce = nonceOf(error.headers);
+          if (error.problem.type !== BAD_NONCE || nonces === MAX_NONCES) throw error;
+        }
+      }
     }
+
+    return { post };
   }
 
-  /**
-   * Requests the state of an authorization or an order until it is valid. Rejects with the authority's error when it has
-   * failed, and immediately after `close`: the polling of the library cannot be interrupted.
-   */
-  async function completed<Item extends Order | Authorization>(request: () => Promise<Item>): Promise<Item> {
+  /** For a known key the authority returns the existing account (RFC 8555 §7.3.1). */
+  async function register(agent: Agent): Promise<Account> {
+    const { body: found } = await request(directory, agent, { method: 'GET' }, parseDirectory);
+    const key = createPrivateKey(await accountKey());
+    const contact = email === null ? {} : { contact: [`mailto:${email}`] };
+    const { post } = createSession(agent, key, found);
+    const { headers } = await post(
+      found.newAccount,
+      null,
+      { termsOfServiceAgreed: true, ...contact },
+      () => null,
+    );
+    return { directory: found, key, kid: locationOf(headers) };
+  }
+
+  /** Requests the state until it is valid. Rejects with the authority's error when it has failed, or after `close`. */
+  async function completed<Item extends { status: Status }>(
+    get: () => Promise<Item>,
+    errorsOf: (item: Item) => (Problem | undefined)[],
+  ): Promise<Item> {
     for (let polls = 1, waitMs = FIRST_POLL_MS; ; polls++, waitMs = Math.min(waitMs * 2, MAX_POLL_MS)) {
       try {
-        const item = await request();
+        const item = await get();
         if (item.status === 'valid') return item;
-        if (!UNFINISHED.has(item.status)) throw new OrderFailed(problemOf(item));
+        if (!UNFINISHED.has(item.status)) throw new OrderFailed(item.status, errorsOf(item));
         if (polls === MAX_POLLS) throw new Error('the authority did not complete the order in time');
       } catch (error) {
         // The next request may succeed.
@@ -144,91 +231,155 @@ export function createCertificateAuthority(deps: CertificateAuthorityDeps): Cert
     }
   }
 
+  async function order(host: string, agent: Agent): Promise<IssuedCertificate> {
+    account ??= register(agent);
+    const { directory: found, key, kid } = await account;
+    const { post } = createSession(agent, key, found);
+    const get = async <Body>(url: string) =>
+      (await post(url, kid, null, (text): Body => JSON.parse(text))).body;
+
+    const placed = await post(
+      found.newOrder,
+      kid,
+      { identifiers: [{ type: 'dns', value: host }] },
+      (text): Order => JSON.parse(text),
+    );
+    const url = locationOf(placed.headers);
+    for (const authorization of placed.body.authorizations) {
+      const { status, challenges } = await get<Authorization>(authorization);
+      // Validated recently.
+      if (status === 'valid') continue;
+      const challenge = challenges.find(({ type }) => type === 'http-01');
+      if (challenge === undefined) throw new Error('the authority offers no HTTP-01 challenge');
+      // RFC 8555 §8.1.
+      publish(challenge.token, `${challenge.token}.${thumbprint(key)}`);
+      try {
+        await post(challenge.url, kid, {}, () => null);
+        await completed(
+          () => get<Authorization>(authorization),
+          (item) => item.challenges.map(({ error }) => error),
+        );
+      } finally {
+        withdraw(challenge.token);
+      }
+    }
+    const generated = generateCertificateRequest(host);
+    await post(placed.body.finalize, kid, { csr: base64url(generated.request) }, () => null);
+    const { certificate } = await completed(
+      () => get<Order>(url),
+      ({ error }) => [error],
+    );
+    if (certificate === undefined) throw new Error('the authority names no certificate of the order');
+    const chain = await post(certificate, kid, null, (text) => text);
+    return { key: generated.key, chain: chain.body };
+  }
+
   return {
     obtain: async (host) => {
-      registered ??= register();
+      const agent = new Agent({ connect });
       try {
-        const { acme, client } = await registered;
-        const order = await client.createOrder({ identifiers: [{ type: 'dns', value: host }] });
-        for (const authorization of await client.getAuthorizations(order))
-          await validate(client, order, authorization);
-        const [key, request] = await acme.crypto.createCsr(
-          { altNames: [host] },
-          await acme.crypto.createPrivateEcdsaKey('P-256'),
-        );
-        const finalized = await client.finalizeOrder(order, request);
-        const issued = await completed(async () =>
-          finalized.status === 'valid' ? finalized : client.getOrder(finalized),
-        );
-        return { key: key.toString(), chain: await client.getCertificate(issued) };
+        return await order(host, agent);
       } catch (error) {
         // The account may be invalid: the next order requests it again.
-        registered = null;
+        account = null;
         throw error;
+      } finally {
+        await agent.destroy();
       }
     },
-    close: () => closing.abort(),
+    close: () => closing.abort(new Error('the order was canceled')),
   };
 }
 
-type Acme = (typeof AcmeModule)['acme'];
-type Client = AcmeClient.Client;
-type Authorization = AcmeClient.Authorization;
-type Order = AcmeClient.Order;
-interface Registered {
-  acme: Acme;
-  client: Client;
+interface Account {
+  directory: Directory;
+  key: KeyObject;
+  /** The account's URL. */
+  kid: string;
 }
 
-/** States of orders and authorizations that are not final (RFC 8555 §7.1.6). */
-const UNFINISHED: ReadonlySet<string> = new Set(['pending', 'ready', 'processing']);
+const BAD_NONCE = 'urn:ietf:params:acme:error:badNonce';
 
-/** The authority has refused the order. */
-class OrderFailed extends Error {}
+/** The authority has refused a request. */
+class Refused extends Error {
+  readonly problem: Problem;
+  readonly headers: IncomingHttpHeaders;
 
-/** The detail of the authority's problem document (RFC 8555 §6.7), else the state. */
-function problemOf(item: Order | Authorization): string {
-  const errors = 'challenges' in item ? item.challenges.map(({ error }) => error) : [item.error];
-  const [problem] = errors.filter((error) => error !== undefined);
-  const detail = problem !== undefined && 'detail' in problem ? problem.detail : null;
-  return typeof detail === 'string' ? detail.replaceAll('\n', '') : `the authority states "${item.status}"`;
+  constructor(status: number, problem: Problem, headers: IncomingHttpHeaders) {
+    super(problem.detail?.replaceAll('\n', '') ?? `the authority replied ${status}`);
+    this.problem = problem;
+    this.headers = headers;
+  }
 }
 
-/** Seconds or a date (RFC 9110 §10.2.3); null when the value is neither. */
-/** Words of a problem document (RFC 8555 §6.7) about a limit of the account or the address. */
-const LIMIT_OF_ALL = /\b(?:account|ip address|ip range|new orders|registrations|requests)\b/i;
+/** The authority has refused the order: with a problem, or without one. */
+class OrderFailed extends Error {
+  constructor(status: Status, problems: readonly (Problem | undefined)[]) {
+    const detail = problems.find((problem) => problem !== undefined)?.detail;
+    super(detail?.replaceAll('\n', '') ?? `the authority states "${status}"`);
+  }
+}
+
+function parseDirectory(text: string): Directory {
+  try {
+    const { newNonce, newAccount, newOrder }: Directory = JSON.parse(text);
+    if (URL.canParse(newNonce) && URL.canParse(newAccount) && URL.canParse(newOrder))
+      return { newNonce, newAccount, newOrder };
+  } catch {
+    // Named below.
+  }
+  throw new Error('the URL of the directory does not lead to a directory of an ACME server');
+}
+
+function problemIn(text: string): Problem {
+  try {
+    const { type, detail }: { type?: unknown; detail?: unknown } = JSON.parse(text);
+    return {
+      ...(typeof type === 'string' ? { type } : {}),
+      ...(typeof detail === 'string' ? { detail } : {}),
+    };
+  } catch {
+    return {};
+  }
+}
+
+function nonceOf(headers: IncomingHttpHeaders): string | undefined {
+  const nonce = headers['replay-nonce'];
+  return typeof nonce === 'string' ? nonce : undefined;
+}
+
+function locationOf(headers: IncomingHttpHeaders): string {
+  const { location } = headers;
+  if (typeof location !== 'string') throw new Error('the reply of the authority has no Location field');
+  return location;
+}
+
+function base64url(content: string | Buffer): string {
+  return Buffer.from(content).toString('base64url');
+}
+
+/** The members that the thumbprint needs, in their order (RFC 7638 §3.2). */
+function publicKeyOf(key: KeyObject) {
+  const { crv, kty, x, y } = createPublicKey(key).export({ format: 'jwk' });
+  return { crv, kty, x, y };
+}
+
+function thumbprint(key: KeyObject): string {
+  return createHash('sha256')
+    .update(JSON.stringify(publicKeyOf(key)))
+    .digest('base64url');
+}
 
 /**
- * Whose limit a response states. The authorities limit certificates of a name, too, also those that others order: the
- * owner of one name must not stop the orders of all others.
+ * Words of a problem document (RFC 8555 §6.7) about a limit of the account or the address. Other limits concern a name, also
+ * its certificates that others ordered: the owner of one name must not stop the orders of all others.
  */
-function limitScope(status: number, data: unknown): 'name' | 'all' {
-  const detail = typeof data === 'object' && data !== null && 'detail' in data ? String(data.detail) : '';
-  return status === 503 || LIMIT_OF_ALL.test(detail) ? 'all' : 'name';
-}
+const LIMIT_OF_ALL = /\b(?:account|ip address|ip range|new orders|registrations|requests)\b/i;
 
+/** Seconds or a date (RFC 9110 §10.2.3); null when the value is neither. */
 function retryAfterMs(value: unknown): number | null {
   if (typeof value !== 'string') return null;
   if (/^\d+$/.test(value)) return Number(value) * SECOND;
   const date = Date.parse(value);
   return Number.isNaN(date) ? null : Math.max(0, date - Date.now());
-}
-
-function lookupBy(resolver: Resolver): LookupFunction {
-  return (host, options, answer) => {
-    const lookup = async () => {
-      const results = await Promise.allSettled([resolver.a(host), resolver.aaaa(host)]);
-      const found = results.flatMap((each) => (each.status === 'fulfilled' ? each.value.records : []));
-      if (found.length > 0) return found.map((address) => ({ address, family: isIP(address) }));
-      throw results[0].status === 'rejected' ? results[0].reason : new Error(`${host} has no address`);
-    };
-    lookup().then(
-      (found) => {
-        const [first] = found;
-        if (options.all === true || first === undefined) answer(null, found);
-        else answer(null, first.address, first.family);
-      },
-      (error: NodeJS.ErrnoException) => answer(error, ''),
-    );
-  };
 }

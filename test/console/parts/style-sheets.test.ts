@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { parseSync } from '@swc/core';
+import { parseSync } from 'oxc-parser';
 import { expect, it } from 'vitest';
 
 /* Style sheets are loaded with the modules that import them: a class whose sheet another page imports has no rules here. */
@@ -30,17 +30,18 @@ function classesOf(source: string): Set<string> {
   const found = new Set<string>();
   const visit = (node: unknown, isClass: boolean): void => {
     if (typeof node !== 'object' || node === null) return;
-    const { type, name, value, raw } = node as Record<string, unknown>;
-    const attribute = (name as { value?: unknown } | null | undefined)?.value;
+    const { type, name, value } = node as Record<string, unknown>;
+    const attribute = (name as { name?: unknown } | null | undefined)?.name;
     const inside =
       isClass ||
       (type === 'JSXAttribute' && typeof attribute === 'string' && CLASS_ATTRIBUTES.includes(attribute));
-    const text = type === 'StringLiteral' ? value : type === 'TemplateElement' ? raw : '';
+    const text =
+      type === 'TemplateElement' ? (value as { raw: string }).raw : type === 'Literal' ? value : '';
     if (isClass && typeof text === 'string')
       for (const part of text.split(/\s+/)) if (part !== '') found.add(part);
     for (const child of Object.values(node)) visit(child, inside);
   };
-  visit(parseSync(source, { syntax: 'typescript', tsx: true, target: 'es2022' }), false);
+  visit(parseSync('page.tsx', source).program, false);
   return found;
 }
 

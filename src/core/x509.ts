@@ -1,9 +1,9 @@
-import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
-import { DAY } from '../core/clock.ts';
+import { generateKeyPairSync, type KeyPairKeyObjectResult, randomBytes, sign } from 'node:crypto';
+import { DAY } from './clock.ts';
 
 /*
- * A self-signed certificate, generated at start when none is configured. Mail servers accept it for opportunistic
- * encryption (RFC 7435). Implements the subset of DER (X.690) and RFC 5280 that this needs.
+ * Self-signed certificates (RFC 5280) and certificate requests (PKCS #10, RFC 2986) for one host name, with keys on P-256,
+ * and the subset of DER (X.690) that they need.
  */
 
 export interface KeyAndCertificate {
@@ -15,7 +15,10 @@ export interface KeyAndCertificate {
 
 const VALID_DAYS = 3650;
 
-/** Generates a certificate for one host name: ECDSA on P-256, valid for ten years from `now` (epoch ms). */
+/**
+ * Generates a certificate for one host name, valid for ten years from `now` (epoch ms). Mail servers accept it for
+ * opportunistic encryption (RFC 7435).
+ */
 export function generateSelfSignedCertificate(hostname: string, now: number): KeyAndCertificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(
@@ -29,23 +32,49 @@ export function generateSelfSignedCertificate(hostname: string, now: number): Ke
     sequence(time(now - DAY), time(now + VALID_DAYS * DAY)),
     name,
     publicKey.export({ type: 'spki', format: 'der' }),
-    der(
-      0xa3,
-      sequence(sequence(SUBJECT_ALT_NAME, der(OCTET_STRING, sequence(der(0x82, Buffer.from(hostname)))))),
-    ),
+    der(0xa3, extensions(hostname)),
   );
-  const signature = der(BIT_STRING, [0], sign('sha256', body, privateKey));
-  const base64 = sequence(body, ECDSA_WITH_SHA256, signature).toString('base64');
+  const base64 = signed(body, privateKey).toString('base64');
   return {
-    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    key: pemOf(privateKey),
     cert: `-----BEGIN CERTIFICATE-----\n${base64.replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
   };
 }
+
+/** Generates a key and the request for a certificate of one host name. `key`: PEM. `request`: DER. */
+export function generateCertificateRequest(hostname: string): { key: string; request: Buffer } {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const body = sequence(
+    der(INTEGER, [0]),
+    // The name is in the extension: a subject is not required (RFC 8555 §7.4).
+    sequence(),
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(0xa0, sequence(EXTENSION_REQUEST, der(SET, extensions(hostname)))),
+  );
+  return { key: pemOf(privateKey), request: signed(body, privateKey) };
+}
+
+/** Of one name in DNS (RFC 5280 §4.2.1.6). */
+function extensions(hostname: string): Buffer {
+  return sequence(sequence(SUBJECT_ALT_NAME, der(OCTET_STRING, sequence(der(0x82, Buffer.from(hostname))))));
+}
+
+function signed(body: Buffer, key: PrivateKey): Buffer {
+  return sequence(body, ECDSA_WITH_SHA256, der(BIT_STRING, [0], sign('sha256', body, key)));
+}
+
+function pemOf(key: PrivateKey): string {
+  return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+type PrivateKey = KeyPairKeyObjectResult['privateKey'];
 
 const [INTEGER, BIT_STRING, OCTET_STRING, UTF8_STRING] = [0x02, 0x03, 0x04, 0x0c];
 const [OBJECT_IDENTIFIER, UTC_TIME, GENERALIZED_TIME, SEQUENCE, SET] = [0x06, 0x17, 0x18, 0x30, 0x31];
 const ECDSA_WITH_SHA256 = sequence(der(OBJECT_IDENTIFIER, [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02]));
 const COMMON_NAME = der(OBJECT_IDENTIFIER, [0x55, 0x04, 0x03]);
+/** PKCS #9 (RFC 2985 §5.4.2). */
+const EXTENSION_REQUEST = der(OBJECT_IDENTIFIER, [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x0e]);
 const SUBJECT_ALT_NAME = der(OBJECT_IDENTIFIER, [0x55, 0x1d, 0x11]);
 
 function der(tag: number, ...parts: (Uint8Array | number[])[]): Buffer {

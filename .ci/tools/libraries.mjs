@@ -1,0 +1,2 @@
+export { cruise } from 'dependency-cruiser';
+export { check } from 'recheck';
