@@ -1,9 +1,19 @@
-import type { paths } from './api-types.ts';
+import type { ConsoleOperation } from '../http/console/console-route.ts';
+import type { operations, paths } from './api-types.ts';
 
 /*
  * The operations of the public API, with the types of its OpenAPI document: `npm run api:types` writes api-types.d.ts, which
  * the check of the types does first. A path, a parameter or a field that the document does not have is an error there.
  */
+
+/** An operation of the API that requires a key. */
+export type ApiOperationId = Exclude<
+  keyof operations,
+  'getHealth' | 'getAlive' | 'getReady' | 'getMetrics' | 'checkTlsHost' | 'getInstance'
+>;
+
+/** An operation as the audit log names it. */
+export type OperationId = ApiOperationId | `console.${ConsoleOperation}`;
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 

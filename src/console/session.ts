@@ -1,7 +1,7 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import type { ApiOperationId } from '../http/console/permissions.ts';
 import type { ConsoleSession, SessionPerson } from '../http/console/session-routes.ts';
+import type { ApiOperationId } from './operations.ts';
 
 export type { ConsoleSession, SessionPerson };
 

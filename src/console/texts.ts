@@ -1,8 +1,8 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { ErrorKey } from '../http/console/access.ts';
-import type { OperationId } from '../http/console/permissions.ts';
 import type { ApiError } from './api.ts';
+import type { OperationId } from './operations.ts';
 import { type Numbers, numbersIn } from './parts/numbers.ts';
 import en from './texts/en.json' with { type: 'json' };
 

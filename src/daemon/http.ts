@@ -15,13 +15,13 @@ import { registerDeliveryGauges } from '../delivery/metrics.ts';
 import { createDescribeCopy } from '../delivery/prepare.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { parseMetrics } from '../doctor/daemon-report.ts';
-import { type InstallationAttention, installationAttention } from '../doctor/installation-attention.ts';
+import { installationAttention } from '../doctor/installation-attention.ts';
 import { thisMachine } from '../doctor/machine.ts';
 import { createDoctor } from '../doctor/service.ts';
 import type { Domains } from '../domains/service.ts';
 import { apiRoutes } from '../http/api/routes.ts';
 import { tlsCheckRoute } from '../http/api/tls-check.ts';
-import { createConsole, type Console as WebConsole } from '../http/console/console.ts';
+import { type ConsoleServices, createConsole, type Console as WebConsole } from '../http/console/console.ts';
 import {
   createProbe,
   instanceRoute,
@@ -33,12 +33,9 @@ import {
 } from '../http/health.ts';
 import { createOperatorSocket } from '../http/operator-socket.ts';
 import { pageKeysOf } from '../http/page-keys.ts';
-import type { OpenRoute, Route } from '../http/route.ts';
 import { createHttpServer } from '../http/server.ts';
-import type { Acceptance } from '../sending/accept.ts';
 import { registerListenerCertificates } from '../smtp/certificate-metrics.ts';
 import type { SmtpListener } from '../smtp/listener.ts';
-import type { Webhooks } from '../webhooks/service.ts';
 import type { DaemonBackups } from './backups.ts';
 import { GRACE_MS, logListener } from './context.ts';
 import type { DaemonDelivery } from './delivery.ts';
@@ -144,34 +141,15 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     machine: thisMachine,
     integrityScript: env.integrityScript,
   });
-  const routes = apiRoutes({
-    config,
-    backups: backups.schedule,
-    log,
-    monotonic,
-    clock,
-    ids,
-    tables,
-    reader,
-    writer,
-    recorder: parts.recorder,
-    limits,
-    accounts: parts.accounts,
-    domains: parts.domains,
+  const publicUrl = publicPages.url();
+  const routes = apiRoutes(base, {
+    ...parts,
     doctor,
-    audience: parts.audience,
-    backgroundImports: parts.backgroundImports,
+    backups: backups.schedule,
     storageRefusal: parts.pressure.storageRefusal,
-    webhooks: parts.webhooks,
-    acceptance: parts.acceptance,
-    resend: parts.resend,
-    oneClick: parts.oneClick,
-    publicUrl: publicPages.url(),
-    describeCopy: createDescribeCopy({ config, tokens, publicUrl: publicPages.url() }),
-    campaigns: parts.campaigns,
-    campaignSending: parts.campaignSending,
-    delivery,
-    onSuppressionChange: parts.onSuppressionChange,
+    firstOutcome: delivery.firstOutcome,
+    publicUrl,
+    describeCopy: createDescribeCopy({ config, tokens, publicUrl }),
   });
   const concurrencyOf = (accountId: string) => limits.of(accountId).concurrentRequests;
   const pageKeys = pageKeysOf(base.seal);
@@ -185,7 +163,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     settled: writer.settled,
     pageKeys,
     routes,
-    openRoutes: [tlsCheckRoute({ clock, linkHosts }), instanceRoute({ instanceId, generation })],
+    openRoutes: [tlsCheckRoute(base, { linkHosts }), instanceRoute({ instanceId, generation })],
     health: checks,
     registry,
     version: programVersion(),
@@ -204,9 +182,8 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
   });
   await socket.listen();
   onStop(() => socket.close(SECOND));
-  const webConsole = await startConsole(base, {
+  const webConsole = await startConsole(base, bound, {
     resolver: parts.resolver,
-    bound,
     acceptance: parts.acceptance,
     webhooks: parts.webhooks,
     routes,
@@ -226,56 +203,20 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
   };
 }
 
-interface ConsoleParts {
-  resolver: Resolver;
-  /** The address of the API. */
-  bound: ListenAddress;
-  acceptance: Acceptance;
-  webhooks: Webhooks;
-  routes: readonly Route[];
-  document: OpenRoute;
-  concurrencyOf(accountId: string): number | null;
-  installationAttention(): Promise<InstallationAttention>;
-}
-
 /**
  * Starts the console; null: it is off, or its port is in use. Mail does not wait for the console, which is on by default:
- * after an upgrade another program may have its port.
+ * after an upgrade another program may have its port. `bound`: the address of the API.
  */
 async function startConsole(
   base: DaemonBase,
-  {
-    resolver,
-    bound,
-    acceptance,
-    webhooks,
-    routes,
-    document,
-    concurrencyOf,
-    installationAttention: attention,
-  }: ConsoleParts,
+  bound: ListenAddress,
+  services: Omit<ConsoleServices, 'directory' | 'apiUrl'>,
 ): Promise<WebConsole | null> {
-  const { config, env, clock, random, log, ids, tables, reader, writer, seal, onStop } = base;
+  const { config, env, log, onStop } = base;
   if (config.console.listen === 'off') return null;
-  const webConsole = createConsole({
-    config,
-    log,
-    clock,
-    ids,
-    tables,
-    reader,
-    writer,
-    random,
-    seal,
-    resolver,
-    acceptance,
-    webhooks,
-    routes,
-    document,
-    concurrencyOf,
-    installationAttention: attention,
+  const webConsole = createConsole(base, {
+    ...services,
     directory: env.consoleDirectory ?? fileURLToPath(new URL('../console/', import.meta.url)),
-    version: programVersion(),
     apiUrl: `http://${formatListen(isAnyAddress(bound) ? { ...bound, host: config.hostname } : bound)}`,
   });
   if (!(await isBound(webConsole, log))) return null;

@@ -11,12 +11,12 @@ import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
 import type { PageKeys } from './page-keys.ts';
 import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
-import type { ApiResponse, Call, Route, Upload } from './route.ts';
+import type { Answer, AnyCall, PageKind, Route, Upload } from './route.ts';
 import type { Handler, RoutedRequest } from './router.ts';
 import { type FieldCheck, unknownFields } from './validation/known-fields.ts';
 import { type MisnamedCheck, misnamedFields } from './validation/misnamed-fields.ts';
 import { parseInput } from './validation/parse.ts';
-import type { ReadOnlyCheck } from './validation/read-only.ts';
+import { readOnlyFields, readOnlyWarnings, type SplitFields } from './validation/read-only.ts';
 
 /*
  * The checks of every request that requires a key, in this order: key, account, scope, rate limit, concurrent
@@ -43,21 +43,15 @@ export interface GuardDeps {
 export type Authenticate = (incoming: RoutedRequest, route: Route) => Caller | Refusal;
 
 /** Wraps the handler of a route in the checks. Throws when the description is inconsistent. */
-export function guardedHandler(
-  route: Route,
-  deps: GuardDeps,
-  readOnly: ReadOnlyCheck | null = null,
-): Handler {
+export function guardedHandler(route: Route, deps: GuardDeps): Handler {
   checkDescription(route);
+  const { body, page, query, significant } = route;
   const rateClass = route.scope === 'setup' || route.scope === 'operator' ? 'setup' : 'send';
-  const checks = {
-    body: route.body === undefined ? null : unknownFields(route.body, 'field'),
-    query: route.query === undefined ? null : unknownFields(route.query, 'query parameter'),
-    misnamed:
-      route.body === undefined || route.significant === undefined
-        ? null
-        : misnamedFields(route.body, route.significant),
-    readOnly,
+  const checks: InputChecks = {
+    body: body === undefined ? null : unknownFields(body, 'field'),
+    query: query === undefined ? null : unknownFields(query, 'query parameter'),
+    misnamed: body === undefined || significant === undefined ? null : misnamedFields(body, significant),
+    readOnly: readOnlyFields(route),
   };
 
   return async (incoming) => {
@@ -79,8 +73,8 @@ export function guardedHandler(
     if (input === null) return null;
     if (isRefusal(input)) return refusalResponse(input, requestId, headers);
     const { accountId } = caller;
-    if (!openLastKey(input.query, accountId, deps.pageKeys))
-      return refusalResponse(unknownKey(), requestId, headers);
+    const after = page === undefined ? null : openPosition(page, input.query, accountId, deps.pageKeys);
+    if (isRefusal(after)) return refusalResponse(after, requestId, headers);
     if (route.hasLargeResponse === true) {
       const large = await deps.inFlight.enterLargeResponse(accountId);
       if (isRefusal(large)) return refusalResponse(large, requestId, headers);
@@ -90,42 +84,46 @@ export function guardedHandler(
         return null;
       }
     }
-    const call = callOf(incoming, caller, input, deps);
-    const { query, warnings } = input;
-    if (readOnly !== null) warnings.push(...(await readOnly.warnings(input.sent, call)));
+    const { params, warnings, readOnly } = input;
+    const call = callOf(incoming, caller, input, after, deps);
     // Neither `input` nor `call` is used after this: the body can be freed while the handler waits for the disk.
-    const response = await responseOf(route, call, query);
-    if (response === null) return null;
+    const answer = await answerOf(route, call, input.query);
+    if (answer === null) return null;
     // A write has waited for the disk already.
     if (route.method === 'GET') await deps.settled();
-    return isRefusal(response)
-      ? refusalResponse(response, requestId, headers)
-      : successResponse(sealedNextKey(response, accountId, deps.pageKeys), warnings, headers);
+    if (isRefusal(answer)) return refusalResponse(answer, requestId, headers);
+    if (page !== undefined) sealPosition(page, answer, accountId, deps.pageKeys);
+    if (readOnly !== null) warnings.push(...readOnlyWarnings(route.method, readOnly, answer, params));
+    return successResponse(answer, route.status, warnings, headers);
   };
 }
 
-/** Replaces `lastKey` of a query by the key that the list has issued. False: it is not a key of the account. */
-function openLastKey(query: Record<string, unknown>, accountId: string, pageKeys: PageKeys): boolean {
-  const { lastKey } = query;
-  if (typeof lastKey !== 'string' || lastKey === '') return true;
-  const key = pageKeys.open(accountId, lastKey);
-  if (key !== null) query['lastKey'] = key;
-  return key !== null;
+/** The position that `lastKey` of the query contains, which the list has issued to the account; null: none. */
+function openPosition(
+  { list, parse }: PageKind<unknown>,
+  { lastKey }: Record<string, unknown>,
+  accountId: string,
+  pageKeys: PageKeys,
+): unknown {
+  if (typeof lastKey !== 'string' || lastKey === '') return null;
+  const text = pageKeys.open(accountId, lastKey);
+  const prefix = `${list}:`;
+  return (text?.startsWith(prefix) === true ? parse(text.slice(prefix.length)) : null) ?? unknownKey();
 }
 
-function sealedNextKey(response: ApiResponse, accountId: string, pageKeys: PageKeys): ApiResponse {
-  if (!('data' in response) || !('nextKey' in response.data)) return response;
-  const { nextKey } = response.data;
-  if (typeof nextKey !== 'string') return response;
-  return { ...response, data: { ...response.data, nextKey: pageKeys.seal(accountId, nextKey) } };
+/** Replaces the position in `nextKey` of the data of a page by its key. */
+function sealPosition(
+  { list }: PageKind<unknown>,
+  page: object,
+  accountId: string,
+  pageKeys: PageKeys,
+): void {
+  if ('nextKey' in page && typeof page.nextKey === 'string')
+    page.nextKey = pageKeys.seal(accountId, `${list}:${page.nextKey}`);
 }
 
 /** Null when the client disconnected while the handler was reading. */
-async function responseOf(
-  route: Route,
-  call: Call<Record<string, unknown>, Record<string, unknown>, unknown>,
-  query: Record<string, unknown>,
-): Promise<ApiResponse | Refusal | null> {
+async function answerOf(route: Route, call: AnyCall, query: Record<string, unknown>): Promise<Answer | null> {
   try {
     return await route.handle(call);
   } catch (error) {
@@ -198,10 +196,17 @@ interface Input {
   params: Record<string, unknown>;
   query: Record<string, unknown>;
   body: unknown;
-  /** The parsed JSON before validation. */
-  sent: unknown;
+  /** The fields of the body that are read-only; null: none. */
+  readOnly: Record<string, unknown> | null;
   upload: Upload | null;
   warnings: string[];
+}
+
+interface InputChecks {
+  body: FieldCheck | null;
+  query: FieldCheck | null;
+  misnamed: MisnamedCheck | null;
+  readOnly: SplitFields | null;
 }
 
 async function readInput(
@@ -209,12 +214,7 @@ async function readInput(
   owner: Caller,
   route: Route,
   limit: number,
-  checks: {
-    body: FieldCheck | null;
-    query: FieldCheck | null;
-    misnamed: MisnamedCheck | null;
-    readOnly: ReadOnlyCheck | null;
-  },
+  checks: InputChecks,
   { bodies, turns }: GuardDeps,
 ): Promise<Input | Refusal | null> {
   let sent: unknown;
@@ -234,7 +234,7 @@ async function readInput(
       ? null
       : bodies.openUpload(incoming.req, incoming.res, Object.keys(route.upload));
   if (isRefusal(upload)) return upload;
-  const params = route.params === undefined ? {} : parseInput(route.params, incoming.params, 'path');
+  const params = parseInput(route.params, incoming.params, 'path');
   if (isRefusal(params)) return params;
   const sentQuery = readQuery(incoming.search);
   if (isRefusal(sentQuery)) return sentQuery;
@@ -246,9 +246,9 @@ async function readInput(
   const body = route.body === undefined ? undefined : parseInput(route.body, sent, 'body');
   if (isRefusal(body)) return body;
   const warnings = checks.query?.(sentQuery) ?? [];
-  const { readOnly } = checks;
-  if (checks.body !== null) warnings.push(...checks.body(readOnly === null ? sent : readOnly.without(sent)));
-  return { params, query, body, sent, upload, warnings };
+  const { readOnly, rest } = checks.readOnly?.(sent) ?? { readOnly: null, rest: sent };
+  if (checks.body !== null) warnings.push(...checks.body(rest));
+  return { params, query, body, readOnly, upload, warnings };
 }
 
 /** Refuses repeated parameters: otherwise one of the values is silently ignored. */
@@ -266,8 +266,9 @@ function callOf(
   incoming: RoutedRequest,
   caller: Caller,
   input: Input,
+  after: unknown,
   { signals, turns }: GuardDeps,
-): Call<Record<string, unknown>, Record<string, unknown>, unknown> {
+): AnyCall {
   let signal: AbortSignal | null = null;
   return {
     caller,
@@ -275,6 +276,7 @@ function callOf(
     params: input.params,
     query: input.query,
     body: input.body,
+    after,
     upload: input.upload,
     headers: headersOf(incoming.req),
     requestId: incoming.requestId,
@@ -297,11 +299,6 @@ function headersOf(req: IncomingMessage): IncomingHttpHeaders {
 const IDEMPOTENCY_KEY = 'idempotency-key';
 
 function checkDescription(route: Route): void {
-  const inPath = [...route.path.matchAll(/\{([^{}]*)\}/g)].map((match) => match[1] ?? '').sort();
-  const inSchema = Object.keys(route.params?.shape ?? {}).sort();
-  if (inPath.join() !== inSchema.join()) {
-    throw new Error(`${route.operationId}: the path names [${inPath.join()}], params [${inSchema.join()}]`);
-  }
   const unknown = (route.narrowBy ?? []).filter((name) => route.query?.shape[name] === undefined);
   if (unknown.length > 0)
     throw new Error(`${route.operationId}: narrowBy names [${unknown.join()}], which are not in query`);

@@ -2,7 +2,7 @@ import type { RateClass } from '../accounts/rate-limits.ts';
 import { type Refusal, type RefusalCode, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
 import { PartlyDone, storageFailure } from '../store/database/failure.ts';
-import type { ApiResponse, OpenResponse } from './route.ts';
+import { type OpenResponse, Reply } from './route.ts';
 
 /* Responses as they are sent: the envelopes and header fields of all responses of the API. */
 
@@ -42,20 +42,21 @@ export function successBody(data: object, warnings: readonly string[]): string {
   return JSON.stringify({ success: true, data: warnings.length === 0 ? data : { ...data, warnings } });
 }
 
-/**
- * `raw` is sent as it is: its body contains the warnings already. Fields of the response take precedence over
- * `headers`.
- */
+/** `status` is that of an answer without its own. Fields of the answer take precedence over `headers`. */
 export function successResponse(
-  response: ApiResponse,
+  answer: object,
+  status: number,
   warnings: readonly string[],
   headers: Record<string, string>,
 ): HttpResponse {
+  if (!(answer instanceof Reply))
+    return { status, contentType: JSON_TYPE, body: successBody(answer, warnings), headers };
+  const { content } = answer;
   return {
-    status: response.status,
+    status: answer.status ?? status,
     contentType: JSON_TYPE,
-    body: 'raw' in response ? response.raw : successBody(response.data, warnings),
-    headers: response.headers === undefined ? headers : { ...headers, ...response.headers },
+    body: 'raw' in content ? content.raw : successBody(content.data, [...warnings, ...answer.warnings]),
+    headers: { ...headers, ...answer.headers },
   };
 }
 

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type * as z from 'zod';
+import * as z from 'zod';
 import type { Caller, CallerAddress } from '../accounts/authenticate.ts';
 import type { ApiScope } from '../accounts/keys.ts';
 import type { JsonList } from '../core/json-scan.ts';
-import type { Refusal, RefusalCode } from '../core/refusal.ts';
+import { isRefusal, type Refusal, type RefusalCode } from '../core/refusal.ts';
+import type { Permission } from '../people/roles.ts';
 import type { SignificantFields } from './validation/misnamed-fields.ts';
 
 /*
@@ -13,21 +14,23 @@ import type { SignificantFields } from './validation/misnamed-fields.ts';
 
 export type { ApiScope, Caller, CallerAddress };
 
-export interface Call<Params, Query, Body> {
+export interface Call<Params, Query, Body, Position = unknown> {
   caller: Caller;
   /** Canonical address of the client: for records such as consent, not for authorization. */
   address: string;
   params: Params;
   query: Query;
   body: Body;
+  /** Where the page before this one of a list ended; null: this is the first one. */
+  after: Position | null;
   /** The upload; null for operations without one. */
   upload: Upload | null;
   /** Repeated fields are joined, except `Idempotency-Key`, which is then an array. */
   headers: IncomingHttpHeaders;
   requestId: string;
   /**
-   * What was ignored in the request, as sentences. The server adds them to `data.warnings` of a `data` response; a
-   * handler that returns `raw` builds its body with `successBody(data, call.warnings)`.
+   * What was ignored in the request, as sentences. The server adds them to `data.warnings`; a handler that returns a raw
+   * body builds it with `successBody(data, call.warnings)`.
    */
   warnings: readonly string[];
   /**
@@ -47,30 +50,66 @@ export interface Upload {
   bytes: AsyncIterable<Buffer>;
 }
 
-/** A success: `data` is put into the envelope; `raw` is sent unchanged, such as a stored idempotent response. */
-export type ApiResponse =
-  | { status: number; data: object; headers?: Record<string, string> }
-  | { status: number; raw: string; headers?: Record<string, string> };
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-export interface RouteDescription<
-  Params extends z.ZodObject = z.ZodObject,
-  Query extends z.ZodObject = z.ZodObject,
-  Body extends z.ZodType = z.ZodType,
-> {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** `/web-setup/domains/{domainId}`; every name in braces is a key of `params`. */
-  path: string;
-  operationId: string;
+/** A success that is more than the data of the operation. */
+export class Reply {
+  /** Default: that of the operation. */
+  readonly status: number | undefined;
+  /** `data` is put into the envelope; `raw` is sent unchanged, such as a stored idempotent response. */
+  readonly content: { data: object } | { raw: string };
+  readonly headers: Record<string, string>;
+  /** In addition to those of the request; `raw` contains its warnings already. */
+  readonly warnings: readonly string[];
+
+  constructor(
+    content: { data: object } | { raw: string },
+    {
+      status,
+      headers = {},
+      warnings = [],
+    }: { status?: number; headers?: Record<string, string>; warnings?: readonly string[] } = {},
+  ) {
+    this.status = status;
+    this.content = content;
+    this.headers = headers;
+    this.warnings = warnings;
+  }
+}
+
+/** What a handler returns: the data of the success, or more than that. */
+export type Answer<Data = object> = Data | Reply | Refusal;
+
+interface SuccessDescription<Data extends z.ZodType = z.ZodType> {
+  description: string;
+  data: Data;
+  example?: object;
+}
+
+/** What the operations of one resource have in common. */
+export interface RouteGroup {
   /** Section of the documentation. */
   tag: string;
+  scope: ApiScope;
+  /**
+   * What the console requires of the person who is signed in, for GET and for all other methods. Default: `operator`, the
+   * permission that no member of an account has.
+   */
+  permissions?: readonly [read: Permission, write: Permission];
+}
+
+interface SharedDescription {
+  operationId: string;
+  /** Also the name of the operation in the console. */
   summary: string;
   description?: string;
-  scope: ApiScope;
-  params?: Params;
-  query?: Query;
-  body?: Body;
   /** Fields of `body` that are refused, not ignored, when they are misspelled. */
   significant?: SignificantFields;
+  /**
+   * The resource that is written, as it is read. Fields that `body` does not have are read-only: a client may send them
+   * back. Default: the resource in the response.
+   */
+  resource?: z.ZodObject;
   /** A list in `body` whose elements the handler gets as `JsonElement`s and reads one at a time. */
   list?: JsonList;
   /** An example request body for the documentation. */
@@ -83,34 +122,144 @@ export interface RouteDescription<
   hasLargeResponse?: boolean;
   /** Additional request headers, for the documentation. */
   headers?: Record<string, string>;
-  /** Schema of `data` for each success status. */
-  responses: Record<number, { description: string; data: z.ZodType; example?: object }>;
   /**
    * For reads that may exceed their time budget (`QUERY_TOO_BROAD`): the query parameters that narrow them; empty if
    * there are none.
    */
   narrowBy?: readonly string[];
+  /** In the console: whether the person must have proved recently who they are. */
+  isConfirmed?: boolean;
+  /** In the console: whether it is a read although it has a body, so that the audit log has its denials only. */
+  isRead?: boolean;
+  /** In the console: what is hidden of fields named `url` from people who may not read messages (hidden-urls.ts). */
+  hidesUrls?: 'query' | 'path';
+}
+
+export interface RouteDescription<
+  Path extends string = string,
+  Params extends z.ZodRawShape = z.ZodRawShape,
+  Query extends z.ZodObject = z.ZodObject,
+  Body extends z.ZodType = z.ZodType,
+  Data extends z.ZodType = z.ZodType,
+  Position = unknown,
+> extends SharedDescription {
+  /** Replaces that of the group. */
+  permission?: Permission;
+  /** The names in braces of the path that are not any text. */
+  params?: Params;
+  query?: Query;
+  body?: Body;
+  /** Of a list that is read page by page: what `lastKey` of the query and `nextKey` of the data contain. */
+  page?: PageKind<Position>;
+  /** The only success; its default status is 200. */
+  response?: SuccessDescription<Data> & { status?: number };
+  /** In its place: several successes, by status. */
+  responses?: Record<number, SuccessDescription>;
   /** Errors in addition to those of every operation that requires a key. */
-  refusals: RefusalCode[];
+  refusals?: readonly RefusalCode[];
   /**
-   * Whether a request adds to what its account stores: it is then refused while there is no storage (storage-check.ts).
+   * Whether a request adds to what its account stores: it is then refused while there is no storage (`withStorageCheck`).
    * Default: yes, except for the methods GET and DELETE and the scope `operator`. Opt-outs must not be refused.
    */
   stores?(body: z.output<Body>): boolean;
   handle(
-    call: Call<z.output<Params>, z.output<Query>, z.output<Body>>,
-  ): Promise<ApiResponse | Refusal> | ApiResponse | Refusal;
+    call: Call<PathParams<Path, Params>, z.output<Query>, z.output<Body>, Position>,
+  ): Promise<Answer<z.input<Data>>> | Answer<z.input<Data>>;
 }
 
-/** A route with its types erased after they were checked. */
-export type Route = RouteDescription;
+/** The parameters of a path; without schemas, every name is any text. */
+type PathParams<Path extends string, Params extends z.ZodRawShape> = string extends keyof Params
+  ? ParamsIn<Path>
+  : Omit<ParamsIn<Path>, keyof Params> & { [Name in keyof Params]: z.output<Params[Name]> };
 
-/** Checks the types of a description: those of the handler follow from the schemas. */
-export function route<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType>(
-  description: RouteDescription<Params, Query, Body>,
-): Route {
-  // Erasing the types is sound: the server calls a handler only with the output of the schemas.
-  return description;
+/** The names in braces of a path, with any text. */
+type ParamsIn<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? { [Key in Name]: string } & ParamsIn<Rest>
+  : object;
+
+/** How the positions of a list are written in its page keys. */
+export interface PageKind<Position> {
+  /** Names the list in its page keys, which other lists refuse. */
+  list: string;
+  /** Null: not a position of the list. */
+  parse(text: string): Position | null;
+}
+
+/** A complete description, with its types erased after they were checked. */
+export interface Route extends SharedDescription, Omit<RouteGroup, 'permissions'> {
+  method: Method;
+  /** `/web-setup/domains/{domainId}`; every name in braces is a key of `params`. */
+  path: string;
+  permission: Permission;
+  params: z.ZodObject;
+  query?: z.ZodObject;
+  body?: z.ZodType;
+  page?: PageKind<unknown>;
+  /** The status of data without a `Reply`. */
+  status: number;
+  responses: Record<number, SuccessDescription>;
+  refusals: readonly RefusalCode[];
+  stores?(body: unknown): boolean;
+  handle(call: AnyCall): Promise<Answer> | Answer;
+}
+
+/** A call whose input has the types of its schemas, which are erased. */
+export type AnyCall = Call<Record<string, unknown>, Record<string, unknown>, unknown>;
+
+/** Returns the function that describes the operations of a group: `route('GET /web-setup/domains', { … })`. */
+export function routesOf(group: RouteGroup) {
+  const { permissions: [read, write] = ['operator', 'operator'], ...common } = group;
+  return <
+    const Path extends string,
+    Query extends z.ZodObject,
+    Body extends z.ZodType,
+    Data extends z.ZodType,
+    Position,
+    Params extends z.ZodRawShape,
+  >(
+    operation: `${Method} ${Path}`,
+    description: RouteDescription<Path, Params, Query, Body, Data, Position>,
+  ): Route => {
+    const { permission, params, response, responses, refusals = [], ...rest } = description;
+    const [method = '', path = ''] = operation.split(' ');
+    const { status = 200, ...success } = response ?? {};
+    // Erasing the types is sound: the server calls a handler only with the output of the schemas.
+    return {
+      ...common,
+      ...rest,
+      method,
+      path,
+      permission: permission ?? (method === 'GET' ? read : write),
+      params: paramsOf(path, params ?? {}),
+      status,
+      responses: responses ?? (response === undefined ? {} : { [status]: success }),
+      refusals,
+    } as Route;
+  };
+}
+
+/** For a success whose data is presented by functions with results of any type: the compiler does not compare them. */
+export function unchecked(data: z.ZodType): z.ZodType {
+  return data;
+}
+
+const anyText = z.string();
+
+/** Throws when a schema belongs to no name in the path. */
+function paramsOf(path: string, schemas: z.ZodRawShape): z.ZodObject {
+  const names = [...path.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
+  const unknown = Object.keys(schemas).filter((name) => !names.includes(name));
+  if (unknown.length > 0) throw new Error(`${path} does not have the parameters ${unknown.join()}`);
+  return z.object(Object.fromEntries(names.map((name) => [name, schemas[name] ?? anyText])));
+}
+
+/** What `present` returns for a result; a refusal is returned unchanged. */
+export function mapResult<Result, Data>(
+  result: Result,
+  present: (result: Exclude<Result, Refusal>) => Data,
+): Data | Refusal {
+  // Sound: all that is no refusal.
+  return isRefusal(result) ? result : present(result as Exclude<Result, Refusal>);
 }
 
 /** A request that requires no key: health, metrics, the documentation. */

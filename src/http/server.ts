@@ -31,7 +31,6 @@ import { refusalBody, refusalResponse } from './responses.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation } from './router.ts';
 import { endSlowly, isLingering } from './unread-body.ts';
-import { readOnlyCheck } from './validation/read-only.ts';
 
 /** The API server: assembles the parts of this module and limits connections. It knows no operation by name. */
 export interface HttpServer {
@@ -206,10 +205,7 @@ function operationsOf(
   const openApi = openApiRoute(document);
   const documents = [openApi, docsRoute(document, DOCUMENTATION)];
   const operations = [
-    ...routes.map((route) => ({
-      ...route,
-      handler: guardedHandler(route, guard, readOnlyCheck(route, routes)),
-    })),
+    ...routes.map((route) => ({ ...route, handler: guardedHandler(route, guard) })),
     ...described.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
     ...documents.map((route) => ({ ...route, method: 'GET', handler: boundedHandler(route) })),
   ];

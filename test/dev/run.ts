@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { existsSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { createServer, type InlineConfig } from 'vite';
-import { isOperation } from '../../src/http/console/console.ts';
 import { startInstallation } from '../bench/large/installation.ts';
 import { startReceiver } from '../bench/receiver.ts';
 import { freePort } from '../support/free-port.ts';
@@ -25,6 +24,12 @@ const CONSOLE = join(ROOT, 'src/console');
 const PORT = 5173;
 /** Editors write several files, and a file in several steps. */
 const SETTLE_MS = 300;
+
+/** Whether Vite has the path below `/console/`; the daemon has the others. */
+function isFile(path: string): boolean {
+  const [name = ''] = path.split('?', 1);
+  return name === '' || (!name.startsWith('api/') && /^(?:@|node_modules\/)|\.\w+$/.test(name));
+}
 
 /** Runs a script of package.json; resolves with whether it succeeded. Its output is shown. */
 async function runScript(name: string): Promise<boolean> {
@@ -57,8 +62,7 @@ const vite = await createServer({
         target: `http://127.0.0.1:${consolePort}`,
         // The daemon compares the host with the origin of the page.
         changeOrigin: false,
-        bypass: ({ url = '' }) =>
-          isOperation(url.slice('/console/'.length).replace(/\?.*/s, '')) ? undefined : url,
+        bypass: ({ url = '' }) => (isFile(url.slice('/console/'.length)) ? url : undefined),
       },
     },
   },

@@ -1,9 +1,11 @@
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { route } from '../../src/http/route.ts';
+import { routesOf } from '../../src/http/route.ts';
 import { type Api, exchange, jsonOf, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
+
+const route = routesOf({ tag: 'Things', scope: 'setup' });
 
 let api: Api;
 afterEach(() => api.stop());
@@ -22,21 +24,16 @@ function waitingRoute() {
   const events: string[] = [];
   const started = gate();
   const aborted = gate();
-  const waiting = route({
-    method: 'GET',
-    path: '/web-setup/wait',
+  const waiting = route('GET /web-setup/wait', {
     operationId: 'wait',
-    tag: 'Things',
     summary: 'Waits',
-    scope: 'setup',
-    responses: { 200: { description: 'Done.', data: z.object({ events: z.array(z.string()) }) } },
-    refusals: [],
+    response: { description: 'Done.', data: z.object({ events: z.array(z.string()) }) },
     handle: async ({ signal }) => {
       started.open();
       await new Promise((resolve) => signal.addEventListener('abort', resolve));
       events.push('aborted');
       aborted.open();
-      return { status: 200, data: { events } };
+      return { events };
     },
   });
   return { waiting, started: started.opened, aborted: aborted.opened };
@@ -174,15 +171,9 @@ describe('closing', () => {
 
   it('closes connections after the grace period', async () => {
     const started = gate();
-    const stuck = route({
-      method: 'GET',
-      path: '/web-setup/stuck',
+    const stuck = route('GET /web-setup/stuck', {
       operationId: 'stuck',
-      tag: 'Things',
       summary: 'Never ends',
-      scope: 'setup',
-      responses: {},
-      refusals: [],
       handle: () => {
         started.open();
         return new Promise<never>(() => {});

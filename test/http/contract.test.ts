@@ -420,7 +420,11 @@ describe('the document', () => {
     const named = readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts'))
       .map((file) => readFileSync(new URL(file, folder), 'utf8'))
-      .flatMap((source) => [...source.matchAll(/path: ['`](\/[^'`$]*)['`]/g)].map((match) => match[1] ?? ''));
+      .flatMap((source) =>
+        [...source.matchAll(/\(\s*['`](?:GET|POST|PUT|PATCH|DELETE) (\/[^'`$]*)['`],/g)].map(
+          (match) => match[1] ?? '',
+        ),
+      );
     expect(named.length).toBeGreaterThan(20);
     expect(named.filter((path) => described.document.paths[path] === undefined)).toEqual([]);
   });

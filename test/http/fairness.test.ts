@@ -3,9 +3,11 @@ import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import * as z from 'zod';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createBodyReader } from '../../src/http/body/body.ts';
-import { route } from '../../src/http/route.ts';
+import { routesOf } from '../../src/http/route.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
+
+const route = routesOf({ tag: 'Things', scope: 'setup' });
 
 let api: Api;
 afterEach(() => api.stop());
@@ -21,35 +23,29 @@ async function another(name: string): Promise<Record<string, string>> {
 function routes() {
   const handled: string[] = [];
   const waiting: (() => void)[] = [];
-  const common = { method: 'POST' as const, tag: 'Things', scope: 'setup' as const, refusals: [] };
-  const responses = { 200: { description: 'Done.', data: z.object({}) } };
-  const busy = route({
-    ...common,
-    path: '/web-setup/busy',
+  const response = { description: 'Done.', data: z.object({}) };
+  const release = () => new Promise<void>((resolve) => void waiting.push(resolve));
+  const busy = route('POST /web-setup/busy', {
     operationId: 'busy',
     summary: 'Occupies the event loop',
-    responses,
+    response,
     handle: ({ caller }) => {
       handled.push(caller.accountId);
       const end = performance.now() + 4;
       while (performance.now() < end);
-      return { status: 200, data: {} };
+      return {};
     },
   });
-  const hold = route({
-    ...common,
-    path: '/web-setup/hold',
+  const hold = route('POST /web-setup/hold', {
     operationId: 'hold',
     summary: 'Waits',
-    responses,
-    handle: async () => {
-      await new Promise<void>((resolve) => void waiting.push(resolve));
-      return { status: 200, data: {} };
-    },
+    response,
+    handle: () => release().then(() => ({})),
   });
-  const holdBody = route({
-    ...hold,
-    path: '/web-setup/hold-body',
+  const holdBody = route('POST /web-setup/hold-body', {
+    summary: 'Waits',
+    response,
+    handle: () => release().then(() => ({})),
     operationId: 'holdBody',
     body: z.object({ to: z.string() }),
     example: { to: 'ann' },

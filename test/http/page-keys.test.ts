@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createPageKeys } from '../../src/http/page-keys.ts';
 
 const keys = createPageKeys({ tagKey: Buffer.alloc(32, 1), key: Buffer.alloc(32, 2) });
-const KEY = Buffer.from('messages:1592').toString('base64url');
+const KEY = 'messages:1592';
 
 describe('a page key', () => {
   it('is opened for the account that got it, and has the same form each time', () => {
@@ -14,7 +14,7 @@ describe('a page key', () => {
   it('shows neither the list nor the position', () => {
     const bytes = Buffer.from(keys.seal('acct_one', KEY), 'base64url').toString('latin1');
     expect(bytes).not.toMatch(/messages|1592/);
-    const next = keys.seal('acct_one', Buffer.from('messages:1593').toString('base64url'));
+    const next = keys.seal('acct_one', 'messages:1593');
     expect(next.slice(0, 20)).not.toBe(keys.seal('acct_one', KEY).slice(0, 20));
   });
 
@@ -31,8 +31,7 @@ describe('a page key', () => {
   });
 
   it.each(['', 'a:', `search:${'ü'.repeat(80)}`])('is opened whatever its text: %j', (text) => {
-    const key = Buffer.from(text).toString('base64url');
-    const sealed = keys.seal('acct_one', key);
-    expect(text === '' ? '' : keys.open('acct_one', sealed)).toBe(key);
+    const sealed = keys.seal('acct_one', text);
+    expect(text === '' ? '' : keys.open('acct_one', sealed)).toBe(text);
   });
 });

@@ -1,24 +1,21 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { type OpenApiDocument, resolveResponse } from '../../src/http/openapi/document.ts';
-import { type Route, route } from '../../src/http/route.ts';
+import { type Route, routesOf } from '../../src/http/route.ts';
 import { ReadRejected } from '../../src/store/database/failure.ts';
 import type { ApiClient, CreatedDomain } from '../support/api-client.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 
+const route = routesOf({ tag: 'Things', scope: 'setup' });
+
 /** A list whose read is rejected. */
 function rejectedList(name: ReadRejected['reason']): Route {
-  return route({
-    method: 'GET',
-    path: `/web-setup/${name}`,
+  return route(`GET /web-setup/${name}`, {
     operationId: name,
-    tag: 'Things',
     summary: 'List things',
-    scope: 'setup',
     query: z.object({ color: z.string().optional(), limit: z.string().optional() }),
-    responses: { 200: { description: 'Things.', data: z.object({}) } },
-    refusals: [],
+    response: { description: 'Things.', data: z.object({}) },
     narrowBy: ['color', 'limit'],
     handle: () => {
       throw new ReadRejected(name, 'no rows');

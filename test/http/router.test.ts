@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { route } from '../../src/http/route.ts';
+import { routesOf } from '../../src/http/route.ts';
 import { type Api, exchange, jsonOf, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
 
@@ -105,32 +105,21 @@ describe('HEAD', () => {
 });
 
 describe('inconsistent descriptions', () => {
-  const description = {
-    method: 'GET' as const,
-    path: '/web-setup/x/{xId}',
-    operationId: 'getX',
-    tag: 'X',
-    summary: 'X',
-    scope: 'setup' as const,
-    params: z.object({ xId: z.string() }),
-    responses: {},
-    refusals: [],
-    handle: () => ({ status: 200, data: {} }),
-  };
+  const route = routesOf({ tag: 'X', scope: 'setup' });
+  const description = { operationId: 'getX', summary: 'X', handle: () => ({}) };
+  const getX = route('GET /web-setup/x/{xId}', description);
 
   it.each([
-    ['two operations for one method and path', [description, description], 'two operations'],
-    [
-      'one path under two names',
-      [description, { ...description, path: '/web-setup/x/{id}', params: z.object({ id: z.string() }) }],
-      'the same path',
-    ],
-    [
-      'a parameter without a schema',
-      [{ ...description, params: z.object({}) }],
-      'the path names [xId], params []',
-    ],
-  ])('%s', async (_, descriptions, message) => {
-    await expect(startApi({ routes: descriptions.map((one) => route(one)) })).rejects.toThrow(message);
+    ['two operations for one method and path', [getX, getX], 'two operations'],
+    ['one path under two names', [getX, route('GET /web-setup/x/{id}', description)], 'the same path'],
+  ])('%s', async (_, routes, message) => {
+    await expect(startApi({ routes })).rejects.toThrow(message);
+  });
+
+  it('a schema of a parameter that the path does not have', () => {
+    const params = { other: z.string() };
+    expect(() => route('GET /web-setup/x/{xId}', { ...description, params })).toThrow(
+      '/web-setup/x/{xId} does not have the parameters other',
+    );
   });
 });

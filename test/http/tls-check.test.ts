@@ -21,7 +21,7 @@ async function start() {
       return host === 'link.here.example';
     },
   };
-  const api = await startApi({ options: { openRoutes: [tlsCheckRoute({ clock, linkHosts })] } });
+  const api = await startApi({ options: { openRoutes: [tlsCheckRoute({ clock }, { linkHosts })] } });
   onTestFinished(() => api.stop());
   const check = (query: string) => fetch(`${api.base}/tls-check${query}`);
   return { check, clock, lookups };

@@ -3,10 +3,12 @@ import { connect, Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import * as z from 'zod';
-import { route } from '../../src/http/route.ts';
+import { routesOf } from '../../src/http/route.ts';
 import { staticPage } from '../../src/http/static-page.ts';
 import { type Api, exchange, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
+
+const route = routesOf({ tag: 'Things', scope: 'setup' });
 
 let api: Api;
 /** The sockets of the server. */
@@ -34,18 +36,13 @@ afterEach(async () => {
 /** An operation whose response is large, and that counts its calls. */
 function largeRoute(bytes: number) {
   const calls: number[] = [];
-  const large = route({
-    method: 'GET',
-    path: '/web-setup/large',
+  const large = route('GET /web-setup/large', {
     operationId: 'large',
-    tag: 'Things',
     summary: 'Is large',
-    scope: 'setup',
-    responses: { 200: { description: 'It.', data: z.object({ text: z.string() }) } },
-    refusals: [],
+    response: { description: 'It.', data: z.object({ text: z.string() }) },
     handle: () => {
       calls.push(calls.length);
-      return { status: 200, data: { text: 'x'.repeat(bytes) } };
+      return { text: 'x'.repeat(bytes) };
     },
   });
   return { calls, large };

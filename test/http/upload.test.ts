@@ -4,8 +4,10 @@ import { afterEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { refuse } from '../../src/core/refusal.ts';
 import { createBodyReader, UploadAborted } from '../../src/http/body/body.ts';
-import { route } from '../../src/http/route.ts';
+import { routesOf } from '../../src/http/route.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
+
+const route = routesOf({ tag: 'Things', scope: 'setup' });
 
 let api: Api;
 afterEach(() => api.stop());
@@ -15,16 +17,11 @@ function uploadRoute() {
   const seen = { chunks: 0, bytes: 0, aborted: false };
   let pace: (() => Promise<void>) | null = null;
   let enough = Number.POSITIVE_INFINITY;
-  const upload = route({
-    method: 'POST',
-    path: '/web-setup/upload',
+  const upload = route('POST /web-setup/upload', {
     operationId: 'upload',
-    tag: 'Things',
     summary: 'Takes an upload',
-    scope: 'setup',
     upload: { 'text/csv': 'a,b\n', 'application/x-ndjson': '{}\n' },
-    responses: { 200: { description: 'Taken.', data: z.object({ type: z.string(), bytes: z.int() }) } },
-    refusals: [],
+    response: { description: 'Taken.', data: z.object({ type: z.string(), bytes: z.int() }) },
     handle: async ({ upload }) => {
       if (upload === null) throw new Error('there is no upload');
       try {
@@ -38,7 +35,7 @@ function uploadRoute() {
         seen.aborted = error instanceof UploadAborted;
         throw error;
       }
-      return { status: 200, data: { type: upload.type, bytes: seen.bytes } };
+      return { type: upload.type, bytes: seen.bytes };
     },
   });
   return {

@@ -1,11 +1,11 @@
 import * as z from 'zod';
+import type { Campaigns } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
-import { isRefusal, refuse } from '../../core/refusal.ts';
+import { isRefusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
-import { successBody } from '../responses.ts';
-import { type Route, type RouteDescription, route } from '../route.ts';
+import { mapResult, Reply, type Route, routesOf } from '../route.ts';
 import {
   campaignResult,
   MAX_PER_HOUR,
@@ -15,75 +15,68 @@ import {
 import { CAMPAIGN_NAMES } from './sending/field-names.ts';
 import { commonSendFields, singleSendFields } from './sending/send-schemas.ts';
 
-/** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
-export function campaignSendingRoutes(deps: CampaignSendingDeps): Route[] {
-  const { sending } = deps;
-  const transition = (
-    verb: 'pause' | 'resume' | 'cancel',
-    texts: Pick<RouteDescription, 'summary' | 'description'> & { status: CampaignRow['status'] },
-    refusals: RouteDescription['refusals'] = [],
-  ) =>
-    route({
-      ...COMMON,
-      method: 'POST',
-      path: `/web-setup/campaigns/{campaignId}/${verb}`,
-      operationId: `${verb}Campaign`,
-      // Messages of a campaign that is resumed wait for storage.
-      stores: () => false,
-      summary: texts.summary,
-      ...(texts.description === undefined ? {} : { description: texts.description }),
-      params,
-      responses: {
-        200: {
-          description: 'The updated campaign.',
-          data: campaignResult,
-          example: { campaign: { ...SENDING_CAMPAIGN_EXAMPLE, status: texts.status } },
-        },
-      },
-      refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE', ...refusals],
-      handle: async ({ caller, params: { campaignId } }) => {
-        const changed = await sending[verb](caller.accountId, campaignId);
-        return isRefusal(changed)
-          ? changed
-          : { status: 200, data: { campaign: presentWithProgress(sending, changed) } };
-      },
-    });
-  return [
-    sendCampaign(deps),
-    transition('pause', {
-      summary: 'Pause a campaign',
-      description:
-        'Stops creating messages and holds those that are queued. Messages in delivery are not stopped.',
-      status: 'paused',
-    }),
-    transition(
-      'resume',
-      {
-        summary: 'Resume a paused campaign',
-        description:
-          'Continues where the campaign was paused. The reason for which the service paused it is checked again first, and the request is refused if it persists.',
-        status: 'sending',
-      },
-      RESUME_REFUSALS,
-    ),
-    transition('cancel', {
-      summary: 'Cancel a campaign permanently',
-      description:
-        'Its queued and deferred messages become `cancelled`, with the event `email_failed` and the reason `cancelled`. This includes those of a campaign that is `sent`.',
-      status: 'cancelled',
-    }),
-  ];
-}
+const route = routesOf({ tag: 'Campaigns', scope: 'setup', permissions: ['read', 'send'] });
 
-interface CampaignSendingDeps {
+/** What sends campaigns. */
+export interface CampaignServices {
+  campaigns: Campaigns;
   sending: CampaignSending;
   account(accountId: string): AccountRow | null;
   oneClick: OneClickNotice;
 }
 
-const COMMON = { tag: 'Campaigns', scope: 'setup' } satisfies Partial<RouteDescription>;
-const params = z.object({ campaignId: z.string() });
-const RESUME_REFUSALS: RouteDescription['refusals'] = [
+/** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
+export function campaignSendingRoutes(services: Omit<CampaignServices, 'campaigns'>): Route[] {
+  const { sending } = services;
+  const transition = (
+    verb: 'pause' | 'resume' | 'cancel',
+    status: CampaignRow['status'],
+    summary: string,
+    description: string,
+    refusals: RefusalCode[] = [],
+  ) =>
+    route(`POST /web-setup/campaigns/{campaignId}/${verb}`, {
+      operationId: `${verb}Campaign`,
+      // Messages of a campaign that is resumed wait for storage.
+      stores: () => false,
+      summary,
+      description,
+      response: {
+        description: 'The updated campaign.',
+        data: campaignResult,
+        example: { campaign: { ...SENDING_CAMPAIGN_EXAMPLE, status } },
+      },
+      refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE', ...refusals],
+      handle: async ({ caller, params: { campaignId } }) => {
+        const changed = await sending[verb](caller.accountId, campaignId);
+        return mapResult(changed, (row) => ({ campaign: presentWithProgress(sending, row) }));
+      },
+    });
+  return [
+    sendCampaign(services),
+    transition(
+      'pause',
+      'paused',
+      'Pause a campaign',
+      'Stops creating messages and holds those that are queued. Messages in delivery are not stopped.',
+    ),
+    transition(
+      'resume',
+      'sending',
+      'Resume a paused campaign',
+      'Continues where the campaign was paused. The reason for which the service paused it is checked again first, and the request is refused if it persists.',
+      RESUME_REFUSALS,
+    ),
+    transition(
+      'cancel',
+      'cancelled',
+      'Cancel a campaign permanently',
+      'Its queued and deferred messages become `cancelled`, with the event `email_failed` and the reason `cancelled`. This includes those of a campaign that is `sent`.',
+    ),
+  ];
+}
+
+const RESUME_REFUSALS: RefusalCode[] = [
   'SUBSCRIPTION_GROUP_NOT_FOUND',
   'DOMAIN_NOT_REGISTERED',
   'DOMAIN_NOT_VERIFIED',
@@ -92,17 +85,13 @@ const RESUME_REFUSALS: RouteDescription['refusals'] = [
 ];
 const { headers: _headers, ...mailFields } = commonSendFields;
 
-function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Route {
-  return route({
-    ...COMMON,
-    method: 'POST',
-    path: '/web-setup/campaigns/{campaignId}/send',
+function sendCampaign({ sending, account, oneClick }: Omit<CampaignServices, 'campaigns'>): Route {
+  return route('POST /web-setup/campaigns/{campaignId}/send', {
     operationId: 'sendCampaign',
     summary: 'Send a campaign to a subscription group',
     description:
       'Sends an individual message to every active member that is eligible. Subject, html and text may use `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and `{{customFields.<name>}}`; a value that a contact does not have is empty. A variable that is neither in `templateVariables` nor a field of any contact of the account, and has no default, is refused. All checks run before the response, which is sent when the campaign is stored; members are processed from then on. Contacts who join the group later may or may not receive it. A campaign can be sent once.',
     limit: 'send',
-    params,
     significant: CAMPAIGN_NAMES,
     body: z
       .object({
@@ -127,15 +116,14 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Rout
       })
       .meta({ id: 'CampaignSendInput' }),
     example: SEND_EXAMPLE,
-    responses: {
-      202: {
-        description: 'Accepted.',
-        data: campaignResult.extend({ message: z.string(), jobId: z.string() }),
-        example: {
-          message: SENT,
-          jobId: SENDING_CAMPAIGN_EXAMPLE.progress.jobId,
-          campaign: SENDING_CAMPAIGN_EXAMPLE,
-        },
+    response: {
+      status: 202,
+      description: 'Accepted.',
+      data: campaignResult.extend({ message: z.string(), jobId: z.string() }),
+      example: {
+        message: SENT,
+        jobId: SENDING_CAMPAIGN_EXAMPLE.progress.jobId,
+        campaign: SENDING_CAMPAIGN_EXAMPLE,
       },
     },
     refusals: [
@@ -153,7 +141,7 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Rout
       'TEMPLATE_SYNTAX',
       'UNAVAILABLE',
     ],
-    handle: async ({ caller, params: { campaignId }, body, warnings }) => {
+    handle: async ({ caller, params: { campaignId }, body }) => {
       const row = account(caller.accountId);
       if (row === null) return refuse('UNAUTHENTICATED', 'The account does not exist');
       const { allowFrom, allowEssential } = caller;
@@ -163,9 +151,9 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Rout
       const campaign = presentWithProgress(sending, sent.campaign);
       const message = sent.campaign.status === 'scheduled' ? 'The campaign is scheduled.' : SENT;
       const data = { message, jobId: campaign.progress?.jobId ?? '', campaign };
-      const allWarnings = [...warnings, ...sent.warnings, ...oneClick.warnings(caller.accountId)];
+      const warnings = [...sent.warnings, ...oneClick.warnings(caller.accountId)];
       oneClick.sent(caller.accountId);
-      return { status: 202, raw: successBody(data, allWarnings) };
+      return new Reply({ data }, { warnings });
     },
   });
 }

@@ -3,27 +3,24 @@ import { iso } from '../../core/clock.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { FINDING_STATUSES } from '../../doctor/finding.ts';
 import type { Doctor } from '../../doctor/service.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, routesOf } from '../route.ts';
+
+const route = routesOf({ tag: 'Installation', scope: 'operator' });
 
 /** `/web-setup/doctor`: the checks of the installation, for its operator. */
 export function doctorRoutes({ doctor }: { doctor: Pick<Doctor, 'examine'> }): Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/web-setup/doctor',
+    route('GET /web-setup/doctor', {
       operationId: 'getDoctorReport',
-      tag: 'Installation',
       summary: 'Check the installation',
       description:
         'Checks machine, network, DNS, domains, database and queue, as `postrider doctor` does, in up to 45 s. One run at a time; its result is returned for 30 s.',
-      scope: 'operator',
-      responses: { 200: { description: 'The findings.', data: reportSchema, example: EXAMPLE } },
-      refusals: [],
+      response: { description: 'The findings.', data: reportSchema, example: EXAMPLE },
       handle: async () => {
         const examined = await doctor.examine();
         if (isRefusal(examined)) return examined;
         const { checkedAt, ...report } = examined;
-        return { status: 200, data: { checkedAt: iso(checkedAt), ...report } };
+        return { checkedAt: iso(checkedAt), ...report };
       },
     }),
   ];

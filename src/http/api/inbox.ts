@@ -1,26 +1,18 @@
 import * as z from 'zod';
-import { type Clock, iso } from '../../core/clock.ts';
-import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { iso } from '../../core/clock.ts';
+import { type Refusal, refuse } from '../../core/refusal.ts';
 import { type InboxEntry, inboxMail, inboxPage, inboxSource } from '../../inbox/inbox.ts';
-import type { Writer } from '../../store/database/writer.ts';
+import type { Context } from '../../store/context.ts';
 import { BOXES } from '../../store/kept-mail.ts';
-import { NO_ACCOUNT, type Reader } from '../../store/readers/reads.ts';
-import type { Tables } from '../../store/tables.ts';
-import { type Route, type RouteDescription, route } from '../route.ts';
-import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
+import { NO_ACCOUNT } from '../../store/readers/reads.ts';
+import { type Route, routesOf } from '../route.ts';
+import { endOf, pageOf, pagesBySeq, paging } from './paging.ts';
 
 /* `/web-setup/installation/inbox`: received mail for the operator. */
 
-export interface InboxRouteDeps {
-  clock: Clock;
-  reader: Reader;
-  tables: Tables;
-  writer: Writer;
-}
-
-const COMMON = { tag: 'Installation', scope: 'operator' } satisfies Partial<RouteDescription>;
+const route = routesOf({ tag: 'Installation', scope: 'operator' });
 const PATH = '/web-setup/installation/inbox';
-const params = z.object({ number: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER) });
+const params = { number: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER) };
 
 export const inboxEntrySchema = z
   .object({
@@ -65,58 +57,45 @@ const EXAMPLE: z.output<typeof inboxEntrySchema> = {
   readAt: null,
 };
 
-/** All with the scope `operator`: list, read, source, and mark as read. Mail is read and parsed in reader threads. */
-export function inboxRoutes(deps: InboxRouteDeps): Route[] {
-  return [listInbox(deps), getInboxMail(deps), getInboxSource(deps), updateInboxMail(deps)];
-}
-
-function listInbox({ reader }: InboxRouteDeps): Route {
-  return route({
-    ...COMMON,
-    method: 'GET',
-    path: PATH,
-    operationId: 'listInbox',
-    summary: 'List received mail, newest first',
-    description:
-      'Mail to `postmaster@` and `abuse@`, automatic replies, and mail that could not be processed. A box has the newest 1000 mails.',
-    query: z.object({
-      box: z.enum(BOXES).optional(),
-      unread: z.enum(['true', 'false']).optional().describe('`true`: only mail that is not marked as read.'),
-      ...paging,
-    }),
-    responses: {
-      200: {
-        description: 'A page of mails.',
-        data: z.object({ mails: z.array(inboxEntrySchema), ...pageEndFields }),
-        example: { mails: [EXAMPLE], count: 1 },
+/** List, read, source, and mark as read. Mail is read and parsed in reader threads. */
+export function inboxRoutes({
+  clock,
+  reader,
+  tables,
+  writer,
+}: Pick<Context, 'clock' | 'reader' | 'tables' | 'writer'>): Route[] {
+  return [
+    route(`GET ${PATH}`, {
+      operationId: 'listInbox',
+      summary: 'List received mail, newest first',
+      description:
+        'Mail to `postmaster@` and `abuse@`, automatic replies, and mail that could not be processed. A box has the newest 1000 mails.',
+      query: z.object({
+        box: z.enum(BOXES).optional(),
+        unread: z
+          .enum(['true', 'false'])
+          .optional()
+          .describe('`true`: only mail that is not marked as read.'),
+        ...paging,
+      }),
+      page: pagesBySeq('inbox'),
+      response: pageOf('mails', inboxEntrySchema, EXAMPLE),
+      narrowBy: ['box', 'limit'],
+      handle: async ({ query: { box = null, unread, limit }, after }) => {
+        const filter = { box, unread: unread === 'true', before: after, limit: limit + 1 };
+        const found = await reader.query(NO_ACCOUNT, inboxPage, filter);
+        const rows = found.slice(0, limit);
+        return {
+          mails: rows.map(present),
+          ...endOf(rows, found.length > limit ? rows.at(-1)?.number : null),
+        };
       },
-    },
-    refusals: [],
-    narrowBy: ['box', 'limit'],
-    handle: async ({ query: { box, unread, limit, lastKey } }) => {
-      const before = readPageKey('inbox', lastKey);
-      if (isRefusal(before)) return before;
-      const filter = { box: box ?? null, unread: unread === 'true', before, limit: limit + 1 };
-      const found = await reader.query(NO_ACCOUNT, inboxPage, filter);
-      const rows = found.slice(0, limit).map((row) => ({ ...row, seq: row.number }));
-      return {
-        status: 200,
-        data: { mails: rows.map(present), ...pageEnd('inbox', { rows, more: found.length > limit }) },
-      };
-    },
-  });
-}
-
-function getInboxMail({ reader }: InboxRouteDeps): Route {
-  return route({
-    ...COMMON,
-    method: 'GET',
-    path: `${PATH}/{number}`,
-    operationId: 'getInboxMail',
-    summary: 'Read a received mail',
-    params,
-    responses: {
-      200: {
+    }),
+    route(`GET ${PATH}/{number}`, {
+      operationId: 'getInboxMail',
+      summary: 'Read a received mail',
+      params,
+      response: {
         description: 'The mail.',
         data: inboxMailSchema,
         example: {
@@ -127,27 +106,19 @@ function getInboxMail({ reader }: InboxRouteDeps): Route {
           isCut: false,
         },
       },
-    },
-    refusals: ['NOT_FOUND'],
-    handle: async ({ params: { number } }) => {
-      const found = await reader.query(NO_ACCOUNT, inboxMail, number);
-      if (found === null) return unknownMail(number);
-      const { headers, text, attachments, isCut } = found;
-      return { status: 200, data: { ...present(found), headers, text, attachments, isCut } };
-    },
-  });
-}
-
-function getInboxSource({ reader }: InboxRouteDeps): Route {
-  return route({
-    ...COMMON,
-    method: 'GET',
-    path: `${PATH}/{number}/source`,
-    operationId: 'getInboxSource',
-    summary: 'Get the source of a received mail',
-    params,
-    responses: {
-      200: {
+      refusals: ['NOT_FOUND'],
+      handle: async ({ params: { number } }) => {
+        const found = await reader.query(NO_ACCOUNT, inboxMail, number);
+        if (found === null) return unknownMail(number);
+        const { headers, text, attachments, isCut } = found;
+        return { ...present(found), headers, text, attachments, isCut };
+      },
+    }),
+    route(`GET ${PATH}/{number}/source`, {
+      operationId: 'getInboxSource',
+      summary: 'Get the source of a received mail',
+      params,
+      response: {
         description: 'The source.',
         data: z.object({
           source: z
@@ -156,46 +127,38 @@ function getInboxSource({ reader }: InboxRouteDeps): Route {
         }),
         example: { source: 'U3ViamVjdDogVW53YW50ZWQgbWFpbA0KDQpJIGRpZCBub3Qgc3Vic2NyaWJlLg0K' },
       },
-    },
-    refusals: ['NOT_FOUND'],
-    handle: async ({ params: { number } }) => {
-      const source = await reader.query(NO_ACCOUNT, inboxSource, number);
-      return source === null ? unknownMail(number) : { status: 200, data: { source } };
-    },
-  });
-}
-
-function updateInboxMail({ clock, reader, tables, writer }: InboxRouteDeps): Route {
-  return route({
-    ...COMMON,
-    method: 'PATCH',
-    path: `${PATH}/{number}`,
-    operationId: 'updateInboxMail',
-    summary: 'Mark a received mail as read or unread',
-    params,
-    body: z.object({ isRead: z.boolean() }).meta({ id: 'InboxMailInput' }),
-    example: { isRead: true },
-    responses: {
-      200: {
+      refusals: ['NOT_FOUND'],
+      handle: async ({ params: { number } }) => {
+        const source = await reader.query(NO_ACCOUNT, inboxSource, number);
+        return source === null ? unknownMail(number) : { source };
+      },
+    }),
+    route(`PATCH ${PATH}/{number}`, {
+      operationId: 'updateInboxMail',
+      summary: 'Mark a received mail as read or unread',
+      params,
+      body: z.object({ isRead: z.boolean() }).meta({ id: 'InboxMailInput' }),
+      example: { isRead: true },
+      response: {
         description: 'The mail.',
         data: inboxEntrySchema,
         example: { ...EXAMPLE, readAt: EXAMPLE.receivedAt },
       },
-    },
-    refusals: ['NOT_FOUND'],
-    handle: async ({ params: { number }, body: { isRead } }) => {
-      if (tables.keptMail.head(number) === null) return unknownMail(number);
-      const refusal = await writer.run((all): Refusal | null => {
-        if (all.keptMail.head(number) === null) return unknownMail(number);
-        if (isRead) all.keptMail.markRead(number, clock.now());
-        else all.keptMail.markUnread(number);
-        return null;
-      });
-      if (refusal !== null) return refusal;
-      const found = await reader.query(NO_ACCOUNT, inboxMail, number);
-      return found === null ? unknownMail(number) : { status: 200, data: present(found) };
-    },
-  });
+      refusals: ['NOT_FOUND'],
+      handle: async ({ params: { number }, body: { isRead } }) => {
+        if (tables.keptMail.head(number) === null) return unknownMail(number);
+        const refusal = await writer.run((all): Refusal | null => {
+          if (all.keptMail.head(number) === null) return unknownMail(number);
+          if (isRead) all.keptMail.markRead(number, clock.now());
+          else all.keptMail.markUnread(number);
+          return null;
+        });
+        if (refusal !== null) return refusal;
+        const found = await reader.query(NO_ACCOUNT, inboxMail, number);
+        return found === null ? unknownMail(number) : present(found);
+      },
+    }),
+  ];
 }
 
 function unknownMail(number: number): Refusal {

@@ -4,20 +4,15 @@ import * as z from 'zod';
 import type { BackupSchedule } from '../../backup/schedule.ts';
 import type { Config } from '../../config/schema.ts';
 import { programVersion } from '../../config/version.ts';
-import { type Clock, iso } from '../../core/clock.ts';
+import { iso } from '../../core/clock.ts';
 import { errorCode } from '../../core/errors.ts';
 import { egressOverview, OTHER_PROVIDERS, type WarmupRow } from '../../delivery/egress-overview.ts';
+import type { Context } from '../../store/context.ts';
 import { DATABASE_FILE } from '../../store/database/connection.ts';
 import type { Tables } from '../../store/tables.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, routesOf } from '../route.ts';
 
-export interface InstallationRouteDeps {
-  config: Config;
-  clock: Clock;
-  tables: Tables;
-  /** Null: no backups are scheduled. */
-  backups: Pick<BackupSchedule, 'status'> | null;
-}
+const route = routesOf({ tag: 'Installation', scope: 'operator' });
 
 const MAX_CERTIFICATES = 100;
 /** The part of MAX_CERTIFICATES for hosts whose first certificate was not issued. */
@@ -132,44 +127,40 @@ const EXAMPLE: z.output<typeof installationSchema> = {
 };
 
 /** `/web-setup/installation`: facts about the running daemon, for its operator. */
-export function installationRoutes({ config, clock, tables, backups }: InstallationRouteDeps): Route[] {
+export function installationRoutes(
+  { config, clock, tables }: Pick<Context, 'config' | 'clock' | 'tables'>,
+  // Null: no backups are scheduled.
+  { backups }: { backups: Pick<BackupSchedule, 'status'> | null },
+): Route[] {
   const startedAt = clock.now();
   return [
-    route({
-      method: 'GET',
-      path: '/web-setup/installation',
+    route('GET /web-setup/installation', {
       operationId: 'getInstallation',
-      tag: 'Installation',
       summary: 'Get versions, storage, backups, certificates and source addresses',
-      scope: 'operator',
-      responses: { 200: { description: 'The facts.', data: installationSchema, example: EXAMPLE } },
-      refusals: [],
+      response: { description: 'The facts.', data: installationSchema, example: EXAMPLE },
       handle: async () => {
         const { entries, warmup } = egressOverview({ config, tables }, clock.now());
         return {
-          status: 200,
-          data: {
-            version: programVersion(),
-            nodeVersion: process.version,
-            hostname: config.hostname,
-            startedAt: iso(startedAt),
-            storage: await storageIn(config),
-            backups: backups?.status() ?? null,
-            certificates: certificatesIn(tables),
-            egress: entries,
-            warmup: busiest(warmup).map(
-              ({ entry: name, provider, day, cap, used, throttled, refused, reason }) => ({
-                entry: name,
-                provider,
-                day,
-                cap,
-                used,
-                throttled,
-                refused,
-                reason,
-              }),
-            ),
-          },
+          version: programVersion(),
+          nodeVersion: process.version,
+          hostname: config.hostname,
+          startedAt: iso(startedAt),
+          storage: await storageIn(config),
+          backups: backups?.status() ?? null,
+          certificates: certificatesIn(tables),
+          egress: entries,
+          warmup: busiest(warmup).map(
+            ({ entry: name, provider, day, cap, used, throttled, refused, reason }) => ({
+              entry: name,
+              provider,
+              day,
+              cap,
+              used,
+              throttled,
+              refused,
+              reason,
+            }),
+          ),
         };
       },
     }),

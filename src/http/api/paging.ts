@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { invalid, type Refusal } from '../../core/refusal.ts';
 import type { Page } from '../../store/rows/page.ts';
+import type { PageKind } from '../route.ts';
 
 const MAX_ROWS = 200;
 
@@ -39,16 +40,32 @@ export const pageEndFields = {
 export const SHORT_PAGES =
   'A page scans a limited number of rows: with filters it may be short or even empty and still have a `nextKey`. The list ends with the page that has none.';
 
-/** A page key: a row number, bound to the list that issued it. The guard encrypts it for the caller (page-keys.ts). */
-export function pageKey(list: string, seq: number): string {
-  return Buffer.from(`${list}:${seq}`).toString('base64url');
+/** The success of a list: a page of `rows`, which are in the field `name`. `id`: of the schema. */
+export function pageOf<Name extends string, Row extends z.ZodType>(
+  name: Name,
+  row: Row,
+  example: object,
+  { description = `A page of ${name}.`, id }: { description?: string; id?: string } = {},
+) {
+  // Sound: the type of an object with a computed key is that of any key.
+  const shape = { [name]: z.array(row), ...pageEndFields } as Record<Name, z.ZodArray<Row>> &
+    typeof pageEndFields;
+  const data = z.object(shape);
+  return {
+    description,
+    data: id === undefined ? data : data.meta({ id }),
+    example: { [name]: [example], count: 1 },
+  };
 }
 
-/** The row number; null when there is no key or an empty one; a refusal when another list issued it. */
-export function readPageKey(list: string, key: string | undefined): number | null | Refusal {
-  if (key === undefined || key === '') return null;
-  const match = /^([a-z-]+):(\d{1,15})$/.exec(Buffer.from(key, 'base64url').toString('latin1'));
-  return match?.[1] === list ? Number(match[2]) : unknownKey();
+/** A list whose page keys have the number of the last row. */
+export function pagesBySeq(list: string): PageKind<number> {
+  return { list, parse: (text) => (/^\d{1,15}$/.test(text) ? Number(text) : null) };
+}
+
+/** A list whose page keys have the id of the last row, such as those that are ordered by time and id. */
+export function pagesById(list: string): PageKind<string> {
+  return { list, parse: (text) => text };
 }
 
 /** The refusal (`VALIDATION_ERROR` of `lastKey`) of a page key that is malformed or that another list issued. */
@@ -56,56 +73,33 @@ export function unknownKey(): Refusal {
   return invalid('lastKey', 'is not a nextKey of this list');
 }
 
-/** `list` names the list in its page keys. */
-export function pageEnd(
-  list: string,
-  { rows, more }: Page<{ seq: number }>,
-): { count: number; nextKey?: string } {
-  const last = rows.at(-1);
-  return {
-    count: rows.length,
-    ...(more && last !== undefined ? { nextKey: pageKey(list, last.seq) } : {}),
-  };
+interface PageEnd {
+  count: number;
+  /** The position of the next page; the guard turns it into a key (`PageKeys`). */
+  nextKey?: string | undefined;
 }
 
-/** A page key that names the last row by its id, for lists that are ordered by time and id. */
-export function idPageKey(list: string, id: string): string {
-  return Buffer.from(`${list}:${id}`).toString('base64url');
+/** The end of a page. `next`: where the next page continues; null: this is the last one. */
+export function endOf(rows: readonly unknown[], next: number | string | null | undefined): PageEnd {
+  return { count: rows.length, nextKey: next === null || next === undefined ? undefined : String(next) };
 }
 
-/** The end of a page with such keys. `idOf` returns the id of a row. */
-export function idPageEnd<Row>(
-  list: string,
-  { rows, more }: Page<Row>,
-  idOf: (row: Row) => string,
-): { count: number; nextKey?: string } {
-  const last = rows.at(-1);
-  return {
-    count: rows.length,
-    ...(more && last !== undefined ? { nextKey: idPageKey(list, idOf(last)) } : {}),
-  };
-}
-
-/** The id; null when there is no key or an empty one; a refusal when another list issued it. */
-export function readIdPageKey(list: string, key: string | undefined): string | null | Refusal {
-  if (key === undefined || key === '') return null;
-  const text = Buffer.from(key, 'base64url').toString();
-  return text.startsWith(`${list}:`) ? text.slice(list.length + 1) : unknownKey();
+/** The end of a page of `pagesBySeq`. */
+export function seqEnd({ rows, more }: Page<{ seq: number }>): PageEnd {
+  return endOf(rows, more ? rows.at(-1)?.seq : null);
 }
 
 /** A page of a list that is short enough to be read as a whole. `idOf` returns a unique id of a row. */
 export function pageOfAll<Row>(
-  list: string,
   all: readonly Row[],
-  { limit, lastKey }: { limit: number; lastKey?: string | undefined },
+  limit: number,
+  after: string | null,
   idOf: (row: Row) => string,
-): { rows: Row[]; end: { count: number; nextKey?: string } } | Refusal {
-  const keyOf = (row: Row) => Buffer.from(`${list}:${idOf(row)}`).toString('base64url');
-  const isFirst = lastKey === undefined || lastKey === '';
-  const before = isFirst ? -1 : all.findIndex((row) => keyOf(row) === lastKey);
-  if (!isFirst && before === -1) return unknownKey();
+): { rows: Row[]; end: PageEnd } | Refusal {
+  const before = after === null ? -1 : all.findIndex((row) => idOf(row) === after);
+  if (after !== null && before === -1) return unknownKey();
   const rows = all.slice(before + 1, before + 1 + limit);
   const last = rows.at(-1);
   const hasMore = last !== undefined && before + 1 + rows.length < all.length;
-  return { rows, end: { count: rows.length, ...(hasMore ? { nextKey: keyOf(last) } : {}) } };
+  return { rows, end: endOf(rows, hasMore ? idOf(last) : null) };
 }

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { type Clock, DAY, HOUR } from '../../core/clock.ts';
+import { DAY, HOUR } from '../../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import {
   MAX_SERIES,
@@ -8,15 +8,11 @@ import {
   type SeriesInterval,
   type SeriesQuery,
 } from '../../events/message-series.ts';
+import type { Context } from '../../store/context.ts';
 import { COUNTED_OUTCOMES, type CountedOutcome } from '../../store/messages/hourly-counts.ts';
-import { NO_ACCOUNT, type Reader } from '../../store/readers/reads.ts';
-import { type Route, type RouteDescription, route } from '../route.ts';
+import { NO_ACCOUNT } from '../../store/readers/reads.ts';
+import { type Route, routesOf } from '../route.ts';
 import { requestTime } from './fields.ts';
-
-export interface StatisticsRouteDeps {
-  reader: Reader;
-  clock: Clock;
-}
 
 /** The longest period of a request, and the period of a request without `from`. */
 const PERIODS: Record<SeriesInterval, { max: number; default: number; text: string }> = {
@@ -54,77 +50,71 @@ const period = {
 const DESCRIPTION = `Intervals begin at full hours or days (UTC); those without messages are omitted. \`deferred\` counts failed attempts, \`opened\` and \`clicked\` the first of each message. With \`by\` there are at most ${MAX_SERIES} series, the largest first; the others are added up in \`other\`. At most 31 days by hour, 366 days by day.`;
 
 const COMMON = {
-  method: 'GET',
   description: DESCRIPTION,
-  responses: {
-    200: {
-      description: 'The series.',
-      data: statisticsSchema,
-      example: {
-        interval: 'hour',
-        from: '2026-01-31T12:00:00.000Z',
-        to: '2026-01-31T13:00:00.000Z',
-        series: [
-          {
-            points: [
-              {
-                at: '2026-01-31T12:00:00.000Z',
-                accepted: 120,
-                delivered: 117,
-                deferred: 4,
-                bounced: 2,
-                failed: 0,
-                cancelled: 0,
-                complained: 0,
-                opened: 51,
-                clicked: 8,
-                unsubscribed: 1,
-              },
-            ],
-          },
-        ],
-      },
+  response: {
+    description: 'The series.',
+    data: statisticsSchema,
+    example: {
+      interval: 'hour' as const,
+      from: '2026-01-31T12:00:00.000Z',
+      to: '2026-01-31T13:00:00.000Z',
+      series: [
+        {
+          points: [
+            {
+              at: '2026-01-31T12:00:00.000Z',
+              accepted: 120,
+              delivered: 117,
+              deferred: 4,
+              bounced: 2,
+              failed: 0,
+              cancelled: 0,
+              complained: 0,
+              opened: 51,
+              clicked: 8,
+              unsubscribed: 1,
+            },
+          ],
+        },
+      ],
     },
   },
-  refusals: [],
   narrowBy: ['from', 'to'],
-} satisfies Partial<RouteDescription>;
+};
+
+const ofAccount = routesOf({
+  tag: 'Messages and events',
+  scope: 'setup',
+  permissions: ['read', 'operator'],
+});
+const ofInstallation = routesOf({ tag: 'Queue', scope: 'operator' });
 
 /** `/web-setup/statistics`: volume and outcomes over time. */
-export function statisticsRoutes({ reader, clock }: StatisticsRouteDeps): Route[] {
+export function statisticsRoutes({ clock, reader }: Pick<Context, 'clock' | 'reader'>): Route[] {
   return [
-    route({
+    ofAccount('GET /web-setup/statistics', {
       ...COMMON,
-      path: '/web-setup/statistics',
       operationId: 'getStatistics',
-      tag: 'Messages and events',
       summary: 'Get the outcomes of messages over time',
-      scope: 'setup',
       query: z.object({ ...period, by: z.enum(['none', 'domain', 'provider']).default('none') }),
       handle: async ({ caller, query }) => {
         const range = rangeOf(query, clock.now());
         if (isRefusal(range)) return range;
         const by = query.by === 'none' ? null : query.by;
         const { accountId } = caller;
-        return {
-          status: 200,
-          data: await reader.query(accountId, messageSeries, { ...range, by, accountId }),
-        };
+        return reader.query(accountId, messageSeries, { ...range, by, accountId });
       },
     }),
-    route({
+    ofInstallation('GET /web-setup/installation/statistics', {
       ...COMMON,
-      path: '/web-setup/installation/statistics',
       operationId: 'getInstallationStatistics',
-      tag: 'Queue',
       summary: 'Get the outcomes of the messages of all accounts over time',
-      scope: 'operator',
       query: z.object({ ...period, by: z.enum(['none', 'account', 'domain', 'provider']).default('none') }),
       handle: async ({ query }) => {
         const range = rangeOf(query, clock.now());
         if (isRefusal(range)) return range;
         const by = query.by === 'none' ? null : query.by;
-        return { status: 200, data: await reader.query(NO_ACCOUNT, messageSeries, { ...range, by }) };
+        return reader.query(NO_ACCOUNT, messageSeries, { ...range, by });
       },
     }),
   ];

@@ -5,15 +5,12 @@ import { inSlices } from '../../core/concurrency/slices.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { collectFaults } from '../../sending/faults.ts';
 import { checkValues } from '../../sending/request.ts';
-import type { Tables } from '../../store/tables.ts';
+import type { Context } from '../../store/context.ts';
 import { MAX_PREVIEW, renderingPreview } from '../../templates/preview.ts';
 import { findTemplate } from '../../templates/templates.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, routesOf } from '../route.ts';
 
-export interface TemplatePreviewDeps {
-  tables: Tables;
-  contacts: Pick<Contacts, 'get'>;
-}
+const route = routesOf({ tag: 'Templates', scope: 'setup', permissions: ['read', 'read'] });
 
 const MAX_BODY_BYTES = 4 * MAX_PREVIEW;
 
@@ -40,18 +37,18 @@ export const templatePreview = z
   .meta({ id: 'TemplatePreview' });
 
 /** `POST /web-setup/templates/preview`: content as a recipient would see it, without sending it. */
-export function templatePreviewRoutes({ tables, contacts }: TemplatePreviewDeps): Route[] {
+export function templatePreviewRoutes(
+  { tables }: Pick<Context, 'tables'>,
+  { contacts }: { contacts: Pick<Contacts, 'get'> },
+): Route[] {
   return [
-    route({
-      method: 'POST',
-      path: '/web-setup/templates/preview',
+    route('POST /web-setup/templates/preview', {
       operationId: 'previewTemplate',
+      isRead: true,
       stores: () => false,
-      tag: 'Templates',
       summary: 'Preview a template',
       description:
         'Renders a stored template, or content that is not stored, with values and the footer of the account. Fields of the request replace those of the template. Variables of a contact have the values of a campaign. Links to unsubscribe and to report are examples. Nothing is stored or sent.',
-      scope: 'setup',
       limit: MAX_BODY_BYTES,
       body: z
         .object({
@@ -70,19 +67,17 @@ export function templatePreviewRoutes({ tables, contacts }: TemplatePreviewDeps)
         html: '<p>Thank you, {{firstName}}.</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
         templateVariables: { orderNumber: '10042' },
       },
-      responses: {
-        200: {
-          description: 'The rendered content.',
-          data: templatePreview,
-          example: {
-            subject: 'Your order 10042',
-            html: '<p>Thank you, {{firstName}}.</p><p>Example Ltd, 1 High Street <a href="https://example.com/unsubscribe">Unsubscribe</a></p>',
-            text: 'Thank you, {{firstName}}.\n\nExample Ltd, 1 High Street Unsubscribe: https://example.com/unsubscribe',
-            bytes: 129,
-            missing: ['firstName'],
-            required: [],
-            leftovers: [],
-          },
+      response: {
+        description: 'The rendered content.',
+        data: templatePreview,
+        example: {
+          subject: 'Your order 10042',
+          html: '<p>Thank you, {{firstName}}.</p><p>Example Ltd, 1 High Street <a href="https://example.com/unsubscribe">Unsubscribe</a></p>',
+          text: 'Thank you, {{firstName}}.\n\nExample Ltd, 1 High Street Unsubscribe: https://example.com/unsubscribe',
+          bytes: 129,
+          missing: ['firstName'],
+          required: [],
+          leftovers: [],
         },
       },
       refusals: ['TEMPLATE_NOT_FOUND', 'CONTACT_NOT_FOUND'],
@@ -108,7 +103,7 @@ export function templatePreviewRoutes({ tables, contacts }: TemplatePreviewDeps)
           }),
           accountId,
         );
-        return { status: 200, data: preview };
+        return preview;
       },
     }),
   ];

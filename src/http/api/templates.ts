@@ -1,5 +1,8 @@
 import * as z from 'zod';
+import { iso } from '../../core/clock.ts';
 import { isRefusal } from '../../core/refusal.ts';
+import { withoutNulls } from '../../core/without-nulls.ts';
+import { MAX_VERSIONS, type TemplateVersionHead } from '../../store/template-versions.ts';
 import type { TemplateRow } from '../../store/templates.ts';
 import {
   presentTemplate,
@@ -7,19 +10,11 @@ import {
   type Templates,
   templateWarnings,
 } from '../../templates/templates.ts';
-import { successBody } from '../responses.ts';
-import { type ApiResponse, type Route, type RouteDescription, route } from '../route.ts';
+import { mapResult, Reply, type Route, routesOf } from '../route.ts';
 import { definedFields, line, lines, resourceName } from './fields.ts';
-import { nameSearch, pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
-import { templateVersionRoutes } from './template-versions.ts';
+import { nameSearch, pageOf, pagesBySeq, pagingWide, seqEnd } from './paging.ts';
 
-/** `/web-setup/templates`: stored content that a send refers to by id. */
-export function templateRoutes({ templates }: { templates: Templates }): Route[] {
-  return [...collectionRoutes(templates), ...memberRoutes(templates), ...templateVersionRoutes(templates)];
-}
-
-const COMMON = { tag: 'Templates', scope: 'setup' } satisfies Partial<RouteDescription>;
-const params = z.object({ templateId: z.string() });
+const route = routesOf({ tag: 'Templates', scope: 'setup', permissions: ['read', 'prepare'] });
 
 const MAX_VARIABLES = 100;
 const variableName = line(100);
@@ -94,57 +89,63 @@ export const template = z
   .meta({ id: 'Template' });
 const result = z.object({ template }).meta({ id: 'TemplateResult' });
 
-function collectionRoutes(templates: Templates): Route[] {
+const templateExample = {
+  name: 'Order confirmation',
+  type: 'transactional',
+  subject: 'Your order {{orderNumber}}',
+  html: '<p>Thank you, {{name}}.</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
+  variables: [{ name: 'orderNumber', type: 'string', required: true }, 'name'],
+} as const;
+const EXAMPLE = {
+  templateId: 'template_1769860800000_3h8k2m5x9q1z',
+  ...templateExample,
+  createdAt: '2026-01-31T12:00:00.000Z',
+  updatedAt: '2026-01-31T12:00:00.000Z',
+};
+const example = { template: EXAMPLE };
+
+export const templateVersionSchema = z
+  .object({
+    version: z.int().describe('Rises with each change.'),
+    name: z.string(),
+    subject: z.string().optional(),
+    savedAt: z.iso.datetime().describe('When it became the content of the template.'),
+  })
+  .meta({ id: 'TemplateVersion' });
+
+const VERSION_EXAMPLE: z.output<typeof templateVersionSchema> = {
+  version: 3,
+  name: 'Order confirmation',
+  subject: 'Your order {{orderNumber}}',
+  savedAt: '2026-01-31T12:00:00.000Z',
+};
+
+/** `/web-setup/templates`: stored content that a send refers to by id, and what it was before its last changes. */
+export function templateRoutes({ templates }: { templates: Templates }): Route[] {
   return [
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: '/web-setup/templates',
+    route('GET /web-setup/templates', {
       operationId: 'listTemplates',
       summary: 'List templates, newest first',
       description: 'A page has fewer rows than `limit` if the templates are large.',
       query: z.object({ search: nameSearch, ...pagingWide }),
-      responses: {
-        200: {
-          description: 'A page of templates.',
-          data: z.object({ templates: z.array(template), ...pageEndFields }),
-          example: { templates: [EXAMPLE], count: 1 },
-        },
-      },
-      refusals: [],
+      page: pagesBySeq('templates'),
+      response: pageOf('templates', template, EXAMPLE),
       narrowBy: ['limit'],
-      handle: async ({ caller, query }) => {
-        const beforeSeq = readPageKey('templates', query.lastKey);
-        if (isRefusal(beforeSeq)) return beforeSeq;
-        const { search, limit } = query;
-        const page = await templates.list({ accountId: caller.accountId, beforeSeq, limit, search });
-        return {
-          status: 200,
-          data: { templates: page.rows.map(presentTemplate), ...pageEnd('templates', page) },
-        };
+      handle: async ({ caller: { accountId }, query: { search, limit }, after }) => {
+        const page = await templates.list({ accountId, beforeSeq: after, limit, search });
+        return { templates: page.rows.map(presentTemplate), ...seqEnd(page) };
       },
     }),
-    route({
-      ...COMMON,
-      method: 'POST',
-      path: '/web-setup/templates',
+    route('POST /web-setup/templates', {
       operationId: 'createTemplate',
       summary: 'Create a template',
       description:
         '`warnings` names the reasons for which a send with the template would be refused, and braces that look like mistakes.',
       body: templateInput,
-      example: {
-        name: EXAMPLE.name,
-        type: EXAMPLE.type,
-        subject: EXAMPLE.subject,
-        html: EXAMPLE.html,
-        variables: EXAMPLE.variables,
-      },
-      responses: {
-        201: { description: 'The created template.', data: result, example: { template: EXAMPLE } },
-      },
+      example: templateExample,
+      response: { status: 201, description: 'The created template.', data: result, example },
       refusals: ['LIMIT_REACHED'],
-      handle: async ({ caller, body, warnings }) => {
+      handle: async ({ caller, body }) => {
         const { type = null, subject = null, text = null, variables } = body;
         const created = await templates.create(caller.accountId, {
           name: body.name,
@@ -154,91 +155,100 @@ function collectionRoutes(templates: Templates): Route[] {
           text,
           variables: variables ?? [],
         });
-        return isRefusal(created) ? created : response(201, created, warnings);
+        return mapResult(created, withWarnings);
       },
     }),
-  ];
-}
-
-function memberRoutes(templates: Templates): Route[] {
-  return [
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: '/web-setup/templates/{templateId}',
+    route('GET /web-setup/templates/{templateId}', {
       operationId: 'getTemplate',
       summary: 'Get a template',
-      params,
-      responses: { 200: { description: 'The template.', data: result, example: { template: EXAMPLE } } },
+      response: { description: 'The template.', data: result, example },
       refusals: ['TEMPLATE_NOT_FOUND'],
-      handle: ({ caller, params }) => {
-        const found = templates.get(caller.accountId, params.templateId);
-        return isRefusal(found) ? found : { status: 200, data: { template: presentTemplate(found) } };
-      },
+      handle: ({ caller, params }) => mapResult(templates.get(caller.accountId, params.templateId), present),
     }),
-    route({
-      ...COMMON,
-      method: 'PUT',
-      path: '/web-setup/templates/{templateId}',
+    route('PUT /web-setup/templates/{templateId}', {
       operationId: 'updateTemplate',
       summary: 'Update a template',
       description:
         'Replaces the fields that are given; `null` clears a field. Mail that is already accepted does not change.',
-      params,
       body: z.object({ name: name.optional(), ...fields, html }).meta({ id: 'TemplatePatch' }),
       example: { subject: 'Your order {{orderNumber}} is on its way' },
-      responses: {
-        200: { description: 'The updated template.', data: result, example: { template: EXAMPLE } },
-      },
+      response: { description: 'The updated template.', data: result, example },
       refusals: ['TEMPLATE_NOT_FOUND'],
-      handle: async ({ caller, params, body, warnings }) => {
+      handle: async ({ caller, params, body }) => {
         const changes = definedFields({
           ...body,
           html: body.html === null ? '' : body.html,
           variables: body.variables === null ? [] : body.variables,
         });
-        const updated = await templates.update(caller.accountId, params.templateId, changes);
-        return isRefusal(updated) ? updated : response(200, updated, warnings);
+        return mapResult(await templates.update(caller.accountId, params.templateId, changes), withWarnings);
       },
     }),
-    route({
-      ...COMMON,
-      method: 'DELETE',
-      path: '/web-setup/templates/{templateId}',
+    route('DELETE /web-setup/templates/{templateId}', {
       operationId: 'deleteTemplate',
       summary: 'Delete a template',
       description: 'Mail that is already accepted is still sent.',
-      params,
-      responses: {
-        200: {
-          description: 'The template was deleted.',
-          data: z.object({ message: z.string(), templateId: z.string() }),
-          example: { message: 'The template has been deleted.', templateId: EXAMPLE.templateId },
-        },
+      response: {
+        description: 'The template was deleted.',
+        data: z.object({ message: z.string(), templateId: z.string() }),
+        example: { message: 'The template has been deleted.', templateId: EXAMPLE.templateId },
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, params: { templateId } }) => {
         const removed = await templates.remove(caller.accountId, templateId);
-        return isRefusal(removed)
-          ? removed
-          : { status: 200, data: { message: 'The template has been deleted.', templateId } };
+        return isRefusal(removed) ? removed : { message: 'The template has been deleted.', templateId };
+      },
+    }),
+    route('GET /web-setup/templates/{templateId}/versions', {
+      operationId: 'listTemplateVersions',
+      summary: 'List earlier versions of a template, newest first',
+      description: `The last ${MAX_VERSIONS} before the current one. Each change of a field of the template makes one.`,
+      response: {
+        description: 'The versions.',
+        data: z.object({ versions: z.array(templateVersionSchema), count: z.int() }),
+        example: { versions: [VERSION_EXAMPLE], count: 1 },
+      },
+      refusals: ['TEMPLATE_NOT_FOUND'],
+      handle: ({ caller, params: { templateId } }) => {
+        const found = templates.versions(caller.accountId, templateId);
+        if (isRefusal(found)) return found;
+        return { versions: found.map(presentVersion), count: found.length };
+      },
+    }),
+    route('GET /web-setup/templates/{templateId}/versions/{version}', {
+      operationId: 'getTemplateVersion',
+      summary: 'Get an earlier version of a template',
+      description: 'To restore it, update the template with its fields.',
+      params: { version: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER) },
+      response: {
+        description: 'The version.',
+        data: templateVersionSchema
+          .extend({
+            type: z.enum(['transactional', 'marketing']).optional(),
+            html: z.string(),
+            text: z.string().optional(),
+          })
+          .meta({ id: 'TemplateVersionContent' }),
+        example: { ...VERSION_EXAMPLE, type: 'transactional', html: '<p>Thank you, {{name}}.</p>' },
+      },
+      refusals: ['TEMPLATE_NOT_FOUND'],
+      handle: ({ caller, params: { templateId, version } }) => {
+        const found = templates.version(caller.accountId, templateId, version);
+        if (isRefusal(found)) return found;
+        const { type, html, text } = found;
+        return { ...presentVersion(found), ...withoutNulls({ type, html, text }) };
       },
     }),
   ];
 }
 
-function response(status: number, row: TemplateRow, warnings: readonly string[]): ApiResponse {
-  const data = { template: presentTemplate(row) };
-  return { status, raw: successBody(data, [...warnings, ...templateWarnings(row)]) };
+function present(row: TemplateRow) {
+  return { template: presentTemplate(row) };
 }
 
-const EXAMPLE: z.output<typeof template> = {
-  templateId: 'template_1769860800000_3h8k2m5x9q1z',
-  name: 'Order confirmation',
-  type: 'transactional',
-  subject: 'Your order {{orderNumber}}',
-  html: '<p>Thank you, {{name}}.</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
-  variables: [{ name: 'orderNumber', type: 'string', required: true }, 'name'],
-  createdAt: '2026-01-31T12:00:00.000Z',
-  updatedAt: '2026-01-31T12:00:00.000Z',
-};
+function withWarnings(row: TemplateRow): Reply {
+  return new Reply({ data: present(row) }, { warnings: templateWarnings(row) });
+}
+
+function presentVersion({ version, name, subject, saved_at }: TemplateVersionHead) {
+  return withoutNulls({ version, name, subject, savedAt: iso(saved_at) });
+}

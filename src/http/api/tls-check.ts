@@ -1,21 +1,19 @@
 import { callerBlock } from '../../accounts/caller-addresses.ts';
-import type { Clock } from '../../core/clock.ts';
 import { refuse } from '../../core/refusal.ts';
+import type { Runtime } from '../../core/runtime.ts';
 import { createTokenBuckets } from '../../core/token-bucket.ts';
 import type { LinkHosts } from '../../domains/platform/link-hosts.ts';
 import type { OpenRoute } from '../route.ts';
-
-export interface TlsCheckDeps {
-  clock: Clock;
-  linkHosts: Pick<LinkHosts, 'standingOf' | 'leadsHere'>;
-}
 
 /** Rate of lookups by caller: a proxy sends one request for each new name that is visited. */
 const LOOKUP_RATE = { burst: 60, perSecond: 1 };
 const MAX_CALLERS = 10_000;
 
 /** Request of a proxy that terminates TLS for the public pages, before it obtains a certificate for a name. */
-export function tlsCheckRoute({ clock, linkHosts }: TlsCheckDeps): OpenRoute {
+export function tlsCheckRoute(
+  { clock }: Pick<Runtime, 'clock'>,
+  { linkHosts }: { linkHosts: Pick<LinkHosts, 'standingOf' | 'leadsHere'> },
+): OpenRoute {
   const lookups = createTokenBuckets(clock, LOOKUP_RATE, MAX_CALLERS);
   return {
     path: '/tls-check',

@@ -5,7 +5,7 @@ import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../.
 import type { People } from '../../people/people.ts';
 import { type Permission, permissionsOf, rolesWith, type Standing } from '../../people/roles.ts';
 import { lacksCredential, type Session, type Sessions } from '../../people/sessions.ts';
-import type { Tables } from '../../store/tables.ts';
+import type { Context } from '../../store/context.ts';
 import type { RoutedRequest } from '../router.ts';
 import type { ConsoleCookie } from './cookies.ts';
 
@@ -45,7 +45,7 @@ export type ErrorKey = RefusalCode | ConsoleReason;
 export interface AccessRule {
   access: Access;
   /** Whether the person must have proved recently who they are. */
-  confirmed: boolean;
+  confirmed?: boolean;
   /** Whether it may add the first credential of a person, who has nothing to prove with who they are (`lacksCredential`). */
   addsCredential?: boolean;
   /** Whether operators may name no account: the operation then concerns the installation. */
@@ -66,35 +66,23 @@ export interface AccessRule {
 /** The header with the page token of the session (`Sessions`). */
 export const PAGE_TOKEN_HEADER = 'x-postrider-page-token';
 
-export interface ConsoleAccess {
-  /** The caller of a request. The identity is stored even if the request is refused, for the audit log. */
-  authenticate(incoming: RoutedRequest, rule: AccessRule): Caller | Refusal;
-  identityOfRequest(req: IncomingMessage): Identity | null;
-  /** The identity of a caller that `authenticate` returned. */
-  identityOf(caller: Caller): Identity;
-  /** The session of a caller. Throws for an operation that requires none. */
-  sessionOf(caller: Caller): Session;
-}
-
-export interface ConsoleAccessDeps {
-  tables: Tables;
-  people: People;
-  sessions: Sessions;
-  cookie(): ConsoleCookie;
-}
+export type ConsoleAccess = ReturnType<typeof createConsoleAccess>;
 
 /**
  * Reads the session, the person and the role for every request, and may extend the session. Identities are kept as long
  * as the objects of their requests and callers.
  */
-export function createConsoleAccess({ tables, people, sessions, cookie }: ConsoleAccessDeps): ConsoleAccess {
+export function createConsoleAccess(
+  { tables }: Pick<Context, 'tables'>,
+  { people, sessions, cookie }: { people: People; sessions: Sessions; cookie: ConsoleCookie },
+) {
   const ofRequest = new WeakMap<IncomingMessage, Identity>();
   const ofCaller = new WeakMap<Caller, Identity>();
 
   function identify(incoming: RoutedRequest, rule: AccessRule): Identity | Refusal {
     const { req } = incoming;
     const { access, accountOptional, accountInQuery, inAccount } = rule;
-    const token = cookie().read(req.headers);
+    const token = cookie.read(req.headers);
     // The application marks what a page sends by itself while nobody uses it.
     const isPassive = rule.passive === true || req.headers['x-unattended'] !== undefined;
     const pageToken = req.headers[PAGE_TOKEN_HEADER];
@@ -132,46 +120,53 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
       if (!isActive && (standing !== 'operator' || !isRead))
         return refuse('ACCOUNT_DISABLED', 'This account is disabled: an operator can enable it');
     }
-    const mustBeConfirmed = rule.confirmed && !(rule.addsCredential === true && lacksCredential(session));
+    const mustBeConfirmed =
+      rule.confirmed === true && !(rule.addsCredential === true && lacksCredential(session));
     return mustBeConfirmed && !sessions.isConfirmed(session) ? notConfirmed() : null;
   }
 
+  /** The caller of a request. The identity is stored even if the request is refused, for the audit log. */
+  function authenticate(incoming: RoutedRequest, rule: AccessRule): Caller | Refusal {
+    const identity = identify(incoming, rule);
+    if (isRefusal(identity)) return identity;
+    ofRequest.set(incoming.req, identity);
+    const { method } = incoming.req;
+    const refusal = refusalOf(identity, rule, method === 'GET' || method === 'HEAD');
+    if (refusal !== null) return refusal;
+    const caller: Caller = {
+      accountId: identity.accountId ?? '',
+      // Names the bucket of the rate limit: without a session, that of the client's block of addresses.
+      keyId: identity.session?.person.id ?? `console ${callerBlock(incoming.from().address)}`,
+      // Keys that people create belong to the account, never to the installation.
+      scopes: ['setup', 'marketing', 'transactional'],
+      allowIps: [],
+      allowFrom: [],
+      allowEssential: true,
+      strictCompliance: false,
+    };
+    ofCaller.set(caller, identity);
+    return caller;
+  }
+
+  function identityOfRequest(req: IncomingMessage): Identity | null {
+    return ofRequest.get(req) ?? null;
+  }
+
+  /** The identity of a caller that `authenticate` returned. */
   function identityOf(caller: Caller): Identity {
     const identity = ofCaller.get(caller);
     if (identity === undefined) throw new Error('the caller is not one of the console');
     return identity;
   }
 
-  return {
-    authenticate: (incoming, rule) => {
-      const identity = identify(incoming, rule);
-      if (isRefusal(identity)) return identity;
-      ofRequest.set(incoming.req, identity);
-      const { method } = incoming.req;
-      const refusal = refusalOf(identity, rule, method === 'GET' || method === 'HEAD');
-      if (refusal !== null) return refusal;
-      const caller: Caller = {
-        accountId: identity.accountId ?? '',
-        // Names the bucket of the rate limit: without a session, that of the client's block of addresses.
-        keyId: identity.session?.person.id ?? `console ${callerBlock(incoming.from().address)}`,
-        // Keys that people create belong to the account, never to the installation.
-        scopes: ['setup', 'marketing', 'transactional'],
-        allowIps: [],
-        allowFrom: [],
-        allowEssential: true,
-        strictCompliance: false,
-      };
-      ofCaller.set(caller, identity);
-      return caller;
-    },
-    identityOfRequest: (req) => ofRequest.get(req) ?? null,
-    identityOf,
-    sessionOf: (caller) => {
-      const { session } = identityOf(caller);
-      if (session === null) throw new Error('the operation requires a session');
-      return session;
-    },
-  };
+  /** The session of a caller. Throws for an operation that requires none. */
+  function sessionOf(caller: Caller): Session {
+    const { session } = identityOf(caller);
+    if (session === null) throw new Error('the operation requires a session');
+    return session;
+  }
+
+  return { authenticate, identityOfRequest, identityOf, sessionOf };
 }
 
 function noPermission(standing: Standing, permission: Permission): Refusal {

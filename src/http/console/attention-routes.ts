@@ -1,22 +1,10 @@
 import * as z from 'zod';
-import type { Clock } from '../../core/clock.ts';
 import { iso } from '../../core/clock.ts';
 import { type AccountAttention, accountAttention } from '../../doctor/attention.ts';
 import type { InstallationAttention, InstallationProblem } from '../../doctor/installation-attention.ts';
-import type { Writer } from '../../store/database/writer.ts';
-import type { Reader } from '../../store/readers/reads.ts';
-import type { Tables } from '../../store/tables.ts';
+import type { Context } from '../../store/context.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
-
-export interface AttentionRouteDeps {
-  access: ConsoleAccess;
-  tables: Tables;
-  reader: Reader;
-  writer: Writer;
-  clock: Clock;
-  installation(): Promise<InstallationAttention>;
-}
 
 /** What a person can have seen: at least as much as is listed. */
 const MAX_SEEN = 300;
@@ -28,16 +16,16 @@ const INSTALLATION = '';
  * `/console/attention`: what needs a person, as the Overview, the bell and the counts of the navigation show it, and what of
  * it the person has seen.
  */
-export function attentionRoutes(deps: AttentionRouteDeps): ConsoleRoute[] {
-  const { access, tables, reader, writer, clock, installation } = deps;
+export function attentionRoutes(
+  { clock, reader, tables, writer }: Pick<Context, 'clock' | 'reader' | 'tables' | 'writer'>,
+  { access, installation }: { access: ConsoleAccess; installation(): Promise<InstallationAttention> },
+): ConsoleRoute[] {
   return [
-    consoleRoute({
-      method: 'GET',
-      path: '/attention',
+    consoleRoute('GET /console/attention', {
       operationId: 'getAttention',
       access: 'read',
       accountOptional: true,
-      handle: async ({ caller }): Promise<{ status: number; data: AttentionResponse }> => {
+      handle: async ({ caller }): Promise<AttentionResponse> => {
         const { accountId, standing } = access.identityOf(caller);
         const { person } = access.sessionOf(caller);
         const [account, ofInstallation] = await Promise.all([
@@ -53,25 +41,20 @@ export function attentionRoutes(deps: AttentionRouteDeps): ConsoleRoute[] {
         );
         const marked = (key: string): Marked => ({ key, isNew: !seen.has(key) });
         return {
-          status: 200,
-          data: {
-            items: (account?.items ?? []).map(({ since, ...item }) => ({
-              ...item,
-              since: since === null ? null : iso(since),
-              ...marked([item.kind, item.id, since].join(' ')),
-            })),
-            counts: account?.counts ?? { domains: 0, webhooks: 0, campaigns: 0 },
-            installation: ofInstallation && {
-              ...ofInstallation,
-              problems: ofInstallation.problems.map((each) => ({ ...each, ...marked(keyOf(each)) })),
-            },
+          items: (account?.items ?? []).map(({ since, ...item }) => ({
+            ...item,
+            since: since === null ? null : iso(since),
+            ...marked([item.kind, item.id, since].join(' ')),
+          })),
+          counts: account?.counts ?? { domains: 0, webhooks: 0, campaigns: 0 },
+          installation: ofInstallation && {
+            ...ofInstallation,
+            problems: ofInstallation.problems.map((each) => ({ ...each, ...marked(keyOf(each)) })),
           },
         };
       },
     }),
-    consoleRoute({
-      method: 'PUT',
-      path: '/attention/seen',
+    consoleRoute('PUT /console/attention/seen', {
       operationId: 'markAttentionSeen',
       access: 'read',
       accountOptional: true,
@@ -86,7 +69,7 @@ export function attentionRoutes(deps: AttentionRouteDeps): ConsoleRoute[] {
           if (accountId !== null) all.attentionSeen.put(person.id, accountId, body.ofAccount);
           if (standing === 'operator') all.attentionSeen.put(person.id, INSTALLATION, body.ofInstallation);
         });
-        return { status: 200, data: {} };
+        return {};
       },
     }),
   ];

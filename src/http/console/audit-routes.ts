@@ -9,9 +9,7 @@ import { csvField } from './csv.ts';
 /** `/console/audit`: the audit log of an account, or for operators without X-Id of the installation. */
 export function auditRoutes({ access, audit }: { access: ConsoleAccess; audit: Audit }): ConsoleRoute[] {
   return [
-    consoleRoute({
-      method: 'GET',
-      path: '/audit',
+    consoleRoute('GET /console/audit', {
       operationId: 'listAuditRecords',
       access: 'people',
       accountOptional: true,
@@ -26,7 +24,7 @@ export function auditRoutes({ access, audit }: { access: ConsoleAccess; audit: A
           { ...filter, ...(accountId === null ? {} : { accountId }) },
           limit,
         );
-        return { status: 200, data: { records: records.map(presentRecord), next } };
+        return { records: records.map(presentRecord), next };
       },
     }),
   ];

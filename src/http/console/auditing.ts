@@ -1,38 +1,25 @@
 import { LRUCache } from 'lru-cache';
-import { type Clock, MINUTE } from '../../core/clock.ts';
-import type { Log } from '../../core/log.ts';
+import { MINUTE } from '../../core/clock.ts';
+import type { Runtime } from '../../core/runtime.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
 import type { Audit, AuditInput } from '../../people/audit.ts';
 import type { HttpResponse } from '../responses.ts';
 import type { Handler, RoutedRequest } from '../router.ts';
 import type { ConsoleAccess } from './access.ts';
 
-/** Writes the audit records of requests. */
-export interface Auditing {
-  /**
-   * The handler with a record of each request that changes something or was denied; `reads`: of every request. Repeated
-   * failures are recorded once a minute.
-   */
-  wrap(operation: string, method: string, handler: Handler, reads?: boolean): Handler;
-  /** A record without a request of an operation. A failure is logged. */
-  record(input: AuditInput): Promise<void>;
-}
-
-export interface AuditingDeps {
-  audit: Audit;
-  access: Pick<ConsoleAccess, 'identityOfRequest'>;
-  clock: Clock;
-  log: Log;
-}
+export type Auditing = ReturnType<typeof createAuditing>;
 
 const REPEATED_MS = MINUTE;
 const MAX_REPEATED = 5000;
 
 /**
- * Keeps the times of up to 5000 different failures in memory, by person (or address), operation and account. Successful
+ * Writes the audit records of requests. Keeps the times of up to 5000 different failures in memory, by person (or address), operation and account. Successful
  * changes are always recorded, before the response is sent.
  */
-export function createAuditing({ audit, access, clock, log }: AuditingDeps): Auditing {
+export function createAuditing(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  { audit, access }: { audit: Audit; access: Pick<ConsoleAccess, 'identityOfRequest'> },
+) {
   const lastFailure = new LRUCache<string, number>({ max: MAX_REPEATED });
 
   /** Whether the same failure of the same person was recorded within the last minute. */
@@ -46,6 +33,7 @@ export function createAuditing({ audit, access, clock, log }: AuditingDeps): Aud
     return false;
   }
 
+  /** A record without a request of an operation. A failure is logged. */
   async function record(input: AuditInput): Promise<void> {
     if (isRepeated(input)) return;
     try {
@@ -70,30 +58,28 @@ export function createAuditing({ audit, access, clock, log }: AuditingDeps): Aud
     };
   }
 
-  return {
-    record,
-    wrap: (operation, method, handler, reads = false) => {
-      const isChange = method !== 'GET';
-      return async (incoming) => {
-        let reply: HttpResponse | null = null;
-        try {
-          reply = await handler(incoming);
-        } catch (error) {
-          if (isChange || reads)
-            await record({
-              ...inputOf(incoming, operation, null),
-              outcome: 'failed',
-              detail: 'INTERNAL_ERROR',
-            });
-          throw error;
-        }
-        const isKnown = (access.identityOfRequest(incoming.req)?.session ?? null) !== null;
-        if (isKnown && (isChange || reads || reply?.status === 403))
-          await record(inputOf(incoming, operation, reply));
-        return reply;
-      };
-    },
-  };
+  /** The handler with a record of each request that was denied or, for a change, of each. */
+  function wrap(operation: string, isChange: boolean, handler: Handler): Handler {
+    return async (incoming) => {
+      let reply: HttpResponse | null = null;
+      try {
+        reply = await handler(incoming);
+      } catch (error) {
+        if (isChange)
+          await record({
+            ...inputOf(incoming, operation, null),
+            outcome: 'failed',
+            detail: 'INTERNAL_ERROR',
+          });
+        throw error;
+      }
+      const isKnown = (access.identityOfRequest(incoming.req)?.session ?? null) !== null;
+      if (isKnown && (isChange || reply?.status === 403)) await record(inputOf(incoming, operation, reply));
+      return reply;
+    };
+  }
+
+  return { record, wrap };
 }
 
 /** Path parameters; addresses are replaced by their identifiers, which erasure does not need to clear. */

@@ -1,76 +1,98 @@
 import type * as z from 'zod';
-import { type Route, type RouteDescription, route } from '../route.ts';
-import type { Access } from './access.ts';
-import type { ConsoleOperation } from './permissions.ts';
+import { type Method, type Route, type RouteDescription, routesOf } from '../route.ts';
+import type { AccessRule } from './access.ts';
 
 /** An operation of the console itself: sign-in, people, audit log. It is not part of the public API. */
 export interface ConsoleRoute {
   route: Route;
-  access: Access;
-  confirmed: boolean;
-  /** See `AccessRule`. */
-  addsCredential: boolean;
-  accountOptional: boolean;
-  /** Whether the handler writes its audit record itself, or none is needed. */
+  rule: AccessRule;
   ownAudit: boolean;
-  /** Reads that are recorded: exports. */
-  auditReads: boolean;
-  /** See `AccessRule`. */
-  secretInPath: boolean;
 }
 
-export interface ConsoleRouteDescription<
-  Params extends z.ZodObject,
+interface ConsoleRouteDescription<
+  Path extends string,
+  Params extends z.ZodRawShape,
   Query extends z.ZodObject,
   Body extends z.ZodType,
-> extends Pick<
-    RouteDescription<Params, Query, Body>,
-    'method' | 'path' | 'params' | 'query' | 'body' | 'handle'
-  > {
+> extends AccessRule,
+    Pick<RouteDescription<Path, Params, Query, Body>, 'params' | 'query' | 'body' | 'handle'> {
+  /** As the audit log names it, without `console.`. */
   operationId: ConsoleOperation;
-  access: Access;
-  confirmed?: boolean;
-  addsCredential?: boolean;
-  accountOptional?: boolean;
-  ownAudit?: boolean;
-  auditReads?: boolean;
-  secretInPath?: boolean;
   /** Bytes of the body. */
   limit?: number;
+  /** Whether the handler writes its audit record itself, or none is needed. */
+  ownAudit?: boolean;
 }
 
-const MAX_BODY_BYTES = 64 * 1024;
+/** Operations of the console itself, as the audit log names them without `console.`. */
+export type ConsoleOperation =
+  | 'signIn'
+  | 'signOut'
+  | 'signInWithLink'
+  | 'signInWithPassword'
+  | 'signInWithPasskey'
+  | 'confirmSession'
+  | 'confirmSessionWithPasskey'
+  | 'beginPasskey'
+  | 'setPassword'
+  | 'removePassword'
+  | 'beginTotp'
+  | 'setTotp'
+  | 'listMyPasskeys'
+  | 'beginMyPasskey'
+  | 'addMyPasskey'
+  | 'removeMyPasskey'
+  | 'getSession'
+  | 'getMe'
+  | 'getAttention'
+  | 'markAttentionSeen'
+  | 'getWebhookHealth'
+  | 'countMessages'
+  | 'listViews'
+  | 'saveView'
+  | 'deleteView'
+  | 'getAudience'
+  | 'getCampaignFigures'
+  | 'updateMe'
+  | 'listMySessions'
+  | 'revokeMySession'
+  | 'revokeMyOtherSessions'
+  | 'listPeople'
+  | 'invitePerson'
+  | 'updatePerson'
+  | 'removePerson'
+  | 'recoverPerson'
+  | 'sendTestMessage'
+  | 'createPreview'
+  | 'getPreview'
+  | 'listAuditRecords'
+  | 'exportAuditRecords'
+  | 'exportContacts'
+  | 'stream';
 
-/** `path`: below `/console`; `operationId`: as the audit log names it, without `console.`. */
-export function consoleRoute<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType>({
-  access,
-  confirmed = false,
-  addsCredential = false,
-  accountOptional = false,
-  ownAudit = false,
-  auditReads = false,
-  secretInPath = false,
-  limit = MAX_BODY_BYTES,
-  ...description
-}: ConsoleRouteDescription<Params, Query, Body>): ConsoleRoute {
+const MAX_BODY_BYTES = 64 * 1024;
+const route = routesOf({ tag: '', scope: 'setup' });
+
+/** Describes an operation of the console: `consoleRoute('GET /console/session', { … })`. */
+export function consoleRoute<
+  const Path extends string,
+  Query extends z.ZodObject,
+  Body extends z.ZodType,
+  Params extends z.ZodRawShape,
+>(
+  operation: `${Method} ${Path}`,
+  description: ConsoleRouteDescription<Path, Params, Query, Body>,
+): ConsoleRoute {
+  const { operationId, params, query, body, limit = MAX_BODY_BYTES, handle, ...options } = description;
+  const { ownAudit = false, ...rule } = options;
+  const input = {
+    ...(params === undefined ? {} : { params }),
+    ...(query === undefined ? {} : { query }),
+    ...(body === undefined ? {} : { body }),
+  };
   return {
-    access,
-    confirmed,
-    addsCredential,
-    accountOptional,
+    rule,
     ownAudit,
-    auditReads,
-    secretInPath,
-    route: route({
-      ...description,
-      path: `/console${description.path}`,
-      operationId: `console.${description.operationId}`,
-      tag: '',
-      summary: '',
-      scope: 'setup',
-      limit,
-      responses: {},
-      refusals: [],
-    }),
+    route: route(operation, { ...input, operationId: `console.${operationId}`, summary: '', limit, handle }),
   };
 }

@@ -1,18 +1,14 @@
 import { METHODS } from 'node:http';
-import Koa, { type Context, type Middleware } from 'koa';
+import Koa, { type Context as KoaContext, type Middleware } from 'koa';
 import { callerBlock } from '../../accounts/caller-addresses.ts';
 import { createFailureLimits, createRateLimits } from '../../accounts/rate-limits.ts';
 import type { Config } from '../../config/schema.ts';
 import { formatListen, parseListen } from '../../config/setting-types.ts';
-import type { Clock } from '../../core/clock.ts';
+import { programVersion } from '../../config/version.ts';
 import { eventLoopTurns } from '../../core/concurrency/slices.ts';
 import { errorCode } from '../../core/errors.ts';
-import type { Ids } from '../../core/ids.ts';
-import type { Log } from '../../core/log.ts';
 import { OperatorFault } from '../../core/operator-fault.ts';
-import type { Random } from '../../core/random.ts';
 import { isRefusal } from '../../core/refusal.ts';
-import type { Seal } from '../../core/seal.ts';
 import { isLoopback } from '../../dns/address-kinds.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { InstallationAttention } from '../../doctor/installation-attention.ts';
@@ -26,9 +22,7 @@ import { createPeople } from '../../people/people.ts';
 import { createSavedViews } from '../../people/saved-views.ts';
 import { createSessions } from '../../people/sessions.ts';
 import type { Acceptance } from '../../sending/accept.ts';
-import type { Writer } from '../../store/database/writer.ts';
-import type { Reader } from '../../store/readers/reads.ts';
-import type { Tables } from '../../store/tables.ts';
+import type { Context } from '../../store/context.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { createHostCheck } from '../allowed-hosts.ts';
 import { type BodyReader, createBodyReader } from '../body/body.ts';
@@ -49,11 +43,10 @@ import {
   type OperationGroup,
   type RequestState,
 } from '../router.ts';
-import { readOnlyCheck } from '../validation/read-only.ts';
-import { type ConsoleAccess, createConsoleAccess } from './access.ts';
+import { type AccessRule, type ConsoleAccess, createConsoleAccess } from './access.ts';
 import { attentionRoutes } from './attention-routes.ts';
 import { auditRoutes } from './audit-routes.ts';
-import { type Auditing, createAuditing } from './auditing.ts';
+import { createAuditing } from './auditing.ts';
 import { isNavigation, pageHeaders, requestOrigin } from './browser-checks.ts';
 import type { ConsoleRoute } from './console-route.ts';
 import { type ConsoleCookie, sessionCookie } from './cookies.ts';
@@ -65,41 +58,18 @@ import { messageCountRoutes } from './message-counts.ts';
 import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
 import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
-import { AUDITED_READS, permissionOf, READS_WITH_BODY, REAUTHENTICATED } from './permissions.ts';
 import { frameHandler, previewRoutes } from './previews.ts';
-import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-routes.ts';
+import { createSignIn, type SessionServices, sessionRoutes } from './session-routes.ts';
 import { createStaticFiles } from './static-files.ts';
 import { streamedOperations } from './streamed.ts';
 import { testMessageRoutes } from './test-messages.ts';
 import { viewRoutes } from './view-routes.ts';
 import { webhookRoutes } from './webhook-routes.ts';
 
-/**
- * The web console on its own listener: the files of the application, sign-in and sessions, and the operations of the API
- * for the person who is signed in.
- */
-export interface Console {
-  /** Binds `console.listen`; rejects when the address is not available. */
-  listen(): Promise<void>;
-  /** The bound address, with port 0 resolved; null before `listen`. */
-  address(): { host: string; port: number } | null;
-  /** `console.url`, with port 0 resolved. */
-  url(): string;
-  /** What answers requests, without the files of the application. */
-  operations: readonly NamedOperation[];
-  close(graceMs: number): Promise<void>;
-}
+export type Console = ReturnType<typeof createConsole>;
 
-export interface ConsoleDeps {
-  config: { console: Config['console']; limits: Pick<Config['limits'], 'setupBytes' | 'sendBytes'> };
-  log: Log;
-  clock: Clock;
-  ids: Ids;
-  tables: Tables;
-  reader: Reader;
-  writer: Writer;
-  random: Random;
-  seal: Seal;
+/** What the console shows and changes. */
+export interface ConsoleServices {
   /** For the OpenID Connect provider. */
   resolver: Resolver;
   /** Accepts test messages. */
@@ -115,8 +85,6 @@ export interface ConsoleDeps {
   concurrencyOf(accountId: string): number | null;
   /** The directory with the files of the application. */
   directory: string;
-  /** Version of the program. */
-  version: string;
   /** Base URL of the API. */
   apiUrl: string;
   /** Cost of password hashes; lower in tests. */
@@ -137,11 +105,12 @@ const CONNECTIONS_PER_CLIENT = 64;
 const RATE = { burst: 300, perSecond: 50 };
 
 /**
- * Binds nothing before `listen`, but starts the loop of the event streams now, which `close` ends. Rate limits, body
- * budget and concurrency are separate from those of the API.
+ * The web console on its own listener: the files of the application, sign-in and sessions, and the operations of the API
+ * for the person who is signed in. Binds nothing before `listen`, but starts the loop of the event streams now, which
+ * `close` ends. Rate limits, body budget and concurrency are separate from those of the API.
  */
-export function createConsole(deps: ConsoleDeps): Console {
-  const { config, log, ids } = deps;
+export function createConsole(context: Omit<Context, 'registry' | 'expiry'>, services: ConsoleServices) {
+  const { config, log, ids } = context;
   const settings = config.console;
   const signals = createCallSignals();
   const bodies = createBodyReader();
@@ -164,7 +133,17 @@ export function createConsole(deps: ConsoleDeps): Console {
   const cookie = sessionCookie(settings.url);
   const isHostAllowed = createHostCheck({ hostname: new URL(settings.url).hostname, hosts: [] });
 
-  const { operations, oidc, closeOidc, streamed, streams } = assemble(deps, { signals, bodies, cookie, url });
+  const { operations, oidc, closeOidc, streamed, streams } = assemble(context, services, {
+    signals,
+    bodies,
+    cookie,
+    url,
+  });
+  const allOperations: readonly NamedOperation[] = [
+    ...oidc.operations,
+    ...streamed.operations,
+    ...operations,
+  ];
   const app = new Koa();
   app.on('error', (error) => log.debug({ err: error }, 'connection to the console failed'));
   app.use(
@@ -181,7 +160,7 @@ export function createConsole(deps: ConsoleDeps): Console {
     }),
   );
   app.use(pageHeaders());
-  app.use(staticFiles(deps.directory));
+  app.use(staticFiles(services.directory, allOperations));
   app.use(oidc.middleware);
   app.use(requestOrigin(url));
   app.use(streamed.middleware);
@@ -200,17 +179,21 @@ export function createConsole(deps: ConsoleDeps): Console {
   }
 
   return {
-    listen: async () => {
+    /** Binds `console.listen`; rejects when the address is not available. */
+    listen: async (): Promise<void> => {
       await listener.listen();
       await other?.listen().catch((error: unknown) => {
         // Without the address, no other program can listen there.
         if (!(error instanceof OperatorFault) || !NO_SUCH_ADDRESS.has(errorCode(error.cause))) throw error;
       });
     },
+    /** The bound address, with port 0 resolved; null before `listen`. */
     address: listener.address,
+    /** `console.url`, with port 0 resolved. */
     url,
-    operations: [...oidc.operations, ...streamed.operations, ...operations],
-    close: async (graceMs) => {
+    /** What answers requests, without the files of the application. */
+    operations: allOperations,
+    close: async (graceMs: number): Promise<void> => {
       stopping = true;
       signals.stop();
       await Promise.all([streams.stop(), closeOidc()]);
@@ -243,7 +226,8 @@ interface Parts {
 
 /** The operations and what they share. */
 function assemble(
-  deps: ConsoleDeps,
+  context: Omit<Context, 'registry' | 'expiry'>,
+  services: ConsoleServices,
   parts: Parts,
 ): {
   operations: Operation[];
@@ -252,24 +236,25 @@ function assemble(
   streamed: OperationGroup;
   streams: EventStreams;
 } {
-  const { clock, log, tables, routes, config, writer } = deps;
-  const cookie = () => parts.cookie;
-  const people = createPeople(deps);
-  const sessions = createSessions(deps);
-  const audit = createAudit(deps);
-  const access = createConsoleAccess({ tables, people, sessions, cookie });
-  const auditing = createAuditing({ audit, access, clock, log });
-  const credentials = createPasswordCredentials(deps, {
-    passwords: createPasswords(deps.passwordLogCost === undefined ? {} : { logCost: deps.passwordLogCost }),
+  const { clock, log, tables, config, reader, writer } = context;
+  const { resolver, routes, passwordLogCost } = services;
+  const { cookie, url } = parts;
+  const people = createPeople(context);
+  const sessions = createSessions(context);
+  const audit = createAudit(context);
+  const access = createConsoleAccess(context, { people, sessions, cookie });
+  const auditing = createAuditing(context, { audit, access });
+  const credentials = createPasswordCredentials(context, {
+    passwords: createPasswords(passwordLogCost === undefined ? {} : { logCost: passwordLogCost }),
     clientOf: callerBlock,
   });
-  const passkeys = createPasskeys({ tables, writer, clock }, { url: parts.url });
-  const oidc = createOidc(deps, {
+  const passkeys = createPasskeys(context, { url });
+  const oidc = createOidc(context, {
     settings: config.console.oidc,
-    resolver: deps.resolver,
-    callback: () => `${parts.url()}${OIDC_CALLBACK}`,
+    resolver,
+    callback: () => `${url()}${OIDC_CALLBACK}`,
   });
-  const sessionDeps: SessionRouteDeps = {
+  const sessionServices: SessionServices = {
     access,
     people,
     sessions,
@@ -277,25 +262,26 @@ function assemble(
     failures: createFailureLimits(clock),
     cookie,
     methods: () => ({ password: true, passkey: passkeys.isAvailable(), oidc: oidc.name }),
-    version: deps.version,
-    apiUrl: deps.apiUrl,
+    operations: Object.fromEntries(routes.map(({ operationId, permission }) => [operationId, permission])),
+    version: programVersion(),
+    apiUrl: services.apiUrl,
   };
-  const signIn = createSignIn(sessionDeps);
+  const signIn = createSignIn(sessionServices);
   const streams = createEventStreams({
     clock,
     log,
     nextSeq: () => tables.events.firstSeqAt(Number.MAX_SAFE_INTEGER),
     read: async (accountId, afterSeq, limit) => {
-      const { rows } = await deps.reader.table(accountId, 'events', 'feed', { accountId, afterSeq, limit });
+      const { rows } = await reader.table(accountId, 'events', 'feed', { accountId, afterSeq, limit });
       await writer.settled();
       return rows.map((row) => ({ seq: row.seq, event: hideUrls(presentEvent(row), 'query') }));
     },
   });
   const guard: Omit<GuardDeps, 'authenticate'> = {
     rateLimits: createRateLimits(clock, { setup: RATE, send: RATE }),
-    concurrencyOf: (accountId) => (accountId === '' ? null : deps.concurrencyOf(accountId)),
+    concurrencyOf: (accountId) => (accountId === '' ? null : services.concurrencyOf(accountId)),
     inFlight: createInFlight(),
-    pageKeys: pageKeysOf(deps.seal),
+    pageKeys: pageKeysOf(context.seal),
     turns: eventLoopTurns,
     bodies: parts.bodies,
     signals: parts.signals,
@@ -308,88 +294,56 @@ function assemble(
     },
   };
   const own = [
-    ...sessionRoutes(sessionDeps, signIn),
+    ...sessionRoutes(sessionServices, signIn),
     ...credentialRoutes({ access, sessions, credentials, signIn }),
     ...passkeyRoutes({ access, sessions, passkeys, signIn }),
-    ...peopleRoutes({ access, people, url: parts.url }),
+    ...peopleRoutes({ access, people, url }),
     ...auditRoutes({ access, audit }),
-    ...attentionRoutes({
-      access,
-      tables,
-      writer,
-      reader: deps.reader,
-      clock,
-      installation: deps.installationAttention,
-    }),
-    ...webhookRoutes({ access, webhooks: deps.webhooks }),
-    ...viewRoutes({ access, views: createSavedViews({ tables, writer, clock, ids: deps.ids }) }),
-    ...messageCountRoutes({ reader: deps.reader }),
-    ...figureRoutes({ reader: deps.reader, clock }),
-    ...testMessageRoutes({ access, tables, acceptance: deps.acceptance, clock }),
+    ...attentionRoutes(context, { access, installation: services.installationAttention }),
+    ...webhookRoutes({ access, webhooks: services.webhooks }),
+    ...viewRoutes({ access, views: createSavedViews(context) }),
+    ...messageCountRoutes(context),
+    ...figureRoutes(context),
+    ...testMessageRoutes(context, { access, acceptance: services.acceptance }),
   ];
-  const previews = previewRoutes({ access, random: deps.random });
-  const previewContent = ownOperation(previews.content, guard, access, auditing);
+
+  const guarded = (route: Route, rule: AccessRule) =>
+    guardedHandler(route, { ...guard, authenticate: (incoming) => access.authenticate(incoming, rule) });
+  /** An operation of the console itself. */
+  const ownOperation = ({ route, rule, ownAudit }: ConsoleRoute): Operation => {
+    const { operationId, method } = route;
+    const handler = guarded(route, rule);
+    return {
+      ...route,
+      handler: ownAudit ? handler : auditing.wrap(operationId, method !== 'GET', handler),
+    };
+  };
+  /** An operation of the API, for the person who is signed in. */
+  const apiOperation = (route: Route): Operation => {
+    const { operationId, method, permission, scope, isConfirmed = false, isRead = method === 'GET' } = route;
+    const rule = { access: permission, confirmed: isConfirmed, inAccount: scope !== 'operator' };
+    const handler = guarded(withHiddenUrls(route, access), rule);
+    return {
+      method,
+      operationId,
+      path: `/console/api${route.path}`,
+      handler: auditing.wrap(operationId, !isRead, handler),
+    };
+  };
+  const previews = previewRoutes(context, { access });
+  const previewContent = ownOperation(previews.content);
   return {
     operations: [
-      ...own.map((each) => ownOperation(each, guard, access, auditing)),
-      ownOperation(previews.create, guard, access, auditing),
+      ...own.map(ownOperation),
+      ownOperation(previews.create),
       { ...previewContent, handler: frameHandler(previewContent.handler) },
-      ...routes.map((each) => apiOperation(each, routes, guard, access, auditing)),
-      documentOperation(deps.document, access),
+      ...routes.map(apiOperation),
+      documentOperation(services.document, access),
     ],
-    oidc: oidcPages({ oidc, sessions, signIn, clock, log, url: parts.url }),
+    oidc: oidcPages(context, { oidc, sessions, signIn, url }),
     closeOidc: oidc.close,
-    streamed: streamedOperations({ access, auditing, audit, reader: deps.reader, streams, log }),
+    streamed: streamedOperations(context, { access, auditing, audit, streams }),
     streams,
-  };
-}
-
-/** An operation of the console itself. */
-function ownOperation(
-  { route, access: required, ownAudit, auditReads, ...rule }: ConsoleRoute,
-  guard: Omit<GuardDeps, 'authenticate'>,
-  access: ConsoleAccess,
-  auditing: Auditing,
-): Operation {
-  const handler = guardedHandler(route, {
-    ...guard,
-    authenticate: (incoming) => access.authenticate(incoming, { access: required, ...rule }),
-  });
-  return {
-    ...route,
-    handler: ownAudit ? handler : auditing.wrap(route.operationId, route.method, handler, auditReads),
-  };
-}
-
-/** An operation of the API, for the person who is signed in. */
-function apiOperation(
-  route: Route,
-  routes: readonly Route[],
-  guard: Omit<GuardDeps, 'authenticate'>,
-  access: ConsoleAccess,
-  auditing: Auditing,
-): Operation {
-  const { operationId, method } = route;
-  const rule = {
-    access: permissionOf(operationId),
-    confirmed: REAUTHENTICATED.has(operationId),
-    inAccount: route.scope !== 'operator',
-  };
-  const handler = guardedHandler(
-    withHiddenUrls(route, access),
-    { ...guard, authenticate: (incoming) => access.authenticate(incoming, rule) },
-    readOnlyCheck(route, routes),
-  );
-  return {
-    method,
-    operationId,
-    path: `/console/api${route.path}`,
-    handler: auditing.wrap(
-      operationId,
-      READS_WITH_BODY.has(operationId) ? 'GET' : method,
-      handler,
-      AUDITED_READS.has(operationId),
-    ),
   };
 }
 
@@ -400,16 +354,18 @@ function documentOperation(route: OpenRoute, access: ConsoleAccess): Operation {
     operationId: route.operationId,
     path: `/console/api${route.path}`,
     handler: openHandler(route, (incoming) => {
-      const caller = access.authenticate(incoming, { access: 'person', confirmed: false });
+      const caller = access.authenticate(incoming, { access: 'person' });
       return isRefusal(caller) ? caller : null;
     }),
   };
 }
 
-/** The files of the application, for every path that is not an operation, and for navigation to any page. */
-function staticFiles(directory: string): Middleware {
+/** The files of the application, for every path that is not one of `operations`, and for navigation to any page. */
+function staticFiles(directory: string, operations: readonly NamedOperation[]): Middleware {
   const files = createStaticFiles(directory);
-  return async (ctx: Context, next) => {
+  /** The first segments of their paths below `/console/`. */
+  const segments = new Set(operations.map(({ path }) => path.split('/')[2] ?? ''));
+  return async (ctx: KoaContext, next) => {
     const { requestId }: RequestState = ctx.state;
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (ctx.path === '/' || ctx.path === '/console') {
@@ -417,17 +373,9 @@ function staticFiles(directory: string): Middleware {
       return undefined;
     }
     const path = /^\/console\/(.*)$/s.exec(ctx.path)?.[1];
-    if (path === undefined || (isOperation(path) && !isNavigation(ctx.req, path))) return next();
+    const isOperation = segments.has(path?.split('/', 1)[0] ?? '');
+    if (path === undefined || (isOperation && !isNavigation(ctx.req, path))) return next();
     respond(ctx, await files.serve(path, ctx.headers, requestId));
     return undefined;
   };
-}
-
-/** The first segments of paths of operations. */
-const OPERATIONS =
-  /^(?:api|session|me|people|attention|audit|exports|figures|stream|previews|test-messages|webhook-health|oidc|message-counts|views)(?:\/|$)/;
-
-/** Whether a path below `/console/` is that of an operation; the others are pages and files of the application. */
-export function isOperation(path: string): boolean {
-  return OPERATIONS.test(path);
 }

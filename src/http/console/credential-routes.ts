@@ -5,7 +5,6 @@ import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { PasswordCredentials, Verified } from '../../people/credentials.ts';
 import { MAX_PASSWORD } from '../../people/passwords.ts';
 import { lacksCredential, type Session, type Sessions } from '../../people/sessions.ts';
-import type { ApiResponse } from '../route.ts';
 import type { ConsoleAccess, ConsoleReason } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import type { AnyCall, SignIn } from './session-routes.ts';
@@ -13,13 +12,6 @@ import type { AnyCall, SignIn } from './session-routes.ts';
 export type { TotpSetup } from '../../people/credentials.ts';
 
 /* Sign-in with a password and TOTP, the change of both, and the confirmation of a session. */
-
-export interface CredentialRouteDeps {
-  access: ConsoleAccess;
-  sessions: Sessions;
-  credentials: PasswordCredentials;
-  signIn: SignIn;
-}
 
 const password = z.string().min(1).max(MAX_PASSWORD);
 const totp = z.string().max(20).optional();
@@ -33,7 +25,12 @@ export function credentialRoutes({
   sessions,
   credentials,
   signIn,
-}: CredentialRouteDeps): ConsoleRoute[] {
+}: {
+  access: ConsoleAccess;
+  sessions: Sessions;
+  credentials: PasswordCredentials;
+  signIn: SignIn;
+}): ConsoleRoute[] {
   const sessionOf = (call: { caller: Caller }): Session => access.sessionOf(call.caller);
 
   /** The refusal of a sign-in that did not succeed; null: it succeeded. */
@@ -52,14 +49,12 @@ export function credentialRoutes({
   }
 
   return [
-    consoleRoute({
-      method: 'POST',
-      path: '/session/password',
+    consoleRoute('POST /console/session/password', {
       operationId: 'signInWithPassword',
       access: 'anyone',
       ownAudit: true,
       body: z.strictObject({ email: z.string().min(1).max(320), password, totp }),
-      handle: async (call): Promise<ApiResponse | Refusal> => {
+      handle: async (call) => {
         const { body } = call;
         const verified = await credentials.verify({ ...body, client: callerBlock(call.address) });
         const refusal = await refusalOf(verified, body.email, call);
@@ -69,9 +64,7 @@ export function credentialRoutes({
         return isRefusal(opened) ? opened : signIn.succeeded(opened, 'password', call);
       },
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/session/reauthenticate',
+    consoleRoute('POST /console/session/reauthenticate', {
       operationId: 'confirmSession',
       access: 'person',
       body: z.strictObject({ password, totp }),
@@ -92,41 +85,31 @@ export function credentialRoutes({
             : refusal;
         if (typeof verified === 'object' && 'personId' in verified && verified.personId === id)
           await sessions.confirm(session);
-        return { status: 200, data: {} };
+        return {};
       },
     }),
-    consoleRoute({
-      method: 'PUT',
-      path: '/me/password',
+    consoleRoute('PUT /console/me/password', {
       operationId: 'setPassword',
       access: 'person',
       confirmed: true,
       addsCredential: true,
       body: z.strictObject({ password: z.string().max(4 * MAX_PASSWORD) }),
-      handle: async (call) =>
-        (await credentials.setPassword(sessionOf(call), call.body.password)) ?? { status: 200, data: {} },
+      handle: async (call) => (await credentials.setPassword(sessionOf(call), call.body.password)) ?? {},
     }),
-    consoleRoute({
-      method: 'DELETE',
-      path: '/me/password',
+    consoleRoute('DELETE /console/me/password', {
       operationId: 'removePassword',
       access: 'person',
       confirmed: true,
-      handle: async (call) =>
-        (await credentials.removePassword(sessionOf(call))) ?? { status: 200, data: {} },
+      handle: async (call) => (await credentials.removePassword(sessionOf(call))) ?? {},
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/me/totp',
+    consoleRoute('POST /console/me/totp', {
       operationId: 'beginTotp',
       access: 'person',
       confirmed: true,
       addsCredential: true,
-      handle: (call) => ({ status: 200, data: credentials.beginTotp(sessionOf(call)) }),
+      handle: (call) => credentials.beginTotp(sessionOf(call)),
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/me/totp/verify',
+    consoleRoute('POST /console/me/totp/verify', {
       operationId: 'setTotp',
       access: 'person',
       confirmed: true,
@@ -138,7 +121,7 @@ export function credentialRoutes({
         if (refusal !== null) return refusal;
         // Together with the password it is the first credential.
         if (lacksCredential(session) && session.person.hasPassword) await sessions.confirm(session);
-        return { status: 200, data: {} };
+        return {};
       },
     }),
   ];

@@ -5,15 +5,9 @@ import {
   campaignAudience,
   campaignFigures,
 } from '../../campaigns/figures.ts';
-import type { Clock } from '../../core/clock.ts';
 import { refuse } from '../../core/refusal.ts';
-import type { Reader } from '../../store/readers/reads.ts';
+import type { Context } from '../../store/context.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
-
-export interface FigureRouteDeps {
-  reader: Reader;
-  clock: Clock;
-}
 
 export interface CampaignFiguresResponse {
   campaigns: CampaignFigures[];
@@ -25,11 +19,9 @@ const MAX_CAMPAIGNS = 50;
 const MAX_ID_LENGTH = 100;
 
 /** `/console/figures`: counts of campaigns in a list, and of the audience of a campaign before it is sent. */
-export function figureRoutes({ reader, clock }: FigureRouteDeps): ConsoleRoute[] {
+export function figureRoutes({ clock, reader }: Pick<Context, 'clock' | 'reader'>): ConsoleRoute[] {
   return [
-    consoleRoute({
-      method: 'GET',
-      path: '/figures/campaigns',
+    consoleRoute('GET /console/figures/campaigns', {
       operationId: 'getCampaignFigures',
       access: 'read',
       query: z.object({
@@ -42,15 +34,13 @@ export function figureRoutes({ reader, clock }: FigureRouteDeps): ConsoleRoute[]
       handle: async ({ caller: { accountId }, query }) => {
         const ids = query.campaignIds.split(',').filter(Boolean).slice(0, MAX_CAMPAIGNS);
         const campaigns = await reader.query(accountId, campaignFigures, { accountId, ids });
-        return { status: 200, data: { campaigns } satisfies CampaignFiguresResponse };
+        return { campaigns } satisfies CampaignFiguresResponse;
       },
     }),
-    consoleRoute({
-      method: 'GET',
-      path: '/figures/audience/{subscriptionGroupId}',
+    consoleRoute('GET /console/figures/audience/{subscriptionGroupId}', {
       operationId: 'getAudience',
       access: 'read',
-      params: z.object({ subscriptionGroupId: z.string().max(MAX_ID_LENGTH) }),
+      params: { subscriptionGroupId: z.string().max(MAX_ID_LENGTH) },
       handle: async ({ caller: { accountId }, params: { subscriptionGroupId: groupId } }) => {
         const found = await reader.query(accountId, campaignAudience, {
           accountId,
@@ -59,7 +49,7 @@ export function figureRoutes({ reader, clock }: FigureRouteDeps): ConsoleRoute[]
         });
         return found === null
           ? refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `There is no subscription group ${groupId}`)
-          : { status: 200, data: found satisfies AudienceResponse };
+          : (found satisfies AudienceResponse);
       },
     }),
   ];

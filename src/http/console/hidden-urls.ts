@@ -1,6 +1,6 @@
 import { isRefusal } from '../../core/refusal.ts';
 import { permissionsOf } from '../../people/roles.ts';
-import type { Route } from '../route.ts';
+import { Reply, type Route } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
 
 /*
@@ -9,29 +9,20 @@ import type { ConsoleAccess } from './access.ts';
  */
 
 /** query: the query and the fragment are hidden; path: also the path. */
-type Hidden = 'query' | 'path';
-
-/** Operations whose responses have such URLs, in fields named `url`. */
-const HIDDEN: Readonly<Record<string, Hidden>> = {
-  listEvents: 'query',
-  getMessage: 'query',
-  getCampaignAnalytics: 'query',
-  getWebhookDelivery: 'query',
-  listWebhooks: 'path',
-};
+type Hidden = NonNullable<Route['hidesUrls']>;
 
 /** The route with the parts of URLs hidden that the role of the caller may not read. */
 export function withHiddenUrls(route: Route, access: Pick<ConsoleAccess, 'identityOf'>): Route {
-  const hidden = HIDDEN[route.operationId];
+  const { hidesUrls: hidden } = route;
   if (hidden === undefined) return route;
   return {
     ...route,
     handle: async (call) => {
       const response = await route.handle(call);
-      if (isRefusal(response) || !('data' in response)) return response;
+      if (isRefusal(response) || response instanceof Reply) return response;
       const { standing } = access.identityOf(call.caller);
       if (standing !== null && permissionsOf(standing).includes('messages')) return response;
-      return { ...response, data: hideUrls(response.data, hidden) };
+      return hideUrls(response, hidden);
     },
   };
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
+import type { Context } from '../../store/context.ts';
 import type { StatusCount } from '../../store/messages/message-list.ts';
-import type { Reader } from '../../store/readers/reads.ts';
 import { messageFilter, messageFilters } from '../api/sending/messages.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 
@@ -14,11 +14,9 @@ export interface MessageCounts {
  * `/console/message-counts`: how many messages of each status the filters of the list of messages find. Each count is of
  * the newest messages that a page can examine.
  */
-export function messageCountRoutes({ reader }: { reader: Reader }): ConsoleRoute[] {
+export function messageCountRoutes({ reader }: Pick<Context, 'reader'>): ConsoleRoute[] {
   return [
-    consoleRoute({
-      method: 'GET',
-      path: '/message-counts',
+    consoleRoute('GET /console/message-counts', {
       operationId: 'countMessages',
       access: 'read',
       query: z.object(messageFilters),
@@ -26,7 +24,7 @@ export function messageCountRoutes({ reader }: { reader: Reader }): ConsoleRoute
         const filter = messageFilter(caller.accountId, query);
         if (isRefusal(filter)) return filter;
         const counts = await reader.table(caller.accountId, 'messages', 'statusCounts', filter);
-        return { status: 200, data: { counts } satisfies MessageCounts };
+        return { counts } satisfies MessageCounts;
       },
     }),
   ];

@@ -1,8 +1,7 @@
 import type { Context, Middleware } from 'koa';
 import { callerBlock } from '../../accounts/caller-addresses.ts';
-import type { Clock } from '../../core/clock.ts';
-import type { Log } from '../../core/log.ts';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
+import type { Runtime } from '../../core/runtime.ts';
 import { createTokenBuckets } from '../../core/token-bucket.ts';
 import type { Oidc } from '../../people/oidc.ts';
 import type { Sessions } from '../../people/sessions.ts';
@@ -16,15 +15,6 @@ import type { AnyCall, SignIn } from './session-routes.ts';
  * The pages between the console and the OpenID Connect provider. The browser returns from another site, so these requests
  * are exempt from the check of their origin; the state in the cookie and in the address protects them.
  */
-
-export interface OidcPagesDeps {
-  oidc: Oidc;
-  sessions: Sessions;
-  signIn: SignIn;
-  clock: Clock;
-  log: Log;
-  url(): string;
-}
 
 /** What the application shows after a sign-in that failed: `/console/?signInError=<reason>`. */
 export type SignInError = 'provider-failed' | 'provider-denied' | 'no-access' | 'expired';
@@ -45,7 +35,10 @@ const MAX_CLIENTS = 10_000;
  * The middleware must come before `requestOrigin`, and passes everything on when no provider is configured. Limits a
  * client to 60 requests, then one per second, in memory. Failures redirect to the sign-in page with a reason.
  */
-export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPagesDeps): OperationGroup {
+export function oidcPages(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  { oidc, sessions, signIn, url }: { oidc: Oidc; sessions: Sessions; signIn: SignIn; url(): string },
+): OperationGroup {
   const requests = createTokenBuckets(clock, RATE, MAX_CLIENTS);
   const cookie = () => oidcCookie(url());
 
@@ -80,7 +73,7 @@ export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPages
       return failed(ctx, ERRORS[opened.code] ?? 'provider-denied');
     }
     const { headers } = await signIn.succeeded(opened, 'oidc', call);
-    ctx.res.setHeader('Set-Cookie', [cleared, headers?.['Set-Cookie'] ?? '']);
+    ctx.res.setHeader('Set-Cookie', [cleared, headers['Set-Cookie'] ?? '']);
     // Browsers send a fragment to no server; the page removes it from the address.
     redirect(ctx, `/console/#/signed-in/${opened.pageToken}`);
   }

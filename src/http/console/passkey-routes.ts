@@ -9,44 +9,42 @@ import {
   registrationSchema,
 } from '../../people/passkeys.ts';
 import { lacksCredential, type Session, type Sessions } from '../../people/sessions.ts';
-import type { ApiResponse } from '../route.ts';
+import { Reply } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import type { SignIn } from './session-routes.ts';
 
 /* Sign-in and confirmation with passkeys; passkeys of the person. */
 
-export interface PasskeyRouteDeps {
-  access: ConsoleAccess;
-  sessions: Sessions;
-  passkeys: Passkeys;
-  signIn: SignIn;
-}
-
 /**
  * `/session/passkey/…` and `/me/passkeys`. Adding and removing need a session that was confirmed recently. Options are
  * refused (`INVALID_STATE`) where passkeys do not work.
  */
-export function passkeyRoutes({ access, sessions, passkeys, signIn }: PasskeyRouteDeps): ConsoleRoute[] {
+export function passkeyRoutes({
+  access,
+  sessions,
+  passkeys,
+  signIn,
+}: {
+  access: ConsoleAccess;
+  sessions: Sessions;
+  passkeys: Passkeys;
+  signIn: SignIn;
+}): ConsoleRoute[] {
   const sessionOf = (call: { caller: Caller }): Session => access.sessionOf(call.caller);
   return [
-    consoleRoute({
-      method: 'POST',
-      path: '/session/passkey/options',
+    consoleRoute('POST /console/session/passkey/options', {
       operationId: 'beginPasskey',
       access: 'anyone',
       ownAudit: true,
-      handle: async () =>
-        passkeys.isAvailable() ? { status: 200, data: await passkeys.beginAuthentication() } : noPasskeys(),
+      handle: async () => (passkeys.isAvailable() ? await passkeys.beginAuthentication() : noPasskeys()),
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/session/passkey/verify',
+    consoleRoute('POST /console/session/passkey/verify', {
       operationId: 'signInWithPasskey',
       access: 'anyone',
       ownAudit: true,
       body: z.object({ response: authenticationSchema }),
-      handle: async (call): Promise<ApiResponse | Refusal> => {
+      handle: async (call) => {
         const personId = await passkeys.verify(call.body.response);
         if (personId === null)
           return signIn.failed(
@@ -59,9 +57,7 @@ export function passkeyRoutes({ access, sessions, passkeys, signIn }: PasskeyRou
         return isRefusal(opened) ? opened : signIn.succeeded(opened, 'passkey', call);
       },
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/session/passkey/confirm',
+    consoleRoute('POST /console/session/passkey/confirm', {
       operationId: 'confirmSessionWithPasskey',
       access: 'person',
       body: z.object({ response: authenticationSchema }),
@@ -74,34 +70,23 @@ export function passkeyRoutes({ access, sessions, passkeys, signIn }: PasskeyRou
             'This is not one of your passkeys, or it took too long: try again',
           );
         await sessions.confirm(session);
-        return { status: 200, data: {} };
+        return {};
       },
     }),
-    consoleRoute({
-      method: 'GET',
-      path: '/me/passkeys',
+    consoleRoute('GET /console/me/passkeys', {
       operationId: 'listMyPasskeys',
       access: 'person',
-      handle: (call) => ({
-        status: 200,
-        data: { passkeys: passkeys.list(sessionOf(call).person.id).map(present) },
-      }),
+      handle: (call) => ({ passkeys: passkeys.list(sessionOf(call).person.id).map(present) }),
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/me/passkeys/options',
+    consoleRoute('POST /console/me/passkeys/options', {
       operationId: 'beginMyPasskey',
       access: 'person',
       confirmed: true,
       addsCredential: true,
       handle: async (call) =>
-        passkeys.isAvailable()
-          ? { status: 200, data: await passkeys.beginRegistration(sessionOf(call)) }
-          : noPasskeys(),
+        passkeys.isAvailable() ? await passkeys.beginRegistration(sessionOf(call)) : noPasskeys(),
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/me/passkeys',
+    consoleRoute('POST /console/me/passkeys', {
       operationId: 'addMyPasskey',
       access: 'person',
       confirmed: true,
@@ -112,20 +97,18 @@ export function passkeyRoutes({ access, sessions, passkeys, signIn }: PasskeyRou
         const added = await passkeys.register(session, call.body.name, call.body.response);
         if (isRefusal(added)) return added;
         if (lacksCredential(session)) await sessions.confirm(session);
-        return { status: 201, data: present(added) };
+        return new Reply({ data: present(added) }, { status: 201 });
       },
     }),
-    consoleRoute({
-      method: 'DELETE',
-      path: '/me/passkeys/{passkeyId}',
+    consoleRoute('DELETE /console/me/passkeys/{passkeyId}', {
       operationId: 'removeMyPasskey',
       access: 'person',
       confirmed: true,
-      params: z.object({ passkeyId: z.string().max(1400) }),
+      params: { passkeyId: z.string().max(1400) },
       handle: async (call) => {
         const removed = await passkeys.remove(sessionOf(call), call.params.passkeyId);
         if (isRefusal(removed)) return removed;
-        return removed ? { status: 200, data: {} } : refuse('NOT_FOUND', 'This passkey does not exist');
+        return removed ? {} : refuse('NOT_FOUND', 'This passkey does not exist');
       },
     }),
   ];

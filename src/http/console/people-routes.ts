@@ -6,7 +6,7 @@ import { type IssuedLink, linkAddress } from '../../people/links.ts';
 import type { People } from '../../people/people.ts';
 import type { ConsolePerson } from '../../people/person.ts';
 import { ROLES, type Standing } from '../../people/roles.ts';
-import type { ApiResponse } from '../route.ts';
+import { mapResult, Reply } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import { presentMe } from './session-routes.ts';
@@ -16,47 +16,47 @@ import { presentMe } from './session-routes.ts';
  * installation, for operators.
  */
 
-export interface PeopleRouteDeps {
-  access: ConsoleAccess;
-  people: People;
-  /** `console.url`. */
-  url(): string;
-}
-
-const params = z.object({ personId: z.string().max(100) });
+const params = { personId: z.string().max(100) };
 const role = z.enum(ROLES);
 
 /**
  * All need the permission `people`, and changes a session that was confirmed recently. Nobody can disable themselves. A
  * link is in the response that issues it only.
  */
-export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleRoute[] {
+export function peopleRoutes({
+  access,
+  people,
+  url,
+}: {
+  access: ConsoleAccess;
+  people: People;
+  /** `console.url`. */
+  url(): string;
+}): ConsoleRoute[] {
   const scopeOf = (call: { caller: Caller }) => access.identityOf(call.caller);
   const ownId = (call: { caller: Caller }) => access.sessionOf(call.caller).person.id;
   const presentLink = (link: IssuedLink | null): object =>
     link === null ? {} : { link: linkAddress(url(), link), expiresAt: iso(link.expiresAt) };
   const requestedBy = (standing: Standing | null) => (standing === 'operator' ? 'operator' : 'owner');
   const invited = (result: { person: ConsolePerson; link: IssuedLink | null } | Refusal) =>
-    isRefusal(result)
-      ? result
-      : { status: 201, data: { person: presentMe(result.person), ...presentLink(result.link) } };
+    mapResult(
+      result,
+      ({ person, link }) =>
+        new Reply({ data: { person: presentMe(person), ...presentLink(link) } }, { status: 201 }),
+    );
 
   return [
-    consoleRoute({
-      method: 'GET',
-      path: '/people',
+    consoleRoute('GET /console/people', {
       operationId: 'listPeople',
       access: 'people',
       accountOptional: true,
       handle: (call) => {
         const { accountId } = scopeOf(call);
         const listed = accountId === null ? people.list() : people.members(accountId);
-        return { status: 200, data: { people: listed.map(presentMe) } };
+        return { people: listed.map(presentMe) };
       },
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/people',
+    consoleRoute('POST /console/people', {
       operationId: 'invitePerson',
       access: 'people',
       accountOptional: true,
@@ -67,7 +67,7 @@ export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleR
         /** Required in an account. */
         role: role.optional(),
       }),
-      handle: async (call): Promise<ApiResponse | Refusal> => {
+      handle: async (call) => {
         const { accountId, standing } = scopeOf(call);
         const { role: invitedRole, ...input } = call.body;
         if (accountId === null) return invited(await people.createOperator(input));
@@ -77,9 +77,7 @@ export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleR
         );
       },
     }),
-    consoleRoute({
-      method: 'PATCH',
-      path: '/people/{personId}',
+    consoleRoute('PATCH /console/people/{personId}', {
       operationId: 'updatePerson',
       access: 'people',
       accountOptional: true,
@@ -91,7 +89,7 @@ export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleR
         /** Status of the person, which only operators change. */
         status: z.enum(['active', 'disabled']).optional(),
       }),
-      handle: async (call): Promise<ApiResponse | Refusal> => {
+      handle: async (call) => {
         const { accountId } = scopeOf(call);
         const { personId } = call.params;
         const { role: newRole, status } = call.body;
@@ -99,31 +97,27 @@ export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleR
           if (status === undefined) return invalid('status', 'is required');
           if (personId === ownId(call)) return refuse('INVALID_STATE', 'You cannot disable yourself');
           const person = await people.setStatus(personId, status);
-          return isRefusal(person) ? person : { status: 200, data: presentMe(person) };
+          return isRefusal(person) ? person : presentMe(person);
         }
         if (newRole === undefined) return invalid('role', 'is required');
-        return (await people.setRole(accountId, personId, newRole)) ?? { status: 200, data: {} };
+        return (await people.setRole(accountId, personId, newRole)) ?? {};
       },
     }),
-    consoleRoute({
-      method: 'DELETE',
-      path: '/people/{personId}',
+    consoleRoute('DELETE /console/people/{personId}', {
       operationId: 'removePerson',
       access: 'people',
       accountOptional: true,
       confirmed: true,
       params,
-      handle: async (call): Promise<ApiResponse | Refusal> => {
+      handle: async (call) => {
         const { accountId } = scopeOf(call);
         const { personId } = call.params;
         const refusal =
           accountId === null ? await people.remove(personId) : await people.removeMember(accountId, personId);
-        return refusal ?? { status: 200, data: {} };
+        return refusal ?? {};
       },
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/people/{personId}/recovery',
+    consoleRoute('POST /console/people/{personId}/recovery', {
       operationId: 'recoverPerson',
       access: 'people',
       accountOptional: true,

@@ -1,10 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import { MINUTE } from '../../core/clock.ts';
-import type { Random } from '../../core/random.ts';
-import { type Refusal, refuse } from '../../core/refusal.ts';
+import { refuse } from '../../core/refusal.ts';
+import type { Runtime } from '../../core/runtime.ts';
 import { type HttpResponse, refusalResponse } from '../responses.ts';
-import type { ApiResponse } from '../route.ts';
 import type { Handler, RoutedRequest } from '../router.ts';
 import { type ConsoleAccess, PAGE_TOKEN_HEADER } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
@@ -14,11 +13,6 @@ import { type ConsoleRoute, consoleRoute } from './console-route.ts';
  * page would apply to HTML that the page inserts itself. It is kept in memory for a few minutes, for the person who sent
  * it. Its address contains a random id, which only the page that sent it has: a frame sends the cookie, but no page token.
  */
-
-export interface PreviewDeps {
-  access: ConsoleAccess;
-  random: Random;
-}
 
 interface StoredPreview {
   personId: string;
@@ -49,21 +43,22 @@ const MAX_BODY_BYTES = 4 * MAX_CHARACTERS;
 const ID_BYTES = 16;
 
 /** The operations: to store the HTML, and to read it, which `frameHandler` turns into a page. */
-export function previewRoutes({ access, random }: PreviewDeps): {
+export function previewRoutes(
+  { random }: Pick<Runtime, 'random'>,
+  { access }: { access: ConsoleAccess },
+): {
   create: ConsoleRoute;
   content: ConsoleRoute;
 } {
   const stored = createPreviewStore();
   return {
-    create: consoleRoute({
-      method: 'POST',
-      path: '/previews',
+    create: consoleRoute('POST /console/previews', {
       operationId: 'createPreview',
       access: 'read',
       ownAudit: true,
       limit: MAX_BODY_BYTES,
       body: z.strictObject({ html: z.string().max(MAX_CHARACTERS) }),
-      handle: ({ caller, body }): ApiResponse => {
+      handle: ({ caller, body }) => {
         const id = random.bytes(ID_BYTES).toString('base64url');
         const { id: personId, operator } = access.sessionOf(caller).person;
         stored.set(id, {
@@ -72,17 +67,15 @@ export function previewRoutes({ access, random }: PreviewDeps): {
           holder: operator ? personId : caller.accountId,
           html: body.html,
         });
-        return { status: 200, data: { id } };
+        return { id };
       },
     }),
-    content: consoleRoute({
-      method: 'GET',
-      path: '/previews/{previewId}',
+    content: consoleRoute('GET /console/previews/{previewId}', {
       operationId: 'getPreview',
       access: 'person',
       secretInPath: true,
-      params: z.object({ previewId: z.string().max(100) }),
-      handle: ({ caller, params, headers }): ApiResponse | Refusal => {
+      params: { previewId: z.string().max(100) },
+      handle: ({ caller, params, headers }) => {
         const found = stored.get(params.previewId);
         return found === undefined || found.personId !== access.sessionOf(caller).person.id
           ? refuse(
@@ -90,7 +83,7 @@ export function previewRoutes({ access, random }: PreviewDeps): {
               headers[PAGE_TOKEN_HEADER] === undefined ? 'UNAUTHENTICATED' : 'NOT_FOUND',
               'This preview has expired: change the content to create a new one',
             )
-          : { status: 200, data: { html: found.html } };
+          : { html: found.html };
       },
     }),
   };

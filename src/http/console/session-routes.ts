@@ -15,12 +15,11 @@ import {
 } from '../../people/sessions.ts';
 import type { MemberRole } from '../../store/people/people.ts';
 import type { SessionRow } from '../../store/people/sessions.ts';
-import type { ApiResponse, Call } from '../route.ts';
+import { type Call, Reply } from '../route.ts';
 import type { ConsoleAccess, ConsoleReason } from './access.ts';
 import type { Auditing } from './auditing.ts';
-import { type ConsoleRoute, consoleRoute } from './console-route.ts';
+import { type ConsoleOperation, type ConsoleRoute, consoleRoute } from './console-route.ts';
 import type { ConsoleCookie } from './cookies.ts';
-import { OPERATION_PERMISSIONS, type OperationId } from './permissions.ts';
 
 /** The person of the session, for the application: the response of `GET /console/session` and of each sign-in. */
 export interface ConsoleSession {
@@ -61,7 +60,7 @@ export interface SessionPerson {
 /** Opens sessions: sets the cookie and writes the audit record. */
 export interface SignIn {
   /** The response to a successful sign-in. */
-  succeeded(opened: OpenedSession, method: SessionRow['method'], call: AnyCall): Promise<ApiResponse>;
+  succeeded(opened: OpenedSession, method: SessionRow['method'], call: AnyCall): Promise<Reply>;
   /** The response to a failed one, which counts against the client's address. `email`: as it was entered; '': unknown. */
   failed(method: SessionRow['method'], email: string, message: string, call: AnyCall): Promise<Refusal>;
   browserOf(call: AnyCall): Browser;
@@ -69,14 +68,17 @@ export interface SignIn {
 
 export type AnyCall = Pick<Call<unknown, unknown, unknown>, 'headers' | 'address'>;
 
-export interface SessionRouteDeps {
+/** What opens sessions and shows them. */
+export interface SessionServices {
   access: ConsoleAccess;
   people: People;
   sessions: Sessions;
   auditing: Auditing;
   failures: FailureLimits;
-  cookie(): ConsoleCookie;
+  cookie: ConsoleCookie;
   methods(): ConsoleSession['methods'];
+  /** The permission that each operation of the API requires. */
+  operations: Readonly<Record<string, Permission>>;
   version: string;
   apiUrl: string;
 }
@@ -90,8 +92,8 @@ const FAILED = {
 } as const satisfies Record<SessionRow['method'], ConsoleReason>;
 
 /** Opens sessions after successful sign-ins, and counts failed ones. */
-export function createSignIn(deps: SessionRouteDeps): SignIn {
-  const { auditing, failures, sessions, cookie } = deps;
+export function createSignIn(services: SessionServices): SignIn {
+  const { auditing, failures, sessions, cookie } = services;
   const recordOf = (
     method: string,
     person: Pick<ConsolePerson, 'id' | 'email'> | null,
@@ -101,7 +103,7 @@ export function createSignIn(deps: SessionRouteDeps): SignIn {
     personId: person?.id ?? null,
     email: person?.email ?? email,
     accountId: null,
-    operation: 'console.signIn' satisfies OperationId,
+    operation: 'console.signIn' satisfies `console.${ConsoleOperation}`,
     target: { method },
     address,
   });
@@ -113,11 +115,10 @@ export function createSignIn(deps: SessionRouteDeps): SignIn {
         outcome: 'done',
         detail: '',
       });
-      return {
-        status: 200,
-        data: { ...presentSession(deps, sessions.find(token)), pageToken },
-        headers: { 'Set-Cookie': cookie().write(token) },
-      };
+      return new Reply(
+        { data: { ...presentSession(services, sessions.find(token)), pageToken } },
+        { headers: { 'Set-Cookie': cookie.write(token) } },
+      );
     },
     failed: async (method, email, message, call) => {
       const wait = failures.count(call.address);
@@ -139,38 +140,28 @@ export function createSignIn(deps: SessionRouteDeps): SignIn {
 }
 
 /** `/console/session` and `/console/me`. */
-export function sessionRoutes(deps: SessionRouteDeps, signIn: SignIn): ConsoleRoute[] {
-  const { access, people, sessions, cookie } = deps;
+export function sessionRoutes(services: SessionServices, signIn: SignIn): ConsoleRoute[] {
+  const { access, people, sessions, cookie } = services;
   const sessionOf = (call: { caller: Caller }): Session => access.sessionOf(call.caller);
   return [
-    consoleRoute({
-      method: 'GET',
-      path: '/session',
+    consoleRoute('GET /console/session', {
       operationId: 'getSession',
       access: 'anyone',
-      handle: ({ caller }) => ({
-        status: 200,
-        data: presentSession(deps, access.identityOf(caller).session),
-      }),
+      handle: ({ caller }) => presentSession(services, access.identityOf(caller).session),
     }),
-    consoleRoute({
-      method: 'DELETE',
-      path: '/session',
+    consoleRoute('DELETE /console/session', {
       operationId: 'signOut',
       access: 'anyone',
       handle: async ({ caller }) => {
         const { session } = access.identityOf(caller);
         if (session !== null) await sessions.end(session);
-        return {
-          status: 200,
-          data: presentSession(deps, null),
-          headers: { 'Set-Cookie': cookie().clear(), 'Clear-Site-Data': '"cache", "storage"' },
-        };
+        return new Reply(
+          { data: presentSession(services, null) },
+          { headers: { 'Set-Cookie': cookie.clear(), 'Clear-Site-Data': '"cache", "storage"' } },
+        );
       },
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/session/link',
+    consoleRoute('POST /console/session/link', {
       operationId: 'signInWithLink',
       access: 'anyone',
       ownAudit: true,
@@ -187,16 +178,12 @@ export function sessionRoutes(deps: SessionRouteDeps, signIn: SignIn): ConsoleRo
           : signIn.succeeded(opened, 'link', call);
       },
     }),
-    consoleRoute({
-      method: 'GET',
-      path: '/me',
+    consoleRoute('GET /console/me', {
       operationId: 'getMe',
       access: 'person',
-      handle: (call) => ({ status: 200, data: presentMe(sessionOf(call).person) }),
+      handle: (call) => presentMe(sessionOf(call).person),
     }),
-    consoleRoute({
-      method: 'PATCH',
-      path: '/me',
+    consoleRoute('PATCH /console/me', {
       operationId: 'updateMe',
       access: 'person',
       body: z.strictObject({
@@ -207,54 +194,43 @@ export function sessionRoutes(deps: SessionRouteDeps, signIn: SignIn): ConsoleRo
       }),
       handle: async (call) => {
         const person = await people.update(sessionOf(call).person.id, call.body);
-        return isRefusal(person) ? person : { status: 200, data: presentMe(person) };
+        return isRefusal(person) ? person : presentMe(person);
       },
     }),
-    consoleRoute({
-      method: 'GET',
-      path: '/me/sessions',
+    consoleRoute('GET /console/me/sessions', {
       operationId: 'listMySessions',
       access: 'person',
       handle: (call) => ({
-        status: 200,
-        data: {
-          sessions: sessions.list(sessionOf(call)).map(({ createdAt, seenAt, ...session }) => ({
-            ...session,
-            createdAt: iso(createdAt),
-            seenAt: iso(seenAt),
-          })),
-        },
+        sessions: sessions.list(sessionOf(call)).map(({ createdAt, seenAt, ...session }) => ({
+          ...session,
+          createdAt: iso(createdAt),
+          seenAt: iso(seenAt),
+        })),
       }),
     }),
-    consoleRoute({
-      method: 'DELETE',
-      path: '/me/sessions',
+    consoleRoute('DELETE /console/me/sessions', {
       operationId: 'revokeMyOtherSessions',
       access: 'person',
       handle: async (call) => {
         const revoked = await sessions.revokeOthers(sessionOf(call));
-        return isRefusal(revoked) ? revoked : { status: 200, data: { revoked } };
+        return isRefusal(revoked) ? revoked : { revoked };
       },
     }),
-    consoleRoute({
-      method: 'DELETE',
-      path: '/me/sessions/{sessionId}',
+    consoleRoute('DELETE /console/me/sessions/{sessionId}', {
       operationId: 'revokeMySession',
       access: 'person',
-      params: z.object({ sessionId: z.string().max(100) }),
+      params: { sessionId: z.string().max(100) },
       handle: async (call) => {
         const revoked = await sessions.revoke(sessionOf(call), call.params.sessionId);
         if (isRefusal(revoked)) return revoked;
-        return revoked
-          ? { status: 200, data: {} }
-          : refuse('NOT_FOUND', 'This session does not exist or has ended');
+        return revoked ? {} : refuse('NOT_FOUND', 'This session does not exist or has ended');
       },
     }),
   ];
 }
 
 function presentSession(
-  { people, methods, version, apiUrl }: Pick<SessionRouteDeps, 'people' | 'methods' | 'version' | 'apiUrl'>,
+  { people, methods, operations, version, apiUrl }: SessionServices,
   session: Session | null,
 ): ConsoleSession {
   if (session === null) return { signedIn: false, methods: methods(), person: null, version };
@@ -275,7 +251,7 @@ function presentSession(
       shortcuts: person.shortcuts,
       memberships: people.memberships(person),
       roles: { ...ROLE_PERMISSIONS, operator: permissionsOf('operator') },
-      operations: OPERATION_PERMISSIONS,
+      operations,
       apiUrl,
       session: {
         id: session.id,

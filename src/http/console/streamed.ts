@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream';
-import type { Context, Middleware } from 'koa';
+import type { Context as KoaContext, Middleware } from 'koa';
 import { eventLoopTurns } from '../../core/concurrency/slices.ts';
 import type { Log } from '../../core/log.ts';
 import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { Session } from '../../people/sessions.ts';
+import type { Context } from '../../store/context.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import { respond } from '../front.ts';
 import { refusalResponse } from '../responses.ts';
@@ -12,6 +13,7 @@ import type { OperationGroup, RequestState, RoutedRequest } from '../router.ts';
 import type { AccessRule, ConsoleAccess, Identity } from './access.ts';
 import { exportedRecords } from './audit-routes.ts';
 import type { Auditing } from './auditing.ts';
+import type { ConsoleOperation } from './console-route.ts';
 import { contactExportQuery, exportedContacts } from './contact-export.ts';
 import {
   type EventStreams,
@@ -20,7 +22,6 @@ import {
   MAX_STREAMS_OF_SESSION,
   type StreamShortage,
 } from './event-stream.ts';
-import { AUDITED_READS, type ConsoleOperation } from './permissions.ts';
 import { createSharedPool, type Holder, type Shortage } from './shared-pool.ts';
 
 /*
@@ -28,20 +29,24 @@ import { createSharedPool, type Holder, type Shortage } from './shared-pool.ts';
  * headers of the application, so the query parameter `account` names the account.
  */
 
-export interface StreamedDeps {
+export interface StreamedServices {
   access: ConsoleAccess;
   auditing: Auditing;
   audit: Audit;
-  reader: Reader;
   streams: EventStreams;
-  log: Log;
 }
 
 interface StreamedOperation {
+  /** Whether each use is recorded in the audit log. */
+  isAudited: boolean;
   operation: `console.${ConsoleOperation}`;
   rule: AccessRule;
   /** Starts the response, or refuses. `isAllowed`: whether the request would be permitted now. */
-  handle(ctx: Context, identity: Identity & { session: Session }, isAllowed: () => boolean): Refusal | null;
+  handle(
+    ctx: KoaContext,
+    identity: Identity & { session: Session },
+    isAllowed: () => boolean,
+  ): Refusal | null;
 }
 
 /** Exports that may run at the same time. */
@@ -51,14 +56,18 @@ const EXPORTS = { total: 16, ofPerson: 2, ofAccount: 4, forOperators: 4 };
  * Middleware for `/console/stream`, `/console/audit/export` and `/console/exports/contacts`; other paths are passed on.
  * At most 16 exports run, 4 of them for operators only: 2 of a person, 4 of the members of an account.
  */
-export function streamedOperations(deps: StreamedDeps): OperationGroup {
-  const download = createDownloads(deps.log);
+export function streamedOperations(
+  { log, reader }: Pick<Context, 'log' | 'reader'>,
+  services: StreamedServices,
+): OperationGroup {
+  const { access, auditing } = services;
+  const download = createDownloads(log);
   const operations = new Map<string, StreamedOperation>([
-    ['/console/stream', streamOperation(deps)],
-    ['/console/audit/export', auditExport(deps, download)],
-    ['/console/exports/contacts', contactExport(deps, download)],
+    ['/console/stream', streamOperation(services)],
+    ['/console/audit/export', auditExport(services, download)],
+    ['/console/exports/contacts', contactExport(reader, download)],
   ]);
-  const middleware: Middleware = async (ctx: Context, next) => {
+  const middleware: Middleware = async (ctx: KoaContext, next) => {
     const operation = ctx.method === 'GET' ? operations.get(ctx.path) : undefined;
     if (operation === undefined) return next();
     const state: RequestState = ctx.state;
@@ -70,14 +79,14 @@ export function streamedOperations(deps: StreamedDeps): OperationGroup {
       search: ctx.querystring,
       from: state.from,
     };
-    const authenticate = () => deps.access.authenticate(incoming, operation.rule);
+    const authenticate = () => access.authenticate(incoming, operation.rule);
     const caller = authenticate();
     const result = isRefusal(caller)
       ? caller
-      : startOf(operation, ctx, deps.access.identityOf(caller), () => !isRefusal(authenticate()));
-    const { session = null, accountId = null } = deps.access.identityOfRequest(ctx.req) ?? {};
-    if (session !== null && (AUDITED_READS.has(operation.operation) || result?.status === 403))
-      await deps.auditing.record({
+      : startOf(operation, ctx, access.identityOf(caller), () => !isRefusal(authenticate()));
+    const { session = null, accountId = null } = access.identityOfRequest(ctx.req) ?? {};
+    if (session !== null && (operation.isAudited || result?.status === 403))
+      await auditing.record({
         personId: session.person.id,
         email: session.person.email,
         accountId,
@@ -102,7 +111,7 @@ export function streamedOperations(deps: StreamedDeps): OperationGroup {
 
 function startOf(
   { handle }: StreamedOperation,
-  ctx: Context,
+  ctx: KoaContext,
   { session, ...identity }: Identity,
   isAllowed: () => boolean,
 ): Refusal | null {
@@ -111,10 +120,11 @@ function startOf(
     : handle(ctx, { ...identity, session }, isAllowed);
 }
 
-function streamOperation({ streams }: StreamedDeps): StreamedOperation {
+function streamOperation({ streams }: StreamedServices): StreamedOperation {
   return {
     operation: 'console.stream',
-    rule: { access: 'read', confirmed: false, accountInQuery: true, passive: true },
+    isAudited: false,
+    rule: { access: 'read', accountInQuery: true, passive: true },
     handle: (ctx, { session, accountId }, isAllowed) => {
       const shortage = streams.open({
         accountId: accountId ?? '',
@@ -162,7 +172,7 @@ interface Download {
 }
 
 /** Returns a function that starts a download, or refuses it while too many others run. */
-function createDownloads(log: Log): (ctx: Context, download: Download) => Refusal | null {
+function createDownloads(log: Log): (ctx: KoaContext, download: Download) => Refusal | null {
   const running = createSharedPool(EXPORTS);
   return (ctx, { holder, fileName, type, lines, failure }) => {
     const release = running.take(holder);
@@ -190,10 +200,11 @@ const EXPORT_SHORTAGES = {
 
 type StartDownload = ReturnType<typeof createDownloads>;
 
-function auditExport({ audit }: StreamedDeps, download: StartDownload): StreamedOperation {
+function auditExport({ audit }: StreamedServices, download: StartDownload): StreamedOperation {
   return {
     operation: 'console.exportAuditRecords',
-    rule: { access: 'people', confirmed: false, accountOptional: true, accountInQuery: true },
+    isAudited: true,
+    rule: { access: 'people', accountOptional: true, accountInQuery: true },
     handle: (ctx, { accountId, session }, isAllowed) => {
       const format = new URLSearchParams(ctx.querystring).get('format') ?? 'csv';
       if (format !== 'csv' && format !== 'ndjson') return invalid('format', 'must be csv or ndjson');
@@ -209,10 +220,11 @@ function auditExport({ audit }: StreamedDeps, download: StartDownload): Streamed
   };
 }
 
-function contactExport({ reader }: StreamedDeps, download: StartDownload): StreamedOperation {
+function contactExport(reader: Reader, download: StartDownload): StreamedOperation {
   return {
     operation: 'console.exportContacts',
-    rule: { access: 'export', confirmed: false, accountInQuery: true },
+    isAudited: true,
+    rule: { access: 'export', accountInQuery: true },
     handle: (ctx, { accountId, session }, isAllowed) => {
       const query = contactExportQuery.safeParse(Object.fromEntries(new URLSearchParams(ctx.querystring)));
       if (!query.success)

@@ -3,10 +3,10 @@ import { type Clock, HOUR } from '../../core/clock.ts';
 import { createLru } from '../../core/lru.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { Acceptance } from '../../sending/accept.ts';
-import type { Tables } from '../../store/tables.ts';
+import type { Context } from '../../store/context.ts';
 import { findTemplate } from '../../templates/templates.ts';
 import { successBody } from '../responses.ts';
-import type { ApiResponse } from '../route.ts';
+import { Reply } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 
@@ -16,26 +16,20 @@ import { type ConsoleRoute, consoleRoute } from './console-route.ts';
  * The message belongs to no campaign and no group, so that it counts in neither.
  */
 
-export interface TestMessageDeps {
-  access: ConsoleAccess;
-  tables: Tables;
-  acceptance: Acceptance;
-  clock: Clock;
-}
-
 /** Before the subject of a test message. */
 export const TEST_PREFIX = '[Test] ';
 export const MAX_TESTS_PER_HOUR = { person: 20, account: 100 };
 const MAX_LISTS = 20_000;
 const MAX_BODY_BYTES = 256 * 1024;
 
-export function testMessageRoutes({ access, tables, acceptance, clock }: TestMessageDeps): ConsoleRoute[] {
+export function testMessageRoutes(
+  { clock, tables }: Pick<Context, 'clock' | 'tables'>,
+  { access, acceptance }: { access: ConsoleAccess; acceptance: Acceptance },
+): ConsoleRoute[] {
   const ofPeople = createHourlyLimit(clock, MAX_TESTS_PER_HOUR.person);
   const ofAccounts = createHourlyLimit(clock, MAX_TESTS_PER_HOUR.account);
   return [
-    consoleRoute({
-      method: 'POST',
-      path: '/test-messages',
+    consoleRoute('POST /console/test-messages', {
       operationId: 'sendTestMessage',
       access: 'send',
       limit: MAX_BODY_BYTES,
@@ -47,7 +41,7 @@ export function testMessageRoutes({ access, tables, acceptance, clock }: TestMes
         subject: z.string().max(998).optional(),
         templateVariables: z.record(z.string().max(1000), z.unknown()).optional(),
       }),
-      handle: async ({ caller, body, warnings }): Promise<ApiResponse | Refusal> => {
+      handle: async ({ caller, body, warnings }) => {
         const { accountId } = caller;
         const { stream, templateId, subject, ...mail } = body;
         const { person } = access.sessionOf(caller);
@@ -76,7 +70,7 @@ export function testMessageRoutes({ access, tables, acceptance, clock }: TestMes
           });
           if (isRefusal(accepted)) return accepted;
           isAccepted = true;
-          return { status: 200, raw: accepted.body };
+          return new Reply({ raw: accepted.body });
         } finally {
           if (!isAccepted) for (const slot of slots) slot?.release();
         }

@@ -1,13 +1,13 @@
 import * as z from 'zod';
 import type { Caller } from '../../accounts/authenticate.ts';
-import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import { isRefusal } from '../../core/refusal.ts';
 import {
   type SavedView,
   type SavedViews,
   savedViewSchema,
   type ViewOwner,
 } from '../../people/saved-views.ts';
-import type { ApiResponse } from '../route.ts';
+import { Reply } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 
@@ -23,37 +23,30 @@ export function viewRoutes({ access, views }: { access: ConsoleAccess; views: Sa
     accountId: access.identityOf(caller).accountId,
   });
   return [
-    consoleRoute({
-      method: 'GET',
-      path: '/views',
+    consoleRoute('GET /console/views', {
       operationId: 'listViews',
       access: 'read',
       accountOptional: true,
-      handle: (call) => ({ status: 200, data: { views: views.list(ownerOf(call)) } satisfies SavedViewList }),
+      handle: (call) => ({ views: views.list(ownerOf(call)) }) satisfies SavedViewList,
     }),
-    consoleRoute({
-      method: 'POST',
-      path: '/views',
+    consoleRoute('POST /console/views', {
       operationId: 'saveView',
       access: 'read',
       accountOptional: true,
       ownAudit: true,
       body: savedViewSchema,
-      handle: async (call): Promise<ApiResponse | Refusal> => {
+      handle: async (call) => {
         const saved = await views.save(ownerOf(call), call.body);
-        return isRefusal(saved) ? saved : { status: 201, data: saved };
+        return isRefusal(saved) ? saved : new Reply({ data: saved }, { status: 201 });
       },
     }),
-    consoleRoute({
-      method: 'DELETE',
-      path: '/views/{viewId}',
+    consoleRoute('DELETE /console/views/{viewId}', {
       operationId: 'deleteView',
       access: 'read',
       accountOptional: true,
       ownAudit: true,
-      params: z.object({ viewId: z.string().max(100) }),
-      handle: async (call): Promise<ApiResponse | Refusal> =>
-        (await views.remove(ownerOf(call).personId, call.params.viewId)) ?? { status: 200, data: {} },
+      params: { viewId: z.string().max(100) },
+      handle: async (call) => (await views.remove(ownerOf(call).personId, call.params.viewId)) ?? {},
     }),
   ];
 }

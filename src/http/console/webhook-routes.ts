@@ -5,24 +5,23 @@ import type { Webhooks } from '../../webhooks/service.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 
-export interface WebhookRouteDeps {
+/** `/console/webhook-health`: how the endpoints of an account respond. The webhooks themselves are in the API. */
+export function webhookRoutes({
+  access,
+  webhooks,
+}: {
   access: ConsoleAccess;
   webhooks: Pick<Webhooks, 'health'>;
-}
-
-/** `/console/webhook-health`: how the endpoints of an account respond. The webhooks themselves are in the API. */
-export function webhookRoutes({ access, webhooks }: WebhookRouteDeps): ConsoleRoute[] {
+}): ConsoleRoute[] {
   return [
-    consoleRoute({
-      method: 'GET',
-      path: '/webhook-health',
+    consoleRoute('GET /console/webhook-health', {
       operationId: 'getWebhookHealth',
       access: 'read',
       query: z.object({ webhookId: z.string().max(100).optional() }),
-      handle: async ({ caller, query }): Promise<{ status: number; data: WebhookHealthResponse }> => {
+      handle: async ({ caller, query }): Promise<WebhookHealthResponse> => {
         const { accountId } = access.identityOf(caller);
         const found = accountId === null ? [] : await webhooks.health(accountId, query.webhookId);
-        return { status: 200, data: { webhooks: found.map(present) } };
+        return { webhooks: found.map(present) };
       },
     }),
   ];

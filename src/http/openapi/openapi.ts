@@ -96,7 +96,7 @@ export function openApiRoute(document: () => Promise<OpenApiDocument>): OpenRout
 
 function keyedOperation(route: Route, components: Components): OpenApiOperation {
   const { registry } = components;
-  const codes: RefusalCode[] =
+  const codes: readonly RefusalCode[] =
     route.narrowBy === undefined ? route.refusals : [...route.refusals, 'QUERY_TOO_BROAD'];
   return {
     operationId: route.operationId,

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
-import { pageKey } from '../../../src/http/api/paging.ts';
 import { pageKeysOf } from '../../../src/http/page-keys.ts';
 import { readMasterKey } from '../../../src/store/master-key.ts';
 import { DAY_MS, DAYS, jobIdOf, membersOf, personAddress } from './history.ts';
@@ -26,8 +25,7 @@ export function listCases(running: RunningInstallation, { messages, now }: Histo
   const { domains, campaignIds, webhook, group, accounts, daemon } = running;
   // A key in the middle, as the first account gets it on the pages before.
   const pageKeys = pageKeysOf(createSeal(readMasterKey(join(daemon.dataDir, 'master.key')), systemRandom));
-  const keyOf = (list: string, seq: number) =>
-    pageKeys.seal(accounts[0]?.accountId ?? '', pageKey(list, seq));
+  const keyOf = (list: string, seq: number) => pageKeys.seal(accounts[0]?.accountId ?? '', `${list}:${seq}`);
   const middle = {
     message: Math.floor(messages / 2),
     event: Math.floor(messages * 1.2),

@@ -20,7 +20,7 @@ async function start() {
       tables.domains.get(accountId, domainId) ?? refuse('DOMAIN_NOT_FOUND', 'There is no such domain'),
   };
   const api = await startApi({
-    routes: domainReportRoutes({ domains, reader: createLocalReader(tables), clock }),
+    routes: domainReportRoutes({ clock, reader: createLocalReader(tables) }, { domains }),
   });
   onTestFinished(() => api.stop());
   const { accountId } = api.account;

@@ -4,7 +4,7 @@ import type { DomainGroup } from '../../../src/domains/present.ts';
 import type { CheckReport } from '../../../src/domains/verification/apply-results.ts';
 import { domainGroupRoutes } from '../../../src/http/api/domains/domain-groups.ts';
 import { domainRoutes } from '../../../src/http/api/domains/domains.ts';
-import { useCaseRoutes } from '../../../src/http/api/domains/use-cases.ts';
+import { createLocalReader } from '../../../src/store/readers/reads.ts';
 import { startDomains } from '../../domains/setup.ts';
 import { insertAccount } from '../../support/store.ts';
 import { startApi } from '../harness.ts';
@@ -12,8 +12,11 @@ import { startApi } from '../harness.ts';
 /** The API with domains, as a client sees it. */
 async function start() {
   const setup = await startDomains();
-  const deps = { domains: setup.domains };
-  const routes = [...useCaseRoutes(deps), ...domainRoutes(deps), ...domainGroupRoutes(deps)];
+  const { domains, tables } = setup;
+  const routes = [
+    ...domainRoutes({ reader: createLocalReader(tables) }, { domains }),
+    ...domainGroupRoutes({ domains }),
+  ];
   const api = await startApi({ routes });
   onTestFinished(() => api.stop());
   const { accountId } = api.account;

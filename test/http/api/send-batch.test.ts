@@ -1,38 +1,26 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
 import { sendBatchRoutes } from '../../../src/http/api/sending/send-batch.ts';
-import type { AcceptRequest } from '../../../src/sending/accept.ts';
+import type { Acceptance, AcceptRequest } from '../../../src/sending/accept.ts';
+import { heldClock, insertAccount, startStore } from '../../support/store.ts';
 import { startApi } from '../harness.ts';
 
 /** Batches while the database fails for some of their messages. */
 it('reports each message for itself when the database fails in the course of a batch', async () => {
   const full = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
   let accepted = 0;
-  const routes = sendBatchRoutes({
-    log: createLog({ level: 'silent', hashAddresses: true }),
-    acceptance: {
-      accept: async ({ body }: AcceptRequest) => {
-        if (body.subject === 'full') throw full;
-        if (body.subject === 'broken') throw new Error('secret detail');
-        accepted++;
-        return { kind: 'replayed', status: 200, body: '{"success":true}' };
-      },
+  const { tables, clock } = startStore(heldClock(1));
+  const log = createLog({ level: 'silent', hashAddresses: true });
+  const acceptance: Acceptance = {
+    accept: async ({ body }: AcceptRequest) => {
+      if (body.subject === 'full') throw full;
+      if (body.subject === 'broken') throw new Error('secret detail');
+      accepted++;
+      return { kind: 'replayed', status: 200, body: '{"success":true}' };
     },
-    account: (accountId) => ({
-      account_id: accountId,
-      name: 'Test',
-      status: 'active',
-      company_name: null,
-      company_address: null,
-      abuse_email: null,
-      logo_url: null,
-      created_at: 1,
-      updated_at: 1,
-    }),
-    firstOutcome: async () => null,
-    statusOf: () => 'queued',
-  });
-  const api = await startApi({ routes });
+  };
+  const api = await startApi({ routes: sendBatchRoutes({ log, tables }, { acceptance }) });
+  insertAccount(tables, api.account.accountId, clock.now());
   onTestFinished(() => api.stop());
   const subjects = [...Array<string>(40).fill('one'), 'full', 'broken', 'two'];
   const response = await fetch(`${api.base}/transactional/send-batch`, {

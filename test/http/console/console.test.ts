@@ -189,7 +189,7 @@ describe('operations of the API', () => {
     ['sender', 'eraseContact', 403],
     ['owner', 'eraseContact', 200],
     ['owner', 'getQueue', 403],
-    ['owner', 'anOperationThatIsNotListed', 403],
+    ['owner', 'anOperationWithoutPermission', 403],
   ] as const)('answer a member with the role %s to %s with %i', async (role, operation, status) => {
     const browser = await test.member(role);
     expect((await call(browser, operation)).status).toBe(status);
@@ -438,7 +438,7 @@ const CALLS: Record<string, [string, string]> = {
   sendCampaign: ['POST', '/web-setup/campaigns/campaign_1/send'],
   eraseContact: ['DELETE', '/web-setup/contacts/email_0123'],
   getQueue: ['GET', '/web-setup/queue'],
-  anOperationThatIsNotListed: ['GET', '/web-setup/unlisted'],
+  anOperationWithoutPermission: ['GET', '/web-setup/unlisted'],
 };
 
 function call(browser: ReturnType<TestConsole['browser']>, operation: string) {

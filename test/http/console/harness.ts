@@ -2,7 +2,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
-import * as z from 'zod';
 import { createAccounts } from '../../../src/accounts/accounts.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { withoutPause } from '../../../src/core/concurrency/slices.ts';
@@ -14,7 +13,7 @@ import { createSeal } from '../../../src/core/seal.ts';
 import { createResolver } from '../../../src/dns/resolver.ts';
 import { createConsole } from '../../../src/http/console/console.ts';
 import { buildingDocument, openApiRoute } from '../../../src/http/openapi/openapi.ts';
-import { type Route, route } from '../../../src/http/route.ts';
+import { type Caller, type Route, routesOf } from '../../../src/http/route.ts';
 import { createPeople, type Invited } from '../../../src/people/people.ts';
 import { createWriter } from '../../../src/store/database/writer.ts';
 import type { MemberRole } from '../../../src/store/people/people.ts';
@@ -35,31 +34,36 @@ export interface TestConsoleOptions {
   beforeReads?: Promise<void>;
 }
 
+const route = routesOf({ tag: 'Test', scope: 'setup', permissions: ['read', 'prepare'] });
+const description = {
+  summary: 'Test',
+  handle: ({ caller }: { caller: Caller }) => ({ accountId: caller.accountId, by: caller.keyId }),
+};
+
 /** Operations that stand for the API: their responses show the account. */
 export const SAMPLE_ROUTES: Route[] = [
-  sample('GET', '/web-setup/messages', 'listMessages', 'setup'),
-  sample('POST', '/web-setup/templates', 'createTemplate', 'setup'),
-  sample('POST', '/web-setup/campaigns/{campaignId}/send', 'sendCampaign', 'marketing'),
-  sample('DELETE', '/web-setup/contacts/{contactIdentifier}', 'eraseContact', 'setup'),
-  sample('GET', '/web-setup/queue', 'getQueue', 'operator'),
-  sample('GET', '/web-setup/unlisted', 'anOperationThatIsNotListed', 'setup'),
+  route('GET /web-setup/messages', { ...description, operationId: 'listMessages' }),
+  route('POST /web-setup/templates', { ...description, operationId: 'createTemplate' }),
+  route('POST /web-setup/campaigns/{campaignId}/send', {
+    ...description,
+    operationId: 'sendCampaign',
+    permission: 'send',
+  }),
+  route('DELETE /web-setup/contacts/{contactIdentifier}', {
+    ...description,
+    operationId: 'eraseContact',
+    permission: 'erase',
+    isConfirmed: true,
+  }),
+  routesOf({ tag: 'Test', scope: 'operator' })('GET /web-setup/queue', {
+    ...description,
+    operationId: 'getQueue',
+  }),
+  routesOf({ tag: 'Test', scope: 'setup' })('GET /web-setup/unlisted', {
+    ...description,
+    operationId: 'anOperationWithoutPermission',
+  }),
 ];
-
-function sample(method: Route['method'], path: string, operationId: string, scope: Route['scope']): Route {
-  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
-  return route({
-    method,
-    path,
-    operationId,
-    tag: 'Test',
-    summary: 'Test',
-    scope,
-    params: z.object(Object.fromEntries(names.map((name) => [name, z.string()]))),
-    responses: {},
-    refusals: [],
-    handle: ({ caller }) => ({ status: 200, data: { accountId: caller.accountId, by: caller.keyId } }),
-  });
-}
 
 /** A message that attempts what a sender can. */
 export const HOSTILE_MESSAGE = `<!doctype html><title>Offer</title><p style="color: red">Buy now</p>
@@ -112,14 +116,10 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     monotonic: clock,
     random: systemRandom,
   });
-  const console = createConsole({
-    ...deps,
-    reader,
-    random: systemRandom,
+  const context = { ...deps, monotonic: clock, reader, random: systemRandom, config, log };
+  const console = createConsole(context, {
     resolver,
     passwordLogCost: 4,
-    config,
-    log,
     acceptance: { accept: async () => refuse('UNAVAILABLE', 'This console sends no mail') },
     webhooks: { health: async () => [] },
     routes: options.routes?.(reader) ?? SAMPLE_ROUTES,
@@ -129,7 +129,6 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     concurrencyOf: () => null,
     installationAttention: async () => ({ problems: [], counts: { queue: 0, inbox: 0 } }),
     directory,
-    version: '1.2.3',
     apiUrl: 'http://127.0.0.1:8080',
   });
   const stop = async () => {

@@ -1,31 +1,28 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { hideUrls } from '../../../src/http/console/hidden-urls.ts';
-import { route } from '../../../src/http/route.ts';
+import { routesOf } from '../../../src/http/route.ts';
 import { startConsole, type TestConsole } from './harness.ts';
 
 const CLICKED = 'https://shop.example/reset?token=secret#part';
 const RECEIVER = 'https://hooks.example/services/secret';
 
-/** An operation whose response is `data`. */
-const answering = (operationId: string, path: string, data: object) =>
-  route({
-    method: 'GET',
-    path,
-    operationId,
-    tag: 'Test',
-    summary: 'Test',
-    scope: 'setup',
-    responses: {},
-    refusals: [],
-    handle: () => ({ status: 200, data }),
-  });
+const route = routesOf({ tag: 'Test', scope: 'setup', permissions: ['read', 'operator'] });
+const described = { summary: 'Test', operationId: 'test' };
 
 let test: TestConsole;
 beforeEach(async () => {
   test = await startConsole({
     routes: () => [
-      answering('listEvents', '/web-setup/events', { events: [{ event: 'email_clicked', url: CLICKED }] }),
-      answering('listWebhooks', '/web-setup/webhooks', { webhooks: [{ name: 'shop', url: RECEIVER }] }),
+      route('GET /web-setup/events', {
+        ...described,
+        hidesUrls: 'query',
+        handle: () => ({ events: [{ event: 'email_clicked', url: CLICKED }] }),
+      }),
+      route('GET /web-setup/webhooks', {
+        ...described,
+        hidesUrls: 'path',
+        handle: () => ({ webhooks: [{ name: 'shop', url: RECEIVER }] }),
+      }),
     ],
   });
 });

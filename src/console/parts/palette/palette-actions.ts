@@ -1,7 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { ApiOperationId } from '../../../http/console/permissions.ts';
 import { ApiError, operate } from '../../api.ts';
-import type { DataOf } from '../../operations.ts';
+import type { ApiOperationId, DataOf } from '../../operations.ts';
 import { useNavigation } from '../../routing.ts';
 import type { CurrentMember } from '../../session.ts';
 import { type TextKey, useTexts } from '../../texts.ts';

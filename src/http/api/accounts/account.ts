@@ -3,67 +3,54 @@ import { accountPatchSchema } from '../../../accounts/account-form.ts';
 import type { Account, Accounts } from '../../../accounts/accounts.ts';
 import type { LimitName, LimitReading } from '../../../accounts/limits.ts';
 import { iso } from '../../../core/clock.ts';
-import { isRefusal, refuse } from '../../../core/refusal.ts';
+import { refuse } from '../../../core/refusal.ts';
 import { withoutNulls } from '../../../core/without-nulls.ts';
-import { type Route, route } from '../../route.ts';
+import { mapResult, type Route, routesOf } from '../../route.ts';
 
-export interface OwnAccountDeps {
-  accounts: Accounts;
-  /** The limits of an account with their use. */
-  limitsOf(accountId: string): LimitReading[];
-}
+const route = routesOf({ tag: 'Account', scope: 'setup', permissions: ['read', 'account'] });
 
 /**
  * `/web-setup/account`: the profile of the account. The footer of every mail contains company name and postal address;
  * without them, mail that uses the footer is refused.
  */
-export function accountRoutes({ accounts, limitsOf }: OwnAccountDeps): Route[] {
+export function accountRoutes({
+  accounts,
+  limitsOf,
+}: {
+  accounts: Accounts;
+  /** The limits of an account with their use. */
+  limitsOf(accountId: string): LimitReading[];
+}): Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/web-setup/account',
+    route('GET /web-setup/account', {
       operationId: 'getAccount',
-      tag: 'Account',
       summary: 'Get the account',
       description: 'The profile, the limits of the account, and what of them is used.',
-      scope: 'setup',
-      responses: {
-        200: { description: 'The account.', data: accountWithUsageSchema, example: EXAMPLE_WITH_USAGE },
-      },
-      refusals: [],
+      response: { description: 'The account.', data: accountWithUsageSchema, example: EXAMPLE_WITH_USAGE },
       handle: ({ caller }) => {
         const account = accounts.get(caller.accountId);
         return account === null
           ? refuse('NOT_FOUND', 'The account does not exist')
           : {
-              status: 200,
-              data: { ...presentAccount(account), ...presentUsage(limitsOf(caller.accountId)) },
+              ...presentAccount(account),
+              ...presentUsage(limitsOf(caller.accountId)),
             };
       },
     }),
-    route({
-      method: 'PUT',
-      path: '/web-setup/account',
+    route('PUT /web-setup/account', {
       operationId: 'updateAccount',
-      tag: 'Account',
       summary: 'Update the account',
       description:
         'Replaces the fields that are given; `null` clears a field. An address is replaced as a whole.',
-      scope: 'setup',
       body: accountPatchSchema.meta({ id: 'AccountPatch' }),
       example: {
         companyName: EXAMPLE_ACCOUNT.companyName,
         companyAddress: EXAMPLE_ACCOUNT.companyAddress,
         abuseEmail: EXAMPLE_ACCOUNT.abuseEmail,
       },
-      responses: {
-        200: { description: 'The updated account.', data: accountSchema, example: EXAMPLE_ACCOUNT },
-      },
-      refusals: [],
-      handle: async ({ caller, body }) => {
-        const account = await accounts.update(caller.accountId, body);
-        return isRefusal(account) ? account : { status: 200, data: presentAccount(account) };
-      },
+      response: { description: 'The updated account.', data: accountSchema, example: EXAMPLE_ACCOUNT },
+      handle: async ({ caller, body }) =>
+        mapResult(await accounts.update(caller.accountId, body), presentAccount),
     }),
   ];
 }

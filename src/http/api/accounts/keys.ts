@@ -2,91 +2,77 @@ import * as z from 'zod';
 import type { Accounts } from '../../../accounts/accounts.ts';
 import { type ApiKey, type CreatedKey, type Keys, SCOPES } from '../../../accounts/keys.ts';
 import { iso } from '../../../core/clock.ts';
-import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
+import { refuse } from '../../../core/refusal.ts';
 import type { ApiKeyFilter } from '../../../store/api-keys.ts';
-import { type ApiResponse, type Route, type RouteDescription, route } from '../../route.ts';
-import { idPageEnd, pageEndFields, paging, readIdPageKey, unknownKey } from '../paging.ts';
+import { mapResult, type Route, routesOf } from '../../route.ts';
+import { endOf, pageOf, pagesById, paging, unknownKey } from '../paging.ts';
 import { noAccount } from './accounts.ts';
 
-export interface KeyRouteDeps {
-  accounts: Pick<Accounts, 'get'>;
-  keys: Pick<Keys, 'create' | 'get' | 'page' | 'revoke'>;
-}
+const ofInstallation = routesOf({ tag: 'Installation', scope: 'operator' });
+const ofAccount = routesOf({ tag: 'Account', scope: 'setup', permissions: ['keys', 'keys'] });
+
+type AnyKeys = Pick<Keys, 'create' | 'get' | 'page' | 'revoke'>;
 
 /** `/web-setup/accounts/{accountId}/keys`: the keys of each account, for the operator. */
-export function accountKeyRoutes({ accounts, keys }: KeyRouteDeps): Route[] {
-  const common = { tag: 'Installation', scope: 'operator' } satisfies Partial<RouteDescription>;
-  const account = z.object({ accountId: z.string() });
+export function accountKeyRoutes({
+  accounts,
+  keys,
+}: {
+  accounts: Pick<Accounts, 'get'>;
+  keys: AnyKeys;
+}): Route[] {
   return [
-    route({
-      ...common,
+    ofInstallation('GET /web-setup/accounts/{accountId}/keys', {
       ...LIST,
-      path: '/web-setup/accounts/{accountId}/keys',
       operationId: 'listAccountKeys',
       summary: 'List the API keys of an account',
-      params: account,
       refusals: ['ACCOUNT_NOT_FOUND'],
-      handle: ({ params: { accountId }, query }) =>
+      handle: ({ params: { accountId }, query: { limit }, after }) =>
         accounts.get(accountId) === null
           ? noAccount(accountId)
-          : listed(keys, { accountId, withOperators: true }, query),
+          : listed(keys, { accountId, withOperators: true, afterId: after, limit }),
     }),
-    route({
-      ...common,
+    ofInstallation('POST /web-setup/accounts/{accountId}/keys', {
       ...CREATE,
-      path: '/web-setup/accounts/{accountId}/keys',
       operationId: 'createAccountKey',
       summary: 'Create an API key of an account',
       description: 'Keys with the scope `operator` are created on the command line only.',
-      params: account,
-      refusals: ['ACCOUNT_NOT_FOUND', 'LIMIT_REACHED'],
-      handle: async ({ params: { accountId }, body }) => created(await keys.create({ ...body, accountId })),
+      handle: async ({ params: { accountId }, body }) =>
+        mapResult(await keys.create({ ...body, accountId }), presentCreated),
     }),
-    route({
-      ...common,
+    ofInstallation('DELETE /web-setup/accounts/{accountId}/keys/{keyId}', {
       ...REVOKE,
-      path: '/web-setup/accounts/{accountId}/keys/{keyId}',
       operationId: 'revokeAccountKey',
       summary: 'Revoke an API key',
-      params: account.extend({ keyId: z.string() }),
-      handle: ({ params: { accountId, keyId } }) => revoked(keys, accountId, keyId, true),
+      handle: ({ params: { accountId, keyId } }) => revoke(keys, accountId, keyId, true),
     }),
   ];
 }
 
 /** `/web-setup/keys`: the account's own keys. Keys with the scope `operator` belong to the installation, not to it. */
-export function keyRoutes({ keys }: Pick<KeyRouteDeps, 'keys'>): Route[] {
-  const common = { tag: 'Account', scope: 'setup' } satisfies Partial<RouteDescription>;
+export function keyRoutes({ keys }: { keys: AnyKeys }): Route[] {
   return [
-    route({
-      ...common,
+    ofAccount('GET /web-setup/keys', {
       ...LIST,
-      path: '/web-setup/keys',
       operationId: 'listKeys',
       summary: 'List the API keys of the account',
-      refusals: [],
-      handle: ({ caller: { accountId }, query }) => listed(keys, { accountId, withOperators: false }, query),
+      handle: ({ caller: { accountId }, query: { limit }, after }) =>
+        listed(keys, { accountId, withOperators: false, afterId: after, limit }),
     }),
-    route({
-      ...common,
+    ofAccount('POST /web-setup/keys', {
       ...CREATE,
-      path: '/web-setup/keys',
       operationId: 'createKey',
       summary: 'Create an API key of the account',
       description:
         'The key cannot have more rights than the calling one: its scopes, networks and From domains are among those of that key.',
-      refusals: ['ACCOUNT_NOT_FOUND', 'LIMIT_REACHED'],
       handle: async ({ caller, body }) =>
-        created(await keys.create({ ...body, accountId: caller.accountId }, caller)),
+        mapResult(await keys.create({ ...body, accountId: caller.accountId }, caller), presentCreated),
     }),
-    route({
-      ...common,
+    ofAccount('DELETE /web-setup/keys/{keyId}', {
       ...REVOKE,
-      path: '/web-setup/keys/{keyId}',
       operationId: 'revokeKey',
       summary: 'Revoke an API key of the account',
-      params: z.object({ keyId: z.string() }),
-      handle: ({ caller: { accountId }, params: { keyId } }) => revoked(keys, accountId, keyId, false),
+      handle: ({ caller: { accountId }, params: { keyId } }) => revoke(keys, accountId, keyId, false),
     }),
   ];
 }
@@ -145,78 +131,56 @@ const inputSchema = z
 
 /** What the operations on the keys of any account and of the own one have in common. */
 const LIST = {
-  method: 'GET',
   description: 'Lists them with revoked ones, oldest first, without secrets.',
   query: z.object(paging),
-  responses: {
-    200: {
-      description: 'A page of keys.',
-      data: z.object({ keys: z.array(keySchema), ...pageEndFields }).meta({ id: 'ApiKeyPage' }),
-      example: { keys: [EXAMPLE_KEY], count: 1 },
-    },
-  },
-} as const;
+  page: pagesById('keys'),
+  response: pageOf('keys', keySchema, EXAMPLE_KEY, { id: 'ApiKeyPage' }),
+};
 
 const CREATE = {
-  method: 'POST',
+  isConfirmed: true,
   body: inputSchema,
   example: { name: 'shop', scopes: ['transactional'], allowIps: ['192.0.2.0/24', '127.0.0.1'] },
-  responses: {
-    201: {
-      description: 'The key and its secret, which is returned once.',
-      data: z.object({ key: keySchema, secret: z.string() }).meta({ id: 'CreatedApiKey' }),
-      example: {
-        key: { ...EXAMPLE_KEY, lastUsedAt: null },
-        secret: 'pr_4kx0m2p9q8zt4kx0m2p9q8zt4kx0m2p9q8zt4kx0m2',
-      },
+  response: {
+    status: 201,
+    description: 'The key and its secret, which is returned once.',
+    data: z.object({ key: keySchema, secret: z.string() }).meta({ id: 'CreatedApiKey' }),
+    example: {
+      key: { ...EXAMPLE_KEY, lastUsedAt: null },
+      secret: 'pr_4kx0m2p9q8zt4kx0m2p9q8zt4kx0m2p9q8zt4kx0m2',
     },
   },
+  refusals: ['ACCOUNT_NOT_FOUND', 'LIMIT_REACHED'],
 } as const;
 
 const REVOKE = {
-  method: 'DELETE',
+  isConfirmed: true,
   description: 'Immediate and permanent.',
-  responses: {
-    200: {
-      description: 'The revoked key.',
-      data: keySchema,
-      example: { ...EXAMPLE_KEY, revokedAt: '2026-02-01T12:00:00.000Z' },
-    },
+  response: {
+    description: 'The revoked key.',
+    data: keySchema,
+    example: { ...EXAMPLE_KEY, revokedAt: '2026-02-01T12:00:00.000Z' },
   },
-  refusals: ['KEY_NOT_FOUND', 'INVALID_STATE'] as ['KEY_NOT_FOUND', 'INVALID_STATE'],
+  refusals: ['KEY_NOT_FOUND', 'INVALID_STATE'],
 } as const;
 
-function listed(
-  keys: Pick<Keys, 'page'>,
-  filter: Pick<ApiKeyFilter, 'accountId' | 'withOperators'>,
-  { limit, lastKey }: { limit: number; lastKey?: string | undefined },
-): ApiResponse | Refusal {
-  const afterId = readIdPageKey('keys', lastKey);
-  if (isRefusal(afterId)) return afterId;
-  const page = keys.page({ ...filter, afterId, limit });
+function listed(keys: AnyKeys, filter: ApiKeyFilter) {
+  const page = keys.page(filter);
   if (page === null) return unknownKey();
-  const end = idPageEnd('keys', page, ({ keyId }) => keyId);
-  return { status: 200, data: { keys: page.rows.map(presentKey), ...end } };
+  const { rows, more } = page;
+  return { keys: rows.map(presentKey), ...endOf(rows, more ? rows.at(-1)?.keyId : null) };
 }
 
-function created(result: CreatedKey | Refusal): ApiResponse | Refusal {
-  return isRefusal(result)
-    ? result
-    : { status: 201, data: { key: presentKey(result.key), secret: result.secret } };
-}
-
-async function revoked(
-  keys: Pick<Keys, 'get' | 'revoke'>,
-  accountId: string,
-  keyId: string,
-  withOperators: boolean,
-): Promise<ApiResponse | Refusal> {
+async function revoke(keys: AnyKeys, accountId: string, keyId: string, withOperators: boolean) {
   const found = keys.get(keyId);
   const isOwn = found?.accountId === accountId && (withOperators || !found.scopes.includes('operator'));
   if (!isOwn || found.revokedAt !== null)
     return refuse('KEY_NOT_FOUND', `Account ${accountId} has no valid key ${keyId}`);
-  const key = await keys.revoke(keyId);
-  return isRefusal(key) ? key : { status: 200, data: presentKey(key) };
+  return mapResult(await keys.revoke(keyId), presentKey);
+}
+
+function presentCreated({ key, secret }: CreatedKey) {
+  return { key: presentKey(key), secret };
 }
 
 function presentKey(key: ApiKey): z.output<typeof keySchema> {

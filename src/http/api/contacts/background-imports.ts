@@ -1,11 +1,24 @@
 import * as z from 'zod';
 import { type BackgroundImports, stateOf } from '../../../audience/import/background.ts';
 import { iso } from '../../../core/clock.ts';
-import { isRefusal, type Refusal } from '../../../core/refusal.ts';
 import { type BackgroundImportRow, MAX_KEPT_IMPORTS } from '../../../store/contacts/background-imports.ts';
-import { type ApiResponse, type Route, type RouteDescription, route } from '../../route.ts';
-import { pageEndFields, pageOfAll, paging } from '../paging.ts';
-import { countFields, rejectedRow } from './import-schemas.ts';
+import { mapResult, type Route, routesOf } from '../../route.ts';
+import { pageOf, pageOfAll, pagesById, paging } from '../paging.ts';
+
+/** The result of an import, also of one that is in progress. */
+export const countFields = {
+  rows: z.int(),
+  created: z.int(),
+  updated: z.int(),
+  unchanged: z.int().describe('Existing contacts without a change.'),
+  rejected: z.int(),
+  subscribed: z.int().describe('New members of the group.'),
+  optedOut: z.int().describe('Members who left the group before: they stay inactive.'),
+};
+
+export const rejectedRow = z
+  .object({ line: z.int().describe('Starts at 1.'), reason: z.string() })
+  .meta({ id: 'RejectedRow' });
 
 export const backgroundImport = z
   .object({
@@ -51,68 +64,55 @@ const EXAMPLE: z.output<typeof backgroundImport> = {
 };
 export const BACKGROUND_EXAMPLE = { import: EXAMPLE };
 
-const COMMON = { tag: 'Contacts', scope: 'setup' } satisfies Partial<RouteDescription>;
+const route = routesOf({ tag: 'Contacts', scope: 'setup', permissions: ['read', 'contacts'] });
 const ONE = '/web-setup/contacts/imports/{importId}';
-const params = z.object({ importId: z.string().max(100) });
+const params = { importId: z.string().max(100) };
+const one = { description: 'The import.', data: backgroundResult, example: BACKGROUND_EXAMPLE };
 
 /** `/web-setup/contacts/imports`: imports in the background, with their progress. */
 export function backgroundImportRoutes(imports: BackgroundImports): Route[] {
   return [
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: '/web-setup/contacts/imports',
+    route('GET /web-setup/contacts/imports', {
       operationId: 'listContactImports',
       summary: 'List imports in the background, newest first',
       description: `The newest ${MAX_KEPT_IMPORTS} are stored.`,
       query: z.object(paging),
-      responses: {
-        200: {
-          description: 'The imports.',
-          data: z
-            .object({ imports: z.array(backgroundImport), ...pageEndFields })
-            .meta({ id: 'BackgroundImportList' }),
-          example: { imports: [EXAMPLE], count: 1 },
-        },
-      },
-      refusals: [],
-      handle: ({ caller, query }) => {
+      page: pagesById('contact-imports'),
+      response: pageOf('imports', backgroundImport, EXAMPLE, {
+        description: 'The imports.',
+        id: 'BackgroundImportList',
+      }),
+      handle: ({ caller, query, after }) => {
         const all = imports.list(caller.accountId);
-        const page = pageOfAll('contact-imports', all, query, ({ import_id }) => import_id);
-        if (isRefusal(page)) return page;
-        return { status: 200, data: { imports: page.rows.map(presentImport), ...page.end } };
+        const page = pageOfAll(all, query.limit, after, ({ import_id }) => import_id);
+        return mapResult(page, ({ rows, end }) => ({ imports: rows.map(presentImport), ...end }));
       },
     }),
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: ONE,
+    route(`GET ${ONE}`, {
       operationId: 'getContactImport',
       summary: 'Get an import in the background with its progress',
       params,
-      responses: { 200: { description: 'The import.', data: backgroundResult, example: BACKGROUND_EXAMPLE } },
+      response: one,
       refusals: ['NOT_FOUND'],
-      handle: ({ caller, params: { importId } }) => respond(imports.get(caller.accountId, importId)),
+      handle: ({ caller, params: { importId } }) =>
+        mapResult(imports.get(caller.accountId, importId), present),
     }),
-    route({
-      ...COMMON,
-      method: 'POST',
-      path: `${ONE}/cancel`,
+    route(`POST ${ONE}/cancel`, {
       operationId: 'cancelContactImport',
       stores: () => false,
       summary: 'Cancel an import in the background',
       description: 'Rows that were imported before remain. The file is deleted.',
       params,
-      responses: { 200: { description: 'The import.', data: backgroundResult, example: BACKGROUND_EXAMPLE } },
+      response: one,
       refusals: ['NOT_FOUND', 'INVALID_STATE'],
       handle: async ({ caller, params: { importId } }) =>
-        respond(await imports.cancel(caller.accountId, importId)),
+        mapResult(await imports.cancel(caller.accountId, importId), present),
     }),
   ];
 }
 
-function respond(row: BackgroundImportRow | Refusal): ApiResponse | Refusal {
-  return isRefusal(row) ? row : { status: 200, data: { import: presentImport(row) } };
+function present(row: BackgroundImportRow) {
+  return { import: presentImport(row) };
 }
 
 /** The import as the API returns it; `bytesRead` is the position that was committed with the last rows. */

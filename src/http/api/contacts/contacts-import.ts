@@ -11,17 +11,19 @@ import { fieldNamed } from '../../../audience/import/rows.ts';
 import { importFormatOf, openSource } from '../../../audience/import/source.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import { parseUntrustedJson } from '../../../core/untrusted-json.ts';
-import type { Tables } from '../../../store/tables.ts';
-import { successBody } from '../../responses.ts';
-import { type ApiResponse, type Call, type Route, route, type Upload } from '../../route.ts';
+import type { Context } from '../../../store/context.ts';
+import { type Call, Reply, type Route, routesOf, type Upload } from '../../route.ts';
 import {
   BACKGROUND_EXAMPLE,
   backgroundImportRoutes,
   backgroundResult,
+  countFields,
   presentImport,
+  rejectedRow,
 } from './background-imports.ts';
 import { callerOf } from './contact-schemas.ts';
-import { countFields, rejectedRow } from './import-schemas.ts';
+
+const route = routesOf({ tag: 'Contacts', scope: 'setup', permissions: ['read', 'contacts'] });
 
 /** Maximum number of columns that a request assigns. */
 const MAX_ASSIGNED = 500;
@@ -67,8 +69,7 @@ interface ImportQuery {
   fileName?: string | undefined;
 }
 
-export interface ContactImportDeps {
-  tables: Tables;
+interface ImportServices {
   importer: Importer;
   backgroundImports: BackgroundImports;
   /** Why nothing more is stored for an account; null: it is. */
@@ -76,19 +77,11 @@ export interface ContactImportDeps {
 }
 
 /** `/web-setup/contacts/import`: imports contacts from a stream; `/web-setup/contacts/imports`: imports in the background. */
-export function contactImportRoutes(deps: ContactImportDeps): Route[] {
-  return [...uploadRoutes(deps), ...backgroundImportRoutes(deps.backgroundImports)];
-}
-
-function uploadRoutes(deps: ContactImportDeps): Route[] {
-  const { tables, backgroundImports } = deps;
+export function contactImportRoutes({ tables }: Pick<Context, 'tables'>, services: ImportServices): Route[] {
+  const { backgroundImports } = services;
   return [
-    route({
-      method: 'POST',
-      path: '/web-setup/contacts/import',
+    route('POST /web-setup/contacts/import', {
       operationId: 'importContacts',
-      tag: 'Contacts',
-      scope: 'setup',
       summary: 'Import contacts from CSV or NDJSON',
       description:
         'The body may have any length. Rows of existing contacts update the fields that they contain. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; the separator is comma, semicolon or tab, or the one that a first line such as `sep=;` names. Other names of the column `email`, such as `Email Address`, are recognized. Lines end with LF, CRLF or CR; UTF-16 is recognized by its byte order mark or by the charset of the Content-Type, such as `text/csv; charset=utf-16le`. Rows are stored while they are read: after a failure the rows before it remain, the error states their number, and the import may be repeated. An import never ends an opt-out or a suppression. Rows with a `globalStatus` other than `active` or with `isActive: false` are rejected, so that people who opted out do not become recipients. Without `consentMethod`, `imported` is recorded.',
@@ -132,18 +125,19 @@ function uploadRoutes(deps: ContactImportDeps): Route[] {
         if (call.upload === null) throw new Error('the route has no upload');
         if (call.query.background === 'true')
           return importInBackground(backgroundImports, call, call.upload, groupId);
-        return importUpload(deps, call, call.upload, groupId);
+        return importUpload(services, call, call.upload, groupId);
       },
     }),
+    ...backgroundImportRoutes(backgroundImports),
   ];
 }
 
 async function importUpload(
-  { importer, storageRefusal }: ContactImportDeps,
+  { importer, storageRefusal }: ImportServices,
   call: Call<unknown, ImportQuery, unknown>,
   { type, bytes }: Upload,
   groupId: string | null,
-): Promise<ApiResponse | Refusal> {
+): Promise<Reply | Refusal> {
   const { columns, dryRun } = call.query;
   const source = await openSource(
     bytes,
@@ -174,8 +168,7 @@ async function importUpload(
         `The service is shutting down; ${isDryRun ? 0 : counts.rows} rows were imported`,
       );
     const data = { message: summary(counts, isDryRun), ...counts, rejectedRows: rejected };
-    const ignored = [...source.reader.ignored].map(ignoredColumn);
-    return { status: 200, raw: successBody(data, [...call.warnings, ...ignored]) };
+    return new Reply({ data }, { warnings: [...source.reader.ignored].map(ignoredColumn) });
   } finally {
     await source.close();
   }
@@ -186,7 +179,7 @@ async function importInBackground(
   call: Call<unknown, ImportQuery, unknown>,
   { type, bytes }: Upload,
   groupId: string | null,
-): Promise<ApiResponse | Refusal> {
+): Promise<Reply | Refusal> {
   const { columns, dryRun, fileName } = call.query;
   if (dryRun === 'true') return invalid('background', 'a dry run stores nothing: omit background or dryRun');
   const added = await imports.add({
@@ -199,8 +192,8 @@ async function importInBackground(
     bytes,
   });
   if (isRefusal(added)) return added;
-  const warnings = [...call.warnings, ...stateOf(added).ignored.map(ignoredColumn)];
-  return { status: 202, raw: successBody({ import: presentImport(added) }, warnings) };
+  const warnings = stateOf(added).ignored.map(ignoredColumn);
+  return new Reply({ data: { import: presentImport(added) } }, { status: 202, warnings });
 }
 
 function ignoredColumn(name: string): string {

@@ -4,9 +4,10 @@ import type { Erasure } from '../../../audience/erasure/erase.ts';
 import { presentConsent, presentContact, presentMembership } from '../../../audience/present.ts';
 import { isRefusal } from '../../../core/refusal.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../../store/contacts/consent.ts';
-import { type Route, type RouteDescription, route } from '../../route.ts';
+import type { KnownContact } from '../../../store/contacts/contacts.ts';
+import { mapResult, type Route, routesOf } from '../../route.ts';
 import { messageResult } from '../fields.ts';
-import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
+import { endOf, pageOf, pagesBySeq, paging, seqEnd, unknownKey } from '../paging.ts';
 import {
   CONTACT_EXAMPLES,
   callerOf,
@@ -17,25 +18,12 @@ import {
   membership,
   profileFields,
 } from './contact-schemas.ts';
-import { readSearchPageKey, search, searchPageKey } from './contact-search.ts';
+import { positionText, search, searchablePages } from './contact-search.ts';
 
 /* `/web-setup/contacts`: contacts of an account, their consent history and their erasure. */
 
-export interface ContactRouteDeps {
-  contacts: Contacts;
-  erasure: Erasure;
-}
-
-/**
- * All with the scope `setup`. A list with `search` has page keys of the search, without it those of the table. PUT
- * replaces all custom fields, PATCH merges them.
- */
-export function contactRoutes({ contacts, erasure }: ContactRouteDeps): Route[] {
-  return [...collectionRoutes(contacts), ...memberRoutes(contacts, erasure)];
-}
-
-const COMMON = { tag: 'Contacts', scope: 'setup' } satisfies Partial<RouteDescription>;
-const params = z.object({ contactIdentifier: contactReference });
+const route = routesOf({ tag: 'Contacts', scope: 'setup', permissions: ['read', 'contacts'] });
+const params = { contactIdentifier: contactReference };
 const result = z.object({ contact }).meta({ id: 'ContactResult' });
 const input = z.object(profileFields).meta({ id: 'ContactInput' });
 const example = { contact: CONTACT_EXAMPLES.contact };
@@ -62,60 +50,75 @@ export const consent = z
   })
   .meta({ id: 'ConsentRecord' });
 
-function collectionRoutes(contacts: Contacts): Route[] {
+const CONSENT_EXAMPLE: z.output<typeof consent> = {
+  action: 'given',
+  method: 'double_opt_in',
+  details: CONTACT_EXAMPLES.contact.consentDetails,
+  ipAddress: CONTACT_EXAMPLES.contact.consentIpAddress,
+  userAgent: CONTACT_EXAMPLES.contact.consentUserAgent,
+  timestamp: CONTACT_EXAMPLES.time,
+  recordedAt: CONTACT_EXAMPLES.time,
+  recordedBy: CONTACT_EXAMPLES.contact.addedBy,
+};
+
+/** A list with `search` has page keys of the search, without it those of the table. */
+export function contactRoutes({ contacts, erasure }: { contacts: Contacts; erasure: Erasure }): Route[] {
+  /** PUT replaces all custom fields, PATCH merges them. */
+  const update = (method: 'PUT' | 'PATCH', operationId: string, summary: string, customFieldsNote: string) =>
+    route(`${method} /web-setup/contacts/{contactIdentifier}`, {
+      operationId,
+      summary,
+      description: `Replaces the fields that are given; \`null\` clears a field, \`consentMethod: null\` withdraws the consent. Evidence of the consent does not change unless it is given or \`consentMethod\` changes.${customFieldsNote} With \`globalStatus: "unsubscribed"\` and without \`consentMethod\`, the other consent fields are recorded with the opt-out. Opt-outs of the contact also apply to a new email address.`,
+      params,
+      body: input,
+      example: { firstName: 'Augusta Ada', customFields: { plan: 'gold', since: 2026 } },
+      stores: ({ globalStatus, customFields }) =>
+        globalStatus === undefined || globalStatus === 'active' || customFields !== undefined,
+      response: { description: 'The updated contact.', data: result, example },
+      refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS', 'INVALID_STATE'],
+      handle: async (call) => {
+        const { email, phone, firstName, lastName, customFields, source, globalStatus } = call.body;
+        const consent = consentOf(call.body);
+        const updated = await contacts.update(
+          call.caller.accountId,
+          call.params.contactIdentifier,
+          { email, phone, firstName, lastName, customFields, source, globalStatus, consent },
+          { ...callerOf(call), merge: method === 'PATCH' },
+        );
+        return mapResult(updated, present);
+      },
+    });
   return [
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: '/web-setup/contacts',
+    route('GET /web-setup/contacts', {
       operationId: 'listContacts',
       summary: 'List contacts, newest first',
       query: z.object({ search, status: globalStatus.optional(), ...paging }),
-      responses: {
-        200: {
-          description: 'A page of contacts.',
-          data: z.object({ contacts: z.array(contact), ...pageEndFields }),
-          example: { contacts: [CONTACT_EXAMPLES.contact], count: 1 },
-        },
-      },
-      refusals: [],
+      page: searchablePages('contacts'),
+      response: pageOf('contacts', contact, CONTACT_EXAMPLES.contact),
       narrowBy: ['search', 'limit'],
-      handle: async ({ caller: { accountId }, query: { search: text = '', status, lastKey, limit } }) => {
+      handle: async ({ caller: { accountId }, query: { search: text = '', status, limit }, after }) => {
         const filter = { accountId, limit, ...(status === undefined ? {} : { status }) };
         if (text.trim() === '') {
-          const beforeSeq = readPageKey('contacts', lastKey);
-          if (isRefusal(beforeSeq)) return beforeSeq;
-          const page = await contacts.list({ ...filter, beforeSeq });
-          return {
-            status: 200,
-            data: { contacts: page.rows.map(presentContact), ...pageEnd('contacts', page) },
-          };
+          if (typeof after === 'object' && after !== null) return unknownKey();
+          const page = await contacts.list({ ...filter, beforeSeq: after });
+          return { contacts: page.rows.map(presentContact), ...seqEnd(page) };
         }
-        const after = readSearchPageKey(lastKey);
-        if (isRefusal(after)) return after;
+        if (typeof after === 'number') return unknownKey();
         const { rows, next } = await contacts.search({ ...filter, text, after });
-        const found = rows.map((row) => presentContact(row.contact));
         return {
-          status: 200,
-          data: {
-            contacts: found,
-            count: found.length,
-            ...(next === null ? {} : { nextKey: searchPageKey(next) }),
-          },
+          contacts: rows.map((row) => presentContact(row.contact)),
+          ...endOf(rows, positionText(next)),
         };
       },
     }),
-    route({
-      ...COMMON,
-      method: 'POST',
-      path: '/web-setup/contacts',
+    route('POST /web-setup/contacts', {
       operationId: 'createContact',
       summary: 'Create a contact',
       description:
         '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded with the address and the client of this request, or, if `consentIpAddress` or `consentUserAgent` is given, with these only. For any other method, evidence that is not given is `null`.',
       body: input,
       example: CONTACT_EXAMPLES.profile,
-      responses: { 201: { description: 'The created contact.', data: result, example } },
+      response: { status: 201, description: 'The created contact.', data: result, example },
       refusals: ['CONTACT_ALREADY_EXISTS', 'LIMIT_REACHED', 'INVALID_STATE'],
       handle: async (call) => {
         const { body } = call;
@@ -130,27 +133,17 @@ function collectionRoutes(contacts: Contacts): Route[] {
           consent: consentOf(body),
         };
         const created = await contacts.create(call.caller.accountId, profile, callerOf(call));
-        return isRefusal(created) ? created : { status: 201, data: { contact: presentContact(created) } };
+        return mapResult(created, present);
       },
     }),
-  ];
-}
-
-function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
-  return [
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: '/web-setup/contacts/{contactIdentifier}',
+    route('GET /web-setup/contacts/{contactIdentifier}', {
       operationId: 'getContact',
       summary: 'Get a contact with its memberships',
       params,
-      responses: {
-        200: {
-          description: 'The contact.',
-          data: result.extend({ memberships: z.array(membership) }),
-          example: { ...example, memberships: [CONTACT_EXAMPLES.membership] },
-        },
+      response: {
+        description: 'The contact.',
+        data: result.extend({ memberships: z.array(membership) }),
+        example: { ...example, memberships: [CONTACT_EXAMPLES.membership] },
       },
       refusals: ['CONTACT_NOT_FOUND'],
       narrowBy: [],
@@ -158,72 +151,49 @@ function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
         const found = contacts.get(caller.accountId, params.contactIdentifier);
         if (isRefusal(found)) return found;
         const memberships = (await contacts.memberships(found)).map(presentMembership);
-        return { status: 200, data: { contact: presentContact(found), memberships } };
+        return { contact: presentContact(found), memberships };
       },
     }),
-    updateRoute(
-      contacts,
-      'PUT',
-      'replaceContactFields',
-      'Update a contact',
-      ' `customFields` are replaced as a whole.',
-    ),
-    updateRoute(
-      contacts,
+    update('PUT', 'replaceContactFields', 'Update a contact', ' `customFields` are replaced as a whole.'),
+    update(
       'PATCH',
       'updateContact',
       'Update a contact and merge its custom fields',
       ' `customFields` are merged by field; `null` removes one.',
     ),
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: '/web-setup/contacts/{contactIdentifier}/consent-history',
+    route('GET /web-setup/contacts/{contactIdentifier}/consent-history', {
       operationId: 'listConsentHistory',
       summary: 'List the consent history of a contact, newest first',
       description:
         'Consents, withdrawals, and opt-outs of marketing mail and of groups. Deletions of suppressions are listed by `GET /web-setup/suppressions/removals`.',
       params,
       query: z.object(paging),
-      responses: {
-        200: {
-          description: 'A page of the history.',
-          data: z.object({ consents: z.array(consent), ...pageEndFields }),
-          example: { consents: [CONSENT_EXAMPLE], count: 1 },
-        },
-      },
+      page: pagesBySeq('consents'),
+      response: pageOf('consents', consent, CONSENT_EXAMPLE, { description: 'A page of the history.' }),
       refusals: ['CONTACT_NOT_FOUND'],
-      handle: ({ caller, params, query: { lastKey, limit } }) => {
-        const before = readPageKey('consents', lastKey);
-        if (isRefusal(before)) return before;
+      handle: ({ caller, params, query: { limit }, after }) => {
         const found = contacts.get(caller.accountId, params.contactIdentifier);
         if (isRefusal(found)) return found;
-        const rows = contacts.history(found, before, limit + 1);
-        const page = {
-          rows: rows.slice(0, limit).map((row) => ({ ...row, seq: row.n })),
-          more: rows.length > limit,
-        };
+        const more = contacts.history(found, after, limit + 1);
+        const rows = more.slice(0, limit);
         return {
-          status: 200,
-          data: { consents: page.rows.map(presentConsent), ...pageEnd('consents', page) },
+          consents: rows.map(presentConsent),
+          ...endOf(rows, more.length > limit ? rows.at(-1)?.n : null),
         };
       },
     }),
-    route({
-      ...COMMON,
-      method: 'DELETE',
-      path: '/web-setup/contacts/{contactIdentifier}',
+    route('DELETE /web-setup/contacts/{contactIdentifier}', {
       operationId: 'eraseContact',
       summary: 'Erase a contact',
+      permission: 'erase',
+      isConfirmed: true,
       description:
         'Deletes profile, memberships and history, cancels queued mail, and removes email address, phone number and name from messages, events and stored responses. Suppressions and opt-outs remain, by the identifier only. Later events of mail that was sent before contain no `ip`, no `userAgent` and only the origin of a clicked link. A recipient who is no contact: create the contact and erase it, or use `postrider contacts erase ADDRESS`.',
       params,
-      responses: {
-        200: {
-          description: 'The contact was erased.',
-          data: messageResult,
-          example: { message: 'The contact has been erased.' },
-        },
+      response: {
+        description: 'The contact was erased.',
+        data: messageResult,
+        example: { message: 'The contact has been erased.' },
       },
       refusals: ['CONTACT_NOT_FOUND'],
       handle: async ({ caller, params }) => {
@@ -232,54 +202,12 @@ function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
         const message = erased.complete
           ? 'The contact has been erased.'
           : 'The contact has been erased; its remaining data in messages and events is being cleared.';
-        return { status: 200, data: { message } };
+        return { message };
       },
     }),
   ];
 }
 
-function updateRoute(
-  contacts: Contacts,
-  method: 'PUT' | 'PATCH',
-  operationId: string,
-  summary: string,
-  customFieldsNote: string,
-): Route {
-  return route({
-    ...COMMON,
-    method,
-    path: '/web-setup/contacts/{contactIdentifier}',
-    operationId,
-    summary,
-    description: `Replaces the fields that are given; \`null\` clears a field, \`consentMethod: null\` withdraws the consent. Evidence of the consent does not change unless it is given or \`consentMethod\` changes.${customFieldsNote} With \`globalStatus: "unsubscribed"\` and without \`consentMethod\`, the other consent fields are recorded with the opt-out. Opt-outs of the contact also apply to a new email address.`,
-    params,
-    body: input,
-    example: { firstName: 'Augusta Ada', customFields: { plan: 'gold', since: 2026 } },
-    stores: ({ globalStatus, customFields }) =>
-      globalStatus === undefined || globalStatus === 'active' || customFields !== undefined,
-    responses: { 200: { description: 'The updated contact.', data: result, example } },
-    refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS', 'INVALID_STATE'],
-    handle: async (call) => {
-      const { email, phone, firstName, lastName, customFields, source, globalStatus } = call.body;
-      const consent = consentOf(call.body);
-      const updated = await contacts.update(
-        call.caller.accountId,
-        call.params.contactIdentifier,
-        { email, phone, firstName, lastName, customFields, source, globalStatus, consent },
-        { ...callerOf(call), merge: method === 'PATCH' },
-      );
-      return isRefusal(updated) ? updated : { status: 200, data: { contact: presentContact(updated) } };
-    },
-  });
+function present(row: KnownContact) {
+  return { contact: presentContact(row) };
 }
-
-const CONSENT_EXAMPLE: z.output<typeof consent> = {
-  action: 'given',
-  method: 'double_opt_in',
-  details: CONTACT_EXAMPLES.contact.consentDetails,
-  ipAddress: CONTACT_EXAMPLES.contact.consentIpAddress,
-  userAgent: CONTACT_EXAMPLES.contact.consentUserAgent,
-  timestamp: CONTACT_EXAMPLES.time,
-  recordedAt: CONTACT_EXAMPLES.time,
-  recordedBy: CONTACT_EXAMPLES.contact.addedBy,
-};

@@ -3,175 +3,18 @@ import type { Caller } from '../../../accounts/authenticate.ts';
 import type { SubscriptionGroups } from '../../../audience/groups.ts';
 import { presentGroup } from '../../../audience/present.ts';
 import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
-import { parseMailbox } from '../../../mail/address.ts';
+import { domainOf, parseMailbox } from '../../../mail/address.ts';
+import { checkDomain, type Sender } from '../../../sending/checks.ts';
 import type { SubscriptionGroupRow } from '../../../store/contacts/subscription-groups.ts';
+import type { Context } from '../../../store/context.ts';
 import { type ComplianceTemplates, groupTemplatesRefusal } from '../../../templates/compliance-templates.ts';
-import { type Route, type RouteDescription, route } from '../../route.ts';
+import { mapResult, type Route, routesOf } from '../../route.ts';
 import { definedFields, line, lines, messageResult, resourceName } from '../fields.ts';
-import { nameSearch, pageEnd, pageEndFields, pagingWide, readPageKey } from '../paging.ts';
+import { nameSearch, pageOf, pagesBySeq, pagingWide, seqEnd } from '../paging.ts';
 import { CONTACT_EXAMPLES } from './contact-schemas.ts';
 
-/** The caller who chooses the sender of a sign-up form. */
-type SignUpCaller = Pick<Caller, 'accountId' | 'allowFrom'>;
-
-/** `/web-setup/contacts/subscription-groups`: lists that contacts subscribe to. */
-export interface SubscriptionGroupRouteDeps {
-  groups: SubscriptionGroups;
-  complianceTemplates: Pick<ComplianceTemplates, 'get'>;
-  /** Base of the addresses of sign-up forms. */
-  publicUrl: string;
-  /** Refuses a sender from whose domain the caller cannot send transactional mail. */
-  senderRefusal(caller: SignUpCaller, address: string): Refusal | null;
-}
-
-/**
- * All with the scope `setup`. Changes are refused when a template is not the account's, or when the sender of the
- * sign-up form cannot send; PUT and PATCH are the same operation.
- */
-export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route[] {
-  const { groups, complianceTemplates } = deps;
-  const present = presentIn(deps);
-  return [
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: '/web-setup/contacts/subscription-groups',
-      operationId: 'listSubscriptionGroups',
-      summary: 'List subscription groups, newest first',
-      query: z.object({ search: nameSearch, ...pagingWide }),
-      responses: {
-        200: {
-          description: 'A page of groups.',
-          data: z.object({ groups: z.array(group), ...pageEndFields }),
-          example: { groups: [EXAMPLE], count: 1 },
-        },
-      },
-      refusals: [],
-      narrowBy: ['limit'],
-      handle: async ({ caller: { accountId }, query: { search, lastKey, limit } }) => {
-        const beforeSeq = readPageKey('sgroups', lastKey);
-        if (isRefusal(beforeSeq)) return beforeSeq;
-        const page = await groups.list({ accountId, beforeSeq, limit, search });
-        return { status: 200, data: { groups: page.rows.map(present), ...pageEnd('sgroups', page) } };
-      },
-    }),
-    route({
-      ...COMMON,
-      method: 'POST',
-      path: '/web-setup/contacts/subscription-groups',
-      operationId: 'createSubscriptionGroup',
-      summary: 'Create a subscription group',
-      body: z.object({ name, ...fields }).meta({ id: 'SubscriptionGroupInput' }),
-      example: { name: EXAMPLE.name, description: EXAMPLE.description },
-      responses: { 201: { description: 'The created group.', data: result, example: { group: EXAMPLE } } },
-      refusals: ['TEMPLATE_NOT_FOUND', ...SENDER_REFUSALS],
-      handle: async ({ caller, body }) => {
-        const refusal =
-          groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body)) ??
-          signUpRefusal(deps, caller, body.signUp);
-        if (refusal !== null) return refusal;
-        const created = await groups.create(caller.accountId, {
-          ...DEFAULTS,
-          ...definedFields(body),
-          name: body.name,
-        });
-        return isRefusal(created) ? created : { status: 201, data: { group: present(created) } };
-      },
-    }),
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
-      operationId: 'getSubscriptionGroup',
-      summary: 'Get a subscription group',
-      params,
-      responses: { 200: { description: 'The group.', data: result, example: { group: EXAMPLE } } },
-      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
-      handle: ({ caller, params }) => {
-        const found = groups.get(caller.accountId, params.subscriptionGroupId);
-        return isRefusal(found) ? found : { status: 200, data: { group: present(found) } };
-      },
-    }),
-    updateRoute(deps, 'PUT', 'updateSubscriptionGroup'),
-    updateRoute(deps, 'PATCH', 'patchSubscriptionGroup'),
-    route({
-      ...COMMON,
-      method: 'DELETE',
-      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
-      operationId: 'deleteSubscriptionGroup',
-      summary: 'Delete a subscription group and its memberships',
-      params,
-      responses: {
-        200: {
-          description: 'The group was deleted. Its contacts remain.',
-          data: messageResult,
-          example: { message: 'The subscription group has been deleted.' },
-        },
-      },
-      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
-      handle: async ({ caller, params }) => {
-        const removed = await groups.remove(caller.accountId, params.subscriptionGroupId);
-        if (isRefusal(removed)) return removed;
-        return { status: 200, data: { message: 'The subscription group has been deleted.' } };
-      },
-    }),
-  ];
-}
-
-function presentIn({ publicUrl }: SubscriptionGroupRouteDeps) {
-  return (row: SubscriptionGroupRow): z.output<typeof group> => {
-    const presented = presentGroup(row);
-    if (presented.signUp === null) return presented;
-    return { ...presented, signUpUrl: `${publicUrl}/j/${presented.subscriptionGroupId}` };
-  };
-}
-
-/** The sender of confirmation mails must be able to send when visitors fill in the form, and the key to send from it. */
-function signUpRefusal(
-  { senderRefusal }: SubscriptionGroupRouteDeps,
-  caller: SignUpCaller,
-  signUp: { from: string } | null | undefined,
-): Refusal | null {
-  const from = parseMailbox(signUp?.from ?? '');
-  const refusal = typeof from === 'string' ? null : senderRefusal(caller, from.address);
-  return (
-    refusal &&
-    refuse(refusal.code, refusal.message, { details: [{ field: 'signUp.from', message: refusal.message }] })
-  );
-}
-
-function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', operationId: string): Route {
-  const { groups, complianceTemplates } = deps;
-  return route({
-    ...COMMON,
-    method,
-    path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
-    operationId,
-    summary: 'Update a subscription group',
-    description: 'Replaces the fields that are given; `null` clears a field.',
-    params,
-    body: z.object({ name: name.optional(), ...fields }).meta({ id: 'SubscriptionGroupPatch' }),
-    example: { description: 'What is new, once a month' },
-    responses: {
-      200: { description: 'The updated group.', data: result, example: { group: EXAMPLE } },
-    },
-    refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'TEMPLATE_NOT_FOUND', ...SENDER_REFUSALS],
-    handle: async ({ caller, params, body }) => {
-      const group = groups.get(caller.accountId, params.subscriptionGroupId);
-      if (isRefusal(group)) return group;
-      const refusal =
-        groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body)) ??
-        signUpRefusal(deps, caller, body.signUp);
-      if (refusal !== null) return refusal;
-      const updated = await groups.update(caller.accountId, params.subscriptionGroupId, definedFields(body));
-      return isRefusal(updated) ? updated : { status: 200, data: { group: presentIn(deps)(updated) } };
-    },
-  });
-}
-
-const COMMON = { tag: 'Subscription groups', scope: 'setup' } satisfies Partial<RouteDescription>;
+const route = routesOf({ tag: 'Subscription groups', scope: 'setup', permissions: ['read', 'contacts'] });
 const SENDER_REFUSALS = ['DOMAIN_NOT_REGISTERED', 'DOMAIN_NOT_VERIFIED', 'USE_CASE_MISMATCH'] as const;
-const params = z.object({ subscriptionGroupId: z.string() });
 const templateId = z
   .string()
   .max(100)
@@ -220,6 +63,8 @@ const DEFAULTS = {
   companyAddressTemplateId: null,
   signUp: null,
 };
+
+const patch = z.object({ name: name.optional(), ...fields }).meta({ id: 'SubscriptionGroupPatch' });
 
 export const group = z
   .object({
@@ -272,3 +117,131 @@ const EXAMPLE: z.output<typeof group> = {
   createdAt: CONTACT_EXAMPLES.time,
   updatedAt: CONTACT_EXAMPLES.time,
 };
+const one = { data: result, example: { group: EXAMPLE } };
+
+/** Changes are refused when a template is not the account's, or when the sender of the sign-up form cannot send. */
+export function subscriptionGroupRoutes(
+  { tables }: Pick<Context, 'tables'>,
+  {
+    groups,
+    complianceTemplates,
+    publicUrl,
+  }: {
+    groups: SubscriptionGroups;
+    complianceTemplates: Pick<ComplianceTemplates, 'get'>;
+    /** Base of the addresses of sign-up forms. */
+    publicUrl: string;
+  },
+): Route[] {
+  function present(row: SubscriptionGroupRow): { group: z.output<typeof group> } {
+    const presented = presentGroup(row);
+    const { signUp, subscriptionGroupId } = presented;
+    return {
+      group:
+        signUp === null ? presented : { ...presented, signUpUrl: `${publicUrl}/j/${subscriptionGroupId}` },
+    };
+  }
+
+  function refusalOf({ accountId, allowFrom }: Caller, body: z.output<typeof patch>): Refusal | null {
+    return (
+      groupTemplatesRefusal(complianceTemplates, accountId, definedFields(body)) ??
+      signUpRefusal(accountId, allowFrom, body.signUp)
+    );
+  }
+
+  /** The sender of confirmation mails must be able to send when visitors fill in the form, and the key to send from it. */
+  function signUpRefusal(
+    accountId: string,
+    allowFrom: Caller['allowFrom'],
+    signUp: { from: string } | null | undefined,
+  ): Refusal | null {
+    const from = parseMailbox(signUp?.from ?? '');
+    const account = tables.accounts.get(accountId);
+    if (typeof from === 'string' || account === null) return null;
+    const sender: Sender = { account, useCase: 'tx', allowFrom, allowEssential: true };
+    const refusal = checkDomain(tables, sender, { fromDomain: domainOf(from.address) });
+    if (!isRefusal(refusal)) return null;
+    const { code, message } = refusal;
+    return refuse(code, message, { details: [{ field: 'signUp.from', message }] });
+  }
+
+  const update = (method: 'PUT' | 'PATCH', operationId: string) =>
+    route(`${method} /web-setup/contacts/subscription-groups/{subscriptionGroupId}`, {
+      operationId,
+      summary: 'Update a subscription group',
+      description: 'Replaces the fields that are given; `null` clears a field.',
+      body: patch,
+      example: { description: 'What is new, once a month' },
+      response: { description: 'The updated group.', ...one },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'TEMPLATE_NOT_FOUND', ...SENDER_REFUSALS],
+      handle: async ({ caller, params, body }) => {
+        const group = groups.get(caller.accountId, params.subscriptionGroupId);
+        if (isRefusal(group)) return group;
+        const refusal = refusalOf(caller, body);
+        if (refusal !== null) return refusal;
+        const updated = await groups.update(
+          caller.accountId,
+          params.subscriptionGroupId,
+          definedFields(body),
+        );
+        return mapResult(updated, present);
+      },
+    });
+  return [
+    route('GET /web-setup/contacts/subscription-groups', {
+      operationId: 'listSubscriptionGroups',
+      summary: 'List subscription groups, newest first',
+      query: z.object({ search: nameSearch, ...pagingWide }),
+      page: pagesBySeq('sgroups'),
+      response: pageOf('groups', group, EXAMPLE),
+      narrowBy: ['limit'],
+      handle: async ({ caller: { accountId }, query: { search, limit }, after }) => {
+        const page = await groups.list({ accountId, beforeSeq: after, limit, search });
+        return { groups: page.rows.map((row) => present(row).group), ...seqEnd(page) };
+      },
+    }),
+    route('POST /web-setup/contacts/subscription-groups', {
+      operationId: 'createSubscriptionGroup',
+      summary: 'Create a subscription group',
+      body: z.object({ name, ...fields }).meta({ id: 'SubscriptionGroupInput' }),
+      example: { name: EXAMPLE.name, description: EXAMPLE.description },
+      response: { status: 201, description: 'The created group.', ...one },
+      refusals: ['TEMPLATE_NOT_FOUND', ...SENDER_REFUSALS],
+      handle: async ({ caller, body }) => {
+        const refusal = refusalOf(caller, body);
+        if (refusal !== null) return refusal;
+        const created = await groups.create(caller.accountId, {
+          ...DEFAULTS,
+          ...definedFields(body),
+          name: body.name,
+        });
+        return mapResult(created, present);
+      },
+    }),
+    route('GET /web-setup/contacts/subscription-groups/{subscriptionGroupId}', {
+      operationId: 'getSubscriptionGroup',
+      summary: 'Get a subscription group',
+      response: { description: 'The group.', ...one },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
+      handle: ({ caller, params }) =>
+        mapResult(groups.get(caller.accountId, params.subscriptionGroupId), present),
+    }),
+    update('PUT', 'updateSubscriptionGroup'),
+    update('PATCH', 'patchSubscriptionGroup'),
+    route('DELETE /web-setup/contacts/subscription-groups/{subscriptionGroupId}', {
+      operationId: 'deleteSubscriptionGroup',
+      summary: 'Delete a subscription group and its memberships',
+      response: {
+        description: 'The group was deleted. Its contacts remain.',
+        data: messageResult,
+        example: { message: 'The subscription group has been deleted.' },
+      },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
+      handle: async ({ caller, params }) => {
+        const removed = await groups.remove(caller.accountId, params.subscriptionGroupId);
+        if (isRefusal(removed)) return removed;
+        return { message: 'The subscription group has been deleted.' };
+      },
+    }),
+  ];
+}

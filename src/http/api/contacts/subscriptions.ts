@@ -5,10 +5,9 @@ import type { MembershipResult, Subscriptions } from '../../../audience/subscrip
 import { iso } from '../../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../../core/refusal.ts';
 import type { Member } from '../../../store/contacts/subscriptions.ts';
-import { successBody } from '../../responses.ts';
-import { type ApiResponse, type Call, type Route, type RouteDescription, route } from '../../route.ts';
+import { type Call, mapResult, Reply, type Route, routesOf } from '../../route.ts';
 import { messageResult } from '../fields.ts';
-import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
+import { endOf, pageOf, paging, unknownKey } from '../paging.ts';
 import {
   CONTACT_EXAMPLES,
   callerOf,
@@ -22,16 +21,12 @@ import {
   subscriber,
   subscription,
 } from './contact-schemas.ts';
-import { readSearchPageKey, search, searchPageKey } from './contact-search.ts';
+import { positionText, search, searchablePages } from './contact-search.ts';
 
-/** `…/subscription-groups/{subscriptionGroupId}/subscriptions`: memberships of contacts in groups. */
-export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscriptions }): Route[] {
-  return [...collectionRoutes(subscriptions), ...memberRoutes(subscriptions)];
-}
-
-const COMMON = { tag: 'Subscriptions', scope: 'setup' } satisfies Partial<RouteDescription>;
-const groupParams = z.object({ subscriptionGroupId: z.string() });
-const params = groupParams.extend({ identifier });
+const route = routesOf({ tag: 'Subscriptions', scope: 'setup', permissions: ['read', 'contacts'] });
+const ALL = '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions';
+const ONE = `${ALL}/{identifier}` as const;
+const params = { identifier };
 const joined = z.object({ message: z.string(), subscriber }).meta({ id: 'SubscriptionResult' });
 const patch = z
   .object({ isActive: z.boolean().optional(), phone: memberPhone, ...membershipFields })
@@ -40,46 +35,76 @@ const patch = z
 const JOINED = { message: 'Subscribed.', subscriber: CONTACT_EXAMPLES.subscriber };
 const UPDATED = { message: 'The subscription has been updated.', subscriber: CONTACT_EXAMPLES.subscriber };
 
-function collectionRoutes(subscriptions: Subscriptions): Route[] {
+/** `…/subscription-groups/{subscriptionGroupId}/subscriptions`: memberships of contacts in groups. */
+export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscriptions }): Route[] {
+  const put = (method: 'PUT' | 'PATCH', operationId: string) =>
+    route(`${method} ${ONE}`, {
+      operationId,
+      summary: 'Add or update a subscription',
+      resource: subscription,
+      description:
+        'Idempotent. `isActive: false` records an opt-out, which remains after the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; values that are not given do not change. With `isActive: false` and without `consentMethod`, they are recorded with the opt-out instead. `warnings` names a `globalStatus` for which marketing mail to an active member is refused. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
+      params,
+      body: patch.prefault({}),
+      example: { isActive: true, consentMethod: 'web_form', consentDetails: 'Preference page' },
+      stores: ({ isActive, customFields }) => isActive !== false || customFields !== undefined,
+      responses: {
+        200: { description: 'The subscription was updated.', data: joined, example: UPDATED },
+        201: { description: 'The contact was added.', data: joined, example: JOINED },
+      },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS'],
+      handle: async (call) => {
+        const groupId = call.params.subscriptionGroupId;
+        const result = await subscriptions.put(
+          call.caller.accountId,
+          groupId,
+          call.params.identifier,
+          { isActive: call.body.isActive, ...membershipOf(call.body, call.body.phone) },
+          callerOf(call),
+        );
+        return joinResponse(call, result, () => UPDATED.message);
+      },
+    });
   return [
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions',
+    route(`GET ${ALL}`, {
       operationId: 'listSubscriptions',
       summary: 'List the members of a group, newest contacts first',
-      params: groupParams,
       query: z.object({ search, isActive: z.enum(['true', 'false']).optional(), ...paging }),
-      responses: {
-        200: {
-          description: 'A page of members.',
-          data: z.object({ subscribers: z.array(member), ...pageEndFields }),
-          example: { subscribers: [CONTACT_EXAMPLES.member], count: 1 },
-        },
-      },
+      page: searchablePages('subscriptions'),
+      response: pageOf('subscribers', member, CONTACT_EXAMPLES.member, { description: 'A page of members.' }),
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
       narrowBy: ['search', 'isActive', 'limit'],
-      handle: ({ caller, params, query }) => {
-        const { search: text = '', isActive, ...page } = query;
-        const filter = {
-          ...page,
-          groupId: params.subscriptionGroupId,
-          ...(isActive === undefined ? {} : { isActive: isActive === 'true' }),
-        };
-        return text.trim() === ''
-          ? listMembers(subscriptions, caller.accountId, filter)
-          : searchMembers(subscriptions, caller.accountId, { ...filter, text });
+      handle: async ({
+        caller: { accountId },
+        params: { subscriptionGroupId: groupId },
+        query: { search: text = '', isActive, limit },
+        after,
+      }) => {
+        const filter = { limit, ...(isActive === undefined ? {} : { isActive: isActive === 'true' }) };
+        const presentAll = (members: Member[]) => members.map((each) => presentMember(groupId, each));
+        if (text.trim() === '') {
+          if (typeof after === 'object' && after !== null) return unknownKey();
+          const page = await subscriptions.list(accountId, groupId, { ...filter, beforeSeq: after });
+          return mapResult(page, ({ rows, more }) => ({
+            subscribers: presentAll(rows),
+            ...endOf(rows, more ? rows.at(-1)?.contact.seq : null),
+          }));
+        }
+        if (typeof after === 'number') return unknownKey();
+        const found = await subscriptions.search(accountId, groupId, { ...filter, text, after });
+        return mapResult(found, ({ rows, next }) => {
+          const members = rows.flatMap(({ contact, subscription: joined }) =>
+            joined === null ? [] : [{ contact, subscription: joined }],
+          );
+          return { subscribers: presentAll(members), ...endOf(members, positionText(next)) };
+        });
       },
     }),
-    route({
-      ...COMMON,
-      method: 'POST',
-      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions',
+    route(`POST ${ALL}`, {
       operationId: 'addSubscription',
       summary: 'Add an existing contact to a group',
       description:
         '`email`, `phone` or `contactIdentifier` is required. All that are given must identify the same contact, except for a phone number that no contact has: it is added to a contact without one. An existing membership and its contact do not change. A contact that opted out of the group becomes an inactive member, as `message` and `subscriber.isActive` show: only PUT or PATCH with `isActive: true` ends an opt-out. `warnings` names a `globalStatus` for which marketing mail to an active member is refused. Evidence that is not given is `null`, except for `implicit_api`.',
-      params: groupParams,
       body: z
         .object({
           email: email.optional(),
@@ -116,88 +141,41 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
         return joinResponse(call, added, existingMessage);
       },
     }),
-  ];
-}
-
-function memberRoutes(subscriptions: Subscriptions): Route[] {
-  return [
-    putRoute(subscriptions, 'PUT', 'putSubscription'),
-    putRoute(subscriptions, 'PATCH', 'patchSubscription'),
-    route({
-      ...COMMON,
-      method: 'GET',
-      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
+    put('PUT', 'putSubscription'),
+    put('PATCH', 'patchSubscription'),
+    route(`GET ${ONE}`, {
       operationId: 'getSubscription',
       summary: 'Get a subscription with the profile of the contact',
       params,
-      responses: {
-        200: { description: 'The subscription.', data: subscription, example: CONTACT_EXAMPLES.subscription },
+      response: {
+        description: 'The subscription.',
+        data: subscription,
+        example: CONTACT_EXAMPLES.subscription,
       },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'SUBSCRIPTION_NOT_FOUND'],
       handle: ({ caller, params }) => {
-        const found = subscriptions.get(caller.accountId, params.subscriptionGroupId, params.identifier);
-        return isRefusal(found)
-          ? found
-          : { status: 200, data: presentSubscription(params.subscriptionGroupId, found) };
+        const { subscriptionGroupId, identifier } = params;
+        const found = subscriptions.get(caller.accountId, subscriptionGroupId, identifier);
+        return mapResult(found, (each) => presentSubscription(subscriptionGroupId, each));
       },
     }),
-    route({
-      ...COMMON,
-      method: 'DELETE',
-      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
+    route(`DELETE ${ONE}`, {
       operationId: 'deleteSubscription',
       summary: 'Remove a contact from a group',
       params,
-      responses: {
-        200: {
-          description: 'The membership was removed. The contact remains, and so does an opt-out.',
-          data: messageResult,
-          example: { message: 'The subscription has been removed.' },
-        },
+      response: {
+        description: 'The membership was removed. The contact remains, and so does an opt-out.',
+        data: messageResult,
+        example: { message: 'The subscription has been removed.' },
       },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'SUBSCRIPTION_NOT_FOUND'],
       handle: async ({ caller, params }) => {
-        const refusal = await subscriptions.remove(
-          caller.accountId,
-          params.subscriptionGroupId,
-          params.identifier,
-        );
-        return refusal ?? { status: 200, data: { message: 'The subscription has been removed.' } };
+        const { subscriptionGroupId, identifier } = params;
+        const refusal = await subscriptions.remove(caller.accountId, subscriptionGroupId, identifier);
+        return refusal ?? { message: 'The subscription has been removed.' };
       },
     }),
   ];
-}
-
-function putRoute(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operationId: string): Route {
-  return route({
-    ...COMMON,
-    method,
-    path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
-    operationId,
-    summary: 'Add or update a subscription',
-    description:
-      'Idempotent. `isActive: false` records an opt-out, which remains after the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; values that are not given do not change. With `isActive: false` and without `consentMethod`, they are recorded with the opt-out instead. `warnings` names a `globalStatus` for which marketing mail to an active member is refused. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
-    params,
-    body: patch.prefault({}),
-    example: { isActive: true, consentMethod: 'web_form', consentDetails: 'Preference page' },
-    stores: ({ isActive, customFields }) => isActive !== false || customFields !== undefined,
-    responses: {
-      200: { description: 'The subscription was updated.', data: joined, example: UPDATED },
-      201: { description: 'The contact was added.', data: joined, example: JOINED },
-    },
-    refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS'],
-    handle: async (call) => {
-      const groupId = call.params.subscriptionGroupId;
-      const result = await subscriptions.put(
-        call.caller.accountId,
-        groupId,
-        call.params.identifier,
-        { isActive: call.body.isActive, ...membershipOf(call.body, call.body.phone) },
-        callerOf(call),
-      );
-      return joinResponse(call, result, () => UPDATED.message);
-    },
-  });
 }
 
 type MembershipBody = z.output<z.ZodObject<typeof membershipFields>>;
@@ -214,7 +192,7 @@ function joinResponse(
   call: Call<{ subscriptionGroupId: string }, unknown, { isActive?: boolean | undefined }>,
   result: MembershipResult | Refusal,
   messageOf: (joined: MembershipResult) => string,
-): ApiResponse | Refusal {
+): Reply | Refusal {
   if (isRefusal(result)) return result;
   const { member, created } = result;
   const isActive = member.subscription.is_active === 1;
@@ -225,10 +203,7 @@ function joinResponse(
   const refused = isRefused
     ? [`marketing mail to the contact is refused: its globalStatus is "${status}"`]
     : [];
-  return {
-    status: created ? 201 : 200,
-    raw: successBody({ message, subscriber }, [...call.warnings, ...refused]),
-  };
+  return new Reply({ data: { message, subscriber } }, { status: created ? 201 : 200, warnings: refused });
 }
 
 const ADDED_INACTIVE = 'Added as an inactive member: the contact has opted out of this group.';
@@ -242,56 +217,4 @@ function existingMessage({ member: { contact, subscription }, leftAt }: Membersh
   return contact.global_status === 'unsubscribed'
     ? 'Already subscribed, but the contact has opted out of all marketing mail.'
     : 'Already subscribed.';
-}
-
-interface ListFilter {
-  groupId: string;
-  isActive?: boolean;
-  lastKey?: string | undefined;
-  limit: number;
-}
-
-async function listMembers(
-  subscriptions: Subscriptions,
-  accountId: string,
-  { groupId, lastKey, ...filter }: ListFilter,
-): Promise<ApiResponse | Refusal> {
-  const beforeSeq = readPageKey('subscriptions', lastKey);
-  if (isRefusal(beforeSeq)) return beforeSeq;
-  const page = await subscriptions.list(accountId, groupId, { ...filter, beforeSeq });
-  if (isRefusal(page)) return page;
-  const rows = page.rows.map(({ contact }) => ({ seq: contact.seq }));
-  return {
-    status: 200,
-    data: {
-      subscribers: presentMembers(groupId, page.rows),
-      ...pageEnd('subscriptions', { rows, more: page.more }),
-    },
-  };
-}
-
-async function searchMembers(
-  subscriptions: Subscriptions,
-  accountId: string,
-  { groupId, lastKey, ...filter }: ListFilter & { text: string },
-): Promise<ApiResponse | Refusal> {
-  const after = readSearchPageKey(lastKey);
-  if (isRefusal(after)) return after;
-  const found = await subscriptions.search(accountId, groupId, { ...filter, after });
-  if (isRefusal(found)) return found;
-  const members = found.rows.flatMap(({ contact, subscription }) =>
-    subscription === null ? [] : [{ contact, subscription }],
-  );
-  return {
-    status: 200,
-    data: {
-      subscribers: presentMembers(groupId, members),
-      count: members.length,
-      ...(found.next === null ? {} : { nextKey: searchPageKey(found.next) }),
-    },
-  };
-}
-
-function presentMembers(groupId: string, members: Member[]) {
-  return members.map((member) => presentMember(groupId, member));
 }

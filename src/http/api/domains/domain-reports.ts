@@ -1,24 +1,20 @@
 import * as z from 'zod';
-import { type Clock, DAY, iso } from '../../../core/clock.ts';
+import { DAY, iso } from '../../../core/clock.ts';
 import { invalid, isRefusal } from '../../../core/refusal.ts';
 import { type DomainReports, domainReports, MAX_DAYS } from '../../../domains/reports.ts';
 import type { Domains } from '../../../domains/service.ts';
+import type { Context } from '../../../store/context.ts';
 import type { DmarcReportRow } from '../../../store/domains/dmarc-reports.ts';
-import type { Reader } from '../../../store/readers/reads.ts';
-import { type Route, route } from '../../route.ts';
+import { type Route, routesOf } from '../../route.ts';
 import { requestTime } from '../fields.ts';
+
+const route = routesOf({ tag: 'Domains', scope: 'setup', permissions: ['read', 'develop'] });
 
 /*
  * `GET /web-setup/domains/{domainId}/reports`: reports of receivers on mail with the domain in From (DMARC)
  * and on encryption of sessions with its return path or its own mail servers (TLS-RPT, RFC 8460). Several accounts may
  * register the same name: reports are shown only to the account that proved control of it by its DKIM record.
  */
-
-export interface DomainReportDeps {
-  domains: Pick<Domains, 'get'>;
-  reader: Reader;
-  clock: Clock;
-}
 
 const DEFAULT_DAYS = 30;
 const MAX_ROWS = 200;
@@ -180,18 +176,16 @@ const EXAMPLE: z.output<typeof domainReportsSchema> = {
  * One route with the scope `setup`, which reads in a reader thread. Without a verified DKIM record of the domain all
  * numbers are 0 and `message` states why.
  */
-export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps): Route[] {
+export function domainReportRoutes(
+  { clock, reader }: Pick<Context, 'clock' | 'reader'>,
+  { domains }: { domains: Pick<Domains, 'get'> },
+): Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/web-setup/domains/{domainId}/reports',
+    route('GET /web-setup/domains/{domainId}/reports', {
       operationId: 'getDomainReports',
-      tag: 'Domains',
       summary: 'Get the DMARC and TLS reports of a domain',
       description:
         'Reports of receivers on mail with the domain in From, totaled by source address, and on encryption of sessions with its return path, or with the domain itself if its TLSRPT record names `tlsrpt@return-a.<domain>`. Anyone can send reports: `verified` states which ones the reporting organization has signed. A report whose period ends in the future counts as ending when it was received.',
-      scope: 'setup',
-      params: z.object({ domainId: z.string() }),
       query: z.object({
         from: requestTime
           .optional()
@@ -206,8 +200,10 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
             'Only reports, in the totals as well, that the reporting organization has signed (`true`), or only others (`false`).',
           ),
       }),
-      responses: {
-        200: { description: 'Totals and individual reports.', data: domainReportsSchema, example: EXAMPLE },
+      response: {
+        description: 'Totals and individual reports.',
+        data: domainReportsSchema,
+        example: EXAMPLE,
       },
       refusals: ['DOMAIN_NOT_FOUND'],
       narrowBy: ['from', 'to'],
@@ -221,18 +217,15 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
         const period = { from, to, limit: proven ? MAX_ROWS : 0, verified: query.verified };
         const { dmarc, tls } = await reader.query(accountId, domainReports, domain.name, period);
         return {
-          status: 200,
-          data: {
-            domainId: domain.domain_id,
-            domain: domain.name,
-            from: iso(from),
-            to: iso(to),
-            ...(proven
-              ? {}
-              : { message: `Reports are shown once the DKIM record of ${domain.name} is verified.` }),
-            dmarc: presentDmarc(dmarc),
-            tls: presentTls(tls),
-          },
+          domainId: domain.domain_id,
+          domain: domain.name,
+          from: iso(from),
+          to: iso(to),
+          ...(proven
+            ? {}
+            : { message: `Reports are shown once the DKIM record of ${domain.name} is verified.` }),
+          dmarc: presentDmarc(dmarc),
+          tls: presentTls(tls),
         };
       },
     }),

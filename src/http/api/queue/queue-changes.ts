@@ -1,36 +1,26 @@
 import * as z from 'zod';
 import { TLS_MODES } from '../../../config/setting-types.ts';
-import { type Clock, SECOND } from '../../../core/clock.ts';
-import type { Log } from '../../../core/log.ts';
+import { SECOND } from '../../../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../../../core/refusal.ts';
-import {
-  type BulkChanges,
-  type BulkResult,
-  type ChangeMessage,
-  parseNextHop,
-} from '../../../delivery/control/bulk.ts';
+import { type BulkChanges, type BulkResult, parseNextHop } from '../../../delivery/control/bulk.ts';
 import { normalizeDomain } from '../../../mail/address.ts';
+import type { QueuedMail } from '../../../sending/queued-mail.ts';
+import type { Context } from '../../../store/context.ts';
 import type { Reroute } from '../../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../../store/messages/queue-list.ts';
-import { type ApiResponse, type Route, route } from '../../route.ts';
+import { type Route, routesOf } from '../../route.ts';
 import { bulkSchema, filterSchema } from './queue-schemas.ts';
 
-export interface QueueChangeDeps {
-  bulk: BulkChanges;
-  /** Makes a deferred message due now. */
-  retry: ChangeMessage;
-  /** Lets suspended sites be tried now. */
-  probeSuspended(): Promise<void>;
-  /** Monotonic. */
-  clock: Clock;
-  log: Log;
-}
+const route = routesOf({ tag: 'Queue', scope: 'operator' });
 
 /** A request ends after this time, and states where the next one continues. */
 const MAX_REQUEST_MS = 15 * SECOND;
 
 /** `/web-setup/queue/purge`, `/reroute` and `/retry`: changes of many waiting messages. */
-export function queueChangeRoutes({ bulk, retry, probeSuspended, clock, log }: QueueChangeDeps): Route[] {
+export function queueChangeRoutes(
+  { log, monotonic }: Pick<Context, 'log' | 'monotonic'>,
+  { bulk, queuedMail }: { bulk: BulkChanges; queuedMail: QueuedMail },
+): Route[] {
   async function run(
     call: { body: ChangeInput; caller: { keyId: string } },
     action: string,
@@ -39,52 +29,45 @@ export function queueChangeRoutes({ bulk, retry, probeSuspended, clock, log }: Q
       options: { after: number; isOver: () => boolean },
     ) => Promise<BulkResult | Refusal>,
     count: (filter: QueueFilter) => Promise<number | Refusal> = bulk.count,
-  ): Promise<ApiResponse | Refusal> {
+  ): Promise<z.input<typeof bulkSchema> | Refusal> {
     const { dryRun = false, after = 0 } = call.body;
     const filter = normalized(call.body.filter);
     if (isRefusal(filter)) return filter;
     const matched = await count(filter);
     if (isRefusal(matched)) return matched;
-    if (dryRun) return { status: 200, data: { matched, changed: 0, skipped: 0, next: null } };
-    const end = clock.now() + MAX_REQUEST_MS;
-    const result = await apply(filter, { after, isOver: () => clock.now() >= end });
+    if (dryRun) return { matched, changed: 0, skipped: 0, next: null };
+    const end = monotonic.now() + MAX_REQUEST_MS;
+    const result = await apply(filter, { after, isOver: () => monotonic.now() >= end });
     if (isRefusal(result)) return result;
     log.warn(
       { action, filter, ...result, keyId: call.caller.keyId },
       'queued messages changed by the operator',
     );
-    return { status: 200, data: { matched, ...result } };
+    return { matched, ...result };
   }
 
   return [
-    route({
-      method: 'POST',
-      path: '/web-setup/queue/purge',
+    route('POST /web-setup/queue/purge', {
       operationId: 'purgeQueue',
-      tag: 'Queue',
+      isConfirmed: true,
       summary: 'Cancel waiting messages',
       description:
         'Records `email_failed` with the reason `cancelled` for each. Messages that are being sent are not changed. With `dryRun` messages are only counted.',
-      scope: 'operator',
       body: changeSchema
         .extend({ reason: z.string().describe('In the `diagnostic` of the events.') })
         .meta({ id: 'QueuePurgeInput' }),
       example: { filter: { destination: 'example.net' }, reason: 'Sent by mistake', dryRun: true },
-      responses: { 200: { description: 'The result.', data: bulkSchema, example: EXAMPLE } },
+      response: { description: 'The result.', data: bulkSchema, example: EXAMPLE },
       refusals: ['QUERY_TOO_BROAD'],
       narrowBy: [],
       handle: (call) =>
         run(call, 'purge', (filter, options) => bulk.purge(filter, call.body.reason, options)),
     }),
-    route({
-      method: 'POST',
-      path: '/web-setup/queue/reroute',
+    route('POST /web-setup/queue/reroute', {
       operationId: 'rerouteQueue',
-      tag: 'Queue',
       summary: 'Send waiting messages by another route',
       description:
         'By `via`, by the egress pool `pool`, or normally again with `reset`. The due times do not change.',
-      scope: 'operator',
       body: changeSchema
         .extend({
           via: z.string().optional().describe('Next hop: `host:port`; port 25 by default.'),
@@ -94,7 +77,7 @@ export function queueChangeRoutes({ bulk, retry, probeSuspended, clock, log }: Q
         })
         .meta({ id: 'QueueRerouteInput' }),
       example: { filter: { destination: 'example.net' }, via: 'relay.example.com:25' },
-      responses: { 200: { description: 'The result.', data: bulkSchema, example: EXAMPLE } },
+      response: { description: 'The result.', data: bulkSchema, example: EXAMPLE },
       refusals: ['QUERY_TOO_BROAD', 'LIMIT_REACHED'],
       narrowBy: [],
       handle: (call) => {
@@ -104,18 +87,14 @@ export function queueChangeRoutes({ bulk, retry, probeSuspended, clock, log }: Q
           : run(call, 'reroute', (filter, options) => bulk.reroute(filter, reroute, options));
       },
     }),
-    route({
-      method: 'POST',
-      path: '/web-setup/queue/retry',
+    route('POST /web-setup/queue/retry', {
       operationId: 'retryQueue',
-      tag: 'Queue',
       summary: 'Retry deferred messages now',
       description:
         'Makes deferred messages due, and probes all suspended sites with one connection each. Held messages stay held, and paused mail keeps waiting. With `dryRun`, messages are only counted.',
-      scope: 'operator',
       body: changeSchema.meta({ id: 'QueueRetryInput' }),
       example: { filter: { destination: 'example.net' } },
-      responses: { 200: { description: 'The result.', data: bulkSchema, example: EXAMPLE } },
+      response: { description: 'The result.', data: bulkSchema, example: EXAMPLE },
       refusals: ['QUERY_TOO_BROAD'],
       narrowBy: [],
       handle: (call) =>
@@ -123,8 +102,8 @@ export function queueChangeRoutes({ bulk, retry, probeSuspended, clock, log }: Q
           call,
           'retry',
           async (filter, options) => {
-            const result = await bulk.retry(filter, retry, options);
-            if (!isRefusal(result)) await probeSuspended();
+            const result = await bulk.retry(filter, (id) => queuedMail.retry(null, id), options);
+            if (!isRefusal(result)) await queuedMail.probeSuspended();
             return result;
           },
           bulk.countDeferred,

@@ -1,14 +1,13 @@
 import * as z from 'zod';
-import { type Clock, iso } from '../../../core/clock.ts';
-import { isRefusal } from '../../../core/refusal.ts';
+import { iso } from '../../../core/clock.ts';
 import { explainMessage, presentSite } from '../../../delivery/control/explain.ts';
 import { explainDestination, readDestination } from '../../../delivery/control/explain-destination.ts';
-import { presentControl } from '../../../delivery/control/orders.ts';
+import { type ControlOrders, presentControl } from '../../../delivery/control/orders.ts';
 import type { Delivery } from '../../../delivery/delivery.ts';
+import type { Context } from '../../../store/context.ts';
 import type { QueueSummary } from '../../../store/messages/queue-list.ts';
-import { NO_ACCOUNT, type Reader } from '../../../store/readers/reads.ts';
-import type { Tables } from '../../../store/tables.ts';
-import { type Route, route } from '../../route.ts';
+import { NO_ACCOUNT } from '../../../store/readers/reads.ts';
+import { type Route, routesOf } from '../../route.ts';
 import {
   controlSchema,
   destinationExplanationSchema,
@@ -17,33 +16,28 @@ import {
   EXAMPLE_MESSAGE,
   EXAMPLE_SITE,
   messageExplanationSchema,
+  scopeSchema,
   siteSchema,
 } from './queue-schemas.ts';
 
-export interface QueueReadDeps {
-  tables: Tables;
-  reader: Reader;
-  clock: Clock;
-  delivery: Pick<Delivery, 'controls' | 'inspection'>;
-}
+const route = routesOf({ tag: 'Queue', scope: 'operator' });
 
-/** `/web-setup/queue`: what waits and why, for the operator. */
-export function queueRoutes({ tables, reader, clock, delivery }: QueueReadDeps): Route[] {
+/** `/web-setup/queue`: what waits and why, pauses, and destinations whose mail is rejected, for the operator. */
+export function queueRoutes(
+  { clock, tables, reader }: Pick<Context, 'clock' | 'tables' | 'reader'>,
+  { delivery, orders }: { delivery: Pick<Delivery, 'controls' | 'inspection'>; orders: ControlOrders },
+): Route[] {
   const deps = { tables, clock, inspection: delivery.inspection };
   return [
-    route({
-      method: 'GET',
-      path: '/web-setup/queue',
+    route('GET /web-setup/queue', {
       operationId: 'getQueue',
-      tag: 'Queue',
       summary: 'Get the state of the queue',
-      scope: 'operator',
-      responses: { 200: { description: 'The queue of all accounts.', data: queueSchema, example: EXAMPLE } },
+      response: { description: 'The queue of all accounts.', data: queueSchema, example: EXAMPLE },
       refusals: ['QUERY_TOO_BROAD'],
       narrowBy: [],
       handle: async () => {
         const destinations = await reader.table(NO_ACCOUNT, 'queue', 'byDestination');
-        const data = {
+        return {
           stopped: delivery.inspection.stopped(),
           sessions: delivery.inspection.sessions(),
           controls: delivery.controls.list().map(presentControl),
@@ -52,23 +46,16 @@ export function queueRoutes({ tables, reader, clock, delivery }: QueueReadDeps):
             ...presentNumbers(numbers),
           })),
         };
-        return { status: 200, data };
       },
     }),
-    route({
-      method: 'GET',
-      path: '/web-setup/queue/accounts',
+    route('GET /web-setup/queue/accounts', {
       operationId: 'listQueueAccounts',
-      tag: 'Queue',
       summary: 'List the accounts with waiting mail',
-      scope: 'operator',
       query: z.object({ accountId: z.string().optional().describe('Only this account.') }),
-      responses: {
-        200: {
-          description: 'The 200 accounts with the most messages.',
-          data: queueAccountsSchema,
-          example: { accounts: [{ accountId: 'acct_8f3k2m9x0q1z', ...EXAMPLE_NUMBERS }], count: 1 },
-        },
+      response: {
+        description: 'The 200 accounts with the most messages.',
+        data: queueAccountsSchema,
+        example: { accounts: [{ accountId: 'acct_8f3k2m9x0q1z', ...EXAMPLE_NUMBERS }], count: 1 },
       },
       refusals: ['QUERY_TOO_BROAD'],
       narrowBy: [],
@@ -78,75 +65,99 @@ export function queueRoutes({ tables, reader, clock, delivery }: QueueReadDeps):
           accountId: account_id,
           ...presentNumbers(numbers),
         }));
-        return { status: 200, data: { accounts, count: accounts.length } };
+        return { accounts, count: accounts.length };
       },
     }),
-    route({
-      method: 'GET',
-      path: '/web-setup/queue/messages/{messageId}',
+    route('GET /web-setup/queue/messages/{messageId}', {
       operationId: 'explainQueuedMessage',
-      tag: 'Queue',
       summary: 'Explain why a message waits',
-      scope: 'operator',
-      params: z.object({ messageId: z.string() }),
-      responses: {
-        200: { description: 'The explanation.', data: messageExplanationSchema, example: EXAMPLE_MESSAGE },
-      },
+      response: { description: 'The explanation.', data: messageExplanationSchema, example: EXAMPLE_MESSAGE },
       refusals: ['MESSAGE_NOT_FOUND'],
-      handle: ({ params }) => {
-        const explained = explainMessage(params.messageId, deps);
-        return isRefusal(explained) ? explained : { status: 200, data: explained };
-      },
+      handle: ({ params }) => explainMessage(params.messageId, deps),
     }),
-    route({
-      method: 'GET',
-      path: '/web-setup/queue/destinations/{destination}',
+    route('GET /web-setup/queue/destinations/{destination}', {
       operationId: 'explainQueuedDestination',
-      tag: 'Queue',
       summary: 'Explain why the mail to a recipient domain waits',
-      scope: 'operator',
-      params: z.object({ destination: z.string() }),
-      responses: {
-        200: {
-          description: 'The explanation.',
-          data: destinationExplanationSchema,
-          example: EXAMPLE_DESTINATION,
-        },
+      response: {
+        description: 'The explanation.',
+        data: destinationExplanationSchema,
+        example: EXAMPLE_DESTINATION,
       },
       refusals: ['QUERY_TOO_BROAD'],
       narrowBy: [],
-      handle: async ({ params }) => {
-        const explained = await explainDestination(params.destination, deps, (destination) =>
+      handle: ({ params }) =>
+        explainDestination(params.destination, deps, (destination) =>
           reader.query(NO_ACCOUNT, readDestination, destination),
-        );
-        return isRefusal(explained) ? explained : { status: 200, data: explained };
-      },
+        ),
     }),
-    route({
-      method: 'GET',
-      path: '/web-setup/queue/sites',
+    route('GET /web-setup/queue/sites', {
       operationId: 'listQueueSites',
-      tag: 'Queue',
       summary: 'List the sites with mail',
       description: 'Sites in memory, at most 200, those with the most connections first.',
-      scope: 'operator',
       query: z.object({ name: z.string().optional().describe('Only sites whose name contains this text.') }),
-      responses: {
-        200: {
-          description: 'The sites.',
-          data: z.object({ sites: z.array(siteSchema), count: z.int() }),
-          example: { sites: [EXAMPLE_SITE], count: 1 },
-        },
+      response: {
+        description: 'The sites.',
+        data: z.object({ sites: z.array(siteSchema), count: z.int() }),
+        example: { sites: [EXAMPLE_SITE], count: 1 },
       },
-      refusals: [],
       handle: ({ query }) => {
         const name = query.name?.toLowerCase() ?? '';
         const sites = delivery.inspection
           .sites()
           .filter(({ site }) => site.toLowerCase().includes(name))
           .map((site) => presentSite(site, clock));
-        return { status: 200, data: { sites, count: sites.length } };
+        return { sites, count: sites.length };
       },
+    }),
+    route('GET /web-setup/queue/controls', {
+      operationId: 'listQueueControls',
+      summary: 'List pauses and rejected destinations',
+      response: {
+        description: 'The controls in force, oldest first.',
+        data: z.object({ controls: z.array(controlSchema), count: z.int() }),
+        example: { controls: [EXAMPLE_CONTROL], count: 1 },
+      },
+      handle: () => {
+        const controls = orders.list();
+        return { controls, count: controls.length };
+      },
+    }),
+    route('POST /web-setup/queue/controls', {
+      operationId: 'createQueueControl',
+      summary: 'Pause mail, or reject the mail to a destination',
+      description:
+        'Takes effect immediately; sessions in progress end normally. Paused mail stays queued and does not expire. Replaces the control with the same scope and target.',
+      body: z
+        .object({
+          action: controlSchema.shape.action.describe('`bounce` requires the scope `destination`.'),
+          scope: scopeSchema,
+          target: z.string(),
+          reason: z.string().describe('Shown wherever the reason of the delay is; 1 to 200 characters.'),
+          until: z.iso.datetime().nullish().describe('When it ends by itself. Default: never.'),
+        })
+        .meta({ id: 'QueueControlInput' }),
+      example: {
+        action: 'pause',
+        scope: 'destination',
+        target: 'example.net',
+        reason: 'Maintenance at the receiver',
+        until: '2026-02-01T12:00:00.000Z',
+      },
+      response: { status: 201, description: 'The control.', data: controlSchema, example: EXAMPLE_CONTROL },
+      refusals: ['ACCOUNT_NOT_FOUND', 'LIMIT_REACHED'],
+      handle: async ({ body, caller }) => {
+        const until = body.until === undefined || body.until === null ? null : Date.parse(body.until);
+        return orders.create({ ...body, until }, caller.keyId);
+      },
+    }),
+    route('DELETE /web-setup/queue/controls/{scope}/{target}', {
+      operationId: 'deleteQueueControl',
+      summary: 'Resume mail',
+      description: 'Removes a pause or a rejection.',
+      params: { scope: scopeSchema },
+      response: { description: 'The removed control.', data: controlSchema, example: EXAMPLE_CONTROL },
+      refusals: ['NOT_FOUND'],
+      handle: ({ params }) => orders.remove(params.scope, params.target),
     }),
   ];
 }

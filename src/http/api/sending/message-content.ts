@@ -5,20 +5,16 @@ import type { DescribeCopy } from '../../../delivery/prepare.ts';
 import { composing, messageBytes, readableParts } from '../../../mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../../mail/content.ts';
 import { sentContent } from '../../../sending/sent-content.ts';
-import type { Reader } from '../../../store/readers/reads.ts';
-import { type Route, route } from '../../route.ts';
+import type { Context } from '../../../store/context.ts';
+import { type Route, routesOf } from '../../route.ts';
+
+// Contents of messages have links to sign in and to reset passwords.
+const route = routesOf({ tag: 'Messages and events', scope: 'setup', permissions: ['messages', 'messages'] });
 
 /* `/web-setup/messages/{id}/content` and `/source`: a message as its recipient gets it. */
 
-export interface MessageContentRouteDeps {
-  reader: Reader;
-  describeCopy: DescribeCopy;
-}
-
 const AS_SENT =
   'As the recipient gets it, with personal links and tracking: opening a link counts as a click of the recipient, or unsubscribes them. Contents are kept for the time that the operator has set (`retention.bodies`).';
-
-const params = z.object({ id: z.string() });
 
 export const messageContentSchema = z
   .object({
@@ -40,26 +36,41 @@ export const messageContentSchema = z
   .meta({ id: 'MessageContent' });
 
 /**
- * Both with the scope `setup`: the content is read in a reader thread and composed in turns of the account. Refused
- * with MESSAGE_NOT_FOUND once the content or the domain was deleted.
+ * The content is read in a reader thread and composed in turns of the account. Refused with MESSAGE_NOT_FOUND once the
+ * content or the domain was deleted.
  */
-export function messageContentRoutes(deps: MessageContentRouteDeps): Route[] {
-  return [getMessageContent(deps), getMessageSource(deps)];
-}
+export function messageContentRoutes(
+  { reader }: Pick<Context, 'reader'>,
+  { describeCopy }: { describeCopy: DescribeCopy },
+): Route[] {
+  /** The content of a message of the account, with the details of its copy. */
+  async function find(
+    accountId: string,
+    id: string,
+  ): Promise<{ content: MessageContent; copy: CopyDetails } | Refusal> {
+    const found = await reader.query(accountId, sentContent, { accountId, messageId: id });
+    if (found === null) return refuse('MESSAGE_NOT_FOUND', `There is no message ${id}`);
+    const { message, domain, content } = found;
+    if (content === null)
+      return refuse(
+        'MESSAGE_NOT_FOUND',
+        `The content of the message ${id} was deleted, because its time of retention is over or its recipient was erased`,
+      );
+    if (domain === null)
+      return refuse(
+        'MESSAGE_NOT_FOUND',
+        `The domain of the message ${id} was deleted, and its content with it`,
+      );
+    return { content, copy: describeCopy(message, domain) };
+  }
 
-function getMessageContent(deps: MessageContentRouteDeps): Route {
-  return route({
-    method: 'GET',
-    path: '/web-setup/messages/{id}/content',
-    operationId: 'getMessageContent',
-    tag: 'Messages and events',
-    summary: 'Get the content of a message',
-    description: AS_SENT,
-    scope: 'setup',
-    hasLargeResponse: true,
-    params,
-    responses: {
-      200: {
+  return [
+    route('GET /web-setup/messages/{id}/content', {
+      operationId: 'getMessageContent',
+      summary: 'Get the content of a message',
+      description: AS_SENT,
+      hasLargeResponse: true,
+      response: {
         description: 'The content.',
         data: messageContentSchema,
         example: {
@@ -72,17 +83,14 @@ function getMessageContent(deps: MessageContentRouteDeps): Route {
           size: 26113,
         },
       },
-    },
-    refusals: ['MESSAGE_NOT_FOUND'],
-    handle: async ({ caller, params: { id } }) => {
-      const found = await find(deps, caller.accountId, id);
-      if (isRefusal(found)) return found;
-      const { content, copy } = found;
-      const composed = await inSlices(composing(content, copy), caller.accountId);
-      const parts = await inSlices(readableParts(content, copy), caller.accountId);
-      return {
-        status: 200,
-        data: {
+      refusals: ['MESSAGE_NOT_FOUND'],
+      handle: async ({ caller, params: { id } }) => {
+        const found = await find(caller.accountId, id);
+        if (isRefusal(found)) return found;
+        const { content, copy } = found;
+        const composed = await inSlices(composing(content, copy), caller.accountId);
+        const parts = await inSlices(readableParts(content, copy), caller.accountId);
+        return {
           headers: composed.header.map(unfold),
           ...parts,
           attachments: content.attachments.map(({ name, contentType, content: base64, contentId }) => ({
@@ -92,25 +100,15 @@ function getMessageContent(deps: MessageContentRouteDeps): Route {
             isInline: contentId !== undefined,
           })),
           size: messageBytes(composed).length,
-        },
-      };
-    },
-  });
-}
-
-function getMessageSource(deps: MessageContentRouteDeps): Route {
-  return route({
-    method: 'GET',
-    path: '/web-setup/messages/{id}/source',
-    operationId: 'getMessageSource',
-    tag: 'Messages and events',
-    summary: 'Get the source of a message',
-    description: AS_SENT,
-    scope: 'setup',
-    hasLargeResponse: true,
-    params,
-    responses: {
-      200: {
+        };
+      },
+    }),
+    route('GET /web-setup/messages/{id}/source', {
+      operationId: 'getMessageSource',
+      summary: 'Get the source of a message',
+      description: AS_SENT,
+      hasLargeResponse: true,
+      response: {
         description: 'The source.',
         data: z.object({
           source: z
@@ -119,37 +117,15 @@ function getMessageSource(deps: MessageContentRouteDeps): Route {
         }),
         example: { source: 'From: Shop <shop@example.com>\r\nSubject: Your order 7\r\n\r\nThank you\r\n' },
       },
-    },
-    refusals: ['MESSAGE_NOT_FOUND'],
-    handle: async ({ caller, params: { id } }) => {
-      const found = await find(deps, caller.accountId, id);
-      if (isRefusal(found)) return found;
-      const composed = await inSlices(composing(found.content, found.copy), caller.accountId);
-      return { status: 200, data: { source: messageBytes(composed).toString() } };
-    },
-  });
-}
-
-/** The content of a message of the account, with the details of its copy. */
-async function find(
-  { reader, describeCopy }: MessageContentRouteDeps,
-  accountId: string,
-  id: string,
-): Promise<{ content: MessageContent; copy: CopyDetails } | Refusal> {
-  const found = await reader.query(accountId, sentContent, { accountId, messageId: id });
-  if (found === null) return refuse('MESSAGE_NOT_FOUND', `There is no message ${id}`);
-  const { message, domain, content } = found;
-  if (content === null)
-    return refuse(
-      'MESSAGE_NOT_FOUND',
-      `The content of the message ${id} was deleted, because its time of retention is over or its recipient was erased`,
-    );
-  if (domain === null)
-    return refuse(
-      'MESSAGE_NOT_FOUND',
-      `The domain of the message ${id} was deleted, and its content with it`,
-    );
-  return { content, copy: describeCopy(message, domain) };
+      refusals: ['MESSAGE_NOT_FOUND'],
+      handle: async ({ caller, params: { id } }) => {
+        const found = await find(caller.accountId, id);
+        if (isRefusal(found)) return found;
+        const composed = await inSlices(composing(found.content, found.copy), caller.accountId);
+        return { source: messageBytes(composed).toString() };
+      },
+    }),
+  ];
 }
 
 /** RFC 5322 §2.2.3. */

@@ -12,16 +12,20 @@ import {
 import { domainOf, parseMailbox } from '../../../mail/address.ts';
 import { BOUNCE_CLASSES } from '../../../mail/classify/rules.ts';
 import { isEmailIdentifier, recipientIdentifier } from '../../../mail/identifier.ts';
+import type { QueuedMail } from '../../../sending/queued-mail.ts';
+import type { Context } from '../../../store/context.ts';
+import type { ListedMessage } from '../../../store/messages/messages.ts';
 import { MESSAGE_STATUSES, type MessageStatus } from '../../../store/messages/messages.ts';
 import { HOLD_REASONS } from '../../../store/messages/queue.ts';
-import type { Reader } from '../../../store/readers/reads.ts';
-import { type Route, route } from '../../route.ts';
+import { mapResult, type Route, routesOf, unchecked } from '../../route.ts';
 import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventKind, eventSchema } from '../event-schema.ts';
-import { requestTime } from '../fields.ts';
-import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from '../paging.ts';
+import { definedFields, requestTime } from '../fields.ts';
+import { endOf, pageEndFields, pagesBySeq, paging, SHORT_PAGES } from '../paging.ts';
 import { messageStatus as status } from './send-schemas.ts';
 
-/* `/web-setup/messages` and `/web-setup/events`: messages, their history and the event feed. */
+const route = routesOf({ tag: 'Messages and events', scope: 'setup', permissions: ['read', 'messages'] });
+
+/* `/web-setup/messages` and `/web-setup/events`: messages, their history, actions on them, and the event feed. */
 
 const common = {
   domainId: z.string().max(100).optional(),
@@ -32,6 +36,8 @@ const common = {
 };
 
 const holdReason = z.enum(HOLD_REASONS).meta({ id: 'HoldReason', description: 'Why the message is held.' });
+
+const EXAMPLE_KEY = 'ZXZlbnRzOjgyMTE';
 
 /** A part of a text that is searched. One character would match nearly every message. */
 const part = z.string().trim().min(2).max(200).optional();
@@ -144,161 +150,6 @@ const messageDetail = z
   .intersection(messageSchema, z.object({ timeline: z.array(timelineEntry) }))
   .meta({ id: 'MessageDetail' });
 
-export interface MessageRouteDeps {
-  reader: Reader;
-}
-
-/**
- * All with the scope `setup`, and all read in reader threads: the list, one message with its timeline, and the event
- * feed.
- */
-export function messageRoutes(deps: MessageRouteDeps): Route[] {
-  return [listMessages(deps), getMessage(deps), listEvents(deps)];
-}
-
-function listMessages({ reader }: MessageRouteDeps): Route {
-  return route({
-    method: 'GET',
-    path: '/web-setup/messages',
-    operationId: 'listMessages',
-    tag: 'Messages and events',
-    summary: 'List messages, newest first',
-    description: SHORT_PAGES,
-    scope: 'setup',
-    query: z.object({
-      ...messageFilters,
-      ...paging,
-      status: statusList
-        .optional()
-        .describe(
-          `${MESSAGE_STATUSES.map((each) => `\`${each}\``).join(', ')}, or several of them, separated by commas.`,
-        ),
-    }),
-    responses: {
-      200: {
-        description: 'A page of messages.',
-        data: z.object({
-          messages: z.array(messageSchema),
-          ...pageEndFields,
-          examinedSince: z
-            .string()
-            .optional()
-            .describe(
-              'Present when the page ended because it had scanned the maximum number of rows: all messages accepted since this time were examined, by this page and those before it.',
-            ),
-        }),
-        example: { messages: [MESSAGE_EXAMPLE], count: 1 },
-      },
-    },
-    refusals: [],
-    narrowBy: ['recipient', 'jobId', 'campaignId', 'from', 'to'],
-    handle: async ({ caller, query }) => {
-      const before = readPageKey('messages', query.lastKey);
-      if (isRefusal(before)) return before;
-      const filter = messageFilter(caller.accountId, query);
-      if (isRefusal(filter)) return filter;
-      const statuses = query.status?.split(',').filter(isStatus);
-      const page = await reader.query(caller.accountId, messagePage, {
-        ...filter,
-        ...(statuses === undefined ? {} : { statuses }),
-        ...(before === null ? {} : { beforeSeq: before }),
-        limit: query.limit,
-      });
-      const { rows, reasons, nextSeq, examinedSince } = page;
-      return {
-        status: 200,
-        data: {
-          messages: rows.map((row, index) => presentMessage(row, reasons[index])),
-          count: rows.length,
-          ...(nextSeq === null ? {} : { nextKey: pageKey('messages', nextSeq) }),
-          ...(examinedSince === null ? {} : { examinedSince: iso(examinedSince) }),
-        },
-      };
-    },
-  });
-}
-
-function getMessage({ reader }: MessageRouteDeps): Route {
-  return route({
-    method: 'GET',
-    path: '/web-setup/messages/{id}',
-    operationId: 'getMessage',
-    tag: 'Messages and events',
-    summary: 'Get a message with its timeline of events and SMTP attempts',
-    scope: 'setup',
-    params: z.object({ id: z.string() }),
-    responses: {
-      200: {
-        description: 'The message.',
-        data: messageDetail,
-        example: { ...MESSAGE_EXAMPLE, timeline: [{ type: 'event', ...EVENT_EXAMPLE }] },
-      },
-    },
-    refusals: ['MESSAGE_NOT_FOUND'],
-    narrowBy: [],
-    handle: async ({ caller, params }) => {
-      const history = await reader.query(caller.accountId, messageHistory, params.id);
-      if (history === null || history.message.account_id !== caller.accountId)
-        return refuse('MESSAGE_NOT_FOUND', `There is no message ${params.id}`);
-      return {
-        status: 200,
-        data: { ...presentMessage(history.message, history.reason), timeline: presentTimeline(history) },
-      };
-    },
-  });
-}
-
-function listEvents({ reader }: MessageRouteDeps): Route {
-  return route({
-    method: 'GET',
-    path: '/web-setup/events',
-    operationId: 'listEvents',
-    tag: 'Messages and events',
-    summary: 'List events in order, oldest first',
-    description: `Store \`nextKey\` and send it as \`lastKey\` of the next request to continue without a gap. \`nextKey\` is present whenever the page has events. ${SHORT_PAGES}\n\n${EVENT_KINDS_TEXT}\n\nEvents that a received mail caused (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true if the report was sent to the return path of the message, for a complaint if the organization that received the message signed the report (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce if it is repeated on another day or confirmed by an SMTP reply.`,
-    scope: 'setup',
-    query: z.object({
-      ...common,
-      ...paging,
-      recipient: z.string().max(320).optional().describe('An address or its identifier `email_<md5>`.'),
-      status: status.optional().describe('Events of messages whose current status is this one.'),
-      event: eventKind.optional(),
-      messageId: z.string().max(100).optional(),
-    }),
-    responses: {
-      200: {
-        description: 'A page of events.',
-        data: z.object({ events: z.array(eventSchema), count: z.int(), nextKey: z.string().optional() }),
-        example: { events: [EVENT_EXAMPLE], count: 1, nextKey: pageKey('events', 8211) },
-      },
-    },
-    refusals: [],
-    narrowBy: ['messageId', 'recipient', 'jobId', 'campaignId', 'from', 'to'],
-    handle: async ({ caller, query }) => {
-      const after = readPageKey('events', query.lastKey);
-      if (isRefusal(after)) return after;
-      const filter = commonFilter(caller.accountId, query);
-      if (isRefusal(filter)) return filter;
-      const { rows, nextSeq } = await reader.table(caller.accountId, 'events', 'feed', {
-        ...filter,
-        ...(query.status === undefined ? {} : { status: query.status }),
-        ...(query.event === undefined ? {} : { kind: query.event }),
-        ...(query.messageId === undefined ? {} : { messageId: query.messageId }),
-        afterSeq: after ?? 0,
-        limit: query.limit,
-      });
-      return {
-        status: 200,
-        data: {
-          events: rows.map(presentEvent),
-          count: rows.length,
-          ...(nextSeq === null ? {} : { nextKey: pageKey('events', nextSeq) }),
-        },
-      };
-    },
-  });
-}
-
 interface CommonQuery {
   recipient?: string | undefined;
   domainId?: string | undefined;
@@ -312,15 +163,9 @@ function commonFilter(accountId: string, query: CommonQuery) {
   const from = query.from === undefined ? undefined : Date.parse(query.from);
   const to = query.to === undefined ? undefined : Date.parse(query.to);
   if (from !== undefined && to !== undefined && from > to) return invalid('from', 'must not be after `to`');
-  return {
-    accountId,
-    ...(query.recipient === undefined ? {} : { recipientHash: recipientIdentifier(query.recipient) }),
-    ...(query.domainId === undefined ? {} : { domainId: query.domainId }),
-    ...(query.campaignId === undefined ? {} : { campaignId: query.campaignId }),
-    ...(query.jobId === undefined ? {} : { jobId: query.jobId }),
-    ...(from === undefined ? {} : { from }),
-    ...(to === undefined ? {} : { to }),
-  };
+  const { recipient, domainId, campaignId, jobId } = query;
+  const recipientHash = recipient === undefined ? undefined : recipientIdentifier(recipient);
+  return { accountId, ...definedFields({ recipientHash, domainId, campaignId, jobId, from, to }) };
 }
 
 export const MESSAGE_EXAMPLE: z.output<typeof messageSchema> = {
@@ -336,3 +181,163 @@ export const MESSAGE_EXAMPLE: z.output<typeof messageSchema> = {
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:01.250Z',
 };
+
+const CANCELLED = 'The message has been cancelled.';
+const DUE = 'The message is due now and is tried immediately.';
+
+const updated = z.intersection(messageSchema, z.object({ message: z.string() }));
+
+function presentUpdated(message: string, row: ListedMessage) {
+  return { message, ...presentMessage(row) };
+}
+
+/** Reads in reader threads: the list, one message with its timeline, and the event feed. */
+export function messageRoutes({ reader }: Pick<Context, 'reader'>): Route[] {
+  return [
+    route('GET /web-setup/messages', {
+      operationId: 'listMessages',
+      summary: 'List messages, newest first',
+      description: SHORT_PAGES,
+      query: z.object({
+        ...messageFilters,
+        ...paging,
+        status: statusList
+          .optional()
+          .describe(
+            `${MESSAGE_STATUSES.map((each) => `\`${each}\``).join(', ')}, or several of them, separated by commas.`,
+          ),
+      }),
+      response: {
+        description: 'A page of messages.',
+        data: z.object({
+          messages: z.array(unchecked(messageSchema)),
+          ...pageEndFields,
+          examinedSince: z
+            .string()
+            .optional()
+            .describe(
+              'Present when the page ended because it had scanned the maximum number of rows: all messages accepted since this time were examined, by this page and those before it.',
+            ),
+        }),
+        example: { messages: [MESSAGE_EXAMPLE], count: 1 },
+      },
+      page: pagesBySeq('messages'),
+      narrowBy: ['recipient', 'jobId', 'campaignId', 'from', 'to'],
+      handle: async ({ caller, query, after }) => {
+        const filter = messageFilter(caller.accountId, query);
+        if (isRefusal(filter)) return filter;
+        const statuses = query.status?.split(',').filter(isStatus);
+        const page = await reader.query(caller.accountId, messagePage, {
+          ...filter,
+          ...(statuses === undefined ? {} : { statuses }),
+          ...(after === null ? {} : { beforeSeq: after }),
+          limit: query.limit,
+        });
+        const { rows, reasons, nextSeq, examinedSince } = page;
+        return {
+          messages: rows.map((row, index) => presentMessage(row, reasons[index])),
+          ...endOf(rows, nextSeq),
+          ...(examinedSince === null ? {} : { examinedSince: iso(examinedSince) }),
+        };
+      },
+    }),
+    route('GET /web-setup/messages/{id}', {
+      operationId: 'getMessage',
+      hidesUrls: 'query',
+      summary: 'Get a message with its timeline of events and SMTP attempts',
+      response: {
+        description: 'The message.',
+        data: unchecked(messageDetail),
+        example: { ...MESSAGE_EXAMPLE, timeline: [{ type: 'event', ...EVENT_EXAMPLE }] },
+      },
+      refusals: ['MESSAGE_NOT_FOUND'],
+      narrowBy: [],
+      handle: async ({ caller, params }) => {
+        const history = await reader.query(caller.accountId, messageHistory, params.id);
+        if (history === null || history.message.account_id !== caller.accountId)
+          return refuse('MESSAGE_NOT_FOUND', `There is no message ${params.id}`);
+        return { ...presentMessage(history.message, history.reason), timeline: presentTimeline(history) };
+      },
+    }),
+    route('GET /web-setup/events', {
+      operationId: 'listEvents',
+      summary: 'List events in order, oldest first',
+      description: `Store \`nextKey\` and send it as \`lastKey\` of the next request to continue without a gap. \`nextKey\` is present whenever the page has events. ${SHORT_PAGES}\n\n${EVENT_KINDS_TEXT}\n\nEvents that a received mail caused (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true if the report was sent to the return path of the message, for a complaint if the organization that received the message signed the report (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce if it is repeated on another day or confirmed by an SMTP reply.`,
+      query: z.object({
+        ...common,
+        ...paging,
+        recipient: z.string().max(320).optional().describe('An address or its identifier `email_<md5>`.'),
+        status: status.optional().describe('Events of messages whose current status is this one.'),
+        event: eventKind.optional(),
+        messageId: z.string().max(100).optional(),
+      }),
+      response: {
+        description: 'A page of events.',
+        data: z.object({
+          events: z.array(unchecked(eventSchema)),
+          count: z.int(),
+          nextKey: z.string().optional(),
+        }),
+        example: { events: [EVENT_EXAMPLE], count: 1, nextKey: EXAMPLE_KEY },
+      },
+      page: pagesBySeq('events'),
+      hidesUrls: 'query',
+      narrowBy: ['messageId', 'recipient', 'jobId', 'campaignId', 'from', 'to'],
+      handle: async ({ caller, query, after }) => {
+        const filter = commonFilter(caller.accountId, query);
+        if (isRefusal(filter)) return filter;
+        const { rows, nextSeq } = await reader.table(caller.accountId, 'events', 'feed', {
+          ...filter,
+          ...definedFields({ status: query.status, kind: query.event, messageId: query.messageId }),
+          afterSeq: after ?? 0,
+          limit: query.limit,
+        });
+        return { events: rows.map(presentEvent), ...endOf(rows, nextSeq) };
+      },
+    }),
+  ];
+}
+
+/** Actions on a queued message: to cancel it, and to try it now. */
+export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }): Route[] {
+  return [
+    route('POST /web-setup/messages/{id}/cancel', {
+      operationId: 'cancelMessage',
+      stores: () => false,
+      summary: 'Cancel a queued message',
+      description:
+        'Records `email_failed` with the reason `cancelled`. A message that is being sent or final cannot be cancelled.',
+      response: {
+        description: 'The updated message.',
+        data: unchecked(updated),
+        example: { message: CANCELLED, ...MESSAGE_EXAMPLE, status: 'cancelled', attempts: 0 },
+      },
+      refusals: ['MESSAGE_NOT_FOUND', 'INVALID_STATE'],
+      handle: async ({ caller, params }) =>
+        mapResult(await queuedMail.cancel(caller.accountId, params.id), (row) =>
+          presentUpdated(CANCELLED, row),
+        ),
+    }),
+    route('POST /web-setup/messages/{id}/retry', {
+      operationId: 'retryMessage',
+      stores: () => false,
+      summary: 'Retry a deferred message now',
+      description: 'Makes the message due now. `message` states why it waits, if it does.',
+      response: {
+        description: 'The updated message.',
+        data: unchecked(updated),
+        example: {
+          message: DUE,
+          ...MESSAGE_EXAMPLE,
+          status: 'deferred',
+          nextAttemptAt: '2026-01-31T12:04:00.000Z',
+        },
+      },
+      refusals: ['MESSAGE_NOT_FOUND', 'INVALID_STATE'],
+      handle: async ({ caller, params }) => {
+        const retried = await queuedMail.retry(caller.accountId, params.id);
+        return mapResult(retried, ({ report, message }) => presentUpdated(`The message ${report}.`, message));
+      },
+    }),
+  ];
+}

@@ -1,30 +1,17 @@
 import * as z from 'zod';
-import { createErrorLog, type Log } from '../../../core/log.ts';
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
+import { createErrorLog } from '../../../core/log.ts';
+import { isRefusal, type Refusal } from '../../../core/refusal.ts';
+import type { Acceptance } from '../../../sending/accept.ts';
+import type { Context } from '../../../store/context.ts';
 import { storageFailure } from '../../../store/database/failure.ts';
 import type { Stream } from '../../../store/domains/domains.ts';
 import { JsonElement } from '../../body/json-parse.ts';
 import { faultRefusal, refusedItemBody, successBody } from '../../responses.ts';
-import { type Call, type Route, route } from '../../route.ts';
+import { type Call, Reply, type Route } from '../../route.ts';
 import { unknownFields } from '../../validation/known-fields.ts';
-import { misnamedFields, type SignificantFields } from '../../validation/misnamed-fields.ts';
+import { misnamedFields } from '../../validation/misnamed-fields.ts';
 import { parseInput } from '../../validation/parse.ts';
-import { MARKETING_NAMES, TRANSACTIONAL_NAMES } from './field-names.ts';
-import {
-  idempotencyKey,
-  MARKETING_REFUSALS,
-  REPLAYED_HEADER,
-  type SendRouteDeps,
-  TRANSACTIONAL_REFUSALS,
-} from './send.ts';
-import {
-  MARKETING_EXAMPLE,
-  MARKETING_RESULT,
-  marketingBody,
-  TRANSACTIONAL_EXAMPLE,
-  TRANSACTIONAL_RESULT,
-  transactionalBody,
-} from './send-schemas.ts';
+import { idempotencyKey, REPLAYED_HEADER, STREAMS, senderOf } from './send.ts';
 
 /*
  * `POST /…/send-batch`: up to 500 sends in one request, each accepted or refused individually, with results in order.
@@ -65,65 +52,30 @@ const batchResult = z
   })
   .meta({ id: 'SendBatchResult' });
 
-interface BatchStream {
-  useCase: Stream;
-  endpoint: string;
-  path: '/transactional/send-batch' | '/marketing/send-batch';
-  operationId: string;
-  scope: 'transactional' | 'marketing';
-  schema: typeof transactionalBody | typeof marketingBody;
-  significant: SignificantFields;
-  status: number;
-  example: object;
-  result: object;
-  refusals: RefusalCode[];
-}
-
-const STREAMS: BatchStream[] = [
-  {
-    useCase: 'tx',
-    endpoint: 'transactional/send-batch',
-    path: '/transactional/send-batch',
-    operationId: 'sendTransactionalBatch',
-    scope: 'transactional',
-    schema: transactionalBody,
-    significant: TRANSACTIONAL_NAMES,
-    status: 200,
-    example: TRANSACTIONAL_EXAMPLE,
-    result: TRANSACTIONAL_RESULT,
-    refusals: TRANSACTIONAL_REFUSALS,
-  },
-  {
-    useCase: 'mk',
-    endpoint: 'marketing/send-batch',
-    path: '/marketing/send-batch',
-    operationId: 'sendMarketingBatch',
-    scope: 'marketing',
-    schema: marketingBody,
-    significant: MARKETING_NAMES,
-    status: 202,
-    example: MARKETING_EXAMPLE,
-    result: MARKETING_RESULT,
-    refusals: MARKETING_REFUSALS,
-  },
-];
-
-export interface SendBatchDeps extends SendRouteDeps {
-  log: Log;
-}
-
 /**
  * One route for each stream, with its scope; bodies of up to 32 MiB. The status is that of a success whenever the batch
  * itself is valid, however many items were refused.
  */
-export function sendBatchRoutes(deps: SendBatchDeps): Route[] {
-  return STREAMS.map((stream) => batchRoute(deps, stream));
+export function sendBatchRoutes(
+  context: Pick<Context, 'log' | 'tables'>,
+  { acceptance }: { acceptance: Acceptance },
+): Route[] {
+  return [
+    batchRoute(context, acceptance, 'tx', 'sendTransactionalBatch'),
+    batchRoute(context, acceptance, 'mk', 'sendMarketingBatch'),
+  ];
 }
 
-function batchRoute(deps: SendBatchDeps, stream: BatchStream): Route {
-  const warningsOf = unknownFields(stream.schema, 'field');
-  const misnamedIn = misnamedFields(stream.schema, stream.significant);
-  const logError = createErrorLog(deps.log);
+function batchRoute(
+  context: Pick<Context, 'log' | 'tables'>,
+  acceptance: Acceptance,
+  stream: Stream,
+  operationId: string,
+): Route {
+  const { route, name, body: schema, significant, example, success, refusals } = STREAMS[stream];
+  const warningsOf = unknownFields(schema, 'field');
+  const misnamedIn = misnamedFields(schema, significant);
+  const logError = createErrorLog(context.log);
 
   /** Never rejects because of an error of the item: messages of the batch may have been accepted before. */
   async function sendOne(
@@ -142,16 +94,15 @@ function batchRoute(deps: SendBatchDeps, stream: BatchStream): Route {
     if (isRefusal(read)) return refused(read);
     const misnamed = misnamedIn(read.value);
     if (misnamed !== null) return refused(misnamed);
-    const body = parseInput(stream.schema, read.value, 'message');
+    const body = parseInput(schema, read.value, 'message');
     if (isRefusal(body)) return refused(body);
     const warnings = warningsOf(read.value);
-    const account = deps.account(call.caller.accountId);
-    if (account === null) return refused(refuse('UNAUTHENTICATED', 'The account does not exist'));
-    const { allowFrom, allowEssential } = call.caller;
-    const accepting = deps.acceptance.accept({
-      sender: { account, useCase: stream.useCase, allowFrom, allowEssential },
+    const sender = senderOf(context, call.caller, stream);
+    if (isRefusal(sender)) return refused(sender);
+    const accepting = acceptance.accept({
+      sender,
       body,
-      idempotency: key === null ? null : { endpoint: stream.endpoint, key: `${key}#${index}` },
+      idempotency: key === null ? null : { endpoint: `${name}/send-batch`, key: `${key}#${index}` },
       envelope: (data, more) => successBody(data, [...warnings, ...more]),
     });
     const accepted = await accepting.catch((error: unknown) => {
@@ -166,35 +117,30 @@ function batchRoute(deps: SendBatchDeps, stream: BatchStream): Route {
     return isRefusal(accepted) ? refused(accepted) : { kind: accepted.kind, body: accepted.body };
   }
 
-  return route({
-    method: 'POST',
-    path: stream.path,
-    operationId: stream.operationId,
+  return route(`POST /${name}/send-batch`, {
+    operationId,
     // The send path refuses each message for itself.
     stores: () => false,
-    tag: 'Sending',
-    summary: `Send up to ${MAX_ITEMS} ${stream.scope} emails`,
+    summary: `Send up to ${MAX_ITEMS} ${name} emails`,
     description:
       'Each message is accepted or refused individually; a refused one does not affect the others.',
-    scope: stream.scope,
     limit: MAX_BYTES,
     body: batchBody,
     list: { name: 'messages', max: MAX_ITEMS },
-    example: { messages: [stream.example] },
+    example: { messages: [example] },
     headers: BATCH_KEY_HEADER,
-    responses: {
-      [stream.status]: {
-        description: 'The result of each message.',
-        data: batchResult,
-        example: {
-          message: '1 of 1 messages accepted',
-          accepted: 1,
-          refused: 0,
-          results: [{ success: true, data: stream.result }],
-        },
+    response: {
+      status: success.status,
+      description: 'The result of each message.',
+      data: batchResult,
+      example: {
+        message: '1 of 1 messages accepted',
+        accepted: 1,
+        refused: 0,
+        results: [{ success: true, data: success.example }],
       },
     },
-    refusals: stream.refusals,
+    refusals,
     handle: async (call) => {
       const key = idempotencyKey(call.headers['idempotency-key']);
       if (isRefusal(key)) return key;
@@ -204,11 +150,10 @@ function batchRoute(deps: SendBatchDeps, stream: BatchStream): Route {
         const work = group.map((item, index) => sendOne(call, item, from + index, key));
         results.push(...(await Promise.all(work)));
       }
-      return {
-        status: stream.status,
-        raw: batchResponseBody(results, call.warnings),
-        ...(isReplay(results) ? { headers: REPLAYED_HEADER } : {}),
-      };
+      return new Reply(
+        { raw: batchResponseBody(results, call.warnings) },
+        isReplay(results) ? { headers: REPLAYED_HEADER } : {},
+      );
     },
   });
 }

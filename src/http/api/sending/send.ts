@@ -1,13 +1,13 @@
-import type * as z from 'zod';
+import * as z from 'zod';
 import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
 import type { DeliveryOutcome } from '../../../delivery/attempt-result.ts';
 import type { Acceptance, Accepted, AcceptRequest } from '../../../sending/accept.ts';
 import { parseIdempotencyKey } from '../../../sending/idempotency.ts';
-import type { AccountRow } from '../../../store/accounts.ts';
+import type { Resend } from '../../../sending/resend.ts';
+import type { Context } from '../../../store/context.ts';
 import type { Stream } from '../../../store/domains/domains.ts';
-import type { MessageStatus } from '../../../store/messages/messages.ts';
 import { successBody } from '../../responses.ts';
-import { type ApiResponse, type Call, type Route, route } from '../../route.ts';
+import { type Call, type Caller, mapResult, Reply, type Route, routesOf } from '../../route.ts';
 import { MARKETING_NAMES, TRANSACTIONAL_NAMES } from './field-names.ts';
 import {
   MARKETING_EXAMPLE,
@@ -20,19 +20,14 @@ import {
   transactionalResult,
 } from './send-schemas.ts';
 
-/* `POST /transactional/send` (with `Prefer: wait=N`, after the first outcome) and `POST /marketing/send`. */
-
-export interface SendRouteDeps {
-  acceptance: Acceptance;
-  account(accountId: string): AccountRow | null;
-  firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<DeliveryOutcome | null>;
-  /** The current status of a message. */
-  statusOf(messageId: string): MessageStatus;
-}
+/*
+ * `POST /transactional/send` (with `Prefer: wait=N`, 30 s at most, after the first outcome), `POST /marketing/send` and
+ * `POST /transactional/resend`.
+ */
 
 const MAX_WAIT_SECONDS = 30;
 
-export const KEY_HEADER = {
+const KEY_HEADER = {
   'Idempotency-Key':
     'A unique value such as a UUID. A request that repeats it within 24 hours gets the first response and sends nothing.',
 };
@@ -57,12 +52,12 @@ const SEND_REFUSALS: RefusalCode[] = [
   'LIMIT_REACHED',
   'UNAVAILABLE',
 ];
-export const TRANSACTIONAL_REFUSALS: RefusalCode[] = [
+const TRANSACTIONAL_REFUSALS: RefusalCode[] = [
   ...SEND_REFUSALS,
   'ATTACHMENTS_TOO_LARGE',
   'TOO_MANY_ATTACHMENTS',
 ];
-export const MARKETING_REFUSALS: RefusalCode[] = [
+const MARKETING_REFUSALS: RefusalCode[] = [
   ...SEND_REFUSALS,
   'SUBSCRIPTION_GROUP_NOT_FOUND',
   'CAMPAIGN_NOT_FOUND',
@@ -70,139 +65,198 @@ export const MARKETING_REFUSALS: RefusalCode[] = [
   'TEMPLATE_SYNTAX',
 ];
 
-/**
- * One route for each stream, with its scope and the size limit of sends. `Prefer: wait` applies to transactional mail
- * only, for 30 s at most.
- */
-export function sendRoutes(deps: SendRouteDeps): Route[] {
-  return [transactionalSend(deps), marketingSend(deps)];
-}
+const ofTransactional = routesOf({ tag: 'Sending', scope: 'transactional', permissions: ['send', 'send'] });
+const ofMarketing = routesOf({ tag: 'Sending', scope: 'marketing', permissions: ['send', 'send'] });
 
-function transactionalSend(deps: SendRouteDeps): Route {
-  return route({
-    method: 'POST',
-    path: '/transactional/send',
-    operationId: 'sendTransactional',
-    // As the send path decides: a repeated request gets its first response.
-    stores: () => false,
-    tag: 'Sending',
-    summary: 'Send a transactional email',
-    description:
-      'Responds when the message is checked, rendered and stored durably. Delivery starts immediately.',
-    scope: 'transactional',
-    limit: 'send',
+/** What the operations of each stream have in common. */
+export const STREAMS = {
+  tx: {
+    route: ofTransactional,
+    name: 'transactional',
     body: transactionalBody,
     significant: TRANSACTIONAL_NAMES,
     example: TRANSACTIONAL_EXAMPLE,
-    headers: {
-      ...KEY_HEADER,
-      Prefer: '`wait=N` (seconds, at most 30) delays the response until the first delivery outcome.',
-    },
-    responses: {
-      200: {
-        description: 'The message was accepted.',
-        data: transactionalResult,
-        example: TRANSACTIONAL_RESULT,
-      },
-    },
+    success: { status: 200, data: transactionalResult, example: TRANSACTIONAL_RESULT },
     refusals: TRANSACTIONAL_REFUSALS,
-    handle: async (call) => {
-      const request = acceptRequest(deps, call, 'tx', 'transactional/send');
-      if (isRefusal(request)) return request;
-      const waitMs = preferredWait(call.headers['prefer']);
-      if (waitMs > 0) return sendAndWait(deps, request, call, waitMs);
-      const accepted = await deps.acceptance.accept(request);
-      return isRefusal(accepted) ? accepted : responseOf(accepted);
-    },
-  });
-}
-
-function marketingSend(deps: SendRouteDeps): Route {
-  return route({
-    method: 'POST',
-    path: '/marketing/send',
-    operationId: 'sendMarketing',
-    // As the send path decides: a repeated request gets its first response.
-    stores: () => false,
-    tag: 'Sending',
-    summary: 'Send a marketing email',
-    description:
-      'Responds when the job is stored durably. Every recipient must have given consent. `GET /web-setup/messages?jobId=` lists the messages of the job.',
-    scope: 'marketing',
-    limit: 'send',
+  },
+  mk: {
+    route: ofMarketing,
+    name: 'marketing',
     body: marketingBody,
     significant: MARKETING_NAMES,
     example: MARKETING_EXAMPLE,
-    headers: KEY_HEADER,
-    responses: {
-      202: { description: 'The messages were queued.', data: marketingResult, example: MARKETING_RESULT },
-    },
+    success: { status: 202, data: marketingResult, example: MARKETING_RESULT },
     refusals: MARKETING_REFUSALS,
-    handle: async (call) => {
-      const request = acceptRequest(deps, call, 'mk', 'marketing/send');
-      if (isRefusal(request)) return request;
-      const accepted = await deps.acceptance.accept(request);
-      return isRefusal(accepted) ? accepted : responseOf(accepted);
+  },
+} as const;
+
+/** What accepts mail, and its outcome. */
+export interface SendServices {
+  acceptance: Acceptance;
+  firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<DeliveryOutcome | null>;
+}
+
+type SendContext = Pick<Context, 'tables'>;
+
+/** One route for each stream. `Prefer: wait` applies to transactional mail only. */
+export function sendRoutes(context: SendContext, services: SendServices): Route[] {
+  const { acceptance } = services;
+  const { tx, mk } = STREAMS;
+  return [
+    ofTransactional('POST /transactional/send', {
+      operationId: 'sendTransactional',
+      // As the send path decides: a repeated request gets its first response.
+      stores: () => false,
+      summary: 'Send a transactional email',
+      description:
+        'Responds when the message is checked, rendered and stored durably. Delivery starts immediately.',
+      limit: 'send',
+      body: transactionalBody,
+      significant: tx.significant,
+      example: tx.example,
+      headers: {
+        ...KEY_HEADER,
+        Prefer: '`wait=N` (seconds, at most 30) delays the response until the first delivery outcome.',
+      },
+      response: { description: 'The message was accepted.', ...tx.success },
+      refusals: tx.refusals,
+      handle: async (call) => {
+        const request = acceptRequest(context, call, 'tx');
+        if (isRefusal(request)) return request;
+        const waitMs = preferredWait(call.headers['prefer']);
+        if (waitMs > 0) return sendAndWait(context, services, request, call, waitMs);
+        return mapResult(await acceptance.accept(request), replyOf);
+      },
+    }),
+    ofMarketing('POST /marketing/send', {
+      operationId: 'sendMarketing',
+      // As the send path decides: a repeated request gets its first response.
+      stores: () => false,
+      summary: 'Send a marketing email',
+      description:
+        'Responds when the job is stored durably. Every recipient must have given consent. `GET /web-setup/messages?jobId=` lists the messages of the job.',
+      limit: 'send',
+      body: marketingBody,
+      significant: mk.significant,
+      example: mk.example,
+      headers: KEY_HEADER,
+      response: { description: 'The messages were queued.', ...mk.success },
+      refusals: mk.refusals,
+      handle: async (call) => {
+        const request = acceptRequest(context, call, 'mk');
+        return isRefusal(request) ? request : mapResult(await acceptance.accept(request), replyOf);
+      },
+    }),
+  ];
+}
+
+/** `POST /transactional/resend`: sends a message again. */
+export function resendRoute(context: SendContext, { resend }: { resend: Resend }): Route {
+  const { tx } = STREAMS;
+  return ofTransactional('POST /transactional/resend', {
+    operationId: 'resendTransactional',
+    // The send path refuses it, except for a request that was repeated.
+    stores: () => false,
+    summary: 'Send a transactional email again',
+    description:
+      'Sends a new message, with its own id, that has the sender, the recipient and the content of one that is delivered or failed. Domain, suppression and limits are checked as for a new email. A deferred message is retried instead.',
+    limit: 'send',
+    body: z.object({ messageId: z.string().max(100) }).meta({ id: 'ResendInput' }),
+    example: { messageId: 'msg_1769860500000_4r6t8y1u3i5o' },
+    headers: KEY_HEADER,
+    response: { description: 'The new message was accepted.', ...tx.success },
+    refusals: [
+      'IDEMPOTENCY_IN_PROGRESS',
+      'IDEMPOTENCY_KEY_REUSED',
+      'MESSAGE_NOT_FOUND',
+      'INVALID_STATE',
+      'DOMAIN_NOT_REGISTERED',
+      'DOMAIN_NOT_VERIFIED',
+      'USE_CASE_MISMATCH',
+      'KEY_NOT_ALLOWED',
+      'RECIPIENT_UNSUBSCRIBED',
+      'RECIPIENT_SUPPRESSED',
+      'UNAVAILABLE',
+    ],
+    handle: async ({ caller, body: { messageId }, headers, warnings }) => {
+      const sender = senderOf(context, caller, 'tx');
+      if (isRefusal(sender)) return sender;
+      const key = idempotencyKey(headers['idempotency-key']);
+      if (isRefusal(key)) return key;
+      const envelope = (data: object) => successBody(data, warnings);
+      const resent = await resend({ sender, messageId, key, envelope });
+      return mapResult(resent, ({ body, isReplay }) =>
+        isReplay ? new Reply({ raw: body }, { headers: REPLAYED_HEADER }) : new Reply({ raw: body }),
+      );
     },
   });
 }
 
 /** Accepts a send, and waits up to `waitMs` for the outcome of the first attempt. */
 async function sendAndWait(
-  deps: SendRouteDeps,
+  context: SendContext,
+  { acceptance, firstOutcome }: SendServices,
   request: AcceptRequest,
   call: Pick<Call<unknown, unknown, unknown>, 'signal' | 'warnings'>,
   waitMs: number,
-): Promise<ApiResponse | Refusal> {
+): Promise<Reply | Refusal> {
   const waiting: { outcome?: Promise<DeliveryOutcome | null> } = {};
-  const accepted = await deps.acceptance.accept(request, (seq) => {
-    waiting.outcome = deps.firstOutcome(seq, waitMs, call.signal);
+  const accepted = await acceptance.accept(request, (seq) => {
+    waiting.outcome = firstOutcome(seq, waitMs, call.signal);
   });
   if (isRefusal(accepted)) return accepted;
   return waiting.outcome === undefined || accepted.kind === 'replayed'
-    ? responseOf(accepted)
-    : withDelivery(deps, accepted, await waiting.outcome, call.warnings);
+    ? replyOf(accepted)
+    : withDelivery(context, accepted, await waiting.outcome, call.warnings);
 }
 
 /** The body of a send of either stream. */
 type SendBody = z.output<typeof transactionalBody> | z.output<typeof marketingBody>;
 
 function acceptRequest(
-  deps: SendRouteDeps,
-  call: Call<unknown, unknown, SendBody>,
-  useCase: Stream,
-  endpoint: string,
+  context: SendContext,
+  { caller, headers, body, warnings: ofRequest }: Call<unknown, unknown, SendBody>,
+  stream: Stream,
 ): AcceptRequest | Refusal {
-  const account = deps.account(call.caller.accountId);
-  if (account === null) return refuse('UNAUTHENTICATED', 'The account does not exist');
-  const key = idempotencyKey(call.headers['idempotency-key']);
+  const sender = senderOf(context, caller, stream);
+  if (isRefusal(sender)) return sender;
+  const key = idempotencyKey(headers['idempotency-key']);
   if (isRefusal(key)) return key;
-  const { body, warnings: ofRequest } = call;
-  const { allowFrom, allowEssential } = call.caller;
   return {
-    sender: { account, useCase, allowFrom, allowEssential },
+    sender,
     body,
-    idempotency: key === null ? null : { endpoint, key },
+    idempotency: key === null ? null : { endpoint: `${STREAMS[stream].name}/send`, key },
     envelope: (data, warnings) => successBody(data, [...ofRequest, ...warnings]),
   };
 }
 
-function responseOf(accepted: Accepted): ApiResponse {
-  return accepted.kind === 'replayed'
-    ? { status: accepted.status, raw: accepted.body, headers: REPLAYED_HEADER }
-    : { status: accepted.status, raw: accepted.body };
+/** The sender of a request: the account with what its key may do. */
+export function senderOf(
+  { tables }: SendContext,
+  { accountId, allowFrom, allowEssential }: Caller,
+  useCase: Stream,
+): AcceptRequest['sender'] | Refusal {
+  const account = tables.accounts.get(accountId);
+  return account === null
+    ? refuse('UNAUTHENTICATED', 'The account does not exist')
+    : { account, useCase, allowFrom, allowEssential };
+}
+
+function replyOf({ kind, status, body }: Accepted): Reply {
+  return new Reply({ raw: body }, kind === 'replayed' ? { status, headers: REPLAYED_HEADER } : { status });
 }
 
 /** Adds the outcome; without one in time, the current status of the message. */
 function withDelivery(
-  { statusOf }: SendRouteDeps,
+  { tables }: SendContext,
   accepted: Extract<Accepted, { kind: 'accepted' }>,
   outcome: DeliveryOutcome | null,
   ignored: readonly string[],
-): ApiResponse {
+): Reply {
+  const statusOf = (messageId: string) => tables.messages.byId(messageId)?.status;
   const delivery =
     outcome === null
-      ? { status: 'messageId' in accepted.data ? statusOf(accepted.data.messageId) : 'queued' }
+      ? { status: ('messageId' in accepted.data && statusOf(accepted.data.messageId)) || 'queued' }
       : {
           status: outcome.status,
           smtpReply: `${outcome.reply.code} ${outcome.reply.enhanced ?? ''} ${outcome.reply.text}`.replace(
@@ -210,11 +264,10 @@ function withDelivery(
             ' ',
           ),
         };
-  return {
-    status: accepted.status,
-    raw: successBody({ ...accepted.data, delivery }, [...ignored, ...accepted.warnings]),
-    headers: { 'Preference-Applied': 'wait' },
-  };
+  return new Reply(
+    { raw: successBody({ ...accepted.data, delivery }, [...ignored, ...accepted.warnings]) },
+    { status: accepted.status, headers: { 'Preference-Applied': 'wait' } },
+  );
 }
 
 /** The Idempotency-Key of the caller; null when there is none. An array: the request has the field more than once. */
