@@ -1,23 +1,15 @@
-import { type Clock, iso, MINUTE } from '../core/clock.ts';
+import { iso, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { ExpiryClock } from '../core/expiry-clock.ts';
-import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
 import type { HeldFilter } from '../store/backup/restore-holds.ts';
+import type { Context } from '../store/context.ts';
 import { partlyDone, unitAfter } from '../store/database/failure.ts';
-import type { Writer } from '../store/database/writer.ts';
 import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 
 /** Messages by number, or all that match. */
 export type HeldSelection = { seqs: readonly number[] } | { filter: HeldFilter };
-
-export interface HeldMailDeps {
-  clock: Clock;
-  tables: Tables;
-  writer: Writer;
-  recorder: Recorder;
-}
 
 /** Rows in one unit of work. */
 const BATCH_SIZE = 200;
@@ -28,9 +20,10 @@ const BATCH_SIZE = 200;
  * Stateless: rows change in units of work of 200, so that a call that fails or is killed has changed whole batches, and
  * calling it again continues.
  */
-export function createHeldMail(deps: HeldMailDeps) {
-  const { clock, tables, writer } = deps;
-
+export function createHeldMail(
+  { clock, tables, writer }: Pick<Context, 'clock' | 'tables' | 'writer'>,
+  recorder: Recorder,
+) {
   /** Calls `apply` for each message, in batches; resolves with the number of messages for which it returned true. */
   async function change(which: HeldSelection, apply: (all: Tables, seq: number) => boolean): Promise<number> {
     let changed = 0;
@@ -84,7 +77,7 @@ export function createHeldMail(deps: HeldMailDeps) {
   function cancel(all: Tables, seq: number): boolean {
     const message = all.messages.bySeq(seq);
     if (message === null) return false;
-    return deps.recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
+    return recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
   }
 }
 
@@ -100,11 +93,6 @@ export interface HeldCounts {
   webhookDeliveries: number;
 }
 
-export interface HeldExpiryDeps extends HeldMailDeps {
-  expiry: Pick<ExpiryClock, 'now'>;
-  log: Log;
-}
-
 const EXPIRY_INTERVAL_MS = MINUTE;
 const MAX_COUNTED = 100_000;
 
@@ -114,8 +102,15 @@ const MAX_COUNTED = 100_000;
  * Starts nothing: the loop runs at its start and every minute, in batches of 200 messages. `counts` returns zeros
  * before the first run.
  */
-export function createHeldExpiry(deps: HeldExpiryDeps) {
-  const { expiry, tables, writer, recorder, log } = deps;
+export function createHeldExpiry(
+  {
+    expiry,
+    tables,
+    writer,
+    log,
+  }: Pick<Context, 'tables' | 'writer' | 'log'> & { expiry: Pick<ExpiryClock, 'now'> },
+  recorder: Recorder,
+) {
   let counts: HeldCounts = { messages: 0, webhookDeliveries: 0 };
 
   async function expire(): Promise<number> {

@@ -1,12 +1,10 @@
 import { createTask } from 'node-cron';
-import { Counter, type Registry } from 'prom-client';
-import type { Config } from '../config/schema.ts';
-import { type Clock, DAY, HOUR, iso, MINUTE } from '../core/clock.ts';
+import { Counter } from 'prom-client';
+import { DAY, HOUR, iso, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import type { Log } from '../core/log.ts';
 import { gaugesOf } from '../core/metrics.ts';
 import type { CopyPrograms } from '../store/backup/copy.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
 import { createBackup } from './create.ts';
 import { removeOldBackups } from './folder.ts';
@@ -19,21 +17,6 @@ export interface BackupStatus {
   /** Why the last run failed; null: it succeeded, or there was none. */
   error: string | null;
   isRunning: boolean;
-}
-
-export interface BackupScheduleDeps {
-  config: Config;
-  /** `backup.schedule` */
-  schedule: string;
-  clock: Clock;
-  monotonic: Clock;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  registry: Registry;
-  instanceId: string;
-  /** The programs of the threads; default: the compiled ones. */
-  programs?: CopyPrograms | undefined;
 }
 
 /** Stored between starts of the daemon. Times in epoch ms. */
@@ -60,8 +43,21 @@ const MAX_RUN_MS = DAY;
  * Starts nothing; registers its metrics in `registry` and reads the stored state. A schedule that has changed gets a
  * new next time. A failed backup is repeated after 15 minutes. Throws when the schedule has no next time.
  */
-export function createBackupSchedule(deps: BackupScheduleDeps) {
-  const { config, schedule, clock, monotonic, log, tables, writer } = deps;
+export function createBackupSchedule(
+  context: Pick<Context, 'config' | 'clock' | 'monotonic' | 'log' | 'tables' | 'writer' | 'registry'>,
+  {
+    schedule,
+    instanceId,
+    programs,
+  }: {
+    /** `backup.schedule` */
+    schedule: string;
+    instanceId: string;
+    /** The programs of the threads; default: the compiled ones. */
+    programs?: CopyPrograms | undefined;
+  },
+) {
+  const { config, clock, monotonic, log, tables, writer, registry } = context;
   const stopping = new AbortController();
   // Never started: the expression is only evaluated.
   const times = createTask(schedule, () => {});
@@ -69,7 +65,7 @@ export function createBackupSchedule(deps: BackupScheduleDeps) {
     name: 'postrider_backups_total',
     help: 'Scheduled backups by outcome.',
     labelNames: ['outcome'],
-    registers: [deps.registry],
+    registers: [registry],
   });
   const stored = storedState(tables);
   // After a change of the schedule the time of the next run is computed again.
@@ -82,7 +78,7 @@ export function createBackupSchedule(deps: BackupScheduleDeps) {
   /** Whether a run has failed since the start, and none succeeded after it: a run that was missed begins first. */
   let hasFailed = false;
   for (const outcome of ['succeeded', 'failed']) runs.inc({ outcome }, 0);
-  const gauge = gaugesOf(deps.registry);
+  const gauge = gaugesOf(registry);
   gauge(
     'postrider_backup_last_success_timestamp_seconds',
     'When the last scheduled backup was complete; 0: none yet.',
@@ -116,14 +112,14 @@ export function createBackupSchedule(deps: BackupScheduleDeps) {
       includeKey: false,
       clock,
       signal: stopping.signal,
-      programs: deps.programs,
+      programs,
     });
     const seconds = Math.round((performance.now() - began) / 1000);
     log.info({ backup: path, bytes: manifest.bytes, seconds }, 'backup created');
     runs.inc({ outcome: 'succeeded' });
     await save({ nextAt: nextRun(), lastSuccessAt: clock.now(), error: null });
     const retention = { keep, keepDays: keepDays ?? null };
-    const removed = await removeOldBackups(dir, deps.instanceId, retention, clock.now());
+    const removed = await removeOldBackups(dir, instanceId, retention, clock.now());
     if (removed.length > 0) log.info({ removed }, 'old backups removed');
   }
 

@@ -206,13 +206,13 @@ export function createContext(
       limits: createAccountLimits({ tables, defaults: settings.limits.account }),
       generateKey,
       openSeal: () =>
-        openSeal({
-          file: settings.data.masterKeyFile,
-          random: systemRandom,
-          tables,
-          writer,
-          credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
-        }),
+        openSeal(
+          { random: systemRandom, tables, writer },
+          {
+            file: settings.data.masterKeyFile,
+            credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
+          },
+        ),
       createResolver: () => {
         const resolver = createResolver({
           resolvers: settings.dns.resolvers,

@@ -201,7 +201,7 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
     context.usage('Specify message ids, a filter (--account, --domain, --campaign), or --all');
   const deps = await context.open({ account });
   const { messages, restoreHolds } = deps.tables;
-  const held = createHeldMail({ ...deps, recorder: createRecorder(deps) });
+  const held = createHeldMail(deps, createRecorder(deps));
   const printDone = (changed: number, what: string) =>
     context.show({ [action.done]: changed }, () => `${what} ${action.done}`);
   /** Asks whether to apply the action to `count` rows, `what` as text, unless there is none. */

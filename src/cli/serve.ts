@@ -104,7 +104,7 @@ async function runDaemon(file: string | undefined, takeOver: boolean, output: Lo
     );
   }
   for (const { key, message } of secretWarnings(sources)) log.warn({ key }, `${key} ${message}`);
-  const service = createServiceReports({ env: process.env, log });
+  const service = createServiceReports({ log }, process.env);
   service.starting();
   // Installed before the start: signals that arrive during it are handled afterwards.
   let announce: (daemon: Daemon) => void = () => {};

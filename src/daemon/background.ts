@@ -23,19 +23,9 @@ interface BackgroundParts
  * created earlier have their steps of the stop already: they stop after the listeners.
  */
 export function startBackground(base: DaemonBase, parts: BackgroundParts): void {
-  const { config, clock, log, registry, tables, writer, onStop } = base;
+  const { registry, tables, onStop } = base;
   const { backups, domains, audience } = parts;
-  const retention = createRetention({
-    clock,
-    log,
-    tables,
-    writer,
-    get bodyDays() {
-      return config.limits.bodyDays;
-    },
-    get eventDays() {
-      return config.limits.eventDays;
-    },
+  const retention = createRetention(base, {
     mayShrink: () => !audience.erasure.isClearingFile(),
     onPortion: registerRetentionMetrics(registry, () => retention.progress(), tables.freeSpace.pages),
   });

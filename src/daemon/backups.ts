@@ -12,8 +12,8 @@ export interface DaemonBackups {
 
 /** Creates the schedule of backups and the expiry of what a restore holds, with its metrics. Starts neither. */
 export function createBackups(base: DaemonBase, recorder: Recorder): DaemonBackups {
-  const { config, env, clock, monotonic, expiry, log, registry, tables, writer, instanceId } = base;
-  const held = createHeldExpiry({ clock, expiry, tables, writer, recorder, log });
+  const { config, env, registry } = base;
+  const held = createHeldExpiry(base, recorder);
   const gauge = gaugesOf(registry);
   gauge(
     'postrider_restore_held_messages',
@@ -28,16 +28,9 @@ export function createBackups(base: DaemonBase, recorder: Recorder): DaemonBacku
   const schedule =
     config.backup.schedule === undefined
       ? null
-      : createBackupSchedule({
-          config,
+      : createBackupSchedule(base, {
           schedule: config.backup.schedule,
-          clock,
-          monotonic,
-          log,
-          tables,
-          writer,
-          registry,
-          instanceId,
+          instanceId: base.instanceId,
           programs: env.copyPrograms,
         });
   return { held, schedule };

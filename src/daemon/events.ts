@@ -48,17 +48,18 @@ export function createEvents(
   const webhooks = createWebhooks(base, { secrets, caller, allowPrivateNetworks, mayAdd, sender });
   onStop(() => sender.stop());
   const onSuppressionChange = createStatusFollower(clock);
-  const recorder = createRecorder({
-    clock,
-    ids,
-    onSuppressionChange,
-    onWebhookDue: sender.due,
-    operatorAccounts: (all) => {
-      const { operatorAccounts: configured } = config.webhooks;
-      if (configured.length > 0) return configured.filter((id) => all.accounts.get(id) !== null);
-      const accounts = all.accounts.list().map(({ account_id }) => account_id);
-      return accounts.length === 1 ? accounts : [];
+  const recorder = createRecorder(
+    { clock, ids },
+    {
+      onSuppressionChange,
+      onWebhookDue: sender.due,
+      operatorAccounts: (all) => {
+        const { operatorAccounts: configured } = config.webhooks;
+        if (configured.length > 0) return configured.filter((id) => all.accounts.get(id) !== null);
+        const accounts = all.accounts.list().map(({ account_id }) => account_id);
+        return accounts.length === 1 ? accounts : [];
+      },
     },
-  });
+  );
   return { webhooks, webhookSender: sender, recorder, onSuppressionChange };
 }

@@ -49,42 +49,29 @@ export async function startStorage(context: DaemonContext): Promise<DaemonStorag
         throw error;
       });
     });
-  const { close, ...storage } = await createStorage(
-    {
-      lock,
-      log,
-      registry,
-      clock,
-      onCounted: registerMessageCounters(registry),
-      turn: eventLoopTurns.next,
-      steps: [CONTACT_SEARCH_STEP],
-      onSuperseded,
-    },
-    {
-      minGeneration:
-        env.takeOver === true ? Math.max(clock.now(), (await standby.highestGeneration()) + 1) : 0,
-      dataDir: config.data.dir,
-      readerThreads: config.readers.threads,
-      get readBudgetMs() {
-        return config.readers.budget;
-      },
-      readerScript: env.storeReaderScript ?? new URL('../reader.js', import.meta.url),
-      flushScript: env.flushScript,
-    },
-  );
+  const { close, ...storage } = await createStorage(context, {
+    lock,
+    onCounted: registerMessageCounters(registry),
+    turn: eventLoopTurns.next,
+    steps: [CONTACT_SEARCH_STEP],
+    onSuperseded,
+    minGeneration: env.takeOver === true ? Math.max(clock.now(), (await standby.highestGeneration()) + 1) : 0,
+    readerScript: env.storeReaderScript ?? new URL('../reader.js', import.meta.url),
+    flushScript: env.flushScript,
+  });
   onStop(close);
   const { tables, writer, generation, instanceId } = storage;
   // Before anything is sent.
   await standby.check({ instanceId, generation });
   standby.watch({ instanceId, generation }, onSuperseded);
 
-  const seal = await openSeal({
-    file: config.data.masterKeyFile,
-    random,
-    tables,
-    writer,
-    credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
-  });
+  const seal = await openSeal(
+    { random, tables, writer },
+    {
+      file: config.data.masterKeyFile,
+      credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
+    },
+  );
   env.addresses?.useKey(seal.derive(LOG_KEY_PURPOSE));
   return { ...storage, seal, tokens: createTokens(seal, createTokenAccounts({ tables, seal })) };
 }

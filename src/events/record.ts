@@ -1,6 +1,5 @@
-import type { Clock } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
+import type { Context } from '../store/context.ts';
 import type { DomainRow, Stream } from '../store/domains/domains.ts';
 import type { NewEvent } from '../store/messages/events.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
@@ -56,25 +55,26 @@ export interface EventWithoutMessage<Kind extends MessageEventKind> {
 /** Called in the same unit of work after a recipient was suppressed or a suppression was removed. */
 export type OnSuppressionChange = (tables: Tables, accountId: string, recipientHash: string) => void;
 
-export interface RecorderDeps {
-  clock: Clock;
-  ids: Ids;
-  onSuppressionChange?: OnSuppressionChange;
-  /** Called when a delivery to a webhook was inserted, by a unit of work that is not committed yet. */
-  onWebhookDue?: (webhook: number) => void;
-  /** The accounts that have the events of the installation. Default: none. */
-  operatorAccounts?: (tables: Tables) => readonly string[];
-}
-
 /**
  * The only place where a message changes state. Every event is recorded inside a unit of work: the new state, the event and
  * its effects (suppression, removal from the queue, rows for subscribed webhooks) are one transaction.
  *
  * Keeps no state. The callbacks are called inside the unit of work, which may still be rolled back.
  */
-export function createRecorder(deps: RecorderDeps) {
-  const { clock, ids, onSuppressionChange, onWebhookDue, operatorAccounts = () => [] } = deps;
-
+export function createRecorder(
+  { clock, ids }: Pick<Context, 'clock' | 'ids'>,
+  {
+    onSuppressionChange,
+    onWebhookDue,
+    operatorAccounts = () => [],
+  }: {
+    onSuppressionChange?: OnSuppressionChange;
+    /** Called when a delivery to a webhook was inserted, by a unit of work that is not committed yet. */
+    onWebhookDue?: (webhook: number) => void;
+    /** The accounts that have the events of the installation. Default: none. */
+    operatorAccounts?: (tables: Tables) => readonly string[];
+  } = {},
+) {
   /** Inserts an event, and a delivery for each webhook that subscribes to its kind. */
   function insert(tables: Tables, event: Omit<NewEvent, 'event_id'>): void {
     const eventSeq = tables.events.insert({ event_id: ids.make('evt'), ...event });

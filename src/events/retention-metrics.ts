@@ -1,14 +1,14 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { gaugesOf } from '../core/metrics.ts';
 import type { FilePages } from '../store/maintenance/free-space.ts';
-import { PURGED_KINDS, type RetentionDeps, type RetentionProgress } from './retention.ts';
+import { type OnPortion, PURGED_KINDS, type RetentionProgress } from './retention.ts';
 
 /** Registers the metrics of retention and of the database file; returns the function that counts a portion. */
 export function registerRetentionMetrics(
   registry: Registry,
   progress: () => RetentionProgress,
   pages: () => FilePages,
-): NonNullable<RetentionDeps['onPortion']> {
+): OnPortion {
   const registers = [registry];
   const deleted = new Counter({
     name: 'postrider_retention_deleted_total',

@@ -1,8 +1,8 @@
 import { type ScheduledTask, schedule } from 'node-cron';
-import { type Clock, DAY, MINUTE } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
+import type { Config } from '../config/schema.ts';
+import { DAY, MINUTE } from '../core/clock.ts';
+import type { Context } from '../store/context.ts';
 import { type DeclaredRetentionRule, RETENTION_RULES } from '../store/data-policies.ts';
-import type { Writer } from '../store/database/writer.ts';
 import type { AgedRows } from '../store/maintenance/aged-rows.ts';
 import { createPortions, type Portion, type PortionStep } from '../store/maintenance/portions.ts';
 import type { PurgedPortion } from '../store/maintenance/retention.ts';
@@ -22,20 +22,8 @@ export interface RetentionProgress {
   completedAt: number | null;
 }
 
-export interface RetentionDeps {
-  clock: Clock;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  /** Read by each pass, because a reload changes it. */
-  readonly bodyDays: number;
-  /** Read by each pass, because a reload changes it. */
-  readonly eventDays: number;
-  /** Whether pages may be moved and the file truncated now; default: always. */
-  mayShrink?(): boolean;
-  /** Called after each portion. */
-  onPortion?(kind: PurgedKind, removed: number, durationMs: number): void;
-}
+/** Called after each portion. */
+export type OnPortion = (kind: PurgedKind, removed: number, durationMs: number) => void;
 
 const FIRST_PASS_MS = MINUTE;
 /** At minute 17 of every hour, apart from other hourly work. */
@@ -90,10 +78,22 @@ function inStatements(step: PortionStep<Deletion>): PortionStep<Deletion> {
  * delete reads a few rows.
  *
  * Starts nothing until `start`. A scheduled pass that fails is logged, and the next one continues; `run` rejects. Each
- * pass reads `bodyDays` and `eventDays` once, at its beginning.
+ * pass reads `limits.bodyDays` and `limits.eventDays` once, at its beginning.
  */
-export function createRetention(deps: RetentionDeps) {
-  const { clock, log, tables, writer, onPortion, mayShrink = () => true } = deps;
+export function createRetention(
+  context: Pick<Context, 'clock' | 'log' | 'tables' | 'writer'> & {
+    config: { limits: Pick<Config['limits'], 'bodyDays' | 'eventDays'> };
+  },
+  {
+    mayShrink = () => true,
+    onPortion,
+  }: {
+    /** Whether pages may be moved and the file truncated now; default: always. */
+    mayShrink?(): boolean;
+    onPortion?: OnPortion;
+  } = {},
+) {
+  const { config, clock, log, tables, writer } = context;
   const portions = createPortions({ writer, share: 'retention' });
   const progress: RetentionProgress = { current: null, remaining: null, completedAt: null };
   let timer: NodeJS.Timeout | null = null;
@@ -103,8 +103,8 @@ export function createRetention(deps: RetentionDeps) {
 
   /** The steps of a pass, in their order. */
   function passOf(now: number): PassStep[] {
-    const bodiesBefore = now - deps.bodyDays * DAY;
-    const eventsBefore = now - deps.eventDays * DAY;
+    const bodiesBefore = now - config.limits.bodyDays * DAY;
+    const eventsBefore = now - config.limits.eventDays * DAY;
     let eventsEnd = 0;
     const aged = (kind: PurgedKind, select: (all: Tables) => AgedRows) => {
       let from = 0;

@@ -1,7 +1,6 @@
-import { type Clock, MINUTE } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
+import { MINUTE } from '../core/clock.ts';
 import { createLru } from '../core/lru.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { VisitKind } from '../store/messages/events.ts';
 import type { Tables } from '../store/tables.ts';
 import type { MessageEvent } from './event-types.ts';
@@ -24,15 +23,6 @@ interface Visitor {
   isBot: boolean;
   /** The request came through a privacy proxy or a scanner. */
   isProxy: boolean;
-}
-
-export interface VisitsDeps {
-  clock: Clock;
-  log: Log;
-  writer: Writer;
-  recorder: Recorder;
-  /** Called for each visit, for metrics. */
-  observe?(kind: VisitKind, result: 'recorded' | 'ignored' | 'lost'): void;
 }
 
 /** Visits in one unit of work, which delays a send by some milliseconds at most. */
@@ -62,7 +52,17 @@ interface Allowance {
  * At most 20,000 visits wait. A unit of work records up to 64, and the next one begins when it is on disk. The
  * allowances of 50,000 messages are in memory. Call `close` when no more visits can come.
  */
-export function createVisits({ clock, log, writer, recorder, observe }: VisitsDeps) {
+export function createVisits(
+  { clock, log, writer }: Pick<Context, 'clock' | 'log' | 'writer'>,
+  {
+    recorder,
+    observe,
+  }: {
+    recorder: Recorder;
+    /** Called for each visit, for metrics. */
+    observe?(kind: VisitKind, result: 'recorded' | 'ignored' | 'lost'): void;
+  },
+) {
   const allowances = createLru<Allowance>(MAX_ALLOWANCES);
   const waiting: TrackedVisit[] = [];
   let writing: Promise<void> | null = null;

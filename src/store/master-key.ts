@@ -14,9 +14,9 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { type Random, systemRandom } from '../core/random.ts';
 import { createSeal, type Seal } from '../core/seal.ts';
+import type { Context } from './context.ts';
 import { prepareDataDir } from './database/database.ts';
 import { openingFault, StoreFault } from './database/failure.ts';
-import type { Writer } from './database/writer.ts';
 import { syncPath } from './migrate/files.ts';
 import type { Tables } from './tables.ts';
 
@@ -91,23 +91,17 @@ function readKeyFile(file: string, fromSystemd: boolean): Buffer {
   }
 }
 
-export interface SealDeps {
-  file: string;
-  random: Random;
-  tables: Tables;
-  writer: Writer;
-  /** `$CREDENTIALS_DIRECTORY` */
-  credentialsDirectory?: string | undefined;
-}
-
 /**
  * Opens the seal of a database: loads its key, and creates one only for a database that has no key yet. Throws StoreFault
- * when the key file is missing or belongs to another database: its secrets could not be read.
+ * when the key file is missing or belongs to another database: its secrets could not be read. `credentialsDirectory`:
+ * `$CREDENTIALS_DIRECTORY`.
  */
-export async function openSeal(deps: SealDeps): Promise<Seal> {
-  const { file, random, tables, writer } = deps;
+export async function openSeal(
+  { random, tables, writer }: Pick<Context, 'random' | 'tables' | 'writer'>,
+  { file, credentialsDirectory }: { file: string; credentialsDirectory?: string | undefined },
+): Promise<Seal> {
   requireExisting(file, tables);
-  const seal = createSeal(loadMasterKey(file, random, deps.credentialsDirectory), random);
+  const seal = createSeal(loadMasterKey(file, random, credentialsDirectory), random);
   const fingerprint = seal.derive('fingerprint').toString('hex');
   const stored = await writer.run((tables) => {
     const before = tables.settings.get(FINGERPRINT);

@@ -1,8 +1,6 @@
 import { Worker } from 'node:worker_threads';
-import type { Registry } from 'prom-client';
-import type { Clock } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
 import { ensureLocation, instanceIn, recordIdentity, requireOriginal } from './backup/identity.ts';
+import type { Context } from './context.ts';
 import { type DaemonLock, openDatabase } from './database/database.ts';
 import { Superseded } from './database/failure.ts';
 import { openWriteAheadLog } from './database/write-ahead-log.ts';
@@ -38,12 +36,9 @@ export interface Storage {
   close(): Promise<void>;
 }
 
-export interface StorageDeps {
+export interface StorageOptions {
   /** Held by the daemon until after `close`. */
   lock: DaemonLock;
-  log: Log;
-  registry: Registry;
-  clock: Clock;
   /** Called with the messages that a commit has counted, when it is on disk. */
   onCounted(counted: readonly CountedMessages[]): void;
   /** Resolves at the account's turn on the event loop; awaited before the result of a read is returned. */
@@ -52,13 +47,6 @@ export interface StorageDeps {
   steps: readonly BackgroundStep[];
   /** Called when another daemon has taken over this database: the process must exit and send nothing more. */
   onSuperseded(error: Superseded): void;
-}
-
-export interface StorageOptions {
-  dataDir: string;
-  readerThreads: number;
-  /** Time budget of one read, ms; read at each use: a reload changes it. */
-  readonly readBudgetMs: number;
   /** The program of the reader threads. */
   readerScript: URL;
   /** The generation becomes at least this. */
@@ -76,9 +64,12 @@ const READER_HEAP_MB = 256;
  * write-ahead log fails, the process exits with an uncaught exception: it cannot be known which commits are on disk, and
  * the next start reads them there.
  */
-export async function createStorage(deps: StorageDeps, options: StorageOptions): Promise<Storage> {
-  const { lock, log, registry, clock, turn, steps } = deps;
-  const { dataDir, readerThreads, readerScript, flushScript } = options;
+export async function createStorage(
+  { config, log, registry, clock }: Pick<Context, 'config' | 'log' | 'registry' | 'clock'>,
+  options: StorageOptions,
+): Promise<Storage> {
+  const { lock, turn, steps, readerScript, flushScript } = options;
+  const dataDir = config.data.dir;
   const closeSteps: (() => Promise<void> | void)[] = [];
   const close = async () => {
     for (const step of closeSteps.splice(0).toReversed()) await step();
@@ -97,9 +88,9 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
     const writeAheadLog = openWriteAheadLog(db, { script: flushScript });
     closeSteps.push(() => writeAheadLog.close());
     const pool = createReaderPool({
-      threads: readerThreads,
+      threads: config.readers.threads,
       get budgetMs() {
-        return options.readBudgetMs;
+        return config.readers.budget;
       },
       log,
       startThread: () =>
@@ -123,12 +114,12 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
             );
       },
       writeAheadLog,
-      onCounted: deps.onCounted,
+      onCounted: options.onCounted,
       observe: registerCommitMetrics(registry),
-      onCheckpointIncomplete: createLogRelief({ pool, checkpoint: () => writer.checkpoint() }),
+      onCheckpointIncomplete: createLogRelief(pool, () => writer.checkpoint()),
       onCheckpointFailed: (error) => log.warn({ err: error }, 'WAL checkpoint failed; trying again later'),
       onLost: (error) => {
-        if (error instanceof Superseded) return deps.onSuperseded(error);
+        if (error instanceof Superseded) return options.onSuperseded(error);
         log.fatal(
           { err: error },
           'write to the database failed; exiting to recover from the disk on restart',
@@ -148,15 +139,12 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
     });
     if (started === null) throw new Error('the database has no instance id');
     generation = started.generation;
-    const backgroundSteps = createBackgroundSteps({
-      steps,
-      writer,
-      log,
+    const backgroundSteps = createBackgroundSteps({ writer, log }, steps, {
       observe: registerStepCounter(registry),
     });
-    registerStorageGauges({ registry, pool, backgroundSteps, file: db.name, dataDir });
+    registerStorageGauges(registry, { pool, backgroundSteps, file: db.name, dataDir });
     let onSchedule: () => readonly QueueKey[] = () => [];
-    registerBacklogMetrics({ registry, reader: pool, clock, onSchedule: () => onSchedule() });
+    registerBacklogMetrics({ registry, reader: pool, clock }, { onSchedule: () => onSchedule() });
     backgroundSteps.start();
     closeSteps.push(() => backgroundSteps.stop());
     return {
@@ -175,24 +163,21 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
   }
 }
 
-export interface LogReliefDeps {
-  pool: Pick<ReaderPool, 'pause'>;
-  /** `Writer.checkpoint`. */
-  checkpoint(): Promise<void>;
-}
-
 /**
  * Returns the function to call after an incomplete checkpoint. SQLite restarts the write-ahead log only when a checkpoint
  * finds no reader in it, so overlapping long reads would let it grow without bound. Therefore no further read starts
  * until the reads in progress have ended and another checkpoint has run.
  */
-export function createLogRelief(deps: LogReliefDeps): () => void {
+export function createLogRelief(
+  pool: Pick<ReaderPool, 'pause'>,
+  checkpoint: Writer['checkpoint'],
+): () => void {
   let isRunning = false;
 
   async function run(): Promise<void> {
-    const { resume } = await deps.pool.pause();
+    const { resume } = await pool.pause();
     try {
-      await deps.checkpoint();
+      await checkpoint();
     } finally {
       resume();
       isRunning = false;

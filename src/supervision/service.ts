@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type Clock, MINUTE, monotonicClock, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import type { Log } from '../core/log.ts';
+import type { Runtime } from '../core/runtime.ts';
 import { createNotifier, type Notification, type SystemdNotifier } from './notify.ts';
 
 /**
@@ -55,10 +55,10 @@ const RATE_WINDOW_MS = MINUTE;
 /** The status shows a delay of the event loop from this length. */
 const SHOWN_DELAY_MS = SECOND;
 
-export interface ServiceReportsDeps {
-  /** `NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`. */
-  env: Readonly<Record<string, string | undefined>>;
-  log: Log;
+/** `NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`. */
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ServiceOptions {
   /** Default: systemd-notify. */
   notifier?: SystemdNotifier;
   /** Must be CLOCK_MONOTONIC for systemd. Default: the process's own. */
@@ -69,13 +69,19 @@ export interface ServiceReportsDeps {
 }
 
 /** Without `NOTIFY_SOCKET` nothing is reported. */
-export function createServiceReports(deps: ServiceReportsDeps): ServiceReports {
-  const socket = deps.env['NOTIFY_SOCKET'];
+export function createServiceReports(
+  { log }: Pick<Runtime, 'log'>,
+  env: Environment,
+  options: ServiceOptions = {},
+): ServiceReports {
+  const socket = env['NOTIFY_SOCKET'];
   if (socket === undefined || socket === '') return NO_REPORTS;
-  const { env, log, clock = monotonicClock } = deps;
-  const notifier = deps.notifier ?? createNotifier({ socket, log, path: env['PATH'] });
-  const monotonicUs = deps.monotonicUs ?? (() => process.hrtime.bigint() / 1000n);
-  const loopDelayMs = deps.loopDelayMs ?? loopDelayMeter();
+  const {
+    notifier = createNotifier({ socket, log, path: env['PATH'] }),
+    monotonicUs = () => process.hrtime.bigint() / 1000n,
+    clock = monotonicClock,
+    loopDelayMs = loopDelayMeter(),
+  } = options;
   const watchdogMs = watchdogPeriodMs(env);
   const intervalMs = Math.min(MAX_INTERVAL_MS, (watchdogMs ?? Number.POSITIVE_INFINITY) / PINGS_PER_PERIOD);
   const rate = createRateMeter(clock);
@@ -148,7 +154,7 @@ const NO_REPORTS: ServiceReports = {
 };
 
 /** `WATCHDOG_USEC` in ms (sd_watchdog_enabled(3)); null: the watchdog is off or meant for another process. */
-export function watchdogPeriodMs(env: ServiceReportsDeps['env'], pid: number = process.pid): number | null {
+export function watchdogPeriodMs(env: Environment, pid: number = process.pid): number | null {
   const micros = Number(env['WATCHDOG_USEC']);
   const watched = env['WATCHDOG_PID'];
   if (!(micros > 0) || (watched !== undefined && watched !== String(pid))) return null;

@@ -104,14 +104,17 @@ function nameOf({ record }: TypedRecord): string {
   return typeof id === 'string' ? id : JSON.stringify(name);
 }
 
-interface CheckerDeps {
+function createChecker({
+  accountId,
+  seal,
+  unique,
+  allowPrivateNetworks,
+}: {
   accountId: string;
   seal: FileSeal;
   unique: UniqueValues;
   allowPrivateNetworks: boolean;
-}
-
-function createChecker({ accountId, seal, unique, allowPrivateNetworks }: CheckerDeps) {
+}) {
   const ids = {
     domainGroup: new Set<string>(),
     complianceTemplate: new Set<string>(),

@@ -8,24 +8,23 @@ import { createGzip } from 'node:zlib';
 import { createAccounts } from '../accounts/accounts.ts';
 import { flush } from '../backup/files.ts';
 import { programVersion } from '../config/version.ts';
-import { type Clock, DAY, iso } from '../core/clock.ts';
+import { DAY, iso } from '../core/clock.ts';
 import { errorCode } from '../core/errors.ts';
-import type { Ids } from '../core/ids.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
-import { mac, type Seal } from '../core/seal.ts';
+import { mac } from '../core/seal.ts';
 import { ownTokenKey } from '../mail/tokens.ts';
 import { instanceIn } from '../store/backup/identity.ts';
+import type { Context } from '../store/context.ts';
 import { databaseFileIn } from '../store/database/connection.ts';
-import type { Writer } from '../store/database/writer.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import type { Tables } from '../store/tables.ts';
 import { type ExportedAccount, openExportedAccount } from '../store/transfer/exported-account.ts';
 import { TRANSFER_TYPES } from '../store/transfer/kinds.ts';
 import {
   type End,
+  type FileContext,
   type FileSeal,
-  type FileSealDeps,
   FORMAT,
   fileSeal,
   type Header,
@@ -38,14 +37,7 @@ import {
 import { portable, withSecrets } from './portable.ts';
 import { tokenKeySealContext } from './token-accounts.ts';
 
-export interface ExportDeps extends FileSealDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  /** Seals secrets in the database. */
-  seal: Seal;
-}
+type ExportContext = FileContext & Pick<Context, 'tables' | 'writer' | 'clock' | 'ids' | 'seal'>;
 
 export interface ExportOptions {
   accountId: string;
@@ -87,7 +79,7 @@ const PROGRESS_RECORDS = 1000;
  * remains, and the account has its previous status.
  */
 export async function exportAccount(
-  deps: ExportDeps,
+  deps: ExportContext,
   options: ExportOptions,
 ): Promise<ExportResult | Refusal> {
   const { accountId, withoutQueue, passphrase } = options;
@@ -153,7 +145,7 @@ function refusalOf(tables: Tables, { accountId, withoutQueue }: ExportOptions): 
 }
 
 async function writeFile(
-  deps: ExportDeps,
+  deps: ExportContext,
   options: ExportOptions,
   kdf: Header['kdf'],
   seal: FileSeal,
@@ -198,7 +190,7 @@ async function writeFile(
 }
 
 /** The key of the account's tokens: the key that was imported with it, or that of this installation. */
-function tokenKeyOf({ tables, seal }: ExportDeps, accountId: string): Buffer {
+function tokenKeyOf({ tables, seal }: ExportContext, accountId: string): Buffer {
   const imported = tables.tokenKeys.of(accountId);
   return imported === null
     ? ownTokenKey(seal, accountId)
@@ -241,7 +233,7 @@ async function save(file: FileHandle, chunks: AsyncIterable<Buffer>): Promise<vo
 
 /** The lines of the file in portions. */
 async function* lines(
-  { seal: own }: ExportDeps,
+  { seal: own }: ExportContext,
   { onProgress }: ExportOptions,
   account: ExportedAccount,
   header: Header,

@@ -9,8 +9,8 @@ import { formatBytes } from '../store/migrate/upgrade.ts';
 import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
 import {
   endSchema,
+  type FileContext,
   type FileSeal,
-  type FileSealDeps,
   FORMAT,
   fileSeal,
   type Header,
@@ -55,7 +55,7 @@ const LF = 0x0a;
 export async function openAccountFile(
   name: string,
   passphrase: string,
-  deps: FileSealDeps,
+  deps: FileContext,
 ): Promise<AccountFile> {
   const handle = await openRegular(name);
   try {

@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import * as z from 'zod';
 import { OperatorFault } from '../core/operator-fault.ts';
 import type { Random } from '../core/random.ts';
+import type { Runtime } from '../core/runtime.ts';
 import { createSeal, type Seal } from '../core/seal.ts';
 import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
 
@@ -85,17 +86,14 @@ export function newKdf(random: Random): Header['kdf'] {
 /** Derives a key of KEY_BYTES from a passphrase with the parameters of a file. */
 export type DeriveKey = (passphrase: string, kdf: Header['kdf']) => Promise<Buffer>;
 
-export interface FileSealDeps {
-  random: Random;
-  /** Default: scrypt. */
-  deriveKey?: DeriveKey;
-}
+/** What reads and writes files: `deriveKey` is scrypt by default. */
+export type FileContext = Pick<Runtime, 'random'> & { deriveKey?: DeriveKey };
 
 /** The seal with the key of a file. Throws OperatorFault when the passphrase is too short. */
 export async function fileSeal(
   passphrase: string,
   kdf: Header['kdf'],
-  { random, deriveKey = scryptKey }: FileSealDeps,
+  { random, deriveKey = scryptKey }: FileContext,
 ): Promise<FileSeal> {
   if (passphrase.length < MIN_PASSPHRASE_LENGTH)
     throw new OperatorFault(

@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { searchKeys } from '../audience/search-key.ts';
-import type { Clock } from '../core/clock.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
-import type { Seal } from '../core/seal.ts';
 import { accountTag } from '../mail/tokens.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import { dkimSealContext } from '../store/domains/domains.ts';
 import { createPortions } from '../store/maintenance/portions.ts';
 import type { Tables } from '../store/tables.ts';
@@ -13,17 +11,11 @@ import type { TransferRecord } from '../store/transfer/kinds.ts';
 import { webhookSealContext } from '../webhooks/secrets.ts';
 import { checkFile } from './check.ts';
 import { type AccountFile, openAccountFile } from './file.ts';
-import type { FileSealDeps, Header } from './format.ts';
+import type { FileContext, Header } from './format.ts';
 import { BYTE_COLUMNS, type Records, type TypedRecord } from './records.ts';
 import { tokenKeySealContext } from './token-accounts.ts';
 
-export interface ImportDeps extends FileSealDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  /** Seals the secrets of this installation. */
-  seal: Seal;
-}
+type ImportContext = FileContext & Pick<Context, 'tables' | 'writer' | 'clock' | 'seal'>;
 
 export interface ImportOptions {
   file: string;
@@ -58,7 +50,7 @@ const MAX_PAUSE_MS = 1000;
  * before the import is complete.
  */
 export async function importAccount(
-  deps: ImportDeps,
+  deps: ImportContext,
   options: ImportOptions,
 ): Promise<AccountImportResult | Refusal> {
   const { tables } = deps;
@@ -91,7 +83,7 @@ export async function importAccount(
  * Returns the number of rows.
  */
 export async function cancelImport(
-  { tables, writer }: Pick<ImportDeps, 'tables' | 'writer'>,
+  { tables, writer }: Pick<ImportContext, 'tables' | 'writer'>,
   accountId: string,
 ): Promise<number | Refusal> {
   if (tables.accountImports.get(accountId) === null)
@@ -111,7 +103,7 @@ export async function cancelImport(
 }
 
 async function importRecords(
-  deps: ImportDeps,
+  deps: ImportContext,
   options: ImportOptions,
   file: AccountFile,
   { sha256, done }: { sha256: string; done: number },
@@ -187,7 +179,7 @@ function signalOf({ signal }: ImportOptions): { signal?: AbortSignal } {
 
 /** Returns a function that inserts a record, in a unit of work. */
 function createInserter(
-  { clock, seal }: ImportDeps,
+  { clock, seal }: ImportContext,
   file: AccountFile,
 ): (tables: Tables, typed: TypedRecord) => void {
   const { accountId } = file.header;

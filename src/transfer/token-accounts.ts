@@ -1,12 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { Seal } from '../core/seal.ts';
 import type { TokenAccounts } from '../mail/tokens.ts';
-import type { Tables } from '../store/tables.ts';
-
-export interface TokenAccountsDeps {
-  tables: Pick<Tables, 'tokenKeys' | 'messages' | 'movedMessages'>;
-  seal: Seal;
-}
+import type { Context } from '../store/context.ts';
 
 /** Opened keys in memory. */
 const MAX_OPENED_KEYS = 2000;
@@ -15,7 +9,7 @@ const MAX_OPENED_KEYS = 2000;
  * The keys of accounts that were imported from other installations. The table is read at every call, because another process may
  * import an account; it has at most one row for each account.
  */
-export function createTokenAccounts({ tables, seal }: TokenAccountsDeps): TokenAccounts {
+export function createTokenAccounts({ tables, seal }: Pick<Context, 'tables' | 'seal'>): TokenAccounts {
   /** Opened keys by the sealed key. */
   const opened = new LRUCache<string, Buffer>({ max: MAX_OPENED_KEYS });
 

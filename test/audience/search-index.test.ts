@@ -135,12 +135,7 @@ describe('contacts of a database without the index', () => {
 
   async function indexAll({ writer, tables }: Awaited<ReturnType<typeof startUpgraded>>): Promise<void> {
     const log = createLog({ level: 'silent', hashAddresses: true });
-    const steps = createBackgroundSteps({
-      steps: [CONTACT_SEARCH_STEP],
-      writer,
-      log,
-      pause: async () => {},
-    });
+    const steps = createBackgroundSteps({ writer, log }, [CONTACT_SEARCH_STEP], { pause: async () => {} });
     steps.start();
     await expect.poll(steps.pending).toBe(0);
     expect(tables.contacts.isIndexing('acct_one')).toBe(false);

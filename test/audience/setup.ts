@@ -15,7 +15,7 @@ export async function startAudience(defaults: AccountLimitDefaults = {}) {
   const store = startStore(clock, defaults);
   const { tables, writer, ids } = store;
   const follow = createStatusFollower(clock);
-  const recorder = createRecorder({ clock, ids, onSuppressionChange: follow });
+  const recorder = createRecorder({ clock, ids }, { onSuppressionChange: follow });
   const audience = createAudience(
     { ...store, log: createLog({ level: 'silent', hashAddresses: false }) },
     { recorder, mayAdd: store.limits.mayAdd, responsesKeptMs: 86_400_000 },

@@ -222,7 +222,7 @@ describe('webhook deliveries', () => {
       [1, 2],
       [2, 2],
     ]);
-    const held = createHeldMail({ clock, tables, writer, recorder });
+    const held = createHeldMail({ clock, tables, writer }, recorder);
     expect(await held.releaseWebhooks('acct_other')).toBe(0);
     const webhook: Omit<NewWebhook, 'webhook_id' | 'account_id' | 'created_at' | 'updated_at'> = {
       name: 'w',
@@ -324,7 +324,7 @@ describe('held mail', () => {
     const options = { dataDir: dir, masterKeyFile: installation.config.data.masterKeyFile, clock };
     await holdUnfinished(options);
     const deps = { clock, tables, writer, recorder };
-    return { ...installation, messages, deps, held: createHeldMail(deps) };
+    return { ...installation, messages, deps, held: createHeldMail(deps, deps.recorder) };
   }
   const first = (messages: { seq: number }[]) => messages[0]?.seq ?? 0;
 
@@ -356,7 +356,7 @@ describe('held mail', () => {
     // As after an interruption.
     await holdUnfinished(options);
     clock.advance(60_000);
-    const held = createHeldMail({ clock, tables, writer, recorder });
+    const held = createHeldMail({ clock, tables, writer }, recorder);
     expect(await held.release({ filter: {} })).toBe(6);
     const state = ({ seq }: { seq: number }) => {
       const row = tables.queue.get(seq);
@@ -382,11 +382,8 @@ describe('held mail', () => {
 
   it('expires at the time of the message, with an event', async () => {
     const { deps, messages, tables, clock } = await startHeld();
-    const expiry = createHeldExpiry({
-      ...deps,
-      expiry: createExpiryClock(clock, clock),
-      log: createLog({ level: 'silent', hashAddresses: true }),
-    });
+    const log = createLog({ level: 'silent', hashAddresses: true });
+    const expiry = createHeldExpiry({ ...deps, expiry: createExpiryClock(clock, clock), log }, deps.recorder);
     onTestFinished(expiry.stop);
     clock.advance(2 * 86_400_000);
     expiry.start();

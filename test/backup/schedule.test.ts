@@ -17,18 +17,18 @@ const DAY = 24 * HOUR;
 function start(installation: Installation, dir: string, monotonic: Clock = installation.clock) {
   const { config, clock, tables, writer } = installation;
   const registry = new Registry();
-  const backups = createBackupSchedule({
-    config: { ...config, backup: { ...config.backup, dir, keep: 1 } },
-    schedule: '30 3 * * *',
-    clock,
-    monotonic,
-    log: createLog({ level: 'silent', hashAddresses: true }),
-    tables,
-    writer,
-    registry,
-    instanceId: 'one',
-    programs: PROGRAMS,
-  });
+  const backups = createBackupSchedule(
+    {
+      config: { ...config, backup: { ...config.backup, dir, keep: 1 } },
+      clock,
+      monotonic,
+      log: createLog({ level: 'silent', hashAddresses: true }),
+      tables,
+      writer,
+      registry,
+    },
+    { schedule: '30 3 * * *', instanceId: 'one', programs: PROGRAMS },
+  );
   onTestFinished(backups.stop);
   backups.start();
   return { ...backups, metric: async () => (await registry.metrics()).match(/^postrider_backup.*$/gm) };

@@ -24,7 +24,7 @@ export async function startInstallation() {
   const file = join(temporaryDir(), 'postrider.toml');
   writeFileSync(file, `hostname = "mail.postrider.test"\n[data]\ndir = ${JSON.stringify(dir)}\n`);
   const config = loadConfig({ file, env: {} });
-  const seal = await openSeal({ file: config.data.masterKeyFile, random: systemRandom, tables, writer });
+  const seal = await openSeal({ random: systemRandom, tables, writer }, { file: config.data.masterKeyFile });
   const backups = temporaryDir();
   return {
     ...store,

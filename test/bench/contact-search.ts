@@ -40,11 +40,8 @@ try {
   fill();
   await writer.run((all) => all.contacts.configureIndex());
   await report(`${CONTACTS} contacts added in the background`, async () => {
-    const steps = createBackgroundSteps({
-      steps: [CONTACT_SEARCH_STEP],
-      writer,
-      log: createLog({ level: 'silent', hashAddresses: true }),
-    });
+    const log = createLog({ level: 'silent', hashAddresses: true });
+    const steps = createBackgroundSteps({ writer, log }, [CONTACT_SEARCH_STEP]);
     steps.start();
     while (steps.pending() > 0) await sleep(100);
     await steps.stop();

@@ -191,7 +191,13 @@ describe('retention', () => {
     const { tables, writer, clock, messages, deliverAll } = await sent({});
     const log = createLog({ level: 'silent', hashAddresses: true });
     const sharedId = tables.messages.content(messages[0]?.content_id ?? 0)?.shared_id ?? 0;
-    const retention = createRetention({ clock, log, tables, writer, bodyDays: 7, eventDays: 90 });
+    const retention = createRetention({
+      clock,
+      log,
+      tables,
+      writer,
+      config: { limits: { bodyDays: 7, eventDays: 90 } },
+    });
     const purge = () => retention.run();
     const [last] = messages.slice(-1);
     if (last === undefined) throw new Error('nothing was sent');

@@ -45,7 +45,7 @@ export async function startCampaigns(
   );
   const log = createLog({ level: 'silent', hashAddresses: true });
   const onSuppressionChange = createStatusFollower(clock);
-  const recorder = createRecorder({ clock, ids, onSuppressionChange });
+  const recorder = createRecorder({ clock, ids }, { onSuppressionChange });
   const audience = createAudience(
     { ...store, log },
     { recorder, mayAdd: store.limits.mayAdd, responsesKeptMs: DAY },

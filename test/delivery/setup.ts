@@ -50,7 +50,7 @@ export async function createTestDelivery(options: TestDeliveryOptions = {}) {
     JSON.stringify(value),
   ]);
   const config = loadConfig({ cwd: dir, env: Object.fromEntries(env) });
-  const seal = await openSeal({ file: `${dir}/master.key`, random: systemRandom, tables, writer });
+  const seal = await openSeal({ random: systemRandom, tables, writer }, { file: `${dir}/master.key` });
   const resolver = createResolver({
     resolvers: [dns.address],
     timeoutMs: PATIENCE_MS,

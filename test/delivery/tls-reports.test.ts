@@ -123,7 +123,7 @@ async function createSystem(port: number, options: SystemOptions = {}): Promise<
     monotonic: clock,
     random: systemRandom,
   });
-  const seal = await openSeal({ file: `${dir}/master.key`, random: systemRandom, tables, writer });
+  const seal = await openSeal({ random: systemRandom, tables, writer }, { file: `${dir}/master.key` });
   const monotonic = { now: () => performance.now() };
   const mail = createDirectMail({ config, clock, monotonic, random: systemRandom, resolver });
   const context = {

@@ -29,7 +29,7 @@ async function startStopped() {
   const { config, tables, db } = setup;
   config.file = '/etc/postrider/postrider.toml';
   const writer = createWriter(db, tables);
-  await openSeal({ file: config.data.masterKeyFile, random: systemRandom, tables, writer });
+  await openSeal({ random: systemRandom, tables, writer }, { file: config.data.masterKeyFile });
   await writer.run(({ settings }) => {
     settings.put('instance-id', 'one');
     settings.raiseGeneration(7);

@@ -150,15 +150,16 @@ it('sends a campaign with few pages per member, whatever the size of the history
 it('deletes the oldest day of a long history with few pages per row', async () => {
   const store = await openStopped();
   let deleted = 0;
-  const retention = createRetention({
-    ...store,
-    bodyDays: DAYS,
-    eventDays: DAYS - 1,
-    mayShrink: () => false,
-    onPortion: (_, removed) => {
-      deleted += removed;
+  const config = { limits: { bodyDays: DAYS, eventDays: DAYS - 1 } };
+  const retention = createRetention(
+    { ...store, config },
+    {
+      mayShrink: () => false,
+      onPortion: (_, removed) => {
+        deleted += removed;
+      },
     },
-  });
+  );
   const before = bytesOfThread();
   const purged = await retention.run();
   const pages = (bytesOfThread() - before) / PAGE_BYTES;

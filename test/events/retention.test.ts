@@ -14,20 +14,17 @@ import { enqueue, startStore } from '../support/store.ts';
 const BODY_DAYS = 7;
 const EVENT_DAYS = 90;
 
+const CONFIG = { limits: { bodyDays: BODY_DAYS, eventDays: EVENT_DAYS } };
+const LOG = createLog({ level: 'silent', hashAddresses: true });
+
 function start(options: { mayShrink?: () => boolean } = {}) {
   const store = startStore();
   const { tables, writer, clock, recorder, ids } = store;
   const portions: [kind: PurgedKind, deleted: number][] = [];
-  const retention = createRetention({
-    clock,
-    log: createLog({ level: 'silent', hashAddresses: true }),
-    tables,
-    writer,
-    bodyDays: BODY_DAYS,
-    eventDays: EVENT_DAYS,
-    ...options,
-    onPortion: (kind, deleted) => void portions.push([kind, deleted]),
-  });
+  const retention = createRetention(
+    { clock, log: LOG, tables, writer, config: CONFIG },
+    { ...options, onPortion: (kind, deleted) => void portions.push([kind, deleted]) },
+  );
   onTestFinished(() => retention.stop());
   const send = (columns: Partial<MessageRow> = {}) => writer.run((all) => enqueue(all, clock.now(), columns));
   const end = (seq: number) =>
@@ -300,18 +297,15 @@ describe('a pass', () => {
     });
     clock.advance(EVENT_DAYS * DAY + 1);
     const stopAfter = 4;
-    const interrupted = createRetention({
-      clock,
-      log: createLog({ level: 'silent', hashAddresses: true }),
-      tables,
-      writer,
-      bodyDays: BODY_DAYS,
-      eventDays: EVENT_DAYS,
-      onPortion: (kind, deleted) => {
-        portions.push([kind, deleted]);
-        if (portions.filter(([of]) => of === 'events').length === stopAfter) void interrupted.stop();
+    const interrupted = createRetention(
+      { clock, log: LOG, tables, writer, config: CONFIG },
+      {
+        onPortion: (kind, deleted) => {
+          portions.push([kind, deleted]);
+          if (portions.filter(([of]) => of === 'events').length === stopAfter) void interrupted.stop();
+        },
       },
-    });
+    );
     const { events: deleted } = await interrupted.run();
     expect(deleted).toBeGreaterThan(0);
     expect(deleted).toBeLessThan(500);
@@ -324,11 +318,10 @@ describe('a pass', () => {
     });
     const next = createRetention({
       clock,
-      log: createLog({ level: 'silent', hashAddresses: true }),
+      log: LOG,
       tables: createTables(db),
       writer: others,
-      bodyDays: BODY_DAYS,
-      eventDays: EVENT_DAYS,
+      config: CONFIG,
     });
     expect((await next.run()).events).toBe(500 - deleted);
     expect(await retention.run()).toMatchObject({ events: 0, messages: 0 });

@@ -14,16 +14,20 @@ function start(options: { failing?: boolean } = {}) {
   const { tables, writer, recorder, clock } = store;
   const message = enqueue(tables, clock.now());
   const results: Record<string, number> = {};
-  const visits = createVisits({
-    clock,
-    log: createLog({ level: 'silent', hashAddresses: true }),
-    writer:
-      options.failing === true ? { ...writer, run: () => Promise.reject(new Error('disk full')) } : writer,
-    recorder,
-    observe: (kind, result) => {
-      results[`${kind} ${result}`] = (results[`${kind} ${result}`] ?? 0) + 1;
+  const visits = createVisits(
+    {
+      clock,
+      log: createLog({ level: 'silent', hashAddresses: true }),
+      writer:
+        options.failing === true ? { ...writer, run: () => Promise.reject(new Error('disk full')) } : writer,
     },
-  });
+    {
+      recorder,
+      observe: (kind, result) => {
+        results[`${kind} ${result}`] = (results[`${kind} ${result}`] ?? 0) + 1;
+      },
+    },
+  );
   type Changes = Partial<Pick<TrackedVisit, 'messageId' | 'ip' | 'userAgent' | 'isBot' | 'isProxy'>>;
   const visit = (changes: Changes = {}): TrackedVisit => ({
     kind: 'email_opened',

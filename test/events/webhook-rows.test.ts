@@ -14,11 +14,10 @@ function start() {
   const store = startStore();
   insertAccount(store.tables, 'acct_two', 1);
   const due: number[] = [];
-  const recorder = createRecorder({
-    clock: store.clock,
-    ids: createIds(store.clock, systemRandom),
-    onWebhookDue: (webhook) => due.push(webhook),
-  });
+  const recorder = createRecorder(
+    { clock: store.clock, ids: createIds(store.clock, systemRandom) },
+    { onWebhookDue: (webhook) => due.push(webhook) },
+  );
   const addWebhook = (accountId: string, ...events: string[]) =>
     store.tables.webhooks.insert({
       webhook_id: store.ids.make('webhook'),
@@ -112,7 +111,13 @@ describe('retention', () => {
     await record();
     clock.advance(91 * DAY);
     await record();
-    await createRetention({ clock, log, tables, writer, bodyDays: 7, eventDays: 90 }).run();
+    await createRetention({
+      clock,
+      log,
+      tables,
+      writer,
+      config: { limits: { bodyDays: 7, eventDays: 90 } },
+    }).run();
     expect(rows()).toHaveLength(1);
   });
 });

@@ -84,7 +84,7 @@ describe('the seal of a database', () => {
     const db = openDatabase(join(dir, 'data'));
     const tables = createTables(db);
     const writer = createWriter(db, tables);
-    const seal = () => openSeal({ file, random: systemRandom, tables, writer });
+    const seal = () => openSeal({ random: systemRandom, tables, writer }, { file });
     return { seal, close: () => writer.close().then(() => db.close()) };
   }
 

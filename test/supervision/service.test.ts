@@ -4,7 +4,6 @@ import type { Notification } from '../../src/supervision/notify.ts';
 import {
   createRateMeter,
   createServiceReports,
-  type ServiceReportsDeps,
   STUCK_MS,
   statusText,
   type Vitals,
@@ -14,16 +13,19 @@ import {
 const HEALTHY: Vitals = { queued: 12_345, delivered: 0, faults: [], pending: [] };
 
 /** Reports to a list; the loop runs every 5 ms, a quarter of the watchdog period. */
-function start(env: ServiceReportsDeps['env'] = {}) {
+function start(env: Readonly<Record<string, string | undefined>> = {}) {
   const sent: Notification[] = [];
   const records: { msg: string }[] = [];
-  const service = createServiceReports({
-    env: { NOTIFY_SOCKET: '/run/notify', WATCHDOG_USEC: '20000', ...env },
-    log: pino({ base: {} }, { write: (line) => void records.push(JSON.parse(line)) }),
-    notifier: { send: async (message) => sent.push(message) > 0, close: () => {} },
-    monotonicUs: () => 4711n,
-    loopDelayMs: () => 0,
-  });
+  const log = pino({ base: {} }, { write: (line) => void records.push(JSON.parse(line)) });
+  const service = createServiceReports(
+    { log },
+    { NOTIFY_SOCKET: '/run/notify', WATCHDOG_USEC: '20000', ...env },
+    {
+      notifier: { send: async (message) => sent.push(message) > 0, close: () => {} },
+      monotonicUs: () => 4711n,
+      loopDelayMs: () => 0,
+    },
+  );
   onTestFinished(() => service.close());
   return { service, sent, records };
 }

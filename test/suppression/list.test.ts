@@ -26,7 +26,7 @@ function start() {
   const onSuppressionChange = (_: unknown, accountId: string, hash: string) => {
     changed.push(`${accountId} ${hash}`);
   };
-  const recorder = createRecorder({ clock, ids, onSuppressionChange });
+  const recorder = createRecorder({ clock, ids }, { onSuppressionChange });
   const list = createSuppressionList(store, { ...store, recorder, onSuppressionChange });
   const add = (email: string, input: Partial<SuppressionInput> = {}, accountId = 'acct_one') =>
     list.add(accountId, { email, reason: 'manual', stream: 'all', ...input }, 'key_1');

@@ -63,7 +63,7 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
   const caller = options.caller ?? newCaller();
   const shared = { clock, random: systemRandom, log, tables, writer, secrets };
   const sender = createWebhookSender(shared, { ...shared, caller });
-  const recorder = createRecorder({ clock, ids, onWebhookDue: sender.due });
+  const recorder = createRecorder({ clock, ids }, { onWebhookDue: sender.due });
   const webhooks = createWebhooks(
     { ...store, log },
     {

@@ -10,7 +10,7 @@ export async function openAudience(context: CliContext, account: string): Promis
   const deps = await context.open({ account });
   const { clock, ids, limits, config } = deps;
   return createAudience(deps, {
-    recorder: createRecorder({ clock, ids, onSuppressionChange: createStatusFollower(clock) }),
+    recorder: createRecorder({ clock, ids }, { onSuppressionChange: createStatusFollower(clock) }),
     mayAdd: limits.mayAdd,
     responsesKeptMs: config.limits.idempotencyHours * HOUR,
     claimFile: () => tryLockDaemon(config.data.dir),

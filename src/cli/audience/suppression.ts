@@ -125,6 +125,6 @@ async function openList(context: CliContext, account: string): Promise<Suppressi
   const deps = await context.open({ account });
   const { clock, ids } = deps;
   const onSuppressionChange = createStatusFollower(clock);
-  const recorder = createRecorder({ clock, ids, onSuppressionChange });
+  const recorder = createRecorder({ clock, ids }, { onSuppressionChange });
   return createSuppressionList(deps, { recorder, onSuppressionChange });
 }

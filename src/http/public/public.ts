@@ -67,7 +67,10 @@ export function createPublicPages(deps: PublicPagesDeps): PublicPages {
     labelNames: ['kind', 'fate'],
     registers: [registry],
   });
-  const visits = createVisits({ ...deps, observe: (kind, fate) => counted.inc({ kind, fate }) });
+  const visits = createVisits(deps, {
+    recorder: deps.recorder,
+    observe: (kind, fate) => counted.inc({ kind, fate }),
+  });
   const hosts: PageHosts = { publicUrl: url, hostname: config.hostname, ownerOfHost: deps.ownerOfHost };
   const server = createPublicServer({
     config: config.public,

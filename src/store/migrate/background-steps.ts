@@ -1,5 +1,4 @@
-import type { Log } from '../../core/log.ts';
-import type { Writer } from '../database/writer.ts';
+import type { Context } from '../context.ts';
 import { createPortions, type Portion, type PortionStep } from '../maintenance/portions.ts';
 import type { Tables } from '../tables.ts';
 
@@ -20,25 +19,27 @@ export interface BackgroundStep {
   run(tables: Tables, rows: number, isOver: () => boolean): number;
 }
 
-export interface BackgroundStepDeps {
-  steps: readonly BackgroundStep[];
-  writer: Writer;
-  log: Log;
-  /** Called after each portion with the rows that it changed, for metrics. */
-  observe?(step: string, rows: number): void;
-  /** Default: real time. */
-  now?(): number;
-  pause?(ms: number, signal: AbortSignal): Promise<void>;
-}
-
 const LOG_INTERVAL_MS = 30_000;
 
 /**
  * Starts nothing; `start` runs the steps once, in their order. A step that throws is logged and counted, and the next
  * one follows. Progress is logged every 30 s.
  */
-export function createBackgroundSteps(deps: BackgroundStepDeps) {
-  const { steps, writer, log, observe, now = () => performance.now(), pause } = deps;
+export function createBackgroundSteps(
+  { writer, log }: Pick<Context, 'writer' | 'log'>,
+  steps: readonly BackgroundStep[],
+  {
+    observe,
+    now = () => performance.now(),
+    pause,
+  }: {
+    /** Called after each portion with the rows that it changed, for metrics. */
+    observe?(step: string, rows: number): void;
+    /** Default: real time. */
+    now?(): number;
+    pause?(ms: number, signal: AbortSignal): Promise<void>;
+  } = {},
+) {
   const portions = createPortions({
     writer,
     share: 'background steps',

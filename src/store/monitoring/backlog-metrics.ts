@@ -1,15 +1,12 @@
-import { Gauge, type Registry } from 'prom-client';
-import type { Clock } from '../../core/clock.ts';
+import { Gauge } from 'prom-client';
 import { gaugesOf } from '../../core/metrics.ts';
+import type { Context } from '../context.ts';
 import { ReadRejected } from '../database/failure.ts';
 import type { QueueKey } from '../messages/queue.ts';
 import { NO_ACCOUNT, type Reader } from '../readers/reads.ts';
 import type { BacklogFigures } from './backlog.ts';
 
-export interface BacklogMetricsDeps {
-  registry: Registry;
-  reader: Reader;
-  clock: Clock;
+interface BacklogOptions {
   /** Keys of the queue whose mail waits for the schedule of a warm-up and is therefore not late. Default: none. */
   onSchedule?(): readonly QueueKey[];
   /** Monotonic milliseconds. Default: the process's. */
@@ -30,9 +27,11 @@ const EMPTY: BacklogFigures = {
  * Registers the gauges of the backlog. All use one read in a reader thread. While reads are rejected, the gauges do not
  * change, and `postrider_backlog_age_seconds` rises.
  */
-export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
-  const { registry, clock } = deps;
-  const latest = createLatest(deps);
+export function registerBacklogMetrics(
+  { registry, reader, clock }: Pick<Context, 'registry' | 'reader' | 'clock'>,
+  options: BacklogOptions = {},
+): void {
+  const latest = createLatest(reader, options);
   const gauge = gaugesOf(registry);
   const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000);
 
@@ -116,7 +115,10 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
 }
 
 /** The result of the latest read; a use after MIN_AGE_MS and the pause reads again. */
-function createLatest({ reader, onSchedule = () => [], now = () => performance.now() }: BacklogMetricsDeps) {
+function createLatest(
+  reader: Reader,
+  { onSchedule = () => [], now = () => performance.now() }: BacklogOptions,
+) {
   let backlog = EMPTY;
   const startedAt = now();
   let readAt: number | null = null;

@@ -60,18 +60,22 @@ export function registerStepCounter(registry: Registry): (step: string, rows: nu
   return (step, rows) => changed.inc({ step }, rows);
 }
 
-export interface StorageGaugeDeps {
-  registry: Registry;
-  pool: ReaderPool;
-  backgroundSteps: BackgroundSteps;
-  /** The database. */
-  file: string;
-  dataDir: string;
-}
-
 /** Registers the gauges of the queue, of reads, of the write-ahead log and of the file system. */
-export function registerStorageGauges(deps: StorageGaugeDeps): void {
-  const { registry, pool, backgroundSteps, file, dataDir } = deps;
+export function registerStorageGauges(
+  registry: Registry,
+  {
+    pool,
+    backgroundSteps,
+    file,
+    dataDir,
+  }: {
+    pool: ReaderPool;
+    backgroundSteps: BackgroundSteps;
+    /** The database. */
+    file: string;
+    dataDir: string;
+  },
+): void {
   const gauge = gaugesOf(registry);
   let queued = 0;
   gauge('postrider_queue_messages', 'Messages waiting to be delivered.', async () => {

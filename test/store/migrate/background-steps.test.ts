@@ -25,10 +25,7 @@ function harness(steps: BackgroundStep[]) {
   const rows: Record<string, number> = {};
   const pauses: number[] = [];
   let time = 0;
-  const running = createBackgroundSteps({
-    steps,
-    writer,
-    log,
+  const running = createBackgroundSteps({ writer, log }, steps, {
     observe: (step, changed) => {
       rows[step] = (rows[step] ?? 0) + changed;
     },
@@ -58,8 +55,9 @@ describe('background steps', () => {
     let now = 0;
     let left = 500;
     const took: number[] = [];
-    const { start, stop, pending } = createBackgroundSteps({
-      steps: [
+    const { start, stop, pending } = createBackgroundSteps(
+      { writer, log: pino({ level: 'silent' }) },
+      [
         {
           name: 'slow',
           description: 'slow filled',
@@ -78,11 +76,11 @@ describe('background steps', () => {
           },
         },
       ],
-      writer,
-      log: pino({ level: 'silent' }),
-      now: () => now,
-      pause: async () => {},
-    });
+      {
+        now: () => now,
+        pause: async () => {},
+      },
+    );
     expect(pending()).toBe(1);
     start();
     await expect.poll(pending).toBe(0);

@@ -100,7 +100,7 @@ describe('the metrics of the backlog', () => {
       },
     };
     const registry = new Registry();
-    registerBacklogMetrics({ registry, reader, clock, now: () => now });
+    registerBacklogMetrics({ registry, reader, clock }, { now: () => now });
     const value = async (name: string) =>
       new RegExp(`^${name} (\\S+)$`, 'm').exec(await registry.metrics())?.[1];
 

@@ -263,7 +263,7 @@ describe('reader threads', () => {
     db.exec('PRAGMA busy_timeout = 0');
     const writeAheadLog = openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
     let incomplete = 0;
-    const relieve = createLogRelief({ pool, checkpoint: () => writer.checkpoint() });
+    const relieve = createLogRelief(pool, () => writer.checkpoint());
     const writer = createWriter(db, tables, {
       writeAheadLog,
       onCheckpointIncomplete: () => {
