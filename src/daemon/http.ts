@@ -190,7 +190,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     document: http.document,
     concurrencyOf,
     installationAttention: () =>
-      installationAttention({ config, clock, tables, reader, backups: backups.schedule, delivery }),
+      installationAttention({ config, clock, tables, reader }, { backups: backups.schedule, delivery }),
   });
   // Added last, so that it runs before the listeners close, which would otherwise wait for a run of the checks.
   onStop(() => doctor.stop());

@@ -1,11 +1,9 @@
-import type { Config } from '../config/schema.ts';
-import type { Clock } from '../core/clock.ts';
-import type { Random } from '../core/random.ts';
 import type { DnsView } from '../dns/dns-view.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { SourceAddress } from '../domains/platform/egress-addresses.ts';
 import type { Platform } from '../domains/platform/platform.ts';
 import type { CheckResults } from '../domains/verification/checks.ts';
+import type { Context } from '../store/context.ts';
 import type { DkimKeyRow, DomainRow } from '../store/domains/domains.ts';
 import type { Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
@@ -19,28 +17,16 @@ export interface Check {
   /** For people: `Reverse DNS`. */
   title: string;
   group: CheckGroup;
-  /** Without these the check does not run, and its finding is unknown. */
-  needs?: readonly ('database' | 'daemon')[];
+  /** Without this the check does not run, and its finding is unknown. */
+  needs?: 'database' | 'daemon';
   /** Ms; default: CHECK_TIMEOUT_MS in run.ts. */
   timeoutMs?: number;
-  run(context: DoctorContext): Promise<Result[]>;
+  run(context: DoctorContext): Promise<Result | Result[]>;
 }
 
 /** In the order of the report. */
 export const CHECK_GROUPS = ['Machine', 'Network', 'Platform DNS', 'Domains', 'Database', 'Work'] as const;
 export type CheckGroup = (typeof CHECK_GROUPS)[number];
-
-/** Defines a check whose evaluation `judge` is a pure function of what `gather` found out. */
-export function check<Facts>({
-  gather,
-  judge,
-  ...rest
-}: Omit<Check, 'run'> & {
-  gather(context: DoctorContext): Promise<Facts>;
-  judge(facts: Facts): Result[];
-}): Check {
-  return { ...rest, run: async (context) => judge(await gather(context)) };
-}
 
 /** What the daemon reports about itself. */
 export interface DaemonReport {
@@ -92,12 +78,8 @@ export interface Machine {
   authorities?: string | undefined;
 }
 
-export interface DoctorDeps {
-  config: Config;
-  clock: Clock;
-  /** For durations, ms. */
-  monotonic: Clock;
-  random: Random;
+/** What a run receives. */
+export interface DoctorParts extends Pick<Context, 'clock' | 'config' | 'monotonic' | 'random'> {
   resolver: Resolver;
   database: DatabaseState;
   daemon(signal: AbortSignal): Promise<DaemonState>;
@@ -116,14 +98,13 @@ export interface DoctorOptions {
 }
 
 /** Shared by the checks of one run; each part is determined once. */
-export interface DoctorContext extends Omit<DoctorDeps, 'daemon' | 'database'>, DoctorOptions {
+export interface DoctorContext extends Omit<DoctorParts, 'daemon'>, DoctorOptions {
   /** Of the check: aborts at its time limit. */
   signal: AbortSignal;
   view: DnsView;
   platform: Platform;
   /** Rejects when the database is closed; checks that call it need it. */
   state(): Promise<DoctorState>;
-  database: DatabaseState;
   daemon(): Promise<DaemonState>;
   /** Source addresses of mail, at most MAX_SOURCES; empty: none is known. */
   sources(): Promise<SourceAddress[]>;

@@ -5,8 +5,8 @@ import type { Clock } from '../core/clock.ts';
 import { presentSite } from '../delivery/control/explain.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { egressOverview } from '../delivery/egress-overview.ts';
-import { NO_ACCOUNT, type Reader } from '../store/readers/reads.ts';
-import type { Tables } from '../store/tables.ts';
+import type { Context } from '../store/context.ts';
+import { NO_ACCOUNT } from '../store/readers/reads.ts';
 
 /** What needs the operator. Times are ISO 8601. */
 export type InstallationProblem =
@@ -23,23 +23,25 @@ export interface InstallationAttention {
   counts: { queue: number; inbox: number };
 }
 
-export interface InstallationAttentionDeps {
-  config: Config;
-  clock: Clock;
-  tables: Tables;
-  reader: Reader;
-  /** Null: no backups are scheduled. */
-  backups: Pick<BackupSchedule, 'status' | 'overdue'> | null;
-  delivery: Pick<Delivery, 'inspection'>;
-}
+type AttentionContext = Pick<Context, 'config' | 'clock' | 'tables' | 'reader'>;
 
 /** Problems of one kind. */
 const MAX_PROBLEMS = 20;
 
 /** Reads facts that the daemon has; it asks no server. */
-export async function installationAttention(deps: InstallationAttentionDeps): Promise<InstallationAttention> {
-  const { reader, delivery, backups } = deps;
-  const stopped = delivery.inspection.stopped();
+export async function installationAttention(
+  context: AttentionContext,
+  {
+    delivery: { inspection },
+    backups,
+  }: {
+    delivery: Pick<Delivery, 'inspection'>;
+    /** Null: no backups are scheduled. */
+    backups: Pick<BackupSchedule, 'status' | 'overdue'> | null;
+  },
+): Promise<InstallationAttention> {
+  const { config, reader, clock } = context;
+  const stopped = inspection.stopped();
   const backup = backups === null ? null : (backups.overdue() ?? backups.status().error);
   const [queue, inbox] = await Promise.all([
     reader.table(NO_ACCOUNT, 'queue', 'count'),
@@ -48,11 +50,11 @@ export async function installationAttention(deps: InstallationAttentionDeps): Pr
   return {
     problems: [
       ...(stopped === null ? [] : [{ kind: 'queue' as const, reason: stopped }]),
-      ...(await diskProblem(deps.config)),
+      ...(await diskProblem(config)),
       ...(backup === null ? [] : [{ kind: 'backup' as const, error: backup }]),
-      ...refusedAddresses(deps),
-      ...slowSites(deps),
-      ...certificateProblems(deps),
+      ...refusedAddresses(context),
+      ...slowSites(inspection, clock),
+      ...certificateProblems(context),
     ],
     counts: { queue, inbox },
   };
@@ -66,7 +68,7 @@ async function diskProblem({ data: { dir }, limits }: Config): Promise<Installat
   return freeBytes < 2 * minFreeBytes ? [{ kind: 'disk', freeBytes, minFreeBytes }] : [];
 }
 
-function refusedAddresses({ config, tables, clock }: InstallationAttentionDeps): InstallationProblem[] {
+function refusedAddresses({ config, tables, clock }: AttentionContext): InstallationProblem[] {
   return egressOverview({ config, tables }, clock.now())
     .refused.slice(0, MAX_PROBLEMS)
     .map(({ address, provider, reply, since, nextProbeAt }) => ({
@@ -79,8 +81,8 @@ function refusedAddresses({ config, tables, clock }: InstallationAttentionDeps):
     }));
 }
 
-function slowSites({ delivery, clock }: InstallationAttentionDeps): InstallationProblem[] {
-  return delivery.inspection
+function slowSites(inspection: Delivery['inspection'], clock: Clock): InstallationProblem[] {
+  return inspection
     .sites()
     .map((facts) => presentSite(facts, clock))
     .flatMap(({ site, pool, suspendedUntil, limitedUntil }): InstallationProblem[] => {
@@ -94,7 +96,7 @@ function slowSites({ delivery, clock }: InstallationAttentionDeps): Installation
 }
 
 /** Hosts whose order failed, and certificates that are not valid any more. */
-function certificateProblems({ tables, clock }: InstallationAttentionDeps): InstallationProblem[] {
+function certificateProblems({ tables, clock }: AttentionContext): InstallationProblem[] {
   const rows = [
     ...tables.certificates.unissued(MAX_PROBLEMS),
     ...tables.certificates.soonestDue(MAX_PROBLEMS),

@@ -1,20 +1,11 @@
 import { SECOND } from '../core/clock.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { CHECKS } from './checks.ts';
-import type { DoctorDeps } from './context.ts';
+import type { DoctorOptions, DoctorParts } from './context.ts';
 import { FINDING_STATUSES, type Finding, type FindingStatus } from './finding.ts';
 import { runChecks } from './run.ts';
 
-/** The checks in the daemon, for its API: one run at a time, with its result cached. */
-export interface Doctor {
-  /**
-   * The result of the run in progress, or one that is at most CACHE_MS old, else of a new one. Refuses (`UNAVAILABLE`) after
-   * `stop`.
-   */
-  examine(): Promise<DoctorReport | Refusal>;
-  /** Cancels the run in progress. */
-  stop(): void;
-}
+export type Doctor = ReturnType<typeof createDoctor>;
 
 export interface DoctorReport {
   /** When the run began, epoch ms. */
@@ -24,22 +15,19 @@ export interface DoctorReport {
   findings: Finding[];
 }
 
-export interface DoctorServiceDeps extends DoctorDeps {
-  /** The program of the integrity check; default: the compiled one. */
-  integrityScript?: URL | undefined;
-}
-
 const CACHE_MS = 30 * SECOND;
 /** The request waits for the run. */
 const MAX_DOMAINS = 20;
 const INTEGRITY_MS = 10 * SECOND;
 
 /**
- * Runs no check until `examine`. A run examines 20 domains and reads the database for up to 10 s (integrity); its
+ * The checks in the daemon, for its API: one run at a time, with its result cached. Runs no check until `examine`. A run examines 20 domains and reads the database for up to 10 s (integrity); its
  * result is cached for 30 s after its end, an error is not cached.
+
+ * `integrityScript`: the program of the integrity check; default: the compiled one.
  */
-export function createDoctor(deps: DoctorServiceDeps): Doctor {
-  const { clock, monotonic, integrityScript } = deps;
+export function createDoctor(parts: DoctorParts & Pick<DoctorOptions, 'integrityScript'>) {
+  const { clock, monotonic, integrityScript } = parts;
   const stopping = new AbortController();
   let last: { report: DoctorReport; endedAt: number } | null = null;
   let running: Promise<DoctorReport | Refusal> | null = null;
@@ -48,7 +36,7 @@ export function createDoctor(deps: DoctorServiceDeps): Doctor {
     const checkedAt = clock.now();
     const began = monotonic.now();
     const options = { domain: null, maxDomains: MAX_DOMAINS, integrityMs: INTEGRITY_MS, integrityScript };
-    const findings = await runChecks(CHECKS, deps, options, { signal: stopping.signal });
+    const findings = await runChecks(CHECKS, parts, options, { signal: stopping.signal });
     const endedAt = monotonic.now();
     const report = {
       checkedAt,
@@ -61,7 +49,11 @@ export function createDoctor(deps: DoctorServiceDeps): Doctor {
   }
 
   return {
-    examine: () => {
+    /**
+     * The result of the run in progress, or one that is at most CACHE_MS old, else of a new one. Refuses (`UNAVAILABLE`) after
+     * `stop`.
+     */
+    examine: (): Promise<DoctorReport | Refusal> => {
       if (running !== null) return running;
       if (last !== null && monotonic.now() - last.endedAt < CACHE_MS) return Promise.resolve(last.report);
       running = run()
@@ -75,7 +67,8 @@ export function createDoctor(deps: DoctorServiceDeps): Doctor {
         });
       return running;
     },
-    stop: () => stopping.abort(),
+    /** Cancels the run in progress. */
+    stop: (): void => stopping.abort(),
   };
 }
 

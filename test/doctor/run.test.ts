@@ -5,17 +5,16 @@ import { monotonicClock, systemClock } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
-import type { Check, DoctorDeps } from '../../src/doctor/context.ts';
-import { limitLookups } from '../../src/doctor/create-context.ts';
+import type { Check, DoctorParts } from '../../src/doctor/context.ts';
 import { parseMetrics } from '../../src/doctor/daemon-report.ts';
 import { failure, ok, unknown } from '../../src/doctor/finding.ts';
 import { thisMachine } from '../../src/doctor/machine.ts';
-import { type Progress, runChecks } from '../../src/doctor/run.ts';
+import { limitLookups, type Progress, runChecks } from '../../src/doctor/run.ts';
 import { createDoctor } from '../../src/doctor/service.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { temporaryDir } from '../support/store.ts';
 
-async function startDeps(): Promise<DoctorDeps> {
+async function startDeps(): Promise<DoctorParts> {
   const dns = await startDnsServer();
   const settings = {
     'data.dir': temporaryDir(),
@@ -102,8 +101,8 @@ describe('runChecks', () => {
 
   it('does not run a check that needs what is missing', async () => {
     const { findings } = await run([
-      { ...GOOD, id: 'needs-database', needs: ['database'] },
-      { ...GOOD, id: 'needs-daemon', needs: ['daemon'] },
+      { ...GOOD, id: 'needs-database', needs: 'database' },
+      { ...GOOD, id: 'needs-daemon', needs: 'daemon' },
     ]);
     expect(findings).toMatchObject([
       { check: 'needs-database', status: 'unknown', reason: 'Not checked: the database is not open.' },

@@ -30,7 +30,7 @@ export async function examine(context: CliContext, options: DoctorCommandOptions
   const progress = createProgressLine(process.stderr);
   const began = monotonicClock.now();
   try {
-    const deps = {
+    const parts = {
       config,
       clock: systemClock,
       monotonic: monotonicClock,
@@ -47,7 +47,7 @@ export async function examine(context: CliContext, options: DoctorCommandOptions
     const integrityMs = options.integrityTimeout * SECOND;
     const findings = await runChecks(
       CHECKS,
-      deps,
+      parts,
       { domain, maxDomains: MAX_DOMAINS, integrityMs },
       { signal: new AbortController().signal, onProgress: progress.update },
     );

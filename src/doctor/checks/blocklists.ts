@@ -1,14 +1,11 @@
 import { isIPv6 } from 'node:net';
 import type { Config } from '../../config/schema.ts';
-import { SECOND } from '../../core/clock.ts';
-import type { LookupResult } from '../../dns/dns-view.ts';
+import type { DnsView, LookupResult } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
 import { isLocalNetwork } from '../../domains/platform/host-checks.ts';
-import { check, type DoctorContext } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import { OWN_RESOLVER } from './resolver.ts';
-
-type Blocklist = Config['doctor']['blocklists'][number];
 
 interface ListFacts {
   zone: string;
@@ -24,43 +21,26 @@ const TEST_ENTRIES = {
   ipv6: { listed: '::ffff:7f00:2', unlisted: '::ffff:7f00:1' },
 } as const;
 
-export const blocklistCheck = check<ListFacts[]>({
-  id: 'blocklists',
-  title: 'DNS blocklists',
-  group: 'Platform DNS',
-  timeoutMs: 25 * SECOND,
-  gather: async (context) => {
-    const addresses = (await context.sources())
-      .map(({ address }) => address)
-      .filter((address) => !isLocalNetwork(address));
-    return Promise.all(context.config.doctor.blocklists.map((list) => examine(list, addresses, context)));
-  },
-  judge: judgeLists,
-});
-
 /**
  * One result for each list and address (`judgeList`). When several lists are examined and none has its test entry, the
  * resolver is the common cause, and that is the one result.
  */
-export function judgeLists(lists: readonly ListFacts[]): Result[] {
-  const isSilent = ({ listedEntry }: ListFacts) => listedEntry.kind !== 'records';
-  if (lists.length < 2 || !lists.every(isSilent)) return lists.flatMap(judgeList);
+export async function examineBlocklists({ config, sources, view }: DoctorContext): Promise<Result[]> {
+  const addresses = (await sources()).map(({ address }) => address);
+  const examined = addresses.filter((address) => !isLocalNetwork(address));
+  const lists = await Promise.all(config.doctor.blocklists.map((list) => lookUp(list, examined, view)));
+  if (lists.length < 2 || lists.some(({ listedEntry }) => listedEntry.kind === 'records'))
+    return lists.flatMap(judgeList);
   const zones = lists.map(({ zone }) => zone).join(', ');
-  return [
-    unknown(
-      'dns.resolvers',
-      `None of the ${lists.length} lists (${zones}) answers with its test entry: the DNS resolver does not reach them, or they do not serve it. Whether addresses are listed is not known.`,
-      OWN_RESOLVER,
-    ),
-  ];
+  const reason = `None of the ${lists.length} lists (${zones}) answers with its test entry: the DNS resolver does not reach them, or they do not serve it. Whether addresses are listed is not known.`;
+  return [unknown('dns.resolvers', reason, OWN_RESOLVER)];
 }
 
-async function examine(
-  list: Blocklist,
+async function lookUp(
+  { zone, families }: Config['doctor']['blocklists'][number],
   addresses: readonly string[],
-  { view }: DoctorContext,
+  view: DnsView,
 ): Promise<ListFacts> {
-  const { zone, families } = list;
   const entry = TEST_ENTRIES[families.includes('ipv4') ? 'ipv4' : 'ipv6'];
   const covered = addresses.filter((address) => families.includes(isIPv6(address) ? 'ipv6' : 'ipv4'));
   const [listedEntry, unlistedEntry, ...found] = await Promise.all([
@@ -70,11 +50,7 @@ async function examine(
       const name = entryName(address, zone);
       const answer = await view.a(name);
       const text = answer.kind === 'records' ? await view.txt(name) : answer;
-      return {
-        address,
-        found: answer,
-        text: text.kind === 'records' ? text.records.join(' ') : '',
-      };
+      return { address, found: answer, text: text.kind === 'records' ? text.records.join(' ') : '' };
     }),
   ]);
   return { zone, listedEntry, unlistedEntry, addresses: found };
@@ -94,7 +70,7 @@ const LISTED = /^127\./;
  * One result for the zone where the list cannot be used: it refuses the resolver, does not answer, or its test entries
  * are wrong. Else one for each source address; a listed one is a failure.
  */
-export function judgeList({ zone, listedEntry, unlistedEntry, addresses }: ListFacts): Result[] {
+function judgeList({ zone, listedEntry, unlistedEntry, addresses }: ListFacts): Result[] {
   const all = [listedEntry, unlistedEntry, ...addresses.map(({ found }) => found)];
   const answers = all.flatMap((found) => (found.kind === 'records' ? found.records : []));
   const refusal = answers.find((answer) => REFUSED.test(answer));

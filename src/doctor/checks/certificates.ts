@@ -1,52 +1,31 @@
 import { DAY } from '../../core/clock.ts';
 import { certificateFiles, type FileCertificate } from '../certificate-files.ts';
-import { check } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import type { DoctorState } from '../state.ts';
-
-interface CertificateFacts {
-  hostname: string;
-  now: number;
-  files: FileCertificate[];
-  /** Whether the submission listener uses a generated certificate, which clients do not trust. */
-  submissionWithoutFiles: boolean;
-  /** Certificates of the public pages, the next renewal first. */
-  obtained: DoctorState['certificates'];
-}
 
 /** ACME certificates are renewed 30 days before they expire. */
 const SOON_MS = 14 * DAY;
 const LATE_RENEWAL_MS = 21 * DAY;
 
-export const certificatesCheck = check<CertificateFacts>({
-  id: 'certificates',
-  title: 'Certificates',
-  group: 'Network',
-  gather: async ({ config, clock, database, state }) => {
-    const { mx, submission, hostname } = config;
-    const isUsed = config.public.tls.listen !== 'off' && database.kind === 'open';
-    return {
-      hostname,
-      now: clock.now(),
-      files: await certificateFiles(config),
-      submissionWithoutFiles:
-        submission.listen !== 'off' &&
-        submission.tls.certificateFile === undefined &&
-        mx.tls.certificateFile === undefined,
-      obtained: isUsed ? (await state()).certificates : [],
-    };
-  },
-  judge: judgeCertificates,
-});
-
 /**
  * One result for each certificate in files and each obtained one; a generated one of submission is a warning. Warns 14
  * days before a certificate in a file expires, and 21 days before an obtained one whose renewal failed does.
  */
-export function judgeCertificates(facts: CertificateFacts): Result[] {
-  const { hostname, now, files, submissionWithoutFiles, obtained } = facts;
-  const results = files.map((file) => judgeFile(file, hostname, now));
-  if (submissionWithoutFiles)
+export async function examineCertificates({
+  config,
+  clock,
+  database,
+  state,
+}: DoctorContext): Promise<Result[]> {
+  const { mx, submission, hostname } = config;
+  const now = clock.now();
+  const results = (await certificateFiles(config)).map((file) => judgeFile(file, hostname, now));
+  if (
+    submission.listen !== 'off' &&
+    submission.tls.certificateFile === undefined &&
+    mx.tls.certificateFile === undefined
+  )
     results.push(
       warning(
         'submission.tls',
@@ -54,15 +33,11 @@ export function judgeCertificates(facts: CertificateFacts): Result[] {
         '[submission.tls]\ncertificateFile = "/etc/postrider/fullchain.pem"\nkeyFile = "/etc/postrider/privkey.pem"',
       ),
     );
-  results.push(...obtained.map((each) => judgeObtained(each, now)));
-  return results.length > 0
-    ? results
-    : [
-        ok(
-          'certificates',
-          'The MX listener uses a generated certificate, which is sufficient for receiving mail.',
-        ),
-      ];
+  if (config.public.tls.listen !== 'off' && database.kind === 'open')
+    results.push(...(await state()).certificates.map((each) => judgeObtained(each, now)));
+  if (results.length > 0) return results;
+  const sufficient = 'The MX listener uses a generated certificate, which is sufficient for receiving mail.';
+  return [ok('certificates', sufficient)];
 }
 
 function judgeFile(

@@ -1,55 +1,11 @@
 import { join } from 'node:path';
 import { DATABASE_FILE } from '../../store/database/database.ts';
-import { check } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { failure, ok, type Result, warning } from '../finding.ts';
 import { type FileFacts, fileFacts } from '../probes/disk.ts';
 
-interface OwnerFacts {
-  dir: { path: string; facts: FileFacts | null };
-  /** `isInside`: it must belong to the owner of the directory. */
-  files: { path: string; facts: FileFacts | null; isInside: boolean }[];
-  /** The master key, unless systemd provides it and protects its directory. */
-  masterKeyFile: string | null;
-  hasDatabase: boolean;
-  /** Whether the service runs with a key that systemd gave to it. */
-  hasCredential: boolean;
-  /** The user of the daemon, or of this process. */
-  uid: number | null;
-}
-
 /** Where systemd makes credentials available (systemd.exec(5), LoadCredential). */
 const CREDENTIALS = '/run/credentials/';
-
-export const dataDirectoryCheck = check<OwnerFacts>({
-  id: 'data-directory',
-  title: 'Data directory',
-  group: 'Machine',
-  gather: async ({ config, machine }) => {
-    const { dir, masterKeyFile } = config.data;
-    const database = join(dir, DATABASE_FILE);
-    const isChecked = !masterKeyFile.startsWith(CREDENTIALS);
-    const directory = await fileFacts(dir);
-    // Its files can usually not be examined, and the owner of the directory is the problem to report.
-    const isForeign = directory !== null && isOfAnother(directory, machine.uid);
-    const paths = isForeign ? [] : [...(isChecked ? [masterKeyFile] : []), database, `${database}-wal`];
-    return {
-      dir: { path: dir, facts: directory },
-      files: await Promise.all(
-        paths.map(async (path) => ({
-          path,
-          facts: await fileFacts(path),
-          isInside: path.startsWith(`${dir}/`),
-        })),
-      ),
-      masterKeyFile: isChecked ? masterKeyFile : null,
-      hasDatabase: !isForeign && (await fileFacts(database)) !== null,
-      hasCredential: !isForeign && (await fileFacts(machine.serviceKeyFile)) !== null,
-      uid: machine.uid,
-    };
-  },
-  judge: judgeOwners,
-});
-
 const OTHERS = 0o007;
 const GROUP_AND_OTHERS = 0o077;
 
@@ -57,42 +13,48 @@ const GROUP_AND_OTHERS = 0o077;
  * Failures: files that other users may use or that belong to another user, and a missing master key where there is a
  * database, unless the service has it from systemd. A directory that does not exist yet is a warning alone.
  */
-export function judgeOwners(facts: OwnerFacts): Result[] {
-  const { dir, files, masterKeyFile, hasDatabase, hasCredential, uid } = facts;
-  if (dir.facts === null)
+export async function examineDataDirectory({ config, machine }: DoctorContext): Promise<Result[]> {
+  const { dir, masterKeyFile } = config.data;
+  const { uid } = machine;
+  const directory = await fileFacts(dir);
+  if (directory === null)
     return [
-      warning(
-        dir.path,
-        'The data directory does not exist yet; the first start creates it.',
-        'postrider serve',
-      ),
+      warning(dir, 'The data directory does not exist yet; the first start creates it.', 'postrider serve'),
     ];
-  const owner = dir.facts.uid;
+  const owner = directory.uid;
   const results: Result[] = [];
   const shown = (mode: number) => mode.toString(8).padStart(3, '0');
-  if ((dir.facts.mode & GROUP_AND_OTHERS) !== 0) {
-    const reason = `Other users may enter the directory (mode ${shown(dir.facts.mode)}).`;
-    const isOpen = (dir.facts.mode & OTHERS) !== 0;
-    results.push((isOpen ? failure : warning)(dir.path, reason, `chmod 700 ${dir.path}`));
+  if ((directory.mode & GROUP_AND_OTHERS) !== 0) {
+    const reason = `Other users may enter the directory (mode ${shown(directory.mode)}).`;
+    const isOpen = (directory.mode & OTHERS) !== 0;
+    results.push((isOpen ? failure : warning)(dir, reason, `chmod 700 ${dir}`));
   }
-  if (isOfAnother(dir.facts, uid))
+  if (isOfAnother(directory, uid)) {
+    // Its files can usually not be examined, and the owner of the directory is the problem to report.
     results.push(
       failure(
-        dir.path,
+        dir,
         `The directory belongs to user ${owner}, not to user ${uid}, so that this user cannot use its files.`,
-        `chown -R ${uid} ${dir.path}, unless the daemon runs as user ${owner}: then run doctor as that user`,
+        `chown -R ${uid} ${dir}, unless the daemon runs as user ${owner}: then run doctor as that user`,
       ),
     );
-  for (const { path, facts: file, isInside } of files) {
+    return results;
+  }
+  const database = join(dir, DATABASE_FILE);
+  // Unless systemd provides the key and protects its directory.
+  const isKeyChecked = !masterKeyFile.startsWith(CREDENTIALS);
+  for (const path of [...(isKeyChecked ? [masterKeyFile] : []), database, `${database}-wal`]) {
+    const file = await fileFacts(path);
     if (file === null) {
-      if (path === masterKeyFile && hasDatabase && !hasCredential) results.push(missingKey(path));
+      const isMissing = path === masterKeyFile && (await fileFacts(database)) !== null;
+      if (isMissing && (await fileFacts(machine.serviceKeyFile)) === null) results.push(missingKey(path));
       continue;
     }
     if ((file.mode & GROUP_AND_OTHERS) !== 0)
       results.push(
         failure(path, `Other users may use the file (mode ${shown(file.mode)}).`, `chmod 600 ${path}`),
       );
-    if (isInside && file.uid !== owner)
+    if (path.startsWith(`${dir}/`) && file.uid !== owner)
       results.push(
         failure(
           path,
@@ -101,7 +63,7 @@ export function judgeOwners(facts: OwnerFacts): Result[] {
         ),
       );
   }
-  return results.length > 0 ? results : [ok(dir.path, `Only user ${owner} may use it and its files.`)];
+  return results.length > 0 ? results : [ok(dir, `Only user ${owner} may use it and its files.`)];
 }
 
 /** Whether another user owns the directory. The superuser may use directories of all users. */

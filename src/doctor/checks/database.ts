@@ -1,46 +1,22 @@
 import { join } from 'node:path';
-import { SECOND } from '../../core/clock.ts';
 import { DATABASE_FILE } from '../../store/database/database.ts';
 import { checkIntegrity, type IntegrityResult } from '../../store/maintenance/integrity.ts';
 import { formatBytes } from '../../store/migrate/upgrade.ts';
-import { check } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import { fileFacts } from '../probes/disk.ts';
 
-interface IntegrityFacts {
-  file: string;
-  /** Why the database cannot be opened; null: it can. */
-  closed: Result | null;
-  result: IntegrityResult | null;
-}
-
-/** More than any `integrityMs`, which ends the check first. */
-const TIMEOUT_MS = 3600 * SECOND;
-
-export const integrityCheck = check<IntegrityFacts>({
-  id: 'database-integrity',
-  title: 'Database integrity',
-  group: 'Database',
-  timeoutMs: TIMEOUT_MS,
-  gather: async ({ config, database, integrityMs, integrityScript, signal }) => {
-    const file = join(config.data.dir, DATABASE_FILE);
-    const closed = database.kind === 'closed' ? database.finding : null;
-    const exists = (await fileFacts(file)) !== null;
-    const result = exists
-      ? await checkIntegrity(file, { timeoutMs: integrityMs, signal, script: integrityScript })
-      : null;
-    return { file, closed, result };
-  },
-  judge: judgeIntegrity,
-});
-
 /**
  * Damage is a failure; unknown when there is no database, or the check did not end or could not run. A fault on opening
- * (`closed`) is a result in addition.
+ * is a result in addition.
  */
-export function judgeIntegrity({ file, closed, result }: IntegrityFacts): Result[] {
-  const results = closed === null ? [] : [closed];
-  if (result === null) return results.length > 0 ? results : [unknown(file, 'There is no database.')];
+export async function examineIntegrity(context: DoctorContext): Promise<Result[]> {
+  const { config, database, integrityMs, integrityScript, signal } = context;
+  const file = join(config.data.dir, DATABASE_FILE);
+  const results = database.kind === 'closed' ? [database.finding] : [];
+  if ((await fileFacts(file)) === null)
+    return results.length > 0 ? results : [unknown(file, 'There is no database.')];
+  const result = await checkIntegrity(file, { timeoutMs: integrityMs, signal, script: integrityScript });
   return [...results, judgeResult(file, result)];
 }
 
@@ -69,41 +45,25 @@ function judgeResult(file: string, { outcome, tables, examined, problems }: Inte
   }
 }
 
-interface LogFacts {
-  file: string;
-  bytes: number;
-}
-
 /** The daemon copies the log at 16 MB; it grows beyond that only while a reader needs it or the disk is too slow. */
 const LARGE_LOG_BYTES = 128 * 2 ** 20;
 const HUGE_LOG_BYTES = 2 ** 30;
-
-export const writeAheadLogCheck = check<LogFacts>({
-  id: 'write-ahead-log',
-  title: 'Write-ahead log',
-  group: 'Database',
-  gather: async ({ config }) => {
-    const file = join(config.data.dir, `${DATABASE_FILE}-wal`);
-    return { file, bytes: (await fileFacts(file))?.bytes ?? 0 };
-  },
-  judge: judgeLog,
-});
 
 /**
  * From 128 MiB on the log is a warning, from 1 GiB on a failure: the daemon copies it at 16 MB unless a reader or a
  * slow disk prevents that.
  */
-export function judgeLog({ file, bytes }: LogFacts): Result[] {
+export async function examineWriteAheadLog({ config }: DoctorContext): Promise<Result> {
+  const file = join(config.data.dir, `${DATABASE_FILE}-wal`);
+  const bytes = (await fileFacts(file))?.bytes ?? 0;
   const size = `The log has ${formatBytes(bytes)}`;
   const fix = `fuser -v ${file}; end the process that reads the database for a long time`;
   if (bytes >= HUGE_LOG_BYTES)
-    return [
-      failure(
-        file,
-        `${size}: a reader or a slow disk keeps it from being emptied, and it fills the disk.`,
-        fix,
-      ),
-    ];
-  if (bytes >= LARGE_LOG_BYTES) return [warning(file, `${size}: a reader keeps it from being emptied.`, fix)];
-  return [ok(file, `${size}.`)];
+    return failure(
+      file,
+      `${size}: a reader or a slow disk keeps it from being emptied, and it fills the disk.`,
+      fix,
+    );
+  if (bytes >= LARGE_LOG_BYTES) return warning(file, `${size}: a reader keeps it from being emptied.`, fix);
+  return ok(file, `${size}.`);
 }

@@ -3,7 +3,7 @@ import { formatServer, queryTcp, queryUdp, type ServerAddress } from '../../dns/
 import { type DnsResponse, encodeQuery, type Question, readResponse } from '../../dns/wire.ts';
 import type { Platform } from '../../domains/platform/platform.ts';
 import { delegationRecords, nameServersOf } from '../../domains/platform/zone-authority.ts';
-import { check, type DoctorContext } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { failure, ok, type Result, unknown, warning, zoneLines } from '../finding.ts';
 
 /** What one address of a name server answers for the SOA of the zone. */
@@ -31,28 +31,20 @@ const MAX_SERVERS = 8;
 const QUERY_TIMEOUT_MS = 5000;
 
 /** Whether the zone of the platform leads to its name servers, and they answer for it. */
-export const delegationCheck = check<DelegationFacts | null>({
-  id: 'delegation',
-  title: "Delegation of the platform's zone",
-  group: 'Platform DNS',
-  gather: async (context) => {
-    const { view, platform } = context;
-    if (platform.nameServer === null) return null;
-    const { hostname } = platform;
-    const names = nameServersOf(platform).map(({ name }) => name);
-    const servers = (await addressesOfServers(view, platform)).slice(0, MAX_SERVERS);
-    return {
-      hostname,
-      expected: names,
-      found: await view.ns(hostname),
-      servers: await Promise.all(servers.map((server) => examine(context, server))),
-      fix: zoneLines(delegationRecords(platform)),
-    };
-  },
-  judge: (facts) => (facts === null ? [ok('dns.server.listen', NOT_SERVED)] : judgeDelegation(facts)),
-});
-
-const NOT_SERVED = 'The zone is published elsewhere ("off").';
+export async function examineDelegation(context: DoctorContext): Promise<Result[]> {
+  const { view, platform } = context;
+  if (platform.nameServer === null)
+    return [ok('dns.server.listen', 'The zone is published elsewhere ("off").')];
+  const { hostname } = platform;
+  const servers = (await addressesOfServers(view, platform)).slice(0, MAX_SERVERS);
+  return judgeDelegation({
+    hostname,
+    expected: nameServersOf(platform).map(({ name }) => name),
+    found: await view.ns(hostname),
+    servers: await Promise.all(servers.map((server) => querySoa(context, server))),
+    fix: zoneLines(delegationRecords(platform)),
+  });
+}
 
 async function addressesOfServers(
   view: DnsView,
@@ -66,7 +58,7 @@ async function addressesOfServers(
   return (await Promise.all(each)).flat();
 }
 
-async function examine(
+async function querySoa(
   { platform, machine, random, signal }: DoctorContext,
   { name, address }: { name: string; address: string },
 ): Promise<ServerFacts> {

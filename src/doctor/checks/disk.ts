@@ -1,30 +1,7 @@
 import { formatBytes } from '../../store/migrate/upgrade.ts';
-import { check } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { AS_DAEMON, failure, ok, type Result, unknown, warning } from '../finding.ts';
 import { type DiskFacts, diskFacts, fileFacts, measureFlush } from '../probes/disk.ts';
-
-interface StorageFacts {
-  dir: string;
-  disk: DiskFacts | null;
-  /** Median time of a flush, ms; an error code: it failed. */
-  flushMs: number | string;
-  /** Below this the daemon refuses mail. */
-  minFreeBytes: number;
-}
-
-export const diskCheck = check<StorageFacts>({
-  id: 'disk',
-  title: 'Disk',
-  group: 'Machine',
-  gather: async ({ config, signal }) => {
-    const { dir } = config.data;
-    if ((await fileFacts(dir)) === null)
-      return { dir, disk: null, flushMs: 0, minFreeBytes: config.limits.freeDiskBytes };
-    const flushMs = await measureFlush(dir, signal).catch((error: unknown) => codeOf(error));
-    return { dir, disk: await diskFacts(dir), flushMs, minFreeBytes: config.limits.freeDiskBytes };
-  },
-  judge: judgeDisk,
-});
 
 /** A disk of a small virtual machine needs 1 to 10 ms. */
 const SLOW_FLUSH_MS = 30;
@@ -33,37 +10,30 @@ const FEW_INODES = 1000;
 const LOW_INODE_SHARE = 0.05;
 
 /** Magic numbers of statfs(2). */
-const FILE_SYSTEMS: Readonly<
-  Record<number, { name: string; problem: string; isFatal: boolean } | undefined>
-> = {
-  0x01021994: { name: 'tmpfs', problem: 'it is in memory: all data is lost at a restart', isFatal: true },
-  0x858458f6: { name: 'ramfs', problem: 'it is in memory: all data is lost at a restart', isFatal: true },
-  0x6969: { name: 'NFS', problem: 'SQLite databases are not safe on network file systems', isFatal: true },
-  0xff534d42: {
-    name: 'CIFS',
-    problem: 'SQLite databases are not safe on network file systems',
-    isFatal: true,
-  },
-  0xfe534d42: {
-    name: 'SMB',
-    problem: 'SQLite databases are not safe on network file systems',
-    isFatal: true,
-  },
-  0x01021997: { name: '9p', problem: 'it does not guarantee that flushed data is on disk', isFatal: false },
-  0x794c7630: {
-    name: 'overlayfs',
-    problem: 'it belongs to a container, and is deleted with it',
-    isFatal: false,
-  },
+const FILE_SYSTEMS: Readonly<Record<number, [name: string, problem: string, report: typeof failure]>> = {
+  0x01021994: ['tmpfs', 'it is in memory: all data is lost at a restart', failure],
+  0x858458f6: ['ramfs', 'it is in memory: all data is lost at a restart', failure],
+  0x6969: ['NFS', 'SQLite databases are not safe on network file systems', failure],
+  0xff534d42: ['CIFS', 'SQLite databases are not safe on network file systems', failure],
+  0xfe534d42: ['SMB', 'SQLite databases are not safe on network file systems', failure],
+  0x01021997: ['9p', 'it does not guarantee that flushed data is on disk', warning],
+  0x794c7630: ['overlayfs', 'it belongs to a container, and is deleted with it', warning],
 };
 
 /**
- * Results on free space and inodes, the time of a flush and, if it is unsafe, the file system. Less than `minFreeBytes`
- * is a failure, less than twice as much a warning.
+ * Results on free space and inodes, the time of a flush and, if it is unsafe, the file system. Less than
+ * limits.freeDiskBytes, below which the daemon refuses mail, is a failure, less than twice as much a warning.
  */
-export function judgeDisk({ dir, disk, flushMs, minFreeBytes }: StorageFacts): Result[] {
-  if (disk === null) return [unknown(dir, 'The data directory does not exist.')];
-  return [...judgeSpace(dir, disk, minFreeBytes), judgeFlush(dir, flushMs), ...judgeFileSystem(dir, disk)];
+export async function examineDisk({ config, signal }: DoctorContext): Promise<Result[]> {
+  const { dir } = config.data;
+  if ((await fileFacts(dir)) === null) return [unknown(dir, 'The data directory does not exist.')];
+  const flushMs = await measureFlush(dir, signal).catch((error: unknown) => codeOf(error));
+  const disk = await diskFacts(dir);
+  return [
+    ...judgeSpace(dir, disk, config.limits.freeDiskBytes),
+    judgeFlush(dir, flushMs),
+    ...judgeFileSystem(dir, disk),
+  ];
 }
 
 function judgeSpace(dir: string, { freeBytes, inodes }: DiskFacts, minFreeBytes: number): Result[] {
@@ -92,6 +62,7 @@ function judgeSpace(dir: string, { freeBytes, inodes }: DiskFacts, minFreeBytes:
   return results;
 }
 
+/** `flushMs`: median time of a flush, ms; an error code: it failed. */
 function judgeFlush(dir: string, flushMs: number | string): Result {
   const subject = `${dir}: fdatasync`;
   if (typeof flushMs === 'string') {
@@ -118,10 +89,11 @@ function judgeFlush(dir: string, flushMs: number | string): Result {
 function judgeFileSystem(dir: string, { type }: DiskFacts): Result[] {
   const found = FILE_SYSTEMS[type];
   if (found === undefined) return [];
-  const reason = `The data directory is on ${found.name}: ${found.problem}.`;
+  const [name, problem, report] = found;
+  const reason = `The data directory is on ${name}: ${problem}.`;
   const fix =
     'Set data.dir to a directory on a local disk and move the files there while the daemon is stopped';
-  return [(found.isFatal ? failure : warning)(`${dir}: file system`, reason, fix)];
+  return [report(`${dir}: file system`, reason, fix)];
 }
 
 function codeOf(error: unknown): string {

@@ -1,43 +1,25 @@
-import { SECOND } from '../../core/clock.ts';
 import type { DnsRecord } from '../../domains/dns-record.ts';
 import type { Platform } from '../../domains/platform/platform.ts';
 import { IN_PROGRESS } from '../../domains/verification/checks/dkim.ts';
 import { type Discovery, discoverPolicy } from '../../domains/verification/checks/dmarc-record.ts';
 import { checkOf, REPORTED_CHECKS, type ReportedCheck } from '../../domains/verification/checks.ts';
-import { check, type ExaminedDomain } from '../context.ts';
+import type { DoctorContext, ExaminedDomain } from '../context.ts';
 import { FIX_TTL, failure, ok, type Result, unknown, warning, zoneLines } from '../finding.ts';
 
-interface DomainFacts {
-  domains: ExaminedDomain[];
-  /** Of all accounts. */
-  count: number;
-  /** The domain that was named; null: none was. */
-  named: string | null;
-  platform: Platform;
-}
-
-/** The records of the sending domains, with the checks of their verification; nothing is written. */
-export const domainRecordsCheck = check<DomainFacts>({
-  id: 'domain-records',
-  title: 'Records of domains',
-  group: 'Domains',
-  needs: ['database'],
-  timeoutMs: 45 * SECOND,
-  gather: async ({ state, domains, domain, platform }) => ({
-    count: (await state()).domainCount,
-    domains: await domains(),
-    named: domain,
-    platform,
-  }),
-  judge: judgeDomains,
-});
-
 /**
- * A required check that fails is a failure for a named domain and for one that was verified before, else a warning.
- * Domains beyond those examined are one unknown result; a domain whose checks all pass is one `ok`.
+ * The records of the sending domains, with the checks of their verification; nothing is written. A required check that
+ * fails is a failure for a named domain and for one that was verified before, else a warning. Domains beyond those examined
+ * are one unknown result; a domain whose checks all pass is one `ok`.
  */
-export function judgeDomains({ domains, count, named, platform }: DomainFacts): Result[] {
-  if (named !== null && domains.length === 0)
+export async function examineDomainRecords({
+  state,
+  domains,
+  domain: named,
+  platform,
+}: DoctorContext): Promise<Result[]> {
+  const { domainCount } = await state();
+  const examined = await domains();
+  if (named !== null && examined.length === 0)
     return [
       failure(
         named,
@@ -45,8 +27,9 @@ export function judgeDomains({ domains, count, named, platform }: DomainFacts): 
         `postrider domain add ${named} --account ID --use-case ID`,
       ),
     ];
-  const results = domains.flatMap((domain) => judgeDomain(domain, platform, named !== null));
-  const omitted = named === null ? count - domains.length : 0;
+  if (domainCount === 0) return [ok('domains', 'There are no domains.')];
+  const results = examined.flatMap((domain) => judgeDomain(domain, platform, named !== null));
+  const omitted = named === null ? domainCount - examined.length : 0;
   if (omitted > 0)
     results.push(
       unknown(
@@ -55,7 +38,7 @@ export function judgeDomains({ domains, count, named, platform }: DomainFacts): 
         'postrider doctor --domain NAME',
       ),
     );
-  return count === 0 ? [ok('domains', 'There are no domains.')] : results;
+  return results;
 }
 
 function judgeDomain(examined: ExaminedDomain, platform: Platform, isNamed: boolean): Result[] {
@@ -98,46 +81,22 @@ function recordOf(name: ReportedCheck, { row, keys, results }: ExaminedDomain, p
   return { name: record.name, type, value, ttl, ...(priority === undefined ? {} : { priority }) };
 }
 
-interface AlignmentFacts {
-  domain: string;
-  /** The published policy. */
-  discovery: Discovery;
-  dkim: ExaminedDomain['results']['dkim']['verdict'];
-  returnPathSpf: ExaminedDomain['results']['returnPathSpf']['verdict'];
-  returnPath: 'customer' | 'platform';
-}
-
 /**
  * Whether mail of a domain passes DMARC: by DKIM, whose `d=` is the domain itself, and by SPF of the return path, which is
- * below the domain and therefore aligned only in relaxed mode (RFC 9989 §4.4).
+ * below the domain and therefore aligned only in relaxed mode (RFC 9989 §4.4). A failure if neither is aligned, a warning if
+ * only one of them is, `ok` if both are or no DMARC policy applies. Unknown when DNS did not answer.
  */
-export const alignmentCheck = check<AlignmentFacts[]>({
-  id: 'dmarc-alignment',
-  title: 'DMARC alignment',
-  group: 'Domains',
-  needs: ['database'],
-  timeoutMs: 45 * SECOND,
-  gather: async ({ domains, view }) =>
-    Promise.all(
-      (await domains())
-        .filter(({ row }) => row.status !== 'PENDING')
-        .map(async ({ row, results }) => ({
-          domain: row.name,
-          discovery: await discoverPolicy(view, row.name),
-          dkim: results.dkim.verdict,
-          returnPathSpf: results.returnPathSpf.verdict,
-          returnPath: row.return_path,
-        })),
-    ),
-  judge: (all) => all.map(judgeAlignment),
-});
+export async function examineAlignment({ domains, view }: DoctorContext): Promise<Result[]> {
+  const verified = (await domains()).filter(({ row }) => row.status !== 'PENDING');
+  return Promise.all(
+    verified.map(async (domain) => judgeAlignment(domain, await discoverPolicy(view, domain.row.name))),
+  );
+}
 
-/**
- * A failure if neither DKIM nor SPF is aligned, a warning if only one of them is, `ok` if both are or no DMARC policy
- * applies. Unknown when DNS did not answer.
- */
-export function judgeAlignment(facts: AlignmentFacts): Result {
-  const { domain, discovery, dkim, returnPathSpf, returnPath } = facts;
+function judgeAlignment({ row, results }: ExaminedDomain, discovery: Discovery): Result {
+  const { name: domain, return_path: returnPath } = row;
+  const { verdict: dkim } = results.dkim;
+  const { verdict: returnPathSpf } = results.returnPathSpf;
   if (discovery.unknown !== null || dkim === 'unknown')
     return unknown(domain, 'DNS gave no answer on the policy or the DKIM key.');
   const { found } = discovery;

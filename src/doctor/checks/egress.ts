@@ -2,28 +2,16 @@ import { isIP } from 'node:net';
 import { parseProxy } from '../../config/egress-settings.ts';
 import { SECOND } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
-import { type EgressOverview, egressOverview } from '../../delivery/egress-overview.ts';
+import { egressOverview } from '../../delivery/egress-overview.ts';
 import { addressOf, createEgressPools, type EgressEntry } from '../../delivery/egress-pools.ts';
 import { readProxyPasswords } from '../../delivery/proxies.ts';
 import { addressesOf } from '../../dns/dns-view.ts';
 import { isLocalNetwork } from '../../domains/platform/host-checks.ts';
-import { check, type DoctorContext } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
-import { type ProxyAnswer, probeProxy } from '../probes/proxy.ts';
+import { probeProxy } from '../probes/proxy.ts';
 
 /* Checks of the source addresses in delivery.egress: whether providers accept them, and whether their proxies work. */
-
-export const egressHealthCheck = check<EgressOverview>({
-  id: 'egress-health',
-  title: 'Source address health',
-  group: 'Work',
-  needs: ['database'],
-  gather: async ({ config, database, clock }) => {
-    if (database.kind === 'closed') throw new Error('the database is not open');
-    return egressOverview({ config, tables: database.tables }, clock.now());
-  },
-  judge: judgeEgressHealth,
-});
 
 const MAX_FINDINGS = 20;
 
@@ -31,7 +19,10 @@ const MAX_FINDINGS = 20;
  * At most 20 results: addresses that receivers refuse, which are failures where mail waits for them, then warm-ups that are
  * behind the calendar and whose mail was throttled today.
  */
-export function judgeEgressHealth({ entries, warmup, refused: all }: EgressOverview): Result[] {
+export async function examineEgressHealth({ config, database, clock }: DoctorContext): Promise<Result[]> {
+  if (database.kind === 'closed') throw new Error('the database is not open');
+  const overview = egressOverview({ config, tables: database.tables }, clock.now());
+  const { entries, warmup, refused: all } = overview;
   const refused = all
     .toSorted((a, b) => Number(b.blocked) - Number(a.blocked))
     .map(({ address, provider, since, nextProbeAt, reply, blocked, delisting }) =>
@@ -65,56 +56,48 @@ export function judgeEgressHealth({ entries, warmup, refused: all }: EgressOverv
     : [ok('delivery.egress', `No provider refuses the ${entries.length} source addresses.`)];
 }
 
-interface ProxyFacts {
-  entry: Pick<EgressEntry, 'name' | 'address' | 'address6' | 'publicAddress'>;
-  proxy: string;
-  target: string;
-  /** Null: the target could not be resolved. */
-  answer: ProxyAnswer | null;
-}
-
 const TIMEOUT_MS = 10 * SECOND;
 const MAX_PROXIES = 16;
 
-export const egressProxiesCheck = check<ProxyFacts[]>({
-  id: 'egress-proxies',
-  title: 'Source addresses behind proxies',
-  group: 'Network',
-  timeoutMs: 30 * SECOND,
-  gather: async (context) => {
-    const proxied = createEgressPools(context.config)
-      .all()
-      .filter(({ proxy }) => proxy !== undefined)
-      .slice(0, MAX_PROXIES);
-    return Promise.all(proxied.map((entry) => examine(entry, context)));
-  },
-  judge: (facts) =>
-    facts.length === 0
-      ? [ok('delivery.egress', 'No source address is behind a proxy.')]
-      : facts.map(judgeProxy),
-});
+/**
+ * A proxy that does not work is a failure. It is a warning if the proxy does not reach the target, or connects from a
+ * public address that the entry does not name.
+ */
+export async function examineEgressProxies(context: DoctorContext): Promise<Result[]> {
+  const proxied = createEgressPools(context.config)
+    .all()
+    .filter(({ proxy }) => proxy !== undefined)
+    .slice(0, MAX_PROXIES);
+  return proxied.length === 0
+    ? [ok('delivery.egress', 'No source address is behind a proxy.')]
+    : Promise.all(proxied.map((entry) => examineProxy(entry, context)));
+}
 
-async function examine(entry: EgressEntry, context: DoctorContext): Promise<ProxyFacts> {
+async function examineProxy(entry: EgressEntry, context: DoctorContext): Promise<Result> {
   const { config, view, signal } = context;
   const { delivery, doctor } = config;
   const target = doctor.mailHosts[0] ?? config.hostname;
-  const given = delivery.egress.find(({ name }) => name === entry.name)?.proxy ?? '';
-  const facts = { entry, proxy: given, target };
-  const failed = (reason: string) => ({ ...facts, answer: { kind: 'proxy-failed', reason } as const });
-  const settings = parseProxy(given);
-  if (settings === null) return failed(`${given} is not the address of a proxy`);
+  const given = delivery.egress.filter(({ name }) => name === entry.name);
+  const proxy = given[0]?.proxy ?? '';
+  const subject = `${addressOf(entry)} via ${proxy}`;
+  const failed = (reason: string) =>
+    failure(
+      subject,
+      `Mail cannot leave from this address: ${quoted(reason)}.`,
+      'Start the proxy, allow the connection in its rules and in the firewall, or correct the entry of delivery.egress',
+    );
+  const settings = parseProxy(proxy);
+  if (settings === null) return failed(`${proxy} is not the address of a proxy`);
   const host = isIP(settings.host) === 0 ? await firstAddress(context, settings.host) : settings.host;
   if (host === null) return failed(`the name ${settings.host} of the proxy could not be resolved`);
   const found = await addressesOf(view, target);
   const wantsIpv6 = entry.address === undefined && entry.address6 !== undefined;
   const address =
     found.kind === 'records' ? found.records.find((each) => each.includes(':') === wantsIpv6) : undefined;
-  if (address === undefined) return { ...facts, answer: null };
+  if (address === undefined) return unknown(subject, `${target} could not be resolved.`);
   let password: string | undefined;
   try {
-    password = readProxyPasswords(delivery.egress.filter(({ name }) => name === entry.name)).get(
-      entry.name ?? '',
-    );
+    password = readProxyPasswords(given).get(entry.name ?? '');
   } catch (error) {
     return failed(errorText(error));
   }
@@ -125,27 +108,7 @@ async function examine(entry: EgressEntry, context: DoctorContext): Promise<Prox
     timeoutMs: TIMEOUT_MS,
     signal,
   });
-  return { ...facts, answer };
-}
-
-async function firstAddress({ view }: DoctorContext, name: string): Promise<string | null> {
-  const found = await addressesOf(view, name);
-  return found.kind === 'records' ? (found.records[0] ?? null) : null;
-}
-
-/**
- * A proxy that does not work is a failure. It is a warning if the proxy does not reach the target, or connects from a
- * public address that the entry does not name.
- */
-export function judgeProxy({ entry, proxy, target, answer }: ProxyFacts): Result {
-  const subject = `${addressOf(entry)} via ${proxy}`;
-  if (answer === null) return unknown(subject, `${target} could not be resolved.`);
-  if (answer.kind === 'proxy-failed')
-    return failure(
-      subject,
-      `Mail cannot leave from this address: ${quoted(answer.reason)}.`,
-      'Start the proxy, allow the connection in its rules and in the firewall, or correct the entry of delivery.egress',
-    );
+  if (answer.kind === 'proxy-failed') return failed(answer.reason);
   if (answer.kind === 'target-failed')
     return warning(
       subject,
@@ -159,4 +122,9 @@ export function judgeProxy({ entry, proxy, target, answer }: ProxyFacts): Result
       `address = "${answer.from}"`,
     );
   return ok(subject, `The proxy reaches ${target}.`);
+}
+
+async function firstAddress({ view }: DoctorContext, name: string): Promise<string | null> {
+  const found = await addressesOf(view, name);
+  return found.kind === 'records' ? (found.records[0] ?? null) : null;
 }

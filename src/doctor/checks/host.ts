@@ -1,47 +1,36 @@
 import { isIPv6 } from 'node:net';
 import { normalizeAddress } from '../../dns/address-kinds.ts';
 import { addressesOf, type LookupResult } from '../../dns/dns-view.ts';
-import type { SourceAddress } from '../../domains/platform/egress-addresses.ts';
 import { egressSet } from '../../domains/platform/egress-addresses.ts';
 import { ehloNames, isFullyQualified, isLocalUrl } from '../../domains/platform/host-checks.ts';
 import { spfHost } from '../../domains/platform/platform.ts';
-import type { CheckResult } from '../../domains/verification/checks/check.ts';
 import { checkSpf } from '../../domains/verification/checks/spf.ts';
-import { check } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { FIX_TTL, failure, ok, type Result, unknown, warning, zoneLines } from '../finding.ts';
 
-interface HelloFacts {
-  key: string;
-  name: string;
-  found: LookupResult<string>;
-  /** Addresses that send with this name. */
-  sources: string[];
+/**
+ * The names in EHLO: RFC 5321 §4.1.1.1 requires names that resolve; large receivers compare them with the address. A name
+ * that is not fully qualified or has no address is a failure. It is a warning if the name lacks one of the addresses that
+ * send with it; the fix has the missing records.
+ */
+export async function examineHostname({
+  config,
+  view,
+  sources: allSources,
+}: DoctorContext): Promise<Result[]> {
+  const all = await allSources();
+  return Promise.all(
+    ehloNames(config).map(async ({ key, name }) => {
+      const sources = all.filter((source) => source.name === name).map(({ address }) => address);
+      return judgeHello({ key, name, sources }, await addressesOf(view, name));
+    }),
+  );
 }
 
-/** The names in EHLO: RFC 5321 §4.1.1.1 requires names that resolve; large receivers compare them with the address. */
-export const hostnameCheck = check<HelloFacts[]>({
-  id: 'hostname',
-  title: 'Host name and EHLO',
-  group: 'Platform DNS',
-  gather: async ({ config, view, sources }) => {
-    const all = await sources();
-    return Promise.all(
-      ehloNames(config).map(async ({ key, name }) => ({
-        key,
-        name,
-        found: await addressesOf(view, name),
-        sources: all.filter((source) => source.name === name).map(({ address }) => address),
-      })),
-    );
-  },
-  judge: (names) => names.map(judgeHello),
-});
-
-/**
- * A name that is not fully qualified or has no address is a failure. It is a warning if the name lacks one of the
- * addresses that send with it; the fix has the missing records.
- */
-export function judgeHello({ key, name, found, sources }: HelloFacts): Result {
+function judgeHello(
+  { key, name, sources }: { key: string; name: string; sources: readonly string[] },
+  found: LookupResult<string>,
+): Result {
   if (!isFullyQualified(name))
     return failure(
       name,
@@ -74,78 +63,44 @@ function addressRecord(name: string, address: string) {
   return { name, type: isIPv6(address) ? ('AAAA' as const) : ('A' as const), value: address, ttl: FIX_TTL };
 }
 
-interface SpfFacts {
-  hostname: string;
-  result: CheckResult;
-  sources: SourceAddress[];
-  /** Whether mail of domains may use the platform's return path. */
-  isUsed: boolean;
-}
-
-/** SPF of the platform's own name: its return path, and the EHLO identity (RFC 7208 §2.3). */
-export const spfCheck = check<SpfFacts>({
-  id: 'spf',
-  title: 'SPF of the platform',
-  group: 'Platform DNS',
-  gather: async ({ view, platform, sources }) => {
-    const { hostname } = platform;
-    const subject = { domain: hostname, zone: hostname, include: spfHost(platform), helo: hostname };
-    const egress = await egressSet(view, platform, null);
-    return {
-      hostname,
-      sources: await sources(),
-      result: await checkSpf(view, { ...subject, egress }),
-      isUsed: platform.returnPath !== 'customer',
-    };
-  },
-  judge: judgeSpf,
-});
-
 /**
- * A record that does not pass is a failure if mail may use the platform's return path (`isUsed`), else a warning.
- * Unknown without a source address, for which SPF could be evaluated.
+ * SPF of the platform's own name: its return path, and the EHLO identity (RFC 7208 §2.3). A record that does not pass is a
+ * failure if mail of domains may use the platform's return path, else a warning. Unknown without a source address, for which
+ * SPF could be evaluated.
  */
-export function judgeSpf({ hostname, result, sources, isUsed }: SpfFacts): Result[] {
-  const { verdict, hint, expected } = result;
+export async function examineSpf({ view, platform, sources: knownSources }: DoctorContext): Promise<Result> {
+  const { hostname } = platform;
+  const sources = await knownSources();
   if (sources.length === 0)
-    return [unknown(hostname, 'No source address is known for which SPF could be evaluated.')];
-  if (verdict === 'unknown') return [unknown(hostname, hint)];
+    return unknown(hostname, 'No source address is known for which SPF could be evaluated.');
+  const subject = { domain: hostname, zone: hostname, include: spfHost(platform), helo: hostname };
+  const egress = await egressSet(view, platform, null);
+  const { verdict, hint, expected, found } = await checkSpf(view, { ...subject, egress });
+  if (verdict === 'unknown') return unknown(hostname, hint);
   // The record itself may be right, and the one that it includes wrong.
   const fix =
-    result.found === expected
+    found === expected
       ? 'postrider zone'
       : zoneLines([{ name: hostname, type: 'TXT', value: expected, ttl: FIX_TTL }]);
-  if (verdict === 'fail') return [(isUsed ? failure : warning)(hostname, hint, fix)];
-  if (hint !== '') return [warning(hostname, hint, fix)];
-  return [ok(hostname, `Passes for ${sources.map(({ address }) => address).join(', ')}.`)];
+  const isUsed = platform.returnPath !== 'customer';
+  if (verdict === 'fail') return (isUsed ? failure : warning)(hostname, hint, fix);
+  if (hint !== '') return warning(hostname, hint, fix);
+  return ok(hostname, `Passes for ${sources.map(({ address }) => address).join(', ')}.`);
 }
 
-/** One-click unsubscribe needs https (RFC 8058 §3.1). */
-export const publicUrlCheck = check<string>({
-  id: 'public-url',
-  title: 'Public address of links',
-  group: 'Platform DNS',
-  gather: async ({ platform }) => platform.publicUrl,
-  judge: judgePublicUrl,
-});
-
-/** A URL that only this machine reaches is a failure, one without https a warning (RFC 8058 requires https). */
-export function judgePublicUrl(url: string): Result[] {
+/** A URL that only this machine reaches is a failure, one without https a warning (RFC 8058 §3.1 requires https). */
+export async function examinePublicUrl({ platform: { publicUrl: url } }: DoctorContext): Promise<Result> {
   if (isLocalUrl(url))
-    return [
-      failure(
-        url,
-        'Only this machine reaches public.url: unsubscribe and tracking links lead nowhere.',
-        '[public]\nurl = "https://track.<hostname>"',
-      ),
-    ];
+    return failure(
+      url,
+      'Only this machine reaches public.url: unsubscribe and tracking links lead nowhere.',
+      '[public]\nurl = "https://track.<hostname>"',
+    );
   if (url.startsWith('http:'))
-    return [
-      warning(
-        url,
-        'One-click unsubscribe needs https (RFC 8058): marketing mail has no List-Unsubscribe-Post, which large receivers require.',
-        `[public]\nurl = "${url.replace('http:', 'https:')}"`,
-      ),
-    ];
-  return [ok(url, 'Links use https.')];
+    return warning(
+      url,
+      'One-click unsubscribe needs https (RFC 8058): marketing mail has no List-Unsubscribe-Post, which large receivers require.',
+      `[public]\nurl = "${url.replace('http:', 'https:')}"`,
+    );
+  return ok(url, 'Links use https.');
 }

@@ -3,8 +3,13 @@ import { type ListenAddress, parseListen } from '../../config/setting-types.ts';
 import { SECOND } from '../../core/clock.ts';
 import { normalizeAddress } from '../../dns/address-kinds.ts';
 import { addressesOf, type LookupResult } from '../../dns/dns-view.ts';
-import { isLocalUrl, isLoopbackListener, loopbackWarnings } from '../../domains/platform/host-checks.ts';
-import { check, type DoctorContext } from '../context.ts';
+import {
+  type HostWarning,
+  isLocalUrl,
+  isLoopbackListener,
+  loopbackWarnings,
+} from '../../domains/platform/host-checks.ts';
+import type { DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import { type PageAnswer, requestPage, type ServedCertificate } from '../probes/https.ts';
 import { connectionProblem, type Greeting, readGreeting } from '../probes/smtp.ts';
@@ -29,33 +34,13 @@ interface Attempt<Answer> {
   answer: Answer;
 }
 
-interface ListenerFacts {
-  hostname: string;
-  /** Why DNS did not answer for the host name; null: it did. */
-  lookupFault: string | null;
-  /** Null: the listener is off. */
-  mx: Attempt<Greeting>[] | null;
-  submission: Attempt<Greeting>[] | null;
-  /** `lookupFault`: as above, for the host of the URL. */
-  pages: { url: string; lookupFault: string | null; attempts: Attempt<PageAnswer>[] } | null;
-  api: { listen: ListenAddress; isLoopback: boolean; attempts: Attempt<Greeting>[] };
-  /** Listeners that only this machine reaches although the host name leads here. */
-  local: { key: string; message: string }[];
-}
-
-export const listenersCheck = check<ListenerFacts>({
-  id: 'listeners',
-  title: 'Listeners',
-  group: 'Network',
-  needs: ['daemon'],
-  timeoutMs: 30 * SECOND,
-  gather: gatherListeners,
-  judge: judgeListeners,
-});
-
-async function gatherListeners(context: DoctorContext): Promise<ListenerFacts> {
+/**
+ * Results on MX, submission, the public pages and the API, in this order. A failed connection is a failure if it is
+ * decisive (`Attempt`), else unknown. If none succeeds and the listener is on loopback, that is the failure.
+ */
+export async function examineListeners(context: DoctorContext): Promise<Result[]> {
   const { config, machine, signal, view } = context;
-  const { hostname } = config;
+  const { hostname, mx, submission, api } = config;
   const host = await addressesOf(view, hostname);
   const addresses = host.kind === 'records' ? host.records.slice(0, MAX_ADDRESSES) : [];
   const own = new Set(machine.addresses());
@@ -63,88 +48,78 @@ async function gatherListeners(context: DoctorContext): Promise<ListenerFacts> {
     Promise.all(
       addresses.map(async (address): Promise<Attempt<Greeting>> => {
         const answer = await readGreeting({ address, port, timeoutMs: TIMEOUT_MS, signal });
-        return {
-          address,
-          port,
-          isDecisive: own.has(normalizeAddress(address)) && parseListen(listen)?.port === port,
-          answer,
-        };
+        const isDecisive = own.has(normalizeAddress(address)) && parseListen(listen)?.port === port;
+        return { address, port, isDecisive, answer };
       }),
     );
-  const listen = parseListen(config.api.listen) ?? { host: '', port: 0 };
-  const isLoopback = isLoopbackListener(config.api.listen);
-  const { submission } = config;
+  const listen = parseListen(api.listen) ?? { host: '', port: 0 };
+  const isApiLocal = isLoopbackListener(api.listen);
   const submissionPort = parseListen(submission.listen)?.port;
   // Behind a proxy the public port is not known, and with implicit TLS there is no greeting before the handshake.
   const isProbed =
     submissionPort !== undefined && !submission.implicitTls && !isLoopbackListener(submission.listen);
-  const [mx, submitted, pages, api] = await Promise.all([
-    config.mx.listen === 'off' ? null : greetings(machine.mxPort, config.mx.listen),
+  const [incoming, submitted, pages, reachedApi] = await Promise.all([
+    mx.listen === 'off' ? null : greetings(machine.mxPort, mx.listen),
     isProbed ? greetings(submissionPort, submission.listen) : null,
-    gatherPages(context, own),
-    isLoopback || listen.port === 0 ? [] : greetings(listen.port, config.api.listen),
+    examinePages(context, own),
+    isApiLocal || listen.port === 0 ? [] : greetings(listen.port, api.listen),
   ]);
-  return {
-    hostname,
-    lookupFault: faultOf(host),
-    mx,
-    submission: submitted,
-    pages,
-    api: { listen, isLoopback, attempts: api },
-    local: loopbackWarnings(config, addresses),
-  };
+  const off = warning(
+    'mx.listen',
+    'The listener is off: bounces, complaints and reports are not received.',
+    '[mx]\nlisten = "0.0.0.0:25"',
+  );
+  // Listeners that only this machine reaches although the host name leads here.
+  const local = loopbackWarnings(config, addresses);
+  const name = { hostname, lookupFault: faultOf(host) };
+  return [
+    ...(incoming === null ? [off] : unlessLocal('mx', judgeSmtp('MX', name, incoming), local)),
+    ...(submitted === null ? [] : judgeSmtp('submission', name, submitted)),
+    ...unlessLocal('public', pages, local),
+    judgeApi(listen, isApiLocal, reachedApi),
+  ];
 }
 
-async function gatherPages(
+async function examinePages(
   { config, platform, view, signal, machine }: DoctorContext,
   own: ReadonlySet<string>,
-): Promise<ListenerFacts['pages']> {
-  const url = new URL(`${platform.publicUrl}${PAGE_PATH}`);
-  if (isLocalUrl(platform.publicUrl)) return null;
+): Promise<Result[]> {
+  const { publicUrl } = platform;
+  if (isLocalUrl(publicUrl)) return [];
+  const url = new URL(`${publicUrl}${PAGE_PATH}`);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const found =
     isIP(host) === 0 ? await addressesOf(view, host) : { kind: 'records' as const, records: [host] };
-  const addresses = found.kind === 'records' ? found.records.slice(0, MAX_ADDRESSES) : [];
+  if (found.kind === 'unknown')
+    return [
+      unknown(publicUrl, `Not tested: DNS did not answer for the host of public.url (${found.reason}).`),
+    ];
+  if (found.kind === 'absent')
+    return [
+      failure(
+        publicUrl,
+        'The host of public.url has no address in DNS: links in mail lead nowhere.',
+        'postrider zone',
+      ),
+    ];
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
   const listening = [config.public.listen, config.public.tls.listen].map((each) => parseListen(each)?.port);
-  const attempts = addresses.map(async (address): Promise<Attempt<PageAnswer>> => {
-    const { authorities } = machine;
-    const answer = await requestPage({ url, address, timeoutMs: TIMEOUT_MS, signal, authorities });
-    return {
-      address,
-      port,
-      isDecisive: own.has(normalizeAddress(address)) && listening.includes(port),
-      answer,
-    };
-  });
-  return { url: platform.publicUrl, lookupFault: faultOf(found), attempts: await Promise.all(attempts) };
+  return Promise.all(
+    found.records.slice(0, MAX_ADDRESSES).map(async (address) => {
+      const { authorities } = machine;
+      const answer = await requestPage({ url, address, timeoutMs: TIMEOUT_MS, signal, authorities });
+      const isDecisive = own.has(normalizeAddress(address)) && listening.includes(port);
+      return judgePage(`${publicUrl} at ${address}`, { address, port, isDecisive, answer });
+    }),
+  );
 }
 
 function faultOf(found: LookupResult<string>): string | null {
   return found.kind === 'unknown' ? found.reason : null;
 }
 
-/**
- * Results on MX, submission, the public pages and the API, in this order. A failed connection is a failure if it is
- * decisive (`Attempt`), else unknown. If none succeeds and the listener is on loopback, that is the failure.
- */
-export function judgeListeners(facts: ListenerFacts): Result[] {
-  const { mx, submission, pages, api } = facts;
-  const off = warning(
-    'mx.listen',
-    'The listener is off: bounces, complaints and reports are not received.',
-    '[mx]\nlisten = "0.0.0.0:25"',
-  );
-  return [
-    ...(mx === null ? [off] : unlessLocal('mx', judgeSmtp('MX', facts, mx), facts)),
-    ...(submission === null ? [] : judgeSmtp('submission', facts, submission)),
-    ...unlessLocal('public', pages === null ? [] : judgePages(pages), facts),
-    judgeApi(api),
-  ];
-}
-
 /** Reports a listener on loopback as the cause, unless connections reach it through a proxy or a redirection. */
-function unlessLocal(section: 'mx' | 'public', results: Result[], { local }: ListenerFacts): Result[] {
+function unlessLocal(section: 'mx' | 'public', results: Result[], local: readonly HostWarning[]): Result[] {
   const own = local.filter(({ key }) => key.startsWith(`${section}.`));
   const isReached = results.some(({ status }) => status === 'ok');
   if (own.length === 0 || isReached) return results;
@@ -158,7 +133,7 @@ function fixOfLocal(key: string): string {
 
 function judgeSmtp(
   what: string,
-  { hostname, lookupFault }: ListenerFacts,
+  { hostname, lookupFault }: { hostname: string; lookupFault: string | null },
   attempts: readonly Attempt<Greeting>[],
 ): Result[] {
   if (attempts.length === 0)
@@ -221,35 +196,22 @@ function unreachable(
       );
 }
 
-function judgePages({ url, lookupFault, attempts }: NonNullable<ListenerFacts['pages']>): Result[] {
-  if (lookupFault !== null)
-    return [unknown(url, `Not tested: DNS did not answer for the host of public.url (${lookupFault}).`)];
-  if (attempts.length === 0)
-    return [
-      failure(
-        url,
-        'The host of public.url has no address in DNS: links in mail lead nowhere.',
-        'postrider zone',
-      ),
-    ];
-  return attempts.map(({ address, port, isDecisive, answer }) => {
-    const subject = `${url} at ${address}`;
-    if (answer.kind === 'failed') return unreachable(subject, address, port, isDecisive, answer.code);
-    const fault = answer.certificate?.fault ?? null;
-    if (fault !== null)
-      return failure(
+function judgePage(subject: string, { address, port, isDecisive, answer }: Attempt<PageAnswer>): Result {
+  if (answer.kind === 'failed') return unreachable(subject, address, port, isDecisive, answer.code);
+  const fault = answer.certificate?.fault ?? null;
+  if (fault !== null)
+    return failure(
+      subject,
+      `Browsers reject the certificate of the public pages: ${fault}.`,
+      'Renew the certificate of the reverse proxy, or let postrider obtain it: public.tls.listen',
+    );
+  return answer.status >= 500
+    ? failure(
         subject,
-        `Browsers reject the certificate of the public pages: ${fault}.`,
-        'Renew the certificate of the reverse proxy, or let postrider obtain it: public.tls.listen',
-      );
-    return answer.status >= 500
-      ? failure(
-          subject,
-          `The public pages answer with status ${answer.status}.`,
-          'Check the upstream of the reverse proxy: it must be public.listen',
-        )
-      : ok(subject, `Answers with status ${answer.status}${expiry(answer.certificate)}.`);
-  });
+        `The public pages answer with status ${answer.status}.`,
+        'Check the upstream of the reverse proxy: it must be public.listen',
+      )
+    : ok(subject, `Answers with status ${answer.status}${expiry(answer.certificate)}.`);
 }
 
 function expiry(certificate: ServedCertificate | null): string {
@@ -258,7 +220,11 @@ function expiry(certificate: ServedCertificate | null): string {
     : `, certificate valid until ${new Date(certificate.notAfter).toISOString().slice(0, 10)}`;
 }
 
-function judgeApi({ listen, isLoopback, attempts }: ListenerFacts['api']): Result {
+function judgeApi(
+  listen: ListenAddress,
+  isLoopback: boolean,
+  attempts: readonly Attempt<Greeting>[],
+): Result {
   const subject = `API ${listen.host}:${listen.port}`;
   if (isLoopback) return ok(subject, 'Only this machine reaches the API.');
   const reached = attempts.filter(({ answer }) => answer.kind !== 'failed').map(({ address }) => address);

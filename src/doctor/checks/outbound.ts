@@ -4,7 +4,7 @@ import { SECOND } from '../../core/clock.ts';
 import { normalizeAddress } from '../../dns/address-kinds.ts';
 import { addressesOf } from '../../dns/dns-view.ts';
 import { isLocalNetwork } from '../../domains/platform/host-checks.ts';
-import { check, type DoctorContext } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import { connectionProblem, type Greeting, readGreeting } from '../probes/smtp.ts';
 
@@ -24,24 +24,20 @@ interface OutboundFacts {
 const TIMEOUT_MS = 5 * SECOND;
 const MAX_SOURCES = 8;
 
-export const outboundCheck = check<OutboundFacts[]>({
-  id: 'outbound-smtp',
-  title: 'Outbound SMTP',
-  group: 'Network',
-  timeoutMs: 30 * SECOND,
-  gather: async (context) => {
-    const { routes, egress, port } = context.config.delivery;
-    const smartHost = routes.find(({ match }) => match === '*');
-    const targets =
-      smartHost === undefined
-        ? context.config.doctor.mailHosts.map((host) => ({ host, port }))
-        : [{ host: smartHost.host, port: smartHost.port }];
-    const configured = ownAddresses(egress);
-    const sources = configured.length > 0 ? [...new Set(configured)].slice(0, MAX_SOURCES) : [null];
-    return Promise.all(sources.map((source) => connectAll(source, targets, context)));
-  },
-  judge: (facts) => facts.map(judgeOutbound),
-});
+/** Connects to the mail servers of others from each source address. */
+export async function examineOutbound(context: DoctorContext): Promise<Result[]> {
+  const { routes, egress, port } = context.config.delivery;
+  const smartHost = routes.find(({ match }) => match === '*');
+  const targets =
+    smartHost === undefined
+      ? context.config.doctor.mailHosts.map((host) => ({ host, port }))
+      : [{ host: smartHost.host, port: smartHost.port }];
+  const configured = ownAddresses(egress);
+  const sources = configured.length > 0 ? [...new Set(configured)].slice(0, MAX_SOURCES) : [null];
+  return Promise.all(
+    sources.map(async (source) => judgeOutbound(await connectAll(source, targets, context))),
+  );
+}
 
 /** The addresses in `delivery.egress` that this machine must have; not those of proxies. */
 function ownAddresses(egress: Config['delivery']['egress']): string[] {
@@ -96,7 +92,7 @@ async function addressOf(
  * A failure if no mail server can be reached or the machine lacks the source address; a warning if only some can, or
  * some refuse the address in their greeting. Unknown if no host could be tried.
  */
-export function judgeOutbound({ source, port, attempts, unresolved, unanswered }: OutboundFacts): Result {
+function judgeOutbound({ source, port, attempts, unresolved, unanswered }: OutboundFacts): Result {
   const subject = source === null ? `port ${port}` : `port ${port} from ${source}`;
   if (attempts.length === 0 && unanswered.length > 0)
     return unknown(subject, `Not tested: DNS did not answer for ${unanswered.join(', ')}.`);
@@ -138,39 +134,17 @@ export function judgeOutbound({ source, port, attempts, unresolved, unanswered }
   return ok(subject, `${reached.map(({ host }) => host).join(', ')} can be reached.`);
 }
 
-interface InterfaceFacts {
-  /** Addresses in delivery.egress that this machine must have. */
-  configured: string[];
-  own: string[];
-  /** Source addresses as receivers see them. */
-  known: string[];
-  /** Why DNS did not answer for the host name; null: it did, or its addresses are not needed. */
-  lookupFault: string | null;
-}
-
-/** Checks that the machine has the configured source addresses. */
-export const sourcesCheck = check<InterfaceFacts>({
-  id: 'source-addresses',
-  title: 'Source addresses',
-  group: 'Network',
-  gather: async ({ config, machine, sources, view }) => {
-    const known = (await sources()).map(({ address }) => address);
-    const host = known.length === 0 ? await addressesOf(view, config.hostname) : null;
-    return {
-      configured: ownAddresses(config.delivery.egress),
-      own: machine.addresses(),
-      known,
-      lookupFault: host?.kind === 'unknown' ? host.reason : null,
-    };
-  },
-  judge: judgeSources,
-});
-
 /**
- * Failures: a configured address that no interface has, and no known source address. Warnings: a private address, and a
- * public IPv4 one of the machine that DNS does not have and from which the system may send.
+ * Checks that the machine has the configured source addresses. Failures: a configured address that no interface has, and no
+ * known source address. Warnings: a private address, and a public IPv4 one of the machine that DNS does not have and from
+ * which the system may send.
  */
-export function judgeSources({ configured, own, known, lookupFault }: InterfaceFacts): Result[] {
+export async function examineSources({ config, machine, sources, view }: DoctorContext): Promise<Result[]> {
+  const known = (await sources()).map(({ address }) => address);
+  const host = known.length === 0 ? await addressesOf(view, config.hostname) : null;
+  const lookupFault = host?.kind === 'unknown' ? host.reason : null;
+  const configured = ownAddresses(config.delivery.egress);
+  const own = machine.addresses();
   const missing = configured.filter((address) => !own.includes(address));
   const results = missing.map((address) =>
     failure(

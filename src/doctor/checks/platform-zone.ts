@@ -2,7 +2,7 @@ import { normalizeAddress } from '../../dns/address-kinds.ts';
 import { addressesOf, type DnsView, type LookupResult } from '../../dns/dns-view.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
 import { platformZone } from '../../domains/platform/platform-zone.ts';
-import { check } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning, zoneLines } from '../finding.ts';
 
 /** The records of one name and type. */
@@ -15,43 +15,36 @@ interface RecordSet {
   leadsToTarget: boolean;
 }
 
-interface ZoneFacts {
-  sets: RecordSet[];
-  hostname: string;
-  /** Keys of domains that were not examined. */
-  omittedKeys: number;
-}
-
 /** Replaces the wildcard of a name in lookups. */
 const SAMPLE_LABEL = 'doctor-example.com';
 
-export const platformZoneCheck = check<ZoneFacts>({
-  id: 'platform-zone',
-  title: 'Records of the platform',
-  group: 'Platform DNS',
-  needs: ['database'],
-  gather: async ({ view, platform, state }) => {
-    const { zoneKeys, zoneKeyCount } = await state();
-    // Reverse DNS has its own check.
-    const records = (await platformZone(view, platform, zoneKeys)).filter(({ type }) => type !== 'PTR');
-    const grouped = groupByName(records);
-    const sets = [...grouped.values()].map(async (expected): Promise<RecordSet | null> => {
-      const [first] = expected;
-      if (first === undefined) return null;
+/**
+ * One result for each name and type. A missing record is a failure, a missing wildcard a warning. Keys that were not
+ * examined are one unknown result.
+ */
+export async function examinePlatformZone({ view, platform, state }: DoctorContext): Promise<Result[]> {
+  const { zoneKeys, zoneKeyCount } = await state();
+  // Reverse DNS has its own check.
+  const records = (await platformZone(view, platform, zoneKeys)).filter(({ type }) => type !== 'PTR');
+  const sets = groupByName(records).values();
+  const results = await Promise.all(
+    Array.from(sets, async ([first, ...others]): Promise<Result[]> => {
+      if (first === undefined) return [];
       const { name, type, value } = first;
       const asked = name.replace(/^\*/, SAMPLE_LABEL);
       const found = await lookUp(view, asked, type);
       const leadsToTarget = type === 'CNAME' && (await shareAddress(view, asked, value));
-      return { name, type, expected, found, leadsToTarget };
-    });
-    return {
-      sets: (await Promise.all(sets)).filter((set) => set !== null),
-      hostname: platform.hostname,
-      omittedKeys: zoneKeyCount - zoneKeys.length,
-    };
-  },
-  judge: judgeZone,
-});
+      const set = { name, type, expected: [first, ...others], found, leadsToTarget };
+      return [judgeSet(set, platform.hostname)];
+    }),
+  );
+  const omitted = zoneKeyCount - zoneKeys.length;
+  if (omitted > 0)
+    results.push([
+      unknown('further DKIM keys', `${omitted} keys of secondary lanes were not examined.`, 'postrider zone'),
+    ]);
+  return results.flat();
+}
 
 function groupByName(records: readonly ZoneRecord[]): Map<string, ZoneRecord[]> {
   const grouped = new Map<string, ZoneRecord[]>();
@@ -90,23 +83,6 @@ async function shareAddress(view: DnsView, name: string, target: string): Promis
   const [own, others] = await Promise.all([addressesOf(view, name), addressesOf(view, target)]);
   if (own.kind !== 'records' || others.kind !== 'records') return false;
   return own.records.some((address) => others.records.includes(address));
-}
-
-/**
- * One result for each name and type. A missing record is a failure, a missing wildcard a warning. Keys that were not
- * examined (`omittedKeys`) are one unknown result.
- */
-export function judgeZone({ sets, hostname, omittedKeys }: ZoneFacts): Result[] {
-  const results = sets.map((set) => judgeSet(set, hostname));
-  if (omittedKeys > 0)
-    results.push(
-      unknown(
-        'further DKIM keys',
-        `${omittedKeys} keys of secondary lanes were not examined.`,
-        'postrider zone',
-      ),
-    );
-  return results;
 }
 
 function judgeSet(set: RecordSet, hostname: string): Result {

@@ -3,7 +3,7 @@ import { SECOND } from '../../core/clock.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import { createResolver, trustsAd } from '../../dns/resolver.ts';
 import { parseServer } from '../../dns/transport.ts';
-import { check, type DoctorContext } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { failure, ok, type Result, unknown, warning } from '../finding.ts';
 
 /** How one configured DNS server answers. */
@@ -26,22 +26,16 @@ const SLOW_MS = 300;
 /** The root zone is signed, and every resolver has its records. */
 const SIGNED_NAME = '.';
 
-export const resolverCheck = check<ServerFacts[]>({
-  id: 'resolver',
-  title: 'DNS resolver',
-  group: 'Network',
-  gather: async (context) => {
-    const { resolvers } = context.config.dns;
-    const servers = resolvers.length > 0 ? resolvers : getServers();
-    return Promise.all(servers.slice(0, MAX_SERVERS).map((server) => examine(server, context)));
-  },
-  judge: (servers) =>
-    servers.length === 0
-      ? [failure('dns.resolvers', 'No DNS server is configured.', 'dns.resolvers = ["127.0.0.1"]')]
-      : servers.flatMap(judgeServer),
-});
+export async function examineResolvers(context: DoctorContext): Promise<Result[]> {
+  const { resolvers } = context.config.dns;
+  const servers = (resolvers.length > 0 ? resolvers : getServers()).slice(0, MAX_SERVERS);
+  if (servers.length === 0)
+    return [failure('dns.resolvers', 'No DNS server is configured.', 'dns.resolvers = ["127.0.0.1"]')];
+  const facts = await Promise.all(servers.map((server) => measure(server, context)));
+  return facts.flatMap(judgeServer);
+}
 
-async function examine(
+async function measure(
   server: string,
   { random, monotonic, signal, config }: DoctorContext,
 ): Promise<ServerFacts> {
@@ -92,43 +86,29 @@ export const OWN_RESOLVER = 'apt install unbound, then set dns.resolvers = ["127
  * A server that does not answer, or answers for names that do not exist, is a failure. No validation of DNSSEC and a
  * median time of lookups of 300 ms or more are warnings.
  */
-export function judgeServer({ server, forged, validates, isTrusted, latencyMs }: ServerFacts): Result[] {
+function judgeServer({ server, forged, validates, isTrusted, latencyMs }: ServerFacts): Result[] {
   if (latencyMs === null)
     return [failure(server, 'The DNS server does not answer, or cannot resolve anything.', OWN_RESOLVER)];
   const results: Result[] = [];
-  if (forged === null)
-    results.push(unknown(server, 'It gave no answer for names that do not exist.', OWN_RESOLVER));
+  const report = (status: typeof warning, reason: string) =>
+    results.push(status(server, reason, OWN_RESOLVER));
+  if (forged === null) report(unknown, 'It gave no answer for names that do not exist.');
   else if (forged.length > 0)
-    results.push(
-      failure(
-        server,
-        `It answers ${[...new Set(forged)].join(', ')} for names that do not exist, so mail to misspelled domains never bounces and blocklists list every address.`,
-        OWN_RESOLVER,
-      ),
+    report(
+      failure,
+      `It answers ${[...new Set(forged)].join(', ')} for names that do not exist, so mail to misspelled domains never bounces and blocklists list every address.`,
     );
   if (validates === false)
-    results.push(
-      warning(
-        server,
-        'It does not validate DNSSEC (no AD flag in the answer for a signed name), so forged answers are not detected.',
-        OWN_RESOLVER,
-      ),
+    report(
+      warning,
+      'It does not validate DNSSEC (no AD flag in the answer for a signed name), so forged answers are not detected.',
     );
   if (latencyMs >= SLOW_MS)
-    results.push(
-      warning(
-        server,
-        `A lookup takes ${Math.round(latencyMs)} ms; each delivery needs several.`,
-        OWN_RESOLVER,
-      ),
-    );
+    report(warning, `A lookup takes ${Math.round(latencyMs)} ms; each delivery needs several.`);
   if (validates === null)
-    results.push(
-      unknown(
-        server,
-        'It did not answer the query for the root zone, which is signed: whether it validates DNSSEC is not known.',
-        OWN_RESOLVER,
-      ),
+    report(
+      unknown,
+      'It did not answer the query for the root zone, which is signed: whether it validates DNSSEC is not known.',
     );
   const time = `${latencyMs < 1 ? '<1' : Math.round(latencyMs)} ms`;
   const trust = isTrusted

@@ -1,46 +1,28 @@
 import { isIPv6 } from 'node:net';
 import { normalizeAddress } from '../../dns/address-kinds.ts';
-import { addressesOf, type LookupResult } from '../../dns/dns-view.ts';
+import { addressesOf, type DnsView, type LookupResult } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
+import type { SourceAddress } from '../../domains/platform/egress-addresses.ts';
 import { isLocalNetwork } from '../../domains/platform/host-checks.ts';
-import { check } from '../context.ts';
+import type { DoctorContext } from '../context.ts';
 import { FIX_TTL, failure, ok, type Result, unknown, warning, zoneLines } from '../finding.ts';
-
-interface PointerFacts {
-  address: string;
-  /** In EHLO. */
-  name: string;
-  pointers: LookupResult<string>;
-  /** The addresses of each name that PTR records have. */
-  forward: { name: string; found: LookupResult<string> }[];
-}
 
 /** PTR names whose addresses are looked up. */
 const MAX_POINTERS = 5;
 
-/** Forward-confirmed reverse DNS (RFC 1912 §2.1): large receivers refuse mail from addresses without it. */
-export const reverseDnsCheck = check<PointerFacts[]>({
-  id: 'reverse-dns',
-  title: 'Reverse DNS',
-  group: 'Platform DNS',
-  gather: async ({ view, sources }) =>
-    Promise.all(
-      (await sources()).map(async ({ address, name }) => {
-        const pointers = await view.ptr(reverseName(address));
-        const names = pointers.kind === 'records' ? pointers.records.slice(0, MAX_POINTERS) : [];
-        const forward = names.map(async (each) => ({ name: each, found: await addressesOf(view, each) }));
-        return { address, name, pointers, forward: await Promise.all(forward) };
-      }),
-    ),
-  judge: (all) =>
-    all.length === 0 ? [unknown('delivery.egress', 'No source address is known.')] : all.map(judgePointers),
-});
-
 /**
- * A failure if no PTR name leads back to the address (RFC 1912 §2.1), a warning if there are several or the EHLO name
- * is not among those that do. Unknown for a private address or without an answer.
+ * Forward-confirmed reverse DNS (RFC 1912 §2.1): large receivers refuse mail from addresses without it. A failure if no PTR
+ * name leads back to the address, a warning if there are several or the EHLO name is not among those that do. Unknown for a
+ * private address or without an answer.
  */
-export function judgePointers({ address, name, pointers, forward }: PointerFacts): Result {
+export async function examineReverseDns({ view, sources }: DoctorContext): Promise<Result[]> {
+  const known = await sources();
+  return known.length === 0
+    ? [unknown('delivery.egress', 'No source address is known.')]
+    : Promise.all(known.map((source) => examinePointers(view, source)));
+}
+
+async function examinePointers(view: DnsView, { address, name }: SourceAddress): Promise<Result> {
   if (isLocalNetwork(address))
     return unknown(
       address,
@@ -48,6 +30,7 @@ export function judgePointers({ address, name, pointers, forward }: PointerFacts
       'Set publicAddress in the entry of delivery.egress',
     );
   const pointer = zoneLines([{ name: reverseName(address), type: 'PTR', value: name, ttl: FIX_TTL }]);
+  const pointers = await view.ptr(reverseName(address));
   if (pointers.kind === 'unknown')
     return unknown(address, `The PTR record could not be looked up: ${pointers.reason}.`);
   if (pointers.kind === 'absent')
@@ -56,6 +39,11 @@ export function judgePointers({ address, name, pointers, forward }: PointerFacts
       'The address has no PTR record: large receivers refuse its mail. Set it at the provider of the address.',
       pointer,
     );
+  const forward = await Promise.all(
+    pointers.records
+      .slice(0, MAX_POINTERS)
+      .map(async (each) => ({ name: each, found: await addressesOf(view, each) })),
+  );
   const confirmed = forward.filter(({ found }) => includes(found, address)).map((each) => each.name);
   const names = pointers.records.join(', ');
   if (confirmed.length === 0) {

@@ -1,30 +1,9 @@
 import { HOUR, iso, MINUTE } from '../../core/clock.ts';
-import { check, type DaemonReport, type DaemonState } from '../context.ts';
+import type { DaemonReport, DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import { examineStart } from '../start.ts';
-import type { DoctorState } from '../state.ts';
 
 /* Checks of what the daemon does: itself, the queue, webhooks, background work. */
-
-interface DaemonFacts {
-  state: DaemonState;
-  /** There is a configuration file or a database, so that a daemon should run. */
-  isConfigured: boolean;
-  /** What prevents the start of a stopped daemon. */
-  obstacles: Result[];
-}
-
-export const daemonCheck = check<DaemonFacts>({
-  id: 'daemon',
-  title: 'Daemon',
-  group: 'Work',
-  gather: async ({ daemon, config, database }) => {
-    const state = await daemon();
-    const obstacles = state.kind === 'stopped' ? await examineStart(config, database) : [];
-    return { state, isConfigured: config.file !== null || database.kind === 'open', obstacles };
-  },
-  judge: judgeDaemon,
-});
 
 /** p99 of the delay of the event loop, in seconds. */
 const SLOW_LOOP_SECONDS = 0.25;
@@ -38,8 +17,14 @@ const UNRECORDED = `journalctl -u postrider -n 100; ${FREE_SPACE}`;
  * check of `/readyz` that fails, an overdue backup among them. Warnings: a scheduled backup that failed and is not overdue
  * yet, an event loop whose delay (p99) is 250 ms or more, and a stopped daemon without configuration file and database.
  */
-export function judgeDaemon({ state, isConfigured, obstacles }: DaemonFacts): Result[] {
-  if (state.kind === 'stopped') return [judgeStopped(isConfigured, obstacles), ...obstacles];
+export async function examineDaemon({ daemon, config, database }: DoctorContext): Promise<Result[]> {
+  const state = await daemon();
+  if (state.kind === 'stopped') {
+    const obstacles = await examineStart(config, database);
+    // There is a configuration file or a database, so that a daemon should run.
+    const isConfigured = config.file !== null || database.kind === 'open';
+    return [judgeStopped(isConfigured, obstacles), ...obstacles];
+  }
   if (state.kind === 'unknown') return [unknown('daemon', state.reason)];
   if (state.kind === 'unreachable')
     return [
@@ -116,39 +101,6 @@ function process(pid: number | null): string {
   return pid === null || pid === 0 ? '' : ` (process ${pid})`;
 }
 
-interface QueueFacts {
-  now: number;
-  queue: DoctorState['queue'];
-  /** limits.queuedMessages */
-  limit: number;
-  /** A source address has a warm-up: mail may be ready for days. */
-  isWarmingUp: boolean;
-  daemon: DaemonState['kind'];
-  parked: { kind: string; id: string; reason: string }[];
-  /** Sites that have had one connection for hours because they asked to send less. */
-  slowSites: { site: string; since: string }[];
-}
-
-export const queueCheck = check<QueueFacts>({
-  id: 'queue',
-  title: 'Queue',
-  group: 'Work',
-  needs: ['database'],
-  gather: async ({ state, daemon, clock, config }) => {
-    const running = await daemon();
-    return {
-      now: clock.now(),
-      queue: (await state()).queue,
-      limit: config.limits.queuedMessages,
-      isWarmingUp: config.delivery.egress.some(({ warmup }) => warmup !== undefined),
-      daemon: running.kind,
-      parked: running.kind === 'running' ? parkedOf(running.report) : [],
-      slowSites: running.kind === 'running' ? slowSitesOf(running.report) : [],
-    };
-  },
-  judge: judgeQueue,
-});
-
 const OLD_MS = 15 * MINUTE;
 const VERY_OLD_MS = 2 * HOUR;
 /** Deferred messages become ready within seconds of their due time. */
@@ -159,16 +111,14 @@ const NEARLY_FULL = 0.8;
  * Mail that has been ready for 15 minutes is a warning, for 2 hours a failure, unless an address has a warm-up. From 80
  * % of the limit on the queue is a warning, at the limit a failure, as is deferred mail overdue by 10 minutes.
  */
-export function judgeQueue({
-  now,
-  queue,
-  limit,
-  isWarmingUp,
-  daemon,
-  parked,
-  slowSites,
-}: QueueFacts): Result[] {
-  const { messages, oldestWaiting, nextDue } = queue;
+export async function examineQueue({ state, daemon, clock, config }: DoctorContext): Promise<Result[]> {
+  const now = clock.now();
+  const { messages, oldestWaiting, nextDue } = (await state()).queue;
+  const running = await daemon();
+  const isRunning = running.kind === 'running';
+  const limit = config.limits.queuedMessages;
+  // Mail may be ready for days.
+  const isWarmingUp = config.delivery.egress.some(({ warmup }) => warmup !== undefined);
   const results: Result[] = [];
   const list = 'postrider queue list';
   const waited = oldestWaiting === null ? 0 : now - oldestWaiting;
@@ -184,11 +134,11 @@ export function judgeQueue({
     results.push(
       (waited >= VERY_OLD_MS ? failure : warning)(
         'oldest message',
-        `A message has been ready for ${duration(waited)}${daemon === 'running' ? ' and was not sent' : '; the daemon is not running'}.`,
+        `A message has been ready for ${duration(waited)}${isRunning ? ' and was not sent' : '; the daemon is not running'}.`,
         list,
       ),
     );
-  if (nextDue !== null && daemon === 'running' && now - nextDue >= OVERDUE_MS)
+  if (nextDue !== null && isRunning && now - nextDue >= OVERDUE_MS)
     results.push(
       failure(
         'deferred messages',
@@ -203,7 +153,8 @@ export function judgeQueue({
     );
   else if (share >= NEARLY_FULL)
     results.push(warning('queue', `The queue has ${messages} of at most ${limit} messages.`, list));
-  for (const { kind, id, reason } of parked)
+  const report = isRunning ? running.report : null;
+  for (const { kind, id, reason } of listed(report, 'parked', ['kind', 'id', 'reason']))
     results.push(
       warning(
         `${kind} ${id}`,
@@ -211,7 +162,8 @@ export function judgeQueue({
         `postrider queue list --${kind} ${id}`,
       ),
     );
-  for (const { site, since } of slowSites)
+  // Sites that have had one connection for hours because they asked to send less.
+  for (const { site, since } of listed(report, 'slowSites', ['site', 'since']))
     results.push(
       warning(
         `site ${site}`,
@@ -226,50 +178,28 @@ export function judgeQueue({
 
 const MAX_PARKED = 10;
 
-function parkedOf({ checks }: DaemonReport): QueueFacts['parked'] {
-  const listed: unknown = checks.find(({ check: name }) => name === 'queue')?.details?.['parked'];
-  if (!Array.isArray(listed)) return [];
-  return listed.slice(0, MAX_PARKED).map((entry: { kind?: unknown; id?: unknown; reason?: unknown }) => ({
-    kind: String(entry.kind),
-    id: String(entry.id),
-    reason: String(entry.reason),
-  }));
+/** The texts of a list in the details of the queue's check of `/readyz`. */
+function listed<Name extends string>(
+  report: DaemonReport | null,
+  list: string,
+  names: readonly Name[],
+): Record<Name, string>[] {
+  const found: unknown = report?.checks.find(({ check }) => check === 'queue')?.details?.[list];
+  if (!Array.isArray(found)) return [];
+  return found.slice(0, MAX_PARKED).map((entry: Record<string, unknown>) => {
+    const texts = names.map((name) => [name, String(entry[name])]);
+    return Object.fromEntries(texts) as Record<Name, string>; // a text for each name
+  });
 }
-
-function slowSitesOf({ checks }: DaemonReport): QueueFacts['slowSites'] {
-  const listed: unknown = checks.find(({ check: name }) => name === 'queue')?.details?.['slowSites'];
-  if (!Array.isArray(listed)) return [];
-  return listed.slice(0, MAX_PARKED).map((entry: { site?: unknown; since?: unknown }) => ({
-    site: String(entry.site),
-    since: String(entry.since),
-  }));
-}
-
-interface WebhookFacts {
-  now: number;
-  webhooks: DoctorState['webhooks'];
-  nextCall: number | null;
-  isRunning: boolean;
-}
-
-export const webhookCheck = check<WebhookFacts>({
-  id: 'webhooks',
-  title: 'Webhooks',
-  group: 'Work',
-  needs: ['database'],
-  gather: async ({ state, clock, daemon }) => {
-    const { webhooks, nextWebhookCall } = await state();
-    const isRunning = (await daemon()).kind === 'running';
-    return { now: clock.now(), webhooks, nextCall: nextWebhookCall, isRunning };
-  },
-  judge: judgeWebhooks,
-});
 
 /**
  * Failures: webhooks that the daemon has disabled, and a call that has been due for 10 minutes while the daemon
  * runs. A webhook whose calls fail is a warning.
  */
-export function judgeWebhooks({ now, webhooks, nextCall, isRunning }: WebhookFacts): Result[] {
+export async function examineWebhooks({ state, clock, daemon }: DoctorContext): Promise<Result[]> {
+  const now = clock.now();
+  const { webhooks, nextWebhookCall: nextCall } = await state();
+  const isRunning = (await daemon()).kind === 'running';
   const results = webhooks.map((webhook): Result => {
     const { webhookId, accountId, url, isActive, offReason, failingSince } = webhook;
     const of = `${webhookId} --account ${accountId}`;
@@ -301,36 +231,16 @@ export function judgeWebhooks({ now, webhooks, nextCall, isRunning }: WebhookFac
   return results.length > 0 ? results : [ok('webhooks', 'No webhook fails.')];
 }
 
-interface BackgroundFacts {
-  failed: number;
-  pending: number;
-  unrecorded: number;
-  unreadable: number;
-}
-
-export const backgroundCheck = check<BackgroundFacts>({
-  id: 'background-work',
-  title: 'Background work',
-  group: 'Work',
-  needs: ['daemon'],
-  gather: async ({ daemon }) => {
-    const state = await daemon();
-    const metric = (name: string) => (state.kind === 'running' ? (state.report.metrics.get(name) ?? 0) : 0);
-    return {
-      failed: metric('postrider_background_steps_failed'),
-      pending: metric('postrider_background_steps_pending'),
-      unrecorded: metric('postrider_delivery_unrecorded'),
-      unreadable: metric('postrider_delivery_unreadable'),
-    };
-  },
-  judge: judgeBackground,
-});
-
 /**
  * Failed steps of migrations, outcomes that are not recorded and rows that cannot be read are failures; steps in
  * progress are `ok`. The numbers are metrics of the running daemon.
  */
-export function judgeBackground({ failed, pending, unrecorded, unreadable }: BackgroundFacts): Result[] {
+export async function examineBackgroundWork({ daemon }: DoctorContext): Promise<Result[]> {
+  const state = await daemon();
+  const metric = (name: string) => (state.kind === 'running' ? (state.report.metrics.get(name) ?? 0) : 0);
+  const failed = metric('postrider_background_steps_failed');
+  const pending = metric('postrider_background_steps_pending');
+  const unreadable = metric('postrider_delivery_unreadable');
   const results: Result[] = [];
   if (failed > 0)
     results.push(
@@ -340,7 +250,7 @@ export function judgeBackground({ failed, pending, unrecorded, unreadable }: Bac
         RESTART,
       ),
     );
-  if (unrecorded > 0)
+  if (metric('postrider_delivery_unrecorded') > 0)
     results.push(
       failure(
         'outcomes',
