@@ -37,6 +37,11 @@ const VALID_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 const MAX_SHOWN_PATH = 200;
 /** A larger body is written to the connection in chunks of this size. */
 const CHUNK_BYTES = 64 * 1024;
+/**
+ * The parts that release something at the end of a response, and the pipe that writes a large body, are more than the ten
+ * from which Node warns.
+ */
+const MAX_RESPONSE_LISTENERS = 20;
 
 /**
  * Must be the first middleware of an application. Never rejects: errors become responses, logged once per kind and 10 s
@@ -59,6 +64,7 @@ export function createFront(deps: FrontDeps): Middleware {
       },
     };
     ctx.state = state;
+    ctx.res.setMaxListeners(MAX_RESPONSE_LISTENERS);
     try {
       const refusal = earlyRefusal(req, deps, warnHost);
       if (refusal === null) await next();
