@@ -12,7 +12,7 @@ interface FigureProps {
   isHigh?: boolean;
 }
 
-/** Headline figures in a row: `Figure`s. */
+/** Headline figures in a row: `Figure`s, an odd number. */
 export function FigureRow({ children }: { children: ComponentChildren }) {
   return <dl class="figures">{children}</dl>;
 }

@@ -1,9 +1,11 @@
 import { useMemo } from 'preact/hooks';
-import { Chip, Empty, Table } from '../../parts.tsx';
+import { Figure, FigureRow } from '../../parts/figures.tsx';
+import { FirstRows } from '../../parts/first-rows.tsx';
+import { Card, Chip, Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { DayChart } from './day-chart.tsx';
 import type { ShownReports } from './report-data.ts';
-import { SignedBy } from './signed-by.tsx';
+import { ReportPeriod, SignedBy } from './signed-by.tsx';
 
 type Dmarc = ShownReports['dmarc'];
 
@@ -15,42 +17,78 @@ interface DmarcReportsProps {
 
 /** Who sends mail with the domain in From, as receivers report it. */
 export function DmarcReports({ dmarc, isProven }: DmarcReportsProps) {
-  const { t, percent } = useTexts();
+  const { t, number, percent, plural } = useTexts();
   const { messages, passed, sources, days, reports } = dmarc;
   const counted = useMemo(
     () => days.map((day) => ({ date: day.date, good: day.passed, bad: day.messages - day.passed })),
     [days],
   );
   if (!isProven) return null;
+  const quarantined = sources.reduce((sum, each) => sum + each.quarantined, 0);
+  const rejected = sources.reduce((sum, each) => sum + each.rejected, 0);
   if (reports.length === 0)
     return (
-      <Empty title={t('reports.dmarc.empty')}>
+      <Empty title={t('reports.dmarc.empty')} icon="chart-line">
         <p>{t('reports.dmarc.empty.hint')}</p>
       </Empty>
     );
+  const share = (count: number) => percent(count, messages);
   return (
     <>
-      <p>
-        {t('reports.dmarc.total', { messages, passed, share: percent(passed, messages, 'down') })}{' '}
-        {messages > passed && t('reports.dmarc.failing')}
-      </p>
-      <h2>{t('reports.sources')}</h2>
-      <Sources sources={sources} />
-      <h2>{t('reports.byDay')}</h2>
+      <FigureRow>
+        <Figure
+          color="--c-accepted"
+          label={t('reports.messages')}
+          value={number(messages)}
+          note={plural('reports.sourceCount', sources.length)}
+        />
+        <Figure
+          color="--c-delivered"
+          label={t('reports.aligned')}
+          value={percent(passed, messages, 'down')}
+          note={t('overview.figure.messages', { count: passed })}
+        />
+        <Figure
+          color="--c-bounced"
+          label={t('reports.failed')}
+          value={number(messages - passed)}
+          note={share(messages - passed)}
+        />
+        <Figure
+          color="--c-deferred"
+          label={t('reports.quarantined')}
+          value={number(quarantined)}
+          note={share(quarantined)}
+        />
+        <Figure
+          color="--c-complained"
+          label={t('reports.rejected')}
+          value={number(rejected)}
+          note={share(rejected)}
+        />
+      </FigureRow>
+      {messages > passed && <p class="small">{t('reports.dmarc.failing')}</p>}
       <DayChart days={counted} good={t('reports.aligned')} bad={t('reports.failed')} />
-      <Days days={days} />
-      <h2>{t('reports.individual')}</h2>
-      <Individual reports={reports} />
+      <Card title={t('reports.sources')}>
+        <FirstRows rows={sources}>{(rows) => <Sources sources={rows} />}</FirstRows>
+      </Card>
+      <Card title={t('reports.byDay')}>
+        <FirstRows rows={days}>{(rows) => <Days days={rows} />}</FirstRows>
+      </Card>
+      <Card title={t('reports.individual')}>
+        <FirstRows rows={reports}>{(rows) => <Individual reports={rows} />}</FirstRows>
+      </Card>
       <p class="small">{t('reports.notAuthenticated')}</p>
     </>
   );
 }
 
-function Sources({ sources }: { sources: Dmarc['sources'] }) {
+function Sources({ sources }: { sources: readonly Dmarc['sources'][number][] }) {
   const { t, number, percent } = useTexts();
   return (
     <Table
       label={t('reports.sources')}
+      isList
       heads={[
         t('reports.source'),
         t('reports.result'),
@@ -64,7 +102,7 @@ function Sources({ sources }: { sources: Dmarc['sources'] }) {
       {sources.map((source) => (
         <tr key={source.sourceIp}>
           <th scope="row">{source.sourceIp}</th>
-          <td>
+          <td class="aside">
             <Chip kind={source.passed === source.messages ? 'ok' : source.passed === 0 ? 'bad' : 'idle'}>
               {t(
                 source.passed === source.messages
@@ -75,8 +113,8 @@ function Sources({ sources }: { sources: Dmarc['sources'] }) {
               )}
             </Chip>
           </td>
-          <td>{number(source.messages)}</td>
-          <td>{percent(source.dkimPassed, source.messages, 'down')}</td>
+          <td class="when labelled">{number(source.messages)}</td>
+          <td class="second labelled">{percent(source.dkimPassed, source.messages, 'down')}</td>
           <td>{percent(source.spfPassed, source.messages, 'down')}</td>
           <td>{number(source.quarantined)}</td>
           <td>{number(source.rejected)}</td>
@@ -86,11 +124,12 @@ function Sources({ sources }: { sources: Dmarc['sources'] }) {
   );
 }
 
-function Days({ days }: { days: Dmarc['days'] }) {
+function Days({ days }: { days: readonly Dmarc['days'][number][] }) {
   const { t, number, percent } = useTexts();
   return (
     <Table
       label={t('reports.byDay')}
+      isList
       heads={[
         t('reports.day'),
         { text: t('campaigns.queued'), end: true },
@@ -102,12 +141,12 @@ function Days({ days }: { days: Dmarc['days'] }) {
       {days.map((day) => (
         <tr key={day.date}>
           <th scope="row">{day.date}</th>
-          <td>{number(day.messages)}</td>
-          <td>
+          <td class="aside">{number(day.messages)}</td>
+          <td class="second labelled">
             <meter aria-hidden="true" min={0} max={day.messages} value={day.passed} />{' '}
             {percent(day.passed, day.messages, 'down')}
           </td>
-          <td>{percent(day.dkimPassed, day.messages, 'down')}</td>
+          <td class="when labelled">{percent(day.dkimPassed, day.messages, 'down')}</td>
           <td>{percent(day.spfPassed, day.messages, 'down')}</td>
         </tr>
       ))}
@@ -115,17 +154,18 @@ function Days({ days }: { days: Dmarc['days'] }) {
   );
 }
 
-function Individual({ reports }: { reports: Dmarc['reports'] }) {
-  const { t, time } = useTexts();
+function Individual({ reports }: { reports: readonly Dmarc['reports'][number][] }) {
+  const { t, number } = useTexts();
   return (
     <Table
       label={t('reports.individual')}
+      isList
       heads={[
         t('reports.organization'),
         t('reports.period'),
         t('reports.policy'),
-        { text: t('campaigns.queued'), end: true },
         t('reports.id'),
+        { text: t('campaigns.queued'), end: true },
       ]}
     >
       {reports.map((report) => (
@@ -134,17 +174,17 @@ function Individual({ reports }: { reports: Dmarc['reports'] }) {
             {report.organization}
             <SignedBy report={report} />
           </th>
-          <td>
-            {time(report.begin)} – {time(report.end)}
+          <td class="second">
+            <ReportPeriod begin={report.begin} end={report.end} />
           </td>
-          <td>
+          <td class="when">
             p={report.policy} <p class="small">{report.policyDomain}</p>
           </td>
-          <td>
-            {report.messages}
+          <td class="value small">{report.reportId}</td>
+          <td class="aside">
+            {number(report.messages)}
             {report.truncated && <p class="small">{t('reports.truncated')}</p>}
           </td>
-          <td class="value">{report.reportId}</td>
         </tr>
       ))}
     </Table>

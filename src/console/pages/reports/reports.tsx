@@ -1,6 +1,8 @@
 import { useOperation } from '../../data.ts';
-import { addressOf, type DataOf, type ParametersOf } from '../../operations.ts';
-import { Empty, Loaded, Page } from '../../parts.tsx';
+import { addressOf, type ParametersOf } from '../../operations.ts';
+import { FilterBar } from '../../parts/filter-bar.tsx';
+import { Tabs } from '../../parts/tabs.tsx';
+import { Empty, Loaded, Notice, Page } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { DmarcReports } from './dmarc.tsx';
@@ -9,7 +11,6 @@ import { Volume } from './volume.tsx';
 
 const PATH = '/web-setup/domains/{domainId}/reports';
 
-type Domain = DataOf<'/web-setup/domains'>['domains'][number];
 type ReportParameters = ParametersOf<typeof PATH>;
 
 const TABS = ['dmarc', 'tls', 'volume'] as const;
@@ -50,7 +51,7 @@ export function ReportsPage() {
       <Loaded data={list}>
         {({ domains }) =>
           chosen === undefined || parameters === undefined ? (
-            <Empty title={t('domains.empty')}>
+            <Empty title={t('domains.empty')} icon="globe">
               <p>{t('reports.noDomain.hint')}</p>
               <a class="button primary" href={href('domains')}>
                 {t('domains.add')}
@@ -58,31 +59,48 @@ export function ReportsPage() {
             </Empty>
           ) : (
             <>
-              <Choice
-                domains={domains}
-                chosen={chosen}
-                days={days}
-                shown={shown}
-                onDomain={(id) => go(address({ domain: id }))}
-                onShown={(verified) => go(address({ verified }))}
-                onDays={(count) => go(address({ days: count }))}
+              <Tabs
+                label={t('page.reports')}
+                tabs={TABS.map((name) => ({
+                  name: t(`reports.tab.${name}`),
+                  address: address({ tab: name }),
+                  isCurrent: name === tab,
+                }))}
               />
-              <nav class="actions" aria-label={t('page.reports')}>
-                {TABS.map((name) => (
-                  <a
-                    class="button"
-                    key={name}
-                    href={address({ tab: name })}
-                    aria-current={name === tab ? 'page' : undefined}
-                  >
-                    {t(`reports.tab.${name}`)}
-                  </a>
-                ))}
-              </nav>
               {tab === 'volume' ? (
                 <Volume domains={new Map(domains.map((each) => [each.domainId, each.domain]))} />
               ) : (
-                <Reports of={parameters} tab={tab} />
+                <>
+                  <div class="card">
+                    <FilterBar>
+                      <Choice
+                        label={t('messages.domain')}
+                        chosen={chosen.domainId}
+                        options={domains.map((each) => ({
+                          value: each.domainId,
+                          name: `${each.domain} (${t(`domains.useCase.${each.useCase}`)})`,
+                        }))}
+                        onChange={(id) => go(address({ domain: id }))}
+                      />
+                      <Choice
+                        label={t('reports.period')}
+                        chosen={String(days)}
+                        options={PERIODS.map((count) => ({
+                          value: String(count),
+                          name: t('reports.days', { count }),
+                        }))}
+                        onChange={(count) => go(address({ days: count }))}
+                      />
+                      <Choice
+                        label={t('reports.shown')}
+                        chosen={shown}
+                        options={SHOWN.map((name) => ({ value: name, name: t(`reports.shown.${name}`) }))}
+                        onChange={(verified) => go(address({ verified }))}
+                      />
+                    </FilterBar>
+                  </div>
+                  <Reports of={parameters} tab={tab} />
+                </>
               )}
             </>
           )
@@ -103,64 +121,37 @@ function parametersOf(domainId: string, days: Period, shown: Shown): ReportParam
 }
 
 interface ChoiceProps {
-  domains: readonly Domain[];
-  chosen: Domain;
-  days: Period;
-  shown: Shown;
-  onDomain: (domainId: string) => void;
-  onDays: (days: string) => void;
-  onShown: (shown: string) => void;
+  label: string;
+  chosen: string;
+  options: readonly { value: string; name: string }[];
+  onChange: (chosen: string) => void;
 }
 
-function Choice({ domains, chosen, days, shown, onDomain, onDays, onShown }: ChoiceProps) {
-  const { t } = useTexts();
+/** What is shown: one of several values, always. */
+function Choice({ label, chosen, options, onChange }: ChoiceProps) {
   return (
-    <div class="search">
-      <label class="field">
-        {t('messages.domain')}
-        <select
-          class="select"
-          value={chosen.domainId}
-          onChange={(event) => onDomain(event.currentTarget.value)}
-        >
-          {domains.map(({ domainId, domain, useCase }) => (
-            <option value={domainId} key={domainId}>
-              {domain} ({t(`domains.useCase.${useCase}`)})
-            </option>
-          ))}
-        </select>
-      </label>
-      <label class="field">
-        {t('reports.period')}
-        <select class="select" value={String(days)} onChange={(event) => onDays(event.currentTarget.value)}>
-          {PERIODS.map((period) => (
-            <option value={String(period)} key={period}>
-              {t('reports.days', { count: period })}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label class="field">
-        {t('reports.shown')}
-        <select class="select" value={shown} onChange={(event) => onShown(event.currentTarget.value)}>
-          {SHOWN.map((name) => (
-            <option value={name} key={name}>
-              {t(`reports.shown.${name}`)}
-            </option>
-          ))}
-        </select>
-      </label>
-    </div>
+    <select
+      class="select"
+      aria-label={label}
+      value={chosen}
+      onChange={({ currentTarget: { value } }) => onChange(value)}
+    >
+      {options.map(({ value, name }) => (
+        <option value={value} key={value}>
+          {name}
+        </option>
+      ))}
+    </select>
   );
 }
 
 function Reports({ of, tab }: { of: ReportParameters; tab: 'dmarc' | 'tls' }) {
   const data = useOperation(PATH, of);
   return (
-    <Loaded data={data}>
+    <Loaded data={data} isList>
       {(reports) => (
         <>
-          {reports.message !== undefined && <p class="notice bad">{reports.message}</p>}
+          {reports.message !== undefined && <Notice kind="bad" title={reports.message} />}
           {tab === 'dmarc' ? (
             <DmarcReports dmarc={reports.dmarc} isProven={reports.message === undefined} />
           ) : (

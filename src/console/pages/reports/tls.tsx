@@ -1,9 +1,12 @@
 import { useMemo } from 'preact/hooks';
-import { Empty, Table } from '../../parts.tsx';
+import { Figure, FigureRow } from '../../parts/figures.tsx';
+import { FirstRows } from '../../parts/first-rows.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
+import { Card, Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { DayChart } from './day-chart.tsx';
 import type { ShownReports } from './report-data.ts';
-import { SignedBy } from './signed-by.tsx';
+import { ReportPeriod, SignedBy } from './signed-by.tsx';
 
 type Tls = ShownReports['tls'];
 
@@ -15,7 +18,7 @@ interface TlsReportsProps {
 
 /** Whether sessions to the domain's return path were encrypted, as senders report it (RFC 8460). */
 export function TlsReports({ tls, isProven }: TlsReportsProps) {
-  const { t, time, number, percent } = useTexts();
+  const { t, number, percent, plural } = useTexts();
   const { successful, failed, failures, days, reports } = tls;
   const counted = useMemo(
     () => days.map((day) => ({ date: day.date, good: day.successful, bad: day.failed })),
@@ -24,82 +27,131 @@ export function TlsReports({ tls, isProven }: TlsReportsProps) {
   if (!isProven) return null;
   if (reports.length === 0)
     return (
-      <Empty title={t('reports.tls.empty')}>
+      <Empty title={t('reports.tls.empty')} icon="chart-line">
         <p>{t('reports.tls.empty.hint')}</p>
       </Empty>
     );
+  const sessions = successful + failed;
   return (
     <>
-      <p>
-        {t('reports.tls.total', {
-          sessions: successful + failed,
-          successful,
-          share: percent(successful, successful + failed, 'down'),
-        })}
-      </p>
-      <h2>{t('reports.failures')}</h2>
-      {failures.length === 0 ? (
-        <p>{t('reports.failures.none')}</p>
-      ) : (
-        <Table
-          label={t('reports.failures')}
-          heads={[t('reports.failure'), t('queue.host'), t('reports.sessions'), t('queue.reason')]}
-        >
-          {failures.map(({ type, receivingHost, reason, sessions }) => (
-            <tr key={`${type} ${receivingHost} ${reason}`}>
-              <th scope="row">{type}</th>
-              <td>{receivingHost}</td>
-              <td>{sessions}</td>
-              <td>{reason}</td>
-            </tr>
-          ))}
-        </Table>
-      )}
-      <h2>{t('reports.byDay')}</h2>
+      <FigureRow>
+        <Figure
+          color="--c-accepted"
+          label={t('reports.sessionTotal')}
+          value={number(sessions)}
+          note={plural('reports.reportCount', reports.length)}
+        />
+        <Figure
+          color="--c-delivered"
+          label={t('reports.encrypted')}
+          value={percent(successful, sessions, 'down')}
+          note={number(successful)}
+        />
+        <Figure
+          color="--c-bounced"
+          label={t('reports.failed')}
+          value={number(failed)}
+          note={percent(failed, sessions)}
+        />
+      </FigureRow>
       <DayChart days={counted} good={t('reports.encrypted')} bad={t('reports.failed')} />
-      <Table
-        label={t('reports.byDay')}
-        heads={[t('reports.day'), t('reports.sessions'), t('reports.encrypted')]}
-      >
-        {days.map((day) => (
-          <tr key={day.date}>
-            <th scope="row">{day.date}</th>
-            <td>{number(day.successful + day.failed)}</td>
-            <td>
-              <meter aria-hidden="true" min={0} max={day.successful + day.failed} value={day.successful} />{' '}
-              {percent(day.successful, day.successful + day.failed, 'down')}
-            </td>
-          </tr>
-        ))}
-      </Table>
-      <h2>{t('reports.individual')}</h2>
-      <Table
-        label={t('reports.individual')}
-        heads={[
-          t('reports.organization'),
-          t('reports.period'),
-          t('reports.policy'),
-          t('reports.encrypted'),
-          t('reports.failed'),
-          t('reports.id'),
-        ]}
-      >
-        {reports.map((report) => (
-          <tr key={`${report.organization} ${report.reportId} ${report.policyType}`}>
-            <th scope="row">
-              {report.organization}
-              <SignedBy report={report} />
-            </th>
-            <td>
-              {time(report.begin)} – {time(report.end)}
-            </td>
-            <td>{report.policyType}</td>
-            <td>{number(report.successful)}</td>
-            <td>{number(report.failed)}</td>
-            <td class="value">{report.reportId}</td>
-          </tr>
-        ))}
-      </Table>
+      <Card title={t('reports.failures')}>
+        {failures.length === 0 ? (
+          <p class="all-well">
+            <Icon name="circle-check" />
+            {t('reports.failures.none')}
+          </p>
+        ) : (
+          <FirstRows rows={failures}>
+            {(rows) => (
+              <Table
+                label={t('reports.failures')}
+                isList
+                heads={[
+                  t('reports.failure'),
+                  t('queue.host'),
+                  t('queue.reason'),
+                  { text: t('reports.sessions'), end: true },
+                ]}
+              >
+                {rows.map((each) => (
+                  <tr key={`${each.type} ${each.receivingHost} ${each.reason}`}>
+                    <th scope="row">{each.type}</th>
+                    <td class="second">{each.receivingHost}</td>
+                    <td class="when">{each.reason}</td>
+                    <td class="aside">{number(each.sessions)}</td>
+                  </tr>
+                ))}
+              </Table>
+            )}
+          </FirstRows>
+        )}
+      </Card>
+      <Card title={t('reports.byDay')}>
+        <FirstRows rows={days}>
+          {(rows) => (
+            <Table
+              label={t('reports.byDay')}
+              isList
+              heads={[
+                t('reports.day'),
+                { text: t('reports.sessions'), end: true },
+                { text: t('reports.encrypted'), end: true },
+              ]}
+            >
+              {rows.map((day) => (
+                <tr key={day.date}>
+                  <th scope="row">{day.date}</th>
+                  <td class="aside">{number(day.successful + day.failed)}</td>
+                  <td class="second labelled">
+                    <meter
+                      aria-hidden="true"
+                      min={0}
+                      max={day.successful + day.failed}
+                      value={day.successful}
+                    />{' '}
+                    {percent(day.successful, day.successful + day.failed, 'down')}
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )}
+        </FirstRows>
+      </Card>
+      <Card title={t('reports.individual')}>
+        <FirstRows rows={reports}>
+          {(rows) => (
+            <Table
+              label={t('reports.individual')}
+              isList
+              heads={[
+                t('reports.organization'),
+                t('reports.period'),
+                t('reports.policy'),
+                t('reports.id'),
+                { text: t('reports.encrypted'), end: true },
+                { text: t('reports.failed'), end: true },
+              ]}
+            >
+              {rows.map((report) => (
+                <tr key={`${report.organization} ${report.reportId} ${report.policyType}`}>
+                  <th scope="row">
+                    {report.organization}
+                    <SignedBy report={report} />
+                  </th>
+                  <td class="second">
+                    <ReportPeriod begin={report.begin} end={report.end} />
+                  </td>
+                  <td class="when">{report.policyType}</td>
+                  <td class="value small">{report.reportId}</td>
+                  <td class="aside">{number(report.successful)}</td>
+                  <td>{number(report.failed)}</td>
+                </tr>
+              ))}
+            </Table>
+          )}
+        </FirstRows>
+      </Card>
       <p class="small">{t('reports.notAuthenticated')}</p>
     </>
   );

@@ -3,7 +3,10 @@ import { useOperation } from '../../data.ts';
 import type { DataOf } from '../../operations.ts';
 import { Bars } from '../../parts/chart/bars.tsx';
 import { Chart } from '../../parts/chart/chart.tsx';
-import { Empty, Loaded, Table } from '../../parts.tsx';
+import { Figure, FigureRow } from '../../parts/figures.tsx';
+import { FilterBar } from '../../parts/filter-bar.tsx';
+import { MAX_BOUNCED, MAX_COMPLAINED, totals } from '../../parts/totals.ts';
+import { Card, Empty, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import '../../parts/chart/bars.css';
@@ -31,27 +34,31 @@ export function Volume({ domains }: { domains: ReadonlyMap<string, string> }) {
   const total = useOperation('/web-setup/statistics', { interval });
   return (
     <>
-      <h2>{t('overview.volume')}</h2>
-      <nav class="actions" aria-label={t('overview.volume.period')}>
-        {PERIODS.map((each) => (
-          <a
-            class="button"
-            key={each}
-            href={href('reports', { tab: 'volume', interval: each })}
-            aria-current={each === interval ? 'true' : undefined}
-          >
-            {t(`overview.volume.${each}`)}
-          </a>
-        ))}
-      </nav>
-      <Loaded data={total}>
+      <div class="card">
+        <FilterBar>
+          <nav class="segments" aria-label={t('overview.volume.period')}>
+            {PERIODS.map((each) => (
+              <a
+                class="segment"
+                key={each}
+                href={href('reports', { tab: 'volume', interval: each })}
+                aria-current={each === interval ? 'true' : undefined}
+              >
+                {t(`overview.volume.${each}`)}
+              </a>
+            ))}
+          </nav>
+        </FilterBar>
+      </div>
+      <Loaded data={total} isList>
         {({ from, to, series: [all] }) =>
           all === undefined || all.points.length === 0 ? (
-            <Empty title={t('overview.volume.none')}>
+            <Empty title={t('overview.volume.none')} icon="chart-line">
               <p>{t('overview.simulated')}</p>
             </Empty>
           ) : (
             <>
+              <Figures points={all.points} />
               <OverTime points={all.points} from={from} to={to} interval={interval} />
               <Totals by="domain" interval={interval} nameOf={(name) => domains.get(name) ?? name} />
               <Totals by="provider" interval={interval} nameOf={(name) => name} />
@@ -60,6 +67,30 @@ export function Volume({ domains }: { domains: ReadonlyMap<string, string> }) {
         }
       </Loaded>
     </>
+  );
+}
+
+/** What became of the messages of the period. */
+function Figures({ points }: { points: readonly Point[] }) {
+  const { t, number, percent } = useTexts();
+  const sums = totals(points);
+  return (
+    <FigureRow>
+      {LINES.map(({ outcome, color }) => (
+        <Figure
+          key={outcome}
+          color={color}
+          label={t(`overview.outcome.${outcome}`)}
+          value={outcome === 'accepted' ? number(sums.accepted) : percent(sums[outcome], sums.accepted)}
+          note={t('overview.figure.messages', { count: sums[outcome] })}
+          isHigh={
+            sums.accepted > 0 &&
+            ((outcome === 'bounced' && sums.bounced > MAX_BOUNCED * sums.accepted) ||
+              (outcome === 'complained' && sums.complained > MAX_COMPLAINED * sums.accepted))
+          }
+        />
+      ))}
+    </FigureRow>
   );
 }
 
@@ -114,24 +145,32 @@ function Totals({ by, interval, nameOf }: TotalsProps) {
         }));
         const label = t(`overview.volume.of.${by}`);
         return (
-          <div class="compared">
-            <Bars
-              label={t('overview.volume.compared', { what: label })}
-              bars={rows.map(({ name, sums }) => ({
-                name,
-                total: sums['accepted'] ?? 0,
-                parts: BAR_PARTS.map(({ outcome, color }) => ({ color, value: sums[outcome] ?? 0 })),
-              }))}
-            />
+          <Card title={label}>
+            <div class="card-body">
+              <Bars
+                label={t('overview.volume.compared', { what: label })}
+                bars={rows.map(({ name, sums }) => ({
+                  name,
+                  total: sums['accepted'] ?? 0,
+                  parts: BAR_PARTS.map(({ outcome, color }) => ({ color, value: sums[outcome] ?? 0 })),
+                }))}
+              />
+            </div>
             <Table
               label={label}
-              heads={[label, ...LINES.map(({ outcome }) => t(`overview.outcome.${outcome}`))]}
+              isList
+              heads={[
+                label,
+                ...LINES.map(
+                  ({ outcome }) => ({ text: t(`overview.outcome.${outcome}`), end: true }) as const,
+                ),
+              ]}
             >
               {rows.map(({ name, sums }) => (
                 <tr key={name}>
                   <th scope="row">{name}</th>
                   {LINES.map(({ outcome }) => (
-                    <td key={outcome}>
+                    <td key={outcome} class={ON_PHONES[outcome]}>
                       <Share
                         of={sums[outcome] ?? 0}
                         accepted={outcome === 'accepted' ? 0 : (sums['accepted'] ?? 0)}
@@ -141,12 +180,19 @@ function Totals({ by, interval, nameOf }: TotalsProps) {
                 </tr>
               ))}
             </Table>
-          </div>
+          </Card>
         );
       }}
     </Loaded>
   );
 }
+
+/** The columns that phones show, see `Table`. */
+const ON_PHONES: Partial<Record<Outcome, string>> = {
+  accepted: 'aside',
+  delivered: 'second labelled',
+  bounced: 'when labelled',
+};
 
 /** The parts of a bar; the rest of the accepted messages waits. */
 const BAR_PARTS = LINES.filter(({ outcome }) => outcome === 'delivered' || outcome === 'bounced');
@@ -157,7 +203,7 @@ function Share({ of, accepted }: { of: number; accepted: number }) {
   return (
     <>
       {number(of)}
-      {accepted > 0 && of > 0 && <p class="small">{percent(of, accepted)}</p>}
+      {accepted > 0 && of > 0 && <span class="part"> {percent(of, accepted)}</span>}
     </>
   );
 }
