@@ -460,8 +460,11 @@ export function Confirmed(props: ConfirmedProps) {
   );
 }
 
-/** Rare and destructive actions of a row, in a menu; each asks before it does something. `label`: of the row. */
-export function RowActions({ label, actions }: { label: string; actions: readonly ConfirmedProps[] }) {
+/** An action of a row. Without a question it can be undone. */
+type RowAction = Omit<ConfirmedProps, 'question'> & { question?: string };
+
+/** Rare and destructive actions of a row or a page, in a menu; each asks before it does something. `label`: of the row. */
+export function RowActions({ label, actions }: { label: string; actions: readonly RowAction[] }) {
   const [asked, setAsked] = useState<ConfirmedProps | null>(null);
   const dialog = useRef<HTMLDialogElement>(null);
   // The menu is closed when the dialog opens: the dialog is not within it.
@@ -479,7 +482,9 @@ export function RowActions({ label, actions }: { label: string; actions: readonl
               class={each.isDanger ? 'menu-item danger' : 'menu-item'}
               onClick={() => {
                 close();
-                setAsked(each);
+                const { question } = each;
+                if (question === undefined) void each.action('');
+                else setAsked({ ...each, question });
               }}
             >
               {each.label}

@@ -113,7 +113,7 @@ describe('Inbox', () => {
     expect(await readFile(await (await download).path(), 'utf8')).toBe(RAW);
     expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
 
-    await page.getByRole('link', { name: 'Back to the list' }).press('Enter');
+    await page.getByRole('navigation', { name: 'Where you are' }).getByRole('link').press('Enter');
     await page.getByRole('button', { name: 'Status' }).press('Enter');
     await page.getByRole('button', { name: 'Only unread mail' }).press('Enter');
     await page.getByRole('link', { name: HOSTILE }).waitFor({ state: 'detached' });

@@ -31,12 +31,16 @@ export function Drawer(props: DrawerProps) {
     children,
   } = props;
   const drawer = useRef<HTMLDialogElement>(null);
+  const content = useRef<HTMLDivElement>(null);
   const [isOpen, setOpen] = useState(false);
   const close = () => drawer.current?.close();
   const open = () => {
     setOpen(true);
     if (drawer.current?.open === false) drawer.current.showModal();
   };
+  useEffect(() => {
+    if (isOpen) content.current?.querySelector<HTMLElement>('input, select, textarea')?.focus();
+  }, [isOpen]);
   useEffect(() => {
     if (isOpenFirst) open();
   }, [isOpenFirst]);
@@ -56,7 +60,7 @@ export function Drawer(props: DrawerProps) {
         }}
       >
         <DrawerHead title={title} close={close} />
-        {(isOpen || isKept) && <div ref={focusField}>{children(close)}</div>}
+        {(isOpen || isKept) && <div ref={content}>{children(close)}</div>}
       </dialog>
     </>
   );
@@ -120,9 +124,4 @@ export function CreationDrawer({ title, children }: Pick<DrawerProps, 'title' | 
       {children}
     </Drawer>
   );
-}
-
-/** Moves the focus to the first field of a form, if there is one. */
-function focusField(content: HTMLElement | null): void {
-  content?.querySelector<HTMLElement>('input, select, textarea')?.focus();
 }

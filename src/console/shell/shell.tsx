@@ -14,12 +14,13 @@ import {
 import { CloseButton } from '../parts/close-button.tsx';
 import { Icon } from '../parts/icon/icon.tsx';
 import { discardTasks } from '../parts/long-task.tsx';
+import { useMedia } from '../parts/media.ts';
 import { Palette } from '../parts/palette/palette.tsx';
 import { noteRecentPage } from '../parts/recent-pages.ts';
 import { SessionConfirmation } from '../parts/session-confirmation.tsx';
 import { settleToasts, Toasts } from '../parts/toast.tsx';
 import { Empty, focusHeading, Page } from '../parts.tsx';
-import { hasUnsavedWork, useNavigation } from '../routing.ts';
+import { hasUnsavedWork, type PageAddress, useNavigation } from '../routing.ts';
 import { currentMember, MemberProvider, memberWithoutAccount, type SessionPerson } from '../session.ts';
 import { type Language, useTexts } from '../texts.ts';
 import { AccountSwitcher } from './account-switcher.tsx';
@@ -73,6 +74,10 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
   const current = member ?? memberWithoutAccount(person);
   const pages = PAGES.filter(({ needs }) => needs === undefined || current.has(needs));
   const shown = pageAt(pages, location.segments);
+  /** The filters of each list as they were last, to which the way back from its entries leads. */
+  const lists = useRef(new Map<string, PageAddress['query']>());
+  const listKey = (path: string) => `${member?.accountId} ${path}`;
+  if (shown?.path === address) lists.current.set(listKey(address), location.query);
   const listedPages = pages.map(({ path, title: key }) => ({ path, title: t(key) }));
   useEffect(() => setShortcuts(person.shortcuts), [person.shortcuts]);
   useEffect(() => {
@@ -145,7 +150,14 @@ export function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
               </button>
             )}
             <Crumbs
-              section={shown === undefined ? null : { title: t(shown.title), address: href(shown.path) }}
+              section={
+                shown === undefined
+                  ? null
+                  : {
+                      title: t(shown.title),
+                      address: href(shown.path, lists.current.get(listKey(shown.path))),
+                    }
+              }
               title={title}
             />
             <Palette member={current} pages={listedPages} />
@@ -251,16 +263,4 @@ function pageAt(pages: readonly PageEntry[], segments: readonly string[]): PageE
   return pages
     .filter(({ path }) => address === path || (path !== '' && address.startsWith(`${path}/`)))
     .sort((one, other) => other.path.length - one.path.length)[0];
-}
-
-/** Whether a media query applies. */
-function useMedia(query: string): boolean {
-  const [matches, setMatches] = useState(() => window.matchMedia(query).matches);
-  useEffect(() => {
-    const list = window.matchMedia(query);
-    const change = () => setMatches(list.matches);
-    list.addEventListener('change', change);
-    return () => list.removeEventListener('change', change);
-  }, [query]);
-  return matches;
 }

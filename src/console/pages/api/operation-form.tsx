@@ -1,10 +1,12 @@
 import { useRef, useState } from 'preact/hooks';
 import type { OpenApiParameter } from '../../../http/openapi/document.ts';
 import { exchange, type RawResponse } from '../../api.ts';
+import { Button } from '../../parts/button.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { Chip, Command, Confirmed, Copy, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
+import { usePageTitle } from '../../shell/crumbs.tsx';
 import { useTexts } from '../../texts.ts';
 import { type ApiOperation, curlCommand, requestHeaders, requestPath } from './operations.ts';
 
@@ -44,11 +46,9 @@ export function OperationForm({ operation }: { operation: ApiOperation }) {
     });
   };
 
+  usePageTitle(operation.summary);
   return (
-    <section aria-label={operation.summary}>
-      <p>
-        <a href={href('reference', { filter: location.query['filter'] })}>{t('app.back')}</a>
-      </p>
+    <section class="card card-body" aria-label={operation.summary}>
       <h2>{operation.summary}</h2>
       <p class="value">
         <code>
@@ -104,9 +104,7 @@ export function OperationForm({ operation }: { operation: ApiOperation }) {
               }}
             />
           ) : (
-            <button type="submit" class="button primary" disabled={outcome?.running}>
-              {t('api.send')}
-            </button>
+            <Button type="submit" kind="primary" label={t('api.send')} isBusy={outcome?.running === true} />
           )}
         </div>
       </form>

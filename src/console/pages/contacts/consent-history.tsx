@@ -1,6 +1,6 @@
 import { useOperation } from '../../data.ts';
 import { Pager } from '../../parts/pager.tsx';
-import { Empty, Loaded, Table } from '../../parts.tsx';
+import { Card, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 
@@ -20,30 +20,37 @@ export function ConsentHistory({ identifier, page }: ConsentHistoryProps) {
     lastKey: location.query['lastKey'],
   });
   return (
-    <Loaded data={history}>
-      {({ consents, nextKey }) => (
-        <>
-          {consents.length === 0 ? (
-            <Empty title={t('contacts.history.none')} />
-          ) : (
-            <>
+    <Card
+      title={t('contacts.history')}
+      action={
+        <button class="button small screen" type="button" onClick={() => window.print()}>
+          {t('contacts.print')}
+        </button>
+      }
+    >
+      <Loaded data={history} isList>
+        {({ consents, nextKey }) => (
+          <>
+            {consents.length === 0 ? (
+              <p class="all-well">{t('contacts.history.none')}</p>
+            ) : (
               <Table
                 label={t('contacts.history')}
+                isList
                 heads={[
-                  t('contacts.recorded'),
                   t('contacts.choiceMade'),
                   t('contacts.evidence'),
                   t('contacts.recordedBy'),
+                  { text: t('contacts.recorded'), end: true },
                 ]}
               >
                 {consents.map((each) => (
                   <tr key={`${each.recordedAt} ${each.action} ${each.subscriptionGroupId}`}>
-                    <td>{time(each.recordedAt)}</td>
                     <th scope="row">
                       {t(`contacts.action.${each.action}`)}
-                      <p class="small">{each.subscriptionGroupId}</p>
+                      {each.subscriptionGroupId && <p class="small">{each.subscriptionGroupId}</p>}
                     </th>
-                    <td class="value">
+                    <td class="second">
                       {each.method !== undefined && methodText(each.method, named)}
                       {[each.details, each.ipAddress, each.userAgent, time(each.timestamp)]
                         .filter(Boolean)
@@ -53,21 +60,19 @@ export function ConsentHistory({ identifier, page }: ConsentHistoryProps) {
                           </p>
                         ))}
                     </td>
-                    <td>{each.recordedBy === 'recipient' ? t('contacts.byRecipient') : each.recordedBy}</td>
+                    <td class="aside">
+                      {each.recordedBy === 'recipient' ? t('contacts.byRecipient') : each.recordedBy}
+                    </td>
+                    <td class="when">{time(each.recordedAt)}</td>
                   </tr>
                 ))}
               </Table>
-              <p class="screen">
-                <button class="button" type="button" onClick={() => window.print()}>
-                  {t('contacts.print')}
-                </button>
-              </p>
-            </>
-          )}
-          <Pager path={page} filters={{}} nextKey={nextKey} />
-        </>
-      )}
-    </Loaded>
+            )}
+            <Pager path={page} filters={{}} nextKey={nextKey} />
+          </>
+        )}
+      </Loaded>
+    </Card>
   );
 }
 

@@ -1,8 +1,11 @@
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
-import { addressOf } from '../../operations.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
+import { FactList } from '../../parts/fact-list.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { Time } from '../../parts/time.tsx';
-import { Chip, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { toast } from '../../parts/toast.tsx';
+import { Card, Chip, Loaded, Outcome, Page, RowActions, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -28,7 +31,8 @@ export function ContactPage({ identifier }: { identifier: string }) {
         body: { globalStatus: 'unsubscribed' },
       });
       data.reload();
-      return t('contacts.unsubscribed', { contact: name });
+      toast(t('contacts.unsubscribed', { contact: name }));
+      return '';
     });
   const erase = () =>
     run(async () => {
@@ -37,64 +41,38 @@ export function ContactPage({ identifier }: { identifier: string }) {
       return '';
     });
   return (
-    <Page title={name} question={t('contacts.question')} curl={addressOf(PATH, parameters)}>
-      <p class="screen">
-        <a href={href('contacts')}>{t('app.back')}</a>
-      </p>
+    <Page
+      title={name}
+      chip={data.value !== null && <GlobalStatus of={data.value.contact} />}
+      actions={
+        data.value !== null && (
+          <>
+            <a class="button" href={href('messages', { recipient: data.value.contact.email ?? identifier })}>
+              {t('contacts.messages')}
+            </a>
+            <Actions contact={data.value.contact} name={name} unsubscribe={unsubscribe} erase={erase} />
+          </>
+        )
+      }
+      curl={addressOf(PATH, parameters)}
+    >
+      {outcome?.failed && <Outcome of={outcome} />}
       <Loaded data={data}>
         {({ contact, memberships }) => (
           <>
-            <Profile of={contact} />
-            <p class="actions screen">
-              <a class="button" href={href('messages', { recipient: contact.email ?? identifier })}>
-                {t('contacts.messages')}
-              </a>
-              {may('updateContact') && contact.globalStatus === 'active' && (
-                <Confirmed
-                  label={t('contacts.unsubscribe')}
-                  question={t('contacts.unsubscribe.confirmOne', { contact: name })}
-                  action={unsubscribe}
-                />
-              )}
-              {may('eraseContact') && (
-                <Confirmed
-                  isDanger
-                  label={t('contacts.erase')}
-                  question={t('contacts.erase.confirmOne', { contact: name })}
-                  action={erase}
-                />
-              )}
-            </p>
-            <Outcome of={outcome} />
-            <h2>{t('page.groups')}</h2>
-            {memberships.length === 0 ? (
-              <Empty title={t('contacts.noGroups')} />
-            ) : (
-              <Table
-                label={t('page.groups')}
-                heads={[t('contacts.group'), t('messages.status'), t('groups.since'), t('contacts.source')]}
-              >
-                {memberships.map((each) => (
-                  <tr key={each.subscriptionGroupId}>
-                    <th scope="row">
-                      <GroupLink id={each.subscriptionGroupId} />
-                    </th>
-                    <td>
-                      <Chip kind={each.isActive ? 'ok' : 'bad'}>
-                        {t(each.isActive ? 'groups.status.active' : 'groups.status.inactive')}
-                      </Chip>
-                    </td>
-                    <td>
-                      <Time at={each.joinedAt} />
-                    </td>
-                    <td>{each.source}</td>
-                  </tr>
-                ))}
-              </Table>
-            )}
-            <h2>{t('page.suppressions')}</h2>
-            <Suppressions key={`suppressions ${contact.updatedAt}`} identifier={identifier} />
-            <h2>{t('contacts.history')}</h2>
+            <div class="columns">
+              <Card title={t('contacts.profile')}>
+                <Profile of={contact} />
+              </Card>
+              <div>
+                <Card title={t('page.groups')}>
+                  <Memberships of={memberships} />
+                </Card>
+                <Card title={t('page.suppressions')}>
+                  <Suppressions key={`suppressions ${contact.updatedAt}`} identifier={identifier} />
+                </Card>
+              </div>
+            </div>
             <ConsentHistory
               key={contact.updatedAt}
               identifier={identifier}
@@ -104,6 +82,74 @@ export function ContactPage({ identifier }: { identifier: string }) {
         )}
       </Loaded>
     </Page>
+  );
+}
+
+interface ActionsProps {
+  contact: ListedContact;
+  name: string;
+  unsubscribe: () => Promise<void>;
+  erase: () => Promise<void>;
+}
+
+function Actions({ contact, name, unsubscribe, erase }: ActionsProps) {
+  const { t } = useTexts();
+  const { may } = useMember();
+  const actions = [
+    ...(may('updateContact') && contact.globalStatus === 'active'
+      ? [
+          {
+            label: t('contacts.unsubscribe'),
+            question: t('contacts.unsubscribe.confirmOne', { contact: name }),
+            action: unsubscribe,
+          },
+        ]
+      : []),
+    ...(may('eraseContact')
+      ? [
+          {
+            isDanger: true,
+            label: t('contacts.erase'),
+            question: t('contacts.erase.confirmOne', { contact: name }),
+            action: erase,
+          },
+        ]
+      : []),
+  ];
+  return actions.length === 0 ? null : <RowActions label={name} actions={actions} />;
+}
+
+function Memberships({ of }: { of: DataOf<typeof PATH>['memberships'] }) {
+  const { t } = useTexts();
+  if (of.length === 0) return <p class="all-well">{t('contacts.noGroups')}</p>;
+  return (
+    <Table
+      label={t('page.groups')}
+      isList
+      heads={[
+        t('contacts.group'),
+        t('messages.status'),
+        t('contacts.source'),
+        { text: t('groups.since'), end: true },
+      ]}
+    >
+      {of.map((each) => (
+        <tr key={each.subscriptionGroupId}>
+          <th scope="row">
+            <GroupLink id={each.subscriptionGroupId} />
+          </th>
+          <td class="aside">
+            <Chip kind={each.isActive ? 'ok' : 'idle'}>
+              {t(each.isActive ? 'groups.status.active' : 'groups.status.inactive')}
+            </Chip>
+          </td>
+          <td class="second">{each.source}</td>
+          <td class="when">
+            <Time at={each.joinedAt} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -133,21 +179,9 @@ function Profile({ of: contact }: { of: ListedContact }) {
     ]),
   ];
   return (
-    <>
-      <p>
-        <GlobalStatus of={contact} />
-      </p>
-      <dl class="facts">
-        {fields
-          .filter(([, value]) => value !== '')
-          .map(([field, value], index) => (
-            <div key={`${index} ${field}`}>
-              <dt>{field}</dt>
-              <dd class="value">{value}</dd>
-            </div>
-          ))}
-      </dl>
-    </>
+    <div class="card-body">
+      <FactList facts={fields} />
+    </div>
   );
 }
 
@@ -160,11 +194,19 @@ function Suppressions({ identifier }: { identifier: string }) {
     <Loaded data={list}>
       {({ suppressions }) =>
         suppressions.length === 0 ? (
-          <Empty title={t('contacts.notSuppressed')} />
+          <p class="all-well">
+            <Icon name="circle-check" />
+            {t('contacts.notSuppressed')}
+          </p>
         ) : (
           <Table
             label={t('page.suppressions')}
-            heads={[t('suppressions.reason'), t('suppressions.stream'), t('suppressions.since')]}
+            isList
+            heads={[
+              t('suppressions.reason'),
+              t('suppressions.stream'),
+              { text: t('suppressions.since'), end: true },
+            ]}
           >
             {suppressions.map((each) => (
               <tr key={`${each.reason} ${each.stream}`}>
@@ -173,8 +215,8 @@ function Suppressions({ identifier }: { identifier: string }) {
                     {t(`suppressions.reason.${each.reason}`)}
                   </a>
                 </th>
-                <td>{t(`suppressions.stream.${each.stream}`)}</td>
-                <td>
+                <td class="second">{t(`suppressions.stream.${each.stream}`)}</td>
+                <td class="when">
                   <Time at={each.createdAt} />
                 </td>
               </tr>

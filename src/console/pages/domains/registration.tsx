@@ -1,6 +1,7 @@
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import type { DataOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
 import { fieldText } from '../../parts/field-text.ts';
 import { Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -13,12 +14,8 @@ type UseCase = DataOf<'/web-setup/use-cases'>['useCases'][number];
 /** The first step, for an account that has domains. */
 export function RegistrationPage() {
   const { t } = useTexts();
-  const { href } = useNavigation();
   return (
-    <Page title={t('domains.add')} question={t('domains.question')} curl="/web-setup/use-cases">
-      <p>
-        <a href={href('domains')}>{t('app.back')}</a>
-      </p>
+    <Page title={t('domains.add')} curl="/web-setup/use-cases">
       <Registration />
     </Page>
   );
@@ -56,30 +53,29 @@ function Form({ useCases }: { useCases: UseCase[] }) {
     });
   return (
     <form
+      class="card card-body"
       onSubmit={(event) => {
         event.preventDefault();
         void register(new FormData(event.currentTarget));
       }}
     >
-      <div class="search">
-        <label class="field">
-          {t('domains.name')}
-          <input
-            class="input"
-            name="domain"
-            required
-            maxLength={1000}
-            autocomplete="off"
-            autocapitalize="none"
-            spellcheck={false}
-            defaultValue={location.query['domain'] ?? ''}
-            aria-describedby="domain-hint"
-          />
-          <span id="domain-hint" class="small">
-            {t('domains.name.hint')}
-          </span>
-        </label>
-      </div>
+      <label class="field">
+        {t('domains.name')}
+        <input
+          class="input"
+          name="domain"
+          required
+          maxLength={1000}
+          autocomplete="off"
+          autocapitalize="none"
+          spellcheck={false}
+          defaultValue={location.query['domain'] ?? ''}
+          aria-describedby="domain-hint"
+        />
+        <span id="domain-hint" class="small">
+          {t('domains.name.hint')}
+        </span>
+      </label>
       <fieldset class="group">
         <legend>{t('domains.useCase')}</legend>
         {useCases.map(({ id, useCase, region, canSendEmail }) => (
@@ -105,9 +101,12 @@ function Form({ useCases }: { useCases: UseCase[] }) {
       </fieldset>
       <p class="small">{t('domains.useCase.both')}</p>
       <div class="actions">
-        <button type="submit" class="button primary" disabled={outcome?.running}>
-          {t('domains.register')}
-        </button>
+        <Button
+          type="submit"
+          kind="primary"
+          label={t('domains.register')}
+          isBusy={outcome?.running === true}
+        />
       </div>
       <Outcome of={outcome} />
     </form>

@@ -1,6 +1,7 @@
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
 import { CreationDrawer } from '../../parts/drawer.tsx';
 import { fieldText, filledTexts } from '../../parts/field-text.ts';
 import { Pager } from '../../parts/pager.tsx';
@@ -126,9 +127,12 @@ function Creation() {
           <input class="input" name="description" maxLength={1000} autocomplete="off" />
         </label>
         <div class="actions">
-          <button type="submit" class="button primary" disabled={outcome?.running}>
-            {t('groups.create')}
-          </button>
+          <Button
+            type="submit"
+            kind="primary"
+            label={t('groups.create')}
+            isBusy={outcome?.running === true}
+          />
         </div>
       </form>
       <Outcome of={outcome} />

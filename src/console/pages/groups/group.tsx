@@ -1,60 +1,80 @@
+import { useState } from 'preact/hooks';
 import { useOperation } from '../../data.ts';
 import { addressOf } from '../../operations.ts';
+import { Tabs } from '../../parts/tabs.tsx';
 import { Loaded, Page } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { GroupStatus } from './group-list.tsx';
-import { MEMBERS, Members } from './members.tsx';
-import { GROUP, GroupSettings } from './settings.tsx';
+import { Addition, MEMBERS, Members } from './members.tsx';
+import { GROUP, GroupMenu, GroupSettings } from './settings.tsx';
 import { SignUp } from './sign-up.tsx';
 
 const TABS = ['members', 'form', 'settings'] as const;
 
 /** A subscription group: its members, its settings. The tab is in the address. */
 export function GroupPage({ groupId }: { groupId: string }) {
-  const { t } = useTexts();
+  const { t, number } = useTexts();
+  const { may } = useMember();
   const { location, href } = useNavigation();
   const page = `groups/${encodeURIComponent(groupId)}`;
+  const [additions, setAdditions] = useState(0);
   const data = useOperation(GROUP, { subscriptionGroupId: groupId });
   const tab = TABS.find((name) => name === location.query['tab']) ?? 'members';
+  const group = data.value?.group;
   return (
     <Page
-      title={data.value?.group.name ?? t('page.groups')}
-      question={t('groups.question')}
+      title={group?.name ?? t('page.groups')}
+      chip={group !== undefined && <GroupStatus group={group} />}
+      question={
+        group &&
+        [
+          t('groups.counts', {
+            active: number(group.activeSubscribers),
+            total: number(group.totalSubscribers),
+          }),
+          group.description,
+        ]
+          .filter(Boolean)
+          .join(' · ')
+      }
+      actions={
+        group !== undefined && (
+          <>
+            {may('addSubscription') && (
+              <Addition
+                groupId={groupId}
+                onAdded={() => {
+                  setAdditions((last) => last + 1);
+                  data.reload();
+                }}
+              />
+            )}
+            <GroupMenu group={group} />
+          </>
+        )
+      }
       curl={addressOf(tab === 'members' ? MEMBERS : GROUP, { subscriptionGroupId: groupId })}
     >
-      <p>
-        <a href={href('groups')}>{t('app.back')}</a>
-      </p>
+      <Tabs
+        label={t('page.groups')}
+        tabs={TABS.map((name) => ({
+          name: t(`groups.tab.${name}`),
+          address: href(page, { tab: name === 'members' ? undefined : name }),
+          isCurrent: name === tab,
+        }))}
+      />
       <Loaded data={data}>
-        {({ group }) => (
-          <>
-            {group.description !== undefined && <p>{group.description}</p>}
-            <p>
-              <GroupStatus group={group} />{' '}
-              {t('groups.counts', { active: group.activeSubscribers, total: group.totalSubscribers })}
-            </p>
-            <nav class="actions" aria-label={group.name}>
-              {TABS.map((name) => (
-                <a
-                  class="button"
-                  key={name}
-                  href={href(page, { tab: name === 'members' ? undefined : name })}
-                  aria-current={name === tab ? 'page' : undefined}
-                >
-                  {t(`groups.tab.${name}`)}
-                </a>
-              ))}
-            </nav>
-            {tab === 'members' ? (
-              <Members group={group} page={page} onChange={data.reload} />
-            ) : tab === 'form' ? (
-              <SignUp group={group} page={page} onChange={data.reload} />
-            ) : (
-              <GroupSettings group={group} onChange={data.reload} />
-            )}
-          </>
-        )}
+        {({ group: read }) =>
+          tab === 'members' ? (
+            <Members group={read} page={page} additions={additions} onChange={data.reload} />
+          ) : tab === 'form' ? (
+            <SignUp group={read} page={page} onChange={data.reload} />
+          ) : (
+            <GroupSettings group={read} onChange={data.reload} />
+          )
+        }
       </Loaded>
     </Page>
   );

@@ -1,12 +1,16 @@
+import { useEffect } from 'preact/hooks';
 import { ApiError, operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
+import { CreationDrawer } from '../../parts/drawer.tsx';
 import { fieldChoice, fieldText, filledTexts } from '../../parts/field-text.ts';
 import { useHeldActions } from '../../parts/held-action.ts';
 import { ListFilters } from '../../parts/list-filters.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
-import { Chip, Confirmed, Empty, Loaded, Outcome, Table, useAction } from '../../parts.tsx';
+import { toast } from '../../parts/toast.tsx';
+import { Chip, Empty, Loaded, Outcome, RowActions, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -29,11 +33,13 @@ const METHODS = [
 interface MembersProps {
   group: Group;
   page: string;
+  /** How many members were added on the page: the list is read again. */
+  additions: number;
   onChange: () => void;
 }
 
 /** The members of a group: search, add, pause, remove. */
-export function Members({ group, page, onChange }: MembersProps) {
+export function Members({ group, page, additions, onChange }: MembersProps) {
   const { t, named } = useTexts();
   const { location, href } = useNavigation();
   const { accountId, may } = useMember();
@@ -45,6 +51,9 @@ export function Members({ group, page, onChange }: MembersProps) {
     ...filters,
     lastKey: location.query['lastKey'],
   });
+  useEffect(() => {
+    if (additions > 0) list.reload();
+  }, [additions]);
   const { outcome, run } = useAction();
   const reload = () => {
     list.reload();
@@ -78,114 +87,112 @@ export function Members({ group, page, onChange }: MembersProps) {
     });
   const mayChange = may('patchSubscription');
   return (
-    <>
-      <div class="card">
-        <ListFilters
-          path={page}
-          query={filters}
-          hasNoViews
-          search={{ name: 'search', label: t('groups.search') }}
-          filters={[
-            {
-              name: 'isActive',
-              label: t('messages.status'),
-              options: [
-                { value: 'true', name: t('groups.status.active') },
-                { value: 'false', name: t('groups.status.inactive') },
-              ],
-            },
-          ]}
-        />
-        <Outcome of={outcome} />
-        <Loaded data={list} isList>
-          {({ subscribers: read, nextKey }) => {
-            const subscribers = read
-              .filter((each) => !isHeld(keyOf('remove', each)))
-              .map((each) => (isHeld(keyOf('deactivate', each)) ? { ...each, isActive: false } : each));
-            return (
-              <>
-                {subscribers.length > 0 ? (
-                  <Table
-                    label={t('groups.members')}
-                    heads={[
-                      t('groups.contact'),
-                      t('messages.status'),
-                      t('groups.consent'),
-                      t('groups.since'),
-                      ...(mayChange ? [t('people.actions')] : []),
-                    ]}
-                  >
-                    {subscribers.map((each) => (
-                      <tr key={each.contactIdentifier}>
-                        <th scope="row">
-                          <a href={href(`contacts/${encodeURIComponent(each.contactIdentifier)}`)}>
-                            {nameOf(each)}
-                          </a>
-                          <p class="small">{[each.firstName, each.lastName].filter(Boolean).join(' ')}</p>
-                        </th>
-                        <td>
-                          <Chip kind={each.isActive && each.globalStatus === 'active' ? 'ok' : 'bad'}>
-                            {each.isActive
-                              ? named('groups.status', each.globalStatus)
-                              : t('groups.status.inactive')}
-                          </Chip>
-                        </td>
-                        <td>
-                          {t(`groups.consent.${each.consentMethod}`)}
-                          <p class="small">{each.consentDetails}</p>
-                        </td>
-                        <td>
-                          <Time at={each.joinedAt} />
-                        </td>
-                        {mayChange && (
-                          <td>
-                            <div class="actions">
-                              {each.isActive ? (
-                                <button
-                                  class="button"
-                                  type="button"
-                                  aria-label={t('groups.deactivate.of', { contact: nameOf(each) })}
-                                  onClick={() => deactivate(each)}
-                                >
-                                  {t('groups.deactivate')}
-                                </button>
-                              ) : (
-                                !isHeld(keyOf('deactivate', each)) && (
-                                  <Confirmed
-                                    label={t('groups.activate')}
-                                    question={t('groups.activate.confirm', { contact: nameOf(each) })}
-                                    action={() => activate(each)}
-                                  />
-                                )
-                              )}
-                              <button class="button danger" type="button" onClick={() => remove(each)}>
-                                {t('people.remove')}
-                              </button>
-                            </div>
-                          </td>
+    <div class="card">
+      <ListFilters
+        path={page}
+        query={filters}
+        hasNoViews
+        search={{ name: 'search', label: t('groups.search') }}
+        filters={[
+          {
+            name: 'isActive',
+            label: t('messages.status'),
+            options: [
+              { value: 'true', name: t('groups.status.active') },
+              { value: 'false', name: t('groups.status.inactive') },
+            ],
+          },
+        ]}
+      />
+      <Outcome of={outcome} />
+      <Loaded data={list} isList>
+        {({ subscribers: read, nextKey }) => {
+          const subscribers = read
+            .filter((each) => !isHeld(keyOf('remove', each)))
+            .map((each) => (isHeld(keyOf('deactivate', each)) ? { ...each, isActive: false } : each));
+          return (
+            <>
+              {subscribers.length > 0 ? (
+                <Table
+                  label={t('groups.members')}
+                  isList
+                  heads={[
+                    t('groups.contact'),
+                    t('messages.status'),
+                    t('groups.consent'),
+                    { text: t('groups.since'), end: true },
+                    ...(mayChange ? [{ text: t('people.actions'), unseen: true } as const] : []),
+                  ]}
+                >
+                  {subscribers.map((each) => (
+                    <tr key={each.contactIdentifier}>
+                      <th scope="row">
+                        <a href={href(`contacts/${encodeURIComponent(each.contactIdentifier)}`)}>
+                          {nameOf(each)}
+                        </a>
+                        {(each.firstName || each.lastName) && (
+                          <span class="small">
+                            {[each.firstName, each.lastName].filter(Boolean).join(' ')}
+                          </span>
                         )}
-                      </tr>
-                    ))}
-                  </Table>
-                ) : nextKey !== undefined ? (
-                  <Empty title={t('groups.partial')} />
-                ) : isSearch ? (
-                  <Empty title={t('groups.noMatch')}>
-                    <p>{t('messages.noMatch.hint')}</p>
-                  </Empty>
-                ) : (
-                  <Empty title={t('groups.noMembers')}>
-                    <p>{t('groups.noMembers.hint')}</p>
-                  </Empty>
-                )}
-                <Pager path={page} filters={filters} nextKey={nextKey} />
-              </>
-            );
-          }}
-        </Loaded>
-      </div>
-      {may('addSubscription') && <Addition groupId={subscriptionGroupId} onAdded={reload} />}
-    </>
+                      </th>
+                      <td class="aside">
+                        <Chip kind={each.isActive && each.globalStatus === 'active' ? 'ok' : 'bad'}>
+                          {each.isActive
+                            ? named('groups.status', each.globalStatus)
+                            : t('groups.status.inactive')}
+                        </Chip>
+                      </td>
+                      <td class="second">
+                        {t(`groups.consent.${each.consentMethod}`)}
+                        {each.consentDetails !== undefined && (
+                          <span class="small">{each.consentDetails}</span>
+                        )}
+                      </td>
+                      <td class="when">
+                        <Time at={each.joinedAt} />
+                      </td>
+                      {mayChange && (
+                        <td class="menu">
+                          <RowActions
+                            label={nameOf(each)}
+                            actions={[
+                              ...(each.isActive
+                                ? [{ label: t('groups.deactivate'), action: async () => deactivate(each) }]
+                                : isHeld(keyOf('deactivate', each))
+                                  ? []
+                                  : [
+                                      {
+                                        label: t('groups.activate'),
+                                        question: t('groups.activate.confirm', { contact: nameOf(each) }),
+                                        action: () => activate(each),
+                                      },
+                                    ]),
+                              { isDanger: true, label: t('people.remove'), action: async () => remove(each) },
+                            ]}
+                          />
+                        </td>
+                      )}
+                    </tr>
+                  ))}
+                </Table>
+              ) : nextKey !== undefined ? (
+                <Empty title={t('groups.partial')} />
+              ) : isSearch ? (
+                <Empty title={t('groups.noMatch')}>
+                  <p>{t('messages.noMatch.hint')}</p>
+                </Empty>
+              ) : (
+                <Empty title={t('groups.noMembers')}>
+                  <p>{t('groups.noMembers.hint')}</p>
+                </Empty>
+              )}
+              <Pager path={page} filters={filters} nextKey={nextKey} />
+            </>
+          );
+        }}
+      </Loaded>
+    </div>
   );
 }
 
@@ -203,7 +210,25 @@ async function exists(accountId: string, email: string): Promise<boolean> {
 }
 
 /** Adds an address; a contact is created if there is none. */
-function Addition({ groupId, onAdded }: { groupId: string; onAdded: () => void }) {
+export function Addition({ groupId, onAdded }: { groupId: string; onAdded: () => void }) {
+  const { t } = useTexts();
+  return (
+    <CreationDrawer title={t('groups.add')}>
+      {(close) => (
+        <AdditionForm
+          groupId={groupId}
+          onAdded={(text) => {
+            close();
+            toast(text);
+            onAdded();
+          }}
+        />
+      )}
+    </CreationDrawer>
+  );
+}
+
+function AdditionForm({ groupId, onAdded }: { groupId: string; onAdded: (text: string) => void }) {
   const { t } = useTexts();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
@@ -226,16 +251,13 @@ function Addition({ groupId, onAdded }: { groupId: string; onAdded: () => void }
         parameters: { subscriptionGroupId: groupId },
         body,
       });
-      form.reset();
-      onAdded();
-      return `${email}: ${message}`;
+      onAdded(`${email}: ${message}`);
+      return '';
     });
   return (
     <>
-      <h2>{t('groups.add')}</h2>
       <p class="small">{t('groups.add.hint')}</p>
       <form
-        class="search"
         aria-label={t('groups.add')}
         onSubmit={(event) => {
           event.preventDefault();
@@ -268,9 +290,12 @@ function Addition({ groupId, onAdded }: { groupId: string; onAdded: () => void }
           <input class="input" name="consentDetails" maxLength={2000} autocomplete="off" />
         </label>
         <div class="actions">
-          <button class="button" type="submit" disabled={outcome?.running}>
-            {t('groups.addNow')}
-          </button>
+          <Button
+            type="submit"
+            kind="primary"
+            label={t('groups.addNow')}
+            isBusy={outcome?.running === true}
+          />
         </div>
       </form>
       <Outcome of={outcome} />

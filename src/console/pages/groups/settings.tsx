@@ -1,6 +1,8 @@
 import { operate } from '../../api.ts';
+import { Button } from '../../parts/button.tsx';
 import { fieldText, filledTexts } from '../../parts/field-text.ts';
-import { Confirmed, Outcome, useAction } from '../../parts.tsx';
+import { toast } from '../../parts/toast.tsx';
+import { Outcome, RowActions, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -13,10 +15,9 @@ interface GroupSettingsProps {
   onChange: () => void;
 }
 
-/** Name, description and state of a group; deleting it. */
+/** Name, description and state of a group. */
 export function GroupSettings({ group, onChange }: GroupSettingsProps) {
   const { t } = useTexts();
-  const { href, go } = useNavigation();
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
   const request = {
@@ -40,16 +41,11 @@ export function GroupSettings({ group, onChange }: GroupSettingsProps) {
       onChange();
       return t('me.saved');
     });
-  const remove = () =>
-    run(async () => {
-      await operate('delete', GROUP, request);
-      go(href('groups'));
-      return '';
-    });
   const readOnly = !may('patchSubscriptionGroup');
   return (
-    <>
+    <div class="card">
       <form
+        class="card-body"
         aria-label={t('groups.tab.settings')}
         onSubmit={(event) => {
           event.preventDefault();
@@ -99,21 +95,44 @@ export function GroupSettings({ group, onChange }: GroupSettingsProps) {
         </label>
         {!readOnly && (
           <div class="actions">
-            <button type="submit" class="button primary" disabled={outcome?.running}>
-              {t('me.save')}
-            </button>
+            <Button type="submit" kind="primary" label={t('me.save')} isBusy={outcome?.running === true} />
           </div>
         )}
+        <Outcome of={outcome} />
       </form>
-      <Outcome of={outcome} />
-      {may('deleteSubscriptionGroup') && (
-        <Confirmed
-          isDanger
-          label={t('groups.delete')}
-          question={t('groups.delete.confirm', { name: group.name, count: group.totalSubscribers })}
-          action={remove}
-        />
-      )}
+    </div>
+  );
+}
+
+/** Deletes a group. */
+export function GroupMenu({ group }: { group: Group }) {
+  const { t } = useTexts();
+  const { href, go } = useNavigation();
+  const { accountId, may } = useMember();
+  const { outcome, run } = useAction();
+  const { name, subscriptionGroupId, totalSubscribers } = group;
+  const remove = () =>
+    run(async () => {
+      await operate('delete', GROUP, { account: accountId, parameters: { subscriptionGroupId } });
+      go(href('groups'));
+      toast(t('templates.deleted', { name }));
+      return '';
+    });
+  if (!may('deleteSubscriptionGroup')) return null;
+  return (
+    <>
+      <RowActions
+        label={name}
+        actions={[
+          {
+            isDanger: true,
+            label: t('groups.delete'),
+            question: t('groups.delete.confirm', { name, count: totalSubscribers }),
+            action: remove,
+          },
+        ]}
+      />
+      {outcome?.failed && <Outcome of={outcome} />}
     </>
   );
 }

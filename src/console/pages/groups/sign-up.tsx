@@ -1,7 +1,8 @@
 import { operate } from '../../api.ts';
 import type { BodyOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
 import { fieldText, filledTexts } from '../../parts/field-text.ts';
-import { Confirmed, Copy, Outcome, useAction } from '../../parts.tsx';
+import { Card, Confirmed, Copy, Notice, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -39,75 +40,85 @@ export function SignUp({ group, page, onChange }: SignUpProps) {
       ...filledTexts(fields, 'subject', 'intro'),
     });
   return (
-    <>
-      <p>{t('groups.signUp.about')}</p>
-      {signUp === null && <p class="notice">{t('groups.signUp.off')}</p>}
-      <form
-        aria-label={t('groups.signUp.mail')}
-        onSubmit={(event) => {
-          event.preventDefault();
-          void submit(new FormData(event.currentTarget));
-        }}
+    <div class={signUp === null ? undefined : 'columns'}>
+      <Card
+        title={t('groups.signUp.mail')}
+        action={
+          signUp !== null &&
+          mayChange && (
+            <Confirmed
+              isDanger
+              label={t('groups.signUp.turnOff')}
+              question={t('groups.signUp.turnOff.confirm')}
+              action={() => save(null)}
+            />
+          )
+        }
       >
-        <h2>{t('groups.signUp.mail')}</h2>
-        <label class="field">
-          {t('messages.sender')}
-          <input
-            class="input"
-            name="from"
-            required
-            maxLength={500}
-            autocomplete="off"
-            autocapitalize="none"
-            aria-describedby="sign-up-from"
-            defaultValue={signUp?.from ?? ''}
-            readOnly={!mayChange}
-          />
-          <span class="small" id="sign-up-from">
-            {t('groups.signUp.from.hint')}
-          </span>
-        </label>
-        <label class="field">
-          {t('messages.subject')}
-          <input
-            class="input"
-            name="subject"
-            maxLength={200}
-            placeholder={`Confirm your subscription to ${group.name}`}
-            defaultValue={signUp?.subject ?? ''}
-            readOnly={!mayChange}
-          />
-        </label>
-        <label class="field">
-          {t('groups.signUp.intro')}
-          <input
-            class="input"
-            name="intro"
-            maxLength={1000}
-            placeholder={`Please confirm that you want to subscribe to ${group.name}:`}
-            defaultValue={signUp?.intro ?? ''}
-            readOnly={!mayChange}
-          />
-        </label>
-        {mayChange && (
-          <div class="actions">
-            <button type="submit" class="button primary" disabled={outcome?.running}>
-              {t(signUp === null ? 'groups.signUp.turnOn' : 'me.save')}
-            </button>
-          </div>
-        )}
-      </form>
-      <Outcome of={outcome} />
+        <form
+          class="card-body"
+          aria-label={t('groups.signUp.mail')}
+          onSubmit={(event) => {
+            event.preventDefault();
+            void submit(new FormData(event.currentTarget));
+          }}
+        >
+          <p>{t('groups.signUp.about')}</p>
+          {signUp === null && <Notice title={t('groups.signUp.off')} />}
+          <label class="field">
+            {t('messages.sender')}
+            <input
+              class="input"
+              name="from"
+              required
+              maxLength={500}
+              autocomplete="off"
+              autocapitalize="none"
+              aria-describedby="sign-up-from"
+              defaultValue={signUp?.from ?? ''}
+              readOnly={!mayChange}
+            />
+            <span class="small" id="sign-up-from">
+              {t('groups.signUp.from.hint')}
+            </span>
+          </label>
+          <label class="field">
+            {t('messages.subject')}
+            <input
+              class="input"
+              name="subject"
+              maxLength={200}
+              placeholder={`Confirm your subscription to ${group.name}`}
+              defaultValue={signUp?.subject ?? ''}
+              readOnly={!mayChange}
+            />
+          </label>
+          <label class="field">
+            {t('groups.signUp.intro')}
+            <input
+              class="input"
+              name="intro"
+              maxLength={1000}
+              placeholder={`Please confirm that you want to subscribe to ${group.name}:`}
+              defaultValue={signUp?.intro ?? ''}
+              readOnly={!mayChange}
+            />
+          </label>
+          {mayChange && (
+            <div class="actions">
+              <Button
+                type="submit"
+                kind="primary"
+                label={t(signUp === null ? 'groups.signUp.turnOn' : 'me.save')}
+                isBusy={outcome?.running === true}
+              />
+            </div>
+          )}
+          <Outcome of={outcome} />
+        </form>
+      </Card>
       {signUpUrl !== undefined && <Embedding group={group} page={page} url={signUpUrl} />}
-      {signUp !== null && mayChange && (
-        <Confirmed
-          isDanger
-          label={t('groups.signUp.turnOff')}
-          question={t('groups.signUp.turnOff.confirm')}
-          action={() => save(null)}
-        />
-      )}
-    </>
+    </div>
   );
 }
 
@@ -137,46 +148,56 @@ function Embedding({ group, page, url }: { group: Group; page: string; url: stri
     '</form>',
   ].join('\n');
   return (
-    <>
-      <h2>{t('groups.signUp.link')}</h2>
-      <p class="value">{url}</p>
-      <p class="actions">
-        <Copy text={url} label={t('groups.signUp.copyLink')} />{' '}
-        <a class="button" href={url} target="_blank" rel="noreferrer">
-          {t('groups.signUp.open')}
-        </a>
-      </p>
-      <h2>{t('groups.signUp.embed')}</h2>
-      <p>{t('groups.signUp.embed.hint')}</p>
-      <label class="check">
-        <input
-          class="tick"
-          type="checkbox"
-          checked={withNames}
-          onChange={({ currentTarget: { checked } }) =>
-            go(href(page, { tab: 'form', names: checked ? '1' : undefined }), { replace: true })
-          }
-        />{' '}
-        {t('groups.signUp.names')}
-      </label>
-      <pre tabIndex={0}>{code}</pre>
-      <Copy text={code} label={t('groups.signUp.copyCode')} />
-      <h2>{t('preview.title')}</h2>
-      <form
-        class="notice"
-        aria-label={t('groups.signUp.preview', { name: group.name })}
-        onSubmit={(event) => event.preventDefault()}
+    <div>
+      <Card
+        title={t('groups.signUp.link')}
+        action={
+          <a class="button small" href={url} target="_blank" rel="noreferrer">
+            {t('groups.signUp.open')}
+          </a>
+        }
       >
-        {fields.map(({ name, label, type }) => (
-          <label class="field" key={name}>
-            {label} <input class="input" type={type} autocomplete="off" />
+        <div class="card-body">
+          <span class="value">{url}</span> <Copy text={url} label={t('groups.signUp.copyLink')} />
+        </div>
+      </Card>
+      <Card
+        title={t('groups.signUp.embed')}
+        action={<Copy text={code} label={t('groups.signUp.copyCode')} />}
+      >
+        <div class="card-body">
+          <p class="small">{t('groups.signUp.embed.hint')}</p>
+          <label class="check">
+            <input
+              class="tick"
+              type="checkbox"
+              checked={withNames}
+              onChange={({ currentTarget: { checked } }) =>
+                go(href(page, { tab: 'form', names: checked ? '1' : undefined }), { replace: true })
+              }
+            />{' '}
+            {t('groups.signUp.names')}
           </label>
-        ))}
-        <button class="button" type="submit">
-          {t('groups.signUp.button')}
-        </button>
-      </form>
-    </>
+          <pre tabIndex={0}>{code}</pre>
+        </div>
+      </Card>
+      <Card title={t('preview.title')}>
+        <form
+          class="card-body"
+          aria-label={t('groups.signUp.preview', { name: group.name })}
+          onSubmit={(event) => event.preventDefault()}
+        >
+          {fields.map(({ name, label, type }) => (
+            <label class="field" key={name}>
+              {label} <input class="input" type={type} autocomplete="off" />
+            </label>
+          ))}
+          <button class="button" type="submit">
+            {t('groups.signUp.button')}
+          </button>
+        </form>
+      </Card>
+    </div>
   );
 }
 

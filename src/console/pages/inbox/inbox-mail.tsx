@@ -4,9 +4,10 @@ import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { useHeldActions } from '../../parts/held-action.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { saveFile } from '../../parts/save-file.ts';
-import { Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { Card, Loaded, Notice, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -61,22 +62,21 @@ function Mail({ number }: { number: string }) {
   return (
     <Page
       title={data.value?.subject || t('inbox.noSubject')}
-      question={t('inbox.question')}
+      actions={
+        <>
+          <button class="button" type="button" onClick={() => void download()}>
+            <Icon name="download" />
+            {t('inbox.download')}
+          </button>
+          <button class="button" type="button" onClick={markUnread}>
+            {t('inbox.markUnread')}
+          </button>
+        </>
+      }
       curl={addressOf(PATH, { number })}
     >
-      <p>
-        <a href={href('inbox')}>{t('app.back')}</a>
-      </p>
-      <Loaded data={data}>{(mail) => <Content of={mail} />}</Loaded>
-      <p class="actions">
-        <button class="button" type="button" onClick={() => void download()}>
-          {t('inbox.download')}
-        </button>
-        <button class="button" type="button" onClick={markUnread}>
-          {t('inbox.markUnread')}
-        </button>
-      </p>
       <Outcome of={outcome} />
+      <Loaded data={data}>{(mail) => <Content of={mail} />}</Loaded>
     </Page>
   );
 }
@@ -95,41 +95,48 @@ function Content({ of: mail }: { of: InboxMail }) {
   ];
   return (
     <>
-      <FactList facts={facts} valueClass="value" />
-      {mail.messageId !== null && (
-        <p>
-          <a href={href(`messages/${encodeURIComponent(mail.messageId)}`)}>{t('inbox.message')}</a>
-        </p>
-      )}
-      {mail.isCut && <p class="notice">{t('inbox.isCut')}</p>}
-      <h2>{t('messages.content.text')}</h2>
-      <pre class="mail" tabIndex={0}>
-        {mail.text || t('inbox.noText')}
-      </pre>
+      <div class="card">
+        <div class="card-body">
+          <FactList facts={facts} />
+          {mail.messageId !== null && (
+            <p>
+              <a href={href(`messages/${encodeURIComponent(mail.messageId)}`)}>{t('inbox.message')}</a>
+            </p>
+          )}
+          <details>
+            <summary>{t('messages.content.headers')}</summary>
+            <dl class="facts">
+              {mail.headers.map(({ name, value }, index) => (
+                <div key={`${index} ${name}`}>
+                  <dt>{name}</dt>
+                  <dd class="value">{value}</dd>
+                </div>
+              ))}
+            </dl>
+          </details>
+        </div>
+      </div>
+      {mail.isCut && <Notice title={t('inbox.isCut')} />}
+      <Card title={t('messages.content.text')}>
+        {/* Long mail scrolls within it. */}
+        <pre class="mail" tabIndex={0}>
+          {mail.text || t('inbox.noText')}
+        </pre>
+      </Card>
       {mail.attachments.length > 0 && (
-        <>
-          <h2>{t('messages.content.attachments')}</h2>
-          <ul>
-            {mail.attachments.map(({ name, contentType }, index) => (
-              <li key={`${index} ${name}`}>
-                {name} {contentType}
-              </li>
-            ))}
-          </ul>
-          <p class="small">{t('inbox.attachments.hint')}</p>
-        </>
+        <Card title={t('messages.content.attachments')}>
+          <div class="card-body">
+            <ul>
+              {mail.attachments.map(({ name, contentType }, index) => (
+                <li key={`${index} ${name}`}>
+                  {name} {contentType}
+                </li>
+              ))}
+            </ul>
+            <p class="small">{t('inbox.attachments.hint')}</p>
+          </div>
+        </Card>
       )}
-      <details>
-        <summary>{t('messages.content.headers')}</summary>
-        <dl class="facts">
-          {mail.headers.map(({ name, value }, index) => (
-            <div key={`${index} ${name}`}>
-              <dt>{name}</dt>
-              <dd class="value">{value}</dd>
-            </div>
-          ))}
-        </dl>
-      </details>
     </>
   );
 }

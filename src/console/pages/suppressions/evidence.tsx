@@ -1,7 +1,8 @@
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf } from '../../operations.ts';
-import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Time } from '../../parts/time.tsx';
+import { Card, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -26,8 +27,7 @@ interface EvidenceEvent {
 
 /** The suppressions of an address, what happened before them, and their removal. */
 export function SuppressionPage({ identifier }: { identifier: string }) {
-  const { t, time } = useTexts();
-  const { href } = useNavigation();
+  const { t } = useTexts();
   const { accountId, may } = useMember();
   const data = useOperation(PATH, { email: identifier });
   const { outcome, run } = useAction();
@@ -42,55 +42,58 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
     });
   const address = data.value?.suppressions.find(({ email }) => email !== null)?.email ?? identifier;
   return (
-    <Page title={address} question={t('suppressions.question')} curl={addressOf(PATH, { email: identifier })}>
-      <p>
-        <a href={href('suppressions')}>{t('app.back')}</a>
-      </p>
-      <Loaded data={data}>
-        {({ suppressions }) =>
-          suppressions.length === 0 ? (
-            <Empty title={t('suppressions.notBlocked')}>
-              <p>{t('suppressions.notBlocked.hint')}</p>
-            </Empty>
-          ) : (
-            <Table
-              label={t('page.suppressions')}
-              heads={[
-                t('suppressions.reason'),
-                t('suppressions.stream'),
-                t('suppressions.since'),
-                ...(may('deleteSuppressions') ? [t('queue.change')] : []),
-              ]}
-            >
-              {suppressions.map((each) => (
-                <tr key={`${each.reason} ${each.stream}`}>
-                  <th scope="row">{t(`suppressions.reason.${each.reason}`)}</th>
-                  <td>{t(`suppressions.stream.${each.stream}`)}</td>
-                  <td>{time(each.createdAt)}</td>
-                  {may('deleteSuppressions') && (
-                    <td>
-                      <Confirmed
-                        label={t('suppressions.remove')}
-                        question={t(
-                          each.reason === 'complaint' || each.reason === 'unsubscribe'
-                            ? 'suppressions.remove.refused'
-                            : 'suppressions.remove.confirm',
-                          { email: address },
-                        )}
-                        reason={t('suppressions.remove.note')}
-                        action={(note) => remove(each, note)}
-                      />
-                    </td>
-                  )}
-                </tr>
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+    <Page title={address} curl={addressOf(PATH, { email: identifier })}>
       <Outcome of={outcome} />
-      <h2>{t('suppressions.evidence')}</h2>
-      <Evidence identifier={identifier} />
+      <Card title={t('suppressions.stream')}>
+        <Loaded data={data} isList>
+          {({ suppressions }) =>
+            suppressions.length === 0 ? (
+              <Empty title={t('suppressions.notBlocked')} icon="circle-check">
+                <p>{t('suppressions.notBlocked.hint')}</p>
+              </Empty>
+            ) : (
+              <Table
+                label={t('page.suppressions')}
+                isList
+                heads={[
+                  t('suppressions.reason'),
+                  t('suppressions.stream'),
+                  { text: t('suppressions.since'), end: true },
+                  ...(may('deleteSuppressions') ? [{ text: t('queue.change'), unseen: true } as const] : []),
+                ]}
+              >
+                {suppressions.map((each) => (
+                  <tr key={`${each.reason} ${each.stream}`}>
+                    <th scope="row">{t(`suppressions.reason.${each.reason}`)}</th>
+                    <td class="second">{t(`suppressions.stream.${each.stream}`)}</td>
+                    <td class="when">
+                      <Time at={each.createdAt} />
+                    </td>
+                    {may('deleteSuppressions') && (
+                      <td class="aside">
+                        <Confirmed
+                          label={t('suppressions.remove')}
+                          question={t(
+                            each.reason === 'complaint' || each.reason === 'unsubscribe'
+                              ? 'suppressions.remove.refused'
+                              : 'suppressions.remove.confirm',
+                            { email: address },
+                          )}
+                          reason={t('suppressions.remove.note')}
+                          action={(note) => remove(each, note)}
+                        />
+                      </td>
+                    )}
+                  </tr>
+                ))}
+              </Table>
+            )
+          }
+        </Loaded>
+      </Card>
+      <Card title={t('suppressions.evidence')}>
+        <Evidence identifier={identifier} />
+      </Card>
       {/* Read again when the suppressions have changed. */}
       <Removals key={data.value?.suppressions.length} identifier={identifier} />
     </Page>
@@ -104,31 +107,31 @@ function Removals({ identifier }: { identifier: string }) {
     <Loaded data={data}>
       {({ removals }) =>
         removals.length === 0 ? null : (
-          <>
-            <h2>{t('suppressions.removals')}</h2>
+          <Card title={t('suppressions.removals')}>
             <Table
               label={t('suppressions.removals')}
+              isList
               heads={[
-                t('suppressions.removedAt'),
                 t('suppressions.reason'),
                 t('suppressions.stream'),
                 t('suppressions.since'),
                 t('suppressions.remove.note'),
                 t('suppressions.removedBy'),
+                { text: t('suppressions.removedAt'), end: true },
               ]}
             >
               {removals.map((each) => (
                 <tr key={`${each.removedAt} ${each.reason} ${each.stream}`}>
-                  <td>{time(each.removedAt)}</td>
-                  <td>{t(`suppressions.reason.${each.reason}`)}</td>
-                  <td>{t(`suppressions.stream.${each.stream}`)}</td>
+                  <th scope="row">{t(`suppressions.reason.${each.reason}`)}</th>
+                  <td class="aside">{t(`suppressions.stream.${each.stream}`)}</td>
                   <td>{time(each.suppressedAt)}</td>
-                  <td>{each.note ?? ''}</td>
+                  <td class="second">{each.note ?? ''}</td>
                   <td>{each.removedBy}</td>
+                  <td class="when">{time(each.removedAt)}</td>
                 </tr>
               ))}
             </Table>
-          </>
+          </Card>
         )
       }
     </Loaded>
@@ -136,7 +139,7 @@ function Removals({ identifier }: { identifier: string }) {
 }
 
 function Evidence({ identifier }: { identifier: string }) {
-  const { t, time, named } = useTexts();
+  const { t, named } = useTexts();
   const { href } = useNavigation();
   const lists = [
     useEvents(identifier, 'email_bounced'),
@@ -152,32 +155,40 @@ function Evidence({ identifier }: { identifier: string }) {
     .sort((a, b) => b.timestamp.localeCompare(a.timestamp));
   if (events.length === 0)
     return (
-      <Empty title={t('suppressions.evidence.none')}>
-        <p>{t('suppressions.evidence.none.hint')}</p>
-      </Empty>
+      <p class="all-well">
+        {t('suppressions.evidence.none')}. {t('suppressions.evidence.none.hint')}
+      </p>
     );
   return (
     <Table
       label={t('suppressions.evidence')}
-      heads={[t('audit.time'), t('suppressions.event'), t('queue.reply'), t('suppressions.message')]}
+      isList
+      heads={[
+        t('suppressions.event'),
+        t('queue.reply'),
+        t('suppressions.message'),
+        { text: t('audit.time'), end: true },
+      ]}
     >
       {events.map((each) => (
         <tr key={each.eventId}>
-          <td>{time(each.timestamp)}</td>
-          <td>
+          <th scope="row">
             {named('event', each.event)}
             <p class="small">{each.feedbackType ?? each.method ?? ''}</p>
-          </td>
-          <td class="value">
+          </th>
+          <td class="value second">
             {[each.smtpCode, each.diagnostic].filter(Boolean).join(' ')}
             <p class="small">{each.remoteHost ?? each.remoteMta ?? ''}</p>
           </td>
-          <td>
+          <td class="aside">
             {each.messageId !== undefined && each.messageId !== null && (
               <a href={href(`messages/${encodeURIComponent(each.messageId)}`)}>
                 {each.subject || each.messageId}
               </a>
             )}
+          </td>
+          <td class="when">
+            <Time at={each.timestamp} />
           </td>
         </tr>
       ))}

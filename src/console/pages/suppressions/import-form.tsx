@@ -1,6 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { uploadFile } from '../../api.ts';
 import type { DataOf } from '../../operations.ts';
+import { FactList } from '../../parts/fact-list.tsx';
+import { FileField } from '../../parts/field.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -12,33 +14,27 @@ type Imported = DataOf<'/web-setup/suppressions/import', 'post'>;
 const SERVICES = { sendgrid: 'SendGrid', mailgun: 'Mailgun', postmark: 'Postmark', ses: 'Amazon SES' };
 
 interface SuppressionImportProps {
-  /** Whether the page was opened to import a file. */
-  isAsked: boolean;
   onImported: () => void;
 }
 
 /** Imports the blocked addresses of another service, or a list; rows that cannot be imported are shown with the reason. */
-export function SuppressionImport({ isAsked, onImported }: SuppressionImportProps) {
-  const { t } = useTexts();
+export function SuppressionImport({ onImported }: SuppressionImportProps) {
+  const { t, number } = useTexts();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
   const [share, setShare] = useState(0);
+  const [imports, setImports] = useState(0);
   const [result, setResult] = useState<Imported | null>(null);
-  const file = useRef<HTMLInputElement>(null);
   const abort = useRef<AbortController | null>(null);
-  useEffect(() => {
-    // After the heading of the page, which gets the focus in the same turn.
-    if (isAsked) queueMicrotask(() => file.current?.focus());
-    return () => abort.current?.abort();
-  }, []);
+  useEffect(() => () => abort.current?.abort(), []);
   const isRunning = outcome?.running === true;
   useUnsavedWarning(isRunning, t('contacts.import.leave'));
 
   const upload = (form: HTMLFormElement) =>
     run(async () => {
-      const format = new FormData(form).get('format');
-      const chosen = file.current?.files?.[0];
-      if (typeof format !== 'string' || chosen === undefined) return '';
+      const fields = new FormData(form);
+      const [format, chosen] = [fields.get('format'), fields.get('file')];
+      if (typeof format !== 'string' || !(chosen instanceof File)) return '';
       setResult(null);
       setShare(0);
       abort.current = new AbortController();
@@ -52,32 +48,29 @@ export function SuppressionImport({ isAsked, onImported }: SuppressionImportProp
       });
       setResult(done);
       form.reset();
+      setImports((last) => last + 1);
       onImported();
       return t('suppressions.import.done', { count: done.rows - done.rejected, total: done.rows });
     });
   return (
     <>
-      <h2>{t('suppressions.import')}</h2>
       <p>{t('suppressions.import.about')}</p>
       <form
-        class="search"
         aria-label={t('suppressions.import')}
         onSubmit={(event) => {
           event.preventDefault();
           void upload(event.currentTarget);
         }}
       >
-        <label class="field">
-          {t('contacts.import.file')}
-          <input
-            class="input"
-            type="file"
-            ref={file}
-            required
-            accept=".csv,.tsv,.txt,text/csv,text/plain"
-            disabled={isRunning}
-          />
-        </label>
+        <FileField
+          // Without the file that was imported.
+          key={imports}
+          label={t('contacts.import.file')}
+          name="file"
+          accept=".csv,.tsv,.txt,text/csv,text/plain"
+          isRequired
+          isDisabled={isRunning}
+        />
         <label class="field">
           {t('suppressions.import.format')}
           <select class="select" name="format">
@@ -91,7 +84,7 @@ export function SuppressionImport({ isAsked, onImported }: SuppressionImportProp
           </select>
         </label>
         <div class="actions">
-          <button class="button" type="submit" disabled={isRunning}>
+          <button class="button primary" type="submit" disabled={isRunning}>
             {t('contacts.import.now')}
           </button>
         </div>
@@ -100,20 +93,13 @@ export function SuppressionImport({ isAsked, onImported }: SuppressionImportProp
       <Outcome of={outcome} />
       {result !== null && (
         <>
-          <dl class="facts">
-            <div>
-              <dt>{t('suppressions.import.created')}</dt>
-              <dd>{result.created}</dd>
-            </div>
-            <div>
-              <dt>{t('suppressions.import.unchanged')}</dt>
-              <dd>{result.unchanged}</dd>
-            </div>
-            <div>
-              <dt>{t('contacts.import.rejected')}</dt>
-              <dd>{result.rejected}</dd>
-            </div>
-          </dl>
+          <FactList
+            facts={[
+              [t('suppressions.import.created'), number(result.created)],
+              [t('suppressions.import.unchanged'), number(result.unchanged)],
+              [t('contacts.import.rejected'), number(result.rejected)],
+            ]}
+          />
           <RejectedRows of={result} />
         </>
       )}

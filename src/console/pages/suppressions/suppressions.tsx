@@ -1,9 +1,13 @@
+import { useState } from 'preact/hooks';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
-import { CreationDrawer } from '../../parts/drawer.tsx';
+import { Button } from '../../parts/button.tsx';
+import { CreationDrawer, Drawer } from '../../parts/drawer.tsx';
 import { fieldChoice, fieldText } from '../../parts/field-text.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { ListFilters } from '../../parts/list-filters.tsx';
+import { LiveRows } from '../../parts/live-rows.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
 import { toast } from '../../parts/toast.tsx';
@@ -25,6 +29,9 @@ const REASONS = [
 ] as const satisfies ListedSuppression['reason'][];
 const STREAMS = ['all', 'tx', 'mk'] as const satisfies ListedSuppression['stream'][];
 
+const keyOf = ({ contactIdentifier, reason, stream }: ListedSuppression) =>
+  `${contactIdentifier} ${reason} ${stream}`;
+
 /** The suppressions of the account. */
 export function SuppressionsPage() {
   const { t } = useTexts();
@@ -34,25 +41,48 @@ export function SuppressionsPage() {
   const isSearch = Object.values(filters).some((value) => value !== undefined);
   const parameters = { ...filters, lastKey: location.query['lastKey'] };
   const list = useOperation('/web-setup/suppressions', parameters);
+  const [changes, setChanges] = useState(0);
+  const reload = () => {
+    setChanges((last) => last + 1);
+    list.reload();
+  };
   return (
     <Page
       title={t('page.suppressions')}
       question={t('suppressions.question')}
       curl={addressOf('/web-setup/suppressions', parameters)}
       actions={
-        may('createSuppression') && (
-          <CreationDrawer title={t('suppressions.add')}>
-            {(close) => (
-              <Addition
-                onAdded={(email) => {
-                  close();
-                  list.reload();
-                  toast(t('suppressions.added', { email }));
-                }}
-              />
-            )}
-          </CreationDrawer>
-        )
+        <>
+          {may('importSuppressions') && (
+            <Drawer
+              title={t('suppressions.import')}
+              buttonClass="button"
+              button={
+                <>
+                  <Icon name="upload" />
+                  {t('contacts.import.now')}
+                </>
+              }
+              isKept
+              isOpenFirst={location.query['import'] !== undefined}
+            >
+              {() => <SuppressionImport onImported={reload} />}
+            </Drawer>
+          )}
+          {may('createSuppression') && (
+            <CreationDrawer title={t('suppressions.add')}>
+              {(close) => (
+                <Addition
+                  onAdded={(email) => {
+                    close();
+                    reload();
+                    toast(t('suppressions.added', { email }));
+                  }}
+                />
+              )}
+            </CreationDrawer>
+          )}
+        </>
       }
     >
       <div class="card">
@@ -79,34 +109,44 @@ export function SuppressionsPage() {
           ]}
         />
         <Loaded data={list} isList>
-          {({ suppressions, nextKey }) => (
+          {({ suppressions, nextKey }, isStale) => (
             <>
               {suppressions.length > 0 ? (
-                <Table
-                  label={t('page.suppressions')}
-                  isList
-                  heads={[
-                    t('suppressions.email'),
-                    t('suppressions.reason'),
-                    t('suppressions.stream'),
-                    { text: t('suppressions.since'), end: true },
-                  ]}
+                <LiveRows
+                  of={addressOf('/web-setup/suppressions', parameters)}
+                  isStale={isStale}
+                  rows={suppressions}
+                  keyOf={keyOf}
+                  changes={changes}
                 >
-                  {suppressions.map(({ email, contactIdentifier, reason, stream, createdAt }) => (
-                    <tr key={`${contactIdentifier} ${reason} ${stream}`}>
-                      <th scope="row">
-                        <a href={href(`suppressions/${encodeURIComponent(contactIdentifier)}`)}>
-                          {email ?? contactIdentifier}
-                        </a>
-                      </th>
-                      <td class="second">{t(`suppressions.reason.${reason}`)}</td>
-                      <td class="aside">{t(`suppressions.stream.${stream}`)}</td>
-                      <td class="when">
-                        <Time at={createdAt} />
-                      </td>
-                    </tr>
-                  ))}
-                </Table>
+                  {(rows) => (
+                    <Table
+                      label={t('page.suppressions')}
+                      isList
+                      heads={[
+                        t('suppressions.email'),
+                        t('suppressions.reason'),
+                        t('suppressions.stream'),
+                        { text: t('suppressions.since'), end: true },
+                      ]}
+                    >
+                      {rows.map((each) => (
+                        <tr key={keyOf(each)}>
+                          <th scope="row">
+                            <a href={href(`suppressions/${encodeURIComponent(each.contactIdentifier)}`)}>
+                              {each.email ?? each.contactIdentifier}
+                            </a>
+                          </th>
+                          <td class="second">{t(`suppressions.reason.${each.reason}`)}</td>
+                          <td class="aside">{t(`suppressions.stream.${each.stream}`)}</td>
+                          <td class="when">
+                            <Time at={each.createdAt} />
+                          </td>
+                        </tr>
+                      ))}
+                    </Table>
+                  )}
+                </LiveRows>
               ) : nextKey !== undefined ? (
                 <Empty title={t('messages.partial')} />
               ) : isSearch ? (
@@ -123,9 +163,6 @@ export function SuppressionsPage() {
           )}
         </Loaded>
       </div>
-      {may('importSuppressions') && (
-        <SuppressionImport isAsked={location.query['import'] !== undefined} onImported={list.reload} />
-      )}
     </Page>
   );
 }
@@ -181,9 +218,12 @@ function Addition({ onAdded }: { onAdded: (email: string) => void }) {
         </label>
         <StreamField />
         <div class="actions">
-          <button class="button primary" type="submit" disabled={outcome?.running}>
-            {t('suppressions.addNow')}
-          </button>
+          <Button
+            type="submit"
+            kind="primary"
+            label={t('suppressions.addNow')}
+            isBusy={outcome?.running === true}
+          />
         </div>
       </form>
       <Outcome of={outcome} />
