@@ -119,6 +119,7 @@ describe('Contacts', () => {
       { email: 'ada@example.net', firstName: HOSTILE, consentMethod: 'web_form', consentDetails: HOSTILE },
     ]);
 
+    await page.getByRole('button', { name: /^Actions for / }).press('Enter');
     await page.getByRole('button', { name: 'Unsubscribe', exact: true }).press('Enter');
     await page.getByRole('dialog').getByRole('button', { name: 'Unsubscribe', exact: true }).press('Enter');
     await page.getByRole('region', { name: 'Suppressions' }).getByText('Unsubscribed').waitFor();

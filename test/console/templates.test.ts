@@ -281,11 +281,13 @@ describe('Templates', () => {
     await viewer.context.close();
     const { page, context } = await open.operator(DESKTOP);
     await page.goto(`${daemon.consoleUrl}/console/${path}?account=${client.accountId}`);
+    await page.getByRole('button', { name: /^Actions for / }).click();
     await page.getByRole('button', { name: 'Delete the template' }).click();
     await page.getByRole('heading', { level: 1, name: 'Templates' }).waitFor();
     // A pointer over the toast would hold it.
     await page.getByRole('button', { name: 'Undo' }).press('Enter');
     await page.getByRole('link', { name: 'Old', exact: true }).click();
+    await page.getByRole('button', { name: /^Actions for / }).click();
     await page.getByRole('button', { name: 'Delete the template' }).click();
     await page.getByRole('heading', { level: 1, name: 'Templates' }).waitFor();
     await expect.poll(async () => (await client.get(`/web-setup/${path}`)).status).toBe(404);

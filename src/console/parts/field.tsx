@@ -51,18 +51,23 @@ export function Field({ label, hint, error, isOptional = false, children }: Fiel
 }
 
 interface FileFieldProps {
-  name: string;
   label: string;
+  /** In a form. */
+  name?: string;
   hint?: string;
   /** Types of files, as of the attribute. */
   accept: string;
+  isRequired?: boolean;
+  isDisabled?: boolean;
+  onChoose?: (file: File | undefined) => void;
 }
 
-/** A field for a file: choose it, or drop it. Its name and size follow. */
-export function FileField({ name, label, hint, accept }: FileFieldProps) {
+/** A field for a file: choose it, or drop it. The browser shows its name, and its size follows. */
+export function FileField(props: FileFieldProps) {
+  const { label, name, hint, accept, isRequired, isDisabled, onChoose } = props;
   const { size } = useTexts();
   const [file, setFile] = useState<File | undefined>();
-  const chosen = file === undefined ? hint : `${file.name} · ${size(file.size)}`;
+  const chosen = file === undefined ? hint : size(file.size);
   return (
     <Field label={label} {...(chosen === undefined ? {} : { hint: chosen })}>
       {(control) => (
@@ -72,7 +77,12 @@ export function FileField({ name, label, hint, accept }: FileFieldProps) {
           type="file"
           name={name}
           accept={accept}
-          onChange={({ currentTarget: { files } }) => setFile(files?.[0])}
+          required={isRequired}
+          disabled={isDisabled}
+          onChange={({ currentTarget: { files } }) => {
+            setFile(files?.[0]);
+            onChoose?.(files?.[0]);
+          }}
         />
       )}
     </Field>

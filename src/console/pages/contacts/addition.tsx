@@ -1,4 +1,5 @@
 import { operate } from '../../api.ts';
+import { Button } from '../../parts/button.tsx';
 import { CreationDrawer } from '../../parts/drawer.tsx';
 import { fieldChoice, filledTexts } from '../../parts/field-text.ts';
 import { toast } from '../../parts/toast.tsx';
@@ -89,9 +90,12 @@ function Form({ onAdded }: { onAdded: () => void }) {
           <input class="input" name="consentDetails" maxLength={2000} autocomplete="off" />
         </label>
         <div class="actions">
-          <button class="button primary" type="submit" disabled={outcome?.running}>
-            {t('groups.addNow')}
-          </button>
+          <Button
+            type="submit"
+            kind="primary"
+            label={t('groups.addNow')}
+            isBusy={outcome?.running === true}
+          />
         </div>
         <Outcome of={outcome} />
       </form>

@@ -31,6 +31,7 @@ export function ColumnAssignment({ head, fields, onChange }: ColumnAssignmentPro
   return (
     <Table
       label={t('contacts.import.columns')}
+      isList
       heads={[t('contacts.import.column'), t('contacts.import.values'), t('contacts.import.field')]}
     >
       {head.columns.map((column, index) => {
@@ -39,13 +40,13 @@ export function ColumnAssignment({ head, fields, onChange }: ColumnAssignmentPro
         return (
           <tr key={`${index} ${column}`}>
             <th scope="row">{column}</th>
-            <td class="value">
+            <td class="second">
               {head.rows
                 .map((row) => row[index] ?? '')
                 .filter((value) => value !== '')
                 .join(' · ')}
             </td>
-            <td>
+            <td class="aside">
               <select
                 class="select"
                 aria-label={t('contacts.import.fieldOf', { column })}

@@ -3,6 +3,7 @@ import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { ListFilters } from '../../parts/list-filters.tsx';
+import { LiveRows } from '../../parts/live-rows.tsx';
 import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -38,7 +39,12 @@ export function ContactListPage() {
   const parameters = { ...filters, lastKey: location.query['lastKey'] };
   const path = addressOf(PATH, parameters);
   const list = useOperation(PATH, parameters);
-  const task = useBulkTask(list.reload);
+  const [changes, setChanges] = useState(0);
+  const reload = () => {
+    setChanges((last) => last + 1);
+    list.reload();
+  };
+  const task = useBulkTask(reload);
   return (
     <Page
       title={t('page.contacts')}
@@ -52,7 +58,7 @@ export function ContactListPage() {
               {t('contacts.import')}
             </a>
           )}
-          {may('createContact') && <Addition onAdded={list.reload} />}
+          {may('createContact') && <Addition onAdded={reload} />}
         </>
       }
     >
@@ -60,16 +66,26 @@ export function ContactListPage() {
       <div class="card">
         <Filters search={filters} />
         <Loaded data={list} isList>
-          {({ contacts, nextKey }) => (
+          {({ contacts, nextKey }, isStale) => (
             <>
               {contacts.length > 0 ? (
-                <Contacts
-                  key={path}
-                  contacts={contacts}
-                  filters={filters}
-                  isPart={nextKey !== undefined || location.query['lastKey'] !== undefined}
-                  task={task}
-                />
+                <LiveRows
+                  of={path}
+                  isStale={isStale}
+                  rows={contacts}
+                  keyOf={({ contactIdentifier }) => contactIdentifier}
+                  changes={changes}
+                >
+                  {(rows) => (
+                    <Contacts
+                      key={path}
+                      contacts={rows}
+                      filters={filters}
+                      isPart={nextKey !== undefined || location.query['lastKey'] !== undefined}
+                      task={task}
+                    />
+                  )}
+                </LiveRows>
               ) : (
                 <NoContacts
                   isSearch={Object.values(filters).some((value) => value !== undefined)}
@@ -91,7 +107,7 @@ export function nameOf({ email, phone, contactIdentifier }: ListedContact): stri
 }
 
 interface ContactsProps {
-  contacts: ListedContact[];
+  contacts: readonly ListedContact[];
   filters: Readonly<Record<string, string | undefined>>;
   /** Whether the search has other pages. */
   isPart: boolean;

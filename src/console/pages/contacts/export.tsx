@@ -28,7 +28,7 @@ export function Export({ filters }: { filters: Readonly<Record<string, string | 
         onClick={() => void save()}
       >
         <Icon name="download" />
-        {t('contacts.export')}
+        <span class="wide-text">{t('contacts.export')}</span>
       </button>
       {outcome?.failed === true && <Outcome of={outcome} />}
     </>

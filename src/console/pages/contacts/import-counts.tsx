@@ -1,31 +1,48 @@
 import type { DataOf } from '../../operations.ts';
-import { Table } from '../../parts.tsx';
+import { FactList } from '../../parts/fact-list.tsx';
+import { Figure, FigureRow } from '../../parts/figures.tsx';
+import { FirstRows } from '../../parts/first-rows.tsx';
+import { Card, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 
 /** What an import, or its check, has done so far. */
 export type ImportOutcome = Extract<DataOf<'/web-setup/contacts/import', 'post'>, { rejectedRows: unknown }>;
 
-const COUNTS = ['rows', 'created', 'updated', 'unchanged', 'subscribed', 'optedOut', 'rejected'] as const;
+const FIGURES = [
+  { name: 'rows', color: '--c-accepted' },
+  { name: 'created', color: '--c-delivered' },
+  { name: 'updated', color: '--c-opened' },
+  { name: 'unchanged', color: '--c-accepted' },
+  { name: 'rejected', color: '--c-bounced' },
+] as const;
+/** What became of the memberships, if the contacts were added to a group. */
+const MEMBERSHIPS = ['subscribed', 'optedOut'] as const;
 
 /** The counts of an import and its rejected rows. `ignored`: about columns that were not read. */
 export function ImportCounts({
   of,
   ignored,
 }: {
-  of: Pick<ImportOutcome, (typeof COUNTS)[number] | 'rejectedRows'>;
+  of: Pick<ImportOutcome, (typeof FIGURES)[number]['name'] | (typeof MEMBERSHIPS)[number] | 'rejectedRows'>;
   ignored: string[];
 }) {
-  const { t } = useTexts();
+  const { t, number, percent } = useTexts();
   return (
     <>
-      <dl class="facts">
-        {COUNTS.map((name) => (
-          <div key={name}>
-            <dt>{t(`contacts.import.${name}`)}</dt>
-            <dd>{of[name]}</dd>
-          </div>
+      <FigureRow>
+        {FIGURES.map(({ name, color }) => (
+          <Figure
+            key={name}
+            color={color}
+            label={t(`contacts.import.${name}`)}
+            value={number(of[name])}
+            note={name === 'rows' ? '' : percent(of[name], of.rows)}
+          />
         ))}
-      </dl>
+      </FigureRow>
+      {MEMBERSHIPS.some((name) => of[name] > 0) && (
+        <FactList facts={MEMBERSHIPS.map((name) => [t(`contacts.import.${name}`), number(of[name])])} />
+      )}
       {ignored.length > 0 && (
         <ul>
           {ignored.map((text) => (
@@ -33,7 +50,11 @@ export function ImportCounts({
           ))}
         </ul>
       )}
-      <RejectedRows of={of} />
+      {of.rejected > 0 && (
+        <Card title={t('contacts.import.rejected')}>
+          <RejectedRows of={of} />
+        </Card>
+      )}
     </>
   );
 }
@@ -44,20 +65,25 @@ export function RejectedRows({ of }: { of: Pick<ImportOutcome, 'rejected' | 'rej
   return (
     <>
       {of.rejectedRows.length > 0 && (
-        <Table
-          label={t('contacts.import.rejected')}
-          heads={[t('contacts.import.line'), t('suppressions.reason')]}
-        >
-          {of.rejectedRows.map(({ line, reason }) => (
-            <tr key={line}>
-              <th scope="row">{line}</th>
-              <td>{reason}</td>
-            </tr>
-          ))}
-        </Table>
+        <FirstRows rows={of.rejectedRows}>
+          {(rows) => (
+            <Table
+              label={t('contacts.import.rejected')}
+              isList
+              heads={[t('contacts.import.line'), t('suppressions.reason')]}
+            >
+              {rows.map(({ line, reason }) => (
+                <tr key={line}>
+                  <th scope="row">{line}</th>
+                  <td class="second">{reason}</td>
+                </tr>
+              ))}
+            </Table>
+          )}
+        </FirstRows>
       )}
       {of.rejected > of.rejectedRows.length && (
-        <p class="small">
+        <p class="small more-rows">
           {t('contacts.import.moreRejected', { count: of.rejected - of.rejectedRows.length })}
         </p>
       )}

@@ -2,7 +2,10 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, uploadFile } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf, type ParametersOf } from '../../operations.ts';
-import { Outcome, Page, useAction } from '../../parts.tsx';
+import { Button } from '../../parts/button.tsx';
+import { Field, FileField } from '../../parts/field.tsx';
+import { Stepper } from '../../parts/stepper.tsx';
+import { Card, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -15,6 +18,8 @@ const PATH = '/web-setup/contacts/import';
 
 /** The API keeps names up to this length. */
 const MAX_FILE_NAME = 255;
+
+const STEPS = ['file', 'columns', 'check'] as const;
 
 /** The file that was chosen. */
 interface Chosen {
@@ -41,6 +46,7 @@ export function ContactImportPage() {
   useUnsavedWarning(isRunning, t('contacts.import.leave'));
   const groups = useOperation('/web-setup/contacts/subscription-groups');
 
+  const step = chosen === null ? 'file' : result === null ? 'columns' : 'check';
   const choose = (file: File | undefined) =>
     run(async () => {
       setResult(null);
@@ -99,88 +105,95 @@ export function ContactImportPage() {
   return (
     <Page
       title={t('contacts.import')}
-      question={t('contacts.import.question')}
       curl={addressOf(PATH, { background: 'true', subscriptionGroupId: groupId })}
       curlBody={{ type: 'text/csv', file: 'contacts.csv' }}
     >
-      <p>
-        <a href={href('contacts')}>{t('app.back')}</a>
-      </p>
-      <p>{t('contacts.import.about')}</p>
-      <label class="field">
-        {t('contacts.import.file')}
-        <input
-          class="input"
-          type="file"
-          accept=".csv,.tsv,.txt,.ndjson,.jsonl,text/csv"
-          disabled={isRunning}
-          onChange={({ currentTarget }) => void choose(currentTarget.files?.[0])}
-        />
-      </label>
+      <Stepper
+        label={t('contacts.import')}
+        current={STEPS.indexOf(step)}
+        steps={STEPS.map((name, index) => ({
+          name: t(`contacts.import.step.${name}`),
+          isDone: index < STEPS.indexOf(step),
+          address: undefined,
+        }))}
+      />
+      <div class="card">
+        <div class="card-body">
+          <p class="small">{t('contacts.import.about')}</p>
+          <FileField
+            label={t('contacts.import.file')}
+            accept=".csv,.tsv,.txt,.ndjson,.jsonl,text/csv"
+            isDisabled={isRunning}
+            onChoose={(file) => void choose(file)}
+          />
+          {chosen === null && <Outcome of={outcome} />}
+        </div>
+      </div>
       {chosen !== null && chosen.head !== null && (
-        <ColumnAssignment
-          head={chosen.head}
-          fields={fields}
-          onChange={(next) => {
-            setFields(next);
-            setResult(null);
-          }}
-        />
+        <Card title={t('contacts.import.columns')}>
+          <ColumnAssignment
+            head={chosen.head}
+            fields={fields}
+            onChange={(next) => {
+              setFields(next);
+              setResult(null);
+            }}
+          />
+        </Card>
       )}
       {chosen !== null && (
-        <>
-          <label class="field">
-            {t('contacts.import.group')}
-            <select
-              class="select"
-              value={groupId}
-              disabled={isRunning}
-              onChange={({ currentTarget: { value } }) => {
-                setGroupId(value);
-                setResult(null);
-              }}
-            >
-              <option value="">{t('contacts.import.noGroup')}</option>
-              {groups.value?.groups.map(({ subscriptionGroupId, name }) => (
-                <option value={subscriptionGroupId} key={subscriptionGroupId}>
-                  {name}
-                </option>
-              ))}
-            </select>
-          </label>
-          <div class="actions">
-            <button
-              type="button"
-              class="button primary"
-              disabled={isRunning}
-              onClick={() => void check(chosen)}
-            >
-              {t('contacts.import.check')}
-            </button>
-            <button
-              class="button"
-              type="button"
-              disabled={isRunning || result === null}
-              onClick={() => void start(chosen)}
-            >
-              {t('contacts.import.now')}
-            </button>
-            {isRunning && (
-              <button class="button" type="button" onClick={() => abort.current?.abort()}>
-                {t('app.cancel')}
-              </button>
+        <Card title={t('contacts.import.step.check')}>
+          <div class="card-body">
+            <Field label={t('contacts.import.group')} isOptional>
+              {(control) => (
+                <select
+                  {...control}
+                  class="select"
+                  value={groupId}
+                  disabled={isRunning}
+                  onChange={({ currentTarget: { value } }) => {
+                    setGroupId(value);
+                    setResult(null);
+                  }}
+                >
+                  <option value="">{t('contacts.import.noGroup')}</option>
+                  {groups.value?.groups.map(({ subscriptionGroupId, name }) => (
+                    <option value={subscriptionGroupId} key={subscriptionGroupId}>
+                      {name}
+                    </option>
+                  ))}
+                </select>
+              )}
+            </Field>
+            <div class="actions">
+              <Button
+                kind={result === null ? 'primary' : 'secondary'}
+                label={t('contacts.import.check')}
+                isBusy={isRunning && result === null}
+                isDisabled={isRunning}
+                onClick={() => void check(chosen)}
+              />
+              <Button
+                kind={result === null ? 'secondary' : 'primary'}
+                label={t('contacts.import.now')}
+                isDisabled={isRunning || result === null}
+                onClick={() => void start(chosen)}
+              />
+              {isRunning && (
+                <button class="button" type="button" onClick={() => abort.current?.abort()}>
+                  {t('app.cancel')}
+                </button>
+              )}
+            </div>
+            {isRunning && <progress aria-label={t('contacts.import.progress')} max={1} value={share} />}
+            <Outcome of={outcome} />
+            {isSuppressionFile && (
+              <p>
+                <a href={href('suppressions', { import: 'file' })}>{t('suppressions.import.instead')}</a>
+              </p>
             )}
           </div>
-        </>
-      )}
-      {isRunning && chosen !== null && (
-        <progress aria-label={t('contacts.import.progress')} max={1} value={share} />
-      )}
-      <Outcome of={outcome} />
-      {isSuppressionFile && (
-        <p>
-          <a href={href('suppressions', { import: 'file' })}>{t('suppressions.import.instead')}</a>
-        </p>
+        </Card>
       )}
       {result !== null && <ImportCounts of={result} ignored={result.warnings ?? []} />}
       <ImportList />

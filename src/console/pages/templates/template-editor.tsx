@@ -2,11 +2,14 @@ import { useState } from 'preact/hooks';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
 import { CodeEditor } from '../../parts/code-editor/code-editor.tsx';
 import { useHeldActions } from '../../parts/held-action.ts';
+import { useMedia } from '../../parts/media.ts';
 import { Preview } from '../../parts/preview/preview.tsx';
+import { TabList } from '../../parts/tabs.tsx';
 import { TestMessage } from '../../parts/test-message.tsx';
-import { Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { Loaded, Outcome, Page, RowActions, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -14,6 +17,10 @@ import { deletionKey } from './template-list.tsx';
 import { Versions } from './versions.tsx';
 import '../../parts/preview/preview.css';
 
+/** The id of the form, whose button is in the head of the page. */
+const FORM = 'template-form';
+/** Windows without space for code and preview side by side, as in preview.css. */
+const NARROW = '(width < 60rem)';
 const PATH = '/web-setup/templates/{templateId}';
 
 type Template = DataOf<typeof PATH>['template'];
@@ -44,27 +51,16 @@ function textOfCreation(templateId: string | undefined): string | null {
   return text;
 }
 
-/** The code of a template, and next to it a preview for a contact. */
+/** The code of a template, and next to it a preview for a contact; on phones one of both. */
 export function TemplatePage({ templateId }: { templateId: string }) {
-  const { t } = useTexts();
-  const { href } = useNavigation();
   const isNew = templateId === 'new';
   const data = useOperation(isNew ? null : PATH, { templateId });
-  const title = isNew ? t('templates.new') : (data.value?.template.name ?? t('page.templates'));
+  const { t } = useTexts();
+  if (isNew) return <Editor template={null} />;
+  if (data.value !== null) return <Editor template={data.value.template} />;
   return (
-    <Page
-      title={title}
-      question={t('templates.question')}
-      {...(isNew ? {} : { curl: addressOf(PATH, { templateId }) })}
-    >
-      <p>
-        <a href={href('templates')}>{t('app.back')}</a>
-      </p>
-      {isNew ? (
-        <Editor template={null} />
-      ) : (
-        <Loaded data={data}>{({ template }) => <Editor template={template} />}</Loaded>
-      )}
+    <Page title={t('page.templates')} curl={addressOf(PATH, { templateId })}>
+      <Loaded data={data}>{() => null}</Loaded>
     </Page>
   );
 }
@@ -89,6 +85,8 @@ function Editor({ template }: { template: Template | null }) {
   const { outcome, run } = useAction(
     firstText === null ? null : { text: firstText, running: false, failed: false },
   );
+  const isNarrow = useMedia(NARROW);
+  const [pane, setPane] = useState<'code' | 'preview'>(template === null ? 'code' : 'preview');
   const { hold } = useHeldActions(template, () => {});
   const readOnly = !may(template === null ? 'createTemplate' : 'updateTemplate');
   const change = (fields: Partial<Draft>) => setDraft((last) => ({ ...last, ...fields }));
@@ -116,15 +114,98 @@ function Editor({ template }: { template: Template | null }) {
       }
       return text;
     });
+  const remove = () => {
+    if (template === null) return;
+    go(href('templates'), { discard: true });
+    hold({
+      key: deletionKey(template.templateId),
+      text: t('templates.deleted', { name: template.name }),
+      action: (options) =>
+        operate('delete', PATH, {
+          account: accountId,
+          parameters: { templateId: template.templateId },
+          ...options,
+        }),
+    });
+  };
+  const panes = {
+    code: (
+      <section class="card" aria-label={t('templates.code')}>
+        {!isNarrow && (
+          <div class="card-head">
+            <h2>{t('templates.code')}</h2>
+          </div>
+        )}
+        <div class="card-body">
+          <CodeEditor
+            key={restored}
+            label={t('templates.code')}
+            value={draft.html}
+            readOnly={readOnly}
+            onChange={(html) => change({ html })}
+          />
+          <TextPart text={draft.text} readOnly={readOnly} onChange={(text) => change({ text })} />
+        </div>
+      </section>
+    ),
+    preview: (
+      <div class="card">
+        <Preview
+          content={draft}
+          page={template === null ? 'templates/new' : `templates/${encodeURIComponent(template.templateId)}`}
+        >
+          {(variables) =>
+            template !== null &&
+            may('sendTransactional') &&
+            (draft === saved ? (
+              <TestMessage
+                templateId={template.templateId}
+                stream={template.type === null ? null : template.type === 'marketing' ? 'mk' : 'tx'}
+                variables={variables}
+              />
+            ) : (
+              <p class="small">{t('test.save')}</p>
+            ))
+          }
+        </Preview>
+      </div>
+    ),
+  };
   return (
-    <>
+    <Page
+      title={template === null ? t('templates.new') : template.name}
+      actions={
+        <>
+          {!readOnly && (
+            <Button
+              type="submit"
+              form={FORM}
+              kind="primary"
+              label={t('me.save')}
+              isBusy={outcome?.running === true}
+            />
+          )}
+          {template !== null && may('deleteTemplate') && (
+            <RowActions
+              label={template.name}
+              actions={[{ isDanger: true, label: t('templates.delete'), action: async () => remove() }]}
+            />
+          )}
+        </>
+      }
+      {...(template === null ? {} : { curl: addressOf(PATH, { templateId: template.templateId }) })}
+    >
+      <Outcome of={outcome} />
+      {readOnly && <p class="small">{t('messages.notAllowed')}</p>}
       <form
+        id={FORM}
+        class="card"
         onSubmit={(event) => {
           event.preventDefault();
           void save();
         }}
       >
-        <fieldset class="plain" disabled={readOnly}>
+        <fieldset class="plain card-body" disabled={readOnly}>
           <div class="search">
             <label class="field">
               {t('people.name')}
@@ -161,49 +242,29 @@ function Editor({ template }: { template: Template | null }) {
                 <option value="marketing">{t('templates.stream.marketing')}</option>
               </select>
             </label>
-            {!readOnly && (
-              <div class="actions">
-                <button type="submit" class="button primary" disabled={outcome?.running}>
-                  {t('me.save')}
-                </button>
-              </div>
-            )}
           </div>
         </fieldset>
-        <Outcome of={outcome} />
       </form>
-      {readOnly && <p class="small">{t('messages.notAllowed')}</p>}
-      <div class="editor">
-        <section aria-label={t('templates.code')}>
-          <h2>{t('templates.code')}</h2>
-          <CodeEditor
-            key={restored}
-            label={t('templates.code')}
-            value={draft.html}
-            readOnly={readOnly}
-            onChange={(html) => change({ html })}
-          />
-          <TextPart text={draft.text} readOnly={readOnly} onChange={(text) => change({ text })} />
-        </section>
-        <Preview
-          content={draft}
-          page={template === null ? 'templates/new' : `templates/${encodeURIComponent(template.templateId)}`}
+      {isNarrow ? (
+        <TabList
+          label={template === null ? t('templates.new') : template.name}
+          tabs={[
+            { name: 'code', text: t('templates.code') },
+            { name: 'preview', text: t('preview.title') },
+          ]}
+          chosen={pane}
+          onChoose={setPane}
         >
-          {(variables) =>
-            template !== null &&
-            may('sendTransactional') &&
-            (draft === saved ? (
-              <TestMessage
-                templateId={template.templateId}
-                stream={template.type === null ? null : template.type === 'marketing' ? 'mk' : 'tx'}
-                variables={variables}
-              />
-            ) : (
-              <p class="small">{t('test.save')}</p>
-            ))
-          }
-        </Preview>
-      </div>
+          {/* The other one keeps its state. */}
+          <div hidden={pane !== 'code'}>{panes.code}</div>
+          <div hidden={pane !== 'preview'}>{panes.preview}</div>
+        </TabList>
+      ) : (
+        <div class="editor">
+          {panes.code}
+          {panes.preview}
+        </div>
+      )}
       {template !== null && (
         <Versions
           change={`${template.updatedAt} ${saves}`}
@@ -218,28 +279,7 @@ function Editor({ template }: { template: Template | null }) {
           }
         />
       )}
-      {template !== null && may('deleteTemplate') && (
-        <button
-          class="button danger"
-          type="button"
-          onClick={() => {
-            go(href('templates'), { discard: true });
-            hold({
-              key: deletionKey(template.templateId),
-              text: t('templates.deleted', { name: template.name }),
-              action: (options) =>
-                operate('delete', PATH, {
-                  account: accountId,
-                  parameters: { templateId: template.templateId },
-                  ...options,
-                }),
-            });
-          }}
-        >
-          {t('templates.delete')}
-        </button>
-      )}
-    </>
+    </Page>
   );
 }
 

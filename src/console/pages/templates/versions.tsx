@@ -1,6 +1,7 @@
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import type { DataOf } from '../../operations.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Loaded, Outcome, Table, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
@@ -25,8 +26,11 @@ export function Versions({
 }: VersionsProps & { /** Changes when the template was saved. */ change: string }) {
   const { t } = useTexts();
   return (
-    <details>
-      <summary>{t('templates.versions')}</summary>
+    <details class="card folded">
+      <summary class="card-head">
+        <h2>{t('templates.versions')}</h2>
+        <Icon name="chevron-down" />
+      </summary>
       <VersionList key={change} {...list} />
     </details>
   );
@@ -48,26 +52,27 @@ function VersionList({ templateId, onRestore }: VersionsProps) {
       <Loaded data={data}>
         {({ versions }) =>
           versions.length === 0 ? (
-            <p>{t('templates.versions.none')}</p>
+            <p class="all-well">{t('templates.versions.none')}</p>
           ) : (
             <Table
               label={t('templates.versions')}
+              isList
               heads={[
                 t('templates.versions.version'),
                 t('messages.subject'),
-                t('templates.versions.saved'),
-                ...(onRestore === null ? [] : [t('people.actions')]),
+                { text: t('templates.versions.saved'), end: true },
+                ...(onRestore === null ? [] : [{ text: t('people.actions'), unseen: true } as const]),
               ]}
             >
               {versions.map(({ version, subject, savedAt }) => (
                 <tr key={version}>
                   <th scope="row">{version}</th>
-                  <td>{subject}</td>
-                  <td>
+                  <td class="second">{subject}</td>
+                  <td class="when">
                     <Time at={savedAt} />
                   </td>
                   {onRestore !== null && (
-                    <td>
+                    <td class="aside">
                       <button
                         class="button"
                         type="button"
