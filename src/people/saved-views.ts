@@ -23,7 +23,7 @@ const querySchema = z
 
 /** What a person saves. */
 export const savedViewSchema = z.strictObject({
-  page: z.string().regex(/^[a-z][a-z/-]{0,40}$/, 'must be the path of a page'),
+  page: z.string().regex(/^[a-z][\w/-]{0,99}$/, 'must be the path of a page'),
   name: z.string().trim().min(1).max(60),
   query: querySchema,
 });

@@ -180,6 +180,7 @@ describe('Accounts', () => {
       contacts: -1,
       webhooks: null,
     });
+    await page.getByRole('button', { name: /^Actions for / }).press('Enter');
     await page.getByRole('button', { name: 'Disable the account' }).press('Enter');
     await page.getByRole('dialog').getByRole('button', { name: 'Disable the account' }).press('Enter');
     await page.getByText('The account is disabled').waitFor();

@@ -3,7 +3,9 @@ import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { saveExport } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
 import { addressOf } from '../operations.ts';
-import { FilterBar } from '../parts/filter-bar.tsx';
+import { Icon } from '../parts/icon/icon.tsx';
+import { ListFilters } from '../parts/list-filters.tsx';
+import { LiveRows } from '../parts/live-rows.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
 import { Denied, Empty, Loaded, Outcome, Page, Status, Table, useAction } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
@@ -29,13 +31,11 @@ export function AuditPage() {
 
 function AuditLog() {
   const { t } = useTexts();
-  const { location, href } = useNavigation();
-  const { account } = useScope();
+  const { location, href, go } = useNavigation();
+  const { account, isInstallation } = useScope();
   const { scope, personId, before } = location.query;
-  const list = useConsoleData<AuditList>(
-    addressOf('/console/audit', { limit: '50', personId, before }),
-    account,
-  );
+  const path = addressOf('/console/audit', { limit: '50', personId, before });
+  const list = useConsoleData<AuditList>(path, account);
   useRefresh(list.reload);
   const { outcome, run } = useAction();
   const save = (format: 'csv' | 'ndjson') =>
@@ -49,17 +49,25 @@ function AuditLog() {
       class="button"
       type="button"
       data-export
+      aria-label={t('audit.export', { format: format.toUpperCase() })}
+      title={t('audit.export', { format: format.toUpperCase() })}
       disabled={outcome?.running === true}
       onClick={() => void save(format)}
     >
-      {t('audit.export', { format: format.toUpperCase() })}
+      <Icon name="download" />
+      {format.toUpperCase()}
     </button>
   );
   return (
     <>
       <Outcome of={outcome} />
       <div class="card">
-        <FilterBar
+        <ListFilters
+          path="audit"
+          query={{ scope, personId }}
+          {...(isInstallation ? { isInstallation } : {})}
+          filters={[]}
+          onChange={(query) => go(href('audit', { scope, ...query }))}
           end={
             <div class="actions">
               {exported('csv')}
@@ -68,16 +76,18 @@ function AuditLog() {
           }
         >
           <PersonFilter key={account ?? ''} account={account} scope={scope} personId={personId} />
-        </FilterBar>
+        </ListFilters>
         <Loaded data={list} isList>
-          {({ records, next }) => (
+          {({ records, next }, isStale) => (
             <>
               {records.length === 0 ? (
                 <Empty title={t(next === null ? 'audit.empty' : 'messages.partial')} icon="scroll-text">
                   <p>{t('audit.empty.hint')}</p>
                 </Empty>
               ) : (
-                <Records records={records} />
+                <LiveRows of={`${account} ${path}`} isStale={isStale} rows={records} keyOf={({ seq }) => seq}>
+                  {(rows) => <Records records={rows} />}
+                </LiveRows>
               )}
               {(before !== undefined || next !== null) && (
                 <p class="actions pager">
@@ -101,7 +111,7 @@ function AuditLog() {
   );
 }
 
-function Records({ records }: { records: PresentedRecord[] }) {
+function Records({ records }: { records: readonly PresentedRecord[] }) {
   const { t, time, named } = useTexts();
   return (
     <Table

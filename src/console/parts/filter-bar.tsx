@@ -157,7 +157,7 @@ export function MoreFilters({ onApply, children }: MoreFiltersProps) {
       button={
         <>
           <Icon name="funnel" />
-          {t('messages.moreFilters')}
+          <span class="wide-text">{t('messages.moreFilters')}</span>
         </>
       }
     >

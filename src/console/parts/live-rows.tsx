@@ -13,6 +13,8 @@ interface LiveRowsProps<Row> {
   /** Whether the rows are those of other filters, see `Loaded`. */
   isStale: boolean;
   keyOf: (row: Row) => string | number;
+  /** How many times the person changed the list: the rows that are read after a change are all shown. */
+  changes?: number;
   /** Shows the rows. */
   children: (rows: readonly Row[]) => ComponentChildren;
 }
@@ -21,12 +23,18 @@ interface LiveRowsProps<Row> {
  * The rows of a list that is read again while it is shown. New rows do not move the others: they wait behind a button that
  * shows how many there are.
  */
-export function LiveRows<Row>({ of, rows, isStale, keyOf, children }: LiveRowsProps<Row>) {
+export function LiveRows<Row>({ of, rows, isStale, keyOf, changes = 0, children }: LiveRowsProps<Row>) {
   const { plural } = useTexts();
   const shown = useRef<{ of: string; rows: readonly Row[] }>({ of, rows: [] });
   const [, setTurn] = useState(0);
+  /** `before`: the rows before the last change of the person, until others are read. */
+  const change = useRef<{ count: number; before: readonly Row[] | null }>({ count: changes, before: null });
   if (isStale) return <>{children(rows)}</>;
-  const last = shown.current.of === of ? shown.current.rows : [];
+  if (change.current.count !== changes) change.current = { count: changes, before: rows };
+  const { before } = change.current;
+  const isChanged = before !== null && before !== rows;
+  if (isChanged) change.current.before = null;
+  const last = shown.current.of === of && !isChanged ? shown.current.rows : [];
   const merged = last.length === 0 ? rows : mergedRows(last, rows, keyOf);
   shown.current = { of, rows: merged };
   const known = new Set(merged.map(keyOf));

@@ -30,7 +30,7 @@ export function SavedViews(props: SavedViewsProps) {
       button={
         <>
           <Icon name="bookmark" />
-          {t('app.views')}
+          <span class="wide-text">{t('app.views')}</span>
         </>
       }
     >

@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import { LiveRows } from '../../../src/console/parts/live-rows.tsx';
 import { person, render, screen } from '../dom/render.tsx';
 
-const list = (rows: readonly string[], of = '/messages') => (
-  <LiveRows of={of} rows={rows} isStale={false} keyOf={(row) => row}>
+const list = (rows: readonly string[], of = '/messages', changes = 0) => (
+  <LiveRows of={of} rows={rows} isStale={false} keyOf={(row) => row} changes={changes}>
     {(shown) => (
       <ul>
         {shown.map((row) => (
@@ -29,4 +29,15 @@ it('begins again with other filters', async () => {
   const replace = await render(list(['a']));
   await replace(list(['b', 'c'], '/messages?status=sent'));
   expect(shown()).toEqual(['b', 'c']);
+});
+
+it('shows what the person added, once it was read', async () => {
+  const before = ['b', 'a'];
+  const replace = await render(list(before));
+  await replace(list(before, '/messages', 1));
+  expect(shown()).toEqual(['b', 'a']);
+  await replace(list(['c', 'b', 'a'], '/messages', 1));
+  expect(shown()).toEqual(['c', 'b', 'a']);
+  await replace(list(['d', 'c', 'b', 'a'], '/messages', 1));
+  expect(shown()).toEqual(['c', 'b', 'a']);
 });

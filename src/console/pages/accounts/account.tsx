@@ -2,12 +2,14 @@ import { operate } from '../../api.ts';
 import { useInstallation, useRefresh } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
+import { Figure, FigureRow } from '../../parts/figures.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { toast } from '../../parts/toast.tsx';
-import { Card, Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { MAX_BOUNCED } from '../../parts/totals.ts';
+import { Card, Loaded, Outcome, Page, RowActions, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import { AccountStatus } from './accounts.tsx';
+import { AccountStatus, useVolumes } from './accounts.tsx';
 import { LimitForm } from './limits.tsx';
 
 const PATH = '/web-setup/accounts/{accountId}';
@@ -71,27 +73,56 @@ function Actions({ account, onChange }: DetailsProps) {
         {t('accounts.openKeys')}
       </a>
       {isActive ? (
-        <Confirmed
-          isDanger
-          label={t('accounts.disable')}
-          question={t('accounts.disable.confirm', { name })}
-          action={change}
+        <RowActions
+          label={name || accountId}
+          actions={[
+            {
+              isDanger: true,
+              label: t('accounts.disable'),
+              question: t('accounts.disable.confirm', { name }),
+              action: change,
+            },
+          ]}
         />
       ) : (
         <button class="button" type="button" onClick={() => void change()} disabled={outcome?.running}>
           {t('accounts.enable')}
         </button>
       )}
-      <Outcome of={outcome} />
+      {outcome?.failed && <Outcome of={outcome} />}
     </>
   );
 }
 
 function Details({ account, onChange }: DetailsProps) {
-  const { t, time } = useTexts();
+  const { t, time, number, percent } = useTexts();
   const { accountId, companyName, createdAt, limits } = account;
+  const volume = useVolumes()?.get(accountId);
   return (
     <>
+      {volume !== undefined && (
+        <FigureRow>
+          <Figure
+            color="--c-accepted"
+            label={t('accounts.volume')}
+            value={number(volume.accepted)}
+            note={t('overview.outcome.accepted')}
+          />
+          <Figure
+            color="--c-delivered"
+            label={t('overview.outcome.delivered')}
+            value={percent(volume.delivered, volume.accepted)}
+            note={t('overview.figure.messages', { count: volume.delivered })}
+          />
+          <Figure
+            color="--c-bounced"
+            label={t('overview.outcome.bounced')}
+            value={percent(volume.bounced, volume.accepted)}
+            note={t('overview.figure.limit', { count: volume.bounced, limit: percent(MAX_BOUNCED, 1) })}
+            isHigh={volume.bounced > MAX_BOUNCED * volume.accepted}
+          />
+        </FigureRow>
+      )}
       <div class="card">
         <div class="card-body">
           <FactList

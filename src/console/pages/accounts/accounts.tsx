@@ -2,9 +2,10 @@ import { useMemo, useState } from 'preact/hooks';
 import { operate } from '../../api.ts';
 import { useInstallation, useRefresh } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
 import { CreationDrawer } from '../../parts/drawer.tsx';
 import { fieldText, filledTexts } from '../../parts/field-text.ts';
-import { FilterBar, SearchField } from '../../parts/filter-bar.tsx';
+import { ListFilters } from '../../parts/list-filters.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { SecretDialog } from '../../parts/secret-dialog.tsx';
@@ -35,7 +36,7 @@ export function AccountsPage() {
 
 function Accounts() {
   const { t } = useTexts();
-  const { location, href, go } = useNavigation();
+  const { location, href } = useNavigation();
   const { search, lastKey } = location.query;
   const list = useInstallation(PATH, { search, lastKey });
   useRefresh(list.reload);
@@ -70,13 +71,13 @@ function Accounts() {
         />
       )}
       <div class="card">
-        <FilterBar>
-          <SearchField
-            label={t('accounts.search')}
-            value={search ?? ''}
-            onSearch={(text) => go(href('system/accounts', { search: text === '' ? undefined : text }))}
-          />
-        </FilterBar>
+        <ListFilters
+          path="system/accounts"
+          query={{ search }}
+          isInstallation
+          search={{ name: 'search', label: t('accounts.search') }}
+          filters={[]}
+        />
         <Loaded data={list}>
           {({ accounts, nextKey }) => (
             <>
@@ -139,7 +140,7 @@ function Accounts() {
 }
 
 /** The outcomes of the last 30 days of the accounts that send most, by their ids; null: not known yet. */
-function useVolumes(): ReadonlyMap<string, Totals> | null {
+export function useVolumes(): ReadonlyMap<string, Totals> | null {
   const { value } = useInstallation('/web-setup/installation/statistics', { interval: 'day', by: 'account' });
   return useMemo(
     () => value && new Map(value.series.map(({ name = '', points }) => [name, totals(points)])),
@@ -219,9 +220,12 @@ function Creation({ onCreated }: { onCreated: (account: NewAccount) => void }) {
           </span>
         </label>
         <div class="actions">
-          <button type="submit" class="button primary" disabled={outcome?.running}>
-            {t('accounts.createNow')}
-          </button>
+          <Button
+            type="submit"
+            kind="primary"
+            label={t('accounts.createNow')}
+            isBusy={outcome?.running === true}
+          />
         </div>
       </form>
       <Outcome of={outcome} />

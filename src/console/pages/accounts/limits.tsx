@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks';
 import type { DataOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
 import { Outcome, Table, useAction } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
+import './limits.css';
 
 type Limits = DataOf<'/web-setup/accounts/{accountId}'>['limits'];
 type LimitName = keyof Limits;
@@ -54,6 +56,7 @@ export function LimitForm({ limits, save }: LimitFormProps) {
     });
   return (
     <form
+      class="limits"
       aria-label={t('accounts.limits')}
       onSubmit={(event) => {
         event.preventDefault();
@@ -62,6 +65,7 @@ export function LimitForm({ limits, save }: LimitFormProps) {
     >
       <Table
         label={t('accounts.limits')}
+        isList
         heads={[
           t('accounts.limit'),
           { text: t('accounts.used'), end: true },
@@ -80,9 +84,7 @@ export function LimitForm({ limits, save }: LimitFormProps) {
         ))}
       </Table>
       <div class="card-body">
-        <button type="submit" class="button primary" disabled={outcome?.running}>
-          {t('accounts.save')}
-        </button>
+        <Button type="submit" kind="primary" label={t('accounts.save')} isBusy={outcome?.running === true} />
         <Outcome of={outcome} />
       </div>
     </form>
@@ -97,14 +99,15 @@ interface LimitRowProps {
 }
 
 function LimitRow({ name, reading: { value, used }, choice, choose }: LimitRowProps) {
-  const { t, number } = useTexts();
+  const { t, number, size } = useTexts();
+  const shown = name === 'storedBytes' ? size : number;
   const limit = t(`accounts.limit.${name}`);
   return (
     <tr>
       <th scope="row">{limit}</th>
-      <td>{used === null ? t('accounts.notCounted') : number(used)}</td>
-      <td>{value === null ? t('accounts.unlimited') : number(value)}</td>
-      <td>
+      <td class="aside labelled">{used === null ? t('accounts.notCounted') : shown(used)}</td>
+      <td class="when labelled">{value === null ? t('accounts.unlimited') : shown(value)}</td>
+      <td class="second">
         <div class="actions">
           <select
             class="select"

@@ -1,10 +1,13 @@
 import { operate } from '../../api.ts';
 import { useOperation, useRefresh } from '../../data.ts';
-import type { DataOf } from '../../operations.ts';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { OpenDrawer } from '../../parts/drawer.tsx';
 import { FactList } from '../../parts/fact-list.tsx';
+import { FilterBar } from '../../parts/filter-bar.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
+import { LiveRows } from '../../parts/live-rows.tsx';
 import { Pager } from '../../parts/pager.tsx';
+import { SavedViews } from '../../parts/saved-views.tsx';
 import { Time } from '../../parts/time.tsx';
 import { toast } from '../../parts/toast.tsx';
 import { Card, Copy, Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
@@ -41,8 +44,8 @@ export function Deliveries({ webhookId }: { webhookId: string }) {
       return '';
     });
   return (
-    <Card title={t('webhooks.deliveries')}>
-      <div class="filters">
+    <Card title={t('webhooks.deliveries')} action={<SavedViews path={page} query={{ status }} />}>
+      <FilterBar>
         <nav class="segments" aria-label={t('messages.status')}>
           {[undefined, ...STATUSES].map((name) => (
             <a
@@ -57,10 +60,10 @@ export function Deliveries({ webhookId }: { webhookId: string }) {
             </a>
           ))}
         </nav>
-      </div>
+      </FilterBar>
       <Outcome of={outcome} />
       <Loaded data={list} isList>
-        {({ deliveries, nextKey }) => (
+        {({ deliveries, nextKey }, isStale) => (
           <>
             {deliveries.length === 0 ? (
               <Empty
@@ -72,30 +75,39 @@ export function Deliveries({ webhookId }: { webhookId: string }) {
                 </p>
               </Empty>
             ) : (
-              <Table
-                label={t('webhooks.deliveries')}
-                isList
-                heads={[
-                  t('suppressions.event'),
-                  t('messages.status'),
-                  t('webhooks.response'),
-                  { text: t('messages.attempts'), end: true },
-                  { text: t('messages.next'), end: true },
-                  { text: t('messages.created'), end: true },
-                  ...(may('retryWebhookDelivery')
-                    ? [{ text: t('queue.change'), unseen: true } as const]
-                    : []),
-                ]}
+              <LiveRows
+                of={addressOf(DELIVERIES, { webhookId, status, lastKey })}
+                isStale={isStale}
+                rows={deliveries}
+                keyOf={({ deliveryId }) => deliveryId}
               >
-                {deliveries.map((each) => (
-                  <DeliveryRow
-                    key={each.deliveryId}
-                    of={each}
-                    address={href(page, { status, lastKey, delivery: each.deliveryId })}
-                    onRetry={may('retryWebhookDelivery') ? retry : null}
-                  />
-                ))}
-              </Table>
+                {(rows) => (
+                  <Table
+                    label={t('webhooks.deliveries')}
+                    isList
+                    heads={[
+                      t('suppressions.event'),
+                      t('messages.status'),
+                      t('webhooks.response'),
+                      { text: t('messages.attempts'), end: true },
+                      { text: t('messages.next'), end: true },
+                      { text: t('messages.created'), end: true },
+                      ...(may('retryWebhookDelivery')
+                        ? [{ text: t('queue.change'), unseen: true } as const]
+                        : []),
+                    ]}
+                  >
+                    {rows.map((each) => (
+                      <DeliveryRow
+                        key={each.deliveryId}
+                        of={each}
+                        address={href(page, { status, lastKey, delivery: each.deliveryId })}
+                        onRetry={may('retryWebhookDelivery') ? retry : null}
+                      />
+                    ))}
+                  </Table>
+                )}
+              </LiveRows>
             )}
             <Pager path={page} filters={{ status }} nextKey={nextKey} />
           </>

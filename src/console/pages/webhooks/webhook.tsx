@@ -5,6 +5,7 @@ import { useOperation } from '../../data.ts';
 import { addressOf, type BodyOf, type DataOf } from '../../operations.ts';
 import { OpenDrawer } from '../../parts/drawer.tsx';
 import { fieldChoice, fieldText } from '../../parts/field-text.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { localTime } from '../../parts/local-time.ts';
 import { TaskProgress, useLongTask } from '../../parts/long-task.tsx';
 import { toast } from '../../parts/toast.tsx';
@@ -274,56 +275,61 @@ function Replay({ webhookId, onEnd }: { webhookId: string; onEnd: () => void }) 
     task.start({ title: t('webhooks.replay'), work, total: null });
   };
   return (
-    <details open={task.state !== null || undefined}>
-      <summary>{t('webhooks.replay')}</summary>
-      <form
-        class="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          replay(new FormData(event.currentTarget));
-        }}
-      >
-        <label class="field">
-          {t('messages.from')}
-          <input
-            class="input"
-            name="from"
-            type="datetime-local"
-            required
-            defaultValue={localTime(Date.now() - DAY_MS)}
-          />
-        </label>
-        <label class="field">
-          {t('messages.to')}
-          <input
-            class="input"
-            name="to"
-            type="datetime-local"
-            required
-            defaultValue={localTime(Date.now() + 60_000)}
-          />
-        </label>
-        <label class="field">
-          {t('webhooks.which')}
-          <select class="select" name="which">
-            {WHICH.map((name) => (
-              <option value={name} key={name}>
-                {t(`webhooks.which.${name}`)}
-              </option>
-            ))}
-          </select>
-        </label>
-        <div class="actions">
-          <button class="button" type="submit" disabled={isBusy}>
-            {t('webhooks.replayNow')}
-          </button>
-        </div>
-      </form>
-      <TaskProgress
-        task={task}
-        share={task.state === null ? 0 : shareOf(task.state.work)}
-        result={t('webhooks.replayed', { count: task.state?.done ?? 0 })}
-      />
+    <details class="card folded" open={task.state !== null || undefined}>
+      <summary class="card-head">
+        <h2>{t('webhooks.replay')}</h2>
+        <Icon name="chevron-down" />
+      </summary>
+      <div class="card-body">
+        <form
+          class="search"
+          onSubmit={(event) => {
+            event.preventDefault();
+            replay(new FormData(event.currentTarget));
+          }}
+        >
+          <label class="field">
+            {t('messages.from')}
+            <input
+              class="input"
+              name="from"
+              type="datetime-local"
+              required
+              defaultValue={localTime(Date.now() - DAY_MS)}
+            />
+          </label>
+          <label class="field">
+            {t('messages.to')}
+            <input
+              class="input"
+              name="to"
+              type="datetime-local"
+              required
+              defaultValue={localTime(Date.now() + 60_000)}
+            />
+          </label>
+          <label class="field">
+            {t('webhooks.which')}
+            <select class="select" name="which">
+              {WHICH.map((name) => (
+                <option value={name} key={name}>
+                  {t(`webhooks.which.${name}`)}
+                </option>
+              ))}
+            </select>
+          </label>
+          <div class="actions">
+            <button class="button" type="submit" disabled={isBusy}>
+              {t('webhooks.replayNow')}
+            </button>
+          </div>
+        </form>
+        <TaskProgress
+          task={task}
+          share={task.state === null ? 0 : shareOf(task.state.work)}
+          result={t('webhooks.replayed', { count: task.state?.done ?? 0 })}
+        />
+      </div>
     </details>
   );
 }

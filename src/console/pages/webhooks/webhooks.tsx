@@ -3,6 +3,7 @@ import type { PresentedHealth } from '../../../http/console/webhook-routes.ts';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type BodyOf, type DataOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
 import { CreationDrawer } from '../../parts/drawer.tsx';
 import { fieldText, filledTexts } from '../../parts/field-text.ts';
 import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
@@ -174,9 +175,12 @@ function Creation({ onCreated }: { onCreated: (webhook: Detail) => void }) {
         ))}
       </fieldset>
       <div class="actions">
-        <button type="submit" class="button primary" disabled={outcome?.running}>
-          {t('webhooks.create')}
-        </button>
+        <Button
+          type="submit"
+          kind="primary"
+          label={t('webhooks.create')}
+          isBusy={outcome?.running === true}
+        />
       </div>
       <Outcome of={outcome} />
     </form>
