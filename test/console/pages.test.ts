@@ -216,14 +216,14 @@ describe.skipIf(required.missing)(`every page${required.reason}`, () => {
 
   it('has the fields of a form in one line', async () => {
     const window = await open.operator(DESKTOP);
-    await open.visit(window, pages['group'] ?? '', client);
+    await open.visit(window, 'queue', client);
     const { page, context } = window;
     const tops = [];
-    const form = page.getByRole('form', { name: 'Add a member' });
+    const form = page.getByRole('form', { name: 'Pause or reject mail' });
     for (const field of [
-      form.getByLabel('Email address'),
-      form.getByRole('combobox', { name: 'Consent' }),
-      form.getByLabel('Details of the consent'),
+      form.getByLabel('Target'),
+      form.getByRole('combobox', { name: 'Action' }),
+      form.getByLabel('Reason'),
     ])
       tops.push((await field.boundingBox())?.y);
     expect(new Set(tops).size, tops.join()).toBe(1);

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
+import { Button } from '../parts/button.tsx';
 import { CreationDrawer } from '../parts/drawer.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
 import { SecretDialog } from '../parts/secret-dialog.tsx';
@@ -305,9 +306,12 @@ function Invitation({ isInstallation, invite }: InvitationProps) {
           </label>
         )}
         <div class="actions">
-          <button type="submit" class="button primary" disabled={outcome?.running}>
-            {t('people.inviteNow')}
-          </button>
+          <Button
+            type="submit"
+            kind="primary"
+            label={t('people.inviteNow')}
+            isBusy={outcome?.running === true}
+          />
         </div>
       </form>
       <Outcome of={outcome} />

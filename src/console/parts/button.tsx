@@ -13,6 +13,8 @@ interface ButtonProps {
   isBusy?: boolean;
   isDisabled?: boolean;
   type?: 'button' | 'submit';
+  /** The id of the form that it submits, if it is outside of it. */
+  form?: string;
   onClick?: ButtonHTMLAttributes['onClick'];
 }
 
@@ -22,6 +24,7 @@ export function Button(props: ButtonProps) {
   return (
     <button
       type={type}
+      form={props.form}
       class={`button ${kind}${isIconOnly ? ' icon-only' : ''}`}
       disabled={props.isDisabled === true || isBusy}
       aria-busy={isBusy}

@@ -224,18 +224,20 @@ export function Composer({ campaign, reload }: ComposerProps) {
         ) : (
           <div>
             <InboxLine from={from ?? ''} rendered={rendered} />
-            <Preview
-              page={page}
-              keep={{ step }}
-              hasOwnFaults
-              content={{
-                subject: choices.subject ?? chosen.subject ?? '',
-                html: chosen.html,
-                text: chosen.text ?? null,
-                from: senderAddress(from ?? ''),
-              }}
-              onRendered={setRendered}
-            />
+            <div class="card">
+              <Preview
+                page={page}
+                keep={{ step }}
+                hasOwnFaults
+                content={{
+                  subject: choices.subject ?? chosen.subject ?? '',
+                  html: chosen.html,
+                  text: chosen.text ?? null,
+                  from: senderAddress(from ?? ''),
+                }}
+                onRendered={setRendered}
+              />
+            </div>
           </div>
         )}
       </div>

@@ -1,5 +1,6 @@
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
+import { Button } from '../../parts/button.tsx';
 import { fieldText } from '../../parts/field-text.ts';
 import { Loaded, Outcome, Status, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -122,9 +123,12 @@ function Form({ domain: { domain, domainId } }: { domain: CheckedDomain }) {
       </label>
       <p class="small">{t('domains.message.footer')}</p>
       <div class="actions">
-        <button type="submit" class="button primary" disabled={outcome?.running}>
-          {t('domains.message.send')}
-        </button>
+        <Button
+          type="submit"
+          kind="primary"
+          label={t('domains.message.send')}
+          isBusy={outcome?.running === true}
+        />
       </div>
       <Outcome of={outcome} />
     </form>

@@ -1,4 +1,5 @@
 import { operate } from '../../api.ts';
+import { Button } from '../../parts/button.tsx';
 import { fieldText } from '../../parts/field-text.ts';
 import { Confirmed, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -57,9 +58,7 @@ export function DomainSettings({ domain, reload }: DomainSettingsProps) {
         </label>
         {may('updateDomain') && (
           <div class="actions">
-            <button class="button" type="submit" disabled={outcome?.running}>
-              {t('me.save')}
-            </button>
+            <Button type="submit" label={t('me.save')} isBusy={outcome?.running === true} />
           </div>
         )}
       </form>

@@ -1,5 +1,6 @@
 import { operate } from '../../api.ts';
 import type { DataOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
 import { fieldText } from '../../parts/field-text.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
@@ -102,9 +103,12 @@ export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void })
           </label>
         </details>
         <div class="actions">
-          <button type="submit" class="button primary" disabled={outcome?.running}>
-            {t('keys.createNow')}
-          </button>
+          <Button
+            type="submit"
+            kind="primary"
+            label={t('keys.createNow')}
+            isBusy={outcome?.running === true}
+          />
         </div>
       </form>
       <Outcome of={outcome} />

@@ -1,5 +1,5 @@
 import documentation from '../../../../docs/clients.md?raw';
-import { Copy } from '../../parts.tsx';
+import { Card, Copy } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -20,45 +20,46 @@ export function QuickStart() {
   const { language: wanted, lastKey } = location.query;
   const chosen = PROGRAMS.find(({ language }) => language === wanted) ?? PROGRAMS[0];
   return (
-    <>
-      <h2>{t('keys.quickStart')}</h2>
-      <dl class="facts">
-        <div>
-          <dt>X-Id</dt>
-          <dd>
-            <code>{accountId}</code> <Copy text={accountId} label={t('keys.copyAccount')} />
-          </dd>
-        </div>
-        <div>
-          <dt>X-Api-Key</dt>
-          <dd>{t('keys.secret')}</dd>
-        </div>
-      </dl>
-      {chosen !== undefined && (
-        <>
-          <form class="search" onSubmit={(event) => event.preventDefault()}>
-            <label class="field">
-              {t('keys.language')}
-              <select
-                class="select"
-                value={chosen.language}
-                onChange={({ currentTarget: { value: language } }) =>
-                  go(href('keys', { lastKey, language }), { replace: true })
-                }
-              >
-                {PROGRAMS.map(({ language }) => (
-                  <option value={language} key={language}>
-                    {language}
-                  </option>
-                ))}
-              </select>
-            </label>
-          </form>
-          <pre tabIndex={0}>{chosen.code}</pre>
-          <Copy text={chosen.code} label={t('keys.copyProgram')} />
-        </>
-      )}
-    </>
+    <Card
+      title={t('keys.quickStart')}
+      action={
+        chosen !== undefined && (
+          <>
+            <select
+              class="select"
+              aria-label={t('keys.language')}
+              value={chosen.language}
+              onChange={({ currentTarget: { value: language } }) =>
+                go(href('keys', { lastKey, language }), { replace: true })
+              }
+            >
+              {PROGRAMS.map(({ language }) => (
+                <option value={language} key={language}>
+                  {language}
+                </option>
+              ))}
+            </select>
+            <Copy text={chosen.code} label={t('keys.copyProgram')} />
+          </>
+        )
+      }
+    >
+      <div class="card-body">
+        <dl class="facts">
+          <div>
+            <dt>X-Id</dt>
+            <dd>
+              <code>{accountId}</code> <Copy text={accountId} label={t('keys.copyAccount')} />
+            </dd>
+          </div>
+          <div>
+            <dt>X-Api-Key</dt>
+            <dd>{t('keys.secret')}</dd>
+          </div>
+        </dl>
+        {chosen !== undefined && <pre tabIndex={0}>{chosen.code}</pre>}
+      </div>
+    </Card>
   );
 }
 

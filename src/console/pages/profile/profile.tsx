@@ -3,6 +3,7 @@ import type { TotpSetup } from '../../../http/console/credential-routes.ts';
 import type { PresentedPerson } from '../../../http/console/session-routes.ts';
 import { request } from '../../api.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
+import { Button } from '../../parts/button.tsx';
 import { FactList } from '../../parts/fact-list.tsx';
 import { Time } from '../../parts/time.tsx';
 import { toast } from '../../parts/toast.tsx';
@@ -231,9 +232,12 @@ function Passkeys({ reload }: { reload: () => void }) {
             </span>
           </label>
           <div class="actions">
-            <button type="submit" class="button primary" disabled={outcome?.running}>
-              {t('me.passkey.add')}
-            </button>
+            <Button
+              type="submit"
+              kind="primary"
+              label={t('me.passkey.add')}
+              isBusy={outcome?.running === true}
+            />
           </div>
         </form>
       )}

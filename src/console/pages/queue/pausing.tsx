@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { operate } from '../../api.ts';
 import { AccountOptions } from '../../parts/account-options.tsx';
+import { Button } from '../../parts/button.tsx';
 import { fieldChoice, fieldText } from '../../parts/field-text.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
@@ -112,9 +113,7 @@ export function Pausing({ destination, account, onChange }: PausingProps) {
           <input class="input" name="until" type="datetime-local" />
         </label>
         <div class="actions">
-          <button class="button" type="submit" disabled={outcome?.running}>
-            {t('queue.pauseNow')}
-          </button>
+          <Button type="submit" label={t('queue.pauseNow')} isBusy={outcome?.running === true} />
         </div>
       </form>
       <Outcome of={outcome} />

@@ -2,6 +2,7 @@ import { useCallback } from 'preact/hooks';
 import { type Data, useInstallation, useRefresh } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { fieldText } from '../../parts/field-text.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { Time } from '../../parts/time.tsx';
 import { Card, Confirmed, Empty, Loaded, Outcome, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -249,16 +250,20 @@ function Controls({ controls, onChange }: { controls: Queue['controls']; onChang
   return (
     <>
       {controls.length === 0 ? (
-        <Empty title={t('queue.controls.empty')} />
+        <p class="all-well">
+          <Icon name="circle-check" />
+          {t('queue.controls.empty')}
+        </p>
       ) : (
         <Table
           label={t('queue.controls')}
+          isList
           heads={[
             t('queue.target'),
             t('queue.action'),
             t('queue.reason'),
-            t('queue.until'),
-            t('queue.change'),
+            { text: t('queue.until'), end: true },
+            { text: t('queue.change'), unseen: true },
           ]}
         >
           {controls.map(({ action, scope, target, reason, until }) => (
@@ -268,9 +273,9 @@ function Controls({ controls, onChange }: { controls: Queue['controls']; onChang
                 <p class="small">{t(`queue.scope.${scope}`)}</p>
               </th>
               <td>{t(`queue.action.${action}`)}</td>
-              <td>{reason}</td>
-              <td>{until === null ? t('queue.until.never') : time(until)}</td>
-              <td>
+              <td class="second">{reason}</td>
+              <td class="when">{until === null ? t('queue.until.never') : time(until)}</td>
+              <td class="aside">
                 <Confirmed
                   label={t('queue.resume')}
                   question={t('queue.resume.confirm', { target })}

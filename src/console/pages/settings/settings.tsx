@@ -1,6 +1,7 @@
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import type { DataOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
 import { FactList } from '../../parts/fact-list.tsx';
 import { fieldText, filledTexts } from '../../parts/field-text.ts';
@@ -152,9 +153,7 @@ function AccountForm({ account, onSaved }: { account: Account; onSaved: () => vo
         </fieldset>
         {!isFixed && (
           <div class="actions">
-            <button class="button primary" type="submit" disabled={outcome?.running}>
-              {t('me.save')}
-            </button>
+            <Button type="submit" kind="primary" label={t('me.save')} isBusy={outcome?.running === true} />
           </div>
         )}
         <Outcome of={outcome} />
