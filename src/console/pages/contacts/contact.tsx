@@ -18,7 +18,7 @@ const PATH = '/web-setup/contacts/{contactIdentifier}';
 export function ContactPage({ identifier }: { identifier: string }) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
-  const { accountId, may } = useMember();
+  const { accountId } = useMember();
   const parameters = { contactIdentifier: identifier };
   const data = useOperation(PATH, parameters);
   const { outcome, run } = useAction();

@@ -28,7 +28,7 @@ export function Versions({
   return (
     <details class="card folded">
       <summary class="card-head">
-        <h2>{t('templates.versions')}</h2>
+        {t('templates.versions')}
         <Icon name="chevron-down" />
       </summary>
       <VersionList key={change} {...list} />

@@ -277,7 +277,7 @@ function Replay({ webhookId, onEnd }: { webhookId: string; onEnd: () => void }) 
   return (
     <details class="card folded" open={task.state !== null || undefined}>
       <summary class="card-head">
-        <h2>{t('webhooks.replay')}</h2>
+        {t('webhooks.replay')}
         <Icon name="chevron-down" />
       </summary>
       <div class="card-body">
