@@ -9,7 +9,7 @@ import { useMedia } from '../../parts/media.ts';
 import { Preview } from '../../parts/preview/preview.tsx';
 import { TabList } from '../../parts/tabs.tsx';
 import { TestMessage } from '../../parts/test-message.tsx';
-import { Loaded, Outcome, Page, RowActions, useAction } from '../../parts.tsx';
+import { Failure, Outcome, Page, RowActions, Skeleton, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -58,9 +58,11 @@ export function TemplatePage({ templateId }: { templateId: string }) {
   const { t } = useTexts();
   if (isNew) return <Editor template={null} />;
   if (data.value !== null) return <Editor template={data.value.template} />;
+  // The heading of the page, which gets the focus, is that of the template.
+  if (data.error === null) return <Skeleton />;
   return (
     <Page title={t('page.templates')} curl={addressOf(PATH, { templateId })}>
-      <Loaded data={data}>{() => null}</Loaded>
+      <Failure error={data.error} retry={data.reload} />
     </Page>
   );
 }
