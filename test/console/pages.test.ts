@@ -219,10 +219,10 @@ describe.skipIf(required.missing)(`every page${required.reason}`, () => {
     await open.visit(window, 'queue', client);
     const { page, context } = window;
     const tops = [];
-    const form = page.getByRole('form', { name: 'Pause or reject mail' });
+    const form = page.getByRole('form', { name: 'Cancel waiting messages' });
     for (const field of [
-      form.getByLabel('Target'),
-      form.getByRole('combobox', { name: 'Action' }),
+      form.getByLabel('Destination'),
+      form.getByRole('combobox', { name: 'Account' }),
       form.getByLabel('Reason'),
     ])
       tops.push((await field.boundingBox())?.y);
