@@ -11,10 +11,10 @@ import type { Provenance } from './consent.ts';
 import type { Actor } from './contacts.ts';
 import { findSubscriptionGroup } from './groups.ts';
 import { setStatus } from './marketing-status.ts';
-import { changeMembership, joinGroup } from './membership.ts';
 import { returnToGroup } from './opt-out.ts';
 import { addPerson, changePerson, identifiersOf, reread } from './people.ts';
 import type { ConsentInput } from './profile.ts';
+import { changeMembership, joinGroup } from './subscriptions.ts';
 
 /**
  * `open`: it can be confirmed. `confirmed`: this link or a newer one of the group was confirmed, and the person is still
@@ -57,8 +57,6 @@ export function createSignUps(
       }, accountId),
   };
 }
-
-export type SignUps = ReturnType<typeof createSignUps>;
 
 function stateOf(tables: Tables, group: SubscriptionGroupRow, { email, at }: SignUp): SignUpState {
   const { account_id: accountId, subscription_group_id: groupId } = group;

@@ -122,8 +122,6 @@ export function createContactFieldNames(reader: Reader) {
   };
 }
 
-export type ContactFieldNames = ReturnType<typeof createContactFieldNames>;
-
 /** `plan` for `customFields.plan` and `customFields.plan.name`; null: not a custom field. */
 function fieldOf(name: string): string | null {
   const [first, field = ''] = name.split('.');

@@ -2,15 +2,15 @@ import { findSubscriptionGroup } from '../audience/groups.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { checkDomain, type Sender } from '../sending/checks.ts';
-import { collectFaults } from '../sending/faults.ts';
 import type { HtmlReader } from '../sending/render/html-reader.ts';
 import { type PreparedTemplate, parsingContent, prepareTemplate } from '../sending/render/render.ts';
-import { type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
+import { collectFaults, type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
+
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
-import type { TemplateContent } from '../templates/source.ts';
+import type { TemplateContent } from '../templates/templates.ts';
 import { CONTACT_FIELDS } from './fields.ts';
 
 /*

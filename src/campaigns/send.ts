@@ -22,8 +22,7 @@ import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
 import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
-import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
-import { isComplete } from './batch.ts';
+import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
 import { findCampaign } from './campaigns.ts';
 import { createContactFieldNames, EMPTY_CONTACT, isCustomField, tooManyFields } from './fields.ts';
 import {
@@ -36,7 +35,7 @@ import {
   recheckCampaign,
   storedMail,
 } from './mail.ts';
-import { begin, pauseSend } from './run.ts';
+import { begin, isComplete, pauseSend } from './run.ts';
 
 /** The mail of a campaign, with its variables in braces. */
 export interface CampaignMailContent extends TemplateContent {

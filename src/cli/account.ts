@@ -1,8 +1,15 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { type AccountPatch, accountInputSchema, accountPatchSchema } from '../accounts/account-form.ts';
-import { type Account, type Accounts, createAccounts } from '../accounts/accounts.ts';
+import {
+  type Account,
+  type AccountPatch,
+  type Accounts,
+  accountInputSchema,
+  accountPatchSchema,
+  createAccounts,
+} from '../accounts/accounts.ts';
+
 import {
   changeLimits,
   LIMIT_NAMES,

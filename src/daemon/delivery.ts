@@ -9,7 +9,7 @@ import type { Resolver } from '../dns/resolver.ts';
 import type { Domains } from '../domains/service.ts';
 import type { Recorder } from '../events/record.ts';
 import { generateDkimKey } from '../mail/dkim.ts';
-import { sendingObstacle } from '../sending/obstacle.ts';
+import { sendingObstacle } from '../sending/checks.ts';
 import { NO_ACCOUNT } from '../store/readers/reads.ts';
 import type { DaemonBase } from './storage.ts';
 

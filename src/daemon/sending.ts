@@ -41,7 +41,7 @@ export async function startSending(
   base: DaemonBase,
   { recorder, limits, audience, delivery, publicUrl }: SendingParts,
 ): Promise<DaemonSending> {
-  const { config, clock, expiry, log, ids, tables, writer, onStop } = base;
+  const { config, clock, expiry, log, tables, onStop } = base;
   const pressure = createPressure(base, {
     unrecorded: delivery.unrecorded,
     storedRefusal: limits.storedRefusal,
@@ -56,10 +56,6 @@ export async function startSending(
   backgroundImports.start();
   onStop(() => backgroundImports.stop());
   const intoQueue = {
-    clock,
-    ids,
-    tables,
-    writer,
     recorder,
     pressure,
     limits,
@@ -83,7 +79,7 @@ export async function startSending(
     lifetimeMs: config.limits.idempotencyHours * HOUR,
   });
   const acceptance = createAcceptance(base, { ...intoQueue, publicUrl, oneClick, keys });
-  const campaignRunner = createCampaignRunner({ ...intoQueue, log });
+  const campaignRunner = createCampaignRunner(base, intoQueue);
   onStop(() => campaignRunner.stop());
   return {
     pressure,

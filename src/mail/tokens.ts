@@ -2,8 +2,14 @@ import { createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:cry
 import { LRUCache } from 'lru-cache';
 import { base32, fromBase32 } from '../core/base32.ts';
 import { mac, type Seal } from '../core/seal.ts';
-import { PACKED_ID_LENGTH, packId, unpackId } from './packed-id.ts';
-import { packSentMail, type SentMail, unpackSentMail } from './sent-mail.ts';
+import {
+  PACKED_ID_LENGTH,
+  packId,
+  packSentMail,
+  type SentMail,
+  unpackId,
+  unpackSentMail,
+} from './sent-mail.ts';
 
 /** All functions throw when an id is not `<kind>_<epoch ms>_<12 base-36 characters>`. */
 export interface AccountTokens {

@@ -212,8 +212,6 @@ export function createFailureNotices(
   };
 }
 
-export type FailureNotices = ReturnType<typeof createFailureNotices>;
-
 function byAccount(failing: readonly Cause[], worksAgain: readonly Cause[]): Account[] {
   const accounts = new Map<string, Account>();
   const accountOf = ({ accountId, accountName }: Cause) => {

@@ -239,5 +239,3 @@ export function createChallenges(clock: Clock) {
     },
   };
 }
-
-type Challenges = ReturnType<typeof createChallenges>;

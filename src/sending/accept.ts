@@ -11,7 +11,7 @@ import type { Context } from '../store/context.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import { isRecipientDetail, type RecipientDetail } from '../suppression/suppression.ts';
-import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
+import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
 import { checkDomain, checkingSend, type Sender } from './checks.ts';
 import {
   createDraft,
@@ -26,15 +26,20 @@ import {
   type TakenMessage,
 } from './draft.ts';
 import { encodeContents, encodeTemplated, MAX_STORED_CHARACTERS, type StorableContent } from './encode.ts';
-import { replacedFieldWarnings } from './headers.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
 import { clippingWarnings } from './render/clipping.ts';
 import { createHtmlReader } from './render/html-reader.ts';
 import { MAX_RENDERED } from './render/render.ts';
-import { createRepeatedTemplates } from './render/repeated-templates.ts';
-import { type ParsedSend, parseSend, pastScheduleRefusal, type SendRequest } from './request.ts';
+import { createRepeatedTemplates } from './render/render-shared.ts';
+import {
+  type ParsedSend,
+  parseSend,
+  pastScheduleRefusal,
+  replacedFieldWarnings,
+  type SendRequest,
+} from './request.ts';
 
 /*
  * Accepts mail of both streams: checks it, renders it and stores it before the response is sent. Messages, queue rows,

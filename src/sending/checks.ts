@@ -2,6 +2,7 @@ import { marketingIneligibility } from '../audience/eligibility.ts';
 import { iso } from '../core/clock.ts';
 import type { Work } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse, type SubscriptionStatus } from '../core/refusal.ts';
+import type { EventFields, Obstacle } from '../events/event-types.ts';
 import { domainOf } from '../mail/address.ts';
 import { missingInText, type RequiredVariable, requiredVariables } from '../mail/compliance.ts';
 import type { MailingList } from '../mail/content.ts';
@@ -9,9 +10,10 @@ import { walkingHtml } from '../mail/html/walk.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { DomainRow, Stream } from '../store/domains/domains.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { type RecipientDetail, suppressedFor, suppressionDetail } from '../suppression/suppression.ts';
-import type { TemplateContent } from '../templates/source.ts';
+import type { TemplateContent } from '../templates/templates.ts';
 import type { HtmlReader } from './render/html-reader.ts';
 import {
   foreignSyntaxRefusal,
@@ -26,7 +28,7 @@ import {
   type RepeatedCandidate,
   type RepeatedTemplates,
   renderingRepeated,
-} from './render/repeated-templates.ts';
+} from './render/render-shared.ts';
 import type { ParsedSend } from './request.ts';
 
 /*
@@ -65,37 +67,37 @@ export function* checkingSend(
   sender: Sender,
   send: ParsedSend,
   content: TemplateContent,
-  deps: CheckDeps,
+  options: CheckOptions,
 ): Work<Checked | Refusal> {
   const domain = checkDomain(tables, sender, send);
   if (isRefusal(domain)) return domain;
   if (send.essential && !sender.allowEssential) return essentialNotAllowed();
-  const complete = deps.appendFooter
-    ? yield* appendingFooter(content, requiredVariables(send), deps.htmlReader)
+  const complete = options.appendFooter
+    ? yield* appendingFooter(content, requiredVariables(send), options.htmlReader)
     : content;
-  const prepared = yield* preparingTemplate(tables, sender.account, send, complete, deps.htmlReader);
+  const prepared = yield* preparingTemplate(tables, sender.account, send, complete, options.htmlReader);
   if (isRefusal(prepared)) return prepared;
-  if (!deps.literalBraces) {
+  if (!options.literalBraces) {
     const misread =
       (sender.useCase === 'mk' ? foreignSyntaxRefusal(prepared.parts) : null) ??
       misnamedRefusal(prepared.parts, (name) => Object.hasOwn(send.variables, name));
     if (misread !== null) return misread;
   }
-  const { ready, candidate } = maySplit(sender, send, deps)
-    ? deps.repeated.find(prepared, scopeOf(send, domain))
+  const { ready, candidate } = maySplit(sender, send, options)
+    ? options.repeated.find(prepared, scopeOf(send, domain))
     : NOT_REPEATED;
   const filled = ready === null ? null : yield* renderingRepeated(ready, prepared, send.variables);
   const rendered = filled ?? (yield* renderingPrepared(prepared, send.variables));
   if (isRefusal(rendered)) return rendered;
   const refusal =
     sender.useCase === 'mk' && sender.isOwnTest !== true
-      ? checkConsent(tables, sender, send, deps.simulatorDomain)
+      ? checkConsent(tables, sender, send, options.simulatorDomain)
       : checkSuppression(tables, sender, {
           recipients: send.recipients,
           essential: isExempt(sender, send),
         });
   if (refusal !== null) return refusal;
-  const warnings = deps.literalBraces ? [] : leftoverWarnings(prepared.parts);
+  const warnings = options.literalBraces ? [] : leftoverWarnings(prepared.parts);
   return { domain, rendered, list: listOf(tables, sender, send), candidate, warnings };
 }
 
@@ -103,7 +105,7 @@ export function* checkingSend(
  * Whether the texts can be stored separately from the rest. Only of messages to one recipient: an erasure of one of several
  * rewrites their content.
  */
-function maySplit({ useCase }: Sender, send: ParsedSend, { appendFooter }: CheckDeps): boolean {
+function maySplit({ useCase }: Sender, send: ParsedSend, { appendFooter }: CheckOptions): boolean {
   const { recipients, attachments, alternatives } = send;
   return (
     useCase === 'tx' &&
@@ -120,7 +122,7 @@ function scopeOf({ trackClicks, trackOpens }: ParsedSend, { account_id, domain_i
 }
 
 /** What a check needs in addition to the tables. */
-export interface CheckDeps {
+export interface CheckOptions {
   htmlReader: HtmlReader;
   repeated: RepeatedTemplates;
   /** Append compliance variables that the content lacks instead of refusing it. */
@@ -307,4 +309,35 @@ function* findingEnd(html: string): Work<number> {
 function withTextFooter(text: string, names: readonly RequiredVariable[]): string {
   if (names.length === 0) return text;
   return [text.trimEnd(), ...names.map((name) => `{{${name}}}`)].join('\n\n').trimStart().concat('\n');
+}
+
+/** Repeats the checks of the acceptance. Returns null if the message can be sent. */
+export function sendingObstacle(tables: Tables, message: MessageRow): Obstacle | null {
+  const campaign = campaignObstacle(tables, message);
+  if (campaign !== null) return campaign;
+  const stop = tables.domains.sendingStop(message.domain_id);
+  if (stop !== null) return { kind: 'hold_until_expiry', reason: stop };
+  if (message.simulated === 1) return null;
+  if (message.use_case === 'mk' && message.essential === 0) {
+    const { account_id, recipient_hash, subscription_group_id } = message;
+    const ended = marketingIneligibility(tables, account_id, recipient_hash, subscription_group_id);
+    return ended === null ? null : suppressed({ reasonCode: 'CONSENT_WITHDRAWN', reason: ended.status });
+  }
+  const found = suppressedFor(tables, message.account_id, message.recipient_hash, {
+    useCase: message.use_case,
+    essential: message.essential === 1,
+  });
+  return found === null ? null : suppressed({ reasonCode: found.code, reason: found.row.reason });
+}
+
+/** A message of a campaign that is sent to a group depends on the state of the campaign. */
+function campaignObstacle(tables: Tables, { campaign_id, job_id }: MessageRow): Obstacle | null {
+  if (campaign_id === null || job_id === null) return null;
+  const status = tables.campaignSends.statusOfJob(job_id);
+  if (status === 'paused') return { kind: 'hold' };
+  return status === 'cancelled' ? { kind: 'email_failed', fields: { reason: 'cancelled' } } : null;
+}
+
+function suppressed(fields: EventFields['email_suppressed']): Obstacle {
+  return { kind: 'email_suppressed', fields };
 }

@@ -43,7 +43,7 @@ function contentOf(tables: Tables, message: MessageRow): MessageContent | null {
   const row = tables.messages.content(message.content_id);
   if (row === null) return null;
   const own: unknown = JSON.parse(unpackContent(row));
-  // The casts are sound: accept.ts and campaigns/batch.ts validated both contents before they were stored.
+  // The casts are sound: accept.ts and campaigns/run.ts validated both contents before they were stored.
   if (row.shared_id === null) return own as MessageContent;
   const shared = tables.sharedContents.get(row.shared_id);
   if (shared === null) return null;

@@ -5,8 +5,8 @@ import {
   type ServiceName,
   suppressionExport,
 } from '../audience/import/rows.ts';
-import { concatenated, readHeader } from '../audience/import/source.ts';
-import { plainText } from '../audience/import/text-form.ts';
+import { concatenated, plainText, readHeader } from '../audience/import/source.ts';
+
 import { parseMoment } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import { SUPPRESSION_REASONS, type SuppressionReason } from '../store/suppressions.ts';

@@ -40,7 +40,7 @@ export function json(schema: z.ZodType, max = MAX_TEXT) {
     }, 'is not JSON of the expected form');
 }
 
-/** The postal address as `accounts/account-form` validates it. */
+/** The postal address as `accounts/accounts` validates it. */
 export const companyAddress = z.strictObject({
   line1: z.string(),
   line2: z.string().optional(),

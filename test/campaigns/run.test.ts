@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { changeLimits } from '../../src/accounts/limits.ts';
-import { MEMBER_BATCH_SIZE, paceOf } from '../../src/campaigns/batch.ts';
 import { createContactFieldNames } from '../../src/campaigns/fields.ts';
+import { MEMBER_BATCH_SIZE, paceOf } from '../../src/campaigns/run.ts';
 import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { sendingObstacle } from '../../src/sending/checks.ts';
 import type { TakeNew } from '../../src/sending/draft.ts';
-import { sendingObstacle } from '../../src/sending/obstacle.ts';
 import { HELD } from '../../src/store/messages/queue.ts';
 import { createLocalReader, type Reader } from '../../src/store/readers/reads.ts';
 import { eventually } from '../support/eventually.ts';

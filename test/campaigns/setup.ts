@@ -4,11 +4,7 @@ import { createAudience } from '../../src/audience/service.ts';
 import { createStatusFollower } from '../../src/audience/standing.ts';
 import { createCampaigns } from '../../src/campaigns/campaigns.ts';
 import type { CampaignRequest } from '../../src/campaigns/mail.ts';
-import {
-  type CampaignRunner,
-  type CampaignRunnerDeps,
-  createCampaignRunner,
-} from '../../src/campaigns/run.ts';
+import { type CampaignParts, type CampaignRunner, createCampaignRunner } from '../../src/campaigns/run.ts';
 import { createCampaignSending } from '../../src/campaigns/send.ts';
 import { DAY } from '../../src/core/clock.ts';
 import { createExpiryClock } from '../../src/core/expiry-clock.ts';
@@ -34,7 +30,7 @@ const CALLER = { by: 'key_one', ipAddress: null, userAgent: null };
 /** Creates campaigns over a real database, with a verified marketing domain, a group, and a runner that is not started. */
 export async function startCampaigns(
   defaults: AccountLimitDefaults = {},
-  options: Pick<CampaignRunnerDeps, 'maxAhead' | 'take'> = {},
+  options: Pick<CampaignParts, 'maxAhead' | 'take'> = {},
 ) {
   const store = startStore(heldClock(), defaults);
   const { tables, writer, ids, clock } = store;
@@ -68,12 +64,7 @@ export async function startCampaigns(
   let queueLimit = Number.POSITIVE_INFINITY;
   const announced: string[] = [];
   const deps = {
-    tables,
-    writer,
-    clock,
-    ids,
     recorder,
-    log,
     pressure: { refusal: () => pressure, capacity: () => queueLimit - tables.queue.count() },
     limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
@@ -92,7 +83,7 @@ export async function startCampaigns(
   };
   const runners: CampaignRunner[] = [];
   const addRunner = () => {
-    const created = createCampaignRunner(deps);
+    const created = createCampaignRunner({ ...store, log }, deps);
     runners.push(created);
     onTestFinished(() => created.stop());
     return created;

@@ -3,7 +3,7 @@ import { DAY, HOUR } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createHolds } from '../../src/delivery/holds.ts';
 import { presentMessage } from '../../src/events/message-view.ts';
-import { sendingObstacle } from '../../src/sending/obstacle.ts';
+import { sendingObstacle } from '../../src/sending/checks.ts';
 import { createQueuedMail } from '../../src/sending/queued-mail.ts';
 import type { DomainStatus } from '../../src/store/domains/domains.ts';
 import { eventually } from '../support/eventually.ts';

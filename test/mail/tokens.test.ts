@@ -2,8 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
 import { createSeal, mac } from '../../src/core/seal.ts';
-import { packId } from '../../src/mail/packed-id.ts';
-import { packSentMail, type SentMail } from '../../src/mail/sent-mail.ts';
+import { packId, packSentMail, type SentMail } from '../../src/mail/sent-mail.ts';
+
 import {
   accountTag,
   clickTokens,

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { HOUR } from '../../src/core/clock.ts';
 import { isRefusal, refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { sendingObstacle } from '../../src/sending/obstacle.ts';
+import { sendingObstacle } from '../../src/sending/checks.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import { refused } from '../support/refusal.ts';
 import { contentOf, insertAccount, insertDomain } from '../support/store.ts';

@@ -4,7 +4,7 @@ import { compose, messageBytes } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { Accepted } from '../../src/sending/accept.ts';
-import { sendingObstacle } from '../../src/sending/obstacle.ts';
+import { sendingObstacle } from '../../src/sending/checks.ts';
 import type { NewSuppression } from '../../src/store/suppressions.ts';
 import { refused } from '../support/refusal.ts';
 import { insertDomain } from '../support/store.ts';

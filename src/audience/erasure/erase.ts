@@ -12,7 +12,7 @@ import { isClearable } from '../../store/maintenance/slack.ts';
 import { runSlackPass } from '../../store/maintenance/slack-pass.ts';
 import type { Tables } from '../../store/tables.ts';
 import { findPerson, identifiersOf } from '../people.ts';
-import { createErasureRun, type EraseResult, type Eraser, type ErasureRun } from './eraser.ts';
+import { createErasureRun, type EraseResult, type Eraser, type ErasureRun } from './erasers.ts';
 import type { Person } from './scrub.ts';
 
 /** How long a stop waits for erasures in progress; the next start continues those that take longer. */

@@ -11,9 +11,9 @@ import type { MayAdd, Tables } from '../../store/tables.ts';
 import type { Provenance } from '../consent.ts';
 import type { Actor } from '../contacts.ts';
 import { findSubscriptionGroup } from '../groups.ts';
-import { joinGroup } from '../membership.ts';
 import { addUnknownPerson, changePerson, reread } from '../people.ts';
 import type { ProfileChanges } from '../profile.ts';
+import { joinGroup } from '../subscriptions.ts';
 import type { ImportRecord, StreamPosition } from './records.ts';
 import { type ImportRow, isReadable, type RowReader } from './rows.ts';
 

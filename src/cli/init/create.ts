@@ -14,8 +14,8 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { accountInputSchema } from '../../accounts/account-form.ts';
-import { createAccounts } from '../../accounts/accounts.ts';
+import { accountInputSchema, createAccounts } from '../../accounts/accounts.ts';
+
 import { parsePostalAddress } from '../../accounts/postal-address.ts';
 import { loadConfig } from '../../config/load.ts';
 import { errorCode, errorText } from '../../core/errors.ts';

@@ -3,8 +3,8 @@ import type { Contacts } from '../../audience/contacts.ts';
 import { contactVariables } from '../../campaigns/fields.ts';
 import { inSlices } from '../../core/concurrency/slices.ts';
 import { isRefusal } from '../../core/refusal.ts';
-import { collectFaults } from '../../sending/faults.ts';
-import { checkValues } from '../../sending/request.ts';
+import { checkValues, collectFaults } from '../../sending/request.ts';
+
 import type { Context } from '../../store/context.ts';
 import { MAX_PREVIEW, renderingPreview } from '../../templates/preview.ts';
 import { findTemplate } from '../../templates/templates.ts';

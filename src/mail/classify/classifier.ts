@@ -2,8 +2,14 @@ import { expressionOf, type ReplyRule } from '../../config/reply-rules.ts';
 import { compilePattern, type LinearPattern } from '../../core/linear-pattern.ts';
 import type { SmtpReply } from '../reply.ts';
 import { type Classification, type ClassifierInput, type Classify, classify, meaningOf } from './classify.ts';
-import { indexPhrases, type PhraseIndex } from './phrases.ts';
-import { matchesRule, normalizeText, type Rule, type RuleInput } from './rules.ts';
+import {
+  indexPhrases,
+  matchesRule,
+  normalizeText,
+  type PhraseIndex,
+  type Rule,
+  type RuleInput,
+} from './rules.ts';
 
 /** Classifies by the rules of the operator alone; null: none applies. */
 export type ClassifyByRules = (input: ClassifierInput) => Classification | null;

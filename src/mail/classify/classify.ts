@@ -5,13 +5,13 @@ import { FILTER_RULES } from './filter.ts';
 import { phrasesAbout } from './languages.ts';
 import { MAILBOX_RULES } from './mailbox.ts';
 import { MESSAGE_RULES } from './message.ts';
-import { indexPhrases } from './phrases.ts';
 import { RECIPIENT_RULES } from './recipient.ts';
 import { retryAfter } from './retry-after.ts';
 import {
   type BounceClass,
   type BounceScope,
   type BounceType,
+  indexPhrases,
   MEANINGS,
   type Meaning,
   type MeaningName,
@@ -22,6 +22,7 @@ import {
   type RuleInput,
   type SuppressWhen,
 } from './rules.ts';
+
 import { SENDER_RULES } from './sender.ts';
 import { SITE_RULES } from './site.ts';
 import { STATUS_RULES } from './status.ts';

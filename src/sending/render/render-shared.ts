@@ -1,5 +1,7 @@
-import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
-import type { Refusal } from '../../core/refusal.ts';
+import { LRUCache } from 'lru-cache';
+import { inSlices, type Work, withoutPause } from '../../core/concurrency/slices.ts';
+import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import { hidingVariable } from '../../mail/compliance.ts';
 import type { SharedContent, SharedPart } from '../../mail/shared-content.ts';
 import {
   fillingShared,
@@ -7,12 +9,15 @@ import {
   type SharedTemplate,
   sharingTemplate,
 } from '../../mail/shared-template.ts';
+import { isServiceVariable, renderingTemplate, type Template } from '../../mail/template.ts';
+import { type PackedShared, packShared } from '../encode-shared.ts';
 import { subjectRefusal } from '../request.ts';
 import {
   type FieldProblem,
   findingHiddenCompliance,
   MAX_RENDERED,
   type PreparedTemplate,
+  type Rendered,
   type TemplatePart,
   variableRefusal,
 } from './render.ts';
@@ -96,3 +101,183 @@ export function sharedParts({ parts }: SharedRendering): Pick<SharedContent, 'su
     text: part('text'),
   };
 }
+
+/** What is known about a template; both are null for one that was not sent before, or that is not shared. */
+interface Repetition {
+  /** The shared texts. */
+  ready: RepeatedTemplate | null;
+  /** Set when the texts can be prepared. */
+  candidate: RepeatedCandidate | null;
+}
+
+/** The texts of a template, and how they are stored. */
+interface RepeatedTemplate extends PackedShared {
+  parts: SharedRendering['parts'];
+  /** Size of the texts of the HTML in UTF-8. */
+  htmlBytes: number;
+}
+
+/** A template that was sent before. */
+export interface RepeatedCandidate {
+  key: string;
+  scope: string;
+  prepared: PreparedTemplate;
+}
+
+/** Characters of the HTML and the text of a shared content. With more, the content of each message is stored completely. */
+const MAX_TEXT_CHARACTERS = 2 * 1024 * 1024;
+/**
+ * Characters that the values of a message add to the texts. With more, its content is stored completely: a value that is inserted
+ * a thousand times is stored once with shared texts, and the stored size bounds the memory of the messages that are being sent.
+ * Below this limit the JSON of the values is short enough to be compressed on the calling thread (stored-content.ts).
+ */
+const MAX_INSERTED_CHARACTERS = 24 * 1024;
+/** Characters of all texts in memory, with their sources, variables and stored form. */
+const MAX_CACHED_CHARACTERS = 16 * 1024 * 1024;
+const MAX_ENTRY_CHARACTERS = MAX_CACHED_CHARACTERS / 4;
+/** Memory of a variable, in characters: its position, its text and its name. */
+const CHARACTERS_OF_SLOT = 256;
+/** Templates that were sent once. */
+const MAX_SEEN = 1000;
+
+/** Of a template about which nothing is known, or that is not shared. */
+export const NOT_REPEATED: Repetition = { ready: null, candidate: null };
+
+/**
+ * Templates that an account sends repeatedly, such as the confirmation of an order. From the third message on, the
+ * texts of the template are stored once and each message stores only the values of its variables; the delivery workers
+ * derive the text part and encode the HTML of such messages once. Begins empty; the templates that were used least
+ * recently are dropped.
+ */
+export function createRepeatedTemplates() {
+  const numbers = new WeakMap<object, number>();
+  let lastNumber = 0;
+  /** Templates that were sent once. */
+  const seen = new LRUCache<string, true>({ max: MAX_SEEN });
+  const ready = new LRUCache<string, RepeatedTemplate | 'unusable'>({
+    maxSize: MAX_CACHED_CHARACTERS,
+    sizeCalculation: (one, key) => key.length + (one === 'unusable' ? 0 : charactersOf(one)),
+  });
+  const preparing = new Set<string>();
+
+  function numberOf(value: object): number {
+    const known = numbers.get(value);
+    if (known !== undefined) return known;
+    numbers.set(value, ++lastNumber);
+    return lastNumber;
+  }
+
+  /** Identifies everything that the texts depend on. Templates and service values in memory never change. */
+  function keyOf({ parts, service }: PreparedTemplate, scope: string): string {
+    const templates = parts.flatMap(({ field, template }) =>
+      field === 'subject' ? [] : [`${field}${numberOf(template)}`],
+    );
+    return JSON.stringify([scope, templates, numberOf(service)]);
+  }
+
+  return {
+    /**
+     * Looks up a template, and remembers that it was sent. `scope`: what its texts depend on in addition, see
+     * checks.ts.
+     */
+    find: (prepared: PreparedTemplate, scope: string): Repetition => {
+      const html = prepared.parts.find(({ field }) => field === 'html')?.template;
+      if (html === undefined || hidingVariable(html) !== null) return NOT_REPEATED;
+      if (sumOf(prepared.parts, ({ template }) => textLength(template)) > MAX_TEXT_CHARACTERS)
+        return NOT_REPEATED;
+      const key = keyOf(prepared, scope);
+      const known = ready.get(key);
+      if (known !== undefined) return known === 'unusable' ? NOT_REPEATED : { ready: known, candidate: null };
+      if (preparing.has(key)) return NOT_REPEATED;
+      if (seen.has(key)) return { ready: null, candidate: { key, scope, prepared } };
+      seen.set(key, true);
+      return NOT_REPEATED;
+    },
+    /** Prepares a candidate, so that `find` returns its texts. Works in turns of the account. */
+    prepare: async ({ key, scope, prepared }: RepeatedCandidate, accountId: string): Promise<void> => {
+      if (preparing.has(key)) return;
+      preparing.add(key);
+      seen.delete(key);
+      try {
+        const parts = prepared.parts.filter(({ field }) => field !== 'subject');
+        const isOwn = (name: string) => !isServiceVariable(name);
+        const rendering = await inSlices(sharingPrepared({ ...prepared, parts }, {}, isOwn), accountId);
+        // The texts contain the values of the service.
+        if (
+          isRefusal(rendering) ||
+          sumOf(rendering.parts, ({ template }) => template.length) > MAX_TEXT_CHARACTERS
+        ) {
+          ready.set(key, 'unusable');
+          return;
+        }
+        const { html, text } = sharedParts(rendering);
+        const htmlBytes = sumOf(html?.texts ?? [], (one) => Buffer.byteLength(one));
+        const packed = await packShared({ html, text }, accountId, scope);
+        const repeated = { parts: rendering.parts, htmlBytes, ...packed };
+        ready.set(key, charactersOf(repeated) > MAX_ENTRY_CHARACTERS ? 'unusable' : repeated);
+      } finally {
+        preparing.delete(key);
+      }
+    },
+  };
+}
+
+export type RepeatedTemplates = ReturnType<typeof createRepeatedTemplates>;
+
+/** The memory of the texts, their sources, which they are slices of, and their stored form. */
+function charactersOf({ parts, packed }: RepeatedTemplate): number {
+  const characters = parts.map(({ template: { length, holes, values } }) => {
+    const source = values.reduce((end, slot) => (slot === 'line-break' ? end : Math.max(end, slot.end)), 0);
+    return length + source + CHARACTERS_OF_SLOT * (holes.length + values.length);
+  });
+  return characters.reduce((sum, count) => sum + count, packed.body.length);
+}
+
+/** Characters around the variables. */
+function textLength({ texts }: Template): number {
+  return sumOf(texts, ({ length }) => length);
+}
+
+function sumOf<Item>(items: readonly Item[], sizeOf: (item: Item) => number): number {
+  return items.reduce((sum, item) => sum + sizeOf(item), 0);
+}
+
+/**
+ * Fills a repeated template, in steps; null: `renderingPrepared` must render the message, because its values are too long to
+ * be stored separately, or to describe what cannot be inserted.
+ */
+export function* renderingRepeated(
+  repeated: RepeatedTemplate,
+  { parts, service }: PreparedTemplate,
+  variables: Readonly<Record<string, unknown>>,
+): Work<Rendered | Refusal | null> {
+  const rendered: Rendered = { subject: '', html: '', text: null };
+  const values: string[] = [];
+  let inserted = 0;
+  for (const { field, kind, template } of parts) {
+    if (field === 'subject') {
+      const result = yield* renderingTemplate(template, kind, variables, service.text, {
+        limit: MAX_RENDERED,
+      });
+      if (typeof result !== 'string') return null;
+      rendered.subject = result;
+      continue;
+    }
+    const shared = repeated.parts.find((part) => part.field === field)?.template;
+    if (shared === undefined) throw new Error(`the repeated template has no ${field}`);
+    const filled = yield* fillingShared(shared, variables, { limit: MAX_RENDERED, optional: NONE });
+    if ('problems' in filled) return null;
+    values.push(...filled.values);
+    const text = joinShared(shared, filled.values);
+    inserted += text.length - shared.length;
+    if (inserted > MAX_INSERTED_CHARACTERS) return null;
+    rendered[field] = text;
+    // `text` is not read: V8 would copy the texts of the template into one string.
+    if (field === 'html')
+      rendered.htmlBytes =
+        repeated.htmlBytes + sumOf(shared.holes, (hole) => Buffer.byteLength(filled.values[hole] ?? ''));
+  }
+  return subjectRefusal(rendered.subject) ?? { ...rendered, shared: { ...repeated, values } };
+}
+
+const NONE: ReadonlySet<string> = new Set();

@@ -21,8 +21,13 @@ import {
 import type { AccountRow, PostalAddress } from '../../store/accounts.ts';
 import type { Tables } from '../../store/tables.ts';
 import { complianceTexts } from '../../templates/compliance-templates.ts';
-import type { TemplateContent } from '../../templates/source.ts';
-import { bracesWarnings, foreignSentence, subjectTemplateFault } from '../../templates/templates.ts';
+import {
+  bracesWarnings,
+  foreignSentence,
+  subjectTemplateFault,
+  type TemplateContent,
+} from '../../templates/templates.ts';
+
 import type { PackedShared } from '../encode-shared.ts';
 import { type ParsedSend, subjectRefusal } from '../request.ts';
 import type { HtmlReader } from './html-reader.ts';

@@ -7,7 +7,7 @@ import { isKnownCharset } from '../../mail/incoming/charset.ts';
 import { charsetsOfWords, decodeWords, type Fields, readParameters } from '../../mail/incoming/fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from '../../mail/incoming/limits.ts';
 import { contentOf, encodingOf, type Part, readMail, textOf } from '../../mail/incoming/mime.ts';
-import { isServiceField } from '../../sending/headers.ts';
+import { isServiceField } from '../../sending/request.ts';
 
 /**
  * Parses a mail that a customer's program submits over SMTP into addresses, text, attachments and custom header fields,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import { MAX_TESTS_PER_HOUR, TEST_PREFIX } from '../../../src/http/console/test-messages.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
-import { sendingObstacle } from '../../../src/sending/obstacle.ts';
+import { sendingObstacle } from '../../../src/sending/checks.ts';
 import type { MemberRole } from '../../../src/store/people/people.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { type InProcess, startInProcess } from '../../support/in-process-daemon.ts';

@@ -6,8 +6,8 @@ import {
   enhancedCode,
   RULES,
 } from '../../../src/mail/classify/classify.ts';
-import { MIN_PHRASE_LENGTH } from '../../../src/mail/classify/phrases.ts';
-import { MEANINGS, type ReplyPhase, type Rule } from '../../../src/mail/classify/rules.ts';
+import { MEANINGS, MIN_PHRASE_LENGTH, type ReplyPhase, type Rule } from '../../../src/mail/classify/rules.ts';
+
 import type { SmtpReply } from '../../../src/mail/reply.ts';
 
 function reply(line: string): SmtpReply {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { indexPhrases } from '../../../src/mail/classify/phrases.ts';
+import { indexPhrases } from '../../../src/mail/classify/rules.ts';
 
 const index = indexPhrases(['user unknown', 'greylist', 'ip * blocked', 'mailbox * is full', '[tss0', 'no']);
 

@@ -8,7 +8,7 @@ import {
   createRepeatedTemplates,
   NOT_REPEATED,
   renderingRepeated,
-} from '../../../src/sending/render/repeated-templates.ts';
+} from '../../../src/sending/render/render-shared.ts';
 
 const SERVICE = complianceVariables({
   account: { companyName: null, companyAddress: null },

@@ -1,6 +1,11 @@
 import * as z from 'zod';
-import { accountInputSchema, accountPatchSchema } from '../../../accounts/account-form.ts';
-import type { Account, Accounts } from '../../../accounts/accounts.ts';
+import {
+  type Account,
+  type Accounts,
+  accountInputSchema,
+  accountPatchSchema,
+} from '../../../accounts/accounts.ts';
+
 import { readLimits } from '../../../accounts/limits.ts';
 import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import type { Context } from '../../../store/context.ts';

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import type { MembershipInput } from '../../../audience/membership.ts';
 import { presentMember, presentSubscriber, presentSubscription } from '../../../audience/present.ts';
-import type { MembershipResult, Subscriptions } from '../../../audience/subscriptions.ts';
+import type { MembershipInput, MembershipResult, Subscriptions } from '../../../audience/subscriptions.ts';
+
 import { iso } from '../../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../../core/refusal.ts';
 import type { Member } from '../../../store/contacts/subscriptions.ts';
