@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { type Clock, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
 import { createGate, type Gate } from '../core/concurrency/gate.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import { within } from '../core/concurrency/within.ts';
+import { withTimeout } from '../core/concurrency/with-timeout.ts';
 import { errorText } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { Seal } from '../core/seal.ts';
@@ -283,7 +283,7 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
       if (!isOurs(host)) return null;
       const stored = contexts.current(host);
       if (stored !== null || !running) return stored;
-      await within(obtain(host), HANDSHAKE_TIMEOUT_MS);
+      await withTimeout(obtain(host), HANDSHAKE_TIMEOUT_MS);
       return contexts.current(host);
     },
     runDue: async () => {

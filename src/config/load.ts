@@ -3,7 +3,7 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { parse as parseToml, TomlError } from 'smol-toml';
 import type * as z from 'zod';
-import { closest } from '../core/closest.ts';
+import { closestWord } from '../core/closest-word.ts';
 import { errorText } from '../core/errors.ts';
 import { isDenied, OperatorFault, thisUser } from '../core/operator-fault.ts';
 import { applyEnvironment, ENV_PREFIX, type Environment, type SettingsTree } from './environment.ts';
@@ -372,7 +372,7 @@ function issuesOf(issue: z.core.$ZodIssue): ConfigIssue[] {
 function suggestion(section: readonly PropertyKey[], key: string): string {
   let schema: unknown = configSchema;
   for (const step of section) schema = shapeOf(schema)?.[String(step)];
-  const meant = closest(key, Object.keys(shapeOf(schema) ?? {})) ?? elsewhere(configSchema, [], key);
+  const meant = closestWord(key, Object.keys(shapeOf(schema) ?? {})) ?? elsewhere(configSchema, [], key);
   return meant === null ? '' : ` (did you mean "${meant}"?)`;
 }
 

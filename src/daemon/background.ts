@@ -1,7 +1,6 @@
 import type { Audience } from '../audience/service.ts';
 import type { Domains } from '../domains/service.ts';
-import { createRetention } from '../events/retention.ts';
-import { registerRetentionMetrics } from '../events/retention-metrics.ts';
+import { createRetention, registerRetentionMetrics } from '../events/retention.ts';
 import { createFailureNotices } from '../notices/failure-notices.ts';
 import type { DaemonBackups } from './backups.ts';
 import type { DaemonDelivery } from './delivery.ts';

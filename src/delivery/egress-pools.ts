@@ -1,6 +1,6 @@
 import { type EgressSetting, type ProxyAddress, parseProxy } from '../config/egress-settings.ts';
 import type { Config } from '../config/schema.ts';
-import { derived } from '../core/derived.ts';
+import { memoized } from '../core/memoized.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import type { TargetHost } from './worker/protocol.ts';
 
@@ -39,7 +39,7 @@ export type EgressPools = ReturnType<typeof createEgressPools>;
  */
 export function createEgressPools(config: Config) {
   const fallback: readonly EgressEntry[] = [{ name: null, hostname: config.hostname }];
-  const pools = derived(
+  const pools = memoized(
     () => config.delivery.egress,
     (settings) => {
       const all = settings.map((setting) => toEntry(setting, config.hostname));
@@ -50,7 +50,7 @@ export function createEgressPools(config: Config) {
       return { all, byName };
     },
   );
-  const counts = derived(
+  const counts = memoized(
     () => config.regions,
     (regions) => ({
       tx: new Set(regions.map((region) => region.pools.tx)).size,

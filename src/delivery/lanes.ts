@@ -1,9 +1,9 @@
 import type { Config } from '../config/schema.ts';
 import type { DeliveryRoute } from '../config/setting-types.ts';
 import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
-import { derived } from '../core/derived.ts';
 import type { Log } from '../core/log.ts';
 import { createLru } from '../core/lru.ts';
+import { memoized } from '../core/memoized.ts';
 import type { SmtpPhase } from '../mail/reply.ts';
 import type { Context } from '../store/context.ts';
 import type { Lane } from '../store/domains/domains.ts';
@@ -53,7 +53,7 @@ export function createDeliveryPaths(
   pools: Pick<EgressPools, 'poolOf'>,
 ) {
   /** The next hop of the secondary lane; null: it has none, as it is another egress pool. */
-  const relay = derived(() => config.secondary, relayRoute);
+  const relay = memoized(() => config.secondary, relayRoute);
   const hops = createLru<DeliveryRoute>(MAX_REROUTES);
 
   function hopOf(row: Reroute): DeliveryRoute | null {

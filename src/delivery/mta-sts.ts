@@ -2,7 +2,7 @@ import { Agent } from 'undici';
 import { DAY, HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { createGate } from '../core/concurrency/gate.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import { within } from '../core/concurrency/within.ts';
+import { withTimeout } from '../core/concurrency/with-timeout.ts';
 import { errorText } from '../core/errors.ts';
 import { createLru } from '../core/lru.ts';
 import { type ConnectorOptions, createConnector, ForbiddenAddress } from '../dns/connector.ts';
@@ -117,7 +117,7 @@ export function createStsPolicies(
     const failure = failures.get(`${domain} ${id}`);
     if (failure !== undefined && failure.until > monotonic.now()) return { ...known, fault: failure.fault };
     const fetched =
-      (await within(fetchOnce(domain, id, accountId), maxWaitMs)) ??
+      (await withTimeout(fetchOnce(domain, id, accountId), maxWaitMs)) ??
       fetchFault(`the policy of ${domain} was not received within ${maxWaitMs / SECOND} s`);
     return fetched.policy === null ? { ...known, fault: fetched.fault } : fetched;
   }

@@ -1,5 +1,5 @@
 import { SECOND } from '../core/clock.ts';
-import { within } from '../core/concurrency/within.ts';
+import { withTimeout } from '../core/concurrency/with-timeout.ts';
 import { errorText } from '../core/errors.ts';
 import type { EventFields, Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
@@ -378,7 +378,7 @@ export function createRecording(
     const all = async () => {
       while (pending.size > 0) await Promise.all(pending);
     };
-    await within(all(), Math.max(0, until - monotonic.now()));
+    await withTimeout(all(), Math.max(0, until - monotonic.now()));
     dropped = true;
     return pending.size;
   }

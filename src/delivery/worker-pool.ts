@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { MINUTE, SECOND } from '../core/clock.ts';
-import { within } from '../core/concurrency/within.ts';
+import { withTimeout } from '../core/concurrency/with-timeout.ts';
 import type { Runtime } from '../core/runtime.ts';
 import {
   type AttemptReport,
@@ -237,10 +237,10 @@ export function createWorkerPool(
     const stop: ToWorker = { kind: 'stop', graceMs };
     thread.worker.postMessage(stop);
     const exited = thread.exited.then(() => true);
-    if ((await within(exited, graceMs + EXIT_TIMEOUT_MS)) === true) return;
+    if ((await withTimeout(exited, graceMs + EXIT_TIMEOUT_MS)) === true) return;
     log.error({ worker: handle.index }, 'delivery worker did not stop in time; terminating it');
     const terminated = Promise.all([thread.worker.terminate(), exited]);
-    if ((await within(terminated, EXIT_TIMEOUT_MS)) !== null) return;
+    if ((await withTimeout(terminated, EXIT_TIMEOUT_MS)) !== null) return;
     died(handle, thread);
   }
 

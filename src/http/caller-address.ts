@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { canonicalAddress, type Network, parseNetwork } from '../accounts/caller-addresses.ts';
 import { ConfigFault } from '../config/load.ts';
-import { derived } from '../core/derived.ts';
+import { memoized } from '../core/memoized.ts';
 import { isLoopback } from '../dns/address-kinds.ts';
 import type { CallerAddress } from './route.ts';
 
@@ -44,7 +44,7 @@ export function createTrust(
   trustedProxies: () => readonly string[],
   setting: string,
 ): (address: string) => boolean {
-  const trusted = derived(trustedProxies, (list) => parseTrust(list, setting));
+  const trusted = memoized(trustedProxies, (list) => parseTrust(list, setting));
   trusted();
   return (address) => trusted().some((network) => network.contains(address));
 }

@@ -6,9 +6,9 @@ import type { Authenticator } from '../accounts/authenticate.ts';
 import type { RateLimits } from '../accounts/rate-limits.ts';
 import type { Config } from '../config/schema.ts';
 import { eventLoopTurns, inSlices } from '../core/concurrency/slices.ts';
-import { derived } from '../core/derived.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
+import { memoized } from '../core/memoized.ts';
 import { refuse } from '../core/refusal.ts';
 import { isLoopback } from '../dns/address-kinds.ts';
 import { createHostCheck } from './allowed-hosts.ts';
@@ -93,7 +93,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   let stopping = false;
 
   const isTrustedProxy = createTrust(() => config.api.trustedProxies, 'api.trustedProxies');
-  const hostCheck = derived(
+  const hostCheck = memoized(
     () => config.api.hosts,
     (hosts) => createHostCheck({ hostname: config.hostname, hosts }),
   );

@@ -1,4 +1,4 @@
-import { lazily } from '../core/lazily.ts';
+import { lazyProperties } from '../core/lazy-properties.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { accountLimitTable, messageCountTable } from './account-limits.ts';
 import { accountTable } from './accounts.ts';
@@ -8,12 +8,11 @@ import { campaignCountTable } from './campaigns/campaign-counts.ts';
 import { campaignSendTable } from './campaigns/campaign-sends.ts';
 import { campaignTable } from './campaigns/campaigns.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
-import { backgroundImportTable } from './contacts/background-imports.ts';
+import { backgroundImportTable, contactImportTable } from './contacts/background-imports.ts';
 import { closedSignUpTable } from './contacts/closed-sign-ups.ts';
 import { consentTable } from './contacts/consent.ts';
 import { contactTable } from './contacts/contacts.ts';
 import { erasureTable } from './contacts/contacts-erasure.ts';
-import { contactImportTable } from './contacts/contacts-imports.ts';
 import { subscriptionGroupTable } from './contacts/subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './contacts/subscriptions.ts';
 import type { Database } from './database/database.ts';
@@ -56,10 +55,8 @@ import { templateVersionTable } from './template-versions.ts';
 import { templateTable } from './templates.ts';
 import { stsPolicyTable } from './tls/sts-policies.ts';
 import { tlsSessionTable } from './tls/tls-sessions.ts';
-import { accountImportTable } from './transfer/account-imports.ts';
-import { importedRecordTable } from './transfer/imported-records.ts';
+import { accountImportTable, importedRecordTable, tokenKeyTable } from './transfer/imported-records.ts';
 import { movedMessageTable } from './transfer/moved-messages.ts';
-import { tokenKeyTable } from './transfer/token-keys.ts';
 import { webhookDeliveryTable } from './webhook-deliveries.ts';
 import { webhookTable } from './webhooks.ts';
 
@@ -69,7 +66,7 @@ import { webhookTable } from './webhooks.ts';
  * preparing all takes 6 ms.
  */
 export function createTables(db: Database) {
-  return lazily({
+  return lazyProperties({
     settings: () => settingsTable(db),
     accounts: () => accountTable(db),
     accountLimits: () => accountLimitTable(db),

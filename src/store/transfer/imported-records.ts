@@ -1,9 +1,11 @@
 import type Sqlite from 'better-sqlite3';
-import { lazily } from '../../core/lazily.ts';
+import { lazyProperties } from '../../core/lazy-properties.ts';
+import { cachedLookup } from '../cached-rows.ts';
 import type { consentTable } from '../contacts/consent.ts';
 import type { contactTable } from '../contacts/contacts.ts';
 import type { subscriptionTable } from '../contacts/subscriptions.ts';
 import type { Database } from '../database/database.ts';
+import { columnValues, statements } from '../database/statements.ts';
 import { type TransferRecord, type TransferType, type TransferValue, transferKind } from './kinds.ts';
 import type { movedMessageTable } from './moved-messages.ts';
 import type { TransferChild, TransferKind } from './transfer-kind.ts';
@@ -81,7 +83,7 @@ export function importedRecordTable(db: Database) {
   const prepared = new Map<TransferType, Prepared>();
   const removing = new Map<string, Sqlite.Statement<[string, number]>>();
   const finding = new Map<string, Sqlite.Statement<[TransferValue], number>>();
-  const statements = lazily({
+  const lazy = lazyProperties({
     contacts: () =>
       db.prepare<[string, number], number>('SELECT seq FROM contacts WHERE account_id = ? LIMIT +?').pluck(),
     removeOptOuts: () =>
@@ -118,7 +120,7 @@ export function importedRecordTable(db: Database) {
   }
 
   function removeContacts(tables: RemovingTables, accountId: string, limit: number): number {
-    const seqs = statements.contacts.all(accountId, limit);
+    const seqs = lazy.contacts.all(accountId, limit);
     for (const seq of seqs) {
       tables.subscriptions.removeOfContact(seq);
       tables.consents.removeAll(seq);
@@ -159,7 +161,7 @@ export function importedRecordTable(db: Database) {
       return found === undefined ? null : found[1];
     },
     /** Whether a campaign of any account has the job. */
-    hasJob: (jobId: string): boolean => statements.ofJob.get(jobId) !== undefined,
+    hasJob: (jobId: string): boolean => lazy.ofJob.get(jobId) !== undefined,
     /**
      * Removes up to `limit` rows of an account whose import was not completed, the account last. Returns how many; 0:
      * nothing is left. Only in a unit of work, with its tables.
@@ -168,7 +170,7 @@ export function importedRecordTable(db: Database) {
       const steps = [
         () => tables.movedMessages.removeOf(accountId, limit),
         () => removeContacts(tables, accountId, limit),
-        () => statements.removeOptOuts.run(accountId, limit).changes,
+        () => lazy.removeOptOuts.run(accountId, limit).changes,
         ...OWNED.map(
           ([table, key]) =>
             () =>
@@ -208,4 +210,55 @@ function valuesOf(record: TransferRecord): Values {
 
 function parentKey(values: Values, column: string): TransferValue {
   return (column === 'account_id' ? values['accountId'] : values[column]) ?? null;
+}
+
+/** The key that an account brought from another installation, sealed; see mail/tokens. */
+export interface TokenKeyRow {
+  /** 10 hexadecimal digits. */
+  tag: string;
+  account_id: string;
+  key: Buffer;
+}
+
+/** `token_keys`, by tag; `byTag` is cached until a write. The caller seals and opens the keys. */
+export function tokenKeyTable(db: Database) {
+  const sql = statements(db);
+  const byTag = sql.get<[string], TokenKeyRow>('SELECT * FROM token_keys WHERE tag = ?');
+  const withTag = cachedLookup(db, (tag: string) => byTag(tag));
+  return {
+    insert: sql.run<[row: TokenKeyRow]>(
+      'INSERT INTO token_keys (tag, account_id, key) VALUES (@tag, @account_id, @key)',
+    ),
+    /** Null: no account with this tag came from another installation. */
+    byTag: (tag: string): TokenKeyRow | null => withTag(tag),
+    /** Null: the account was created here. */
+    of: sql.get<[accountId: string], TokenKeyRow>('SELECT * FROM token_keys WHERE account_id = ?'),
+  };
+}
+
+/** The import of an account that is not complete. */
+export interface AccountImportRow {
+  account_id: string;
+  /** SHA-256 of the records in the file, in hexadecimal. */
+  digest: string;
+  /** Records that are imported. */
+  records: number;
+  started_at: number;
+  updated_at: number;
+}
+
+/**
+ * `account_imports`: a row exists from the first portion of an import until it is complete. `put` leaves `digest` and
+ * `started_at` of an existing one unchanged.
+ */
+export function accountImportTable(db: Database) {
+  const sql = statements(db);
+  return {
+    /** Null: no import of the account is in progress. */
+    get: sql.get<[accountId: string], AccountImportRow>('SELECT * FROM account_imports WHERE account_id = ?'),
+    put: sql.run<[row: AccountImportRow]>(`
+      INSERT INTO account_imports ${columnValues('account_id, digest, records, started_at, updated_at')}
+      ON CONFLICT (account_id) DO UPDATE SET records = excluded.records, updated_at = excluded.updated_at`),
+    remove: sql.run<[accountId: string]>('DELETE FROM account_imports WHERE account_id = ?'),
+  };
 }

@@ -2,7 +2,7 @@
  * Returns a function that computes a value from `source()` and caches it until `source()` returns a different object or
  * value. For values that derive from settings, which a reload replaces.
  */
-export function derived<Source, Result>(
+export function memoized<Source, Result>(
   source: () => Source,
   compute: (source: Source) => Result,
 ): () => Result {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { closest } from '../../src/core/closest.ts';
+import { closestWord } from '../../src/core/closest-word.ts';
 
 it.each([
   ['hostnam', 'hostname'],
@@ -10,5 +10,5 @@ it.each([
   ['', null],
   ['p'.repeat(10_000), null],
 ])('the candidate closest to %j is %j', (word, expected) => {
-  expect(closest(word, ['hostname', 'listen', 'port'])).toBe(expected);
+  expect(closestWord(word, ['hostname', 'listen', 'port'])).toBe(expected);
 });

@@ -2,7 +2,7 @@
  * The candidate that a mistyped word most likely stands for: the one with the fewest inserted, deleted, replaced or
  * transposed characters, ignoring case; null when none is similar. For words of at most MAX_LENGTH characters.
  */
-export function closest(word: string, candidates: readonly string[]): string | null {
+export function closestWord(word: string, candidates: readonly string[]): string | null {
   const limit = Math.max(1, Math.floor(word.length / 3));
   let best: { candidate: string; edits: number } | null = null;
   for (const candidate of candidates) {

@@ -1,5 +1,7 @@
 /** Returns an object whose properties are created at their first use, each once, by the functions in `create`. */
-export function lazily<Parts extends object>(create: { [Name in keyof Parts]: () => Parts[Name] }): Parts {
+export function lazyProperties<Parts extends object>(
+  create: { [Name in keyof Parts]: () => Parts[Name] },
+): Parts {
   const parts = Object.defineProperties(
     {},
     Object.fromEntries(

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lazily } from '../../src/core/lazily.ts';
+import { lazyProperties } from '../../src/core/lazy-properties.ts';
 
 it('creates each property once, at its first use', () => {
   const created: string[] = [];
@@ -7,7 +7,7 @@ it('creates each property once, at its first use', () => {
     created.push(name);
     return { name };
   };
-  const parts = lazily({ one: () => create('one'), two: () => create('two') });
+  const parts = lazyProperties({ one: () => create('one'), two: () => create('two') });
   expect([Object.keys(parts), created]).toEqual([['one', 'two'], []]);
   expect(parts.two).toBe(parts.two);
   expect(created).toEqual(['two']);
@@ -17,7 +17,7 @@ it('creates each property once, at its first use', () => {
 
 it('retries the creation of a property that failed', () => {
   let attempts = 0;
-  const parts = lazily({
+  const parts = lazyProperties({
     part: () => {
       attempts++;
       if (attempts === 1) throw new Error('not yet');
