@@ -6,7 +6,8 @@ export function closestWord(word: string, candidates: readonly string[]): string
   const limit = Math.max(1, Math.floor(word.length / 3));
   let best: { candidate: string; edits: number } | null = null;
   for (const candidate of candidates) {
-    const edits = editsBetween(word.toLowerCase(), candidate.toLowerCase());
+    if (Math.max(word.length, candidate.length) > MAX_LENGTH) continue;
+    const edits = editDistance(word.toLowerCase(), candidate.toLowerCase(), { transpositions: true });
     if (edits <= limit && (best === null || edits < best.edits)) best = { candidate, edits };
   }
   return best?.candidate ?? null;
@@ -14,9 +15,11 @@ export function closestWord(word: string, candidates: readonly string[]): string
 
 const MAX_LENGTH = 64;
 
-/** Optimal string alignment distance; Infinity for words that are too long. */
-function editsBetween(a: string, b: string): number {
-  if (a.length > MAX_LENGTH || b.length > MAX_LENGTH) return Number.POSITIVE_INFINITY;
+/**
+ * The number of characters to insert, delete or replace in `a` for `b`. `transpositions`: two exchanged neighbors count once
+ * (optimal string alignment).
+ */
+export function editDistance(a: string, b: string, { transpositions }: { transpositions: boolean }): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {
@@ -26,7 +29,11 @@ function editsBetween(a: string, b: string): number {
       const replaced = (last[column - 1] ?? 0) + (isSame ? 0 : 1);
       const edited = Math.min((last[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1, replaced);
       const isTransposed =
-        row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+        transpositions &&
+        row > 1 &&
+        column > 1 &&
+        a[row - 1] === b[column - 2] &&
+        a[row - 2] === b[column - 1];
       current.push(isTransposed ? Math.min(edited, (beforeLast[column - 2] ?? 0) + 1) : edited);
     }
     beforeLast = last;

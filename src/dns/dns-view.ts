@@ -1,6 +1,13 @@
 import { DnsError } from './dns-error.ts';
 import { forMailauth } from './mailauth.ts';
-import type { DnsAnswer, LookupOptions, MxRecord, Resolver } from './resolver.ts';
+import {
+  type DnsAnswer,
+  type Lookup,
+  type LookupOptions,
+  type MxRecord,
+  mapLookups,
+  type Resolver,
+} from './resolver.ts';
 
 /** The result of a lookup as a value, for callers that treat "no record" and "no answer" as regular results. */
 export type LookupResult<T> =
@@ -50,16 +57,8 @@ async function withoutExcess(
 
 /** `fresh` bypasses our caches; after `signal` is aborted, further results are unknown. */
 export function createDnsView(resolver: Resolver, options: LookupOptions = {}): DnsView {
-  const once: Resolver = {
-    ...resolver,
-    a: memoized((name) => resolver.a(name, options)),
-    aaaa: memoized((name) => resolver.aaaa(name, options)),
-    mx: memoized((name) => resolver.mx(name, options)),
-    txt: memoized((name) => withoutExcess(name, resolver.txt(name, options))),
-    cname: memoized((name) => resolver.cname(name, options)),
-    ns: memoized((name) => resolver.ns(name, options)),
-    ptr: memoized((name) => resolver.ptr(name, options)),
-  };
+  const once = mapLookups(resolver, (lookup) => memoized((name) => lookup(name, options)));
+  once.txt = memoized((name) => withoutExcess(name, resolver.txt(name, options)));
   return {
     txt: (name) => toResult(once.txt(name).then(({ records }) => records.map((strings) => strings.join('')))),
     mx: (name) => toResult(recordsOf(once.mx(name))),
@@ -89,9 +88,7 @@ export async function addressesOf(
   );
 }
 
-function memoized<T>(
-  lookup: (name: string) => Promise<DnsAnswer<T>>,
-): (name: string) => Promise<DnsAnswer<T>> {
+function memoized<T>(lookup: (name: string) => Promise<DnsAnswer<T>>): Lookup<T> {
   const answers = new Map<string, Promise<DnsAnswer<T>>>();
   return (name) => {
     const key = name.toLowerCase();

@@ -3,6 +3,7 @@ import { getServers } from 'node:dns';
 import { StringDecoder } from 'node:string_decoder';
 import type { Answer } from 'dns-packet';
 import { type Clock, SECOND } from '../core/clock.ts';
+import { unlessAborted } from '../core/concurrency/abort.ts';
 import { createLru } from '../core/lru.ts';
 import type { Random } from '../core/random.ts';
 import { isLoopback } from './address-kinds.ts';
@@ -22,22 +23,24 @@ import type { Question, QuestionType } from './wire.ts';
  * at most 5 min; failures for 5 s, so that a thousand messages to a broken domain cause one query (RFC 9520 §3.2).
  */
 export interface Resolver {
-  a(name: string, options?: LookupOptions): Promise<DnsAnswer<string>>;
-  aaaa(name: string, options?: LookupOptions): Promise<DnsAnswer<string>>;
-  mx(name: string, options?: LookupOptions): Promise<DnsAnswer<MxRecord>>;
+  a: Lookup<string>;
+  aaaa: Lookup<string>;
+  mx: Lookup<MxRecord>;
   /** Each record as its strings of at most 255 bytes, to be joined without a separator. */
-  txt(name: string, options?: LookupOptions): Promise<DnsAnswer<string[]>>;
+  txt: Lookup<string[]>;
   /** The CNAME at the name itself, not followed. */
-  cname(name: string, options?: LookupOptions): Promise<DnsAnswer<string>>;
-  ptr(name: string, options?: LookupOptions): Promise<DnsAnswer<string>>;
-  ns(name: string, options?: LookupOptions): Promise<DnsAnswer<string>>;
-  soa(name: string, options?: LookupOptions): Promise<DnsAnswer<SoaRecord>>;
-  tlsa(name: string, options?: LookupOptions): Promise<DnsAnswer<TlsaRecord>>;
+  cname: Lookup<string>;
+  ptr: Lookup<string>;
+  ns: Lookup<string>;
+  soa: Lookup<SoaRecord>;
+  tlsa: Lookup<TlsaRecord>;
   /** Clears the cache. */
   clear(): void;
   /** Cancels the lookups in progress; they, and all later ones, reject with ECANCELLED. */
   close(): void;
 }
+
+export type Lookup<T> = (name: string, options?: LookupOptions) => Promise<DnsAnswer<T>>;
 
 /** A resolver whose servers can be changed. */
 export interface ConfigurableResolver extends Resolver {
@@ -156,7 +159,11 @@ export function createResolver(deps: ResolverOptions): ConfigurableResolver {
     let minTtl = MAX_TTL;
     let authenticated = true;
     for (let hops = 0; hops <= MAX_HOPS; ) {
-      const { result, ttl }: TimedResult = await unlessAborted(query({ name, type }, fresh, owner), signal);
+      // The shared query continues: it has a timeout, and others may use its answer.
+      const shared = query({ name, type }, fresh, owner);
+      const { result, ttl }: TimedResult = await (signal === undefined
+        ? shared
+        : unlessAborted(shared, signal));
       if (result.kind === 'failed') throw new DnsError(result.code, label, result.detail);
       if (result.kind === 'absent') throw new DnsError(result.code, label, ABSENT[result.code]);
       minTtl = Math.min(minTtl, ttl);
@@ -194,21 +201,25 @@ export function createResolver(deps: ResolverOptions): ConfigurableResolver {
   };
 }
 
-/** The same resolver for one owner: see `LookupOptions.owner`. */
-export function lookupsOf(resolver: Resolver, owner: string): Resolver {
-  const { a, aaaa, mx, txt, cname, ptr, ns, soa, tlsa } = resolver;
+/** The same resolver with other lookups. */
+export function mapLookups(resolver: Resolver, wrap: <T>(lookup: Lookup<T>) => Lookup<T>): Resolver {
   return {
     ...resolver,
-    a: (name, options) => a(name, { owner, ...options }),
-    aaaa: (name, options) => aaaa(name, { owner, ...options }),
-    mx: (name, options) => mx(name, { owner, ...options }),
-    txt: (name, options) => txt(name, { owner, ...options }),
-    cname: (name, options) => cname(name, { owner, ...options }),
-    ptr: (name, options) => ptr(name, { owner, ...options }),
-    ns: (name, options) => ns(name, { owner, ...options }),
-    soa: (name, options) => soa(name, { owner, ...options }),
-    tlsa: (name, options) => tlsa(name, { owner, ...options }),
+    a: wrap(resolver.a),
+    aaaa: wrap(resolver.aaaa),
+    mx: wrap(resolver.mx),
+    txt: wrap(resolver.txt),
+    cname: wrap(resolver.cname),
+    ptr: wrap(resolver.ptr),
+    ns: wrap(resolver.ns),
+    soa: wrap(resolver.soa),
+    tlsa: wrap(resolver.tlsa),
   };
+}
+
+/** The same resolver for one owner: see `LookupOptions.owner`. */
+export function lookupsOf(resolver: Resolver, owner: string): Resolver {
+  return mapLookups(resolver, (lookup) => (name, options) => lookup(name, { owner, ...options }));
 }
 
 /** The servers of the system when none is configured. */
@@ -272,16 +283,6 @@ function lifetime(result: QueryResult): number {
   if (result.kind === 'failed') return result.isUnsent === true ? 0 : FAILURE_TTL;
   if (result.kind === 'absent') return Math.min(result.ttl, MAX_NEGATIVE_TTL);
   return Math.min(Math.max(result.ttl, MIN_TTL), MAX_TTL);
-}
-
-/** Rejects when `signal` aborts. The shared query continues: it has a timeout, and others may use its answer. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return promise;
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }
 
 function readAddress(record: Answer): string | null {

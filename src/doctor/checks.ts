@@ -1,21 +1,16 @@
 import { SECOND } from '../core/clock.ts';
 import { examineBlocklists } from './checks/blocklists.ts';
 import { examineCertificates } from './checks/certificates.ts';
-import { examineClock } from './checks/clock.ts';
-import { examineDataDirectory } from './checks/data-directory.ts';
 import { examineIntegrity, examineWriteAheadLog } from './checks/database.ts';
 import { examineDelegation } from './checks/delegation.ts';
-import { examineDisk } from './checks/disk.ts';
 import { examineAlignment, examineDomainRecords } from './checks/domains.ts';
-import { examineEgressHealth, examineEgressProxies } from './checks/egress.ts';
-import { examineHostname, examinePublicUrl, examineSpf } from './checks/host.ts';
+import { examineEgressHealth, examineEgressProxies, examineSecondaryLane } from './checks/egress.ts';
+import { examineHostname, examinePublicUrl, examineReverseDns, examineSpf } from './checks/host.ts';
 import { examineListeners } from './checks/listeners.ts';
+import { examineClock, examineDataDirectory, examineDisk, examineRuntime } from './checks/machine.ts';
 import { examineOutbound, examineSources } from './checks/outbound.ts';
 import { examinePlatformZone } from './checks/platform-zone.ts';
 import { examineResolvers } from './checks/resolver.ts';
-import { examineReverseDns } from './checks/reverse-dns.ts';
-import { examineRuntime } from './checks/runtime.ts';
-import { examineSecondaryLane } from './checks/secondary-lane.ts';
 import { examineBackgroundWork, examineDaemon, examineQueue, examineWebhooks } from './checks/work.ts';
 import type { Check, CheckGroup } from './context.ts';
 

@@ -1,11 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import PQueue from 'p-queue';
 import { SECOND } from '../core/clock.ts';
-import { abortAfter } from '../core/concurrency/abort.ts';
+import { abortAfter, unlessAborted } from '../core/concurrency/abort.ts';
 import { normalizeAddress } from '../dns/address-kinds.ts';
 import { DnsError } from '../dns/dns-error.ts';
 import { addressesOf, createDnsView } from '../dns/dns-view.ts';
-import type { DnsAnswer, LookupOptions, Resolver } from '../dns/resolver.ts';
+import { mapLookups, type Resolver } from '../dns/resolver.ts';
 import { createFileFetcher } from '../domains/platform/brand-files.ts';
 import { sourceAddresses } from '../domains/platform/egress-addresses.ts';
 import { createHttpsProbe } from '../domains/platform/https-probe.ts';
@@ -114,16 +114,6 @@ async function missingPart({ needs }: Check, context: DoctorContext): Promise<st
   return null;
 }
 
-/** Rejects when `signal` is aborted, also if `work` ignores it. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    const stop = () => reject(signal.reason);
-    signal.addEventListener('abort', stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
-  });
-}
-
 /** DNS lookups of one run. */
 const MAX_LOOKUPS = 5000;
 /** Source addresses that are examined. */
@@ -200,24 +190,10 @@ function once<T>(work: () => Promise<T>): () => Promise<T> {
 /** A resolver that answers at most `max` lookups, and none after `signal` is aborted. */
 export function limitLookups(resolver: Resolver, max: number, signal: AbortSignal): Resolver {
   let left = max;
-  const limited =
-    <T>(lookup: (name: string, options?: LookupOptions) => Promise<DnsAnswer<T>>) =>
-    async (name: string, options: LookupOptions = {}): Promise<DnsAnswer<T>> => {
-      if (signal.aborted || left === 0)
-        throw new DnsError('ECANCELLED', name, `the limit of ${max} lookups is reached`);
-      left--;
-      return lookup(name, { signal, ...options });
-    };
-  return {
-    ...resolver,
-    a: limited(resolver.a),
-    aaaa: limited(resolver.aaaa),
-    mx: limited(resolver.mx),
-    txt: limited(resolver.txt),
-    cname: limited(resolver.cname),
-    ptr: limited(resolver.ptr),
-    ns: limited(resolver.ns),
-    soa: limited(resolver.soa),
-    tlsa: limited(resolver.tlsa),
-  };
+  return mapLookups(resolver, (lookup) => async (name, options) => {
+    if (signal.aborted || left === 0)
+      throw new DnsError('ECANCELLED', name, `the limit of ${max} lookups is reached`);
+    left--;
+    return lookup(name, { signal, ...options });
+  });
 }

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { requestPage } from '../../src/doctor/probes/https.ts';
+import { requestPage } from '../../src/doctor/checks/listeners.ts';
 import { createHttpsProbe } from '../../src/domains/platform/https-probe.ts';
 
 /** `connect` fails within the call, on every machine: TCP has no broadcast. An error without a listener fails the test run. */

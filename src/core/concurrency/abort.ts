@@ -21,3 +21,13 @@ export function abortAfter(ms: number, parent: AbortSignal): AbortSignal {
   parent.addEventListener('abort', abort, { once: true, signal: controller.signal });
   return controller.signal;
 }
+
+/** Rejects with the reason of the signal when it is aborted first; the work continues. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    const stop = () => reject(signal.reason);
+    signal.addEventListener('abort', stop, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}

@@ -1,15 +1,19 @@
-import { isIP } from 'node:net';
+import { connect, isIP } from 'node:net';
 import { parseProxy } from '../../config/egress-settings.ts';
 import { SECOND } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import { egressOverview } from '../../delivery/egress-overview.ts';
 import { addressOf, createEgressPools, type EgressEntry } from '../../delivery/egress-pools.ts';
+import { secondaryObstacle } from '../../delivery/lanes.ts';
 import { readProxyPasswords } from '../../delivery/proxies.ts';
+import { probeRelay } from '../../delivery/relay-probe.ts';
+import { EgressError } from '../../delivery/worker/errors.ts';
+import type { JobProxy } from '../../delivery/worker/protocol.ts';
+import { createTunnel } from '../../delivery/worker/socks.ts';
 import { addressesOf } from '../../dns/dns-view.ts';
 import { isLocalNetwork } from '../../domains/platform/host-checks.ts';
 import type { DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
-import { probeProxy } from '../probes/proxy.ts';
 
 /* Checks of the source addresses in delivery.egress: whether providers accept them, and whether their proxies work. */
 
@@ -56,7 +60,7 @@ export async function examineEgressHealth({ config, database, clock }: DoctorCon
     : [ok('delivery.egress', `No provider refuses the ${entries.length} source addresses.`)];
 }
 
-const TIMEOUT_MS = 10 * SECOND;
+const PROXY_TIMEOUT_MS = 10 * SECOND;
 const MAX_PROXIES = 16;
 
 /**
@@ -105,7 +109,7 @@ async function examineProxy(entry: EgressEntry, context: DoctorContext): Promise
   const answer = await probeProxy({
     proxy: { host, port: settings.port, ...login },
     target: { host: address, port: delivery.port },
-    timeoutMs: TIMEOUT_MS,
+    timeoutMs: PROXY_TIMEOUT_MS,
     signal,
   });
   if (answer.kind === 'proxy-failed') return failed(answer.reason);
@@ -127,4 +131,94 @@ async function examineProxy(entry: EgressEntry, context: DoctorContext): Promise
 async function firstAddress({ view }: DoctorContext, name: string): Promise<string | null> {
   const found = await addressesOf(view, name);
   return found.kind === 'records' ? (found.records[0] ?? null) : null;
+}
+
+/**
+ * Whether the secondary lane can take mail that the primary lane cannot deliver. A relay that cannot be used is a failure,
+ * one without `spfInclude` a warning. A pool of a region for which the lane is no alternative is a warning; a lane that is
+ * not set up is `ok`.
+ */
+export async function examineSecondaryLane(context: DoctorContext): Promise<Result[]> {
+  const { config, resolver } = context;
+  const { secondary, delivery, regions } = config;
+  if (secondary.type === 'relay') {
+    const subject = `${secondary.host}:${secondary.port}`;
+    const relayProblem = await probeRelay(context, resolver);
+    if (relayProblem !== null)
+      return [failure(subject, `The relay of the secondary lane cannot be used: ${relayProblem}.`)];
+    if (secondary.spfInclude === undefined)
+      return [
+        warning(
+          subject,
+          'SPF of the domains does not include the relay: its mail passes DMARC by DKIM alone.',
+          '[secondary]\nspfInclude = "spf.<relay>"',
+        ),
+      ];
+    return [ok(subject, 'The relay of the secondary lane accepts the login.')];
+  }
+  const subject = `pool ${secondary.pool}`;
+  const pools = new Set(regions.flatMap(({ pools: { tx, mk } }) => [tx, mk]));
+  // Whether an entry of delivery.egress is for the lane alone.
+  const isConfigured = delivery.egress.some(
+    (entry) => entry.pools.includes(secondary.pool) && !entry.pools.some((pool) => pools.has(pool)),
+  );
+  if (!isConfigured) return [ok(subject, 'No secondary lane is set up: all mail stays in the primary lane.')];
+  const useless = [...pools].flatMap((pool) => secondaryObstacle(config, pool) ?? []);
+  return useless.length === 0
+    ? [ok(subject, 'The secondary lane has its own source addresses.')]
+    : useless.map((obstacle) =>
+        warning(
+          subject,
+          `Mail does not change to the secondary lane: ${obstacle}.`,
+          `[[delivery.egress]]\nname = "second"\naddress = "192.0.2.2"\npools = ["${secondary.pool}"]`,
+        ),
+      );
+}
+
+/** How a SOCKS5 proxy answers the request to connect to a mail server. */
+export type ProxyAnswer =
+  /** `from`: the source address that the proxy reports; null: none. */
+  | { kind: 'connected'; from: string | null }
+  /** The proxy works, and could not reach the mail server. */
+  | { kind: 'target-failed'; reason: string }
+  | { kind: 'proxy-failed'; reason: string };
+
+export interface ProxyProbeOptions {
+  proxy: JobProxy;
+  target: { host: string; port: number };
+  /** For everything together. */
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+
+/** Connects to the target through the proxy and ends the connection. Never rejects. */
+export function probeProxy({ proxy, target, timeoutMs, signal }: ProxyProbeOptions): Promise<ProxyAnswer> {
+  return new Promise((resolve) => {
+    const tunnel = createTunnel(proxy);
+    const socket = connect({ host: proxy.host, port: proxy.port });
+    const finish = (answer: ProxyAnswer) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', stop);
+      socket.destroy();
+      resolve(answer);
+    };
+    const failed = (error: Error | null) =>
+      finish(
+        error instanceof EgressError
+          ? { kind: 'proxy-failed', reason: error.message }
+          : { kind: 'target-failed', reason: error?.message ?? 'the connection was closed' },
+      );
+    const stop = () => failed(tunnel.failure('connect', 'no answer (timeout)'));
+    const timer = setTimeout(stop, timeoutMs);
+    signal.addEventListener('abort', stop, { once: true });
+    socket.on('error', (error) => failed(tunnel.failure('connect', error.message)));
+    socket.on('connect', () => {
+      if (socket.listenerCount('data') > 0) return;
+      tunnel.open(socket, target, timeoutMs).then(
+        (from) => finish({ kind: 'connected', from }),
+        (error: Error) => failed(tunnel.rejection('connect', error)),
+      );
+    });
+    if (signal.aborted) stop();
+  });
 }

@@ -11,7 +11,7 @@ import {
   checkSecondarySpf,
   returnPathSpfRecord,
   spfRecord,
-} from './checks/spf-lanes.ts';
+} from './checks/spf.ts';
 import { checkTracking, trackingRecord } from './checks/tracking.ts';
 
 /*

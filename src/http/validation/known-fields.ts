@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { editDistance } from '../../core/closest-word.ts';
 import { shortened } from '../../core/refusal.ts';
 import { alternativesOf, compileInput, isRecord, type JsonSchema } from '../json-schema.ts';
 
@@ -126,26 +127,11 @@ function nearest(name: string, known: Iterable<string>): string | null {
   let limit = name.length <= 4 ? 1 : 2;
   for (const candidate of known) {
     if (Math.abs(name.length - candidate.length) > limit) continue;
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase(), limit);
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase(), { transpositions: false });
     if (distance <= limit) {
       best = candidate;
       limit = distance - 1;
     }
   }
   return best;
-}
-
-/** Levenshtein distance, or `max + 1` when the lengths differ by more than `max`. */
-export function editDistance(a: string, b: string, max: number): number {
-  if (Math.abs(a.length - b.length) > max) return max + 1;
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? max + 1;
 }

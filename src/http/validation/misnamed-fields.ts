@@ -1,7 +1,8 @@
 import * as z from 'zod';
+import { editDistance } from '../../core/closest-word.ts';
 import { type Refusal, type RefusalDetail, refuse, shortened } from '../../core/refusal.ts';
 import { isRecord } from '../json-schema.ts';
-import { editDistance, fieldPath } from './known-fields.ts';
+import { fieldPath } from './known-fields.ts';
 
 /**
  * Fields that decide about recipients, time or content, with names that other services use for them. An unknown field
@@ -87,7 +88,8 @@ function similar(folded: string, { fields }: Names): Field | null {
     const { length } = field.folded;
     if (length < MIN_SIMILAR || folded.length < MIN_SIMILAR) continue;
     const limit = length <= MIN_SIMILAR ? 1 : 2;
-    if (editDistance(folded, field.folded, limit) <= limit) return field;
+    if (Math.abs(folded.length - field.folded.length) > limit) continue;
+    if (editDistance(folded, field.folded, { transpositions: false }) <= limit) return field;
   }
   return null;
 }
