@@ -3,7 +3,7 @@ import { inSlices } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { checkDomain, type Sender } from '../sending/checks.ts';
 import type { HtmlReader } from '../sending/render/html-reader.ts';
-import { type PreparedTemplate, parsingContent, prepareTemplate } from '../sending/render/render.ts';
+import { type PreparedTemplate, parseContentInSteps, prepareTemplate } from '../sending/render/render.ts';
 import { collectFaults, type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
 
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
@@ -113,7 +113,7 @@ export async function readAhead(
   send: Pick<CampaignSend, 'campaign_seq' | 'account_id'>,
   htmlReader: HtmlReader,
 ): Promise<void> {
-  await inSlices(parsingContent(storedMail(tables, send).wording, htmlReader), send.account_id);
+  await inSlices(parseContentInSteps(storedMail(tables, send).wording, htmlReader), send.account_id);
 }
 
 /** Repeats the checks for an accepted campaign, without those of the API key. */

@@ -24,13 +24,13 @@ import {
 import { type PackedShared, packShared } from '../sending/encode-shared.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { createHtmlReader, type HtmlReader } from '../sending/render/html-reader.ts';
-import { parsingContent } from '../sending/render/render.ts';
+import { parseContentInSteps } from '../sending/render/render.ts';
 import {
   type CopyRendering,
   fillCopy,
   type SharedRendering,
   sharedParts,
-  sharingPrepared,
+  sharePreparedInSteps,
 } from '../sending/render/render-shared.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { Context } from '../store/context.ts';
@@ -541,13 +541,13 @@ function createCampaignContents(htmlReader: HtmlReader) {
     prepare: async (tables: Tables, send: CampaignSend): Promise<CampaignContent | Refusal> => {
       const known = cache.get(send.campaign_seq);
       const mail = known?.mail ?? storedMail(tables, send);
-      await inSlices(parsingContent(mail.wording, htmlReader), send.account_id);
+      await inSlices(parseContentInSteps(mail.wording, htmlReader), send.account_id);
       const ready = recheckCampaign(tables, send, htmlReader, mail);
       if (isRefusal(ready)) return ready;
       const state = stateOf(ready);
       if (known?.state === state) return known;
       const rendering = await inSlices(
-        sharingPrepared(ready.prepared, mail.variables, isContactField),
+        sharePreparedInSteps(ready.prepared, mail.variables, isContactField),
         send.account_id,
       );
       const content: CampaignContent = {

@@ -14,8 +14,8 @@ import {
   misnamedRefusal,
   namesOf,
   type PreparedTemplate,
-  parsingContent,
-  renderingPrepared,
+  parseContentInSteps,
+  renderPreparedInSteps,
 } from '../sending/render/render.ts';
 import { pastScheduleRefusal } from '../sending/request.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
@@ -89,7 +89,7 @@ export function createCampaignSending(
     if (isRefusal(template)) return template;
     const notDraft = checkDraft(campaign);
     if (notDraft !== null) return notDraft;
-    await inSlices(parsingContent(template, htmlReader), account_id);
+    await inSlices(parseContentInSteps(template, htmlReader), account_id);
     const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording: template }, htmlReader);
     if (isRefusal(ready)) return ready;
     const tooMany = tooManyFields(ready.prepared.parts);
@@ -105,7 +105,7 @@ export function createCampaignSending(
     if (misread !== null) return misread;
     const optional = await fields.known(account_id, namesOf(ready.prepared.parts));
     const variables = { ...parsed.variables, ...EMPTY_CONTACT };
-    const tried = await inSlices(renderingPrepared(ready.prepared, variables, optional), account_id);
+    const tried = await inSlices(renderPreparedInSteps(ready.prepared, variables, optional), account_id);
     if (isRefusal(tried)) return tried;
     const { from, fromDomain, replyTo, trackClicks, trackOpens } = parsed;
     const mail = {

@@ -4,13 +4,13 @@ import { MARKS } from './content.ts';
 import { escapeHtml } from './html/escape.ts';
 import { textFromHtml } from './html/text-part.ts';
 import { trackVisibility, VISIBILITY_ATTRIBUTES } from './html/visibility.ts';
-import { walkHtml, walkingHtml } from './html/walk.ts';
+import { walkHtml, walkHtmlInSteps } from './html/walk.ts';
 import {
   isServiceVariable,
   parseTemplate,
   type RenderOptions,
-  renderingTemplate,
   renderTemplate,
+  renderTemplateInSteps,
   type ServiceVariable,
   type SlotPosition,
   type Template,
@@ -97,12 +97,12 @@ const REQUIRED_IN_TEXT: Record<RequiredVariable, readonly ServiceVariable[]> = {
  * or an element that is not displayed (`hidden`, `display:none`), or with escaped braces, does not count.
  */
 export function missingCompliance(html: string): RequiredVariable[] {
-  return withoutPause(findingMissingCompliance(html, parseTemplate(html)));
+  return withoutPause(findMissingComplianceInSteps(html, parseTemplate(html)));
 }
 
 /** `missingCompliance` in steps, for HTML that is already parsed. */
-export function* findingMissingCompliance(html: string, template: Template): Work<RequiredVariable[]> {
-  return yield* findingNotDisplayed(html, template.slots);
+export function* findMissingComplianceInSteps(html: string, template: Template): Work<RequiredVariable[]> {
+  return yield* findNotDisplayedInSteps(html, template.slots);
 }
 
 /**
@@ -132,7 +132,7 @@ const IN_STYLE = /[\s"'](?:style|hidden|color|bgcolor)\s*=\s*(?:"[^"]*|'[^']*|[^
  * The required variables that the rendered HTML does not display: an unescaped value may open a comment, a style sheet,
  * an attribute or a hidden element without closing it. All of them if the template cannot be rendered.
  */
-export function* findingHidden(
+export function* findHiddenInSteps(
   template: Template,
   variables: Readonly<Record<string, unknown>>,
   service: ComplianceVariables['html'],
@@ -142,14 +142,17 @@ export function* findingHidden(
   // A short text stands in for each snippet: where that is displayed, so is the snippet.
   const probes = Object.fromEntries(REQUIRED.map((name) => [name, PROBE]));
   const own = { ...service, ...probes };
-  const html = yield* renderingTemplate(template, 'html', variables, own, { positions, ...options });
-  return typeof html === 'string' ? yield* findingNotDisplayed(html, positions) : [...REQUIRED];
+  const html = yield* renderTemplateInSteps(template, 'html', variables, own, { positions, ...options });
+  return typeof html === 'string' ? yield* findNotDisplayedInSteps(html, positions) : [...REQUIRED];
 }
 
 const PROBE = 'x';
 
 /** The required variables that have no position in displayed text. */
-function* findingNotDisplayed(html: string, positions: readonly SlotPosition[]): Work<RequiredVariable[]> {
+function* findNotDisplayedInSteps(
+  html: string,
+  positions: readonly SlotPosition[],
+): Work<RequiredVariable[]> {
   const required = positions.filter(({ name }) => (REQUIRED as readonly string[]).includes(name));
   if (required.length === 0) return [...REQUIRED];
   const shown = new Set<string>();
@@ -166,7 +169,7 @@ function* findingNotDisplayed(html: string, positions: readonly SlotPosition[]):
       }
     },
   };
-  yield* walkingHtml(html, visitor, new Set(VISIBILITY_ATTRIBUTES));
+  yield* walkHtmlInSteps(html, visitor, new Set(VISIBILITY_ATTRIBUTES));
   return REQUIRED.filter((name) => !shown.has(name));
 }
 

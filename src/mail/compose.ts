@@ -1,4 +1,4 @@
-import { type Work, withoutPause } from '../core/concurrency/slices.ts';
+import { type Work } from '../core/concurrency/slices.ts';
 import { domainOf, needsSmtpUtf8 } from './address.ts';
 import {
   type Alternative,
@@ -7,7 +7,7 @@ import {
   type MessageContent,
   personalize,
 } from './content.ts';
-import { type EncodedBody, encodeFile, encodeText, encodingText, wrapBase64 } from './encode.ts';
+import { type EncodedBody, encodeFile, encodeText, encodeTextInSteps, wrapBase64 } from './encode.ts';
 import {
   addressField,
   isUrlList,
@@ -17,9 +17,9 @@ import {
   urlListField,
   wordsField,
 } from './headers.ts';
-import { flowingText } from './html/flowed.ts';
-import { trackingLinks } from './html/links.ts';
-import { derivingText } from './html/text-part.ts';
+import { flowTextInSteps } from './html/flowed.ts';
+import { trackLinksInSteps } from './html/links.ts';
+import { deriveTextInSteps } from './html/text-part.ts';
 
 /*
  * Composes the message for one recipient (RFC 5322, RFC 2045, RFC 2046): its header fields and its MIME structure. It
@@ -47,15 +47,10 @@ export interface CopyParts {
   html: EncodedBody | null;
 }
 
-/** Composes one copy of a content. */
-export function compose(content: MessageContent, copy: CopyDetails): ComposedMessage {
-  return withoutPause(composing(content, copy));
-}
-
 const NOTHING_PREPARED: CopyParts = { text: null, html: null };
 
 /** `compose` in steps: large HTML takes up to a second. */
-export function* composing(
+export function* composeInSteps(
   content: MessageContent,
   copy: CopyDetails,
   prepared: CopyParts = NOTHING_PREPARED,
@@ -198,7 +193,7 @@ function* contentEntity(
   { prepared, inline, boundary }: { prepared: CopyParts; inline: Entity[]; boundary: Boundary },
 ): Work<Entity> {
   const { html, text, alternatives = [] } = content;
-  const plainText = text ?? prepared.text ?? (yield* derivingText(html));
+  const plainText = text ?? prepared.text ?? (yield* deriveTextInSteps(html));
   const at = (position: Alternative['position']) =>
     alternatives.filter((alternative) => alternative.position === position).map(alternativeEntity);
   const entities = at('before-text');
@@ -218,10 +213,10 @@ function* contentEntity(
 function* plainTextEntity(text: string, copy: CopyDetails, isDerived: boolean): Work<Entity> {
   const source = personalize(text, copy, 'text');
   yield;
-  if (!isDerived) return textEntity('plain', yield* encodingText(source));
-  const flowed = yield* flowingText(source);
+  if (!isDerived) return textEntity('plain', yield* encodeTextInSteps(source));
+  const flowed = yield* flowTextInSteps(source);
   yield;
-  return textEntity('plain', yield* encodingText(flowed), '; format=flowed');
+  return textEntity('plain', yield* encodeTextInSteps(flowed), '; format=flowed');
 }
 
 /** The parts of one copy as a reader sees them, without line wrapping and transfer encoding. Null: there is no such part. */
@@ -229,17 +224,17 @@ export function* readableParts(
   content: MessageContent,
   copy: CopyDetails,
 ): Work<{ html: string | null; text: string | null }> {
-  const text = personalize(content.text ?? (yield* derivingText(content.html)), copy, 'text');
+  const text = personalize(content.text ?? (yield* deriveTextInSteps(content.html)), copy, 'text');
   yield;
   const html =
-    content.html === '' ? null : personalize(yield* trackingLinks(content.html, copy), copy, 'html');
+    content.html === '' ? null : personalize(yield* trackLinksInSteps(content.html, copy), copy, 'html');
   return { html, text: text === '' ? null : text };
 }
 
 function* encodedHtml(source: string, copy: CopyDetails): Work<EncodedBody> {
-  const tracked = yield* trackingLinks(source, copy);
+  const tracked = yield* trackLinksInSteps(source, copy);
   yield;
-  return yield* encodingText(tracked, (lines) => personalize(lines, copy, 'html'));
+  return yield* encodeTextInSteps(tracked, (lines) => personalize(lines, copy, 'html'));
 }
 
 function htmlEntity(body: EncodedBody, inline: Entity[], boundary: Boundary): Entity {

@@ -103,17 +103,17 @@ export interface SignableMessage {
  * fields of the message. `now` is epoch ms.
  */
 export function signDkim(message: SignableMessage, signers: readonly DkimSigner[], now: number): string[] {
-  return withoutPause(signingDkim(message, signers, now));
+  return withoutPause(signDkimInSteps(message, signers, now));
 }
 
 /** `signDkim` in steps: hashing a body of 25 MB takes a tenth of a second. */
-export function* signingDkim(
+export function* signDkimInSteps(
   message: SignableMessage,
   signers: readonly DkimSigner[],
   now: number,
 ): Work<string[]> {
   if (signers.length === 0) return [];
-  const bodyHash = yield* hashingBody(message.body);
+  const bodyHash = yield* hashBodyInSteps(message.body);
   const { names, canonical } = signedHeader(message.header);
   const seconds = Math.floor(now / 1000);
   return signers.map(({ domain, selector, key }) => {
@@ -127,7 +127,7 @@ export function* signingDkim(
 }
 
 /** The value of `bh=`. */
-function* hashingBody(body: Buffer): Work<string> {
+function* hashBodyInSteps(body: Buffer): Work<string> {
   const digest = createHash('sha256');
   let isFirst = true;
   for (const lines of relaxedBody(body)) {

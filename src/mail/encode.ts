@@ -62,11 +62,11 @@ export function textLines(text: string): TextLines {
  * escaped. All line ends become CRLF. `change` is applied to runs of complete lines.
  */
 export function encodeText(text: string, change?: (lines: string) => string): EncodedBody {
-  return withoutPause(encodingText(text, change));
+  return withoutPause(encodeTextInSteps(text, change));
 }
 
 /** `encodeText` in steps. */
-export function* encodingText(text: string, change = (lines: string) => lines): Work<EncodedBody> {
+export function* encodeTextInSteps(text: string, change = (lines: string) => lines): Work<EncodedBody> {
   const lines: TextLines[] = [];
   for (let at = 0; at < text.length; ) {
     const end = lineEnd(text, at + PIECE_CHARACTERS);
@@ -74,7 +74,7 @@ export function* encodingText(text: string, change = (lines: string) => lines): 
     at = end;
     yield;
   }
-  return yield* encodingLines(lines);
+  return yield* encodeLinesInSteps(lines);
 }
 
 /** The offset after the first line feed from `at` on; without one, the end of the text. */
@@ -85,10 +85,10 @@ export function lineEnd(text: string, at: number): number {
 
 /** `encodeText` of consecutive lines. */
 export function encodeLines(lines: readonly TextLines[]): EncodedBody {
-  return withoutPause(encodingLines(lines));
+  return withoutPause(encodeLinesInSteps(lines));
 }
 
-function* encodingLines(lines: readonly TextLines[]): Work<EncodedBody> {
+function* encodeLinesInSteps(lines: readonly TextLines[]): Work<EncodedBody> {
   if (lines.every((each) => each.isSafe))
     return { encoding: '7bit', chunks: lines.map((each) => each.bytes) };
   const length = lines.reduce((sum, { bytes }) => sum + bytes.length, 0);

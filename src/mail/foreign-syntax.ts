@@ -130,7 +130,7 @@ const TAGS: { start: string; whole: RegExp; advice(name: string): string }[] = [
 const STARTS_PER_STEP = 1024;
 
 /** Finds tags that are not in double braces, up to MAX_FOREIGN texts in all. */
-export function* findingForeignTags(source: string, found: ForeignSyntax[]): Work<void> {
+export function* findForeignTagsInSteps(source: string, found: ForeignSyntax[]): Work<void> {
   for (const { start, whole, advice } of TAGS) {
     let starts = 0;
     for (

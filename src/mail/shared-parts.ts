@@ -3,10 +3,10 @@ import type { CopyParts } from './compose.ts';
 import { type CopyDetails, personalize, type Tracking } from './content.ts';
 import { encodeLines, lineEnd, type TextLines, textLines } from './encode.ts';
 import { escapeHtml } from './html/escape.ts';
-import { openTrackingPixel, trackedAddresses, trackingAddresses } from './html/links.ts';
-import { derivingText } from './html/text-part.ts';
+import { openTrackingPixel, trackAddressesInSteps, trackedAddresses } from './html/links.ts';
+import { deriveTextInSteps } from './html/text-part.ts';
 import { trackVisibility, VISIBILITY_ATTRIBUTES } from './html/visibility.ts';
-import { type HtmlVisitor, walkingHtml } from './html/walk.ts';
+import { type HtmlVisitor, walkHtmlInSteps } from './html/walk.ts';
 import type { SharedContent, SharedPart } from './shared-content.ts';
 import { joinShared, type SharedText } from './shared-template.ts';
 
@@ -60,7 +60,7 @@ const MAY_HAVE_JOINERS = /[\u200c\u200d]|&(?:zw|#)/i;
 const OPEN_ENTITY = /&[#\w]*$/;
 
 /** Prepares the parts, in steps, for copies with this tracking. */
-export function* preparingParts(
+export function* preparePartsInSteps(
   { html, text }: Pick<SharedContent, 'html' | 'text'>,
   tracking: Tracking | undefined,
 ): Work<SharedParts> {
@@ -68,12 +68,12 @@ export function* preparingParts(
   const source = withPlaceholders(html);
   yield;
   const areInText = html.holes.length === 0 || (yield* arePlaceholdersInText(html, source));
-  const derived = text === null && areInText ? splitAtPlaceholders(yield* derivingText(source)) : null;
+  const derived = text === null && areInText ? splitAtPlaceholders(yield* deriveTextInSteps(source)) : null;
   const simple =
     derived === null || (yield* isSameForAllLetters(html, source, derived)) ? SIMPLE : SIMPLE_LATIN;
   return {
     text: derived,
-    html: yield* preparingHtml(source, areInText, tracking),
+    html: yield* prepareHtmlInSteps(source, areInText, tracking),
     isSimple: (value) => simple.test(value),
   };
 }
@@ -117,7 +117,7 @@ function withPlaceholders({ texts, holes }: SharedPart, letter?: string): string
 /** Whether the derived text is the same for values of any letters: it depends on the letter before a joiner. */
 function* isSameForAllLetters(html: SharedPart, source: string, { texts }: SharedText): Work<boolean> {
   if (html.holes.length === 0 || !MAY_HAVE_JOINERS.test(source)) return true;
-  const other = splitAtPlaceholders(yield* derivingText(withPlaceholders(html, ARABIC)));
+  const other = splitAtPlaceholders(yield* deriveTextInSteps(withPlaceholders(html, ARABIC)));
   return other.texts.every((text, index) => text === texts[index]);
 }
 
@@ -157,34 +157,34 @@ function* arePlaceholdersInText({ texts, holes }: SharedPart, source: string): W
       if (!isInLink) found += piece.match(PLACEHOLDER)?.length ?? 0;
     },
   };
-  yield* walkingHtml(source, visitor, new Set(VISIBILITY_ATTRIBUTES));
+  yield* walkHtmlInSteps(source, visitor, new Set(VISIBILITY_ATTRIBUTES));
   return found === holes.length;
 }
 
 /** Null: what is tracked depends on the values of a recipient. */
-function* preparingHtml(
+function* prepareHtmlInSteps(
   source: string,
   areInText: boolean,
   tracking: Tracking | undefined,
 ): Work<SharedHtml | null> {
   const variant = variantOf(tracking);
   if (tracking === undefined)
-    return { variant, hasLinks: false, addresses: [], pieces: yield* splittingLines(source) };
+    return { variant, hasLinks: false, addresses: [], pieces: yield* splitLinesInSteps(source) };
   if (!areInText) return null;
   const addresses: string[] = [];
-  const tracked = yield* trackingAddresses(source, tracking, {
+  const tracked = yield* trackAddressesInSteps(source, tracking, {
     address: (address) => addressMark(addresses.push(address) - 1),
     pixel: PIXEL_MARK,
   });
   if (tracked === null) return null;
-  return { variant, hasLinks: true, addresses, pieces: yield* splittingLines(tracked) };
+  return { variant, hasLinks: true, addresses, pieces: yield* splitLinesInSteps(tracked) };
 }
 
 /** Characters of lines that are encoded between two yields. */
 const LINES_PER_STEP = 64 * 1024;
 
 /** Splits HTML at line feeds: encodes runs of lines without a mark, and keeps runs of lines with marks as text. */
-function* splittingLines(html: string): Work<(TextLines | string)[]> {
+function* splitLinesInSteps(html: string): Work<(TextLines | string)[]> {
   const pieces: (TextLines | string)[] = [];
   let at = 0;
   while (at < html.length) {

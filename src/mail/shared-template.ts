@@ -1,7 +1,7 @@
 import type { Work } from '../core/concurrency/slices.ts';
 import {
   endsAtLineStart,
-  filling,
+  fillInSteps,
   MAX_PROBLEMS,
   slotKey,
   startsOwnLine,
@@ -13,9 +13,9 @@ import {
 } from './template.ts';
 
 /*
- * Renders a template for many recipients: `sharingTemplate` inserts the values that all recipients share, and
- * `fillingShared` computes each recipient's values for the remaining placeholders. `joinShared` joins both to exactly the text
- * that `renderingTemplate` returns for all variables together.
+ * Renders a template for many recipients: `shareTemplateInSteps` inserts the values that all recipients share, and
+ * `fillSharedInSteps` computes each recipient's values for the remaining placeholders. `joinShared` joins both to exactly the text
+ * that `renderTemplateInSteps` returns for all variables together.
  */
 
 /** A text with placeholders for the values of a recipient. */
@@ -44,7 +44,7 @@ export interface SharingOptions {
 const SLOTS_PER_STEP = 256;
 
 /** Inserts the shared values. Returns the variables that cannot be inserted, if there are any. */
-export function* sharingTemplate(
+export function* shareTemplateInSteps(
   template: Template,
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
@@ -84,7 +84,7 @@ export function* sharingTemplate(
       isLineStart = null;
     } else {
       const value =
-        filled.get(key) ?? (yield* filling(slot, kind, variables, service, { limit, optional: NONE }));
+        filled.get(key) ?? (yield* fillInSteps(slot, kind, variables, service, { limit, optional: NONE }));
       filled.set(key, value);
       if (typeof value !== 'string') problems.set(slot.name, { name: slot.name, reason: value.reason });
       else {
@@ -116,7 +116,7 @@ export interface FillingOptions {
 export type FilledTemplate = { values: string[] } | { problems: TemplateProblem[] };
 
 /** Computes the values of one recipient, in steps. */
-export function* fillingShared(
+export function* fillSharedInSteps(
   { kind, texts, holes, values, length }: SharedTemplate,
   variables: Readonly<Record<string, unknown>>,
   { limit, optional }: FillingOptions,
@@ -126,7 +126,7 @@ export function* fillingShared(
   for (const [index, slot] of values.entries()) {
     if (index % SLOTS_PER_STEP === SLOTS_PER_STEP - 1) yield;
     const value: string | Unusable =
-      slot === 'line-break' ? '' : yield* filling(slot, kind, variables, {}, { limit, optional });
+      slot === 'line-break' ? '' : yield* fillInSteps(slot, kind, variables, {}, { limit, optional });
     own.push(typeof value === 'string' ? value : '');
     if (slot === 'line-break' || typeof value === 'string') continue;
     problems.set(slot.name, { name: slot.name, reason: value.reason });

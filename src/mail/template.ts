@@ -3,11 +3,11 @@ import {
   addForeign,
   addForeignBraces,
   type ForeignSyntax,
-  findingForeignTags,
+  findForeignTagsInSteps,
   foreignFallback,
   MAX_FOREIGN,
 } from './foreign-syntax.ts';
-import { escapingHtml } from './html/escape.ts';
+import { escapeHtmlInSteps } from './html/escape.ts';
 
 /*
  * Templates: `{{name}}` in a subject, HTML or text is replaced by a value. No code, no loops. Defines the syntax, the
@@ -94,11 +94,11 @@ export type TemplateSyntax = 'variables' | 'service';
 
 /** Parses a template; the result can be rendered many times. Never throws. */
 export function parseTemplate(source: string, syntax?: TemplateSyntax): Template {
-  return withoutPause(parsingTemplate(source, syntax));
+  return withoutPause(parseTemplateInSteps(source, syntax));
 }
 
 /** `parseTemplate` in steps. */
-export function* parsingTemplate(source: string, syntax: TemplateSyntax = 'variables'): Work<Template> {
+export function* parseTemplateInSteps(source: string, syntax: TemplateSyntax = 'variables'): Work<Template> {
   const texts: string[] = [];
   const slots: TemplateSlot[] = [];
   const leftovers: string[] = [];
@@ -149,7 +149,7 @@ export function* parsingTemplate(source: string, syntax: TemplateSyntax = 'varia
   literal.push(source.slice(from));
   texts.push(earlier + literal.join(''));
   const names = [...new Set(slots.map((slot) => slot.name))];
-  if (syntax === 'variables') yield* findingForeignTags(source, foreign);
+  if (syntax === 'variables') yield* findForeignTagsInSteps(source, foreign);
   return { texts, slots, names, leftovers, foreign, tooLong: false };
 }
 
@@ -210,7 +210,7 @@ export function renderTemplate(
   service: Readonly<Record<string, string>> = {},
   options: RenderOptions = {},
 ): string | TemplateProblem[] {
-  return withoutPause(renderingTemplate(template, kind, variables, service, options));
+  return withoutPause(renderTemplateInSteps(template, kind, variables, service, options));
 }
 
 /** Rendering stops after this number of problems. */
@@ -220,7 +220,7 @@ const SLOTS_PER_STEP = 256;
 const LONG_TEXT = 256 * 1024;
 
 /** `renderTemplate` in steps. */
-export function* renderingTemplate(
+export function* renderTemplateInSteps(
   template: Template,
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
@@ -240,7 +240,7 @@ export function* renderingTemplate(
     const key = slotKey(slot);
     let value = filled.get(key);
     if (value === undefined) {
-      value = yield* filling(slot, kind, variables, service, { limit: limit - length, optional });
+      value = yield* fillInSteps(slot, kind, variables, service, { limit: limit - length, optional });
       filled.set(key, value);
     }
     if (positions !== undefined && isServiceVariable(slot.name))
@@ -299,7 +299,7 @@ const NUL: Unusable = { reason: 'nul' };
 const TOO_LONG: Unusable = { reason: 'too-long' };
 
 /** Returns the text to insert for a slot, in steps. `limit`: a longer value is a problem, and is not escaped. */
-export function* filling(
+export function* fillInSteps(
   slot: TemplateSlot,
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
@@ -315,7 +315,7 @@ export function* filling(
   const shown = value === MISSING || value === '' ? (slot.fallback ?? value) : value;
   if (typeof shown !== 'string') return shown;
   if (shown.length > limit) return TOO_LONG;
-  return escaping ? ((yield* escapingHtml(shown, limit)) ?? TOO_LONG) : shown;
+  return escaping ? ((yield* escapeHtmlInSteps(shown, limit)) ?? TOO_LONG) : shown;
 }
 
 /** Whether callers cannot set a variable of this name. */
@@ -326,7 +326,7 @@ export function isServiceVariable(name: string): name is ServiceVariable {
 /** Names in a path: more than the nesting limit of variables allows. */
 const MAX_PATH_LENGTH = 65;
 
-/** Reads own properties only: `constructor` and `__proto__` are undefined like any other unknown name. */
+/** Reads own properties only: `function Object() { [native code] }` and `[object Object]` are undefined like any other unknown name. */
 function readPath(variables: Readonly<Record<string, unknown>>, name: string): unknown {
   let value: unknown = variables;
   for (const step of name.split('.', MAX_PATH_LENGTH)) {

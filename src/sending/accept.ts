@@ -12,7 +12,7 @@ import type { Stream } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import { isRecipientDetail, type RecipientDetail } from '../suppression/suppression.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
-import { checkDomain, checkingSend, type Sender } from './checks.ts';
+import { checkDomain, checkSendInSteps, type Sender } from './checks.ts';
 import {
   createDraft,
   type Draft,
@@ -182,7 +182,11 @@ export function createAcceptance(
       appendFooter: request.appendFooter === true,
       simulatorDomain,
     };
-    const checked = await inSlices(checkingSend(tables, sender, send, content, reading), accountId, order);
+    const checked = await inSlices(
+      checkSendInSteps(tables, sender, send, content, reading),
+      accountId,
+      order,
+    );
     if (isRefusal(checked)) {
       await refusalEvents.record(sender, send, content.subject, checked);
       return checked;

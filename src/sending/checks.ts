@@ -6,7 +6,7 @@ import type { EventFields, Obstacle } from '../events/event-types.ts';
 import { domainOf } from '../mail/address.ts';
 import { missingInText, type RequiredVariable, requiredVariables } from '../mail/compliance.ts';
 import type { MailingList } from '../mail/content.ts';
-import { walkingHtml } from '../mail/html/walk.ts';
+import { walkHtmlInSteps } from '../mail/html/walk.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { DomainRow, Stream } from '../store/domains/domains.ts';
@@ -19,15 +19,15 @@ import {
   foreignSyntaxRefusal,
   leftoverWarnings,
   misnamedRefusal,
-  preparingTemplate,
+  prepareTemplateInSteps,
   type Rendered,
-  renderingPrepared,
+  renderPreparedInSteps,
 } from './render/render.ts';
 import {
   NOT_REPEATED,
   type RepeatedCandidate,
   type RepeatedTemplates,
-  renderingRepeated,
+  renderRepeatedInSteps,
 } from './render/render-shared.ts';
 import type { ParsedSend } from './request.ts';
 
@@ -62,7 +62,7 @@ export interface Checked {
 }
 
 /** Checks and renders a send, in steps. `content`: the resolved template. */
-export function* checkingSend(
+export function* checkSendInSteps(
   tables: Tables,
   sender: Sender,
   send: ParsedSend,
@@ -73,9 +73,9 @@ export function* checkingSend(
   if (isRefusal(domain)) return domain;
   if (send.essential && !sender.allowEssential) return essentialNotAllowed();
   const complete = options.appendFooter
-    ? yield* appendingFooter(content, requiredVariables(send), options.htmlReader)
+    ? yield* appendFooterInSteps(content, requiredVariables(send), options.htmlReader)
     : content;
-  const prepared = yield* preparingTemplate(tables, sender.account, send, complete, options.htmlReader);
+  const prepared = yield* prepareTemplateInSteps(tables, sender.account, send, complete, options.htmlReader);
   if (isRefusal(prepared)) return prepared;
   if (!options.literalBraces) {
     const misread =
@@ -86,8 +86,8 @@ export function* checkingSend(
   const { ready, candidate } = maySplit(sender, send, options)
     ? options.repeated.find(prepared, scopeOf(send, domain))
     : NOT_REPEATED;
-  const filled = ready === null ? null : yield* renderingRepeated(ready, prepared, send.variables);
-  const rendered = filled ?? (yield* renderingPrepared(prepared, send.variables));
+  const filled = ready === null ? null : yield* renderRepeatedInSteps(ready, prepared, send.variables);
+  const rendered = filled ?? (yield* renderPreparedInSteps(prepared, send.variables));
   if (isRefusal(rendered)) return rendered;
   const refusal =
     sender.useCase === 'mk' && sender.isOwnTest !== true
@@ -271,7 +271,7 @@ function refuseRecipients(
  * Appends the compliance variables that a submitted message lacks, each on its own line: programs that only use SMTP (a
  * shop, a printer) do not know them. In steps, because HTML can be megabytes of tags.
  */
-function* appendingFooter(
+function* appendFooterInSteps(
   content: TemplateContent,
   required: readonly RequiredVariable[],
   reader: HtmlReader,
@@ -294,15 +294,15 @@ function* appendingFooter(
 const NO_NAMES = { names: [] };
 
 function* withHtmlFooter(html: string, names: readonly RequiredVariable[]): Work<string> {
-  const at = yield* findingEnd(html);
+  const at = yield* findEndInSteps(html);
   const footer = names.map((name) => `<p>{{${name}}}</p>`).join('\n');
   return `${html.slice(0, at)}\n${footer}\n${html.slice(at)}`;
 }
 
 /** The position before the end of the body, where there is one. */
-function* findingEnd(html: string): Work<number> {
+function* findEndInSteps(html: string): Work<number> {
   const ends = new Map<string, number>();
-  yield* walkingHtml(html, { close: (name, start) => void ends.set(name, start) });
+  yield* walkHtmlInSteps(html, { close: (name, start) => void ends.set(name, start) });
   return ends.get('body') ?? ends.get('html') ?? html.length;
 }
 

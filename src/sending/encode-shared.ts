@@ -22,12 +22,12 @@ export async function packShared(
   accountId: string,
   scope = '',
 ): Promise<PackedShared> {
-  const { body, size } = await packLongContent(await inSlices(encodingShared(content), accountId));
+  const { body, size } = await packLongContent(await inSlices(encodeSharedInSteps(content), accountId));
   return { packed: { body, size }, digest: createHash('sha256').update(scope).update(body).digest() };
 }
 
 /** Encodes in steps: the texts may be megabytes long. */
-function* encodingShared(content: SharedTexts | SharedContent): Work<PackedContent | LongContent> {
+function* encodeSharedInSteps(content: SharedTexts | SharedContent): Work<PackedContent | LongContent> {
   const texts = Object.values(partsOf(content)).flatMap((part) => part?.texts ?? []);
   const writer = contentWriter(texts.reduce((sum, text) => sum + text.length, 0));
   for (const piece of contentPieces(content)) {

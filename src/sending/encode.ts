@@ -39,7 +39,7 @@ export async function encodeContents(
   accountId: string,
   order: Order = 'alternate',
 ): Promise<PackedContent[] | Refusal> {
-  const packed = await inSlices(encodingContents(contents), accountId, order);
+  const packed = await inSlices(encodeContentsInSteps(contents), accountId, order);
   if (isRefusal(packed)) return packed;
   const all: PackedContent[] = [];
   for (const content of packed) all.push(await packLongContent(content));
@@ -47,7 +47,7 @@ export async function encodeContents(
 }
 
 /** Encodes in steps. */
-function* encodingContents(
+function* encodeContentsInSteps(
   contents: readonly MessageContent[],
 ): Work<(PackedContent | LongContent)[] | Refusal> {
   const createWriter = isWorthDeflating(contents) ? contentWriter : plainContentWriter;

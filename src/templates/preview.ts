@@ -1,8 +1,8 @@
 import { type Work } from '../core/concurrency/slices.ts';
-import { complianceVariables, findingMissingCompliance, missingInText } from '../mail/compliance.ts';
+import { complianceVariables, findMissingComplianceInSteps, missingInText } from '../mail/compliance.ts';
 import { personalize } from '../mail/content.ts';
-import { derivingText } from '../mail/html/text-part.ts';
-import { parsingTemplate, renderingTemplate, type TemplateKind } from '../mail/template.ts';
+import { deriveTextInSteps } from '../mail/html/text-part.ts';
+import { parseTemplateInSteps, renderTemplateInSteps, type TemplateKind } from '../mail/template.ts';
 import type { Tables } from '../store/tables.ts';
 import { complianceTexts } from './compliance-templates.ts';
 
@@ -39,7 +39,7 @@ export const MAX_PREVIEW = 1024 * 1024;
 const MAX_RENDERED = 2 * MAX_PREVIEW;
 
 /** Inserts values, the account's footer, and the names of variables that have no value. */
-export function* renderingPreview(
+export function* renderPreviewInSteps(
   tables: Tables,
   accountId: string,
   content: PreviewInput,
@@ -67,14 +67,14 @@ export function* renderingPreview(
   const leftovers = new Set<string>();
 
   function* part(kind: TemplateKind, source: string): Work<string> {
-    const template = yield* parsingTemplate(source);
+    const template = yield* parseTemplateInSteps(source);
     for (const { text } of template.foreign) leftovers.add(text);
     for (const leftover of template.leftovers) leftovers.add(leftover);
     const own = new Map(Object.entries(kind === 'html' ? service.html : service.text));
     // Each turn names at most MAX_PROBLEMS variables; the next one shows their names.
     for (let turn = 0; turn < MAX_TURNS; turn++) {
       const values = Object.fromEntries(own);
-      const rendered = yield* renderingTemplate(template, kind, content.values, values, {
+      const rendered = yield* renderTemplateInSteps(template, kind, content.values, values, {
         limit: MAX_RENDERED,
       });
       if (typeof rendered === 'string') return personalize(rendered, copy, kind === 'html' ? 'html' : 'text');
@@ -90,10 +90,10 @@ export function* renderingPreview(
   const source = content.html;
   const html = yield* part('html', source);
   const subject = yield* part('subject', content.subject);
-  const text = content.text === null ? yield* derivingText(html) : yield* part('text', content.text);
-  const template = yield* parsingTemplate(source === '' ? (content.text ?? '') : source);
+  const text = content.text === null ? yield* deriveTextInSteps(html) : yield* part('text', content.text);
+  const template = yield* parseTemplateInSteps(source === '' ? (content.text ?? '') : source);
   const required =
-    source === '' ? missingInText(template) : yield* findingMissingCompliance(source, template);
+    source === '' ? missingInText(template) : yield* findMissingComplianceInSteps(source, template);
   return {
     html,
     subject,

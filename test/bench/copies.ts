@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { withoutPause } from '../../src/core/concurrency/slices.ts';
-import { composing } from '../../src/mail/compose.ts';
+import { composeInSteps } from '../../src/mail/compose.ts';
 import type { CopyDetails } from '../../src/mail/content.ts';
 import { mergeContent, type SharedContent } from '../../src/mail/shared-content.ts';
-import { partsOf, preparingParts } from '../../src/mail/shared-parts.ts';
+import { partsOf, preparePartsInSteps } from '../../src/mail/shared-parts.ts';
 import { copyWith, IDENTITY, sharedContent, TRACKING } from '../support/campaign-copy.ts';
 import { htmlOf } from './message.ts';
 import { readOptions } from './options.ts';
@@ -42,10 +42,10 @@ for (const [name, html] of Object.entries({
 
 /** CPU time of one copy in both ways, ms. */
 function measure(shared: SharedContent, copy: CopyDetails, count: number): [single: number, shared: number] {
-  const prepared = withoutPause(preparingParts(shared, copy.tracking));
+  const prepared = withoutPause(preparePartsInSteps(shared, copy.tracking));
   const compose = (isShared: boolean) => {
     const parts = isShared ? partsOf(prepared, shared, OWN.values, copy) : undefined;
-    withoutPause(composing(mergeContent(shared, OWN, IDENTITY, copy.recipient), copy, parts));
+    withoutPause(composeInSteps(mergeContent(shared, OWN, IDENTITY, copy.recipient), copy, parts));
   };
   let [single, fromShared] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (let round = 0; round < rounds; round++) {

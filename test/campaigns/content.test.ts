@@ -4,14 +4,15 @@ import { contactVariables, mailboxOf } from '../../src/campaigns/fields.ts';
 import type { CampaignRequest } from '../../src/campaigns/mail.ts';
 import { recheckCampaign, storedMail } from '../../src/campaigns/mail.ts';
 import { DAY } from '../../src/core/clock.ts';
+import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createRetention } from '../../src/events/retention.ts';
-import { compose } from '../../src/mail/compose.ts';
+import { composeInSteps } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { createHtmlReader } from '../../src/sending/render/html-reader.ts';
-import { renderPrepared } from '../../src/sending/render/render.ts';
+import { renderPreparedInSteps } from '../../src/sending/render/render.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { granted } from '../support/refusal.ts';
 import { type CampaignSetup, COMPLIANCE, startCampaigns } from './setup.ts';
@@ -35,10 +36,12 @@ function wholeContent(setup: CampaignSetup, row: { seq: number }, message: Messa
     .members({ groupSeq: group.seq, after: 0, upTo: Number.MAX_SAFE_INTEGER, limit: 100 })
     .find(({ email }) => email === message.recipient);
   if (member === undefined) throw new Error(`${message.recipient} is no member`);
-  const rendered = renderPrepared(
-    prepared,
-    { ...mail.variables, ...contactVariables(member) },
-    new Set(mail.optional),
+  const rendered = withoutPause(
+    renderPreparedInSteps(
+      prepared,
+      { ...mail.variables, ...contactVariables(member) },
+      new Set(mail.optional),
+    ),
   );
   return {
     ...granted(rendered),
@@ -73,7 +76,7 @@ const copyOf = (message: MessageRow): CopyDetails => ({
 
 /** The copy with its body as text: buffers are compared byte by byte, which takes seconds. */
 function composed(content: MessageContent, message: MessageRow) {
-  const copy = compose(content, copyOf(message));
+  const copy = withoutPause(composeInSteps(content, copyOf(message)));
   return { ...copy, body: copy.body.toString('latin1') };
 }
 

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { type ParsedMail, simpleParser } from 'mailparser';
 import { describe, expect, it } from 'vitest';
-import { compose, messageBytes } from '../../src/mail/compose.ts';
+import { withoutPause } from '../../src/core/concurrency/slices.ts';
+import { composeInSteps, messageBytes } from '../../src/mail/compose.ts';
 import {
   type Alternative,
   type Attachment,
@@ -39,7 +40,7 @@ const copy = (changes: Partial<CopyDetails> = {}): CopyDetails => ({
 });
 
 const made = (changes: Partial<MessageContent> = {}, details: Partial<CopyDetails> = {}) =>
-  messageBytes(compose(content(changes), copy(details)));
+  messageBytes(withoutPause(composeInSteps(content(changes), copy(details))));
 
 /** All values of a field, unfolded, in order. */
 function fieldsOf(message: Buffer, name: string): string[] {
@@ -394,7 +395,7 @@ describe('the fields', () => {
     ['the sender', { from: { name: '', address: 'jörg@example.com' } }, {}, true],
     ['the address for replies', { replyTo: { name: '', address: 'jörg@example.com' } }, {}, true],
   ])('need SMTPUTF8 for %s: %#', (_, changes, details, expected) => {
-    expect(compose(content(changes), copy(details)).needsSmtpUtf8).toBe(expected);
+    expect(withoutPause(composeInSteps(content(changes), copy(details))).needsSmtpUtf8).toBe(expected);
   });
 
   it('contain an SMTPUTF8 address as UTF-8', () => {
@@ -572,14 +573,16 @@ describe('any content', () => {
   });
 
   it('is composed as ASCII in CRLF lines of at most 998 bytes, with exactly the expected fields', () => {
-    const names = compose(
-      content({
-        headers: [
-          ['X-A', ''],
-          ['X-B', ''],
-        ],
-      }),
-      copy(),
+    const names = withoutPause(
+      composeInSteps(
+        content({
+          headers: [
+            ['X-A', ''],
+            ['X-B', ''],
+          ],
+        }),
+        copy(),
+      ),
     ).header.map((field) => field.split(':')[0]);
     const known = new Set([...names, 'Content-Transfer-Encoding']);
     fc.assert(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { composing } from '../../src/mail/compose.ts';
+import { composeInSteps } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
-import { encodingText } from '../../src/mail/encode.ts';
+import { encodeTextInSteps } from '../../src/mail/encode.ts';
 import { changeLinks } from '../../src/mail/html/links.ts';
 import { textFromHtml } from '../../src/mail/html/text-part.ts';
 
@@ -66,10 +66,10 @@ it('composes a large message in steps', () => {
     feedbackAddress: null,
     feedbackId: 'abc',
   };
-  expect([...composing(content, copy)].length).toBeGreaterThan((30 * HTML.length) / 20_000);
+  expect([...composeInSteps(content, copy)].length).toBeGreaterThan((30 * HTML.length) / 20_000);
 });
 
 it.each(['7bit', 'größe', '\u0001\u0002'])('encodes a long text in steps: %s', (line) => {
   const text = `${line}\n`.repeat(100_000);
-  expect([...encodingText(text)].length).toBeGreaterThan(text.length / 60_000);
+  expect([...encodeTextInSteps(text)].length).toBeGreaterThan(text.length / 60_000);
 });

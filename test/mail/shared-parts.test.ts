@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { withoutPause } from '../../src/core/concurrency/slices.ts';
-import { composing, messageBytes } from '../../src/mail/compose.ts';
+import { composeInSteps, messageBytes } from '../../src/mail/compose.ts';
 import { MARKS, type Tracking } from '../../src/mail/content.ts';
 import { mergeContent, type SharedContent } from '../../src/mail/shared-content.ts';
-import { isPreparedFor, partsOf, preparingParts } from '../../src/mail/shared-parts.ts';
+import { isPreparedFor, partsOf, preparePartsInSteps } from '../../src/mail/shared-parts.ts';
 import { copyWith, IDENTITY, sharedContent, TRACKING } from '../support/campaign-copy.ts';
 
 const TRACKINGS = [
@@ -20,10 +20,10 @@ function both(shared: SharedContent, values: string[], tracking: Tracking | unde
   const copy = copyWith(tracking);
   const own = { name: 'Ann', values: ['subject', ...values] };
   const content = mergeContent(shared, own, IDENTITY, copy.recipient);
-  const prepared = withoutPause(preparingParts(shared, tracking));
+  const prepared = withoutPause(preparePartsInSteps(shared, tracking));
   const parts = partsOf(prepared, shared, own.values, copy);
-  const compose = (...args: Parameters<typeof composing>) =>
-    messageBytes(withoutPause(composing(...args))).toString('latin1');
+  const compose = (...args: Parameters<typeof composeInSteps>) =>
+    messageBytes(withoutPause(composeInSteps(...args))).toString('latin1');
   return {
     plain: compose(content, copy),
     shared: compose(content, copy, parts),
@@ -102,7 +102,7 @@ describe('the prepared parts of a copy', () => {
 
   it('are prepared again when something else is tracked', () => {
     const shared = sharedContent('<a href="https://shop.example/">Shop</a>');
-    const prepared = withoutPause(preparingParts(shared, TRACKING));
+    const prepared = withoutPause(preparePartsInSteps(shared, TRACKING));
     const other = { ...TRACKING, linkPrefix: 'https://other.news.example/c/' };
     expect(isPreparedFor(prepared, { ...TRACKING, messageId: 'msg_1700000000001_abcdefghijkl' })).toBe(true);
     for (const tracking of [undefined, other, { ...TRACKING, clickSigner: null }]) {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { complianceVariables } from '../../src/mail/compliance.ts';
-import { fillingShared, joinShared, sharingTemplate } from '../../src/mail/shared-template.ts';
+import { fillSharedInSteps, joinShared, shareTemplateInSteps } from '../../src/mail/shared-template.ts';
 import { parseTemplate, renderTemplate, type TemplateKind } from '../../src/mail/template.ts';
 
 const SERVICE = complianceVariables({
@@ -27,9 +27,9 @@ function both(
   const service = kind === 'html' ? SERVICE.html : SERVICE.text;
   const merged = { ...variables.all, ...variables.own };
   const together = renderTemplate(template, kind, merged, service, { limit, optional: OPTIONAL });
-  const shared = withoutPause(sharingTemplate(template, kind, variables.all, service, { limit, isOwn }));
+  const shared = withoutPause(shareTemplateInSteps(template, kind, variables.all, service, { limit, isOwn }));
   if (Array.isArray(shared)) return { together: textOrNull(together), joined: null };
-  const filled = withoutPause(fillingShared(shared, merged, { limit, optional: OPTIONAL }));
+  const filled = withoutPause(fillSharedInSteps(shared, merged, { limit, optional: OPTIONAL }));
   return {
     together: textOrNull(together),
     joined: 'values' in filled ? joinShared(shared, filled.values) : null,
@@ -139,10 +139,10 @@ describe('a template rendered for many recipients', () => {
 
   it('stores a value once that is used many times', () => {
     const template = parseTemplate('{{firstName}}, '.repeat(100));
-    const shared = withoutPause(sharingTemplate(template, 'html', {}, {}, { limit: 1e6, isOwn }));
+    const shared = withoutPause(shareTemplateInSteps(template, 'html', {}, {}, { limit: 1e6, isOwn }));
     if (Array.isArray(shared)) throw new Error('it cannot be rendered');
     const filled = withoutPause(
-      fillingShared(shared, { firstName: '<Ada>' }, { limit: 1e6, optional: OPTIONAL }),
+      fillSharedInSteps(shared, { firstName: '<Ada>' }, { limit: 1e6, optional: OPTIONAL }),
     );
     expect(filled).toEqual({ values: ['&lt;Ada&gt;'] });
   });

@@ -1,7 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
-import { compose, headerBytes } from '../../src/mail/compose.ts';
+import { composeInSteps, headerBytes } from '../../src/mail/compose.ts';
 import { MARKS, type MessageContent } from '../../src/mail/content.ts';
 import { signDkim } from '../../src/mail/dkim.ts';
 import { encodeContents } from '../../src/sending/encode.ts';
@@ -45,7 +46,7 @@ describe.each([[10 * KB], [100 * KB], [1024 * KB]])('a message with %i bytes of 
   it('is written to two buffers when it is composed and signed', async () => {
     const signers = [{ domain: 'shop.example', selector: 's', key }];
     const composeAndSign = () => {
-      const composed = compose(content, copyWith(undefined));
+      const composed = withoutPause(composeInSteps(content, copyWith(undefined)));
       return headerBytes(composed, signDkim(composed, signers, 0)).length + composed.body.length;
     };
     // Creates the memory that all messages share.

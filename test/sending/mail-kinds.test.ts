@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
-import { compose, messageBytes } from '../../src/mail/compose.ts';
+import { composeInSteps, messageBytes } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { Accepted } from '../../src/sending/accept.ts';
@@ -39,7 +40,8 @@ const COPY: CopyDetails = {
   feedbackAddress: null,
   feedbackId: 'tx:a:tx:postrider',
 };
-const composed = (content: MessageContent) => messageBytes(compose(content, COPY)).toString();
+const composed = (content: MessageContent) =>
+  messageBytes(withoutPause(composeInSteps(content, COPY))).toString();
 
 describe('essential mail', () => {
   it('is accepted for a recipient who unsubscribed from transactional mail, and needs no unsubscribe link', async () => {

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
-import { composing, messageBytes } from '../../src/mail/compose.ts';
+import { composeInSteps, messageBytes } from '../../src/mail/compose.ts';
 import type { MessageContent, Tracking } from '../../src/mail/content.ts';
 import { mergeContent, type SharedTexts, type TemplatedContent } from '../../src/mail/shared-content.ts';
-import { partsOf, preparingParts } from '../../src/mail/shared-parts.ts';
+import { partsOf, preparePartsInSteps } from '../../src/mail/shared-parts.ts';
 import { unpackContent } from '../../src/mail/stored-content.ts';
 import type { Accepted } from '../../src/sending/accept.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
@@ -164,12 +164,12 @@ function composed({ tables }: Setup, message: MessageRow, tracking: Tracking | u
   const row = tables.messages.content(message.content_id);
   const shared = tables.sharedContents.get(row?.shared_id ?? 0);
   const content: MessageContent = { ...contentOf(tables, message), ...IDENTITY };
-  if (row === null || shared === null) return bytesOf(withoutPause(composing(content, copy)));
+  if (row === null || shared === null) return bytesOf(withoutPause(composeInSteps(content, copy)));
   const texts: SharedTexts = JSON.parse(unpackContent(shared));
   const own: TemplatedContent = JSON.parse(unpackContent(row));
   const merged = mergeContent(texts, own, IDENTITY, copy.recipient);
-  const parts = partsOf(withoutPause(preparingParts(texts, tracking)), texts, own.values, copy);
-  return bytesOf(withoutPause(composing({ ...merged, ...IDENTITY }, copy, parts)));
+  const parts = partsOf(withoutPause(preparePartsInSteps(texts, tracking)), texts, own.values, copy);
+  return bytesOf(withoutPause(composeInSteps({ ...merged, ...IDENTITY }, copy, parts)));
 }
 
 function bytesOf(message: Parameters<typeof messageBytes>[0]): string {

@@ -2,9 +2,9 @@ import { LRUCache } from 'lru-cache';
 import { inSlices, type Work } from '../../core/concurrency/slices.ts';
 import { errorText } from '../../core/errors.ts';
 import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
-import { type ComposedMessage, composing, headerBytes } from '../../mail/compose.ts';
+import { type ComposedMessage, composeInSteps, headerBytes } from '../../mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../mail/content.ts';
-import { signingDkim } from '../../mail/dkim.ts';
+import { signDkimInSteps } from '../../mail/dkim.ts';
 import {
   type CopyIdentity,
   mergeContent,
@@ -12,7 +12,7 @@ import {
   type SharedTexts,
   type TemplatedContent,
 } from '../../mail/shared-content.ts';
-import { isPreparedFor, partsOf, preparingParts, type SharedParts } from '../../mail/shared-parts.ts';
+import { isPreparedFor, partsOf, preparePartsInSteps, type SharedParts } from '../../mail/shared-parts.ts';
 import { type JobContent, unpackContent } from '../../mail/stored-content.ts';
 import { attempt, type LocalRefusal } from './attempt.ts';
 import type { Client } from './client.ts';
@@ -83,7 +83,7 @@ function* decodingAndComposing(
   const stored: unknown = JSON.parse(unpackContent(content));
   // Sound: the send path validated the content before it was stored, and the fields are checked here.
   if (shared === undefined)
-    return yield* composing(checkFields(stored, MESSAGE_FIELDS) as MessageContent, copy);
+    return yield* composeInSteps(checkFields(stored, MESSAGE_FIELDS) as MessageContent, copy);
   const own = checkFields(stored, OWN_FIELDS) as OwnContent | TemplatedContent;
   return yield* composingShared(of(shared), own, shared.identity, copy);
 }
@@ -98,12 +98,12 @@ function* composingShared(
   const { content } = cached;
   if (cached.mayPrepare && (cached.parts === null || !isPreparedFor(cached.parts, copy.tracking))) {
     cached.mayPrepare = false;
-    cached.parts = yield* preparingParts(content, copy.tracking);
+    cached.parts = yield* preparePartsInSteps(content, copy.tracking);
     cached.mayPrepare = true;
   }
   const parts = cached.parts === null ? undefined : partsOf(cached.parts, content, own.values, copy);
   yield;
-  return yield* composing(mergeContent(content, own, identity, copy.recipient), copy, parts);
+  return yield* composeInSteps(mergeContent(content, own, identity, copy.recipient), copy, parts);
 }
 
 const MESSAGE_FIELDS: readonly (keyof MessageContent)[] = ['from', 'to', 'subject', 'html', 'messageId'];
@@ -122,7 +122,7 @@ function* signing(job: DeliveryJob, composed: ComposedMessage, now: number): Wor
   return {
     from,
     to,
-    header: headerBytes(composed, yield* signingDkim(composed, job.signers, now)),
+    header: headerBytes(composed, yield* signDkimInSteps(composed, job.signers, now)),
     body: composed.body,
     utf8: composed.needsSmtpUtf8 || needsSmtpUtf8(from) || needsSmtpUtf8(to),
   };

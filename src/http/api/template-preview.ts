@@ -6,7 +6,7 @@ import { isRefusal } from '../../core/refusal.ts';
 import { checkValues, collectFaults } from '../../sending/request.ts';
 
 import type { Context } from '../../store/context.ts';
-import { MAX_PREVIEW, renderingPreview } from '../../templates/preview.ts';
+import { MAX_PREVIEW, renderPreviewInSteps } from '../../templates/preview.ts';
 import { findTemplate } from '../../templates/templates.ts';
 import { type Route, routesOf } from '../route.ts';
 
@@ -93,7 +93,7 @@ export function templatePreviewRoutes(
         const contact = isAbsent(contactIdentifier) ? null : contacts.get(accountId, contactIdentifier);
         if (contact !== null && isRefusal(contact)) return contact;
         const preview = await inSlices(
-          renderingPreview(tables, accountId, {
+          renderPreviewInSteps(tables, accountId, {
             subject: subject ?? template?.subject ?? '',
             html: html ?? template?.html ?? '',
             text: text === undefined ? (template?.text ?? null) : text,

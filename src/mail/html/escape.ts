@@ -17,7 +17,7 @@ export function escapeHtml(text: string): string {
 }
 
 /** `escapeHtml` in steps, until the result is longer than `limit` characters: then null. */
-export function* escapingHtml(text: string, limit: number): Work<string | null> {
+export function* escapeHtmlInSteps(text: string, limit: number): Work<string | null> {
   if (text.length <= ESCAPED_PER_STEP) {
     const escaped = escapeHtml(text);
     return escaped.length > limit ? null : escaped;

@@ -13,13 +13,13 @@ const NEEDS_STUFFING = /^(?: |>|From )/;
 
 /** `text` has LF line ends, and so has the result. */
 export function flowText(text: string): string {
-  return withoutPause(flowingText(text));
+  return withoutPause(flowTextInSteps(text));
 }
 
 const LINES_PER_STEP = 2048;
 
 /** `flowText` in steps. */
-export function* flowingText(text: string): Work<string> {
+export function* flowTextInSteps(text: string): Work<string> {
   const lines: string[] = [];
   let read = 0;
   for (const line of text.split('\n')) {

@@ -4,7 +4,7 @@ import { organizationalDomain, PUBLIC_SUFFIX_OPTIONS } from '../address.ts';
 import { type CopyDetails, MARKS, personalize, type Tracking } from '../content.ts';
 import { clickTokens } from '../tokens.ts';
 import { escapeHtml } from './escape.ts';
-import { type HtmlVisitor, type Span, walkHtml, walkingHtml } from './walk.ts';
+import { type HtmlVisitor, type Span, walkHtml, walkHtmlInSteps } from './walk.ts';
 
 /*
  * Replaces the URLs of the links in HTML, and inserts HTML at the end of the body. All other bytes stay unchanged, however
@@ -51,11 +51,11 @@ interface Link extends Span {
 
 /** Returns the HTML with the changes. */
 export function changeLinks(html: string, changes: LinkChanges): string {
-  return withoutPause(changingLinks(html, changes));
+  return withoutPause(changeLinksInSteps(html, changes));
 }
 
 /** `changeLinks` in steps. */
-export function* changingLinks(html: string, { address, atEnd }: LinkChanges): Work<string> {
+export function* changeLinksInSteps(html: string, { address, atEnd }: LinkChanges): Work<string> {
   const splices: Splice[] = [];
   let conditional = 0;
   let bodyEnd = -1;
@@ -106,7 +106,7 @@ export function* changingLinks(html: string, { address, atEnd }: LinkChanges): W
         walkHtml(source.slice(start + opening.length, end), { open, text, close }, REQUESTED_ATTRIBUTES);
     },
   });
-  yield* walkingHtml(html, visitor(html, 0), REQUESTED_ATTRIBUTES);
+  yield* walkHtmlInSteps(html, visitor(html, 0), REQUESTED_ATTRIBUTES);
 
   for (const [n, { start, end, href, text }] of links.entries()) {
     if (n % LINKS_PER_STEP === LINKS_PER_STEP - 1) yield;
@@ -146,11 +146,11 @@ const MAX_LINKS = 5000;
  * organizational domain than that of tracked links.
  */
 export function trackLinks(html: string, copy: CopyDetails): string {
-  return withoutPause(trackingLinks(html, copy));
+  return withoutPause(trackLinksInSteps(html, copy));
 }
 
 /** `trackLinks` in steps. */
-export function* trackingLinks(html: string, copy: CopyDetails): Work<string> {
+export function* trackLinksInSteps(html: string, copy: CopyDetails): Work<string> {
   const { tracking } = copy;
   if (tracking === undefined) return html;
   const trackedAddress = trackedAddresses(tracking);
@@ -172,7 +172,7 @@ interface TrackedMarks {
  * Marks the tracked links in HTML for many copies, in steps. Null when it depends on the recipient which links are tracked,
  * or to which address they lead: a link or its text contains NUL.
  */
-export function* trackingAddresses(
+export function* trackAddressesInSteps(
   html: string,
   tracking: Tracking,
   { address, pixel }: TrackedMarks,
@@ -218,7 +218,7 @@ function changingTracked(
 ): Work<string> {
   const linkDomain = organizationalDomain(new URL(linkPrefix).hostname);
   let links = 0;
-  return changingLinks(html, {
+  return changeLinksInSteps(html, {
     address: (href, text) => {
       if (clickSigner === null || links === MAX_LINKS || isServiceLink(href)) return null;
       const ownHref = hrefOf(href, text);

@@ -1,6 +1,6 @@
 import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 import { trackVisibility, VISIBILITY_ATTRIBUTES, voidElementStyle } from './visibility.ts';
-import { walkingHtml } from './walk.ts';
+import { walkHtmlInSteps } from './walk.ts';
 
 /*
  * Derives the text part from HTML if the caller sent none: the displayed text with paragraphs, and links as `text <url>`, where clients that make URLs clickable find
@@ -60,11 +60,11 @@ interface OpenLink {
 
 /** Returns the text with LF line ends. */
 export function textFromHtml(html: string): string {
-  return withoutPause(derivingText(html));
+  return withoutPause(deriveTextInSteps(html));
 }
 
 /** `textFromHtml` in steps. */
-export function* derivingText(html: string): Work<string> {
+export function* deriveTextInSteps(html: string): Work<string> {
   let out = '';
   /** Pending line breaks before the next word, at most two. */
   let breaks = 0;
@@ -245,7 +245,7 @@ export function* derivingText(html: string): Work<string> {
     breakAround(kind, endedBlock);
   };
 
-  yield* walkingHtml(html, { open, close, text }, REQUESTED_ATTRIBUTES);
+  yield* walkHtmlInSteps(html, { open, close, text }, REQUESTED_ATTRIBUTES);
   endLink();
   return out.trimEnd();
 }

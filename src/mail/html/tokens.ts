@@ -100,7 +100,7 @@ const MAX_SCANNED_COMMENT = 64 * 1024;
  * left to the tokenizer, up to the end of the next token. Both give the same tokens (`test/mail/html/scan.test.ts` compares
  * them).
  */
-export function* scanningHtml(
+export function* scanHtmlInSteps(
   html: string,
   handler: TokenHandler,
   requested: ReadonlySet<string>,

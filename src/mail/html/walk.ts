@@ -1,5 +1,5 @@
 import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
-import { type Span, scanningHtml } from './tokens.ts';
+import { type Span, scanHtmlInSteps } from './tokens.ts';
 
 /*
  * Walks HTML as the parser of a mail client tokenizes it: tags, their attributes, and text that can be rendered.
@@ -74,7 +74,7 @@ export const ENDED_BY_THE_NEXT: ReadonlySet<string> = new Set([
 
 /** Calls the visitor in document order. `requested`: names of the attributes that it needs, in lower case. */
 export function walkHtml(html: string, visitor: HtmlVisitor, requested?: ReadonlySet<string>): void {
-  withoutPause(walkingHtml(html, visitor, requested));
+  withoutPause(walkHtmlInSteps(html, visitor, requested));
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -85,7 +85,7 @@ const MAX_PIECE = 32 * 1024;
 const CONTINUES = /[\r\ud800-\udbff]/;
 
 /** `walkHtml` in steps. */
-export function* walkingHtml(
+export function* walkHtmlInSteps(
   html: string,
   visitor: HtmlVisitor,
   requested: ReadonlySet<string> = NONE,
@@ -101,7 +101,7 @@ export function* walkingHtml(
     if (textEnd > textStart) visitor.text?.(html.slice(textStart, textEnd), textStart);
     textStart = textEnd;
   };
-  yield* scanningHtml(
+  yield* scanHtmlInSteps(
     html,
     {
       text: (start, end) => {

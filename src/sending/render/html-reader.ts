@@ -1,7 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import type { Work } from '../../core/concurrency/slices.ts';
-import { findingMissingCompliance, type RequiredVariable } from '../../mail/compliance.ts';
-import { parseTemplate, parsingTemplate, type Template, type TemplateSyntax } from '../../mail/template.ts';
+import { findMissingComplianceInSteps, type RequiredVariable } from '../../mail/compliance.ts';
+import {
+  parseTemplate,
+  parseTemplateInSteps,
+  type Template,
+  type TemplateSyntax,
+} from '../../mail/template.ts';
 
 /*
  * Parses HTML templates, finds the compliance variables that they lack, and caches the results: callers send one
@@ -36,8 +41,8 @@ export function createHtmlReader(
   function* reading(html: string): Work<ReadHtml> {
     const known = templates.get(html);
     if (known !== undefined) return known;
-    const template = yield* parsingTemplate(html, syntax);
-    const missing = yield* findingMissingCompliance(html, template);
+    const template = yield* parseTemplateInSteps(html, syntax);
+    const missing = yield* findMissingComplianceInSteps(html, template);
     const read = { template, missing };
     templates.set(html, read);
     return read;
@@ -47,7 +52,7 @@ export function createHtmlReader(
   function* readingText(text: string): Work<Template> {
     const known = textTemplates.get(text);
     if (known !== undefined) return known;
-    const template = yield* parsingTemplate(text, syntax);
+    const template = yield* parseTemplateInSteps(text, syntax);
     textTemplates.set(text, template);
     return template;
   }

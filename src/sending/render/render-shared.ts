@@ -4,17 +4,17 @@ import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { hidingVariable } from '../../mail/compliance.ts';
 import type { SharedContent, SharedPart } from '../../mail/shared-content.ts';
 import {
-  fillingShared,
+  fillSharedInSteps,
   joinShared,
   type SharedTemplate,
-  sharingTemplate,
+  shareTemplateInSteps,
 } from '../../mail/shared-template.ts';
-import { isServiceVariable, renderingTemplate, type Template } from '../../mail/template.ts';
+import { isServiceVariable, renderTemplateInSteps, type Template } from '../../mail/template.ts';
 import { type PackedShared, packShared } from '../encode-shared.ts';
 import { subjectRefusal } from '../request.ts';
 import {
   type FieldProblem,
-  findingHiddenCompliance,
+  findHiddenComplianceInSteps,
   MAX_RENDERED,
   type PreparedTemplate,
   type Rendered,
@@ -37,7 +37,7 @@ export interface SharedRendering {
  * Inserts the values that are equal for all recipients, in steps. `isOwn`: variables whose values differ. A refusal: the
  * template cannot be rendered for any recipient.
  */
-export function* sharingPrepared(
+export function* sharePreparedInSteps(
   prepared: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
   isOwn: (name: string) => boolean,
@@ -47,7 +47,10 @@ export function* sharingPrepared(
   let first = 0;
   for (const { field, kind, template } of prepared.parts) {
     const service = kind === 'html' ? prepared.service.html : prepared.service.text;
-    const result = yield* sharingTemplate(template, kind, variables, service, { limit: MAX_RENDERED, isOwn });
+    const result = yield* shareTemplateInSteps(template, kind, variables, service, {
+      limit: MAX_RENDERED,
+      isOwn,
+    });
     if (Array.isArray(result)) problems.push(...result.map((problem) => ({ field, problem })));
     else {
       shared.parts.push({ field, first, template: result });
@@ -74,7 +77,7 @@ export function fillCopy(
   const values: string[] = [];
   let subject = '';
   for (const { field, template } of parts) {
-    const filled = withoutPause(fillingShared(template, variables, { limit: MAX_RENDERED, optional }));
+    const filled = withoutPause(fillSharedInSteps(template, variables, { limit: MAX_RENDERED, optional }));
     if ('problems' in filled) problems.push(...filled.problems.map((problem) => ({ field, problem })));
     else {
       values.push(...filled.values);
@@ -83,7 +86,7 @@ export function fillCopy(
   }
   if (problems.length > 0) return variableRefusal(problems, true);
   const refusal =
-    subjectRefusal(subject) ?? withoutPause(findingHiddenCompliance(prepared, variables, optional));
+    subjectRefusal(subject) ?? withoutPause(findHiddenComplianceInSteps(prepared, variables, optional));
   return refusal ?? { subject, values };
 }
 
@@ -201,7 +204,7 @@ export function createRepeatedTemplates() {
       try {
         const parts = prepared.parts.filter(({ field }) => field !== 'subject');
         const isOwn = (name: string) => !isServiceVariable(name);
-        const rendering = await inSlices(sharingPrepared({ ...prepared, parts }, {}, isOwn), accountId);
+        const rendering = await inSlices(sharePreparedInSteps({ ...prepared, parts }, {}, isOwn), accountId);
         // The texts contain the values of the service.
         if (
           isRefusal(rendering) ||
@@ -243,10 +246,10 @@ function sumOf<Item>(items: readonly Item[], sizeOf: (item: Item) => number): nu
 }
 
 /**
- * Fills a repeated template, in steps; null: `renderingPrepared` must render the message, because its values are too long to
+ * Fills a repeated template, in steps; null: `renderPreparedInSteps` must render the message, because its values are too long to
  * be stored separately, or to describe what cannot be inserted.
  */
-export function* renderingRepeated(
+export function* renderRepeatedInSteps(
   repeated: RepeatedTemplate,
   { parts, service }: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
@@ -256,7 +259,7 @@ export function* renderingRepeated(
   let inserted = 0;
   for (const { field, kind, template } of parts) {
     if (field === 'subject') {
-      const result = yield* renderingTemplate(template, kind, variables, service.text, {
+      const result = yield* renderTemplateInSteps(template, kind, variables, service.text, {
         limit: MAX_RENDERED,
       });
       if (typeof result !== 'string') return null;
@@ -265,7 +268,7 @@ export function* renderingRepeated(
     }
     const shared = repeated.parts.find((part) => part.field === field)?.template;
     if (shared === undefined) throw new Error(`the repeated template has no ${field}`);
-    const filled = yield* fillingShared(shared, variables, { limit: MAX_RENDERED, optional: NONE });
+    const filled = yield* fillSharedInSteps(shared, variables, { limit: MAX_RENDERED, optional: NONE });
     if ('problems' in filled) return null;
     values.push(...filled.values);
     const text = joinShared(shared, filled.values);

@@ -3,7 +3,7 @@ import { invalid, type Refusal, type RefusalDetail, refuse, shortened } from '..
 import {
   type ComplianceVariables,
   complianceVariables,
-  findingHidden,
+  findHiddenInSteps,
   hidingVariable,
   missingInText,
   type RequiredVariable,
@@ -13,7 +13,7 @@ import type { MessageContent } from '../../mail/content.ts';
 import {
   MAX_PROBLEMS,
   MAX_SLOTS,
-  renderingTemplate,
+  renderTemplateInSteps,
   type Template,
   type TemplateKind,
   type TemplateProblem,
@@ -74,11 +74,11 @@ export function prepareTemplate(
   content: TemplateContent,
   htmlReader: HtmlReader,
 ): PreparedTemplate | Refusal {
-  return withoutPause(preparingTemplate(tables, account, send, content, htmlReader));
+  return withoutPause(prepareTemplateInSteps(tables, account, send, content, htmlReader));
 }
 
 /** `prepareTemplate` in steps. */
-export function* preparingTemplate(
+export function* prepareTemplateInSteps(
   tables: Tables,
   account: AccountRow,
   send: TemplateContext,
@@ -125,22 +125,13 @@ export function namesOf(parts: readonly TemplatePart[]): string[] {
 }
 
 /** Parses a template in steps ahead of `prepareTemplate`, which then finds it in the cache of the reader. */
-export function* parsingContent({ html, text }: TemplateContent, reader: HtmlReader): Work<void> {
+export function* parseContentInSteps({ html, text }: TemplateContent, reader: HtmlReader): Work<void> {
   if (html !== '') yield* reader.reading(html);
   if (text !== null) yield* reader.readingText(text);
 }
 
-/** Inserts the variables into all parts. `optional`: those that are empty when they are missing. */
-export function renderPrepared(
-  prepared: PreparedTemplate,
-  variables: Readonly<Record<string, unknown>>,
-  optional?: ReadonlySet<string>,
-): Rendered | Refusal {
-  return withoutPause(renderingPrepared(prepared, variables, optional));
-}
-
 /** `renderPrepared` in steps. */
-export function* renderingPrepared(
+export function* renderPreparedInSteps(
   { parts, service, required }: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
   optional?: ReadonlySet<string>,
@@ -149,7 +140,7 @@ export function* renderingPrepared(
   const problems: FieldProblem[] = [];
   for (const { field, kind, template } of parts) {
     const own = kind === 'html' ? service.html : service.text;
-    const result = yield* renderingTemplate(template, kind, variables, own, {
+    const result = yield* renderTemplateInSteps(template, kind, variables, own, {
       limit: MAX_RENDERED,
       ...(optional === undefined ? {} : { optional }),
     });
@@ -159,11 +150,11 @@ export function* renderingPrepared(
   if (problems.length > 0) return variableRefusal(problems, optional !== undefined);
   const refusal = subjectRefusal(rendered.subject);
   if (refusal !== null) return refusal;
-  return (yield* findingHiddenCompliance({ parts, service, required }, variables, optional)) ?? rendered;
+  return (yield* findHiddenComplianceInSteps({ parts, service, required }, variables, optional)) ?? rendered;
 }
 
 /** Refuses when values of variables hide required parts of the html. */
-export function* findingHiddenCompliance(
+export function* findHiddenComplianceInSteps(
   { parts, service, required }: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
   optional?: ReadonlySet<string>,
@@ -171,7 +162,7 @@ export function* findingHiddenCompliance(
   const html = parts.find(({ field }) => field === 'html')?.template;
   if (html === undefined || hidingVariable(html) === null) return null;
   const options = { limit: MAX_RENDERED, ...(optional === undefined ? {} : { optional }) };
-  const found = yield* findingHidden(html, variables, service.html, options);
+  const found = yield* findHiddenInSteps(html, variables, service.html, options);
   const hidden = required.filter((name) => found.includes(name));
   return hidden.length > 0 ? complianceHidden(hidden, html) : null;
 }

@@ -1,10 +1,11 @@
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { createSmtpClient } from '../../../src/delivery/worker/client.ts';
 import { createSharedContents, runJob } from '../../../src/delivery/worker/job.ts';
 import type { DeliveryJob } from '../../../src/delivery/worker/protocol.ts';
-import { compose, messageBytes } from '../../../src/mail/compose.ts';
+import { composeInSteps, messageBytes } from '../../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../../src/mail/content.ts';
 import { signDkim } from '../../../src/mail/dkim.ts';
 import { encodeText } from '../../../src/mail/encode.ts';
@@ -126,7 +127,7 @@ function createCheck(): () => boolean {
   };
 }
 
-const composed = compose(content, copy);
+const composed = withoutPause(composeInSteps(content, copy));
 const tracking = trackLinks(html, copy);
 const plainText = text ?? textFromHtml(html);
 const headerHash = Buffer.alloc(1500, 'x');
@@ -137,7 +138,7 @@ const STEPS: Record<string, () => number | Promise<number>> = {
   'encode text': () => repeat(() => encodeText(text === null ? flowText(plainText) : plainText)),
   ...(tracked ? { links: () => repeat(() => trackLinks(html, copy)) } : {}),
   'encode html': () => repeat(() => encodeText(tracking)),
-  compose: () => repeat(() => compose(content, copy)),
+  compose: () => repeat(() => withoutPause(composeInSteps(content, copy))),
   'body hash and signature': () => repeat(() => signDkim(composed, signers, content.date)),
   'SHA-256 alone': () => repeat(() => createHash('sha256').update(composed.body).digest('base64')),
   'RSA alone': () => repeat(() => sign('sha256', headerHash, key)),

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { QuoteType, Tokenizer } from 'htmlparser2';
 import { describe, expect, it } from 'vitest';
 import { withoutPause } from '../../../src/core/concurrency/slices.ts';
-import { type Span, scanningHtml, type TokenHandler } from '../../../src/mail/html/tokens.ts';
+import { type Span, scanHtmlInSteps, type TokenHandler } from '../../../src/mail/html/tokens.ts';
 
 const REQUESTED = new Set(['href', 'title', 'hidden', 'style']);
 
@@ -33,7 +33,7 @@ function recorder() {
 
 function scanned(html: string): unknown[] {
   const { handler, tokens } = recorder();
-  withoutPause(scanningHtml(html, handler(html), REQUESTED));
+  withoutPause(scanHtmlInSteps(html, handler(html), REQUESTED));
   return tokens();
 }
 

@@ -1,9 +1,10 @@
 import { createSecretKey } from 'node:crypto';
 import { simpleParser } from 'mailparser';
 import { describe, expect, it } from 'vitest';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
-import { compose, messageBytes } from '../../../src/mail/compose.ts';
+import { composeInSteps, messageBytes } from '../../../src/mail/compose.ts';
 import { type CopyDetails, MARKS, type MessageContent, type Tracking } from '../../../src/mail/content.ts';
 import { trackLinks } from '../../../src/mail/html/links.ts';
 import { createTokens } from '../../../src/mail/tokens.ts';
@@ -163,7 +164,7 @@ describe('a composed message', () => {
   };
 
   it('has tracked links in its HTML and the original URLs in its text', async () => {
-    const bytes = messageBytes(compose(content, copy({ pixelUrl: `${BASE}/o/x.gif` })));
+    const bytes = messageBytes(withoutPause(composeInSteps(content, copy({ pixelUrl: `${BASE}/o/x.gif` }))));
     const { html, text } = await simpleParser(bytes);
     expect(html).toContain(`<a href="${BASE}/u/ada">leave</a>`);
     expect(html).toContain(PIXEL);

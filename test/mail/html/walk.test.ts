@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { withoutPause } from '../../../src/core/concurrency/slices.ts';
-import { type HtmlVisitor, walkHtml, walkingHtml } from '../../../src/mail/html/walk.ts';
+import { type HtmlVisitor, walkHtml, walkHtmlInSteps } from '../../../src/mail/html/walk.ts';
 
 /** Records the calls of a visitor; pieces of a run of text are joined. */
 function recorder() {
@@ -59,7 +59,7 @@ describe('HTML that is walked in steps', () => {
         const inOneStep = recorder();
         const inSteps = recorder();
         walkHtml(source, inOneStep.visitor, requested);
-        withoutPause(walkingHtml(source, inSteps.visitor, requested));
+        withoutPause(walkHtmlInSteps(source, inSteps.visitor, requested));
         expect(inSteps.calls()).toEqual(inOneStep.calls());
       }),
       { numRuns: 300 },

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { isRefusal, type Refusal } from '../../../src/core/refusal.ts';
 import { complianceVariables, requiredVariables } from '../../../src/mail/compliance.ts';
 import { MAX_PROBLEMS, MAX_SLOTS, parseTemplate } from '../../../src/mail/template.ts';
-import { type Rendered, renderPrepared } from '../../../src/sending/render/render.ts';
+import { type Rendered, renderPreparedInSteps } from '../../../src/sending/render/render.ts';
 import { refused } from '../../support/refusal.ts';
 
 const SERVICE = complianceVariables({
@@ -16,9 +17,11 @@ const FOOTER = '<p>{{company_address_html}}</p><p>{{unsubscribe_email_html}}</p>
 
 function render(source: string, variables: Record<string, unknown> = {}): Rendered | Refusal {
   const parts = [{ field: 'html', kind: 'html', template: parseTemplate(source) } as const];
-  return renderPrepared(
-    { parts: [...parts], service: SERVICE, required: requiredVariables({ essential: false }) },
-    variables,
+  return withoutPause(
+    renderPreparedInSteps(
+      { parts: [...parts], service: SERVICE, required: requiredVariables({ essential: false }) },
+      variables,
+    ),
   );
 }
 

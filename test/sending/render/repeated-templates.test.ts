@@ -7,7 +7,7 @@ import type { PreparedTemplate } from '../../../src/sending/render/render.ts';
 import {
   createRepeatedTemplates,
   NOT_REPEATED,
-  renderingRepeated,
+  renderRepeatedInSteps,
 } from '../../../src/sending/render/render-shared.ts';
 
 const SERVICE = complianceVariables({
@@ -69,7 +69,7 @@ describe('repeated templates', () => {
     const { ready } = repeated.find(template, 'scope');
     if (ready === null) throw new Error('the template is not prepared');
     const variables = { name: 'Zoë 🙂', other: '' };
-    const rendered = withoutPause(renderingRepeated(ready, template, variables));
+    const rendered = withoutPause(renderRepeatedInSteps(ready, template, variables));
     if (rendered === null || isRefusal(rendered)) throw new Error('the template was not rendered');
     expect(rendered.html).toContain('Grüße, Zoë 🙂 und , Zoë 🙂</p>');
     expect(rendered.htmlBytes).toBe(Buffer.byteLength(rendered.html));

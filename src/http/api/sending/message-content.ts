@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { inSlices } from '../../../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import type { DescribeCopy } from '../../../delivery/prepare.ts';
-import { composing, messageBytes, readableParts } from '../../../mail/compose.ts';
+import { composeInSteps, messageBytes, readableParts } from '../../../mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../../mail/content.ts';
 import { sentContent } from '../../../sending/sent-content.ts';
 import type { Context } from '../../../store/context.ts';
@@ -88,7 +88,7 @@ export function messageContentRoutes(
         const found = await find(caller.accountId, id);
         if (isRefusal(found)) return found;
         const { content, copy } = found;
-        const composed = await inSlices(composing(content, copy), caller.accountId);
+        const composed = await inSlices(composeInSteps(content, copy), caller.accountId);
         const parts = await inSlices(readableParts(content, copy), caller.accountId);
         return {
           headers: composed.header.map(unfold),
@@ -121,7 +121,7 @@ export function messageContentRoutes(
       handle: async ({ caller, params: { id } }) => {
         const found = await find(caller.accountId, id);
         if (isRefusal(found)) return found;
-        const composed = await inSlices(composing(found.content, found.copy), caller.accountId);
+        const composed = await inSlices(composeInSteps(found.content, found.copy), caller.accountId);
         return { source: messageBytes(composed).toString() };
       },
     }),
