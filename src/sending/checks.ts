@@ -67,7 +67,7 @@ export function* checkSendInSteps(
   sender: Sender,
   send: ParsedSend,
   content: TemplateContent,
-  options: CheckOptions,
+  options: SendCheckOptions,
 ): Work<Checked | Refusal> {
   const domain = checkDomain(tables, sender, send);
   if (isRefusal(domain)) return domain;
@@ -105,7 +105,7 @@ export function* checkSendInSteps(
  * Whether the texts can be stored separately from the rest. Only of messages to one recipient: an erasure of one of several
  * rewrites their content.
  */
-function maySplit({ useCase }: Sender, send: ParsedSend, { appendFooter }: CheckOptions): boolean {
+function maySplit({ useCase }: Sender, send: ParsedSend, { appendFooter }: SendCheckOptions): boolean {
   const { recipients, attachments, alternatives } = send;
   return (
     useCase === 'tx' &&
@@ -122,7 +122,7 @@ function scopeOf({ trackClicks, trackOpens }: ParsedSend, { account_id, domain_i
 }
 
 /** What a check needs in addition to the tables. */
-export interface CheckOptions {
+export interface SendCheckOptions {
   htmlReader: HtmlReader;
   repeated: RepeatedTemplates;
   /** Append compliance variables that the content lacks instead of refusing it. */
