@@ -7,17 +7,6 @@ import { generateCertificateRequest } from '../core/x509.ts';
 import { createConnector } from '../dns/connector.ts';
 import type { Resolver } from '../dns/resolver.ts';
 
-/**
- * A client of a certificate authority (ACME, RFC 8555): one order for one name, validated over HTTP (HTTP-01, RFC 8555
- * §8.3). It has no state and does not retry; the caller limits the orders.
- */
-export interface CertificateAuthority {
-  /** Orders a certificate for a new key. Rejects with the authority's error, or with RateLimitedError. */
-  obtain(host: string): Promise<IssuedCertificate>;
-  /** Abandons the orders in progress: they reject immediately. */
-  close(): void;
-}
-
 export interface IssuedCertificate {
   /** PEM. */
   key: string;
@@ -92,8 +81,11 @@ const MAX_POLL_MS = 5 * SECOND;
 const MAX_POLLS = 20;
 const UNFINISHED: ReadonlySet<Status> = new Set(['pending', 'ready', 'processing']);
 
+export type CertificateAuthority = ReturnType<typeof createCertificateAuthority>;
+
 /**
- * Registers the account (RFC 8555 §7.3) with the first order, and again after one that failed. After `close` every order
+ * A client of a certificate authority (ACME, RFC 8555): one order for one name, validated over HTTP (HTTP-01, RFC 8555
+ * §8.3). It does not retry; the caller limits the orders. Registers the account (RFC 8555 §7.3) with the first order, and again after one that failed. After `close` every order
  * rejects. Connections are open during an order only.
  */
 export function createCertificateAuthority({
@@ -119,7 +111,7 @@ export function createCertificateAuthority({
   /** Publishes and withdraws the key authorization that the authority requests. */
   publish(token: string, keyAuthorization: string): void;
   withdraw(token: string): void;
-}): CertificateAuthority {
+}) {
   const closing = new AbortController();
   const connect = createConnector({
     resolver,
@@ -275,7 +267,8 @@ export function createCertificateAuthority({
   }
 
   return {
-    obtain: async (host) => {
+    /** Orders a certificate for a new key. Rejects with the authority's error, or with RateLimitedError. */
+    obtain: async (host: string): Promise<IssuedCertificate> => {
       const agent = new Agent({ connect });
       try {
         return await order(host, agent);
@@ -287,7 +280,8 @@ export function createCertificateAuthority({
         await agent.destroy();
       }
     },
-    close: () => closing.abort(new Error('the order was canceled')),
+    /** Abandons the orders in progress: they reject immediately. */
+    close: (): void => closing.abort(new Error('the order was canceled')),
   };
 }
 

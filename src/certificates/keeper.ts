@@ -1,20 +1,23 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import type { SecureContext } from 'node:tls';
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
-import { type Clock, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
+import { HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
 import { createGate, type Gate } from '../core/concurrency/gate.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { withTimeout } from '../core/concurrency/with-timeout.ts';
 import { errorText } from '../core/errors.ts';
-import type { Log } from '../core/log.ts';
-import type { Seal } from '../core/seal.ts';
-import { verifyTlsPair } from '../core/tls-pair.ts';
+import { readCertificatesFile, verifyTlsPair } from '../core/tls-pair.ts';
+import type { Resolver } from '../dns/resolver.ts';
 import { normalizeDomain, organizationalDomain } from '../mail/address.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { CertificateRow } from '../store/domains/certificates.ts';
 import type { Tables } from '../store/tables.ts';
-import { type CertificateAuthority, type IssuedCertificate, RateLimitedError } from './authority.ts';
-import { createContexts, sealContext } from './contexts.ts';
+import {
+  type CertificateAuthority,
+  createCertificateAuthority,
+  type IssuedCertificate,
+  RateLimitedError,
+} from './authority.ts';
 import {
   MAX_NEW_NAMES_OF_ACCOUNT,
   MAX_NEW_NAMES_PER_HOUR,
@@ -27,47 +30,6 @@ import {
   renewalTime,
   retryDelay,
 } from './pace.ts';
-
-/**
- * The certificates of the public pages: obtained when a client first names a host, stored sealed, renewed before they
- * expire, used without a restart. Certificates are ordered only for our names that lead here. Every order is recorded before
- * the authority receives it, so that neither an error nor a restart exceeds its rate limits. A certificate is used as long
- * as it is valid.
- */
-export interface CertificateKeeper {
-  /**
-   * The context for a TLS client that names this host; waits up to half a minute for a new certificate. Null: not one
-   * of our names, or no certificate is available.
-   */
-  contextFor(host: string): Promise<SecureContext | null>;
-  /** Obtains what is due; resolves when all orders have ended. */
-  runDue(): Promise<void>;
-  /** Begins to obtain what is due periodically. */
-  start(): void;
-  /** Abandons the orders in progress, which the next start resumes; resolves when they have ended. */
-  stop(): Promise<void>;
-}
-
-export interface KeeperDeps {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  seal: Seal;
-  log: Log;
-  authority: CertificateAuthority;
-  /** The host whose certificate is obtained without a client and without a lookup: it may lead here through a proxy. Null: none. */
-  ownHost: string | null;
-  /** Whether the host is a name of the public pages. */
-  isOurs(host: string): boolean;
-  /** The account of a link host; null: the platform's own host, or none of ours. */
-  ownerOf(host: string): string | null;
-  /**
-   * Whether the host's DNS leads here, so that the authority reaches us. Called before an order occupies a slot; the
-   * implementation limits the time and the number of lookups.
-   */
-  leadsHere(host: string, kind: OrderKind): Promise<boolean>;
-  observe?(outcome: 'obtained' | 'failed'): void;
-}
 
 /** Orders of one kind never wait for those of another. */
 export type OrderKind = 'own' | 'renewal' | 'new';
@@ -84,13 +46,38 @@ const HANDSHAKE_TIMEOUT_MS = 30 * SECOND;
 const LOG_INTERVAL_MS = HOUR;
 const MAX_LOGGED_NAMES = 2000;
 
+type KeeperContext = Pick<Context, 'tables' | 'writer' | 'clock' | 'seal' | 'log'>;
+
+export interface KeeperOptions {
+  /** The host whose certificate is obtained without a client and without a lookup: it may lead here through a proxy. Null: none. */
+  ownHost: string | null;
+  /** Whether the host is a name of the public pages. */
+  isOurs(host: string): boolean;
+  /** The account of a link host; null: the platform's own host, or none of ours. */
+  ownerOf(host: string): string | null;
+  /**
+   * Whether the host's DNS leads here, so that the authority reaches us. Called before an order occupies a slot; the
+   * implementation limits the time and the number of lookups.
+   */
+  leadsHere(host: string, kind: OrderKind): Promise<boolean>;
+  observe?(outcome: 'obtained' | 'failed'): void;
+}
+
 /**
- * Begins ready: `contextFor` orders certificates before `start`, which only starts the loop of a minute. Up to 500
- * orders of a kind wait; further ones are dropped until the next request or run. After `stop` only stored certificates
- * are used.
+ * The certificates of the public pages: obtained when a client first names a host, stored sealed, renewed before they
+ * expire, used without a restart. Certificates are ordered only for our names that lead here. Every order is recorded before
+ * the authority receives it, so that neither an error nor a restart exceeds its rate limits. A certificate is used as long
+ * as it is valid.
+ *
+ * Begins ready: `contextFor` orders certificates before `start`. Up to 500 orders of a kind wait; further ones are dropped
+ * until the next request or run.
  */
-export function createKeeper(deps: KeeperDeps): CertificateKeeper {
-  const { tables, writer, clock, seal, log, authority, ownHost, isOurs, leadsHere } = deps;
+export function createKeeper(
+  context: KeeperContext,
+  options: KeeperOptions & { authority: CertificateAuthority },
+) {
+  const { tables, writer, clock, seal, log } = context;
+  const { authority, ownHost, isOurs, leadsHere, ownerOf, observe } = options;
   const gateOf = (kind: OrderKind): Gate =>
     createGate({ concurrency: CONCURRENCY[kind], perKey: CONCURRENCY_PER_DOMAIN, maxWaiting: MAX_WAITING });
   const gates: Record<OrderKind, Gate> = {
@@ -98,7 +85,7 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
     renewal: gateOf('renewal'),
     new: gateOf('new'),
   };
-  const contexts = createContexts({ tables, clock, seal });
+  const contexts = createContexts(context);
   const inProgress = new Map<string, Promise<void>>();
   /** When the log last stated why a name has no certificate, epoch ms: anyone can request the name repeatedly. */
   const lastLogged = new LRUCache<string, number>({ max: MAX_LOGGED_NAMES });
@@ -147,9 +134,9 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
   async function postpone(host: string): Promise<void> {
     if (!running) return;
     if (shouldLog(host)) log.info({ host }, 'no certificate ordered: the name does not lead here');
-    await writer.run((tables) => {
-      const row = tables.certificates.get(host);
-      if (row?.chain) tables.certificates.put({ ...row, due_at: clock.now() + POSTPONED_MS });
+    await writer.run((tx) => {
+      const row = tx.certificates.get(host);
+      if (row?.chain) tx.certificates.put({ ...row, due_at: clock.now() + POSTPONED_MS });
     });
   }
 
@@ -184,23 +171,17 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
   /** A stop is not a failure: the next start orders again immediately. The order counts toward the limits. */
   async function recordAbandoned(row: CertificateRow): Promise<void> {
     const abandoned = { ...row, failures: row.failures - 1, due_at: clock.now() };
-    await writer.run((tables) => tables.certificates.put(abandoned));
+    await writer.run((tx) => tx.certificates.put(abandoned));
     log.info({ host: row.host }, 'certificate order abandoned: the daemon is stopping');
   }
 
   function mayOrder(host: string, tables: Tables): boolean {
     const isNew = kindOf(host, tables.certificates.get(host)) === 'new';
-    const block = orderBlock(tables, host, { isNew, now: clock.now(), ownerOf: deps.ownerOf });
-    if (block === 'domain-limit' && shouldLog(host))
-      log.info(
-        { host, newNamesPerHour: MAX_NEW_NAMES_PER_HOUR },
-        'certificate order delayed: hourly limit of the domain reached',
-      );
-    if (block === 'account-limit' && shouldLog(host))
-      log.info(
-        { host, newNamesPerHour: MAX_NEW_NAMES_OF_ACCOUNT },
-        'certificate order delayed: hourly limit of the account reached',
-      );
+    const block = orderBlock(tables, host, { isNew, now: clock.now(), ownerOf });
+    if ((block === 'domain-limit' || block === 'account-limit') && shouldLog(host)) {
+      const { newNamesPerHour, text } = DELAYS[block];
+      log.info({ host, newNamesPerHour }, text);
+    }
     if (block === 'hourly-limit' && !hasLoggedLimit)
       log.warn({ ordersPerHour: MAX_ORDERS_PER_HOUR }, 'certificate orders delayed: hourly limit reached');
     if (block === 'hourly-limit' || block === null) hasLoggedLimit = block !== null;
@@ -232,7 +213,7 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
     contexts.use(row.host, issued, notAfter);
     const { issuer } = certificate;
     log.info({ host: row.host, issuer, notAfter: iso(notAfter) }, 'certificate obtained');
-    deps.observe?.('obtained');
+    observe?.('obtained');
   }
 
   async function recordFailure(row: CertificateRow, error: unknown): Promise<void> {
@@ -254,7 +235,7 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
       { host: row.host, reason, failures: row.failures, nextTry, ...inUse },
       'certificate order failed',
     );
-    deps.observe?.('failed');
+    observe?.('failed');
   }
 
   /** Starts what is due; the promises never reject. */
@@ -268,14 +249,18 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
   async function remove(host: string): Promise<void> {
     contexts.delete(host);
     try {
-      await writer.run((tables) => tables.certificates.remove(host));
+      await writer.run((tx) => tx.certificates.remove(host));
     } catch (error) {
       log.error({ err: error, host }, 'certificate of a former name could not be deleted');
     }
   }
 
   return {
-    contextFor: async (name) => {
+    /**
+     * The context for a TLS client that names this host; waits up to half a minute for a new certificate. Null: not one
+     * of our names, or no certificate is available.
+     */
+    contextFor: async (name: string): Promise<SecureContext | null> => {
       const host = normalizeDomain(name);
       if (host === null) return null;
       const cached = contexts.cached(host);
@@ -286,11 +271,14 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
       await withTimeout(obtain(host), HANDSHAKE_TIMEOUT_MS);
       return contexts.current(host);
     },
-    runDue: async () => {
+    /** Obtains what is due; resolves when all orders have ended. */
+    runDue: async (): Promise<void> => {
       await Promise.all(startDue());
     },
+    /** Begins to obtain what is due every minute. */
     start: loop.start,
-    stop: async () => {
+    /** Abandons the orders in progress, which the next start resumes; resolves when they have ended. */
+    stop: async (): Promise<void> => {
       running = false;
       await loop.stop();
       for (const gate of Object.values(gates)) gate.close();
@@ -300,4 +288,115 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
   };
 }
 
+const DELAYS = {
+  'domain-limit': {
+    newNamesPerHour: MAX_NEW_NAMES_PER_HOUR,
+    text: 'certificate order delayed: hourly limit of the domain reached',
+  },
+  'account-limit': {
+    newNamesPerHour: MAX_NEW_NAMES_OF_ACCOUNT,
+    text: 'certificate order delayed: hourly limit of the account reached',
+  },
+};
+
 const NO_CERTIFICATE = { private_key: null, chain: null, not_after: null, last_error: null };
+
+const MAX_CONTEXTS = 2000;
+
+interface LoadedCertificate {
+  context: SecureContext;
+  notAfter: number;
+}
+
+/**
+ * The certificates that are in use, as contexts of TLS connections. Begins empty: `current` loads certificates from the
+ * database, and up to 2000 stay in memory.
+ */
+function createContexts({ tables, clock, seal }: KeeperContext) {
+  const contexts = new LRUCache<string, LoadedCertificate>({ max: MAX_CONTEXTS });
+
+  function use(host: string, { key, chain }: IssuedCertificate, notAfter: number): LoadedCertificate {
+    const loaded = { context: createSecureContext({ key, cert: chain }), notAfter };
+    contexts.set(host, loaded);
+    return loaded;
+  }
+
+  function load(host: string): LoadedCertificate | null {
+    const row = tables.certificates.get(host);
+    if (row === null || row.chain === null || row.private_key === null || row.not_after === null) return null;
+    const key = seal.open(row.private_key, sealContext(host)).toString();
+    return use(host, { key, chain: row.chain }, row.not_after);
+  }
+
+  const ifValid = (known: LoadedCertificate | null) =>
+    known !== null && known.notAfter > clock.now() ? known.context : null;
+
+  return {
+    /**
+     * The certificate of a host while it is valid, even when its renewal is due; null: none. Throws when the stored key
+     * cannot be decrypted.
+     */
+    current: (host: string): SecureContext | null => ifValid(contexts.get(host) ?? load(host)),
+    /** The certificate in memory, without a read of the database; null: none, or it has expired. */
+    cached: (host: string): SecureContext | null => ifValid(contexts.get(host) ?? null),
+    /** Replaces the certificate of a host. `notAfter`: epoch ms. */
+    use,
+    delete: (host: string): void => void contexts.delete(host),
+  };
+}
+
+/** Binds a sealed key to its host. */
+function sealContext(host: string): string {
+  return `certificate:${host}`;
+}
+
+const ACCOUNT_KEY = 'acme-account-key';
+
+export type Certificates = ReturnType<typeof createCertificates>;
+
+/**
+ * The certificates of the public pages from the authority of the configuration, with the challenges of orders in progress.
+ * Throws when `directoryCaFile` cannot be used.
+ */
+export function createCertificates(
+  context: KeeperContext & Pick<Context, 'config'>,
+  { resolver, userAgent, ...options }: KeeperOptions & { resolver: Resolver; userAgent: string },
+) {
+  const { config, writer, seal } = context;
+  const { directory, email = null, directoryCaFile } = config.public.tls;
+  /** Key authorizations by token, for the orders in progress. */
+  const challenges = new Map<string, string>();
+
+  /** Generated once, because the key is the account, with its authorizations for our names. */
+  async function accountKey(): Promise<string> {
+    const sealed = await writer.run(({ settings }) => {
+      const existing = settings.get(ACCOUNT_KEY);
+      if (existing !== null) return existing;
+      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+      const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
+      const created = seal.seal(Buffer.from(pem), ACCOUNT_KEY).toString('base64');
+      settings.put(ACCOUNT_KEY, created);
+      return created;
+    });
+    return seal.open(Buffer.from(sealed, 'base64'), ACCOUNT_KEY).toString();
+  }
+
+  const authority = createCertificateAuthority({
+    directory,
+    email,
+    trusted:
+      directoryCaFile === undefined
+        ? null
+        : readCertificatesFile('public.tls.directoryCaFile', directoryCaFile),
+    userAgent,
+    resolver,
+    accountKey,
+    publish: (token, keyAuthorization) => void challenges.set(token, keyAuthorization),
+    withdraw: (token) => void challenges.delete(token),
+  });
+  return {
+    ...createKeeper(context, { ...options, authority }),
+    /** The content at a challenge's token while its order is open (RFC 8555 §8.3); null: none. */
+    challengeAnswer: (token: string): string | null => challenges.get(token) ?? null,
+  };
+}

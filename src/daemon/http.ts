@@ -34,7 +34,7 @@ import {
 import { createOperatorSocket } from '../http/operator-socket.ts';
 import { pageKeysOf } from '../http/page-keys.ts';
 import { createHttpServer } from '../http/server.ts';
-import { registerListenerCertificates } from '../smtp/certificate-metrics.ts';
+import { registerListenerCertificates } from '../smtp/certificate.ts';
 import type { SmtpListener } from '../smtp/listener.ts';
 import type { DaemonBackups } from './backups.ts';
 import { GRACE_MS, logListener } from './context.ts';

@@ -1,6 +1,6 @@
 import { Counter } from 'prom-client';
 import type { Audience } from '../audience/service.ts';
-import { createCertificates } from '../certificates/service.ts';
+import { createCertificates } from '../certificates/keeper.ts';
 import { programVersion } from '../config/version.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { stsPolicyDomain } from '../domains/names.ts';
@@ -41,7 +41,7 @@ export async function startPublicPages(
   base: DaemonBase,
   { resolver, recorder, onSuppressionChange, audience }: PublicPagesParts,
 ): Promise<DaemonPublicPages> {
-  const { config, clock, monotonic, log, registry, tables, writer, seal, tokens, onStop } = base;
+  const { config, clock, monotonic, log, registry, tables, writer, tokens, onStop } = base;
   const linkHosts = createLinkHosts({ config, tables, monotonic }, resolver);
   const orders = new Counter({
     name: 'postrider_certificate_orders_total',
@@ -52,13 +52,7 @@ export async function startPublicPages(
   const certificates =
     config.public.tls.listen === 'off'
       ? null
-      : createCertificates({
-          config: config.public.tls,
-          tables,
-          writer,
-          clock,
-          seal,
-          log,
+      : createCertificates(base, {
           resolver,
           userAgent: `Postrider/${programVersion()}`,
           ownHost: linkHosts.publicHost,

@@ -28,7 +28,7 @@ export async function startMx(
   base: DaemonBase,
   { resolver, recorder, unsubscribing, pressure }: MxParts,
 ): Promise<SmtpListener | null> {
-  const { config, env, clock, monotonic, log, registry, tables, writer, tokens, onStop } = base;
+  const { config, env, registry, tokens, onStop } = base;
   const mailIn = new Counter({
     name: 'postrider_mail_in_total',
     help: 'Received mail by purpose and result.',
@@ -36,13 +36,7 @@ export async function startMx(
     registers: [registry],
   });
   if (config.mx.listen === 'off') return null;
-  const mx = await createMx({
-    config,
-    clock,
-    monotonic,
-    log,
-    tables,
-    writer,
+  const mx = await createMx(base, {
     recorder,
     tokens,
     resolver,
@@ -84,13 +78,9 @@ export async function startSubmission(
   base: DaemonBase,
   { authenticator, rateLimits, acceptance }: DaemonAuthentication & { acceptance: Acceptance },
 ): Promise<SmtpListener | null> {
-  const { config, env, clock, monotonic, log, tables, onStop } = base;
+  const { config, env, tables, onStop } = base;
   if (config.submission.listen === 'off') return null;
-  const submission = await createSubmission({
-    config,
-    clock,
-    monotonic,
-    log,
+  const submission = await createSubmission(base, {
     authenticator,
     rateLimits,
     acceptance,

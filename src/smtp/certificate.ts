@@ -1,10 +1,11 @@
+import { X509Certificate } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
+import { Gauge, type Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
-import type { Clock } from '../core/clock.ts';
 import { SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import type { Log } from '../core/log.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
+import type { Runtime } from '../core/runtime.ts';
 import { verifyTlsPair } from '../core/tls-pair.ts';
 import { generateSelfSignedCertificate, type KeyAndCertificate } from '../core/x509.ts';
 
@@ -53,38 +54,28 @@ export function certificateFilesOf(
   });
 }
 
-export interface CertificateSource {
-  /** The certificate to start with. Rejects when the files cannot be used. */
-  load(): Promise<KeyAndCertificate>;
-  /** Calls back with every later one until the returned function is called. */
-  watch(onChange: (pair: KeyAndCertificate) => void): () => Promise<void>;
-}
-
 const CHECK_INTERVAL_MS = 5 * SECOND;
 
-export interface CertificateSourceDeps {
-  /** Null: a self-signed certificate is generated. Called at each check: a reload changes the files. */
-  files(): CertificateFiles | null;
-  hostname: string;
-  clock: Clock;
-  log: Log;
-  /** How often the files are checked for changes, ms. */
-  checkIntervalMs?: number;
-}
+export type CertificateSource = ReturnType<typeof createCertificateSource>;
 
 /**
  * Call `load` before `watch`, which checks the files every 5 s. A later pair that cannot be used is logged and tried
  * again, while the last one remains in use. A generated certificate is not replaced until files are configured.
+ * `filesNow`: null: a self-signed certificate is generated; called at each check, because a reload changes the files.
  */
-export function createCertificateSource(deps: CertificateSourceDeps): CertificateSource {
-  const { hostname, clock, log, checkIntervalMs = CHECK_INTERVAL_MS } = deps;
+export function createCertificateSource(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  hostname: string,
+  filesNow: () => CertificateFiles | null,
+  checkIntervalMs = CHECK_INTERVAL_MS,
+) {
   const pairOf = async (files: CertificateFiles | null) =>
     files === null ? generateSelfSignedCertificate(hostname, clock.now()) : read(files);
   let loadedStamp = '';
   let loaded: KeyAndCertificate | null = null;
   let section = '';
   const reload = async (onChange: (pair: KeyAndCertificate) => void) => {
-    const files = deps.files();
+    const files = filesNow();
     const current = await stamp(files);
     if (current === loadedStamp) return;
     const pair = await pairOf(files);
@@ -97,14 +88,16 @@ export function createCertificateSource(deps: CertificateSourceDeps): Certificat
     log.info({ certificate: files?.certificateFile ?? 'self-signed' }, 'certificate reloaded');
   };
   return {
-    load: async () => {
-      const files = deps.files();
+    /** The certificate to start with. Rejects when the files cannot be used. */
+    load: async (): Promise<KeyAndCertificate> => {
+      const files = filesNow();
       section = files?.section ?? 'self-signed';
       loadedStamp = await stamp(files);
       loaded = await pairOf(files);
       return loaded;
     },
-    watch: (onChange) => {
+    /** Calls back with every later one until the returned function is called. */
+    watch: (onChange: (pair: KeyAndCertificate) => void): (() => Promise<void>) => {
       const loop = createLoop({
         name: `certificate ${section}`,
         run: () => reload(onChange),
@@ -159,4 +152,39 @@ async function both<Result>(
       throw fileFault(`${section}.${key}`, file, error, alternative);
     });
   return [await one('certificateFile', certificateFile), await one('keyFile', keyFile)];
+}
+
+/**
+ * Registers the gauge of the expiry of the certificate files of the SMTP listeners. The files are read at each scrape, as the listeners read them again when they change. A file that cannot be read has no value: the log of
+ * the listener has the reason.
+ */
+export function registerListenerCertificates(
+  registry: Registry,
+  config: Pick<Config, 'mx' | 'submission'>,
+): void {
+  const expiry = new Gauge({
+    name: 'postrider_listener_certificate_expiry_timestamp_seconds',
+    help: 'Expiry of the certificate files of the SMTP listeners (mx, submission).',
+    labelNames: ['listener'],
+    registers: [],
+    async collect() {
+      this.reset();
+      // Read at each scrape: a reload can add, change and remove the files.
+      for (const { listener, files } of certificateFilesOf(config)) {
+        const expiresAt = await expiryOf(files.certificateFile);
+        if (expiresAt !== null) this.set({ listener }, expiresAt / 1000);
+      }
+    },
+  });
+  registry.registerMetric(expiry);
+}
+
+/** Epoch ms; null when the file has no readable certificate. */
+async function expiryOf(file: string): Promise<number | null> {
+  try {
+    return Date.parse(new X509Certificate(await readFile(file)).validTo);
+  } catch {
+    // Between the writes of a renewal, or reported by the listener.
+    return null;
+  }
 }

@@ -54,15 +54,6 @@ const COSTS: Readonly<Record<string, number>> = { STARTTLS: 20, AUTH: 5, QUIT: 0
 const MAX_OVERHEAD = 40;
 const MAX_CALLERS = 20_000;
 
-export interface CommandLimits {
-  /** Charges a new connection; returns the reply when its address or network is far above its rate. */
-  connect(session: SMTPServerSession): SmtpRejection | null;
-  /** Charges a command; returns the delay before it may run, ms, or the reply that ends the connection. */
-  command(session: SMTPServerSession, name: string): number | SmtpRejection;
-  /** A message was accepted for this many recipients. */
-  complete(session: SMTPServerSession, recipients: number): void;
-}
-
 interface Usage {
   /** Buckets of the connection, its block and its network. */
   commandBuckets: TokenBucket[];
@@ -72,8 +63,10 @@ interface Usage {
   transactions: number;
 }
 
+export type CommandLimits = ReturnType<typeof createCommandLimits>;
+
 /** The state of a connection is held by its session. */
-export function createCommandLimits(clock: Clock, rates: CommandRates): CommandLimits {
+export function createCommandLimits(clock: Clock, rates: CommandRates) {
   const usages = new WeakMap<SMTPServerSession, Usage>();
   const commands = {
     block: createTokenBuckets(clock, rates.block, MAX_CALLERS),
@@ -108,7 +101,8 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
   };
 
   return {
-    connect: (session) => {
+    /** Charges a new connection; returns the reply when its address or network is far above its rate. */
+    connect: (session: SMTPServerSession): SmtpRejection | null => {
       const usage = usageOf(session);
       const buckets = usage.commandBuckets;
       if (longest(buckets) > MAX_DELAY_MS) return tooManyCommands();
@@ -116,7 +110,8 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
       usage.spent += CONNECT_COST;
       return null;
     },
-    command: (session, name) => {
+    /** Charges a command; returns the delay before it may run, ms, or the reply that ends the connection. */
+    command: (session: SMTPServerSession, name: string): number | SmtpRejection => {
       const usage = usageOf(session);
       const cost = COSTS[name] ?? 1;
       if (cost === 0) return 0;
@@ -135,7 +130,8 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
       usage.transactions++;
       return longest([...commandBuckets, ...transactionBuckets]);
     },
-    complete: (session, recipients) => {
+    /** A message was accepted for this many recipients. */
+    complete: (session: SMTPServerSession, recipients: number): void => {
       const usage = usageOf(session);
       charge(usage.commandBuckets, -Math.min(usage.spent, 2 + recipients + MAX_OVERHEAD));
       charge(usage.transactionBuckets, -Math.min(usage.transactions, 1));

@@ -28,26 +28,7 @@ export const CONNECTION_LIMITS: Pick<
 > = { messagesPerConnection: 1000, transactionMs: 10 * MINUTE, connectionMs: 120 * MINUTE };
 
 /** idle: between mails. mail: from MAIL on. processing: the client waits for the reply to its mail. */
-export type ConnectionPhase = 'idle' | 'mail' | 'processing';
-
-export interface Connections {
-  /** Adds a connection; returns the rejection when there is no slot for it. */
-  admit(session: SMTPServerSession): SmtpRejection | null;
-  /** Handles MAIL; returns the rejection when the connection has sent as many messages as it may. */
-  begin(session: SMTPServerSession): SmtpRejection | null;
-  enter(session: SMTPServerSession, phase: ConnectionPhase): void;
-  /** Counts an accepted message. */
-  complete(session: SMTPServerSession): void;
-  /** Counts a rejected recipient; returns the rejection of a connection that tries many addresses that do not exist. */
-  rejectedRecipient(session: SMTPServerSession): SmtpRejection | null;
-  /** Removes a connection that was closed. */
-  remove(session: SMTPServerSession): void;
-  /** Ends connections that exceed their time limits; called every few seconds. */
-  sweep(): void;
-  /** Ends idle connections now, and every other one when it becomes idle. */
-  drain(): void;
-  count(): number;
-}
+type ConnectionPhase = 'idle' | 'mail' | 'processing';
 
 interface Entry {
   caller: SmtpCaller;
@@ -73,18 +54,15 @@ const FAIR_PATIENCE_MS = 30 * SECOND;
 /** Recipients that do not exist, in one connection. */
 const MAX_REJECTED_RECIPIENTS = 20;
 
-export interface ConnectionsDeps {
-  clock: Clock;
-  limits: SmtpConnectionLimits;
-  /** Sends 421 and closes the connection. */
-  disconnect(session: SMTPServerSession, text: string): void;
-}
-
 /**
- * Has no connections at first and no timer: the listener calls `sweep`. `admit` may end another connection, which is
- * removed before `disconnect` is called. Functions ignore sessions that were removed.
+ * Has no connections at first and no timer: the listener calls `sweep`. `disconnect` sends 421 and closes the connection.
+ * Functions ignore sessions that were removed.
  */
-export function createConnections({ clock, limits, disconnect }: ConnectionsDeps): Connections {
+export function createConnections(
+  clock: Clock,
+  limits: SmtpConnectionLimits,
+  disconnect: (session: SMTPServerSession, text: string) => void,
+) {
   const entries = new Map<SMTPServerSession, Entry>();
   const blocks = createCounter();
   const networks = createCounter();
@@ -129,6 +107,7 @@ export function createConnections({ clock, limits, disconnect }: ConnectionsDeps
     return true;
   }
 
+  /** Removes a connection that was closed. */
   function remove(session: SMTPServerSession): void {
     const entry = entries.get(session);
     if (entry === undefined) return;
@@ -138,7 +117,8 @@ export function createConnections({ clock, limits, disconnect }: ConnectionsDeps
   }
 
   return {
-    admit: (session) => {
+    /** Adds a connection, for which another one may be ended; returns the rejection when there is no slot for it. */
+    admit: (session: SMTPServerSession): SmtpRejection | null => {
       const caller = smtpCaller(session.remoteAddress);
       if (
         blocks.count(caller.block) >= limits.perAddress &&
@@ -162,7 +142,8 @@ export function createConnections({ clock, limits, disconnect }: ConnectionsDeps
       networks.add(caller.network, 1);
       return null;
     },
-    begin: (session) => {
+    /** Handles MAIL; returns the rejection when the connection has sent as many messages as it may. */
+    begin: (session: SMTPServerSession): SmtpRejection | null => {
       const entry = entries.get(session);
       if (entry === undefined) return null;
       if (++entry.mails > limits.messagesPerConnection)
@@ -171,27 +152,30 @@ export function createConnections({ clock, limits, disconnect }: ConnectionsDeps
       entry.phaseAt = clock.now();
       return null;
     },
-    enter: (session, phase) => {
+    enter: (session: SMTPServerSession, phase: ConnectionPhase): void => {
       const entry = entries.get(session);
       if (entry === undefined) return;
       entry.phase = phase;
       entry.phaseAt = clock.now();
       if (draining && phase === 'idle') disconnect(session, 'Shutting down');
     },
-    complete: (session) => {
+    /** Counts an accepted message. */
+    complete: (session: SMTPServerSession): void => {
       const entry = entries.get(session);
       if (entry === undefined) return;
       entry.productiveAt = clock.now();
       entry.completed++;
     },
-    rejectedRecipient: (session) => {
+    /** Counts a rejected recipient; returns the rejection of a connection that tries many addresses that do not exist. */
+    rejectedRecipient: (session: SMTPServerSession): SmtpRejection | null => {
       const entry = entries.get(session);
       return entry !== undefined && ++entry.rejectedRecipients >= MAX_REJECTED_RECIPIENTS
         ? new SmtpRejection(421, '4.7.0', 'Too many addresses that do not exist')
         : null;
     },
     remove,
-    sweep: () => {
+    /** Ends connections that exceed their time limits; called every few seconds. */
+    sweep: (): void => {
       const now = clock.now();
       for (const [session, { phase, phaseAt, since }] of entries) {
         const isLate =
@@ -202,11 +186,12 @@ export function createConnections({ clock, limits, disconnect }: ConnectionsDeps
         disconnect(session, 'Time limit exceeded');
       }
     },
-    drain: () => {
+    /** Ends idle connections now, and every other one when it becomes idle. */
+    drain: (): void => {
       draining = true;
       for (const [session, { phase }] of entries) if (phase === 'idle') disconnect(session, 'Shutting down');
     },
-    count: () => entries.size,
+    count: (): number => entries.size,
   };
 }
 

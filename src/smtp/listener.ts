@@ -1,21 +1,19 @@
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
 import { type ListenAddress, parseListen } from '../config/setting-types.ts';
-import { type Clock, SECOND } from '../core/clock.ts';
+import { SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import { createErrorLog, type Log } from '../core/log.ts';
+import { createErrorLog } from '../core/log.ts';
 import { listenFault } from '../core/operator-fault.ts';
+import type { Runtime } from '../core/runtime.ts';
 import { storageFailure } from '../store/database/failure.ts';
-import { type BodyReading, readBody } from './body.ts';
 import type { CertificateSource } from './certificate.ts';
 import { type CommandRates, createCommandLimits } from './command-limits.ts';
-import { createCommandQueue } from './command-queue.ts';
 import { createConnections, type SmtpConnectionLimits } from './connections.ts';
 import { createLogWindow } from './log-window.ts';
-import { PacedServer } from './paced-server.ts';
-import { translateProxyHeaders } from './proxy-header.ts';
-import type { EvictionReason, MailUploadOptions, ReceiveBudget } from './receive-budget.ts';
+import { createCommandQueue, PacedServer } from './paced-server.ts';
+import type { EvictionReason, MailUpload, MailUploadOptions, ReceiveBudget } from './receive-budget.ts';
 import { SmtpRejection, tryLater } from './reply.ts';
-import { createHandshakeCheck, createStallCheck, limitSockets } from './sockets.ts';
+import { createHandshakeCheck, createStallCheck, limitSockets, translateProxyHeaders } from './sockets.ts';
 
 /*
  * The base of both SMTP listeners: smtp-server with secure defaults, STARTTLS, limits on connections, commands and
@@ -25,7 +23,8 @@ import { createHandshakeCheck, createStallCheck, limitSockets } from './sockets.
  * treat it as a line end (RFC 5321 §2.3.8), and no mail is relayed byte for byte.
  */
 
-export interface SmtpListenerDeps {
+/** What differs between the listeners. */
+export interface ListenerOptions {
   /** The configuration key, `mx.listen`, for messages to the operator. */
   name: string;
   listen: string;
@@ -42,9 +41,6 @@ export interface SmtpListenerDeps {
   commandRates: CommandRates;
   /** Memory for the mails that are being received. */
   budget: ReceiveBudget;
-  /** For limits and durations of sessions: setting the system clock does not change it. */
-  monotonic: Clock;
-  log: Log;
   /** Options of smtp-server that differ between the listeners. */
   options: Pick<
     SMTPServerOptions,
@@ -94,19 +90,21 @@ const SWEEP_INTERVAL_MS = 2 * SECOND;
  * Loads the certificate, and rejects with an OperatorFault when it cannot be used. `listen` binds the address, whose
  * usual faults are OperatorFaults, and begins a sweep every 2 s and the watch of the certificate; `close` ends both.
  */
-export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpListener> {
-  const { name, hostname, limits, log } = deps;
-  const { monotonic, budget } = deps;
+export async function createSmtpListener(
+  { monotonic, log }: Pick<Runtime, 'monotonic' | 'log'>,
+  listener: ListenerOptions,
+): Promise<SmtpListener> {
+  const { name, hostname, limits, budget } = listener;
   const logError = createErrorLog(log);
-  const connections = createConnections({ clock: monotonic, limits, disconnect });
-  const commands = createCommandLimits(monotonic, deps.commandRates);
+  const connections = createConnections(monotonic, limits, disconnect);
+  const commands = createCommandLimits(monotonic, listener.commandRates);
   const rejections = createLogWindow(monotonic, log, 'SMTP clients disconnected for exceeding limits');
-  const stalls = createStallCheck(monotonic);
+  const isStalled = createStallCheck(monotonic);
   const endSlowHandshakes = createHandshakeCheck(monotonic);
 
   const options: SMTPServerOptions = {
-    ...deps.options,
-    ...(await deps.certificate.load()),
+    ...listener.options,
+    ...(await listener.certificate.load()),
     minVersion: 'TLSv1.2',
     name: hostname,
     heloResponse: '%s',
@@ -119,15 +117,15 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
     disableReverseLookup: true,
     hideENHANCEDSTATUSCODES: false,
     logger: false,
-    useProxy: deps.proxies.length > 0 ? [...deps.proxies] : false,
+    useProxy: listener.proxies.length > 0 ? [...listener.proxies] : false,
     onConnect: (session, callback) => {
-      deps.onConnect?.(session);
+      listener.onConnect?.(session);
       const rejection = commands.connect(session) ?? connections.admit(session);
       if (rejection !== null) onRejected(session.remoteAddress, rejection);
       callback(rejection);
     },
     onMailFrom: (_address, session, callback) =>
-      callback(attempt(() => connections.begin(session) ?? deps.onMail?.(session) ?? null)),
+      callback(attempt(() => connections.begin(session) ?? listener.onMail?.(session) ?? null)),
     onRcptTo: ({ address }, session, callback) => callback(attempt(() => checkRecipient(address, session))),
     onData: (stream, session, callback) => void answerMail(stream, session, callback),
     onClose: (session) => connections.remove(session),
@@ -143,8 +141,8 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
   // Includes sockets that smtp-server has not admitted yet, or has rejected.
   server.server.maxConnections = limits.connections + 2 * CONNECTION_MARGIN;
 
-  const cleanups: (() => Promise<void> | void)[] = [translateProxyHeaders(server.server, deps.proxies)];
-  const removeClosedSockets = limitSockets(server.server, limits.perAddress, deps.proxies);
+  const cleanups: (() => Promise<void> | void)[] = [translateProxyHeaders(server.server, listener.proxies)];
+  const removeClosedSockets = limitSockets(server.server, limits.perAddress, listener.proxies);
 
   function disconnect(session: SMTPServerSession, text: string): void {
     send421(session, `4.7.0 ${text}`);
@@ -171,13 +169,13 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
     budget.sweep();
     rejections.sweep();
     for (const connection of server.connections) {
-      if (!stalls.isStalled(connection._socket)) continue;
+      if (!isStalled(connection._socket)) continue;
       rejections.count(connection.remoteAddress, { listener: name, reply: 'replies not read' });
       connection._socket.destroy();
     }
     endSlowHandshakes(server._pendingSockets.values());
     removeClosedSockets();
-    deps.onSweep?.();
+    listener.onSweep?.();
   }
 
   /** Answers 451 when the decision throws, because of the database for example. */
@@ -185,13 +183,17 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
     try {
       return decide();
     } catch (error) {
-      logError(storageFailure(error)?.kind ?? null, { err: error, listener: name }, 'SMTP command failed');
-      return tryLater();
+      return failed(error, 'SMTP command failed');
     }
   }
 
+  function failed(error: unknown, message: string): SmtpRejection {
+    logError(storageFailure(error)?.kind ?? null, { err: error, listener: name }, message);
+    return tryLater();
+  }
+
   function checkRecipient(address: string, session: SMTPServerSession): SmtpRejection | null {
-    const rejection = deps.onRecipient(address, session);
+    const rejection = listener.onRecipient(address, session);
     return rejection === null ? null : (connections.rejectedRecipient(session) ?? rejection);
   }
 
@@ -203,7 +205,7 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
     // smtp-server resets the envelope with its reply.
     const recipients = session.envelope.rcptTo.length;
     const upload = budget.open({
-      ...deps.uploader(session),
+      ...listener.uploader(session),
       evict: (reason) => {
         reading.release();
         evict(session, reason);
@@ -212,7 +214,7 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
     const onTooLarge = () => disconnect(session, 'The mail is far too large');
     const reading = readBody(stream, upload, limits.mailBytes, onTooLarge);
     const answer = await processMail(reading, session);
-    if (!(answer instanceof SmtpRejection) || deps.countsRejected?.(session) === true) {
+    if (!(answer instanceof SmtpRejection) || listener.countsRejected?.(session) === true) {
       commands.complete(session, recipients);
       connections.complete(session);
     }
@@ -234,14 +236,9 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
       if (mail === 'out-of-memory')
         return new SmtpRejection(452, '4.3.1', 'Too much mail is being received; please try again later');
       connections.enter(session, 'processing');
-      return await deps.onData(mail, session);
+      return await listener.onData(mail, session);
     } catch (error) {
-      logError(
-        storageFailure(error)?.kind ?? null,
-        { err: error, listener: name },
-        'mail could not be processed',
-      );
-      return tryLater();
+      return failed(error, 'mail could not be processed');
     } finally {
       reading.release();
     }
@@ -250,15 +247,15 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
   return {
     listen: () =>
       new Promise((resolve, reject) => {
-        const address = parseListen(deps.listen);
-        if (address === null) return reject(new Error(`${name}: "${deps.listen}" is not an address`));
+        const address = parseListen(listener.listen);
+        if (address === null) return reject(new Error(`${name}: "${listener.listen}" is not an address`));
         const onError = (error: Error) => reject(listenFault(name, address, error));
         server.once('error', onError);
         server.listen(address.port, address.host, () => {
           server.removeListener('error', onError);
           // Errors of single connections: aborted, or failed in the TLS handshake.
           server.on('error', (error) => log.debug({ err: error, listener: name }, 'SMTP connection failed'));
-          cleanups.push(deps.certificate.watch((pair) => server.updateSecureContext(pair)));
+          cleanups.push(listener.certificate.watch((pair) => server.updateSecureContext(pair)));
           sweeps.start();
           cleanups.push(sweeps.stop, rejections.flush);
           resolve();
@@ -286,3 +283,97 @@ const EVICTION_TEXTS: Record<EvictionReason, string> = {
   'memory-needed': 'Other clients need this memory; please try again later',
   'too-slow': 'The mail arrives too slowly; please try again later',
 };
+
+/**
+ * The received content of a mail, or the limit that it exceeded: the size of one mail, or the memory for all mails that
+ * are being received. Content beyond a limit is read and discarded.
+ */
+type Body = Buffer | 'too-large' | 'out-of-memory';
+
+interface BodyReading {
+  /** Rejects when the client disconnects before the end. */
+  body: Promise<Body>;
+  /** Releases the reserved memory; called when the mail has been processed. */
+  release(): void;
+}
+
+/**
+ * Maximum number of chunks of one mail. Each removed dot begins a new chunk, which costs as much as thousands of bytes:
+ * a mail of nothing but dots would use all CPU time.
+ */
+const MAX_CHUNKS = 100_000;
+
+/**
+ * Reads the stream of one DATA command to its end (RFC 5321 §4.5.2: dots have been removed). `onTooLarge` is called
+ * once when the client sends more than twice the limit, or too many chunks.
+ */
+function readBody(
+  stream: SMTPServerDataStream,
+  upload: MailUpload,
+  maxBytes: number,
+  onTooLarge: () => void,
+): BodyReading {
+  let content = createGrowingBuffer(upload, maxBytes);
+  let chunks = 0;
+  let problem: 'too-large' | 'out-of-memory' | null = null;
+  let isReported = false;
+
+  const release = () => {
+    upload.release();
+    content = createGrowingBuffer(upload, maxBytes);
+  };
+  const discard = (reason: 'too-large' | 'out-of-memory') => {
+    problem ??= reason;
+    release();
+  };
+  const onChunk = (chunk: Buffer) => {
+    upload.progress(chunk.length);
+    if (stream.byteLength > maxBytes) discard('too-large');
+    if (!isReported && (++chunks > MAX_CHUNKS || stream.byteLength > 2 * maxBytes)) {
+      isReported = true;
+      discard('too-large');
+      onTooLarge();
+    }
+    if (problem === null && !content.add(chunk)) discard('out-of-memory');
+  };
+  const body = new Promise<Body>((resolve, reject) => {
+    stream.on('data', onChunk);
+    stream.once('end', () => {
+      upload.finish();
+      resolve(problem ?? content.bytes());
+    });
+    // An `error` is followed by `close`; after `end` this has no effect.
+    stream.once('error', reject);
+    stream.once('close', () => {
+      if (!stream.readableEnded) release();
+      reject(new Error('the client disconnected before the end of the mail'));
+    });
+  });
+  return { body, release };
+}
+
+/**
+ * One buffer that grows by doubling. A list of chunks would take many times the memory of a mail in which each line
+ * begins with a dot, because each removed dot ends a chunk.
+ */
+function createGrowingBuffer(upload: MailUpload, maxBytes: number) {
+  let buffer = Buffer.alloc(0);
+  let length = 0;
+  return {
+    /** False, and nothing added, when the budget has no memory for it. */
+    add: (chunk: Buffer): boolean => {
+      if (length + chunk.length > buffer.length) {
+        const doubled = Math.min(Math.max(2 * buffer.length, 16_384), maxBytes);
+        const size = Math.max(doubled, length + chunk.length);
+        if (!upload.reserve(size - buffer.length)) return false;
+        const larger = Buffer.allocUnsafe(size);
+        buffer.copy(larger, 0, 0, length);
+        buffer = larger;
+      }
+      chunk.copy(buffer, length);
+      length += chunk.length;
+      return true;
+    },
+    bytes: (): Buffer => buffer.subarray(0, length),
+  };
+}

@@ -1,18 +1,6 @@
 import { type Clock, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 
-/**
- * Logs repeated occurrences as one line per address and minute, with a count, so that a flood does not fill the log. The
- * line is written when the minute ends.
- */
-export interface LogWindow {
-  count(remoteAddress: string, fields: Record<string, string>): void;
-  /** Writes the lines of windows that have ended; called every few seconds. */
-  sweep(): void;
-  /** Writes all lines. */
-  flush(): void;
-}
-
 interface Entry {
   since: number;
   count: number;
@@ -26,10 +14,11 @@ const MAX_ADDRESSES = 500;
 const OTHERS = 'others';
 
 /**
- * Has no timer: lines are written by `sweep`, a minute after their first occurrence, and by `flush`. `message` is the
- * text of each line; beyond 500 addresses, all others share one line.
+ * Logs repeated occurrences as one line per address and minute, with a count, so that a flood does not fill the log. Has no
+ * timer: lines are written by `sweep`, a minute after their first occurrence, and by `flush`. `message` is the text of each
+ * line; beyond 500 addresses, all others share one line.
  */
-export function createLogWindow(clock: Clock, log: Pick<Log, 'warn'>, message: string): LogWindow {
+export function createLogWindow(clock: Clock, log: Pick<Log, 'warn'>, message: string) {
   const entries = new Map<string, Entry>();
   const write = (before: number): void => {
     for (const [remoteAddress, { since, count, fields }] of entries) {
@@ -39,7 +28,7 @@ export function createLogWindow(clock: Clock, log: Pick<Log, 'warn'>, message: s
     }
   };
   return {
-    count: (remoteAddress, fields) => {
+    count: (remoteAddress: string, fields: Record<string, string>): void => {
       const name = entries.has(remoteAddress) || entries.size < MAX_ADDRESSES ? remoteAddress : OTHERS;
       const entry = entries.get(name);
       if (entry === undefined) entries.set(name, { since: clock.now(), count: 1, fields });
@@ -48,7 +37,9 @@ export function createLogWindow(clock: Clock, log: Pick<Log, 'warn'>, message: s
         entry.fields = fields;
       }
     },
-    sweep: () => write(clock.now() - WINDOW_MS),
-    flush: () => write(Infinity),
+    /** Writes the lines of windows that have ended; called every few seconds. */
+    sweep: (): void => write(clock.now() - WINDOW_MS),
+    /** Writes all lines. */
+    flush: (): void => write(Infinity),
   };
 }

@@ -1,24 +1,6 @@
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import { createTally } from '../core/concurrency/tally.ts';
 
-/**
- * Memory for mail that is being received, shared by all connections of a listener. Each upload has a small free amount,
- * so that an ordinary bounce always fits. Beyond it:
- *
- * - a holder (a client's address, or an account) and a network each have a share;
- * - a part is reserved for mail to recipients whose signed token proves that it concerns one of our messages;
- * - when the memory is used up, the slowest upload of the largest holder is ended, unless the requesting holder is
- *   larger;
- * - an upload below the minimum rate is always ended.
- */
-export interface ReceiveBudget {
-  open(options: MailUploadOptions): MailUpload;
-  /** Ends uploads below the minimum rate; called every few seconds. */
-  sweep(): void;
-  /** Bytes in use, without the free amounts. */
-  used(): number;
-}
-
 export interface MailUploadOptions {
   holder: string;
   /** The network around the holder; null: the holder has none. */
@@ -31,18 +13,7 @@ export interface MailUploadOptions {
 
 export type EvictionReason = 'memory-needed' | 'too-slow';
 
-export interface MailUpload {
-  /** Reserves memory; false, and nothing changed, when there is none. */
-  reserve(bytes: number): boolean;
-  /** Counts bytes that arrived. */
-  progress(bytes: number): void;
-  /** Everything has arrived: the upload is no longer ended to free memory. */
-  finish(): void;
-  /** Releases all memory; further calls have no effect. */
-  release(): void;
-}
-
-export interface BudgetOptions {
+interface BudgetOptions {
   bytes: number;
   /** Parts of `bytes`, 0 to 1. */
   holderShare: number;
@@ -72,11 +43,23 @@ interface Active extends MailUploadOptions {
   windowBytes: number;
 }
 
+export type ReceiveBudget = ReturnType<typeof createReceiveBudget>;
+export type MailUpload = ReturnType<ReceiveBudget['open']>;
+
 /**
+ * Memory for mail that is being received, shared by all connections of a listener. Each upload has a small free amount,
+ * so that an ordinary bounce always fits. Beyond it:
+ *
+ * - a holder (a client's address, or an account) and a network each have a share;
+ * - a part is reserved for mail to recipients whose signed token proves that it concerns one of our messages;
+ * - when the memory is used up, the slowest upload of the largest holder is ended, unless the requesting holder is
+ *   larger;
+ * - an upload below the minimum rate is always ended.
+ *
  * `options` are fixed. Has no timer: the listener calls `sweep`. `evict` is called after the memory of the upload was
  * released, also inside the `reserve` of another upload.
  */
-export function createReceiveBudget(clock: Clock, options: BudgetOptions): ReceiveBudget {
+export function createReceiveBudget(clock: Clock, options: BudgetOptions) {
   const limits = {
     holder: options.bytes * options.holderShare,
     network: options.bytes * options.networkShare,
@@ -155,7 +138,7 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
   }
 
   return {
-    open: (uploadOptions) => {
+    open: (uploadOptions: MailUploadOptions) => {
       const now = clock.now();
       const upload: Active = {
         ...uploadOptions,
@@ -170,7 +153,8 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
       };
       active.add(upload);
       return {
-        reserve: (bytes) => {
+        /** Reserves memory; false, and nothing changed, when there is none. */
+        reserve: (bytes: number): boolean => {
           if (!active.has(upload)) return false;
           const more = Math.max(0, upload.reserved + bytes - FREE_BYTES) - upload.charged;
           if (more > 0 && !freeMemory(upload, more)) return false;
@@ -178,19 +162,23 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
           if (more > 0) charge(upload, more);
           return true;
         },
-        progress: (bytes) => {
+        /** Counts bytes that arrived. */
+        progress: (bytes: number): void => {
           const at = clock.now();
           upload.rate = rateAt(upload, at) + bytes;
           upload.rateAt = at;
           upload.windowBytes += bytes;
         },
-        finish: () => {
+        /** Everything has arrived: the upload is no longer ended to free memory. */
+        finish: (): void => {
           upload.isFinished = true;
         },
-        release: () => close(upload),
+        /** Releases all memory; further calls have no effect. */
+        release: (): void => close(upload),
       };
     },
-    sweep: () => {
+    /** Ends uploads below the minimum rate; called every few seconds. */
+    sweep: (): void => {
       const now = clock.now();
       for (const upload of active) {
         if (upload.isFinished || now - upload.windowAt < MIN_RATE_WINDOW_MS) continue;
@@ -199,7 +187,8 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
         upload.windowBytes = 0;
       }
     },
-    used: () => holders.total,
+    /** Bytes in use, without the free amounts. */
+    used: (): number => holders.total,
   };
 }
 

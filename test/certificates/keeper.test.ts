@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type IssuedCertificate, RateLimitedError } from '../../src/certificates/authority.ts';
-import { createKeeper, type KeeperDeps } from '../../src/certificates/keeper.ts';
+import { createKeeper, type KeeperOptions } from '../../src/certificates/keeper.ts';
 import {
   MAX_NEW_NAMES_OF_ACCOUNT,
   MAX_NEW_NAMES_PER_HOUR,
@@ -20,7 +20,7 @@ const CUSTOM = 't.kunde.example';
 const OURS = [OWN, CUSTOM];
 
 /** A keeper with a real database, and an authority that answers as the test determines. */
-function start(options: Partial<KeeperDeps> = {}) {
+function start(options: Partial<KeeperOptions> = {}) {
   const clock = heldClock(Date.now());
   const store = startStore(clock);
   const authority = createAuthority();
@@ -40,28 +40,27 @@ function start(options: Partial<KeeperDeps> = {}) {
       cancel = reject;
     });
     canceled.catch(() => {});
-    const created = createKeeper({
-      tables: store.tables,
-      writer: store.writer,
-      clock,
-      seal,
-      log: createLog(
-        { level: 'info', hashAddresses: false },
-        { write: (line: string) => void lines.push(JSON.parse(line)) },
-      ),
-      authority: {
-        obtain: (host) => {
-          orders.push(host);
-          return Promise.race([answer(host), canceled]);
+    const log = createLog(
+      { level: 'info', hashAddresses: false },
+      { write: (line: string) => void lines.push(JSON.parse(line)) },
+    );
+    const created = createKeeper(
+      { ...store, clock, seal, log },
+      {
+        authority: {
+          obtain: (host) => {
+            orders.push(host);
+            return Promise.race([answer(host), canceled]);
+          },
+          close: () => cancel(new Error('canceled')),
         },
-        close: () => cancel(new Error('canceled')),
+        ownHost: OWN,
+        isOurs: (host) => OURS.includes(host) || /\.many\d*\.example$/.test(host),
+        ownerOf: (host) => (host === OWN ? null : host),
+        leadsHere: async () => true,
+        ...options,
       },
-      ownHost: OWN,
-      isOurs: (host) => OURS.includes(host) || /\.many\d*\.example$/.test(host),
-      ownerOf: (host) => (host === OWN ? null : host),
-      leadsHere: async () => true,
-      ...options,
-    });
+    );
     onTestFinished(() => created.stop());
     return created;
   };

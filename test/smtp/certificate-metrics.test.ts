@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { registerListenerCertificates } from '../../src/smtp/certificate-metrics.ts';
+import { registerListenerCertificates } from '../../src/smtp/certificate.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { temporaryDir } from '../support/store.ts';
 

@@ -9,14 +9,15 @@ import { generateSelfSignedCertificate } from '../../src/core/x509.ts';
 import { createCertificateSource, verifyCertificateFiles } from '../../src/smtp/certificate.ts';
 import { MX_COMMAND_RATES } from '../../src/smtp/command-limits.ts';
 import { CONNECTION_LIMITS } from '../../src/smtp/connections.ts';
-import { createSmtpListener, type SmtpListenerDeps } from '../../src/smtp/listener.ts';
+import { createSmtpListener, type ListenerOptions } from '../../src/smtp/listener.ts';
 import { createReceiveBudget } from '../../src/smtp/receive-budget.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { heldClock, temporaryDir } from '../support/store.ts';
 import { HOST, startMx } from './mx/setup.ts';
 
-const LISTENER: Omit<SmtpListenerDeps, 'certificate'> = {
+const RUNTIME = { monotonic: heldClock(), log: createLog({ level: 'silent', hashAddresses: false }) };
+const LISTENER: Omit<ListenerOptions, 'certificate'> = {
   name: 'mx.listen',
   listen: '127.0.0.1:0',
   hostname: HOST,
@@ -33,8 +34,6 @@ const LISTENER: Omit<SmtpListenerDeps, 'certificate'> = {
   commandRates: MX_COMMAND_RATES,
   budget: createReceiveBudget(heldClock(), { bytes: 10_000, holderShare: 1, networkShare: 1, reserve: 0 }),
   uploader: () => ({ holder: '', network: null, isProven: false }),
-  monotonic: heldClock(),
-  log: createLog({ level: 'silent', hashAddresses: false }),
   options: {},
   onRecipient: () => null,
   onData: async () => 'OK',
@@ -96,13 +95,7 @@ describe('the configured certificate', () => {
       { level: 'error', hashAddresses: false },
       { write: (line) => void faults.push(JSON.parse(line)) },
     );
-    const source = createCertificateSource({
-      files: () => tls,
-      hostname: HOST,
-      clock: heldClock(),
-      log,
-      checkIntervalMs: 20,
-    });
+    const source = createCertificateSource({ clock: heldClock(), log }, HOST, () => tls, 20);
     expect(await source.load()).toEqual(first);
     const seen: unknown[] = [];
     onTestFinished(source.watch((pair) => void seen.push(pair)));
@@ -120,15 +113,9 @@ describe('the configured certificate', () => {
     const [first, second] = [authority.issue([HOST]), authority.issue([HOST])];
     put(tls.certificateFile, first.cert);
     put(tls.keyFile, first.key);
-    const { log } = LISTENER;
-    const certificate = createCertificateSource({
-      files: () => tls,
-      hostname: HOST,
-      clock: heldClock(),
-      log,
-      checkIntervalMs: 20,
-    });
-    const listener = await createSmtpListener({ ...LISTENER, certificate });
+    const { log } = RUNTIME;
+    const certificate = createCertificateSource({ clock: heldClock(), log }, HOST, () => tls, 20);
+    const listener = await createSmtpListener(RUNTIME, { ...LISTENER, certificate });
     onTestFinished(() => listener.close(0));
     await listener.listen();
     const connect = async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createCommandQueue } from '../../src/smtp/command-queue.ts';
+import { createCommandQueue } from '../../src/smtp/paced-server.ts';
 
 function setUp(batchSize: number) {
   const deferred: (() => void)[] = [];

@@ -15,11 +15,7 @@ const LIMITS: SmtpConnectionLimits = {
 function setUp() {
   const clock = heldClock();
   const disconnected: string[] = [];
-  const connections = createConnections({
-    clock,
-    limits: LIMITS,
-    disconnect: (session) => void disconnected.push(session.id),
-  });
+  const connections = createConnections(clock, LIMITS, (session) => void disconnected.push(session.id));
   /** A session with the fields that connections use. */
   const session = (id: string, remoteAddress: string) =>
     ({ id, remoteAddress }) as unknown as SMTPServerSession;

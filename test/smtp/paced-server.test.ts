@@ -2,8 +2,12 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createCommandQueue } from '../../src/smtp/command-queue.ts';
-import { MAX_PENDING_SOCKETS, PacedServer, type Pacing } from '../../src/smtp/paced-server.ts';
+import {
+  createCommandQueue,
+  MAX_PENDING_SOCKETS,
+  PacedServer,
+  type Pacing,
+} from '../../src/smtp/paced-server.ts';
 import { SmtpRejection } from '../../src/smtp/reply.ts';
 import { createStallCheck, WRITE_STALL_TIMEOUT_MS } from '../../src/smtp/sockets.ts';
 import { eventually } from '../support/eventually.ts';
@@ -187,7 +191,7 @@ describe('a client that reads no replies', () => {
       { everyMs: 5 },
     );
     const clock = heldClock();
-    const { isStalled } = createStallCheck(clock);
+    const isStalled = createStallCheck(clock);
     // The kernel may still transfer buffered data for a moment.
     await eventually('the commands to stop', async () => {
       const before = commands.length;

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { readProxyHeader } from '../../src/smtp/proxy-header.ts';
+import { readProxyHeader } from '../../src/smtp/sockets.ts';
 import { sample } from '../support/samples.ts';
 import { PLAIN_MAIL } from './mx/mails.ts';
 import { HOST, startMx } from './mx/setup.ts';

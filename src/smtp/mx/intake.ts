@@ -1,5 +1,4 @@
-import type { Clock } from '../../core/clock.ts';
-import type { Log } from '../../core/log.ts';
+import type { Config } from '../../config/schema.ts';
 import { isErased } from '../../events/erased.ts';
 import { applyReport, applyReportToMoved } from '../../events/incoming.ts';
 import type { Recorder } from '../../events/record.ts';
@@ -8,7 +7,7 @@ import { isReportingOrganization } from '../../mail/incoming/reports/reporting-o
 import type { AuthenticatedAuthor } from '../../mail/incoming/signatures.ts';
 import type { SentMessage } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
-import type { Writer } from '../../store/database/writer.ts';
+import type { Context } from '../../store/context.ts';
 import type { Box } from '../../store/kept-mail.ts';
 import type { ListedMessage, MessageRow } from '../../store/messages/messages.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -17,12 +16,6 @@ import type { IncomingResult } from '../parser/thread.ts';
 import type { Purpose } from './rcpt-policy.ts';
 import { storeReports } from './reports.ts';
 
-/**
- * Applies a parsed mail: reports on domains are stored (reports.ts), then, in one unit of work, a report changes the
- * message that it proves to be about, and mail for a person is kept. The proof is the address that the mail was sent to,
- * else the id that we signed into the returned message; unsigned data is never a proof. How far a report is trusted
- * beyond that: events/incoming.ts.
- */
 export interface IncomingMail {
   raw: Buffer;
   /** MAIL FROM, '' for the null sender. */
@@ -40,21 +33,15 @@ export interface IncomingRecipient {
   purpose: Purpose;
 }
 
+/** What the MX listener uses of the context. */
+export type MxContext = Pick<Context, 'clock' | 'monotonic' | 'log' | 'tables' | 'writer'> & {
+  config: Pick<Config, 'hostname' | 'mx'> & { delivery: Pick<Config['delivery'], 'replies'> };
+};
+
 type ParseOutcome = IncomingResult | Unreadable;
 type StoredReports = Awaited<ReturnType<typeof storeReports>>;
 
-export interface Intake {
-  /** Resolves when the effects are durable. */
-  apply(mail: IncomingMail, outcome: ParseOutcome): Promise<void>;
-}
-
-export interface IntakeDeps {
-  clock: Clock;
-  log: Log;
-  hostname: string;
-  /** Domains that report complaints on behalf of other receivers (`mx.feedbackLoops`). */
-  readonly feedbackLoops: readonly string[];
-  writer: Writer;
+export interface IntakeOptions {
   recorder: Recorder;
   tokens: Pick<Tokens, 'signedId'>;
   /** Counts mail by purpose and result. */
@@ -63,13 +50,23 @@ export interface IntakeDeps {
   optOut(tables: Tables, message: SentMessage): void;
 }
 
+/** Resolves when the effects of the mail are durable. */
+export type ApplyMail = (mail: IncomingMail, outcome: ParseOutcome) => Promise<void>;
+
 /**
+ * Applies a parsed mail: reports on domains are stored (reports.ts), then, in one unit of work, a report changes the
+ * message that it proves to be about, and mail for a person is kept. The proof is the address that the mail was sent to,
+ * else the id that we signed into the returned message; unsigned data is never a proof. How far a report is trusted
+ * beyond that: events/incoming.ts.
+ *
  * Keeps no state. Reports on domains are stored before the unit of work of the mail, so that they remain if it fails.
  * Each recipient of a mail is logged and observed after the commit.
  */
-export function createIntake(deps: IntakeDeps): Intake {
-  const { clock, log, writer, recorder, tokens } = deps;
-  const hostname = deps.hostname.toLowerCase().replace(/\.$/, '');
+export function createIntake(
+  { config, clock, log, writer }: MxContext,
+  { recorder, tokens, observe, optOut }: IntakeOptions,
+): ApplyMail {
+  const hostname = config.hostname.toLowerCase().replace(/\.$/, '');
 
   /** `stored`: results of the report by domain. `boxes`: those that already have this mail, one copy per mail and box. */
   function handle(
@@ -126,7 +123,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       return applyToMessage(all, message, proof, mail.signer, outcome) ?? keep(kind, message);
     }
     if (!isOptOut(mail.sender, outcome)) return keep(kind, message);
-    deps.optOut(all, message);
+    optOut(all, message);
     return { result: 'opted-out', message };
   }
 
@@ -143,11 +140,11 @@ export function createIntake(deps: IntakeDeps): Intake {
     if (moved === null) return nothing;
     if (kind === 'unsubscribe') {
       if (!isOptOut(sender, outcome)) return nothing;
-      deps.optOut(all, { ...moved, simulated: 0 });
+      optOut(all, { ...moved, simulated: 0 });
       return { result: 'opted-out', message: null };
     }
     if ('unreadable' in outcome) return nothing;
-    const { feedbackLoops } = deps;
+    const { feedbackLoops } = config.mx;
     // The recipient's domain is not known: only organizations that report for others are trusted.
     const isTrusted =
       signer !== null &&
@@ -177,7 +174,11 @@ export function createIntake(deps: IntakeDeps): Intake {
     if (signer === null) return false;
     const recipientDomain = isErased(message) ? '' : domainOf(message.recipient).toLowerCase();
     const mxHost = deliveredTo(all, message);
-    return isReportingOrganization(signer, { recipientDomain, mxHost, feedbackLoops: deps.feedbackLoops });
+    return isReportingOrganization(signer, {
+      recipientDomain,
+      mxHost,
+      feedbackLoops: config.mx.feedbackLoops,
+    });
   }
 
   /** The message of the signed id in the returned part. */
@@ -199,25 +200,23 @@ export function createIntake(deps: IntakeDeps): Intake {
     return storeReports(writer, origin, outcome.parsed, domains);
   }
 
-  return {
-    apply: async (mail, outcome) => {
-      const recipients = distinct(mail.recipients);
-      const stored = await storeReport(recipients, mail, outcome);
-      const handled = await writer.run((all) => {
-        const boxes = new Set<Box>();
-        return recipients.map((recipient) => ({
-          recipient,
-          ...handle(all, recipient, mail, outcome, { stored, boxes }),
-        }));
-      }, 'received mail');
-      const { remoteAddress } = mail;
-      const omittedPolicies = ('parsed' in outcome && outcome.parsed.tls?.omittedPolicies) || undefined;
-      for (const { recipient, result, message } of handled) {
-        const fields = { purpose: recipient.purpose.kind, kind: kindOf(outcome), result, remoteAddress };
-        log.info({ ...fields, omittedPolicies, message: message?.message_id }, 'mail received');
-        deps.observe(fields.purpose, result);
-      }
-    },
+  return async function apply(mail, outcome) {
+    const recipients = distinct(mail.recipients);
+    const stored = await storeReport(recipients, mail, outcome);
+    const handled = await writer.run((all) => {
+      const boxes = new Set<Box>();
+      return recipients.map((recipient) => ({
+        recipient,
+        ...handle(all, recipient, mail, outcome, { stored, boxes }),
+      }));
+    }, 'received mail');
+    const { remoteAddress } = mail;
+    const omittedPolicies = ('parsed' in outcome && outcome.parsed.tls?.omittedPolicies) || undefined;
+    for (const { recipient, result, message } of handled) {
+      const fields = { purpose: recipient.purpose.kind, kind: kindOf(outcome), result, remoteAddress };
+      log.info({ ...fields, omittedPolicies, message: message?.message_id }, 'mail received');
+      observe(fields.purpose, result);
+    }
   };
 }
 

@@ -1,15 +1,9 @@
 import type { Worker } from 'node:worker_threads';
 import type { SMTPServerSession } from 'smtp-server';
-import type { Config } from '../../config/schema.ts';
-import { type Clock, MINUTE } from '../../core/clock.ts';
-import type { Log } from '../../core/log.ts';
+import { MINUTE } from '../../core/clock.ts';
 import type { Resolver } from '../../dns/resolver.ts';
-import type { Recorder } from '../../events/record.ts';
 import { domainOf } from '../../mail/address.ts';
-import type { SentMessage } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
-import type { Writer } from '../../store/database/writer.ts';
-import type { Tables } from '../../store/tables.ts';
 import { smtpCaller } from '../caller.ts';
 import { createCertificateSource, mxCertificateFiles } from '../certificate.ts';
 import { MX_COMMAND_RATES } from '../command-limits.ts';
@@ -18,30 +12,15 @@ import { createSmtpListener, type SmtpListener } from '../listener.ts';
 import { createMailParser } from '../parser/mail-parser.ts';
 import { createReceiveBudget } from '../receive-budget.ts';
 import { SmtpRejection } from '../reply.ts';
-import { createIntake } from './intake.ts';
+import { createIntake, type IntakeOptions, type MxContext } from './intake.ts';
 import { createRcptPolicy, type Purpose, type RcptVerdict } from './rcpt-policy.ts';
 import { createMailReceiver } from './receive.ts';
 
-/**
- * The MX listener: receives bounces, complaints and reports. Recipients are accepted or rejected before any mail is
- * sent; a mail is parsed in a thread and answered when its effects are durable, so that a crash loses no accepted mail.
- */
-export interface MxDeps {
-  config: Pick<Config, 'hostname' | 'mx'> & { delivery: Pick<Config['delivery'], 'replies'> };
-  clock: Clock;
-  /** For durations: setting the system clock does not change it. */
-  monotonic: Clock;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  recorder: Recorder;
+export interface MxOptions extends IntakeOptions {
   tokens: Tokens;
   resolver: Pick<Resolver, 'txt'>;
   /** Whether the disk is too full for mail to the operator, and reports. */
   isDiskLow(): boolean;
-  optOut(tables: Tables, message: SentMessage): void;
-  /** Counts mail by purpose and result. */
-  observe(purpose: string, result: string): void;
   /** Starts a thread that runs parser/thread.ts; default: the compiled one. */
   startParserThread?: () => Worker;
 }
@@ -57,11 +36,16 @@ const BUDGET_MAILS = 8;
 /** Shares of that memory: of one address, of one network, and reserved for mail with a valid token. */
 const BUDGET_SHARES = { holderShare: 1 / 4, networkShare: 1 / 2, reserve: 1 / 4 };
 
-/** Creates the listener, which does not listen yet. Rejects when the certificate cannot be used. */
-export async function createMx(deps: MxDeps): Promise<SmtpListener> {
-  const { config, clock, monotonic, log, tables, tokens } = deps;
+/**
+ * The MX listener: receives bounces, complaints and reports. Recipients are accepted or rejected before any mail is
+ * sent; a mail is parsed in a thread and answered when its effects are durable, so that a crash loses no accepted mail.
+ * Does not listen yet. Rejects when the certificate cannot be used.
+ */
+export async function createMx(context: MxContext, options: MxOptions): Promise<SmtpListener> {
+  const { config, monotonic, log, tables } = context;
+  const { tokens, resolver, isDiskLow } = options;
   const { mx, hostname } = config;
-  const policy = createRcptPolicy({
+  const judge = createRcptPolicy({
     clock: monotonic,
     hostname,
     tokens,
@@ -71,24 +55,12 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
       return message === null ? null : domainOf(message.from_address);
     },
   });
-  const intake = createIntake({
-    ...deps,
-    hostname,
-    get feedbackLoops() {
-      return mx.feedbackLoops;
-    },
-  });
   /** Envelopes with at least one recipient that is a valid token. */
   const proven = new WeakSet<SMTPServerSession['envelope']>();
-  const certificate = createCertificateSource({
-    files: () => mxCertificateFiles(config),
-    hostname,
-    clock,
-    log,
-  });
+  const certificate = createCertificateSource(context, hostname, () => mxCertificateFiles(config));
 
   function diskRejection(): SmtpRejection | null {
-    return deps.isDiskLow()
+    return isDiskLow()
       ? new SmtpRejection(452, '4.3.1', 'The disk is nearly full; please try again later')
       : null;
   }
@@ -96,7 +68,7 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
   async function onData(raw: Buffer, session: SMTPServerSession): Promise<string | SmtpRejection> {
     const { mailFrom, rcptTo } = session.envelope;
     const recipients = rcptTo.flatMap(({ address }) => {
-      const verdict = policy.judge(address);
+      const verdict = judge(address);
       return isPurpose(verdict) ? [{ address, purpose: verdict }] : [];
     });
     // The domain can have been deleted since RCPT.
@@ -105,7 +77,7 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
     return receiver.receive({ raw, sender, recipients, remoteAddress: session.remoteAddress });
   }
 
-  const listener = await createSmtpListener({
+  const listener = await createSmtpListener(context, {
     name: 'mx.listen',
     listen: mx.listen,
     hostname,
@@ -122,15 +94,13 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
     },
     commandRates: MX_COMMAND_RATES,
     budget: createReceiveBudget(monotonic, { bytes: BUDGET_MAILS * mx.mailBytes, ...BUDGET_SHARES }),
-    monotonic,
-    log,
     options: {
       ciphers: mx.ciphers,
       disabledCommands: [...DISABLED_COMMANDS],
       lenientAddressParsing: true,
     },
     onRecipient: (address, session) => {
-      const verdict = policy.judge(address);
+      const verdict = judge(address);
       if (isPurpose(verdict)) {
         const isProven = 'messageId' in verdict;
         if (isProven) proven.add(session.envelope);
@@ -147,14 +117,12 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
     },
     onData,
   });
-  const parser = createMailParser({
-    startThread: deps.startParserThread,
-    log,
-    get replyRules() {
-      return config.delivery.replies;
-    },
+  const parser = createMailParser(log, {
+    startThread: options.startParserThread,
+    rules: () => config.delivery.replies,
   });
-  const receiver = createMailReceiver({ ...deps, parser, intake });
+  const applyMail = createIntake(context, options);
+  const receiver = createMailReceiver(context, { parser, applyMail, resolver });
   return {
     ...listener,
     listen: async () => {

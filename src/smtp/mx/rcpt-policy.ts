@@ -4,11 +4,7 @@ import { returnPathDomain } from '../../domains/names.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 
-/**
- * The recipients that the MX listener accepts, with their purpose: tokens that this server signed, which identify their
- * message, and a few fixed names for the operator and for reports. All others are rejected before any mail is sent. A
- * guessed address costs one MAC, and one lookup in a small table that is cached for each domain.
- */
+/** What an accepted recipient is for. */
 export type Purpose =
   /** Mail to the envelope sender, complaint or unsubscribe address of this message. */
   | { kind: 'bounce' | 'feedback' | 'unsubscribe'; messageId: string }
@@ -19,15 +15,12 @@ export type Purpose =
 
 export type RcptVerdict = Purpose | 'no-such-address' | 'not-ours';
 
-export interface RcptPolicy {
-  /**
-   * `address`: as the client sent it, also `postmaster` without a domain (RFC 5321 §4.1.1.3). Throws what the database
-   * throws.
-   */
-  judge(address: string): RcptVerdict;
-}
+/** Cache of registered domains. */
+const CACHE_MS = 10 * SECOND;
+const MAX_CACHED_DOMAINS = 1000;
 
-export interface RcptPolicyDeps {
+interface RcptPolicyOptions {
+  /** Monotonic. */
   clock: Clock;
   hostname: string;
   tokens: Pick<Tokens, 'returnPath' | 'feedback' | 'unsubscribe'>;
@@ -37,24 +30,24 @@ export interface RcptPolicyDeps {
   senderDomain(messageId: string): string | null;
 }
 
-/** Cache of registered domains. */
-const CACHE_MS = 10 * SECOND;
-const MAX_CACHED_DOMAINS = 1000;
-
 /**
+ * The recipients that the MX listener accepts, with their purpose: tokens that this server signed, which identify their
+ * message, and a few fixed names for the operator and for reports. All others are rejected before any mail is sent. A
+ * guessed address costs one MAC, and one lookup in a small table that is cached for each domain.
+ *
  * Caches for 10 s whether a domain is registered, for 1000 domains: for that long a new one may be rejected, and a
  * deleted one accepted. `hostname` is compared in lower case and without a trailing dot.
  */
-export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
-  const { tokens } = deps;
-  const hostname = deps.hostname.toLowerCase().replace(/\.$/, '');
+export function createRcptPolicy(options: RcptPolicyOptions) {
+  const { tokens } = options;
+  const hostname = options.hostname.toLowerCase().replace(/\.$/, '');
   const registered = new LRUCache<string, { isRegistered: boolean; at: number }>({ max: MAX_CACHED_DOMAINS });
 
   function isRegistered(domain: string): boolean {
-    const now = deps.clock.now();
+    const now = options.clock.now();
     const known = registered.get(domain);
     if (known !== undefined && Math.abs(now - known.at) < CACHE_MS) return known.isRegistered;
-    const found = deps.isRegistered(domain);
+    const found = options.isRegistered(domain);
     registered.set(domain, { isRegistered: found, at: now });
     return found;
   }
@@ -86,23 +79,22 @@ export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
     }
   }
 
-  return {
-    judge: (address) => {
-      const at = address.lastIndexOf('@');
-      if (at < 0)
-        return unquoted(address).toLowerCase() === 'postmaster' ? { kind: 'postmaster' } : 'no-such-address';
-      const local = unquoted(address.slice(0, at));
-      const host = normalizeDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
-      const isOwn = host === hostname;
-      const domain = isOwn ? null : returnPathDomain(host);
-      if (!isOwn && domain === null) return 'not-ours';
-      const signed = signedFor(local);
-      if (domain === null || isRegistered(domain)) return signed ?? named(local, domain) ?? 'no-such-address';
-      // The domain was deleted since: bounces of its messages still arrive.
-      const isLate =
-        signed !== null && 'messageId' in signed && deps.senderDomain(signed.messageId) === domain;
-      return isLate ? signed : 'not-ours';
-    },
+  /** `address`: as the client sent it, also `postmaster` without a domain (RFC 5321 §4.1.1.3). Throws what the database throws. */
+  return function judge(address: string): RcptVerdict {
+    const at = address.lastIndexOf('@');
+    if (at < 0)
+      return unquoted(address).toLowerCase() === 'postmaster' ? { kind: 'postmaster' } : 'no-such-address';
+    const local = unquoted(address.slice(0, at));
+    const host = normalizeDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
+    const isOwn = host === hostname;
+    const domain = isOwn ? null : returnPathDomain(host);
+    if (!isOwn && domain === null) return 'not-ours';
+    const signed = signedFor(local);
+    if (domain === null || isRegistered(domain)) return signed ?? named(local, domain) ?? 'no-such-address';
+    // The domain was deleted since: bounces of its messages still arrive.
+    const isLate =
+      signed !== null && 'messageId' in signed && options.senderDomain(signed.messageId) === domain;
+    return isLate ? signed : 'not-ours';
   };
 }
 

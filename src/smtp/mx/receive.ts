@@ -1,7 +1,8 @@
 import { callerNetwork } from '../../accounts/caller-addresses.ts';
-import { type Clock, SECOND } from '../../core/clock.ts';
+import { type Clock, DAY, HOUR, SECOND } from '../../core/clock.ts';
 import { createTally } from '../../core/concurrency/tally.ts';
-import type { Log } from '../../core/log.ts';
+import { createLru } from '../../core/lru.ts';
+import type { Runtime } from '../../core/runtime.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import { domainOf, organizationalDomain } from '../../mail/address.ts';
@@ -11,30 +12,10 @@ import type { MailParser } from '../parser/mail-parser.ts';
 import type { JobOrigin } from '../parser/parse-queue.ts';
 import type { IncomingResult } from '../parser/thread.ts';
 import { SmtpRejection, tryLater } from '../reply.ts';
-import type { IncomingMail, IncomingRecipient, Intake } from './intake.ts';
+import type { ApplyMail, IncomingMail, IncomingRecipient } from './intake.ts';
 import type { Purpose } from './rcpt-policy.ts';
-import { createReportLimits } from './report-limits.ts';
 
-/**
- * Processes a mail from the end of DATA to its reply: limits on reports, parsing, verification of signatures where the
- * sender has an effect, and the effects of the mail (intake.ts).
- */
-export interface MailReceiver {
-  /** For RCPT: the rejection of a sender above its limit of reports, else null. */
-  rejection(purpose: Purpose, remoteAddress: string): SmtpRejection | null;
-  /** Resolves with the text of the 250 when the mail's effects are durable, or with a rejection. */
-  receive(mail: ReceivedMail): Promise<string | SmtpRejection>;
-}
-
-export type ReceivedMail = Omit<IncomingMail, 'network' | 'signer'>;
-
-export interface MailReceiverDeps {
-  clock: Clock;
-  log: Log;
-  parser: MailParser;
-  intake: Intake;
-  resolver: Pick<Resolver, 'txt'>;
-}
+type ReceivedMail = Omit<IncomingMail, 'network' | 'signer'>;
 
 /** Timeout of the DNS queries of one mail. Without an answer the mail counts as unsigned. */
 const KEY_TIMEOUT_MS = 5 * SECOND;
@@ -43,10 +24,18 @@ const MAX_LOOKUPS = 200;
 const MAX_LOOKUPS_PER_NETWORK = 10;
 
 /**
- * The counts of reports and the lookups in progress are in memory. Keys of at most 200 mails are looked up at a time,
- * 10 of one network, for up to 5 s each; other mails count as unsigned.
+ * Processes a mail from the end of DATA to its reply: limits on reports, parsing, verification of signatures where the
+ * sender has an effect, and the effects of the mail (intake.ts). Keys of at most 200 mails are looked up at a time, 10 of
+ * one network, for up to 5 s each; other mails count as unsigned.
  */
-export function createMailReceiver({ clock, log, parser, intake, resolver }: MailReceiverDeps): MailReceiver {
+export function createMailReceiver(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  {
+    parser,
+    applyMail,
+    resolver,
+  }: { parser: MailParser; applyMail: ApplyMail; resolver: Pick<Resolver, 'txt'> },
+) {
   const limits = createReportLimits(clock);
   const lookups = createTally();
 
@@ -77,17 +66,18 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
   }
 
   return {
-    rejection: (purpose, remoteAddress) =>
+    /** For RCPT: the rejection of a sender above its limit of reports, else null. */
+    rejection: (purpose: Purpose, remoteAddress: string): SmtpRejection | null =>
       !('domain' in purpose) || limits.allows(networkKey(callerNetwork(remoteAddress)), reportDomain(purpose))
         ? null
         : tooManyReports(),
-    receive: async (mail) => {
+    /** Resolves with the text of the 250 when the mail's effects are durable, or with a rejection. */
+    receive: async (mail: ReceivedMail): Promise<string | SmtpRejection> => {
       const network = callerNetwork(mail.remoteAddress);
-      const domains = [
-        ...new Set(
-          mail.recipients.flatMap(({ purpose }) => ('domain' in purpose ? [reportDomain(purpose)] : [])),
-        ),
-      ];
+      const named = mail.recipients.flatMap(({ purpose }) =>
+        'domain' in purpose ? [reportDomain(purpose)] : [],
+      );
+      const domains = [...new Set(named)];
       if (!domains.every((domain) => limits.allows(networkKey(network), domain))) return tooManyReports();
       for (const domain of domains) limits.count(networkKey(network), domain);
 
@@ -110,7 +100,7 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
       const organization = organizationKey(signer, outcome);
       if (!domains.every((domain) => limits.allows(organization, domain))) return tooManyReports();
       for (const domain of domains) limits.count(organization, domain);
-      await intake.apply({ ...mail, network, signer }, outcome);
+      await applyMail({ ...mail, network, signer }, outcome);
       return 'OK: accepted';
     },
   };
@@ -192,4 +182,69 @@ async function publicKeys(
     }),
   );
   return Object.fromEntries(found.flat());
+}
+
+interface Limit {
+  hour: number;
+  day: number;
+}
+
+/** Reports of one sender on one domain. */
+export const REPORTS_ON_DOMAIN: Limit = { hour: 60, day: 300 };
+/** Reports of one sender on all domains. */
+export const REPORTS_TOTAL: Limit = { hour: 3000, day: 30_000 };
+
+/** Above this, the least recently counted sender is forgotten: its count begins at zero, so no report is refused for it. */
+const MAX_COUNTERS = 20_000;
+
+/**
+ * Limits the reports that one sender delivers to `dmarc@` and `tlsrpt@`. Receivers send one report per domain and
+ * day, a few send one per hour: the limits are far above that and far below what would displace other reporters. A
+ * sender above its limit receives a 451, so that a genuine report is delayed and not lost. All counts are in memory:
+ * 20,000 counters, each for the current hour and day of UTC.
+ */
+export function createReportLimits(clock: Clock) {
+  const counters = createLru<Counter>(MAX_COUNTERS);
+
+  function counterOf(key: string): Counter {
+    const now = clock.now();
+    const known = counters.get(key);
+    const hour = Math.floor(now / HOUR);
+    const day = Math.floor(now / DAY);
+    return {
+      hour,
+      day,
+      inHour: known?.hour === hour ? known.inHour : 0,
+      inDay: known?.day === day ? known.inDay : 0,
+    };
+  }
+
+  const keysOf = (sender: string, domain: string): [key: string, limit: Limit][] => [
+    [JSON.stringify([sender, domain]), REPORTS_ON_DOMAIN],
+    [JSON.stringify([sender]), REPORTS_TOTAL],
+  ];
+
+  return {
+    /** Whether this sender may deliver another report on `domain` now. */
+    allows: (sender: string, domain: string): boolean =>
+      keysOf(sender, domain).every(([key, limit]) => {
+        const { inHour, inDay } = counterOf(key);
+        return inHour < limit.hour && inDay < limit.day;
+      }),
+    /** Counts an accepted report. */
+    count: (sender: string, domain: string): void => {
+      for (const [key] of keysOf(sender, domain)) {
+        const counter = counterOf(key);
+        counters.set(key, { ...counter, inHour: counter.inHour + 1, inDay: counter.inDay + 1 });
+      }
+    },
+  };
+}
+
+interface Counter {
+  /** The current hour and day, since the epoch. */
+  hour: number;
+  day: number;
+  inHour: number;
+  inDay: number;
 }

@@ -5,24 +5,6 @@ import type { Log } from '../../core/log.ts';
 import { createParseQueue, type JobOrigin, type JobPriority } from './parse-queue.ts';
 import type { ParseJob, ParseResults, RulesMessage, StartedMessage } from './thread.ts';
 
-/**
- * Parses mails in a thread, one after the other and each within a time limit. A mail that ends two threads is unreadable;
- * the mails behind it go to the next thread. Callers and recipients share the thread fairly (parse-queue.ts), so a flood
- * delays no other sender by more than the mail in progress.
- *
- * Not piscina: it posts a fixed number of tasks to a busy thread whatever their priority, starts a task's time limit when
- * the task is posted, and fails all tasks of a thread that exits. Not shared with store/readers/pool.ts, which runs one
- * read at a time on each of several threads and lets overdue reads end; only the event handlers of a thread are alike.
- */
-export interface MailParser {
-  /** Null when too many mails of this caller, for this recipient or in total are waiting. */
-  parse<Job extends ParseJob>(
-    job: Job,
-    origin: JobOrigin,
-  ): Promise<ParseResults[Job['purpose']] | Unreadable> | null;
-  stop(): Promise<void>;
-}
-
 /** too-long, failed: the mail is the cause. stopping: the mail was not parsed. */
 export type Unreadable = { unreadable: 'too-long' | 'failed' | 'stopping' };
 
@@ -58,24 +40,33 @@ export function startParserThread(script = new URL('./thread.js', import.meta.ur
   return new Worker(script, { resourceLimits: { maxOldGenerationSizeMb: HEAP_LIMIT_MB } });
 }
 
-export interface MailParserDeps {
-  /** Default: `startParserThread`. */
-  startThread?: (() => Worker) | undefined;
-  log: Log;
-  /** The rules of the operator for replies, read at each use: a reload replaces them. Default: none. */
-  readonly replyRules?: readonly ReplyRule[];
-  /** Time limit of one mail, and of the start of a thread, ms. Default: 5 s and a minute. */
-  timeoutMs?: number;
-}
-
 const NO_RULES: readonly ReplyRule[] = [];
 
+interface MailParserOptions {
+  /** Default: `startParserThread`. */
+  startThread?: (() => Worker) | undefined;
+  /** The rules of the operator for replies, asked at each use: a reload replaces them. Default: none. */
+  rules?: () => readonly ReplyRule[];
+  /** Time limit of one mail, and of the start of a thread, ms. Default: 5 s and a minute. */
+  timeoutMs?: number | undefined;
+}
+
+export type MailParser = ReturnType<typeof createMailParser>;
+
 /**
+ * Parses mails in a thread, one after the other and each within a time limit. A mail that ends two threads is unreadable;
+ * the mails behind it go to the next thread. Callers and recipients share the thread fairly (parse-queue.ts), so a flood
+ * delays no other sender by more than the mail in progress.
+ *
+ * Not piscina: it posts a fixed number of tasks to a busy thread whatever their priority, starts a task's time limit when
+ * the task is posted, and fails all tasks of a thread that exits. Not shared with store/readers/pool.ts, which runs one
+ * read at a time on each of several threads and lets overdue reads end; only the event handlers of a thread are alike.
+ *
  * Starts the thread immediately; `stop` terminates it, and mails that wait resolve as `stopping`. A thread that exits
  * is replaced after a second, one that exceeds the time limit without a pause.
  */
-export function createMailParser(deps: MailParserDeps): MailParser {
-  const { log, startThread = () => startParserThread(), timeoutMs = TIMEOUT_MS } = deps;
+export function createMailParser(log: Log, options: MailParserOptions = {}) {
+  const { startThread = () => startParserThread(), rules = () => NO_RULES, timeoutMs = TIMEOUT_MS } = options;
   const queue = createParseQueue<Waiting>(() => performance.now());
   /** Jobs posted to the thread, which parses them in this order: the first is in progress. */
   let posted: Waiting[] = [];
@@ -136,7 +127,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
   }
 
   function postRules(to: Worker): void {
-    const { replyRules = NO_RULES } = deps;
+    const replyRules = rules();
     if (replyRules === threadRules || replyRules.length + threadRules.length === 0) return;
     threadRules = replyRules;
     const message: RulesMessage = { rules: replyRules };
@@ -161,7 +152,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
   }
 
   function limitMs(): number {
-    return isReady ? timeoutMs : (deps.timeoutMs ?? START_TIMEOUT_MS);
+    return isReady ? timeoutMs : (options.timeoutMs ?? START_TIMEOUT_MS);
   }
 
   /** Returns the job in progress; those behind it wait for the next thread. */
@@ -194,6 +185,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     setTimeout(() => stopped || start(), RESTART_DELAY_MS).unref();
   }
 
+  /** Null when too many mails of this caller, for this recipient or in total are waiting. */
   function parse<Job extends ParseJob>(
     job: Job,
     origin: JobOrigin,
@@ -212,7 +204,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
   start();
   return {
     parse,
-    stop: async () => {
+    stop: async (): Promise<void> => {
       stopped = true;
       const current = thread;
       detach()?.resolve(STOPPING);

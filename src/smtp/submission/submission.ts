@@ -1,42 +1,35 @@
 import type { Worker } from 'node:worker_threads';
 import type { SMTPServerAuthentication, SMTPServerSession } from 'smtp-server';
 import type { Authenticator, Caller, Credentials } from '../../accounts/authenticate.ts';
+import { callerBlock } from '../../accounts/caller-addresses.ts';
 import type { RateLimits } from '../../accounts/rate-limits.ts';
 import type { Config } from '../../config/schema.ts';
 import { AEAD_CIPHERS } from '../../config/setting-types.ts';
-import { type Clock, MINUTE } from '../../core/clock.ts';
-import { createErrorLog, type Log } from '../../core/log.ts';
+import { MINUTE } from '../../core/clock.ts';
+import { createErrorLog } from '../../core/log.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { createTokenBuckets } from '../../core/token-bucket.ts';
 import { isLoopback } from '../../dns/address-kinds.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import type { Acceptance } from '../../sending/accept.ts';
 import type { SendResult } from '../../sending/draft.ts';
 import type { AccountRow } from '../../store/accounts.ts';
+import type { Context } from '../../store/context.ts';
 import { storageFailure } from '../../store/database/failure.ts';
 import type { Stream } from '../../store/domains/domains.ts';
 import { createCertificateSource, submissionCertificateFiles } from '../certificate.ts';
 import { SUBMISSION_COMMAND_RATES } from '../command-limits.ts';
 import { CONNECTION_LIMITS } from '../connections.ts';
 import { createSmtpListener, type SmtpListener } from '../listener.ts';
+import { createLogWindow } from '../log-window.ts';
 import { createMailParser } from '../parser/mail-parser.ts';
 import { createReceiveBudget } from '../receive-budget.ts';
 import { SmtpRejection, tryLater } from '../reply.ts';
-import { createAuthFailures } from './auth-failures.ts';
 import { authReplyTo, INVALID_CREDENTIALS, replyTo } from './replies.ts';
 import { requestedStream, submissionRequest } from './request.ts';
 import type { SubmittedMail } from './submitted-mail.ts';
 
-/**
- * The submission listener (RFC 6409): programs that support only SMTP send here, with the same checks as over HTTP. The
- * user is the account's id, the password one of its transactional or marketing keys; except on loopback, AUTH is offered
- * on encrypted connections only.
- */
-export interface SubmissionDeps {
-  config: Pick<Config, 'hostname' | 'mx' | 'submission' | 'limits'>;
-  clock: Clock;
-  /** For durations: setting the system clock does not change it. */
-  monotonic: Clock;
-  log: Log;
+interface SubmissionOptions {
   authenticator: Authenticator;
   rateLimits: RateLimits;
   acceptance: Acceptance;
@@ -63,15 +56,25 @@ interface Login {
 }
 
 /**
+ * The submission listener (RFC 6409): programs that support only SMTP send here, with the same checks as over HTTP. The
+ * user is the account's id, the password one of its transactional or marketing keys; except on loopback, AUTH is offered
+ * on encrypted connections only.
+ *
  * Rejects with an OperatorFault when the certificate cannot be used. Starts the thread of the mail parser and binds
  * nothing until `listen`; `close` also ends the thread, after the connections.
  */
-export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListener> {
-  const { config, clock, monotonic, log, authenticator, rateLimits, acceptance } = deps;
+export async function createSubmission(
+  context: Pick<Context, 'clock' | 'monotonic' | 'log'> & {
+    config: Pick<Config, 'hostname' | 'mx' | 'submission' | 'limits'>;
+  },
+  options: SubmissionOptions,
+): Promise<SmtpListener> {
+  const { config, monotonic, log } = context;
+  const { authenticator, rateLimits, acceptance } = options;
   const { submission, hostname } = config;
   const logError = createErrorLog(log);
   const logins = new WeakMap<SMTPServerSession, Login>();
-  const failures = createAuthFailures({ clock: monotonic, log });
+  const failures = createAuthFailures(context);
 
   /** Checks credentials; returns the streams in which they may send, or a refusal. */
   function logIn(credentials: Credentials): Stream[] | Refusal {
@@ -141,7 +144,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
     const useCase = login.streams.length === 1 ? (login.streams[0] ?? 'tx') : requestedStream(mail);
     const caller = authenticator.authenticate(login.credentials, SCOPES[useCase]);
     if (isRefusal(caller)) return caller;
-    const account = deps.account(caller.accountId);
+    const account = options.account(caller.accountId);
     if (account === null) return refuse('UNAUTHENTICATED', 'The account no longer exists');
     const rateRefusal = checkRate(caller);
     if (rateRefusal !== null) return rateRefusal;
@@ -168,16 +171,11 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
     return rate?.allowed === false ? refuse('RATE_LIMITED', 'This key has reached its rate limit') : null;
   }
 
-  const listener = await createSmtpListener({
+  const listener = await createSmtpListener(context, {
     name: 'submission.listen',
     listen: submission.listen,
     hostname,
-    certificate: createCertificateSource({
-      files: () => submissionCertificateFiles(config),
-      hostname,
-      clock,
-      log,
-    }),
+    certificate: createCertificateSource(context, hostname, () => submissionCertificateFiles(config)),
     proxies: submission.proxyProtocol,
     limits: {
       ...CONNECTION_LIMITS,
@@ -193,8 +191,6 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
       bytes: BUDGET_MAILS * config.limits.sendBytes,
       ...BUDGET_SHARES,
     }),
-    monotonic,
-    log,
     options: {
       secure: submission.implicitTls,
       ciphers: AEAD_CIPHERS,
@@ -234,7 +230,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
     countsRejected: (session) => logins.has(session),
     onSweep: failures.sweep,
   });
-  const parser = createMailParser({ startThread: deps.startParserThread, log });
+  const parser = createMailParser(log, { startThread: options.startParserThread });
   return {
     ...listener,
     close: async (graceMs) => {
@@ -260,4 +256,42 @@ const DISABLED_COMMANDS = ['XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'];
 
 function unreadable(reason: 'too-long' | 'failed' | 'stopping'): SmtpRejection {
   return reason === 'stopping' ? tryLater() : replyTo(invalid('mail', 'cannot be read'));
+}
+
+export const MAX_FAILURES = 10;
+const WINDOW_MS = 10 * MINUTE;
+const MAX_ADDRESSES = 20_000;
+
+/**
+ * Limits failed logins. A connection ends with 421 at its tenth failure; when an address has failed ten times within ten
+ * minutes, each further failure ends its connection. A valid key is always accepted, so that clients behind one address
+ * do not lock each other out. Counts in memory, for sessions and for 20,000 addresses (an IPv6 /64 is one), of which the
+ * least recently counted is forgotten first. Has no timer: the listener calls `sweep`.
+ */
+function createAuthFailures({ monotonic, log }: Pick<Context, 'monotonic' | 'log'>) {
+  const ofSession = new WeakMap<SMTPServerSession, number>();
+  const ofAddress = createTokenBuckets(
+    monotonic,
+    // The tenth failure exceeds the burst.
+    { burst: MAX_FAILURES - 1, perSecond: MAX_FAILURES / (WINDOW_MS / 1000) },
+    MAX_ADDRESSES,
+  );
+  const logLines = createLogWindow(monotonic, log, 'SMTP logins refused');
+  return {
+    /** Counts a failed login; returns the rejection when the connection must end. */
+    count: (session: SMTPServerSession, code: string): SmtpRejection | null => {
+      logLines.count(session.remoteAddress, { code });
+      const failures = (ofSession.get(session) ?? 0) + 1;
+      ofSession.set(session, failures);
+      const bucket = ofAddress.of(callerBlock(session.remoteAddress));
+      // A charge above that would extend the limit beyond the window.
+      if (bucket.waitMs() === 0) bucket.charge(1);
+      return failures >= MAX_FAILURES || bucket.waitMs() > 0
+        ? new SmtpRejection(421, '4.7.0', 'Too many failed logins; please try again later')
+        : null;
+    },
+    /** Logs one line per address and minute; called every few seconds. */
+    sweep: logLines.sweep,
+    flush: logLines.flush,
+  };
 }

@@ -14,7 +14,7 @@ const ID = ids.make('msg');
 
 const clock = heldClock();
 let lookups = 0;
-const policy = createRcptPolicy({
+const judge = createRcptPolicy({
   clock,
   hostname: 'mx.postrider.example',
   tokens,
@@ -57,7 +57,7 @@ describe('the recipient policy', () => {
     ['DMARC reports on our own name', 'dmarc@mx.postrider.example', { kind: 'dmarc', domain: null }],
     ['TLS reports', 'tlsrpt@return-a.example.com', { kind: 'tlsrpt', domain: 'example.com' }],
   ])('accepts %s', (_, address, purpose) => {
-    expect(policy.judge(address)).toEqual(purpose);
+    expect(judge(address)).toEqual(purpose);
   });
 
   it.each([
@@ -77,7 +77,7 @@ describe('the recipient policy', () => {
     ['feedback loops at a return host', 'fbl@return-a.example.com'],
     ['another name without host', 'abuse'],
   ])('rejects %s', (_, address) => {
-    expect(policy.judge(address)).toBe('no-such-address');
+    expect(judge(address)).toBe('no-such-address');
   });
 
   it.each([
@@ -91,7 +91,7 @@ describe('the recipient policy', () => {
     ['a name below ours', 'postmaster@sub.mx.postrider.example'],
     ['a percent hack', 'ada%example.net@example.org'],
   ])('does not relay to %s', (_, address) => {
-    expect(policy.judge(address)).toBe('not-ours');
+    expect(judge(address)).toBe('not-ours');
   });
 });
 
@@ -102,7 +102,7 @@ describe('database access', () => {
     ['a host that is not ours', `${BOUNCE}@example.net`],
   ])('is not needed for %s', (_, address) => {
     lookups = 0;
-    expect(policy.judge(address)).toBeTypeOf('string');
+    expect(judge(address)).toBeTypeOf('string');
     expect(lookups).toBe(0);
   });
 
@@ -110,13 +110,13 @@ describe('database access', () => {
     lookups = 0;
     clock.advance(MINUTE);
     for (let n = 0; n < 100; n++) {
-      expect(policy.judge('postmaster@return-a.example.com')).toEqual({ kind: 'postmaster' });
-      expect(policy.judge('info@return-a.example.com')).toBe('no-such-address');
-      expect(policy.judge(`info${n}@return-a.nobody.example`)).toBe('not-ours');
+      expect(judge('postmaster@return-a.example.com')).toEqual({ kind: 'postmaster' });
+      expect(judge('info@return-a.example.com')).toBe('no-such-address');
+      expect(judge(`info${n}@return-a.nobody.example`)).toBe('not-ours');
     }
     expect(lookups).toBe(2);
     clock.advance(10 * SECOND);
-    policy.judge('postmaster@return-a.example.com');
+    judge('postmaster@return-a.example.com');
     expect(lookups).toBe(3);
   });
 });

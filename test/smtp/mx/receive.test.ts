@@ -18,21 +18,22 @@ parentPort.on('message', ({ ready }) => parentPort.postMessage(ready ? { ready }
 
 it('rejects a complaint temporarily when the parser stops before its signature is verified', async () => {
   const log = createLog({ level: 'silent', hashAddresses: false });
-  const parser = createMailParser({ startThread: () => new Worker(COMPLAINTS, { eval: true }), log });
+  const parser = createMailParser(log, { startThread: () => new Worker(COMPLAINTS, { eval: true }) });
   onTestFinished(() => parser.stop());
   const applied: IncomingMail[] = [];
-  const receiver = createMailReceiver({
-    clock: heldClock(),
-    log,
-    parser,
-    intake: { apply: async (mail) => void applied.push(mail) },
-    resolver: {
-      txt: async (name) => {
-        await parser.stop();
-        return { records: [['v=DKIM1; p=']], ttl: 60, authenticated: false, name };
+  const receiver = createMailReceiver(
+    { clock: heldClock(), log },
+    {
+      parser,
+      applyMail: async (mail) => void applied.push(mail),
+      resolver: {
+        txt: async (name) => {
+          await parser.stop();
+          return { records: [['v=DKIM1; p=']], ttl: 60, authenticated: false, name };
+        },
       },
     },
-  });
+  );
   const reply = await receiver.receive({
     raw: Buffer.from('Subject: complaint\r\n\r\n'),
     sender: '',

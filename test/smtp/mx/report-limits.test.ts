@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR } from '../../../src/core/clock.ts';
-import { createReportLimits, REPORTS_ON_DOMAIN, REPORTS_TOTAL } from '../../../src/smtp/mx/report-limits.ts';
+import { createReportLimits, REPORTS_ON_DOMAIN, REPORTS_TOTAL } from '../../../src/smtp/mx/receive.ts';
 import { heldClock } from '../../support/store.ts';
 
 function start() {

@@ -7,7 +7,8 @@ import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { DnsError } from '../../../src/dns/dns-error.ts';
 import { createTokens } from '../../../src/mail/tokens.ts';
-import { createMx, type MxDeps } from '../../../src/smtp/mx/mx.ts';
+import type { MxContext } from '../../../src/smtp/mx/intake.ts';
+import { createMx, type MxOptions } from '../../../src/smtp/mx/mx.ts';
 import { startParserThread } from '../../../src/smtp/parser/mail-parser.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
 import { builtThread } from '../../support/built-thread.ts';
@@ -59,7 +60,7 @@ export function createTestResolver(records: Record<string, string>) {
 /** A real MX listener on a free port over a real database, with a clock that the test controls. */
 export async function startMx(
   changes: {
-    deps?: Partial<MxDeps>;
+    deps?: Partial<MxContext & MxOptions>;
     mx?: object;
     /** Settings of delivery, read at each use. Default: no rules for replies. */
     delivery?: { replies: ReplyRule[] };
@@ -74,7 +75,7 @@ export async function startMx(
   const config = loadConfig({ env: {}, cwd: store.dir });
   const optedOut: string[] = [];
   let parserThreads = 0;
-  const mx = await createMx({
+  const context = {
     config: {
       hostname: changes.hostname ?? HOST,
       mx: { ...config.mx, listen: '127.0.0.1:0', ...changes.mx },
@@ -85,6 +86,9 @@ export async function startMx(
     log: createLog({ level: 'silent', hashAddresses: false }),
     tables,
     writer,
+    ...changes.deps,
+  };
+  const mx = await createMx(context, {
     recorder,
     tokens,
     isDiskLow: () => false,

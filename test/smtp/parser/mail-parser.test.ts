@@ -34,7 +34,7 @@ function jobOf(text: string) {
 function startParserWith(startThread: () => Worker, timeoutMs?: number) {
   let started = 0;
   let posted = 0;
-  const parser = createMailParser({
+  const parser = createMailParser(log, {
     startThread: () => {
       started++;
       const thread = startThread();
@@ -45,8 +45,7 @@ function startParserWith(startThread: () => Worker, timeoutMs?: number) {
       };
       return thread;
     },
-    log,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    timeoutMs,
   });
   onTestFinished(() => parser.stop());
   return {

@@ -45,7 +45,7 @@ export async function startSubmission(
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: () => {},
   });
-  const submission = await createSubmission({
+  const context = {
     config: {
       ...config,
       hostname: HOSTNAME,
@@ -58,6 +58,8 @@ export async function startSubmission(
       { level: changes.log === undefined ? 'silent' : 'warn', hashAddresses: false },
       { write: (line) => changes.log?.(line) },
     ),
+  };
+  const submission = await createSubmission(context, {
     authenticator: createAuthenticator({ tables }, { failures: createFailureLimits(clock) }),
     rateLimits: createRateLimits(clock, {
       setup: { burst: 1, perSecond: 1 },
