@@ -1,10 +1,8 @@
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Counter, collectDefaultMetrics, type Registry } from 'prom-client';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { AccountLimits } from '../accounts/limits.ts';
 import type { Audience } from '../audience/service.ts';
-import { OPERATOR_SOCKET } from '../config/data-files.ts';
 import { formatListen, isAnyAddress, type ListenAddress } from '../config/setting-types.ts';
 import { programVersion } from '../config/version.ts';
 import { SECOND } from '../core/clock.ts';
@@ -172,14 +170,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
   onStop(() => http.close(GRACE_MS));
   const bound = http.address();
   if (bound === null) throw new Error('the API listener has no address');
-  const socket = createOperatorSocket({
-    path: join(config.data.dir, OPERATOR_SOCKET),
-    log,
-    ids,
-    routes,
-    settled: writer.settled,
-    pageKeys,
-  });
+  const socket = createOperatorSocket(base, { routes });
   await socket.listen();
   onStop(() => socket.close(SECOND));
   const webConsole = await startConsole(base, bound, {

@@ -69,16 +69,10 @@ export async function startPublicPages(
 
   const unsubscribing = createUnsubscribing(base, { recorder, onSuppressionChange });
   let sending: SignUpSending | null = null;
-  const publicPages = createPublicPages({
+  const publicPages = createPublicPages(base, {
     audience,
     accept: () => sending?.accept ?? null,
     storageRefusal: (accountId) => sending?.storageRefusal(accountId) ?? null,
-    config,
-    clock,
-    log,
-    registry,
-    tables,
-    writer,
     recorder,
     tokens,
     unsubscribing,

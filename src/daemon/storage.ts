@@ -31,15 +31,7 @@ export async function startStorage(context: DaemonContext): Promise<DaemonStorag
   const { config, env, clock, monotonic, random, log, ids, registry, onStop } = context;
   const lock = lockDaemon(config.data.dir);
   onStop(() => lock.release());
-  await migrateAtStart({
-    dataDir: config.data.dir,
-    listen: config.api.listen,
-    ids,
-    log,
-    monotonic,
-    script: env.migrationScript,
-    signal: env.startSignal,
-  });
+  await migrateAtStart(context, { script: env.migrationScript, signal: env.startSignal });
   const standby = createStandby({ peers: config.standby.peers, log });
   onStop(() => standby.stop());
   const onSuperseded =

@@ -1,24 +1,17 @@
 import type { ServerResponse } from 'node:http';
 
-/**
- * Abort signals for handlers that wait: aborted when the client disconnects before the response, or when the daemon
- * stops. A signal is created on first use, because most handlers need none.
- */
-export interface CallSignals {
-  of(res: ServerResponse): AbortSignal;
-  /** Aborts all signals, including those created later. */
-  stop(): void;
-}
+export type CallSignals = ReturnType<typeof createCallSignals>;
 
 /**
- * Keeps a controller for each request that asked for a signal, until its response is closed. After `stop` signals are
- * aborted when they are created.
+ * Abort signals for handlers that wait: aborted when the client disconnects before the response, or when the daemon
+ * stops. A signal is created on first use, because most handlers need none. Keeps a controller for each request that asked
+ * for a signal, until its response is closed.
  */
-export function createCallSignals(): CallSignals {
+export function createCallSignals() {
   const live = new Set<AbortController>();
   let stopped = false;
   return {
-    of: (res) => {
+    of: (res: ServerResponse): AbortSignal => {
       const controller = new AbortController();
       if (stopped || res.closed) {
         controller.abort();
@@ -31,7 +24,8 @@ export function createCallSignals(): CallSignals {
       });
       return controller.signal;
     },
-    stop: () => {
+    /** Aborts all signals, including those created later. */
+    stop: (): void => {
       stopped = true;
       for (const controller of live) controller.abort();
       live.clear();

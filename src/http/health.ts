@@ -39,7 +39,7 @@ export interface ReadinessResult {
 }
 
 /** The parts of the daemon that the checks examine; null: the listener is off. */
-export interface ReadinessDeps {
+export interface ExaminedParts {
   database: Pick<Probe, 'check'>;
   pressure: Pick<Pressure, 'refusal'>;
   delivery: Pick<
@@ -63,13 +63,13 @@ interface BoundListener {
 const MAX_LISTED_CONTROLS = 100;
 
 /** What `/readyz` examines. */
-export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
-  const { database, pressure, delivery, holds } = deps;
+export function readinessChecks(parts: ExaminedParts): ReadinessCheck[] {
+  const { database, pressure, delivery, holds } = parts;
   const listening = (name: 'public' | 'mx' | 'submission'): ReadinessCheck => ({
     name,
-    check: () => (deps[name]?.address() === null ? 'the listener is not up' : null),
+    check: () => (parts[name]?.address() === null ? 'the listener is not up' : null),
   });
-  const { backups } = deps;
+  const { backups } = parts;
   return [
     { name: 'database', check: database.check },
     { name: 'sends', check: () => pressure.refusal()?.message ?? null },
@@ -78,7 +78,7 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
       check: delivery.stalled,
       details: () => {
         const parked = delivery.parked();
-        const sinceRestore = deps.held();
+        const sinceRestore = parts.held();
         const isRestored = sinceRestore.messages > 0 || sinceRestore.webhookDeliveries > 0;
         const held = holds.count();
         const slowSites = delivery.slowSites();
@@ -277,15 +277,7 @@ export function notReady(
   };
 }
 
-/** A check that a background loop carries out; `check` returns its last result. */
-export interface Probe {
-  check(): string | null;
-  /** How long the run in progress has lasted, ms; 0: none is in progress. */
-  pendingMs(): number;
-  /** Starts the loop; resolves after its first run. */
-  start(): Promise<void>;
-  stop(): void;
-}
+export type Probe = ReturnType<typeof createProbe>;
 
 export interface ProbeOptions {
   /** For the log. */
@@ -305,10 +297,10 @@ const PROBE_INTERVAL_MS = 5000;
 const PROBE_OVERDUE_MS = 10_000;
 
 /**
- * Runs nothing before `start`; until then `check` passes. A run begins 5 s after the previous one has ended, and fails
+ * A check that a background loop carries out. Runs nothing before `start`; until then `check` passes. A run begins 5 s after the previous one has ended, and fails
  * the check once it takes 10 s. `stop` does not wait for it.
  */
-export function createProbe(options: ProbeOptions): Probe {
+export function createProbe(options: ProbeOptions) {
   const { name, log, intervalMs = PROBE_INTERVAL_MS, overdueMs = PROBE_OVERDUE_MS } = options;
   const now = options.now ?? (() => performance.now());
   let fault: string | null = null;
@@ -333,15 +325,18 @@ export function createProbe(options: ProbeOptions): Probe {
     },
   });
 
-  const pendingMs = () => (runningSince === null ? 0 : now() - runningSince);
+  /** How long the run in progress has lasted, ms; 0: none is in progress. */
+  const pendingMs = (): number => (runningSince === null ? 0 : now() - runningSince);
   return {
     pendingMs,
-    check: () => {
+    /** The last result. */
+    check: (): string | null => {
       const seconds = Math.round(pendingMs() / 1000);
       return seconds * 1000 >= overdueMs ? `no response for ${seconds} s` : fault;
     },
+    /** Starts the loop; resolves after its first run. */
     start: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         onFirstRun = resolve;
         loop.start();
       }),

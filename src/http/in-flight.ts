@@ -2,16 +2,7 @@ import { createGate } from '../core/concurrency/gate.ts';
 import { createTally } from '../core/concurrency/tally.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 
-/** Counts the concurrent requests of each account, from authentication to the last byte of the response. */
-export interface InFlight {
-  /** Counts one request until `release` is called. Refuses when `limit` requests of the account are in progress. */
-  enter(accountId: string, limit: number | null): { release(): void } | Refusal;
-  /**
-   * Waits until fewer than MAX_LARGE_RESPONSES of the account are in progress, and counts one until `release` is called.
-   * Refuses when too many wait: those whose clients have disconnected wait, too.
-   */
-  enterLargeResponse(accountId: string): Promise<{ release(): void } | Refusal>;
-}
+export type InFlight = ReturnType<typeof createInFlight>;
 
 /** Responses of one account that may have megabytes: each stays in memory until the client has read it. */
 export const MAX_LARGE_RESPONSES = 4;
@@ -19,10 +10,10 @@ export const MAX_LARGE_RESPONSES = 4;
 const MAX_WAITING = 256;
 
 /**
- * Begins at zero; keeps one number for each account with requests in progress, and a queue for each with large responses.
+ * Counts the concurrent requests of each account, from authentication to the last byte of the response. Begins at zero; keeps one number for each account with requests in progress, and a queue for each with large responses.
  * Calling `release` again has no effect.
  */
-export function createInFlight(): InFlight {
+export function createInFlight() {
   const counts = createTally();
   const unlimited = Number.POSITIVE_INFINITY;
   const large = createGate({
@@ -32,7 +23,8 @@ export function createInFlight(): InFlight {
     maxWaitingPerKey: MAX_WAITING,
   });
   return {
-    enter: (accountId, limit) => {
+    /** Counts one request until `release` is called. Refuses when `limit` requests of the account are in progress. */
+    enter: (accountId: string, limit: number | null): { release(): void } | Refusal => {
       if (limit !== null && counts.of(accountId) >= limit) return tooMany(limit);
       counts.add(accountId, 1);
       let isCounted = true;
@@ -44,7 +36,11 @@ export function createInFlight(): InFlight {
         },
       };
     },
-    enterLargeResponse: (accountId) =>
+    /**
+     * Waits until fewer than MAX_LARGE_RESPONSES of the account are in progress, and counts one until `release` is called.
+     * Refuses when too many wait: those whose clients have disconnected wait, too.
+     */
+    enterLargeResponse: (accountId: string): Promise<{ release(): void } | Refusal> =>
       new Promise((resolve) => {
         // The work of the gate ends when `release` is called; null: it has not begun.
         const work = () => new Promise<true>((end) => resolve({ release: () => end(true) }));

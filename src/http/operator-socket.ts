@@ -1,41 +1,20 @@
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, METHODS } from 'node:http';
+import { join } from 'node:path';
 import Koa from 'koa';
 import type { Caller } from '../accounts/authenticate.ts';
+import { OPERATOR_SOCKET } from '../config/data-files.ts';
 import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { errorText } from '../core/errors.ts';
-import type { Ids } from '../core/ids.ts';
-import type { Log } from '../core/log.ts';
+import type { Context } from '../store/context.ts';
 import { createBodyReader } from './body/body.ts';
 import { createCallSignals } from './call-signals.ts';
 import { createFront, refuseUnknownPath, respond } from './front.ts';
 import { guardedHandler } from './guard.ts';
 import { createInFlight } from './in-flight.ts';
-import type { PageKeys } from './page-keys.ts';
+import { pageKeysOf } from './page-keys.ts';
 import type { Route } from './route.ts';
 import { createRouter } from './router.ts';
-
-/**
- * Serves the operations with the scope `operator` on a UNIX socket in the data directory, for the command line on this
- * machine. Only the user of the daemon and root can open the socket (mode 0600 in a directory with mode 0700). Both can
- * read the database, so no key is required.
- */
-export interface OperatorSocket {
-  /** Binds the socket. Without it the commands read the database: a failure is logged and not fatal. */
-  listen(): Promise<void>;
-  close(graceMs: number): Promise<void>;
-}
-
-export interface OperatorSocketDeps {
-  path: string;
-  log: Log;
-  ids: Ids;
-  /** All routes of the API. */
-  routes: readonly Route[];
-  /** Resolves when all readable data is on disk. */
-  settled(): Promise<void>;
-  pageKeys: PageKeys;
-}
 
 const MAX_CONNECTIONS = 16;
 const MAX_BODY_BYTES = 64 * 1024;
@@ -52,17 +31,18 @@ const CALLER = Object.freeze<Caller>({
 });
 
 /**
+ * Serves the operations with the scope `operator` on a UNIX socket in the data directory, for the command line on this
+ * machine. Only the user of the daemon and root can open the socket (mode 0600 in a directory with mode 0700). Both can
+ * read the database, so no key is required.
+ *
  * Binds nothing before `listen`, which removes the socket that a killed daemon left: the caller holds the daemon lock.
- * Requests have no rate limit; at most 16 connections, bodies of 64 KiB.
+ * Requests have no rate limit; at most 16 connections, bodies of 64 KiB. `routes`: all of the API.
  */
-export function createOperatorSocket({
-  path,
-  log,
-  ids,
-  routes,
-  settled,
-  pageKeys,
-}: OperatorSocketDeps): OperatorSocket {
+export function createOperatorSocket(
+  { config, log, ids, writer, seal }: Pick<Context, 'config' | 'log' | 'ids' | 'writer' | 'seal'>,
+  { routes }: { routes: readonly Route[] },
+) {
+  const path = join(config.data.dir, OPERATOR_SOCKET);
   const signals = createCallSignals();
   let stopping = false;
   const app = new Koa();
@@ -83,11 +63,11 @@ export function createOperatorSocket({
     rateLimits: { take: () => null, takeOfAccount: () => null, configure: () => {} },
     concurrencyOf: () => MAX_CONNECTIONS,
     inFlight: createInFlight(),
-    pageKeys,
+    pageKeys: pageKeysOf(seal),
     turns: eventLoopTurns,
     bodies: createBodyReader(),
     signals,
-    settled,
+    settled: writer.settled,
     limits: { setup: MAX_BODY_BYTES, send: MAX_BODY_BYTES },
   };
   const operations = routes
@@ -100,7 +80,8 @@ export function createOperatorSocket({
   server.maxConnections = MAX_CONNECTIONS;
 
   return {
-    listen: async () => {
+    /** Without the socket the commands read the database: a failure is logged and not fatal. */
+    listen: async (): Promise<void> => {
       try {
         // The socket of a daemon that was killed: this one has the lock of the directory.
         rmSync(path, { force: true });
@@ -117,7 +98,7 @@ export function createOperatorSocket({
         );
       }
     },
-    close: (graceMs) => {
+    close: (graceMs: number): Promise<void> => {
       stopping = true;
       signals.stop();
       if (!server.listening) return Promise.resolve();

@@ -32,20 +32,7 @@ import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation } from './router.ts';
 import { endSlowly, isLingering } from './unread-body.ts';
 
-/** The API server: assembles the parts of this module and limits connections. It knows no operation by name. */
-export interface HttpServer {
-  /** Binds `api.listen`; rejects when the address is not available. */
-  listen(): Promise<void>;
-  /** The bound address, with port 0 resolved; null before `listen`. */
-  address(): { host: string; port: number } | null;
-  /** `/openapi.json`, for other listeners. */
-  document: OpenRoute;
-  /**
-   * Accepts no new connections, answers new requests with 503, aborts waiting handlers, and closes connections that
-   * have not ended after `graceMs`.
-   */
-  close(graceMs: number): Promise<void>;
-}
+export type HttpServer = ReturnType<typeof createHttpServer>;
 
 const CONNECTION_LIMITS: HttpConnectionLimits = {
   headersMs: 15_000,
@@ -86,8 +73,11 @@ export interface HttpServerOptions {
   bodies?: BodyReader;
 }
 
-/** Throws when a route or the configuration is inconsistent. */
-export function createHttpServer(options: HttpServerOptions): HttpServer {
+/**
+ * The API server: assembles the parts of this module and limits connections. It knows no operation by name. Throws when a
+ * route or the configuration is inconsistent.
+ */
+export function createHttpServer(options: HttpServerOptions) {
   const { config, log, ids } = options;
   const signals = createCallSignals();
   let stopping = false;
@@ -152,10 +142,17 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   });
 
   return {
+    /** Binds `api.listen`; rejects when the address is not available. */
     listen,
+    /** The bound address, with port 0 resolved; null before `listen`. */
     address,
+    /** `/openapi.json`, for other listeners. */
     document,
-    close: (graceMs) => {
+    /**
+     * Accepts no new connections, answers new requests with 503, aborts waiting handlers, and closes connections that
+     * have not ended after `graceMs`.
+     */
+    close: (graceMs: number): Promise<void> => {
       stopping = true;
       signals.stop();
       return close(graceMs);

@@ -1,23 +1,14 @@
 import type { Config } from '../config/schema.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
-import type { Log } from '../core/log.ts';
 import { refuse } from '../core/refusal.ts';
+import type { Context } from '../store/context.ts';
 import type { MigrationProgress } from '../store/migrate/migrate.ts';
 import { SMALL_DATABASE_BYTES, schemaState, upgradeInThread } from '../store/migrate/upgrade.ts';
 import { HEALTH, notReady } from './health.ts';
 import { createListener, type HttpConnectionLimits } from './listener.ts';
 import { type HttpResponse, JSON_TYPE, refusalResponse } from './responses.ts';
 import { respondBeforeBody } from './unread-body.ts';
-
-/**
- * Listens on `api.listen` while the database is being migrated: `/healthz` responds with 200, `/readyz` and everything
- * else with 503 and `Retry-After`. Request bodies are discarded, so that clients that are still sending read the response.
- */
-export interface StartupServer {
-  listen(): Promise<void>;
-  close(): Promise<void>;
-}
 
 export interface StartupServerOptions {
   listen: Config['api']['listen'];
@@ -38,10 +29,13 @@ const LIMITS: HttpConnectionLimits = {
 const RETRY_AFTER_SECONDS = 30;
 
 /**
+ * Listens on `api.listen` while the database is being migrated: `/healthz` responds with 200, `/readyz` and everything
+ * else with 503 and `Retry-After`. Request bodies are discarded, so that clients that are still sending read the response.
+ *
  * Binds nothing before `listen`. `state` is called for each request. `close` ends all connections immediately, so that
  * the API can bind the same address.
  */
-export function createStartupServer({ listen, ids, state }: StartupServerOptions): StartupServer {
+export function createStartupServer({ listen, ids, state }: StartupServerOptions) {
   const listener = createListener(listen, 'api.listen', LIMITS);
   listener.server.on('request', (request, response) => {
     const requestId = ids.uuid();
@@ -72,12 +66,7 @@ function replyTo(url: string, message: string, requestId: string): HttpResponse 
   return refusalResponse(refuse('UNAVAILABLE', `Not ready: ${message}`, { retryAfter }), requestId);
 }
 
-export interface StartupMigrationDeps {
-  dataDir: string;
-  listen: Config['api']['listen'];
-  ids: Ids;
-  log: Log;
-  monotonic: Clock;
+interface MigrationThread {
   /** The program of the migration thread. Default: the compiled one. */
   script?: URL | undefined;
   /** Ends the migration; the next start continues. */
@@ -90,23 +79,26 @@ const LOG_INTERVAL_MS = 10 * SECOND;
  * Migrates a large database at the start of the daemon, which holds the daemon lock. Logs progress and responds to health
  * checks during the migration. Small databases are migrated when they are opened.
  */
-export async function migrateAtStart(deps: StartupMigrationDeps): Promise<void> {
-  const { dataDir, log, monotonic } = deps;
+export async function migrateAtStart(
+  { config, ids, log, monotonic }: Pick<Context, 'config' | 'ids' | 'log' | 'monotonic'>,
+  { script, signal }: MigrationThread,
+): Promise<void> {
+  const dataDir = config.data.dir;
   const { found, newest, bytes } = schemaState(dataDir);
   if (found === newest || bytes <= SMALL_DATABASE_BYTES) return;
   log.info({ schema: found, newSchema: newest, bytes }, 'migrating the database');
   const meter = createProgressMeter(monotonic);
   const server = createStartupServer({
-    listen: deps.listen,
-    ids: deps.ids,
+    listen: config.api.listen,
+    ids,
     state: () => `the database is being migrated (${meter.describe()})`,
   });
   await server.listen();
   const timer = setInterval(() => log.info(meter.fields(), 'migrating the database'), LOG_INTERVAL_MS);
   try {
     const result = await upgradeInThread(dataDir, {
-      script: deps.script,
-      signal: deps.signal,
+      script,
+      signal,
       onEstimate: ({ steps, rows, neededBytes, freeBytes, seconds }) => {
         const estimatedSeconds = seconds === null ? null : meter.expect(seconds);
         log.info({ steps, rows, neededBytes, freeBytes, estimatedSeconds }, 'migration estimated');

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
 import { monotonicClock, systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
@@ -20,15 +21,16 @@ async function start({ signal, large = true }: { signal?: AbortSignal; large?: b
   // The migration waits for a connection of another process.
   const other = openConnection(file, {});
   other.exec('SELECT count(*) FROM accounts');
-  const migrated = migrateAtStart({
-    dataDir,
-    listen: `127.0.0.1:${port}`,
+  const context = {
+    config: loadConfig({
+      env: { POSTRIDER_DATA__DIR: dataDir, POSTRIDER_API__LISTEN: `127.0.0.1:${port}` },
+    }),
     ids: createIds(systemClock, systemRandom),
     log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) }),
     monotonic: monotonicClock,
-    script: builtThread('store/migrate/migration-thread.ts'),
-    signal,
-  });
+  };
+  const script = builtThread('store/migrate/migration-thread.ts');
+  const migrated = migrateAtStart(context, { script, signal });
   return { file, lines, migrated, release: () => other.close(), url: `http://127.0.0.1:${port}` };
 }
 

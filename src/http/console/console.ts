@@ -54,7 +54,6 @@ import { credentialRoutes } from './credential-routes.ts';
 import { createEventStreams, type EventStreams } from './event-stream.ts';
 import { figureRoutes } from './figure-routes.ts';
 import { hideUrls, withHiddenUrls } from './hidden-urls.ts';
-import { messageCountRoutes } from './message-counts.ts';
 import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
 import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
@@ -267,9 +266,7 @@ function assemble(
     apiUrl: services.apiUrl,
   };
   const signIn = createSignIn(sessionServices);
-  const streams = createEventStreams({
-    clock,
-    log,
+  const streams = createEventStreams(context, {
     nextSeq: () => tables.events.firstSeqAt(Number.MAX_SAFE_INTEGER),
     read: async (accountId, afterSeq, limit) => {
       const { rows } = await reader.table(accountId, 'events', 'feed', { accountId, afterSeq, limit });
@@ -302,7 +299,6 @@ function assemble(
     ...attentionRoutes(context, { access, installation: services.installationAttention }),
     ...webhookRoutes({ access, webhooks: services.webhooks }),
     ...viewRoutes({ access, views: createSavedViews(context) }),
-    ...messageCountRoutes(context),
     ...figureRoutes(context),
     ...testMessageRoutes(context, { access, acceptance: services.acceptance }),
   ];

@@ -1,22 +1,11 @@
 import type { ServerResponse } from 'node:http';
-import { type Clock, SECOND } from '../../core/clock.ts';
+import { SECOND } from '../../core/clock.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
-import type { Log } from '../../core/log.ts';
+import type { Runtime } from '../../core/runtime.ts';
 import type { FeedEvent } from '../../events/feed.ts';
 import { createSharedPool, type Holder, type Shortage } from './shared-pool.ts';
 
-/**
- * The event stream of the console (server-sent events, WHATWG HTML §9.2): the events of an account as they are committed,
- * in the form of `GET /web-setup/events`. An account with streams is read once per interval for all its streams.
- * A stream begins at the current end of the feed; `hello` has that position, so that the application reads its lists again
- * after a reconnection. A client that does not read is disconnected.
- */
-export interface EventStreams {
-  /** Opens a stream on the response; otherwise returns who has too many: `pool` is the installation. */
-  open(stream: StreamOptions): StreamShortage | null;
-  /** Ends all streams. */
-  stop(): Promise<void>;
-}
+export type EventStreams = ReturnType<typeof createEventStreams>;
 
 export type StreamShortage = Shortage | 'session' | 'stopped';
 
@@ -29,9 +18,7 @@ export interface StreamOptions extends Holder {
   isAllowed(): boolean;
 }
 
-export interface EventStreamDeps {
-  clock: Clock;
-  log: Log;
+interface EventFeed {
   /** The number after the last event. */
   nextSeq(): number;
   /** Events of an account after a number, oldest first. */
@@ -67,11 +54,16 @@ const MAX_WAITING_BYTES = 256 * 1024;
 const HEARTBEAT_MS = 15 * SECOND;
 
 /**
- * Starts its loop now; `stop` ends it. Accounts without a stream are not read. At most 200 streams are open, 20 of them
+ * The event stream of the console (server-sent events, WHATWG HTML §9.2): the events of an account as they are committed,
+ * in the form of `GET /web-setup/events`. An account with streams is read once per interval for all its streams.
+ * A stream begins at the current end of the feed; `hello` has that position, so that the application reads its lists again
+ * after a reconnection. A client that does not read is disconnected. Starts its loop now; `stop` ends it. Accounts without a stream are not read. At most 200 streams are open, 20 of them
  * for operators only: 3 of a session, 12 of a person, 50 of the members of an account.
  */
-export function createEventStreams(deps: EventStreamDeps): EventStreams {
-  const { clock, log, intervalMs = INTERVAL_MS } = deps;
+export function createEventStreams(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  { nextSeq, read, intervalMs = INTERVAL_MS }: EventFeed,
+) {
   const watched = new Map<string, Watched>();
   const pool = createSharedPool({
     total: MAX_STREAMS,
@@ -105,7 +97,7 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
 
   async function poll(accountId: string, account: Watched): Promise<void> {
     const { afterSeq } = account;
-    const events = await deps.read(accountId, afterSeq, MAX_EVENTS);
+    const events = await read(accountId, afterSeq, MAX_EVENTS);
     const last = events.at(-1);
     if (last === undefined) return;
     account.afterSeq = last.seq;
@@ -113,7 +105,7 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
       events.length < MAX_EVENTS
         ? events.map(({ event }) => message('event', event)).join('')
         : message('reset', {});
-    if (events.length >= MAX_EVENTS) account.afterSeq = deps.nextSeq() - 1;
+    if (events.length >= MAX_EVENTS) account.afterSeq = nextSeq() - 1;
     // Checked now: a person who was removed since the last heartbeat must not see these events.
     for (const stream of account.streams)
       if (stream.isAllowed()) send(stream, text);
@@ -147,7 +139,8 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
   loop.start();
 
   return {
-    open: (options) => {
+    /** Opens a stream on the response; otherwise returns who has too many: `pool` is the installation. */
+    open: (options: StreamOptions): StreamShortage | null => {
       const { accountId, personId, operator, sessionId, response } = options;
       if (stopped) return 'stopped';
       if (numberOf(sessionId) >= MAX_STREAMS_OF_SESSION) return 'session';
@@ -155,7 +148,7 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
       if (typeof release === 'string') return release;
       const stream: EventStreamConnection = { ...options, checkedAt: clock.now(), release };
       const account = watched.get(accountId) ?? {
-        afterSeq: deps.nextSeq() - 1,
+        afterSeq: nextSeq() - 1,
         streams: new Set<EventStreamConnection>(),
       };
       watched.set(accountId, account);
@@ -170,7 +163,8 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
       send(stream, `retry: 5000\n\n${message('hello', { accountId })}`);
       return null;
     },
-    stop: async () => {
+    /** Ends all streams. */
+    stop: async (): Promise<void> => {
       stopped = true;
       await loop.stop();
       for (const { streams } of watched.values()) for (const stream of streams) close(stream);

@@ -5,8 +5,10 @@ import {
   campaignAudience,
   campaignFigures,
 } from '../../campaigns/figures.ts';
-import { refuse } from '../../core/refusal.ts';
+import { isRefusal, refuse } from '../../core/refusal.ts';
 import type { Context } from '../../store/context.ts';
+import type { StatusCount } from '../../store/messages/message-list.ts';
+import { messageFilter, messageFilters } from '../api/sending/messages.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 
 export interface CampaignFiguresResponse {
@@ -18,7 +20,10 @@ export type AudienceResponse = CampaignAudience;
 const MAX_CAMPAIGNS = 50;
 const MAX_ID_LENGTH = 100;
 
-/** `/console/figures`: counts of campaigns in a list, and of the audience of a campaign before it is sent. */
+/**
+ * `/console/figures`: counts of campaigns in a list, and of the audience of a campaign before it is sent;
+ * `/console/message-counts`: how many messages of each status the filters of the list of messages find.
+ */
 export function figureRoutes({ clock, reader }: Pick<Context, 'clock' | 'reader'>): ConsoleRoute[] {
   return [
     consoleRoute('GET /console/figures/campaigns', {
@@ -52,5 +57,22 @@ export function figureRoutes({ clock, reader }: Pick<Context, 'clock' | 'reader'
           : (found satisfies AudienceResponse);
       },
     }),
+    // Each count is of the newest messages that a page can examine.
+    consoleRoute('GET /console/message-counts', {
+      operationId: 'countMessages',
+      access: 'read',
+      query: z.object(messageFilters),
+      handle: async ({ caller, query }) => {
+        const filter = messageFilter(caller.accountId, query);
+        if (isRefusal(filter)) return filter;
+        const counts = await reader.table(caller.accountId, 'messages', 'statusCounts', filter);
+        return { counts } satisfies MessageCounts;
+      },
+    }),
   ];
+}
+
+/** The response of `GET /console/message-counts`. */
+export interface MessageCounts {
+  counts: StatusCount[];
 }

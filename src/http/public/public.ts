@@ -1,49 +1,27 @@
-import { Counter, type Registry } from 'prom-client';
+import { Counter } from 'prom-client';
 import type { Config } from '../../config/schema.ts';
-import type { Clock } from '../../core/clock.ts';
-import type { Log } from '../../core/log.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
 import { createVisits } from '../../events/visits.ts';
 import type { Tokens } from '../../mail/tokens.ts';
-import type { Writer } from '../../store/database/writer.ts';
-import type { Tables } from '../../store/tables.ts';
+import type { Context } from '../../store/context.ts';
 import { createReportAbuse, type Unsubscribing } from '../../suppression/unsubscribe.ts';
-
 import type { ContextFor } from '../listener.ts';
-import { challengeRoute } from './challenge.ts';
 import type { PageHosts } from './own-host.ts';
+import { unknownLinkPage } from './plain-pages.ts';
 import { reportRoute } from './report.ts';
+import { COMMON_HEADERS, type PublicRoute } from './response.ts';
 import { createPublicServer } from './server.ts';
-import { type SignUpDeps, signUpRoutes } from './sign-up.ts';
-import { stsPolicyRoute } from './sts-policy.ts';
+import { type SignUpServices, signUpRoutes } from './sign-up.ts';
 import { clickRoute, openRoute } from './tracking.ts';
 import { unsubscribeRoute } from './unsubscribe.ts';
 
-/** The public pages: their routes, their listeners, and visits that wait to be recorded. */
-export interface PublicPages {
-  /** Binds `public.listen`; rejects when the address is not available. */
-  listen(): Promise<void>;
-  address(): { host: string; port: number } | null;
-  /** The bound address of `public.tls.listen`; null when that is off. */
-  secureAddress(): { host: string; port: number } | null;
-  /** `public.url`; the bound address if that has port 0. */
-  url(): string;
-  close(graceMs: number): Promise<void>;
-}
+export type PublicPages = ReturnType<typeof createPublicPages>;
 
-export interface PublicPagesDeps {
-  config: Pick<Config, 'public' | 'hostname'>;
-  clock: Clock;
-  log: Log;
-  registry: Registry;
-  tables: Tables;
-  writer: Writer;
+/** What the public pages show and record. */
+export interface PublicServices extends Pick<SignUpServices, 'audience' | 'accept' | 'storageRefusal'> {
   recorder: Recorder;
   tokens: Tokens;
   unsubscribing: Unsubscribing;
-  audience: SignUpDeps['audience'];
-  accept: SignUpDeps['accept'];
-  storageRefusal: SignUpDeps['storageRefusal'];
   onSuppressionChange: OnSuppressionChange;
   /** Whether a host is the link host of a verified customer domain. */
   isCustomerHost(host: string): boolean;
@@ -55,23 +33,28 @@ export interface PublicPagesDeps {
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
 
+type PublicContext = Pick<Context, 'clock' | 'log' | 'registry' | 'tables' | 'writer'> & {
+  config: Pick<Config, 'public' | 'hostname'>;
+};
+
 /**
- * Binds nothing before `listen`; registers `postrider_visits_total`. Visits wait in memory until they are written, at
+ * The public pages: their routes, their listeners, and visits that wait to be recorded. Binds nothing before `listen`; registers `postrider_visits_total`. Visits wait in memory until they are written, at
  * the latest in `close`, after the listeners.
  */
-export function createPublicPages(deps: PublicPagesDeps): PublicPages {
-  const { config, log, registry, tokens, certificates } = deps;
+export function createPublicPages(context: PublicContext, services: PublicServices) {
+  const { config, log, registry } = context;
+  const { tokens, certificates, isCustomerHost, ownerOfHost } = services;
   const counted = new Counter({
     name: 'postrider_visits_total',
     help: 'Opens and clicks, by result.',
     labelNames: ['kind', 'fate'],
     registers: [registry],
   });
-  const visits = createVisits(deps, {
-    recorder: deps.recorder,
+  const visits = createVisits(context, {
+    recorder: services.recorder,
     observe: (kind, fate) => counted.inc({ kind, fate }),
   });
-  const hosts: PageHosts = { publicUrl: url, hostname: config.hostname, ownerOfHost: deps.ownerOfHost };
+  const hosts: PageHosts = { publicUrl: url, hostname: config.hostname, ownerOfHost };
   const server = createPublicServer({
     config: config.public,
     ...(certificates === null
@@ -81,15 +64,16 @@ export function createPublicPages(deps: PublicPagesDeps): PublicPages {
     registry,
     routes: [
       openRoute({ tokens, visits }),
-      clickRoute({ tokens, visits, isCustomerHost: deps.isCustomerHost }),
-      unsubscribeRoute({ ...deps, hosts }),
-      ...signUpRoutes({ ...deps, publicUrl: url }),
-      reportRoute({ ...deps, hosts, reportAbuse: createReportAbuse(deps, deps) }),
+      clickRoute({ tokens, visits }, isCustomerHost),
+      unsubscribeRoute(context, { ...services, hosts }),
+      ...signUpRoutes(context, { ...services, publicUrl: url }),
+      reportRoute(context, { tokens, hosts, reportAbuse: createReportAbuse(context, services) }),
       ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
-      stsPolicyRoute(deps.stsPolicyOf),
+      stsPolicyRoute(services.stsPolicyOf),
     ],
   });
 
+  /** `public.url`; the bound address if that has port 0. */
   function url(): string {
     const configured = new URL(config.public.url);
     const bound = server.address();
@@ -98,13 +82,48 @@ export function createPublicPages(deps: PublicPagesDeps): PublicPages {
   }
 
   return {
-    listen: server.listen,
-    address: server.address,
-    secureAddress: server.secureAddress,
+    ...server,
     url,
-    close: async (graceMs) => {
+    close: async (graceMs: number): Promise<void> => {
       await server.close(graceMs);
       await visits.close();
+    },
+  };
+}
+
+/**
+ * `/.well-known/acme-challenge/<token>`: the validation requests of a certificate authority (RFC 8555 §8.3) while an
+ * order is open. `keyAuthorizationOf` returns null for unknown tokens.
+ */
+function challengeRoute(keyAuthorizationOf: (token: string) => string | null): PublicRoute {
+  return {
+    name: '.well-known/acme-challenge',
+    methods: ['GET'],
+    handle: ({ token }) => {
+      const body = keyAuthorizationOf(token);
+      if (body === null) return unknownLinkPage();
+      return {
+        status: 200,
+        headers: { ...COMMON_HEADERS, 'Content-Type': 'application/octet-stream' },
+        body,
+      };
+    },
+  };
+}
+
+/** `/.well-known/mta-sts.txt` (RFC 8461 §3.3). `policyOf` returns null for hosts without a policy. */
+function stsPolicyRoute(policyOf: (host: string) => string | null): PublicRoute {
+  return {
+    name: '.well-known',
+    methods: ['GET'],
+    handle: ({ host, token }) => {
+      const policy = token === 'mta-sts.txt' ? policyOf(host) : null;
+      if (policy === null) return unknownLinkPage();
+      return {
+        status: 200,
+        headers: { ...COMMON_HEADERS, 'Content-Type': 'text/plain; charset=utf-8' },
+        body: policy,
+      };
     },
   };
 }

@@ -20,20 +20,6 @@ import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from '
 import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';
 import { visitorOf } from './visitor.ts';
 
-/**
- * The server of the public pages, which is reachable from the internet. It handles GET and POST for a few routes,
- * independent of the host name, and trusts nothing but signed tokens.
- */
-export interface PublicServer {
-  /** Binds `public.listen`; rejects when the address is not available. */
-  listen(): Promise<void>;
-  /** The bound address, with port 0 resolved; null before `listen`. */
-  address(): { host: string; port: number } | null;
-  /** The bound address of the HTTPS listener; null if there is none, or before `listen`. */
-  secureAddress(): { host: string; port: number } | null;
-  close(graceMs: number): Promise<void>;
-}
-
 export interface PublicServerOptions {
   config: Pick<Config['public'], 'listen' | 'trustedProxies'>;
   /** HTTPS listener at a separate address. */
@@ -59,10 +45,13 @@ const CONNECTIONS_PER_CLIENT = 256;
 const NO_FIELDS: FormFields = new Map();
 
 /**
+ * The server of the public pages, which is reachable from the internet. It handles GET and POST for a few routes,
+ * independent of the host name, and trusts nothing but signed tokens.
+ *
  * Binds nothing before `listen`; registers `postrider_public_answers_total`. Without `secure` there is only the HTTP
  * listener. An error of a route becomes a 503 without details.
  */
-export function createPublicServer(options: PublicServerOptions): PublicServer {
+export function createPublicServer(options: PublicServerOptions) {
   const { config } = options;
   const logError = createErrorLog(options.log);
   const callerAddressOf = createCallerAddresses(() => config.trustedProxies, 'public.trustedProxies');
@@ -128,12 +117,16 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   }
 
   return {
-    listen: async () => {
+    /** Binds `public.listen`; rejects when the address is not available. */
+    listen: async (): Promise<void> => {
       for (const each of listeners) await each.listen();
     },
+    /** The bound address, with port 0 resolved; null before `listen`. */
     address: listener.address,
+    /** The bound address of the HTTPS listener; null if there is none, or before `listen`. */
     secureAddress: () => listeners[1]?.address() ?? null,
-    close: async (graceMs) => void (await Promise.all(listeners.map((each) => each.close(graceMs)))),
+    close: async (graceMs: number): Promise<void> =>
+      void (await Promise.all(listeners.map((each) => each.close(graceMs)))),
   };
 }
 

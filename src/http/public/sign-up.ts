@@ -3,8 +3,7 @@ import { type SignUpForm, signUpFormOf } from '../../audience/groups.ts';
 import { readEmail, readName } from '../../audience/profile.ts';
 import type { Audience } from '../../audience/service.ts';
 import type { SignUpState } from '../../audience/sign-ups.ts';
-import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
-import type { Log } from '../../core/log.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { createTokenBuckets, type Rate } from '../../core/token-bucket.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
@@ -13,19 +12,10 @@ import type { Acceptance } from '../../sending/accept.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import { SIGN_UP_LIFETIME_MS } from '../../store/contacts/closed-sign-ups.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
-import type { Tables } from '../../store/tables.ts';
+import type { Context } from '../../store/context.ts';
+import { empty, type Html, html, pageResponse } from './layout.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import type { PublicRequest, PublicResponse, PublicRoute } from './response.ts';
-import {
-  confirmedPage,
-  confirmPage,
-  endedPage,
-  expiredPage,
-  type SignUpView,
-  sentPage,
-  signUpForm,
-  signUpUnavailablePage,
-} from './sign-up-page.ts';
 import type { Visitor } from './visitor.ts';
 
 /*
@@ -34,10 +24,8 @@ import type { Visitor } from './visitor.ts';
  * send their fields to the same address.
  */
 
-export interface SignUpDeps {
-  tables: Tables;
-  clock: Clock;
-  log: Log;
+/** What takes sign-ups. */
+export interface SignUpServices {
   tokens: Pick<Tokens, 'of' | 'signUp'>;
   audience: Pick<Audience, 'signUps'>;
   /** Sends the confirmation mail; null: the send path is not ready. */
@@ -74,9 +62,12 @@ interface OpenForm {
  * Keeps the rates of up to 100,000 addresses, 20,000 blocks of clients and 5000 groups in memory. Above the rate of an
  * address no mail is sent, and the page is the same.
  */
-export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
-  const { tables, clock, log, tokens } = deps;
-  const { signUps } = deps.audience;
+export function signUpRoutes(
+  { clock, log, tables }: Pick<Context, 'clock' | 'log' | 'tables'>,
+  services: SignUpServices,
+): PublicRoute[] {
+  const { tokens, isCustomerHost } = services;
+  const { signUps } = services.audience;
   const byAddress = createTokenBuckets(clock, MAILS_PER_ADDRESS, MAX_ADDRESSES);
   const byClient = createTokenBuckets(clock, FORMS_PER_CLIENT, MAX_CLIENTS);
   const confirmations = createTokenBuckets(clock, CONFIRMATIONS, MAX_ADDRESSES);
@@ -124,7 +115,7 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
     { account, form, group }: OpenForm,
     signUp: SignUp,
   ): Promise<Pick<Refusal, 'code'> | null> {
-    const accept = deps.accept();
+    const accept = services.accept();
     if (accept === null) return { code: 'UNAVAILABLE' };
     const accepted = await accept({
       sender: { account, useCase: 'tx', allowFrom: [], allowEssential: true },
@@ -138,7 +129,7 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
         templateVariables: {
           subject: form.subject ?? `Confirm your subscription to ${group.name}`,
           intro: form.intro ?? `Please confirm that you want to subscribe to ${group.name}:`,
-          link: `${deps.publicUrl()}/k/${tokens.of(account.account_id).signUp(signUp)}`,
+          link: `${services.publicUrl()}/k/${tokens.of(account.account_id).signUp(signUp)}`,
           outro: 'If you did not ask for it, ignore this mail: you will get no further ones.',
         },
       },
@@ -154,7 +145,7 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
       .of(`${signUp.groupId} ${emailIdentifier(signUp.email)}`)
       .take();
     if (!allowed) return signUpUnavailablePage(retryAfterSeconds, 429);
-    if (deps.storageRefusal(open.account.account_id) !== null)
+    if (services.storageRefusal(open.account.account_id) !== null)
       return signUpUnavailablePage(RETRY_SECONDS, 503);
     const state = await signUps.confirm(open.account.account_id, signUp, {
       by: 'recipient',
@@ -176,7 +167,7 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
       name: 'j',
       methods: ['GET', 'POST'],
       handle: (request) => {
-        const open = deps.isCustomerHost(request.host) ? null : find(request.token);
+        const open = isCustomerHost(request.host) ? null : find(request.token);
         if (open === null) return unknownLinkPage();
         return request.method === 'GET' ? signUpForm(open.view) : submit(open, request);
       },
@@ -185,7 +176,7 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
       name: 'k',
       methods: ['GET', 'POST'],
       handle: ({ method, host, token, visitor }) => {
-        const signUp = deps.isCustomerHost(host) ? null : tokens.signUp(token);
+        const signUp = isCustomerHost(host) ? null : tokens.signUp(token);
         const open = signUp === null ? null : find(signUp.groupId);
         if (signUp === null || open === null || !signUp.isOf(open.account.account_id))
           return unknownLinkPage();
@@ -208,4 +199,100 @@ function mailboxOf(email: string): string {
 function nameIn(text = ''): string {
   const read = readName(text.slice(0, MAX_NAME_LENGTH));
   return 'value' in read ? read.value : '';
+}
+
+/*
+ * The pages of a group's sign-up form. The fields of the form are `email`, `firstName`, `lastName` and `website`, which
+ * people leave empty.
+ */
+
+/** What the form shows. */
+interface SignUpView {
+  sender: string;
+  group: string;
+  description: string | null;
+}
+
+/** 200 with the form; with `fault`, what is wrong with the address, 400. */
+function signUpForm(view: SignUpView, fault: string | null = null): PublicResponse {
+  const about = view.description === null ? empty : html`<p>${view.description}</p>`;
+  const wrong = fault === null ? empty : html`<p role="alert">The address ${fault}.</p>`;
+  return pageResponse(
+    fault === null ? 200 : 400,
+    `Subscribe to ${view.group}`,
+    html`${about}<p>Mail from <bdi>${view.sender}</bdi>. You get a mail with a link that confirms your address.</p>
+${wrong}<form method="post">
+${field('email', 'Email address', html` type="email" autocomplete="email" required`)}
+${field('firstName', 'First name (optional)', html` type="text" autocomplete="given-name" maxlength="100"`)}
+${field('lastName', 'Last name (optional)', html` type="text" autocomplete="family-name" maxlength="100"`)}
+<p hidden><label>Leave this empty <input name="website" tabindex="-1" autocomplete="off"></label></p>
+<button type="submit">Subscribe</button>
+</form>`,
+  );
+}
+
+function field(name: string, label: string, attributes: Html): Html {
+  return html`<label class="field">${label} <input name="${name}"${attributes}></label>`;
+}
+
+/** The page after a valid form. It is equal for every address, so that it does not show who is a member. */
+function sentPage(view: SignUpView): PublicResponse {
+  return pageResponse(
+    200,
+    'Please confirm your address',
+    html`<p role="status">If this address can get mail from <bdi>${view.sender}</bdi>, a mail with a link is on its way. Open the link to subscribe to <bdi>${view.group}</bdi>.</p>
+<p class="soft">No mail after a few minutes? Look into the spam folder, or try again tomorrow.</p>`,
+  );
+}
+
+/**
+ * 200 for GET of a link that can be confirmed: a button, because scanners follow links. `email`: in full, as it was in
+ * the mail.
+ */
+function confirmPage(view: SignUpView, email: string): PublicResponse {
+  return pageResponse(
+    200,
+    `Subscribe to ${view.group}?`,
+    html`<p>Mail from <bdi>${view.sender}</bdi> will be sent to <bdi>${email}</bdi>. Every mail has a link to unsubscribe.</p>
+<form method="post"><button type="submit">Yes, subscribe</button></form>
+<p class="soft">If you did not ask for it, close this page: nothing will be sent.</p>`,
+  );
+}
+
+/** 200 after a confirmation, by this request or an earlier one. */
+function confirmedPage(view: SignUpView, email: string): PublicResponse {
+  return pageResponse(
+    200,
+    'You are subscribed',
+    html`<p role="status"><bdi>${email}</bdi> is subscribed to <bdi>${view.group}</bdi> of <bdi>${view.sender}</bdi>.</p>`,
+  );
+}
+
+/** 410 for a link older than SIGN_UP_LIFETIME_MS, seven days. */
+function expiredPage(): PublicResponse {
+  return pageResponse(
+    410,
+    'This link has expired',
+    html`<p>It was valid for seven days. Please fill in the form again to get a new one.</p>`,
+  );
+}
+
+/** `form`: the address of the form. */
+function endedPage(view: SignUpView, form: string): PublicResponse {
+  return pageResponse(
+    410,
+    'This link is no longer valid',
+    html`<p>It was used already, or it is older than your last request to unsubscribe or to delete your data. Nothing was changed.</p>
+<p>To subscribe to <bdi>${view.group}</bdi> of <bdi>${view.sender}</bdi>, <a href="${form}">fill in the form again</a>: you get a mail with a new link.</p>`,
+  );
+}
+
+/** 429 above a rate; 503 when the mail or the confirmation was not accepted. With Retry-After. */
+function signUpUnavailablePage(retryAfterSeconds: number, status: 429 | 503): PublicResponse {
+  const page = pageResponse(
+    status,
+    'Please try again later',
+    html`<p>Your request was not processed. Please try again later.</p>`,
+  );
+  return { ...page, headers: { ...page.headers, 'Retry-After': String(retryAfterSeconds) } };
 }

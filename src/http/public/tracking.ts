@@ -9,14 +9,9 @@ import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './respons
  * expire. The visit is recorded afterwards.
  */
 
-export interface TrackingDeps {
+interface Tracking {
   tokens: Pick<Tokens, 'click' | 'openUrl'>;
   visits: Pick<Visits, 'record'>;
-}
-
-export interface ClickDeps extends TrackingDeps {
-  /** Whether a host is the link host of a verified customer domain. */
-  isCustomerHost(host: string): boolean;
 }
 
 /**
@@ -24,7 +19,10 @@ export interface ClickDeps extends TrackingDeps {
  * host work: another account's link must not use its name. Under any other host (that of the platform, or one set by a
  * proxy) every link works.
  */
-export function clickRoute({ tokens, visits, isCustomerHost }: ClickDeps): PublicRoute {
+export function clickRoute(
+  { tokens, visits }: Tracking,
+  isCustomerHost: (host: string) => boolean,
+): PublicRoute {
   return {
     name: 'c',
     methods: ['GET'],
@@ -44,7 +42,7 @@ export function clickRoute({ tokens, visits, isCustomerHost }: ClickDeps): Publi
 const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
 
 /** Returns the image for any token, so that no mail shows a broken image. */
-export function openRoute({ tokens, visits }: TrackingDeps): PublicRoute {
+export function openRoute({ tokens, visits }: Tracking): PublicRoute {
   const pixel: PublicResponse = {
     status: 200,
     headers: { ...COMMON_HEADERS, 'Content-Type': 'image/gif' },

@@ -152,14 +152,15 @@ describe('the event stream', () => {
 
 it('a client that does not read is disconnected, and no longer counts', async () => {
   let seq = 0;
-  const streams = createEventStreams({
-    clock: { now: () => 0 },
-    log: createLog({ level: 'silent', hashAddresses: false }),
-    intervalMs: 1,
-    nextSeq: () => seq + 1,
-    // Sound: the streams only serialize events.
-    read: async () => [{ seq: ++seq, event: { eventId: 'x'.repeat(64 * 1024) } as FeedEvent }],
-  });
+  const streams = createEventStreams(
+    { clock: { now: () => 0 }, log: createLog({ level: 'silent', hashAddresses: false }) },
+    {
+      intervalMs: 1,
+      nextSeq: () => seq + 1,
+      // Sound: the streams only serialize events.
+      read: async () => [{ seq: ++seq, event: { eventId: 'x'.repeat(64 * 1024) } as FeedEvent }],
+    },
+  );
   // A response without a connection, which stores what is written.
   const open = (_: unknown, number: number) => {
     const response = new ServerResponse(new IncomingMessage(new Socket()));
@@ -185,14 +186,15 @@ it('a client that does not read is disconnected, and no longer counts', async ()
 it('sends no event to a person who may no longer read the account', async () => {
   let seq = 0;
   const clock = { now: () => 0 };
-  const streams = createEventStreams({
-    clock,
-    log: createLog({ level: 'silent', hashAddresses: false }),
-    intervalMs: 1,
-    nextSeq: () => seq + 1,
-    // Sound: the streams only serialize events.
-    read: async () => [{ seq: ++seq, event: { eventId: `evt_${seq}` } as FeedEvent }],
-  });
+  const streams = createEventStreams(
+    { clock, log: createLog({ level: 'silent', hashAddresses: false }) },
+    {
+      intervalMs: 1,
+      nextSeq: () => seq + 1,
+      // Sound: the streams only serialize events.
+      read: async () => [{ seq: ++seq, event: { eventId: `evt_${seq}` } as FeedEvent }],
+    },
+  );
   let isAllowed = true;
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   const written: string[] = [];
@@ -209,12 +211,13 @@ it('sends no event to a person who may no longer read the account', async () => 
 });
 
 it('an account has a share of the streams, which leaves some for other accounts and for operators', async () => {
-  const streams = createEventStreams({
-    clock: { now: () => 0 },
-    log: createLog({ level: 'silent', hashAddresses: false }),
-    nextSeq: () => 1,
-    read: async () => [],
-  });
+  const streams = createEventStreams(
+    { clock: { now: () => 0 }, log: createLog({ level: 'silent', hashAddresses: false }) },
+    {
+      nextSeq: () => 1,
+      read: async () => [],
+    },
+  );
   let number = 0;
   const open = (accountId: string, operator = false) => {
     const id = ++number;

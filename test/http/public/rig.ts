@@ -9,7 +9,7 @@ import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { presentEvent } from '../../../src/events/feed.ts';
-import { createPublicPages, type PublicPagesDeps } from '../../../src/http/public/public.ts';
+import { createPublicPages, type PublicServices } from '../../../src/http/public/public.ts';
 import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
 import { clickTokens, createTokens } from '../../../src/mail/tokens.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
@@ -25,7 +25,7 @@ export const STS_HOST = 'mta-sts.return-a.example.com';
 /** The public pages on a free port with a real database, and functions that read the recorded data. */
 export async function startPublic(
   settings: Record<string, string> = {},
-  certificates: PublicPagesDeps['certificates'] = null,
+  certificates: PublicServices['certificates'] = null,
 ) {
   const store = startStore();
   const { tables, writer, recorder, clock } = store;
@@ -33,13 +33,15 @@ export async function startPublic(
   const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
   const onSuppressionChange = createStatusFollower(clock);
   const unsubscribing = createUnsubscribing({ clock }, { recorder, onSuppressionChange });
-  const side = createPublicPages({
+  const context = {
     config: loadConfig({ env: { POSTRIDER_PUBLIC__LISTEN: '127.0.0.1:0', ...settings } }),
     clock,
     log: createLog({ level: 'silent', hashAddresses: true }),
     registry,
     tables,
     writer,
+  };
+  const side = createPublicPages(context, {
     recorder,
     tokens,
     unsubscribing,

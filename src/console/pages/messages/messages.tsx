@@ -1,4 +1,4 @@
-import type { MessageCounts } from '../../../http/console/message-counts.ts';
+import type { MessageCounts } from '../../../http/console/figure-routes.ts';
 import { useConsoleData, useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { timesOf } from '../../parts/date-range.tsx';

@@ -9,6 +9,7 @@ import type { Context } from '../../../store/context.ts';
 import type { Reroute } from '../../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../../store/messages/queue-list.ts';
 import { type Route, routesOf } from '../../route.ts';
+import { definedFields } from '../fields.ts';
 import { bulkSchema, filterSchema } from './queue-schemas.ts';
 
 const route = routesOf({ tag: 'Queue', scope: 'operator' });
@@ -121,17 +122,8 @@ type ChangeInput = z.output<typeof changeSchema>;
 
 const EXAMPLE = { matched: 120, changed: 120, skipped: 0, next: null };
 
-function normalized({
-  accountId,
-  destination,
-  domainId,
-  campaignId,
-}: ChangeInput['filter']): QueueFilter | Refusal {
-  const filter: QueueFilter = {
-    ...(accountId === undefined ? {} : { accountId }),
-    ...(domainId === undefined ? {} : { domainId }),
-    ...(campaignId === undefined ? {} : { campaignId }),
-  };
+function normalized({ destination, ...others }: ChangeInput['filter']): QueueFilter | Refusal {
+  const filter: QueueFilter = definedFields(others);
   if (destination === undefined) return filter;
   const name = normalizeDomain(destination);
   return name === null
