@@ -16,7 +16,7 @@ import type { Handler, RoutedRequest } from './router.ts';
 import { type FieldCheck, unknownFields } from './validation/known-fields.ts';
 import { type MisnamedCheck, misnamedFields } from './validation/misnamed-fields.ts';
 import { parseInput } from './validation/parse.ts';
-import { readOnlyFields, readOnlyWarnings, type SplitFields } from './validation/read-only.ts';
+import { type ReadOnlyFields, readOnlyWarnings, type SplitFields } from './validation/read-only.ts';
 
 /*
  * The checks of every request that requires a key, in this order: key, account, scope, rate limit, concurrent
@@ -43,7 +43,11 @@ export interface GuardDeps {
 export type Authenticate = (incoming: RoutedRequest, route: Route) => Caller | Refusal;
 
 /** Wraps the handler of a route in the checks. Throws when the description is inconsistent. */
-export function guardedHandler(route: Route, deps: GuardDeps): Handler {
+export function guardedHandler(
+  route: Route,
+  deps: GuardDeps,
+  readOnlyOf: SplitFields | null = null,
+): Handler {
   checkDescription(route);
   const { body, page, query, significant } = route;
   const rateClass = route.scope === 'setup' || route.scope === 'operator' ? 'setup' : 'send';
@@ -51,7 +55,8 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     body: body === undefined ? null : unknownFields(body, 'field'),
     query: query === undefined ? null : unknownFields(query, 'query parameter'),
     misnamed: body === undefined || significant === undefined ? null : misnamedFields(body, significant),
-    readOnly: readOnlyFields(route),
+    readOnly: readOnlyOf,
+    hasParams: route.path.includes('{'),
   };
 
   return async (incoming) => {
@@ -93,7 +98,7 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     if (route.method === 'GET') await deps.settled();
     if (isRefusal(answer)) return refusalResponse(answer, requestId, headers);
     if (page !== undefined) sealPosition(page, answer, accountId, deps.pageKeys);
-    if (readOnly !== null) warnings.push(...readOnlyWarnings(route.method, readOnly, answer, params));
+    if (readOnly !== null) warnings.push(...readOnlyWarnings(readOnly, answer, params));
     return successResponse(answer, route.status, warnings, headers);
   };
 }
@@ -196,8 +201,8 @@ interface Input {
   params: Record<string, unknown>;
   query: Record<string, unknown>;
   body: unknown;
-  /** The fields of the body that are read-only; null: none. */
-  readOnly: Record<string, unknown> | null;
+  /** Null: the body has none. */
+  readOnly: ReadOnlyFields | null;
   upload: Upload | null;
   warnings: string[];
 }
@@ -207,6 +212,7 @@ interface InputChecks {
   query: FieldCheck | null;
   misnamed: MisnamedCheck | null;
   readOnly: SplitFields | null;
+  hasParams: boolean;
 }
 
 async function readInput(
@@ -234,7 +240,7 @@ async function readInput(
       ? null
       : bodies.openUpload(incoming.req, incoming.res, Object.keys(route.upload));
   if (isRefusal(upload)) return upload;
-  const params = parseInput(route.params, incoming.params, 'path');
+  const params = checks.hasParams ? parseInput(route.params, incoming.params, 'path') : {};
   if (isRefusal(params)) return params;
   const sentQuery = readQuery(incoming.search);
   if (isRefusal(sentQuery)) return sentQuery;

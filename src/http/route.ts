@@ -105,11 +105,6 @@ interface SharedDescription {
   description?: string;
   /** Fields of `body` that are refused, not ignored, when they are misspelled. */
   significant?: SignificantFields;
-  /**
-   * The resource that is written, as it is read. Fields that `body` does not have are read-only: a client may send them
-   * back. Default: the resource in the response.
-   */
-  resource?: z.ZodObject;
   /** A list in `body` whose elements the handler gets as `JsonElement`s and reads one at a time. */
   list?: JsonList;
   /** An example request body for the documentation. */

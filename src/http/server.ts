@@ -31,6 +31,7 @@ import { refusalBody, refusalResponse } from './responses.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation } from './router.ts';
 import { endSlowly, isLingering } from './unread-body.ts';
+import { readOnlyFields } from './validation/read-only.ts';
 
 export type HttpServer = ReturnType<typeof createHttpServer>;
 
@@ -202,7 +203,10 @@ function operationsOf(
   const openApi = openApiRoute(document);
   const documents = [openApi, docsRoute(document, DOCUMENTATION)];
   const operations = [
-    ...routes.map((route) => ({ ...route, handler: guardedHandler(route, guard) })),
+    ...routes.map((route) => ({
+      ...route,
+      handler: guardedHandler(route, guard, readOnlyFields(route, routes)),
+    })),
     ...described.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
     ...documents.map((route) => ({ ...route, method: 'GET', handler: boundedHandler(route) })),
   ];

@@ -42,7 +42,9 @@ import {
   type Operation,
   type OperationGroup,
   type RequestState,
+  type RoutedRequest,
 } from '../router.ts';
+import { readOnlyFields } from '../validation/read-only.ts';
 import { type AccessRule, type ConsoleAccess, createConsoleAccess } from './access.ts';
 import { attentionRoutes } from './attention-routes.ts';
 import { auditRoutes } from './audit-routes.ts';
@@ -303,8 +305,10 @@ function assemble(
     ...testMessageRoutes(context, { access, acceptance: services.acceptance }),
   ];
 
-  const guarded = (route: Route, rule: AccessRule) =>
-    guardedHandler(route, { ...guard, authenticate: (incoming) => access.authenticate(incoming, rule) });
+  const guarded = (route: Route, rule: AccessRule) => {
+    const authenticate = (incoming: RoutedRequest) => access.authenticate(incoming, rule);
+    return guardedHandler(route, { ...guard, authenticate }, readOnlyFields(route, routes));
+  };
   /** An operation of the console itself. */
   const ownOperation = ({ route, rule, ownAudit }: ConsoleRoute): Operation => {
     const { operationId, method } = route;

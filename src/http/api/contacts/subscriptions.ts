@@ -41,7 +41,7 @@ export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscript
     route(`${method} ${ONE}`, {
       operationId,
       summary: 'Add or update a subscription',
-      resource: subscription,
+
       description:
         'Idempotent. `isActive: false` records an opt-out, which remains after the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; values that are not given do not change. With `isActive: false` and without `consentMethod`, they are recorded with the opt-out instead. `warnings` names a `globalStatus` for which marketing mail to an active member is refused. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
       params,
