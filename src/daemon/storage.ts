@@ -28,7 +28,7 @@ export type DaemonBase = DaemonContext & DaemonStorage & Context;
  * taken over the database; nothing was sent then.
  */
 export async function startStorage(context: DaemonContext): Promise<DaemonStorage> {
-  const { config, env, clock, monotonic, random, log, ids, registry, onStop } = context;
+  const { config, env, clock, random, log, registry, onStop } = context;
   const lock = lockDaemon(config.data.dir);
   onStop(() => lock.release());
   await migrateAtStart(context, { script: env.migrationScript, signal: env.startSignal });

@@ -50,7 +50,7 @@ export interface Upload {
   bytes: AsyncIterable<Buffer>;
 }
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** A success that is more than the data of the operation. */
 export class Reply {
@@ -182,7 +182,7 @@ export interface PageKind<Position> {
 
 /** A complete description, with its types erased after they were checked. */
 export interface Route extends SharedDescription, Omit<RouteGroup, 'permissions'> {
-  method: Method;
+  method: HttpMethod;
   /** `/web-setup/domains/{domainId}`; every name in braces is a key of `params`. */
   path: string;
   permission: Permission;
@@ -212,7 +212,7 @@ export function routesOf(group: RouteGroup) {
     Position,
     Params extends z.ZodRawShape,
   >(
-    operation: `${Method} ${Path}`,
+    operation: `${HttpMethod} ${Path}`,
     description: RouteDescription<Path, Params, Query, Body, Data, Position>,
   ): Route => {
     const { permission, params, response, responses, refusals = [], ...rest } = description;

@@ -33,8 +33,6 @@ import { createRouter, type Operation } from './router.ts';
 import { endSlowly, isLingering } from './unread-body.ts';
 import { readOnlyFields } from './validation/read-only.ts';
 
-export type HttpServer = ReturnType<typeof createHttpServer>;
-
 const CONNECTION_LIMITS: HttpConnectionLimits = {
   headersMs: 15_000,
   requestMs: 120_000,

@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { type Method, type Route, type RouteDescription, routesOf } from '../route.ts';
+import { type HttpMethod, type Route, type RouteDescription, routesOf } from '../route.ts';
 import type { AccessRule } from './access.ts';
 
 /** An operation of the console itself: sign-in, people, audit log. It is not part of the public API. */
@@ -80,7 +80,7 @@ export function consoleRoute<
   Body extends z.ZodType,
   Params extends z.ZodRawShape,
 >(
-  operation: `${Method} ${Path}`,
+  operation: `${HttpMethod} ${Path}`,
   description: ConsoleRouteDescription<Path, Params, Query, Body>,
 ): ConsoleRoute {
   const { operationId, params, query, body, limit = MAX_BODY_BYTES, handle, ...options } = description;

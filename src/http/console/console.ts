@@ -237,7 +237,7 @@ function assemble(
   streamed: OperationGroup;
   streams: EventStreams;
 } {
-  const { clock, log, tables, config, reader, writer } = context;
+  const { clock, tables, config, reader, writer } = context;
   const { resolver, routes, passwordLogCost } = services;
   const { cookie, url } = parts;
   const people = createPeople(context);

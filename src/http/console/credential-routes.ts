@@ -7,7 +7,7 @@ import { MAX_PASSWORD } from '../../people/passwords.ts';
 import { lacksCredential, type Session, type Sessions } from '../../people/sessions.ts';
 import type { ConsoleAccess, ConsoleReason } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
-import type { AnyCall, SignIn } from './session-routes.ts';
+import type { SignIn, SignInCall } from './session-routes.ts';
 
 export type { TotpSetup } from '../../people/credentials.ts';
 
@@ -37,7 +37,7 @@ export function credentialRoutes({
   async function refusalOf(
     verified: Verified | Refusal,
     email: string,
-    call: AnyCall,
+    call: SignInCall,
   ): Promise<Refusal | null> {
     if (isRefusal(verified)) return verified;
     if (typeof verified === 'object') return null;

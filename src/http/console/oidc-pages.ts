@@ -9,7 +9,7 @@ import { respond } from '../front.ts';
 import { refusalResponse } from '../responses.ts';
 import type { OperationGroup, RequestState } from '../router.ts';
 import { oidcCookie } from './cookies.ts';
-import type { AnyCall, SignIn } from './session-routes.ts';
+import type { SignIn, SignInCall } from './session-routes.ts';
 
 /*
  * The pages between the console and the OpenID Connect provider. The browser returns from another site, so these requests
@@ -53,7 +53,7 @@ export function oidcPages(
     }
   }
 
-  async function finish(ctx: Context, call: AnyCall): Promise<void> {
+  async function finish(ctx: Context, call: SignInCall): Promise<void> {
     const cleared = cookie().clear();
     ctx.res.setHeader('Set-Cookie', cleared);
     const state = cookie().read(ctx.headers);

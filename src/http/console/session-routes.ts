@@ -60,13 +60,13 @@ export interface SessionPerson {
 /** Opens sessions: sets the cookie and writes the audit record. */
 export interface SignIn {
   /** The response to a successful sign-in. */
-  succeeded(opened: OpenedSession, method: SessionRow['method'], call: AnyCall): Promise<Reply>;
+  succeeded(opened: OpenedSession, method: SessionRow['method'], call: SignInCall): Promise<Reply>;
   /** The response to a failed one, which counts against the client's address. `email`: as it was entered; '': unknown. */
-  failed(method: SessionRow['method'], email: string, message: string, call: AnyCall): Promise<Refusal>;
-  browserOf(call: AnyCall): Browser;
+  failed(method: SessionRow['method'], email: string, message: string, call: SignInCall): Promise<Refusal>;
+  browserOf(call: SignInCall): Browser;
 }
 
-export type AnyCall = Pick<Call<unknown, unknown, unknown>, 'headers' | 'address'>;
+export type SignInCall = Pick<Call<unknown, unknown, unknown>, 'headers' | 'address'>;
 
 /** What opens sessions and shows them. */
 export interface SessionServices {

@@ -1,4 +1,3 @@
-import type { Campaigns } from '../../campaigns/campaigns.ts';
 import type { RefusalCode } from '../../core/refusal.ts';
 
 /** What each tag contains, as the documentation introduces it. */
