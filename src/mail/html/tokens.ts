@@ -97,7 +97,7 @@ const MAX_SCANNED_COMMENT = 64 * 1024;
  * htmlparser2's tokenizer defines the tokens; it examines each character in a state machine. Text, tags with quoted
  * attributes and comments, which most HTML consists of, are found here with searches for the character that ends them, in a
  * fraction of the time; everything else (raw text such as style sheets, unquoted values, unusual entities, broken HTML) is
- * left to the tokenizer, up to the end of the next token. Both give the same tokens (`test/mail/html/scan.test.ts` compares
+ * left to the tokenizer, up to the end of the next token. Both give the same tokens (`test/mail/html/tokens.test.ts` compares
  * them).
  */
 export function* scanHtmlInSteps(

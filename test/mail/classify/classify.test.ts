@@ -6,8 +6,13 @@ import {
   enhancedCode,
   RULES,
 } from '../../../src/mail/classify/classify.ts';
-import { MEANINGS, MIN_PHRASE_LENGTH, type ReplyPhase, type Rule } from '../../../src/mail/classify/rules.ts';
-
+import {
+  indexPhrases,
+  MEANINGS,
+  MIN_PHRASE_LENGTH,
+  type ReplyPhase,
+  type Rule,
+} from '../../../src/mail/classify/rules.ts';
 import type { SmtpReply } from '../../../src/mail/reply.ts';
 
 function reply(line: string): SmtpReply {
@@ -288,5 +293,25 @@ describe('enhancedCode', () => {
     ['3.1.1 5.1', null],
   ])('%s: %j', (text, code) => {
     expect(enhancedCode(text)).toBe(code);
+  });
+});
+
+const index = indexPhrases(['user unknown', 'greylist', 'ip * blocked', 'mailbox * is full', '[tss0', 'no']);
+
+describe('phrases', () => {
+  it.each([
+    ['user unknown', ['user unknown']],
+    ['550 user unknown, greylisted', ['user unknown', 'greylist']],
+    ['a superuser unknown', []],
+    ['recip blocked', []],
+    ['ip blocked', ['ip * blocked']],
+    ['ip 192.0.2.1 blocked', ['ip * blocked']],
+    ['ip 192.0.2.1 is unblocked', []],
+    [`ip ${'x'.repeat(200)} blocked`, []],
+    ['mailbox a is fullest', ['mailbox * is full']],
+    ['(x)[tss04] no', ['[tss0', 'no']],
+    ['', []],
+  ])('%s contains %j', (text, phrases) => {
+    expect([...index.find(text)]).toEqual(phrases);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRenderQueue, renderedSize } from '../../../src/sending/accept.ts';
+import { createRenderQueue, renderedSize } from '../../src/sending/accept.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
