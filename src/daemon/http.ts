@@ -158,7 +158,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     authenticator: parts.authenticator,
     rateLimits: parts.rateLimits,
     concurrencyOf,
-    settled: writer.settled,
+    durable: writer.durable,
     pageKeys,
     routes,
     openRoutes: [tlsCheckRoute(base, { linkHosts }), instanceRoute({ instanceId, generation })],

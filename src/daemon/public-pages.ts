@@ -56,7 +56,7 @@ export async function startPublicPages(
           resolver,
           userAgent: `Postrider/${programVersion()}`,
           ownHost: linkHosts.publicHost,
-          isOurs: (host) => linkHosts.standingOf(host) !== null,
+          isOurs: (host) => linkHosts.statusOf(host) !== null,
           ownerOf: linkHosts.ownerOf,
           leadsHere: (host, kind) => linkHosts.leadsHere(host, kind === 'renewal'),
           observe: (outcome) => orders.inc({ outcome }),
@@ -77,7 +77,7 @@ export async function startPublicPages(
     tokens,
     unsubscribing,
     onSuppressionChange,
-    isCustomerHost: (host) => linkHosts.standingOf(host) === 'proven',
+    isCustomerHost: (host) => linkHosts.statusOf(host) === 'proven',
     stsPolicyOf: (host) => {
       const domain = stsPolicyDomain(host);
       const isServed = domain !== null && tables.domains.isRegistered(domain);

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema.ts';
 import { covers } from '../config/shaping.ts';
 import { type Clock, HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import type { SmtpReply } from '../mail/reply.ts';
-import type { EgressHealthRow } from '../store/egress/egress-standings.ts';
+import type { EgressHealthRow } from '../store/egress/egress-health.ts';
 import { addressOf, type EgressEntry } from './egress-pools.ts';
 
 /*

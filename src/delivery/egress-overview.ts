@@ -3,7 +3,7 @@ import { createLog } from '../core/log.ts';
 import { providerOf } from '../mail/providers.ts';
 import type { Context } from '../store/context.ts';
 import { emptyCounts } from '../store/egress/egress-counts.ts';
-import type { EgressHealthRow, EgressWarmupRow } from '../store/egress/egress-standings.ts';
+import type { EgressHealthRow, EgressWarmupRow } from '../store/egress/egress-health.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { presentBlock } from './address-health.ts';

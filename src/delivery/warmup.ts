@@ -2,7 +2,7 @@ import { DAY, SECOND } from '../core/clock.ts';
 import { KNOWN_PROVIDERS } from '../mail/providers.ts';
 import type { Context } from '../store/context.ts';
 import { type EgressCounts, emptyCounts } from '../store/egress/egress-counts.ts';
-import type { EgressWarmupRow } from '../store/egress/egress-standings.ts';
+import type { EgressWarmupRow } from '../store/egress/egress-health.ts';
 import { OTHER_PROVIDER } from '../store/messages/hourly-counts.ts';
 import type { EgressEntry, EgressPools, WarmupSetting } from './egress-pools.ts';
 

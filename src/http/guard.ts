@@ -34,7 +34,7 @@ export interface GuardDeps {
   bodies: BodyReader;
   signals: CallSignals;
   /** Resolves when all readable data is on disk: what a response contains survives a crash. */
-  settled(): Promise<void>;
+  durable(): Promise<void>;
   /** Limits of request bodies, in bytes. */
   limits: { readonly setup: number; readonly send: number };
 }
@@ -95,7 +95,7 @@ export function guardedHandler(
     const answer = await answerOf(route, call, input.query);
     if (answer === null) return null;
     // A write has waited for the disk already.
-    if (route.method === 'GET') await deps.settled();
+    if (route.method === 'GET') await deps.durable();
     if (isRefusal(answer)) return refusalResponse(answer, requestId, headers);
     if (page !== undefined) sealPosition(page, answer, accountId, deps.pageKeys);
     if (readOnly !== null) warnings.push(...readOnlyWarnings(readOnly, answer, params));

@@ -67,7 +67,7 @@ export function createOperatorSocket(
     turns: eventLoopTurns,
     bodies: createBodyReader(),
     signals,
-    settled: writer.settled,
+    durable: writer.durable,
     limits: { setup: MAX_BODY_BYTES, send: MAX_BODY_BYTES },
   };
   const operations = routes

@@ -58,7 +58,7 @@ export interface HttpServerOptions {
   /** Maximum number of concurrent requests of an account; null: unlimited. */
   concurrencyOf(accountId: string): number | null;
   /** Resolves when all readable data is on disk. */
-  settled(): Promise<void>;
+  durable(): Promise<void>;
   pageKeys: PageKeys;
   routes: readonly Route[];
   /** Routes without a key, in addition to health, metrics and documentation. */
@@ -172,7 +172,7 @@ function operationsOf(
     inFlight: createInFlight(),
     pageKeys: options.pageKeys,
     turns: eventLoopTurns,
-    settled: options.settled,
+    durable: options.durable,
     bodies,
     signals,
     limits: {

@@ -135,7 +135,7 @@ export function createFailureNotices(
     }
     const attempted = { ...row, attempts: row.attempts + 1 };
     await writer.run((all) => all.noticeMails.update({ ...attempted, state: 'sending' }));
-    await writer.settled();
+    await writer.durable();
     const result = await mail.deliver(compose(row, person.email));
     // Deleted at the next start.
     if (result.kind === 'aborted') return;

@@ -11,7 +11,7 @@ import { UNCLASSIFIED_REPLY_POLICY } from './delivery/unclassified-replies.ts';
 import { DMARC_REPORT_POLICY } from './domains/dmarc-reports.ts';
 import { TLS_REPORT_POLICY } from './domains/tls-reports.ts';
 import { EGRESS_COUNT_POLICY } from './egress/egress-counts.ts';
-import { EGRESS_HEALTH_POLICY, EGRESS_WARMUP_POLICY } from './egress/egress-standings.ts';
+import { EGRESS_HEALTH_POLICY, EGRESS_WARMUP_POLICY } from './egress/egress-health.ts';
 import { IDEMPOTENCY_POLICY } from './idempotency.ts';
 import { KEPT_MAIL_POLICY } from './kept-mail.ts';
 import { DELAY_NOTICE_POLICY } from './messages/delay-notices.ts';

@@ -26,7 +26,7 @@ import { dkimKeyTable, domainTable } from './domains/domains.ts';
 import { platformKeyTable } from './domains/platform-keys.ts';
 import { tlsReportTable } from './domains/tls-reports.ts';
 import { egressCountTable } from './egress/egress-counts.ts';
-import { egressHealthTable, egressWarmupTable } from './egress/egress-standings.ts';
+import { egressHealthTable, egressWarmupTable } from './egress/egress-health.ts';
 import { idempotencyTable } from './idempotency.ts';
 import { keptMailTable } from './kept-mail.ts';
 import { freeSpaceTable } from './maintenance/free-space.ts';

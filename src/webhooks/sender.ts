@@ -155,7 +155,7 @@ export function createWebhookSender(
       return;
     }
     // An event is sent only when it is on disk: a power failure must not undo an event that a receiver has.
-    await writer.settled();
+    await writer.durable();
     const body = JSON.stringify(webhookPayload(event));
     const headers = signatureHeaders(keys, { id: event.event_id, body, now: clock.now() });
     const result = await caller.call({ accountId: queue.accountId, url: webhook.url, headers, body }, signal);

@@ -75,7 +75,7 @@ export async function startApi(test: TestApiOptions = {}) {
     authenticator: createAuthenticator({ tables }, { failures: createFailureLimits(clock) }),
     rateLimits: createRateLimits(clock, test.rates ?? { setup: UNLIMITED, send: null }),
     concurrencyOf: () => test.concurrency ?? null,
-    settled: writer.settled,
+    durable: writer.durable,
     pageKeys: createPageKeys({ tagKey: Buffer.alloc(32, 1), key: Buffer.alloc(32, 2) }),
     routes: test.routes ?? [],
     health: [],

@@ -15,7 +15,7 @@ async function start() {
   const clock = heldClock();
   const lookups: string[] = [];
   const linkHosts = {
-    standingOf: (host: string) => STANDINGS[host] ?? null,
+    statusOf: (host: string) => STANDINGS[host] ?? null,
     leadsHere: async (host: string) => {
       lookups.push(host);
       return host === 'link.here.example';

@@ -16,7 +16,7 @@ import { type Platform, publicHost, trackHost } from './platform.ts';
 /** unknown: DNS gave no answer. busy: not looked up, because there are or were too many lookups. */
 export type Location = 'here' | 'elsewhere' | 'unknown' | 'busy';
 
-/** renewal: the host has a certificate. proven, registered: the standing of the host (LinkHostStanding). */
+/** renewal: the host has a certificate. proven, registered: the standing of the host (LinkHostStatus). */
 export type LookupClass = 'renewal' | 'proven' | 'registered';
 
 const LOOKUP_TIMEOUT_MS = 5 * SECOND;

@@ -12,7 +12,7 @@ const MAX_CALLERS = 10_000;
 /** Request of a proxy that terminates TLS for the public pages, before it obtains a certificate for a name. */
 export function tlsCheckRoute(
   { clock }: Pick<Runtime, 'clock'>,
-  { linkHosts }: { linkHosts: Pick<LinkHosts, 'standingOf' | 'leadsHere'> },
+  { linkHosts }: { linkHosts: Pick<LinkHosts, 'statusOf' | 'leadsHere'> },
 ): OpenRoute {
   const lookups = createTokenBuckets(clock, LOOKUP_RATE, MAX_CALLERS);
   return {
@@ -33,7 +33,7 @@ export function tlsCheckRoute(
     refusals: ['NOT_FOUND', 'RATE_LIMITED'],
     handle: async ({ query, from }) => {
       const host = query.get('domain') ?? '';
-      const standing = linkHosts.standingOf(host);
+      const standing = linkHosts.statusOf(host);
       if (standing === 'registered') {
         const { allowed, retryAfterSeconds: retryAfter } = lookups.of(callerBlock(from.address)).take();
         if (!allowed) return refuse('RATE_LIMITED', 'Too many names that require a lookup', { retryAfter });

@@ -272,7 +272,7 @@ function assemble(
     nextSeq: () => tables.events.firstSeqAt(Number.MAX_SAFE_INTEGER),
     read: async (accountId, afterSeq, limit) => {
       const { rows } = await reader.table(accountId, 'events', 'feed', { accountId, afterSeq, limit });
-      await writer.settled();
+      await writer.durable();
       return rows.map((row) => ({ seq: row.seq, event: hideUrls(presentEvent(row), 'query') }));
     },
   });
@@ -284,7 +284,7 @@ function assemble(
     turns: eventLoopTurns,
     bodies: parts.bodies,
     signals: parts.signals,
-    settled: writer.settled,
+    durable: writer.durable,
     limits: {
       get setup() {
         return config.limits.setupBytes;

@@ -364,7 +364,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
      * Resolves once everything readable so far is durable: immediately, unless a commit is being flushed. Callers that send
      * what they read to a client wait for it. Rejects when the flush fails.
      */
-    settled: (): Promise<void> => flushing,
+    durable: (): Promise<void> => flushing,
     isCrowded,
     /** Resolves after a checkpoint that began after the call; see `WriterOptions.onCheckpointIncomplete`. */
     checkpoint: (): Promise<void> =>

@@ -155,7 +155,7 @@ export function domainTable(db: Database) {
      * Whether a domain has the custom link host `host` or the name `name`. `proven`: the DKIM key of such a domain was found
      * in DNS.
      */
-    linkHostStanding: (host: string, name: string): 'proven' | 'registered' | null => {
+    linkHostStatus: (host: string, name: string): 'proven' | 'registered' | null => {
       const flag = proven(host, name);
       return flag === null ? null : flag === 1 ? 'proven' : 'registered';
     },

@@ -11,7 +11,7 @@ import type { ReadReply, ReadRequest } from './thread.ts';
  * is rejected and not repeated, as it may have ended the thread.
  *
  * Reads that are requested after a commit of the writer see it. It may not be on disk yet: callers that send what they
- * read to a client wait for `writer.settled()`.
+ * read to a client wait for `writer.durable()`.
  */
 export interface ReaderPool extends Reader {
   /**

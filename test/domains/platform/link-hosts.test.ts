@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { type LinkHostStanding, linkHostStanding } from '../../../src/domains/platform/link-hosts.ts';
+import { type LinkHostStatus, linkHostStatus } from '../../../src/domains/platform/link-hosts.ts';
 import { publicHost } from '../../../src/domains/platform/platform.ts';
 import { insertAccount, insertDomain, startStore } from '../../support/store.ts';
 
-const STANDINGS: [string, LinkHostStanding | null][] = [
+const STANDINGS: [string, LinkHostStatus | null][] = [
   ['link.example.com', 'proven'],
   ['LINK.Example.COM', 'proven'],
   ['link.example.com.', 'proven'],
@@ -31,7 +31,7 @@ const STANDINGS: [string, LinkHostStanding | null][] = [
   ['link.example.com, evil.example', null],
 ];
 
-it('linkHostStanding classifies hosts by the registered domains', () => {
+it('linkHostStatus classifies hosts by the registered domains', () => {
   const { tables, clock } = startStore();
   const now = clock.now();
   insertAccount(tables, 'acct_two', now);
@@ -66,7 +66,7 @@ it('linkHostStanding classifies hosts by the registered domains', () => {
     now,
   );
   const platform = { hostname: 'mail.example.net', publicUrl: 'https://mail-links.example.net:8443/x' };
-  expect(STANDINGS.map(([host]) => [host, linkHostStanding(tables, platform, host)])).toEqual(STANDINGS);
+  expect(STANDINGS.map(([host]) => [host, linkHostStatus(tables, platform, host)])).toEqual(STANDINGS);
 });
 
 it('publicHost returns the host of public.url if it can have a certificate', () => {

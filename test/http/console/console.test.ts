@@ -87,7 +87,7 @@ describe('a session', () => {
     for (let times = 0; times < 3; times++) {
       test.clock.time += 12 * HOUR - 1;
       expect((await browser.get('/console/me')).status).toBe(200);
-      await test.writer.settled();
+      await test.writer.durable();
     }
     test.clock.time += 12 * HOUR;
     expect((await browser.get('/console/me')).status).toBe(401);
@@ -107,7 +107,7 @@ describe('a session', () => {
     test.clock.time += 11 * HOUR;
     const unattended = { headers: { 'X-Unattended': '1' } };
     expect((await browser.send('GET', '/console/me', unattended)).status).toBe(200);
-    await test.writer.settled();
+    await test.writer.durable();
     test.clock.time += HOUR;
     expect((await browser.get('/console/me')).status).toBe(401);
   });

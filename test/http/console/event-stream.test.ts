@@ -112,7 +112,7 @@ describe('the event stream', () => {
     test.clock.time += 3_600_000;
     const events = await stream(viewer, test.account);
     await expect.poll(() => events.text()).toContain('event: hello');
-    await test.writer.settled();
+    await test.writer.durable();
     expect(seenAt()).toBe(before);
   });
 

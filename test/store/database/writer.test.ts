@@ -238,18 +238,18 @@ describe('the group-commit writer with a write-ahead log', () => {
     expect(settled).toEqual(['one']);
   });
 
-  it('resolves `settled` after the flush of everything readable', async () => {
+  it('resolves `durable` after the flush of everything readable', async () => {
     const { writer, flushes, flushing, settled, put } = start();
-    await writer.settled();
+    await writer.durable();
     const one = put('one');
     await flushing(1);
-    const readable = writer.settled().then(() => settled.push('readable'));
+    const readable = writer.durable().then(() => settled.push('readable'));
     await nextTurn();
     expect(settled).toEqual([]);
     flushes[0]?.done();
     await Promise.all([one, readable]);
     expect(settled.toSorted()).toEqual(['one', 'readable']);
-    await writer.settled();
+    await writer.durable();
   });
 
   it('collects the next group during a flush, and commits it in one commit', async () => {

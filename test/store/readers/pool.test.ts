@@ -94,7 +94,7 @@ describe('reader threads', () => {
     }
   });
 
-  it('reads a commit before it is on disk; `settled` resolves after the flush', async () => {
+  it('reads a commit before it is on disk; `durable` resolves after the flush', async () => {
     const { pool, db, tables } = start({ threads: 1 });
     let reachDisk = () => {};
     const writeAheadLog: WriteAheadLog = {
@@ -112,7 +112,7 @@ describe('reader threads', () => {
     });
     expect(page).toBe(true);
     let isSettled = false;
-    const settled = writer.settled().then(() => {
+    const settled = writer.durable().then(() => {
       isSettled = true;
     });
     await pool.table('acct_one', 'suppressions', 'list', filter);
