@@ -176,14 +176,14 @@ export async function examineSecondaryLane(context: DoctorContext): Promise<Resu
 }
 
 /** How a SOCKS5 proxy answers the request to connect to a mail server. */
-export type ProxyAnswer =
+type ProxyAnswer =
   /** `from`: the source address that the proxy reports; null: none. */
   | { kind: 'connected'; from: string | null }
   /** The proxy works, and could not reach the mail server. */
   | { kind: 'target-failed'; reason: string }
   | { kind: 'proxy-failed'; reason: string };
 
-export interface ProxyProbeOptions {
+interface ProxyProbeOptions {
   proxy: JobProxy;
   target: { host: string; port: number };
   /** For everything together. */
@@ -192,7 +192,7 @@ export interface ProxyProbeOptions {
 }
 
 /** Connects to the target through the proxy and ends the connection. Never rejects. */
-export function probeProxy({ proxy, target, timeoutMs, signal }: ProxyProbeOptions): Promise<ProxyAnswer> {
+function probeProxy({ proxy, target, timeoutMs, signal }: ProxyProbeOptions): Promise<ProxyAnswer> {
   return new Promise((resolve) => {
     const tunnel = createTunnel(proxy);
     const socket = connect({ host: proxy.host, port: proxy.port });

@@ -242,12 +242,12 @@ function judgeApi(
 }
 
 /** How the public pages answer at one address. */
-export type PageAnswer =
+type PageAnswer =
   | { kind: 'answered'; status: number; certificate: ServedCertificate | null }
   /** `code`: of the socket or of OpenSSL. */
   | { kind: 'failed'; code: string };
 
-export interface ServedCertificate {
+interface ServedCertificate {
   /** Epoch ms. */
   notAfter: number;
   /** Why browsers reject it (`CERT_HAS_EXPIRED`, `ERR_TLS_CERT_ALTNAME_INVALID`); null: they accept it. */

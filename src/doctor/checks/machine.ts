@@ -261,7 +261,7 @@ async function measure(server: string, { view, clock, monotonic, signal }: Docto
 }
 
 /** One SNTP request (RFC 4330 §5, §8). */
-export interface SntpOptions {
+interface SntpOptions {
   address: string;
   port: number;
   timeoutMs: number;
@@ -288,7 +288,7 @@ const NTP_EPOCH = 2_208_988_800;
  * How many ms the clock is ahead of the server (negative: behind), with half the round trip as the error; null when the
  * server does not answer or its own clock is not synchronized. Never rejects.
  */
-export function clockOffset(options: SntpOptions): Promise<{ offsetMs: number; errorMs: number } | null> {
+function clockOffset(options: SntpOptions): Promise<{ offsetMs: number; errorMs: number } | null> {
   const { address, port, timeoutMs, signal, clock, monotonic } = options;
   const limit = abortAfter(timeoutMs, signal);
   return new Promise((resolve) => {
