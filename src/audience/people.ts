@@ -6,8 +6,8 @@ import type { ConsentMethod } from '../store/contacts/consent.ts';
 import type { ContactRow, KnownContact } from '../store/contacts/contacts.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import { evidenceOf, giveConsent, type Provenance, withdrawConsent } from './consent.ts';
-import { mergeCustomFields } from './custom-fields.ts';
-import type { ProfileChanges } from './profile.ts';
+import { mergeCustomFields, type ProfileChanges } from './profile.ts';
+
 import { searchKeys } from './search-key.ts';
 import { statusOf } from './standing.ts';
 

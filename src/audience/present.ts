@@ -4,8 +4,8 @@ import type { ConsentAction, ConsentMethod, ConsentRow, OptOutMethod } from '../
 import type { GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
 import type { ImportStatus, SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Member, Membership } from '../store/contacts/subscriptions.ts';
-import type { CustomFields } from './custom-fields.ts';
 import { type SignUpForm, signUpFormOf } from './groups.ts';
+import type { CustomFields } from './profile.ts';
 
 /* API resources of contacts, groups and memberships. */
 

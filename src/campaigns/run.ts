@@ -21,7 +21,7 @@ import {
   type TakeNew,
   type TakenMessage,
 } from '../sending/draft.ts';
-import { type PackedShared, packShared } from '../sending/encode-shared.ts';
+import { type PackedShared, packShared } from '../sending/encode.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { createHtmlReader, type HtmlReader } from '../sending/render/html-reader.ts';
 import { parseContentInSteps } from '../sending/render/render.ts';

@@ -1,8 +1,8 @@
 import { createJsonScan } from '../../core/json-scan.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
-import { customFieldsFault } from '../custom-fields.ts';
 import {
   type ConsentInput,
+  customFieldsFault,
   type Parsed,
   type ProfileChanges,
   readDetails,
@@ -14,6 +14,7 @@ import {
   readPhone,
   readUserAgent,
 } from '../profile.ts';
+
 import { csvFields, delimiterOf, type ImportRecord } from './records.ts';
 
 /**

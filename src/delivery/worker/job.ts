@@ -169,7 +169,7 @@ export function createSharedContents(): SharedContents {
     const { id, size } = reference;
     const cached = cache.get(id);
     if (cached !== undefined) return cached;
-    // Sound: only sending/encode-shared.ts writes it, after validation.
+    // Sound: only sending/encode.ts writes it, after validation.
     const content = JSON.parse(unpackContent(reference)) as SharedTexts;
     const entry = { content, parts: null, mayPrepare: size <= MAX_CACHED_BYTES, size };
     cache.set(id, entry);

@@ -10,7 +10,7 @@ import {
   shareTemplateInSteps,
 } from '../../mail/shared-template.ts';
 import { isServiceVariable, renderTemplateInSteps, type Template } from '../../mail/template.ts';
-import { type PackedShared, packShared } from '../encode-shared.ts';
+import { type PackedShared, packShared } from '../encode.ts';
 import { subjectRefusal } from '../request.ts';
 import {
   type FieldProblem,

@@ -28,7 +28,7 @@ import {
   type TemplateContent,
 } from '../../templates/templates.ts';
 
-import type { PackedShared } from '../encode-shared.ts';
+import type { PackedShared } from '../encode.ts';
 import { type ParsedSend, subjectRefusal } from '../request.ts';
 import type { HtmlReader } from './html-reader.ts';
 

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import type { Actor } from '../../../audience/contacts.ts';
-import { customFieldsFault } from '../../../audience/custom-fields.ts';
 import {
   type ConsentInput,
+  customFieldsFault,
   MAX_SOURCE,
   MAX_USER_AGENT,
   type Parsed,
@@ -15,6 +15,7 @@ import {
   readSource,
   readUserAgent,
 } from '../../../audience/profile.ts';
+
 import { emailIdentifier, IDENTIFIER } from '../../../mail/identifier.ts';
 import { CONSENT_METHODS, type ConsentMethod } from '../../../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../../../store/contacts/contacts.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { customFieldsFault, mergeCustomFields } from '../../src/audience/custom-fields.ts';
+import { customFieldsFault, mergeCustomFields } from '../../src/audience/profile.ts';
 
 const nested = (depth: number): unknown => (depth === 0 ? 1 : { in: nested(depth - 1) });
 const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, n]));
