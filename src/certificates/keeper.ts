@@ -352,8 +352,6 @@ function sealContext(host: string): string {
 
 const ACCOUNT_KEY = 'acme-account-key';
 
-export type Certificates = ReturnType<typeof createCertificates>;
-
 /**
  * The certificates of the public pages from the authority of the configuration, with the challenges of orders in progress.
  * Throws when `directoryCaFile` cannot be used.

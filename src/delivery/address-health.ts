@@ -43,8 +43,6 @@ const REFUSALS = 3;
 const MAX_REFUSED = 500;
 const MAX_REPLY_LENGTH = 300;
 
-export type AddressHealth = ReturnType<typeof createAddressHealth>;
-
 /** The name of the entry in the table `egress_health`. */
 export function healthName({ name }: Pick<EgressEntry, 'name'>): string {
   return name ?? '';

@@ -35,8 +35,18 @@ export interface Connection {
 
 /** The record of a session that begins at `now` (epoch ms). */
 export function newRecord(host: string, address: string, port: number, now: number): SessionRecord {
-  const unknown = { localAddress: null, tls: null, reply: null, error: null };
-  return { host, address, port, phase: 'connect', ...unknown, startedAt: now, endedAt: now };
+  return {
+    host,
+    address,
+    port,
+    localAddress: null,
+    tls: null,
+    phase: 'connect',
+    reply: null,
+    error: null,
+    startedAt: now,
+    endedAt: now,
+  };
 }
 
 /** What a job requires of a connection. */

@@ -35,6 +35,9 @@ export async function offer(
   return result;
 }
 
+/** The commands of a pipelined group after a refused one. */
+const PIPELINED_AFTER = { mail: ['rcpt', 'data'], rcpt: ['data'], data: [] } as const;
+
 async function offerWithData(
   connection: Connection,
   message: OutgoingMessage,
@@ -43,7 +46,7 @@ async function offerWithData(
   const { wire } = connection;
   const { pipelining } = connection.extensions;
   const [mail, rcpt] = envelopeCommands(connection, message);
-  const commands: [phase: SmtpPhase, command: string][] = [
+  const commands: [phase: keyof typeof PIPELINED_AFTER, command: string][] = [
     ['mail', mail],
     ['rcpt', rcpt],
     ['data', 'DATA\r\n'],
@@ -61,9 +64,8 @@ async function offerWithData(
     if (!pipelining) wire.write(command);
     const reply = await wire.next(phase, phase === 'data' ? timeouts.data : timeouts.command);
     if (phase === 'data' ? reply.code === 354 : isOk(reply)) continue;
-    if (reply.code < 400)
-      throw new SmtpSessionError(phase, `unexpected reply to ${phase.toUpperCase()}: ${reply.code}`);
-    if (pipelining) await skipReplies(wire, phase, timeouts);
+    if (reply.code < 400) throw unexpected(phase, reply);
+    if (pipelining) await skipReplies(wire, PIPELINED_AFTER[phase], timeouts);
     return { kind: 'answered', phase, reply: replyOf(reply) };
   }
   const reply = await sendMessage(wire, message, timeouts);
@@ -74,17 +76,21 @@ async function offerWithData(
 }
 
 /**
- * Reads the replies to commands that were pipelined after the refused one. A server that still replies 354 to DATA gets
- * an empty message (RFC 2920 §3.1). The refusal stands: an error here only ends the connection.
+ * Reads the replies that follow the deciding one, of which the last may be that to DATA: a server that still replies 354
+ * gets an empty message (RFC 2920 §3.1). The refusal stands: an error here only ends the connection.
  */
-async function skipReplies(wire: Wire, refusedAt: SmtpPhase, timeouts: SmtpTimeouts): Promise<void> {
-  if (refusedAt === 'data') return;
+async function skipReplies(
+  wire: Wire,
+  phases: readonly SmtpPhase[],
+  { trailing }: SmtpTimeouts,
+): Promise<void> {
   try {
-    if (refusedAt === 'mail') await wire.next('rcpt', timeouts.trailing);
-    const data = await wire.next('data', timeouts.trailing);
-    if (data.code !== 354) return;
-    wire.write('.\r\n');
-    await wire.next('data', timeouts.trailing);
+    for (const phase of phases) {
+      const { code } = await wire.next(phase, trailing);
+      if (phase !== 'data' || code !== 354) continue;
+      wire.write('.\r\n');
+      await wire.next('data', trailing);
+    }
   } catch (error) {
     if (!(error instanceof SmtpSessionError)) throw error;
   }
@@ -225,7 +231,7 @@ async function offerWithBdat(
       const early = await wire.next(phase, timeouts.dot);
       if (isOk(early)) continue;
       if (early.code < 400) throw unexpected(phase, early);
-      await skipBdatReplies(connection, phase === 'mail' ? 2 : 1, timeouts.trailing);
+      await skipReplies(wire, phase === 'mail' ? ['dot', 'dot'] : ['dot'], timeouts);
       if (wire.dead()) bdatFaults.add(address);
       return { kind: 'answered', phase, reply: replyOf(early) };
     }
@@ -257,20 +263,9 @@ function transactionOf(connection: Connection, message: OutgoingMessage): Buffer
   return Buffer.concat([Buffer.from(commands), ...chunk]);
 }
 
-/** Reads the replies after the deciding one. An error only ends the connection. */
-async function skipBdatReplies({ wire }: Connection, count: number, limitMs: number): Promise<void> {
-  try {
-    for (let n = 0; n < count; n++) await wire.next('dot', limitMs);
-  } catch (error) {
-    if (!(error instanceof SmtpSessionError)) throw error;
-  }
-}
-
 function unexpected(phase: SmtpPhase, { code }: WireReply): SmtpSessionError {
-  return new SmtpSessionError(
-    phase,
-    `unexpected reply to ${phase === 'dot' ? 'BDAT' : phase.toUpperCase()}: ${code}`,
-  );
+  const command = phase === 'dot' ? 'BDAT' : phase.toUpperCase();
+  return new SmtpSessionError(phase, `unexpected reply to ${command}: ${code}`);
 }
 
 const FAULT_MS = HOUR;
