@@ -3,7 +3,7 @@ import { contactSearch } from './audience/search.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { customFieldsPortion } from './campaigns/fields.ts';
 import { campaignAudience, campaignFigures } from './campaigns/figures.ts';
-import { readDestination } from './delivery/control/explain-destination.ts';
+import { readDestination } from './delivery/explain.ts';
 import { accountAttention } from './doctor/attention.ts';
 import { doctorState } from './doctor/state.ts';
 import { dmarcHistory, domainReports } from './domains/reports.ts';

@@ -15,16 +15,16 @@ import {
   localResult,
   logAttempt,
 } from './attempt-result.ts';
-import { describeControl } from './control/controls.ts';
+import { describeControl } from './control.ts';
 import type { BuildJob } from './jobs.ts';
 import type { Recording } from './recording.ts';
 import type { Claims } from './scheduling/claims.ts';
-import type { Parking } from './scheduling/parking.ts';
 import type { Assignment, ReservedMessage } from './scheduling/site.ts';
 import type { Feedback } from './shaping/feedback.ts';
 import { playSimulation } from './simulator.ts';
 import type { Egress, Settlement } from './source-address.ts';
 import type { TlsSystem } from './tls-system.ts';
+import type { Waits } from './waits.ts';
 import type { DeliveryJob, SessionRecord } from './worker/protocol.ts';
 import type { WorkerPool } from './worker-pool.ts';
 
@@ -73,7 +73,7 @@ export interface DeliveryParts {
     'take' | 'putBack' | 'persist' | 'conclude' | 'fail' | 'failLeased' | 'postpone' | 'settled'
   >;
   claims: Pick<Claims, 'release'>;
-  parking: Parking;
+  waits: Pick<Waits, 'msOf' | 'prepareFailed' | 'prepared'>;
   egress: Pick<Egress, 'take' | 'release' | 'settle'>;
   buildJob: BuildJob;
   pool: Pick<WorkerPool, 'send' | 'stop'>;
@@ -119,7 +119,7 @@ export function createDeliveries(
   { clock, expiry, log }: Pick<Context, 'clock' | 'expiry' | 'log'>,
   parts: DeliveryParts,
 ) {
-  const { recorder, results, classify, feedback, recording, claims, parking, egress, buildJob, pool, tls } =
+  const { recorder, results, classify, feedback, recording, claims, waits, egress, buildJob, pool, tls } =
     parts;
   /** Deliveries that hold a slot. */
   const holding = new Set<Promise<SlotUse>>();
@@ -155,10 +155,10 @@ export function createDeliveries(
     try {
       let job: DeliveryJob | 'domain_deleted' | 'content_invalid';
       try {
-        const waitMs = parking.domainWait(message.domain_id);
+        const waitMs = waits.msOf('domain_parked', message.domain_id);
         if (waitMs > 0) return { kind: 'later', waitMs, leased };
         job = buildJob(reservation, assignment, ticket.entry);
-        parking.succeeded({ domainId: message.domain_id, accountId: message.account_id });
+        waits.prepared(message);
       } catch (error) {
         return { kind: 'unprepared', error, leased };
       }
@@ -200,7 +200,7 @@ export function createDeliveries(
       case 'unprepared':
         return unprepared(message, use.error, use.leased);
       case 'unsendable':
-        parking.failed({ domainId: message.domain_id, accountId: message.account_id }, use.error);
+        waits.prepareFailed(message, use.error);
         log.error(
           { err: use.error, messageId: message.message_id },
           'message cannot be passed to a delivery worker',
@@ -274,12 +274,12 @@ export function createDeliveries(
    */
   async function unprepared(message: QueuedMessage, error: unknown, leased = false): Promise<boolean> {
     const { message_id: messageId, domain_id: domainId, account_id: accountId } = message;
-    parking.failed({ domainId, accountId }, error);
+    waits.prepareFailed(message, error);
     log.error({ err: error, messageId, domainId, accountId }, 'message cannot be prepared');
     const ageMs = clock.now() - message.created_at;
     const waitMs = Math.max(
       Math.min(Math.max(ageMs / 2, MIN_UNPREPARED_WAIT_MS), MAX_UNPREPARED_WAIT_MS),
-      parking.domainWait(domainId),
+      waits.msOf('domain_parked', domainId),
     );
     if (expiry.now() + waitMs < message.expires_at) return delay(message, waitMs, leased);
     await expire(message, `the message cannot be prepared: ${errorText(error)}`, leased);

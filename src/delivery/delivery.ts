@@ -14,8 +14,7 @@ import type { QueuedMessage, QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
 import { createQueueRebase } from './clock-jumps.ts';
-import { type Controls, createControls } from './control/controls.ts';
-import { createInspection, type Inspection } from './control/inspection.ts';
+import { type Controls, createControls } from './control.ts';
 import { createDeliveries, type ObserveAttempt } from './deliver.ts';
 import { createEgressPools } from './egress-pools.ts';
 import { createJobBuilder, type RoutePasswords } from './jobs.ts';
@@ -28,12 +27,12 @@ import { createRouteCache } from './route-cache.ts';
 import { createRouteFinder } from './routes.ts';
 import { createClaims } from './scheduling/claims.ts';
 import { createScheduling, type Scheduling } from './scheduling/create-scheduling.ts';
-import { createParking, type Parked } from './scheduling/parking.ts';
 import { SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
 import { createShares, defaultConnections } from './scheduling/shares.ts';
 import { createShaping, type LimitedSite, type SlowSite } from './shaping/shaping.ts';
 import { createEgress, type Egress, type EgressObstacle, type EgressProblem } from './source-address.ts';
 import type { TlsSystem } from './tls-system.ts';
+import { createInspection, createWaits, type Inspection, type Parked } from './waits.ts';
 import type { WarmupUse } from './warmup.ts';
 import { createWorkerPool } from './worker-pool.ts';
 
@@ -43,13 +42,15 @@ import { createWorkerPool } from './worker-pool.ts';
  *
  * The modules; each uses only those before it:
  *
- *   control/        the operator's pauses and rejections
+ *   control         the operator's pauses and rejections
+ *   waits           why mail waits: the table of reasons, what waits in this process, and what reads it
+ *   explain         explanations of waits, with the last replies and their remedies
  *   tls-policies    TLS policies of destinations: DANE; mta-sts: MTA-STS
  *   routes          MX hosts and addresses of destinations; egress-pools: source addresses
  *   lanes           the path of a message: lane, pool, next hop; change to the secondary lane
  *   source-address  which source address sends a message; warmup, address-health, proxies
  *   shaping/        limits in force at sites: profiles, limiter, feedback of replies, storage
- *   scheduling/     state: site (slots, backlog, suspension), shares, claims, parking
+ *   scheduling/     state: site (slots, backlog, suspension), shares, claims
  *   recording       takes messages from the queue, records their outcomes and returns them
  *   deliver         the path of a message that has a slot: job, lease, worker, result, outcome
  *   scheduling/     decisions: targets, queue-reader, scheduler, queue-scan
@@ -176,11 +177,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
 
   const pools = createEgressPools(deps.config);
   const paths = createDeliveryPaths(deps, pools);
-  const controls = createControls({
-    clock,
-    log,
-    tables,
-    writer,
+  const controls = createControls(deps, {
     onChange: () => scheduler.readAgain(),
     onRetried: () => {
       for (const site of sites.all()) site.probeNow();
@@ -210,8 +207,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     idleConnections: connections,
   });
   const { sites, classify, feedback } = shaping;
-  const claims = createClaims(monotonic);
-  const parking = createParking({ clock, monotonic, log });
+  const waits = createWaits(deps);
+  const claims = createClaims(waits);
   const recording = createRecording(deps, {
     recorder,
     claims,
@@ -248,14 +245,14 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     feedback,
     recording,
     claims,
-    parking,
+    waits,
     egress,
     buildJob: jobs.build,
     pool,
     observeAttempt: deps.observeAttempt,
     tls: deps.tls,
   });
-  const { targets, reader, recent, scheduler, scan }: Scheduling = createScheduling({
+  const { targets, recent, scheduler, scan }: Scheduling = createScheduling({
     clock,
     monotonic,
     expiry,
@@ -264,7 +261,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     writer,
     sites,
     claims,
-    parking,
+    waits,
     routes,
     pools,
     egress,
@@ -280,7 +277,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     clock,
     log,
     recorder,
-    parking,
+    waits,
     targets,
     scheduler,
     recent,
@@ -311,18 +308,16 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     log,
   });
 
-  const inspection = createInspection({
+  const inspection = createInspection(deps, {
+    waits,
     sites,
-    parking,
-    routes,
-    paths,
-    egress: pools,
+    targets,
     controls,
     claims,
-    egressObstacle: targets.egressObstacle,
-    sessions: () => ({ used: shares.sessions(), limit: connections }),
-    exhausted: shares.exhausted,
-    stopped: () => recording.unrecorded() ?? stalled(),
+    shares,
+    connections,
+    unrecorded: recording.unrecorded,
+    stalled,
   });
   const sinceScan = () => monotonic.now() - (scan.completedAt() ?? monotonic.now());
 
@@ -365,26 +360,23 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     stalled,
     unscannedMs: () => (scan.isFailing() ? 0 : sinceScan()),
     unrecorded: recording.unrecorded,
-    parked: parking.list,
-    parkedCount: parking.count,
-    unreadable: reader.unreadable,
+    parked: waits.parked,
+    parkedCount: (kind) => waits.count(`${kind}_parked`),
+    unreadable: () => waits.count('key_unreadable'),
     egressObstacle: targets.egressObstacle,
     egressProblems: egress.problems,
     addressBlocks: egress.blocks,
     warmupUse: egress.warmupUse,
-    waitingForWarmup: reader.waitingForWarmup,
+    waitingForWarmup: () =>
+      waits
+        .list('key_without_address')
+        .flatMap(({ detail: { key, kind } }) => (kind === 'warmup' ? [key] : [])),
     reload: (passwords, proxyPasswords) => {
       jobs.usePasswords(passwords);
       proxies.usePasswords(proxyPasswords);
       routes.clear();
     },
-    obstacle: (message) => {
-      const domainWait = parking.domainWait(message.domain_id);
-      const parkedMs = Math.max(domainWait, parking.accountWait(message.account_id));
-      if (parkedMs > 0)
-        return `mail of this ${domainWait > 0 ? 'domain' : 'account'} cannot be prepared; next attempt at ${iso(clock.now() + parkedMs)}`;
-      return recording.unrecorded() ?? targets.obstacle(message);
-    },
+    obstacle: inspection.obstacle,
     stop: async () => {
       const graceMs = deps.graceMs ?? GRACE_MS;
       const until = monotonic.now() + graceMs;

@@ -6,10 +6,10 @@ import { type PackedContent, toJobContent } from '../mail/stored-content.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { ReadyMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Parking } from './scheduling/parking.ts';
 import type { RecentMessages } from './scheduling/recent-messages.ts';
 import type { ReservedPlace, Scheduler } from './scheduling/scheduler.ts';
 import type { Targets } from './scheduling/targets.ts';
+import type { Waits } from './waits.ts';
 
 /**
  * Takes new messages for delivery while they are stored, so that they need not be read from the queue. Where nothing else
@@ -37,7 +37,7 @@ export interface NewMessagesDeps {
   clock: Clock;
   log: Log;
   recorder: Pick<Recorder, 'sent'>;
-  parking: Pick<Parking, 'accountWait' | 'domainWait'>;
+  waits: Pick<Waits, 'parkedOf'>;
   targets: Pick<Targets, 'startBatch' | 'find'>;
   scheduler: Pick<Scheduler, 'reserveNew'>;
   recent: Pick<RecentMessages, 'add'>;
@@ -65,10 +65,10 @@ function mayKeep({ body, sharedId }: PackedContent, waits: boolean): boolean {
  * begun for it; such messages are kept with the recent ones. Small contents stay in memory until they are sent.
  */
 export function createNewMessages(deps: NewMessagesDeps): NewMessages {
-  const { clock, log, recorder, parking, targets, scheduler, recent, generation } = deps;
+  const { clock, log, recorder, waits, targets, scheduler, recent, generation } = deps;
 
   function reserve(tables: Tables, message: ReadyMessage, content: PackedContent): ReservedPlace | null {
-    if (parking.accountWait(message.account_id) > 0 || parking.domainWait(message.domain_id) > 0) return null;
+    if (waits.parkedOf(message) !== null) return null;
     targets.startBatch();
     // The lookup of an unknown route begins when the message is read from the queue.
     const target = targets.find(message, null);

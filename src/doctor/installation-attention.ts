@@ -2,9 +2,9 @@ import { statfs } from 'node:fs/promises';
 import type { BackupSchedule } from '../backup/schedule.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../core/clock.ts';
-import { presentSite } from '../delivery/control/explain.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { egressOverview } from '../delivery/egress-overview.ts';
+import { presentSite } from '../delivery/explain.ts';
 import type { Context } from '../store/context.ts';
 import { NO_ACCOUNT } from '../store/readers/reads.ts';
 

@@ -3,7 +3,7 @@ import { iso } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import { refuse } from '../core/refusal.ts';
-import { presentControl } from '../delivery/control/orders.ts';
+import { presentControl } from '../delivery/control.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import type { Holds } from '../delivery/holds.ts';
 import type { Pressure } from '../sending/pressure.ts';

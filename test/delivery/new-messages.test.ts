@@ -30,12 +30,12 @@ const PAUSE = {
 /** New messages over a real queue; `obstacle` is asked before a message is leased. */
 function startNewMessages(options: SchedulingOptions = {}, obstacle: () => Obstacle | null = () => null) {
   const scheduling = createTestScheduling(options);
-  const { db, tables, clock, recorder, parking, targets, scheduler, recent } = scheduling;
+  const { db, tables, clock, recorder, waits, targets, scheduler, recent } = scheduling;
   const newMessages = createNewMessages({
     clock,
     log: createLog({ level: 'silent', hashAddresses: true }),
     recorder,
-    parking,
+    waits,
     targets,
     scheduler,
     recent,
@@ -387,13 +387,13 @@ describe('a new message that waits in the queue', () => {
   });
 
   it('is forgotten when it is not recent any more', () => {
-    const { store, recent, reader, clock } = startWithLookup();
+    const { store, recent, clock } = startWithLookup();
     const { seq, taken } = store('a@one.test');
     taken?.committed();
     clock.advance(10_001);
     const later = store('b@one.test');
     later.taken?.committed();
-    reader.sweep();
+    recent.sweep();
     clock.advance(-10_001);
     expect([recent.get(seq), recent.get(later.seq)?.message.seq]).toEqual([undefined, later.seq]);
   });

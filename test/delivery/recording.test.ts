@@ -5,6 +5,7 @@ import { createLog } from '../../src/core/log.ts';
 import type { DeliveryOutcome } from '../../src/delivery/attempt-result.ts';
 import { createRecording, type OutcomeUnit, type RecordingParts } from '../../src/delivery/recording.ts';
 import { createClaims } from '../../src/delivery/scheduling/claims.ts';
+import { createWaits } from '../../src/delivery/waits.ts';
 import { HELD } from '../../src/store/messages/queue.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
@@ -19,18 +20,19 @@ const OUTCOME: DeliveryOutcome = {
 function start(parts: Partial<RecordingParts> = {}) {
   const store = startStore();
   const { tables, clock } = store;
-  const claims = createClaims(clock);
-  const observed: unknown[] = [];
   const lines: string[] = [];
+  const log = createLog(
+    { level: 'info', hashAddresses: true },
+    { write: (line) => void lines.push(String(JSON.parse(line).msg)) },
+  );
+  const claims = createClaims(createWaits({ clock, monotonic: clock, log }));
+  const observed: unknown[] = [];
   const recording = createRecording(
     {
       ...store,
       monotonic: monotonicClock,
       expiry: createExpiryClock(clock, clock),
-      log: createLog(
-        { level: 'info', hashAddresses: true },
-        { write: (line) => void lines.push(String(JSON.parse(line).msg)) },
-      ),
+      log,
     },
     {
       recorder: store.recorder,
@@ -271,7 +273,6 @@ describe('taking a message', () => {
     expect(state()).toMatchObject({ status: 'queued', queue: { lease: null, ready: 1 }, events: [] });
     expect(claims.has(message.seq)).toBe(true);
     clock.advance(1000);
-    claims.sweep();
     expect(claims.has(message.seq)).toBe(false);
   });
 });

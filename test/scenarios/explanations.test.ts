@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { SECOND } from '../../src/core/clock.ts';
-import { createControlIndex } from '../../src/delivery/control/controls.ts';
-import type { Inspection, MessageFacts } from '../../src/delivery/control/inspection.ts';
-import { reasonsOf, WAIT_REASON_CODES } from '../../src/delivery/control/reasons.ts';
+import { createControlIndex } from '../../src/delivery/control.ts';
+import type { Inspection, MessageFacts } from '../../src/delivery/waits.ts';
+import { reasonsOf, WAIT_REASON_CODES } from '../../src/delivery/waits.ts';
 import type { ListedInQueue } from '../../src/store/messages/queue-list.ts';
 import { readyMessage } from '../delivery/messages.ts';
 import { heldClock } from '../support/store.ts';
@@ -47,7 +47,7 @@ describe('a message that no mail host delays', () => {
       sessions: () => ({ used: 0, limit: 2 }),
     };
     const live = { inspection, facts: { ...FACTS, ...facts } };
-    const reasons = reasonsOf(queued, createControlIndex([]), live, heldClock());
+    const reasons = reasonsOf(queued, createControlIndex([]), live, heldClock().now());
     expect(reasons).toEqual([expect.objectContaining({ code, text: expect.stringContaining(text) })]);
   });
 });

@@ -6,7 +6,7 @@ import {
   type BulkResult,
   createBulkChanges,
   parseNextHop,
-} from '../../delivery/control/bulk.ts';
+} from '../../delivery/control.ts';
 import { createRecorder } from '../../events/record.ts';
 import type { Reroute } from '../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
@@ -91,8 +91,8 @@ async function change(
   const deps = await context.open();
   const { tables } = deps;
   const filter = filterOf(context, tables, options);
-  const bulk = createBulkChanges({
-    ...deps,
+  const bulk = createBulkChanges(deps, {
+    config: deps.config,
     recorder: createRecorder(deps),
     read: {
       waiting: async (where, page) => tables.queue.waiting(where, page),

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { DAY, HOUR, MINUTE, parseMoment } from '../../core/clock.ts';
 import { isRefusal } from '../../core/refusal.ts';
-import { createControlOrders } from '../../delivery/control/orders.ts';
+import { createControlOrders } from '../../delivery/control.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import {
   CONTROL_SCOPES,

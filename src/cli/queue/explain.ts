@@ -1,12 +1,13 @@
 import type { Command } from 'commander';
 import * as z from 'zod';
 import { type Clock, iso } from '../../core/clock.ts';
-import { explainMessage, type MessageExplanation } from '../../delivery/control/explain.ts';
 import {
   type DestinationExplanation,
   explainDestination,
+  explainMessage,
+  type MessageExplanation,
   readDestination,
-} from '../../delivery/control/explain-destination.ts';
+} from '../../delivery/explain.ts';
 import {
   destinationExplanationSchema,
   messageExplanationSchema,

@@ -1,5 +1,5 @@
 import { type Clock, iso } from '../../core/clock.ts';
-import { type ControlIndex, createControlIndex, describeControl } from '../../delivery/control/controls.ts';
+import { type ControlIndex, createControlIndex, describeControl } from '../../delivery/control.ts';
 import { storedObstacle } from '../../delivery/egress-overview.ts';
 import { TRANSACTIONAL_PRIORITY } from '../../store/messages/queue.ts';
 import type { ListedInQueue } from '../../store/messages/queue-list.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
-import { changeEach } from '../../delivery/control/bulk.ts';
+import { changeEach } from '../../delivery/control.ts';
 import { presentMessage } from '../../events/message-view.ts';
 import { createRecorder } from '../../events/record.ts';
 import { createQueuedMail, type QueuedMail, type RetryResult } from '../../sending/queued-mail.ts';

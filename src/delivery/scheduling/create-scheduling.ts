@@ -21,7 +21,7 @@ export interface Scheduling {
 
 export interface SchedulingDeps
   extends Pick<TargetsDeps, 'sites' | 'routes' | 'egress' | 'paths' | 'controls'>,
-    Pick<QueueReaderDeps, 'claims' | 'parking'>,
+    Pick<QueueReaderDeps, 'claims' | 'waits'>,
     Pick<SchedulerDeps, 'shares' | 'mayStart' | 'defer' | 'after'> {
   clock: Clock;
   /** For durations: setting the system clock does not change it. */
@@ -50,6 +50,6 @@ export function createScheduling(deps: SchedulingDeps): Scheduling {
     deliver: deps.deliveries.deliver,
     isPaused: (key: QueueKey) => controls.ofKey(key)?.action === 'pause',
   });
-  const scan = createQueueScan({ ...deps, reader, scheduler });
+  const scan = createQueueScan({ ...deps, recent, reader, scheduler });
   return { targets, reader, recent, scheduler, scan };
 }

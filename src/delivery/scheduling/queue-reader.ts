@@ -1,4 +1,4 @@
-import { type Clock, SECOND } from '../../core/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { ExpiryClock } from '../../core/expiry-clock.ts';
 import type { Log } from '../../core/log.ts';
 import {
@@ -8,18 +8,17 @@ import {
   type ReadyMessage,
 } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { ControlIndex } from '../control/controls.ts';
+import type { ControlIndex } from '../control.ts';
 import type { Deliveries } from '../deliver.ts';
 import type { EgressPools } from '../egress-pools.ts';
 import type { Recording } from '../recording.ts';
 import type { EgressObstacle } from '../source-address.ts';
-import { createBlockedKeys } from './blocked-keys.ts';
+import { haltReason, type Waits } from '../waits.ts';
 import type { Claims } from './claims.ts';
 import { MIN_SHARE } from './create-site.ts';
-import type { Parking } from './parking.ts';
 import type { RecentMessage, RecentMessages } from './recent-messages.ts';
 import type { Site } from './site.ts';
-import { haltReason, type Targets } from './targets.ts';
+import type { Targets } from './targets.ts';
 
 /**
  * Reads ready messages from the queue into the backlogs of their sites. Only messages read ahead for sites that have
@@ -41,25 +40,18 @@ export interface QueueReader {
   expiring(key: QueueKey, site: Site): Generator<void, void>;
   /** Fails the expired messages of the keys that wait for a source address, likewise. */
   expiringBlocked(): Generator<void, void>;
-  /** The keys whose mail waits for the quota of a warm-up: at most `MAX_BLOCKED`. */
-  waitingForWarmup(): QueueKey[];
   /** Forgets recent messages, so that they are read from the queue. */
   forgetRecent(): void;
-  /** Number of keys that cannot be read now. */
-  unreadable(): number;
-  /** Forgets keys that were unreadable and have no more mail, and messages that are no longer recent. */
-  sweep(): void;
 }
 
 export interface QueueReaderDeps {
   clock: Clock;
-  monotonic: Clock;
   expiry: Pick<ExpiryClock, 'now'>;
   log: Log;
   tables: Tables;
   claims: Claims;
   recent: RecentMessages;
-  parking: Parking;
+  waits: Waits;
   targets: Pick<Targets, 'startBatch' | 'find' | 'pauseOf'>;
   pools: Pick<EgressPools, 'poolCount'>;
   controls: Pick<ControlIndex, 'ofKey'>;
@@ -70,44 +62,20 @@ export interface QueueReaderDeps {
   onReadable(key: QueueKey): void;
 }
 
+/** Waits because of which a key is not read. */
+const KEY_WAITS = ['key_unreadable', 'key_account_limited', 'key_without_address'] as const;
 /** Messages read of one key at a time. */
 const READ_BATCH_SIZE = 200;
 /** A key with more claimed messages than this is not read until some of them are finished. */
 const MAX_CLAIMED_OF_KEY = 5000;
 const EXPIRY_BATCH_SIZE = 100;
-/** A key whose site takes no mail of the account is not read for this time, or until the site takes it. */
-const MAX_SKIP_MS = 5 * SECOND;
-const MAX_SKIPPED = 10_000;
-const FIRST_QUARANTINE_MS = 2 * SECOND;
-const MAX_QUARANTINE_MS = 300 * SECOND;
-const MAX_QUARANTINED = 10_000;
 /** Messages examined for their expiry in one step. */
 const EXPIRY_SCAN_SIZE = 25;
 
-/**
- * `read` logs errors and does not throw. Keys that it does not read for a time are in memory, at most 10,000 of each
- * kind; the wait of an unreadable key doubles from 2 s to 5 minutes. Starts no timer: call `sweep` periodically.
- */
+/** `read` logs errors and does not throw. Keys that it does not read for a time are in `waits`. */
 export function createQueueReader(deps: QueueReaderDeps): QueueReader {
-  const {
-    clock,
-    monotonic,
-    expiry,
-    log,
-    tables,
-    claims,
-    recent,
-    parking,
-    targets,
-    controls,
-    deliveries,
-    recording,
-  } = deps;
-  const blocked = createBlockedKeys(monotonic);
-  /** Keys that could not be read. */
-  const quarantine = new Map<string, { until: number; waitMs: number }>();
-  /** Keys of an account of which the site takes no mail, with the time until which they are not read. */
-  const skipped = new Map<string, number>();
+  const { clock, expiry, log, tables, claims, recent, waits, targets, controls, deliveries, recording } =
+    deps;
 
   function read(key: QueueKey, competing: number, filled: Set<Site>): number {
     const claimed = claims.countOf(key);
@@ -141,8 +109,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       if (target.kind === 'site') {
         const limitedMs = target.site.accountLimitedMs(key.account_id);
         if (limitedMs > 0) {
-          if (skipped.size < MAX_SKIPPED)
-            skipped.set(queueKeyText(key), monotonic.now() + Math.min(limitedMs, MAX_SKIP_MS));
+          waits.begin('key_account_limited', queueKeyText(key), null, limitedMs);
           return taken;
         }
       }
@@ -195,7 +162,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       return null;
     }
     if (message === null) return null;
-    const waitMs = parking.domainWait(message.domain_id);
+    const waitMs = waits.msOf('domain_parked', message.domain_id);
     if (waitMs === 0) return message;
     // Mail of a parked domain is removed from the ready part of the queue, where it would precede all later mail.
     claims.add(message);
@@ -231,7 +198,8 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       void recording.postpone(message, Math.min(waitMs, leftMs));
       return 'message';
     }
-    blocked.add(key, waitMs, obstacle);
+    const { kind, text } = obstacle;
+    waits.begin('key_without_address', queueKeyText(key), { key, kind, text }, waitMs);
     return 'key';
   }
 
@@ -248,7 +216,9 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   const isPaused = (key: QueueKey) => controls.ofKey(key)?.action === 'pause';
 
   function* expiringBlocked(): Generator<void, void> {
-    for (const { key, text } of blocked.list()) {
+    for (const {
+      detail: { key, text },
+    } of waits.list('key_without_address')) {
       for (let after: number | null = 0; after !== null; ) {
         yield;
         if (isPaused(key)) break;
@@ -278,7 +248,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       const message = claims.has(seq) ? null : readMessage(seq, key);
       if (message === null) continue;
       if (message.expires_at > expiry.now()) return;
-      expireUnlessPaused(message, haltReason(message.destination, site));
+      expireUnlessPaused(message, haltReason(message.destination, site.isSuspended()));
     }
   }
 
@@ -287,20 +257,15 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     read: (key, competing, filled) => {
       const text = queueKeyText(key);
       if (isPaused(key)) return 0;
-      if (parking.accountWait(key.account_id) > 0) return 0;
-      if ((quarantine.get(text)?.until ?? 0) > monotonic.now()) return 0;
-      if (skipped.size > 0 && (skipped.get(text) ?? 0) > monotonic.now()) return 0;
-      if (blocked.has(text)) return 0;
+      if (waits.msOf('account_parked', key.account_id) > 0) return 0;
+      if (KEY_WAITS.some((reason) => waits.msOf(reason, text) > 0)) return 0;
       try {
-        blocked.delete(text);
+        waits.end('key_without_address', text);
         const count = read(key, competing, filled);
-        quarantine.delete(text);
+        waits.end('key_unreadable', text);
         return count;
       } catch (error) {
-        const previous = quarantine.get(text)?.waitMs ?? FIRST_QUARANTINE_MS / 2;
-        const waitMs = Math.min(previous * 2, MAX_QUARANTINE_MS);
-        if (quarantine.size < MAX_QUARANTINED)
-          quarantine.set(text, { until: monotonic.now() + waitMs, waitMs });
+        const waitMs = waits.begin('key_unreadable', text, null);
         log.error(
           { err: error, accountId: key.account_id, destination: key.destination, waitMs },
           "an account's queued mail to a destination could not be read; trying again later",
@@ -310,15 +275,6 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     },
     expiring,
     expiringBlocked,
-    waitingForWarmup: () => blocked.list().flatMap(({ key, kind }) => (kind === 'warmup' ? [key] : [])),
     forgetRecent: recent.clear,
-    unreadable: () => quarantine.size,
-    sweep: () => {
-      const before = monotonic.now() - MAX_QUARANTINE_MS;
-      for (const [key, { until }] of quarantine) if (until < before) quarantine.delete(key);
-      for (const [key, until] of skipped) if (until <= monotonic.now()) skipped.delete(key);
-      blocked.sweep();
-      recent.sweep();
-    },
   };
 }

@@ -9,8 +9,10 @@ import {
   TRANSACTIONAL_PRIORITY,
 } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
+import type { Waits } from '../waits.ts';
 import type { Claims } from './claims.ts';
 import type { QueueReader } from './queue-reader.ts';
+import type { RecentMessages } from './recent-messages.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Site } from './site.ts';
 import type { Sites } from './sites.ts';
@@ -39,8 +41,10 @@ export interface QueueScanDeps {
   tables: Tables;
   writer: Writer;
   sites: Sites;
-  claims: Pick<Claims, 'sweep' | 'isInProgress'>;
-  reader: Pick<QueueReader, 'expiring' | 'expiringBlocked' | 'sweep'>;
+  claims: Pick<Claims, 'isInProgress'>;
+  waits: Pick<Waits, 'sweep'>;
+  recent: Pick<RecentMessages, 'sweep'>;
+  reader: Pick<QueueReader, 'expiring' | 'expiringBlocked'>;
   scheduler: Pick<Scheduler, 'request' | 'requested' | 'advance'>;
 }
 
@@ -75,7 +79,7 @@ const EXPIRY_BATCH_SIZE = 100;
  * most 500 sites; the search for expired mail begins every 30 s and reads 100 messages in a run.
  */
 export function createQueueScan(deps: QueueScanDeps): QueueScan {
-  const { clock, monotonic, log, tables, writer, sites, claims, reader, scheduler } = deps;
+  const { clock, monotonic, log, tables, writer, sites, claims, waits, recent, reader, scheduler } = deps;
   /** The last key that was read, by priority; null: start at the first. */
   const cursors: [QueueKey | null, QueueKey | null] = [null, null];
   let completedAt: number | null = null;
@@ -163,8 +167,8 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
     if (unadvanced === null) {
       if (monotonic.now() < sweepAt) return;
       sweepAt = monotonic.now() + SCAN_INTERVAL_MS;
-      claims.sweep();
-      reader.sweep();
+      waits.sweep();
+      recent.sweep();
       unadvanced = sites.all()[Symbol.iterator]();
     }
     for (let n = 0; n < SITE_BATCH_SIZE; n++) {

@@ -1,9 +1,9 @@
-import { type Clock, iso } from '../../core/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { LocalFailure } from '../../mail/classify/classify.ts';
 import { providerOfHosts } from '../../mail/providers.ts';
 import type { QueuedMessage, ReadyMessage } from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
-import { type ControlIndex, describeControl } from '../control/controls.ts';
+import type { ControlIndex } from '../control.ts';
 import type { EgressPools } from '../egress-pools.ts';
 import type { DeliveryPath, DeliveryPaths } from '../lanes.ts';
 import type { RouteCache } from '../route-cache.ts';
@@ -27,11 +27,8 @@ export interface Targets {
    * whose route is not known is not considered. Throws like `find`.
    */
   pauseOf(message: QueuedMessage): QueueControlRow | null;
-  /**
-   * Why a due message is not sent: it is paused, its site is halted or takes no mail of the account, or it waits for a
-   * source address; null: no obstacle is known.
-   */
-  obstacle(message: QueuedMessage): string | null;
+  /** The path, the route (null: it is not known) and the site (null: it is not in memory) of a message. */
+  locate(message: QueuedMessage): Location;
   /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
   egressObstacle(message: QueuedMessage): EgressObstacle | null;
 }
@@ -49,7 +46,6 @@ export type Target =
   | { kind: 'waiting' };
 
 export interface TargetsDeps {
-  clock: Clock;
   monotonic: Clock;
   sites: Sites;
   routes: RouteCache;
@@ -59,20 +55,19 @@ export interface TargetsDeps {
   controls: ControlIndex;
 }
 
-/** Where a message with a known route goes. */
-interface Location {
-  pool: string;
-  route: Extract<RouteResult, { kind: 'hosts' }>;
-  /** Null: it is not in memory. */
+/** Where a message goes, as far as it is known. */
+export interface Location {
+  path: DeliveryPath;
+  route: RouteResult | null;
   site: Site | null;
 }
 
 /**
  * Reads the database for paths only: `find` once in a batch for each domain, use case and lane, and for each rerouted
- * message; `pauseOf`, `obstacle` and `egressObstacle` at each call.
+ * message; `pauseOf`, `locate` and `egressObstacle` at each call.
  */
 export function createTargets(deps: TargetsDeps): Targets {
-  const { clock, monotonic, sites, routes, pools, egress, controls } = deps;
+  const { monotonic, sites, routes, pools, egress, controls } = deps;
   /** Paths of the domains in this batch, by lane, use case and domain. */
   const paths = new Map<string, DeliveryPath>();
   const providers = new WeakMap<readonly TargetHost[], string>();
@@ -129,7 +124,10 @@ export function createTargets(deps: TargetsDeps): Targets {
     };
   }
 
-  function mailOf(message: QueuedMessage, { hosts, route }: Location['route']): EgressMail {
+  function mailOf(
+    message: QueuedMessage,
+    { hosts, route }: Extract<RouteResult, { kind: 'hosts' }>,
+  ): EgressMail {
     const { priority, destination } = message;
     if (route !== null) return { provider: null, priority, hosts };
     // The hosts belong to one destination (route-cache).
@@ -141,21 +139,15 @@ export function createTargets(deps: TargetsDeps): Targets {
     return { provider, receiver: sites.receiverOf(destination, hosts) ?? provider, priority, hosts };
   }
 
-  /** `location` null: the route is not known, or there is none. */
-  function locate(message: QueuedMessage): { pool: string; location: Location | null } {
-    const { pool, via } = deps.paths.of(message);
-    const wanted = { accountId: message.account_id, via };
-    const route = routes.get(message.destination, pools.ipv6Of(pool), null, wanted);
-    if (route?.kind !== 'hosts') return { pool, location: null };
-    const site = sites.find(message.destination, route.hosts, route.route, pool);
-    return { pool, location: { pool, route, site } };
+  function locate(message: QueuedMessage): Location {
+    const path = deps.paths.of(message);
+    const { account_id: accountId, destination } = message;
+    const wanted = { accountId, via: path.via };
+    const route = routes.get(destination, pools.ipv6Of(path.pool), null, wanted);
+    const site =
+      route?.kind === 'hosts' ? sites.find(destination, route.hosts, route.route, path.pool) : null;
+    return { path, route, site };
   }
-
-  const pauseAt = ({ pool, location }: ReturnType<typeof locate>): QueueControlRow | null =>
-    controls.ofSite(location?.site ?? { key: '', pool });
-
-  const obstacleAt = (message: QueuedMessage, { pool, route }: Location): EgressObstacle | null =>
-    egress.obstacle(pool, mailOf(message, route));
 
   return {
     startBatch: () => {
@@ -165,40 +157,15 @@ export function createTargets(deps: TargetsDeps): Targets {
     pauseOf: (message) => {
       const control = controls.ofKey(message);
       if (control?.action === 'pause') return control;
-      return message.simulated === 1 ? null : pauseAt(locate(message));
-    },
-    obstacle: (message) => {
-      const control = controls.ofKey(message);
-      if (control !== null) return describeControl(control);
       if (message.simulated === 1) return null;
-      const located = locate(message);
-      const pause = pauseAt(located);
-      if (pause !== null) return describeControl(pause);
-      const { location } = located;
-      if (location === null) return null;
-      const { site } = location;
-      const at = (ms: number) => `; next attempt at ${iso(clock.now() + ms)}`;
-      if (site !== null) {
-        const ms = Math.max(site.suspendedMs(), site.limitedMs());
-        if (ms > 0) return `${haltReason(message.destination, site)}${at(ms)}`;
-        const accountMs = site.accountLimitedMs(message.account_id);
-        if (accountMs > 0)
-          return `the mail hosts of ${message.destination} asked to send less mail of this account${at(accountMs)}`;
-      }
-      const waits = obstacleAt(message, location);
-      return waits === null ? null : `${waits.text}; next attempt at ${iso(waits.until)}`;
+      const { path, site } = locate(message);
+      return controls.ofSite(site ?? { key: '', pool: path.pool });
     },
+    locate,
     egressObstacle: (message) => {
       if (message.simulated === 1) return null;
-      const { location } = locate(message);
-      return location === null ? null : obstacleAt(message, location);
+      const { path, route } = locate(message);
+      return route?.kind === 'hosts' ? egress.obstacle(path.pool, mailOf(message, route)) : null;
     },
   };
-}
-
-/** Why no mail is sent to a halted site. */
-export function haltReason(destination: string, site: Site): string {
-  return site.isSuspended()
-    ? `the mail hosts of ${destination} cannot be reached`
-    : `the mail hosts of ${destination} asked to send less mail`;
 }

@@ -7,8 +7,7 @@ import type { BackupSchedule } from '../../backup/schedule.ts';
 import type { Campaigns } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import type { Refusal } from '../../core/refusal.ts';
-import { createBulkChanges } from '../../delivery/control/bulk.ts';
-import { createControlOrders } from '../../delivery/control/orders.ts';
+import { createBulkChanges, createControlOrders } from '../../delivery/control.ts';
 import type { Delivery } from '../../delivery/delivery.ts';
 import type { DescribeCopy } from '../../delivery/prepare.ts';
 import type { Doctor } from '../../doctor/service.ts';
@@ -94,9 +93,10 @@ function operations(context: Context, services: ApiServices): Route[] {
   const complianceTemplates = createComplianceTemplates(context, mayAdd);
   const { announce, obstacle } = delivery;
   const queuedMail = createQueuedMail(context, { ...services, announce, obstacle });
-  const orders = createControlOrders({ ...deps, onChange: () => void delivery.controls.refresh() });
-  const bulk = createBulkChanges({
-    ...deps,
+  const orders = createControlOrders(context, () => void delivery.controls.refresh());
+  const bulk = createBulkChanges(context, {
+    config,
+    recorder: services.recorder,
     read: {
       waiting: (filter, page) => reader.table(NO_ACCOUNT, 'queue', 'waiting', filter, page),
       counts: (filter) => reader.table(NO_ACCOUNT, 'queue', 'counts', filter),

@@ -5,17 +5,17 @@ import { createIds } from '../../../src/core/ids.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createAttemptResults } from '../../../src/delivery/attempt-result.ts';
-import type { ControlIndex } from '../../../src/delivery/control/controls.ts';
+import type { ControlIndex } from '../../../src/delivery/control.ts';
 import { createDeliveries } from '../../../src/delivery/deliver.ts';
 import { createEgressPools } from '../../../src/delivery/egress-pools.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes.ts';
 import { createRecording } from '../../../src/delivery/recording.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
 import { createScheduling, type Scheduling } from '../../../src/delivery/scheduling/create-scheduling.ts';
-import { createParking } from '../../../src/delivery/scheduling/parking.ts';
 import { createShares } from '../../../src/delivery/scheduling/shares.ts';
 import { createShaping } from '../../../src/delivery/shaping/shaping.ts';
 import { createEgress } from '../../../src/delivery/source-address.ts';
+import { createWaits } from '../../../src/delivery/waits.ts';
 import { createRecorder } from '../../../src/events/record.ts';
 import type { Writer } from '../../../src/store/database/writer.ts';
 import type { Tables } from '../../../src/store/tables.ts';
@@ -49,9 +49,9 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
   const egress = createEgress(context, { pools, proxies: { isResolved: () => true } });
   const shaping = createShaping(context, { idleConnections: Number.POSITIVE_INFINITY });
   const { sites, classify, feedback } = shaping;
-  const claims = createClaims(clock);
+  const waits = createWaits({ clock, monotonic: clock, log });
+  const claims = createClaims(waits);
   const expiry = createExpiryClock(clock, clock);
-  const parking = createParking({ clock, monotonic: clock, log });
   const recording = createRecording(
     { clock, monotonic: clock, expiry, log, tables, writer },
     { recorder, claims, generation: 1, sendingObstacle: () => null, observe: () => {} },
@@ -73,7 +73,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
       feedback,
       recording,
       claims,
-      parking,
+      waits,
       egress,
       buildJob: ({ site, slot }, { message, hosts }, entry) =>
         jobFor(message.seq, message.recipient, `${site.number}:${slot}`, hosts, entry),
@@ -97,7 +97,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     writer,
     sites,
     claims,
-    parking,
+    waits,
     routes: {
       clear: () => {},
       get: (destination) => ({ kind: 'hosts', hosts: hostsOf(destination), route: null, ttl: 3600 }),

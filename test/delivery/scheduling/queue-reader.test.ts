@@ -63,7 +63,7 @@ describe('a message that cannot be read', () => {
 
 describe('a queue key that cannot be read', () => {
   it('is skipped for a while; the others are sent', () => {
-    const { put, announce, tables, clock, started, reader } = createTestScheduling();
+    const { put, announce, tables, clock, started, waits } = createTestScheduling();
     put(['a@bad.test', 'a@one.test']);
     const { readySeqs } = tables.queue;
     let broken = true;
@@ -72,7 +72,7 @@ describe('a queue key that cannot be read', () => {
     announce({ destination: 'bad.test' });
     announce();
     expect(recipientsOf(started)).toEqual(['a@one.test']);
-    expect(reader.unreadable()).toBe(1);
+    expect(waits.count('key_unreadable')).toBe(1);
     broken = false;
     clock.advance(1999);
     announce({ destination: 'bad.test' });
@@ -80,32 +80,32 @@ describe('a queue key that cannot be read', () => {
     clock.advance(1);
     announce({ destination: 'bad.test' });
     expect(recipientsOf(started)).toEqual(['a@one.test', 'a@bad.test']);
-    expect(reader.unreadable()).toBe(0);
+    expect(waits.count('key_unreadable')).toBe(0);
   });
 
   it('is forgotten when it has no more mail', async () => {
-    const { put, announce, tables, clock, reader, runScan } = createTestScheduling();
+    const { put, announce, tables, clock, waits, runScan } = createTestScheduling();
     const [message] = put(users(1));
     tables.queue.readySeqs = unreadable;
     announce();
-    expect(reader.unreadable()).toBe(1);
+    expect(waits.count('key_unreadable')).toBe(1);
     tables.queue.remove(message?.seq ?? 0);
     clock.advance(600_000);
     await runScan();
-    expect(reader.unreadable()).toBe(0);
+    expect(waits.count('key_unreadable')).toBe(0);
   });
 });
 
 describe('mail of a parked domain', () => {
   it('leaves the ready part of the queue until the domain is tried again', () => {
-    const { put, announce, parking, started, postponed, addDomain } = createTestScheduling({
+    const { put, announce, waits, started, postponed, addDomain } = createTestScheduling({
       connections: 5,
     });
     addDomain('domain_bad');
     put(['a@one.test'], { domain_id: 'domain_bad' });
     put(['b@one.test']);
     for (let n = 0; n < 3; n++)
-      parking.failed({ domainId: 'domain_bad', accountId: 'acct_one' }, new Error('bad key'));
+      waits.prepareFailed({ domain_id: 'domain_bad', account_id: 'acct_one' }, new Error('bad key'));
     announce();
     expect(recipientsOf(started)).toEqual(['b@one.test']);
     expect(postponed).toEqual([{ recipient: 'a@one.test', waitMs: MINUTE }]);

@@ -4,17 +4,17 @@ import type { ShapingProfile } from '../../../src/config/shaping.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createExpiryClock } from '../../../src/core/expiry-clock.ts';
 import { createLog } from '../../../src/core/log.ts';
-import { type ControlIndex, createControlIndex } from '../../../src/delivery/control/controls.ts';
+import { type ControlIndex, createControlIndex } from '../../../src/delivery/control.ts';
 import type { HeldMessage } from '../../../src/delivery/deliver.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes.ts';
 import type { RouteResult } from '../../../src/delivery/routes.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
 import { createScheduling } from '../../../src/delivery/scheduling/create-scheduling.ts';
-import { createParking } from '../../../src/delivery/scheduling/parking.ts';
 import type { FreedShares, HeldShares } from '../../../src/delivery/scheduling/shares.ts';
 import type { ReservedMessage, Site } from '../../../src/delivery/scheduling/site.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
 import type { EgressMail, EgressObstacle } from '../../../src/delivery/source-address.ts';
+import { createWaits } from '../../../src/delivery/waits.ts';
 import type { QueuedMessage, QueueKey } from '../../../src/store/messages/queue.ts';
 import type { QueueControlRow } from '../../../src/store/messages/queue-controls.ts';
 import { enqueue, insertAccount, insertDomain, startStore } from '../../support/store.ts';
@@ -73,8 +73,8 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     initialConnections: Number.POSITIVE_INFINITY,
     isPaused: (site) => createControlIndex(controls).ofSite(site) !== null,
   });
-  const claims = createClaims(clock);
-  const parking = createParking({ clock, monotonic: clock, log });
+  const waits = createWaits({ clock, monotonic: clock, log });
+  const claims = createClaims(waits);
   const started: HeldMessage[] = [];
   /** What messages release that end now. */
   let freed: FreedShares = { unanswered: false };
@@ -129,7 +129,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     writer,
     sites,
     claims,
-    parking,
+    waits,
     routes: {
       clear: () => {},
       peek: (destination) =>
@@ -186,7 +186,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     ...store,
     sites,
     claims,
-    parking,
+    waits,
     targets,
     reader,
     recent,

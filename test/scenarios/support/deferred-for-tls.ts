@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { MINUTE } from '../../../src/core/clock.ts';
-import { policyOf } from '../../../src/delivery/control/remedies.ts';
+import { policyOf } from '../../../src/delivery/remedies.ts';
 import type { Certificate } from '../../support/certificates.ts';
 import type { SinkBehavior } from '../../support/smtp-sink-session.ts';
 import { deferred, delivered } from './attempts.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { WAIT_REASON_CODES } from '../../../src/delivery/control/reasons.ts';
+import type { WAIT_REASON_CODES } from '../../../src/delivery/waits.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { ScenarioRun, WaitReason } from './run.ts';
 import type { Scenario } from './scenario.ts';

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { TLS_MODES } from '../../../config/setting-types.ts';
 import { SECOND } from '../../../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../../../core/refusal.ts';
-import { type BulkChanges, type BulkResult, parseNextHop } from '../../../delivery/control/bulk.ts';
+import { type BulkChanges, type BulkResult, parseNextHop } from '../../../delivery/control.ts';
 import { normalizeDomain } from '../../../mail/address.ts';
 import type { QueuedMail } from '../../../sending/queued-mail.ts';
 import type { Context } from '../../../store/context.ts';

@@ -1,9 +1,13 @@
 import * as z from 'zod';
 import { iso } from '../../../core/clock.ts';
-import { explainMessage, presentSite } from '../../../delivery/control/explain.ts';
-import { explainDestination, readDestination } from '../../../delivery/control/explain-destination.ts';
-import { type ControlOrders, presentControl } from '../../../delivery/control/orders.ts';
+import { type ControlOrders, presentControl } from '../../../delivery/control.ts';
 import type { Delivery } from '../../../delivery/delivery.ts';
+import {
+  explainDestination,
+  explainMessage,
+  presentSite,
+  readDestination,
+} from '../../../delivery/explain.ts';
 import type { Context } from '../../../store/context.ts';
 import type { QueueSummary } from '../../../store/messages/queue-list.ts';
 import { NO_ACCOUNT } from '../../../store/readers/reads.ts';

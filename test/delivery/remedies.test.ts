@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { explainAttempt } from '../../../src/delivery/control/explain.ts';
-import { policyOf, replyRemedy } from '../../../src/delivery/control/remedies.ts';
-import { classifyLocal, type LocalFailure } from '../../../src/mail/classify/classify.ts';
+import { explainAttempt } from '../../src/delivery/explain.ts';
+import { policyOf, replyRemedy } from '../../src/delivery/remedies.ts';
+import { classifyLocal, type LocalFailure } from '../../src/mail/classify/classify.ts';
 
 /** The advice for an attempt that ended with this failure. `error`: of its session. */
 function adviceFor(failure: LocalFailure, conclusion: string, error: string | null = null): string | null {

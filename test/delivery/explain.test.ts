@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { DeliveryRoute } from '../../../src/config/setting-types.ts';
-import { presentRoute } from '../../../src/delivery/control/explain.ts';
-import type { MessageFacts } from '../../../src/delivery/control/inspection.ts';
-import { failure } from '../../../src/delivery/routes.ts';
+import type { DeliveryRoute } from '../../src/config/setting-types.ts';
+import { presentRoute } from '../../src/delivery/explain.ts';
+import { failure } from '../../src/delivery/routes.ts';
+import type { MessageFacts } from '../../src/delivery/waits.ts';
 
 const HOP: DeliveryRoute = {
   match: '*',

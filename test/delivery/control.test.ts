@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../../src/config/load.ts';
-import { HOUR } from '../../../src/core/clock.ts';
-import { createLog } from '../../../src/core/log.ts';
-import { isRefusal } from '../../../src/core/refusal.ts';
-import { createControls } from '../../../src/delivery/control/controls.ts';
-import { createControlOrders, type QueueControlInput } from '../../../src/delivery/control/orders.ts';
-import { toml } from '../../support/daemon.ts';
-import { startStore } from '../../support/store.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { HOUR } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
+import { isRefusal } from '../../src/core/refusal.ts';
+import { createControlOrders, createControls, type QueueControlInput } from '../../src/delivery/control.ts';
+import { toml } from '../support/daemon.ts';
+import { startStore } from '../support/store.ts';
 
 function setup() {
   const { dir, tables, writer, clock } = startStore();
@@ -15,17 +14,14 @@ function setup() {
   const lines: Record<string, unknown>[] = [];
   let changes = 0;
   let retries = 0;
-  const controls = createControls({
-    clock,
-    log: createLog(
-      { level: 'info', hashAddresses: true },
-      { write: (line) => void lines.push(JSON.parse(line)) },
-    ),
-    tables,
-    writer,
-    onChange: () => void changes++,
-    onRetried: () => void retries++,
-  });
+  const log = createLog(
+    { level: 'info', hashAddresses: true },
+    { write: (line) => void lines.push(JSON.parse(line)) },
+  );
+  const controls = createControls(
+    { clock, log, tables, writer },
+    { onChange: () => void changes++, onRetried: () => void retries++ },
+  );
   const orders = createControlOrders({ tables, writer, clock, config });
   const input = (fields: Partial<QueueControlInput> = {}): QueueControlInput => ({
     action: 'pause',

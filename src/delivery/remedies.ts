@@ -1,5 +1,5 @@
-import type { BounceClass } from '../../mail/classify/classify.ts';
-import type { SmtpReply } from '../../mail/reply.ts';
+import type { BounceClass } from '../mail/classify/classify.ts';
+import type { SmtpReply } from '../mail/reply.ts';
 
 /** A sentence or two for each bounce class. */
 export const REMEDIES: Readonly<Record<BounceClass, string>> = {

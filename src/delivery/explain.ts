@@ -1,18 +1,30 @@
-import { type Clock, iso } from '../../core/clock.ts';
-import { type Refusal, refuse } from '../../core/refusal.ts';
-import { domainOf } from '../../mail/address.ts';
-import type { BounceClass } from '../../mail/classify/classify.ts';
-import { BOUNCE_CLASSES } from '../../mail/classify/rules.ts';
-import type { SmtpReply } from '../../mail/reply.ts';
-import type { AttemptRow } from '../../store/messages/message-rows.ts';
-import type { MessageRow } from '../../store/messages/messages.ts';
-import type { ListedInQueue } from '../../store/messages/queue-list.ts';
-import type { Tables } from '../../store/tables.ts';
-import { createControlIndex } from './controls.ts';
-import type { Inspection, MessageFacts, SiteFacts } from './inspection.ts';
-import { presentControl, type QueueControl } from './orders.ts';
-import { reasonsOf, routeFailureText, type WaitReason } from './reasons.ts';
+import { type Clock, iso } from '../core/clock.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { domainOf, normalizeDomain } from '../mail/address.ts';
+import type { BounceClass } from '../mail/classify/classify.ts';
+import { BOUNCE_CLASSES } from '../mail/classify/rules.ts';
+import type { SmtpReply } from '../mail/reply.ts';
+import type { AttemptRow } from '../store/messages/message-rows.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
+import type { ListedInQueue, QueueCounts } from '../store/messages/queue-list.ts';
+import { readQuery } from '../store/readers/reads.ts';
+import type { Tables } from '../store/tables.ts';
+import { createControlIndex, presentControl, type QueueControl } from './control.ts';
 import { localRemedy, policyOf, replyRemedy } from './remedies.ts';
+import {
+  type Inspection,
+  type MessageFacts,
+  presentWait,
+  reasonsOf,
+  routeFailureText,
+  type SiteFacts,
+  type WaitReason,
+} from './waits.ts';
+
+/*
+ * Explains why a message, or the mail to a destination, is not delivered yet: for the API, the console and the command line,
+ * also while no daemon runs. The reasons are those of waits.ts.
+ */
 
 /** Why a message is not delivered yet, and what it waits for. */
 export interface MessageExplanation {
@@ -112,7 +124,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
       lane: 'primary',
       nextAttemptAt: null,
       blockedAt: null,
-      reasons: [finalReason(message)],
+      reasons: [presentWait({ code: 'final', status: message.status, at: message.final_at })],
       ahead: 0,
       route: null,
       site: null,
@@ -126,7 +138,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
     lane: queued.secondary === 1 ? 'secondary' : 'primary',
     nextAttemptAt: queued.paused === 1 ? null : iso(queued.due_at),
     blockedAt: blockedAt(facts),
-    reasons: reasonsOf(queued, controls, live, clock).map((reason) =>
+    reasons: reasonsOf(queued, controls, live, clock.now()).map((reason) =>
       withPolicy(reason, common.lastAttempts),
     ),
     ahead: queued.ready === 1 ? tables.queue.ahead(queued, queued.seq, MAX_AHEAD) : 0,
@@ -137,7 +149,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
 }
 
 /** ISO 8601: since when the source address of the message is blocked; null: it is not. */
-export function blockedAt(facts: MessageFacts | null): string | null {
+function blockedAt(facts: MessageFacts | null): string | null {
   const block = facts?.obstacle?.block;
   return block === undefined ? null : iso(block.since);
 }
@@ -179,7 +191,7 @@ export function presentRoute(
 }
 
 /** Returns a sentence for each group of facts that only the daemon has and that is missing. */
-export function unknownOf({ inspection, absence }: ExplainDeps, facts: MessageFacts | null): string[] {
+function unknownOf({ inspection, absence }: ExplainDeps, facts: MessageFacts | null): string[] {
   if (inspection === null)
     return [
       `Route, hosts, site and connections are known to the running daemon only: ${absence ?? 'it does not run'}.`,
@@ -188,12 +200,6 @@ export function unknownOf({ inspection, absence }: ExplainDeps, facts: MessageFa
   return facts !== null && facts.site === null && facts.route?.kind === 'hosts'
     ? ['Its site is not in memory: no mail for it was read in the last ten minutes.']
     : [];
-}
-
-function finalReason({ status, final_at }: MessageRow): WaitReason {
-  const at = final_at === null ? '' : ` since ${iso(final_at)}`;
-  const text = `It is ${status}${at} and no longer in the queue.`;
-  return { code: 'final', text, until: null, remedy: 'See "postrider message show" for its timeline.' };
 }
 
 function lastAttempts(tables: Tables, seq: number): ExplainedAttempt[] {
@@ -228,4 +234,122 @@ export function explainAttempt({ attempt, at, lane, report }: AttemptRow): Expla
 
 function isBounceClass(text: string | null): text is BounceClass {
   return text !== null && (BOUNCE_CLASSES as readonly string[]).includes(text);
+}
+
+/** Why the mail to a recipient domain waits. */
+export interface DestinationExplanation {
+  destination: string;
+  messages: number;
+  sending: number;
+  deferred: number;
+  /** Held: with their campaigns, accounts or domains. */
+  held: number;
+  /** ISO 8601: when the first of the examined messages was accepted; null: there are none. */
+  oldestAcceptedAt: string | null;
+  /** ISO 8601: when the next attempt is due; null: there is none. */
+  nextAttemptAt: string | null;
+  /** Since when a receiver blocks the only source address that could send an examined message; null: none is blocked. */
+  blockedAt: string | null;
+  control: QueueControl | null;
+  /** Why the examined messages wait, with the number of messages; the most frequent first. */
+  reasons: (WaitReason & { messages: number })[];
+  /** The last replies to the examined messages, the most frequent first. */
+  replies: (Omit<ExplainedAttempt, 'attempt'> & { messages: number })[];
+  /** Number of messages examined: those that are due first. */
+  examined: number;
+  routes: ExplainedRoute[];
+  sites: ExplainedSite[];
+  unknown: string[];
+}
+
+const MAX_EXAMINED = 100;
+const MAX_REPLIES = 10;
+
+interface DestinationState {
+  counts: QueueCounts;
+  rows: ListedInQueue[];
+}
+
+/** Reads all queued messages to a destination: on a reader thread in the daemon. */
+export const readDestination = readQuery(
+  'queueDestination',
+  (tables: Tables, destination: string): DestinationState => ({
+    counts: tables.queue.counts({ destination }),
+    rows: tables.queue.list({ destination }, MAX_EXAMINED),
+  }),
+);
+
+/** Explains a destination. Refuses a name that is not a domain name. `read` runs `readDestination`. */
+export async function explainDestination(
+  name: string,
+  deps: ExplainDeps,
+  read: (destination: string) => Promise<DestinationState>,
+): Promise<DestinationExplanation | Refusal> {
+  const destination = destinationOf(name);
+  if (isRefusal(destination)) return destination;
+  const { tables, clock, inspection } = deps;
+  const { counts, rows } = await read(destination);
+  const controls = createControlIndex(tables.queueControls.list(clock.now()));
+  const reasons = new Map<string, WaitReason & { messages: number }>();
+  const replies = new Map<string, Omit<ExplainedAttempt, 'attempt'> & { messages: number }>();
+  const routes = new Map<string, ExplainedRoute>();
+  const sites = new Map<string, ExplainedSite>();
+  const unknown = new Set<string>();
+  let blocked: string | null = null;
+  for (const row of rows) {
+    const facts = inspection === null ? null : inspection.message(row);
+    const live = inspection === null || facts === null ? null : { inspection, facts };
+    blocked ??= blockedAt(facts);
+    const [deciding] = reasonsOf(row, controls, live, clock.now());
+    if (deciding !== undefined) count(reasons, deciding.code, deciding);
+    const last = tables.messages.attemptsOf(row.seq).at(-1);
+    if (last !== undefined) {
+      const { attempt: _, ...reply } = explainAttempt(last);
+      count(replies, `${reply.reply?.code} ${reply.reply?.enhanced} ${reply.classification}`, reply);
+    }
+    const route = facts === null ? null : presentRoute(facts, row);
+    if (route !== null) routes.set(JSON.stringify(route), route);
+    if (facts?.site !== undefined && facts.site !== null)
+      sites.set(facts.site.site, presentSite(facts.site, clock));
+    for (const text of unknownOf(deps, facts)) unknown.add(text);
+  }
+  if (rows.length === 0) for (const text of unknownOf(deps, null)) unknown.add(text);
+  const control = controls.ofKey({ account_id: '', destination });
+  const due = rows.filter(({ paused, lease }) => paused === 0 && lease === null);
+  return {
+    destination,
+    messages: counts.messages,
+    sending: counts.sending,
+    deferred: counts.deferred,
+    held: counts.paused,
+    oldestAcceptedAt: rows.length === 0 ? null : iso(Math.min(...rows.map(({ created_at }) => created_at))),
+    nextAttemptAt: due.length === 0 ? null : iso(Math.min(...due.map(({ due_at }) => due_at))),
+    blockedAt: blocked,
+    control: control === null ? null : presentControl(control),
+    reasons: byFrequency(reasons),
+    replies: byFrequency(replies).slice(0, MAX_REPLIES),
+    examined: rows.length,
+    routes: [...routes.values()],
+    sites: [...sites.values()],
+    unknown: [...unknown],
+  };
+}
+
+function destinationOf(name: string): string | Refusal {
+  return normalizeDomain(name) ?? invalid('destination', `${name} is not a domain name`);
+}
+
+/** Keeps the first example of each key. */
+function count<Entry extends object>(
+  map: Map<string, Entry & { messages: number }>,
+  key: string,
+  entry: Entry,
+): void {
+  const known = map.get(key);
+  if (known === undefined) map.set(key, { ...entry, messages: 1 });
+  else known.messages++;
+}
+
+function byFrequency<Entry extends { messages: number }>(map: Map<string, Entry>): Entry[] {
+  return [...map.values()].toSorted((a, b) => b.messages - a.messages);
 }

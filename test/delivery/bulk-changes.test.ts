@@ -1,25 +1,29 @@
 import { expect, it } from 'vitest';
-import { loadConfig } from '../../../src/config/load.ts';
-import { createBulkChanges, parseNextHop } from '../../../src/delivery/control/bulk.ts';
-import { StoreUnavailable } from '../../../src/store/database/failure.ts';
-import { enqueue, startStore } from '../../support/store.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { createBulkChanges, parseNextHop } from '../../src/delivery/control.ts';
+import { StoreUnavailable } from '../../src/store/database/failure.ts';
+import type { Writer } from '../../src/store/database/writer.ts';
+import { enqueue, startStore } from '../support/store.ts';
 
 it('states how many messages it has changed when the database fails', async () => {
   const { dir, db, tables, writer, recorder, clock } = startStore();
   let units = 0;
-  const bulk = createBulkChanges({
-    config: loadConfig({ cwd: dir, env: {} }),
-    writer: {
-      ...writer,
-      run: (unit, share) =>
-        ++units > 2 ? Promise.reject(new StoreUnavailable('busy', 'locked')) : writer.run(unit, share),
+  const failing: Writer = {
+    ...writer,
+    run: (unit, share) =>
+      ++units > 2 ? Promise.reject(new StoreUnavailable('busy', 'locked')) : writer.run(unit, share),
+  };
+  const bulk = createBulkChanges(
+    { writer: failing },
+    {
+      config: loadConfig({ cwd: dir, env: {} }),
+      recorder,
+      read: {
+        waiting: async (filter, page) => tables.queue.waiting(filter, page),
+        counts: async (filter) => tables.queue.counts(filter),
+      },
     },
-    recorder,
-    read: {
-      waiting: async (filter, page) => tables.queue.waiting(filter, page),
-      counts: async (filter) => tables.queue.counts(filter),
-    },
-  });
+  );
   for (let n = 0; n < 50; n++) enqueue(tables, clock.now(), { recipient: `a${n}@one.test` });
   await expect(bulk.purge({ destination: 'one.test' }, 'mistake')).rejects.toMatchObject({
     done: '40 messages were changed; it may be repeated',
@@ -30,15 +34,17 @@ it('states how many messages it has changed when the database fails', async () =
 /** A queued message, and bulk changes over its store. */
 function setup() {
   const { dir, tables, writer, recorder, clock } = startStore();
-  const bulk = createBulkChanges({
-    config: loadConfig({ cwd: dir, env: {} }),
-    writer,
-    recorder,
-    read: {
-      waiting: async (filter, page) => tables.queue.waiting(filter, page),
-      counts: async (filter) => tables.queue.counts(filter),
+  const bulk = createBulkChanges(
+    { writer },
+    {
+      config: loadConfig({ cwd: dir, env: {} }),
+      recorder,
+      read: {
+        waiting: async (filter, page) => tables.queue.waiting(filter, page),
+        counts: async (filter) => tables.queue.counts(filter),
+      },
     },
-  });
+  );
   const message = enqueue(tables, clock.now(), { recipient: 'a@one.test' });
   return { bulk, tables, message };
 }

@@ -1,0 +1,669 @@
+import { iso, MINUTE, SECOND } from '../core/clock.ts';
+import { errorText } from '../core/errors.ts';
+import { createLru } from '../core/lru.ts';
+import type { Runtime } from '../core/runtime.ts';
+import {
+  type HoldReason,
+  MARKETING_PRIORITY,
+  type QueuedMessage,
+  type QueueKey,
+  TRANSACTIONAL_PRIORITY,
+} from '../store/messages/queue.ts';
+import type { QueueControlRow } from '../store/messages/queue-controls.ts';
+import type { ListedInQueue } from '../store/messages/queue-list.ts';
+import { type ControlIndex, type Controls, describeControl } from './control.ts';
+import type { DeliveryPath } from './lanes.ts';
+import { localRemedy } from './remedies.ts';
+import type { RouteFailure, RouteResult } from './routes.ts';
+import type { Shares } from './scheduling/shares.ts';
+import type { Site } from './scheduling/site.ts';
+import type { Sites } from './scheduling/sites.ts';
+import type { Targets } from './scheduling/targets.ts';
+import type { EgressObstacle } from './source-address.ts';
+
+/*
+ * Why mail waits. REASONS is the table of all reasons: what a wait of the reason knows, its sentence, and its remedy. To add
+ * one, add an entry there; the compiler demands the rest.
+ *
+ * A wait is in one of three places. The database has those that survive a restart: holds, the operator's controls, the time at
+ * which a message is due. The sites have theirs (suspension, limits, rate, connections), as these depend on their sessions.
+ * All others are rows of `createWaits`: keys of the queue, messages, domains and accounts that are not tried for some
+ * time. `createInspection` reads all of them; explanations, readiness, doctor, metrics and console read waits only there.
+ */
+
+/** What a wait knows, by reason. */
+interface WaitDetails {
+  final: { status: string; at: number | null };
+  sending: object;
+  held: { hold: HoldReason };
+  paused: { control: QueueControlRow };
+  rejected: { control: QueueControlRow };
+  scheduled: { until: number };
+  deferred: { until: number };
+  /** `cause`: a clause. */
+  stopped: { cause: string };
+  parked: { kind: 'domain' | 'account' };
+  no_route: { destination: string; failure: RouteFailure };
+  route_unknown: object;
+  site_suspended: { site: string; until: number };
+  site_limited: { site: string; until: number };
+  account_limited: { destination: string };
+  /** `text`: what it waits for, a clause. */
+  warmup: { text: string };
+  address_unusable: { text: string };
+  address_blocked: { block: NonNullable<EgressObstacle['block']> };
+  site_busy: SiteFacts['connections'] & { site: string };
+  site_rate: { site: string; until: number };
+  /** Of all destinations together; see `MessageFacts.exhausted`. */
+  sessions_used: { used: number; limit: number; exhausted: MessageFacts['exhausted'] };
+  in_line: { isRunning: boolean };
+}
+
+type WaitCode = keyof WaitDetails;
+
+/** `until`: epoch ms at which it ends by itself; absent: not by itself, or not known. */
+type Wait<Code extends WaitCode = WaitCode> = {
+  [C in Code]: { code: C; until?: number | undefined } & WaitDetails[C];
+}[Code];
+
+/** The sentences, and what the operator can do; null: nothing is needed. */
+const REASONS: {
+  readonly [Code in WaitCode]: {
+    text: string | ((wait: Wait<Code>) => string);
+    remedy: string | null | ((wait: Wait<Code>) => string | null);
+  };
+} = {
+  final: {
+    text: ({ status, at }) =>
+      `It is ${status}${at === null ? '' : ` since ${iso(at)}`} and no longer in the queue.`,
+    remedy: 'See "postrider message show" for its timeline.',
+  },
+  sending: { text: 'It is being sent now.', remedy: null },
+  held: { text: ({ hold }) => HOLDS[hold].text, remedy: ({ hold }) => HOLDS[hold].remedy },
+  paused: { text: ({ control }) => sentence(describeControl(control)), remedy: resumeCommand },
+  rejected: { text: ({ control }) => sentence(describeControl(control)), remedy: resumeCommand },
+  scheduled: { text: ({ until }) => `It is scheduled for ${iso(until)}.`, remedy: null },
+  deferred: {
+    text: ({ until }) => `The last attempt was deferred; the next one is at ${iso(until)}.`,
+    remedy: 'To try it earlier: "postrider queue retry".',
+  },
+  stopped: {
+    text: ({ cause }) => `No mail is sent: ${cause}.`,
+    remedy: 'Run "postrider doctor"; see the log.',
+  },
+  parked: {
+    text: ({ kind }) => `Mail of this ${kind} cannot be prepared.`,
+    remedy: 'See the log for the error, such as a key that cannot be read.',
+  },
+  no_route: {
+    text: ({ destination, failure }) => routeFailureText(destination, failure),
+    remedy: ({ failure: { failure, route } }) =>
+      route === null
+        ? (localRemedy(failure) ?? 'Query the MX records of the domain with "dig MX".')
+        : `Check that the name ${route.host} of the next hop has an address in DNS: it comes from delivery.routes, "secondary" or a reroute.`,
+  },
+  route_unknown: {
+    text: 'Its mail hosts are being looked up in DNS, or will be when it is read.',
+    remedy: null,
+  },
+  site_suspended: {
+    text: ({ site, until }) =>
+      `The mail hosts of the site ${site} could not be reached; one connection tries them at ${iso(until)}.`,
+    remedy:
+      'If other sites are reachable, the cause is on the side of the site; otherwise run "postrider doctor". When it is repaired, "postrider queue retry" tries the site immediately.',
+  },
+  site_limited: {
+    text: ({ site, until }) =>
+      `The mail hosts of the site ${site} asked to send less; it gets mail again at ${iso(until)}.`,
+    remedy: 'Read the last replies; the rate adapts by itself.',
+  },
+  account_limited: {
+    text: ({ destination }) => `The mail hosts of ${destination} asked to send less mail of this account.`,
+    remedy: 'Read the last replies: complaints or content of this sender are usually the cause.',
+  },
+  warmup: {
+    text: ({ text }) => `It ${text}.`,
+    remedy: 'To send it today: another address in the pool, or "postrider warmup skip".',
+  },
+  address_unusable: {
+    text: ({ text }) => `It ${text}.`,
+    remedy: 'Run "postrider doctor": it checks the addresses and proxies.',
+  },
+  address_blocked: {
+    text: ({ block: { receiver, address, reply, nextProbeAt } }) =>
+      `${receiver} blocks mail from ${address}, and no other source address can send it: "${reply}". One message tries again at ${iso(nextProbeAt)}.`,
+    remedy: ({ block }) =>
+      `Find and stop the cause. ${block.delisting} Then "postrider queue retry" tries the address immediately.`,
+  },
+  site_busy: {
+    text: ({ site, used, allowed, limit }) =>
+      `All ${used} connections that the site ${site} may have are in use.${
+        allowed < limit
+          ? ` The number grows as the site answers and accepts mail, and as other sites leave more of all open connections; its limit is ${limit}.`
+          : ''
+      }`,
+    remedy: ({ allowed, limit }) =>
+      allowed < limit ? null : 'Raise "connections" of its shaping profile if the receiver permits it.',
+  },
+  site_rate: {
+    text: ({ site, until }) => `The rate of the site ${site} allows its next message at ${iso(until)}.`,
+    remedy:
+      'Raise "perSecond" of its shaping profile if the receiver permits it; a rate that it asked for adapts by itself.',
+  },
+  sessions_used: {
+    text: ({ used, limit, exhausted }) => {
+      if (used >= limit) return `All ${limit} sessions are in use (delivery.connections).`;
+      return exhausted === 'unanswered'
+        ? `All sessions that sites without an answer may have are in use: half of ${limit} (delivery.connections).`
+        : `Its account or its site uses its whole share of the ${limit} sessions (delivery.connections), of which ${used} are in use.`;
+    },
+    remedy: 'Raise delivery.connections if this lasts, and the limit of open files with it.',
+  },
+  in_line: {
+    text: ({ isRunning }) =>
+      isRunning ? 'It is due and is sent within a second or two.' : 'It is due, but the daemon does not run.',
+    remedy: ({ isRunning }) => (isRunning ? null : 'Start the daemon.'),
+  },
+};
+
+const HOLDS: Record<HoldReason, { text: string; remedy: string }> = {
+  campaign_paused: {
+    text: 'Its campaign is paused.',
+    remedy: 'Resume the campaign: "postrider campaign resume".',
+  },
+  account_disabled: {
+    text: 'Its account is disabled.',
+    remedy: 'Enable the account: "postrider account enable".',
+  },
+  domain_failed: {
+    text: 'The verification of its sending domain has failed.',
+    remedy: 'Correct the DNS records that "postrider domain verify" names.',
+  },
+  restored: {
+    text: 'It has been held since a restore, because the original installation may have sent it.',
+    remedy:
+      'List held messages with "postrider restore held"; release them with "postrider restore release".',
+  },
+  being_released: {
+    text: 'It was held and is being released.',
+    remedy: 'Nothing: it is due within seconds.',
+  },
+};
+
+// Sound: the table has these keys only.
+export const WAIT_REASON_CODES = Object.keys(REASONS) as [WaitCode, ...WaitCode[]];
+
+/** Why mail is not sent now, as the API presents it. */
+export interface WaitReason {
+  code: WaitCode;
+  /** One or more sentences. */
+  text: string;
+  /** ISO 8601: when this ends by itself; null: not by itself, or not known. */
+  until: string | null;
+  /** What the operator can do; null: nothing is needed. */
+  remedy: string | null;
+}
+
+export function presentWait<Code extends WaitCode>(wait: Wait<Code>): WaitReason {
+  const { text, remedy } = REASONS[wait.code];
+  return {
+    code: wait.code,
+    text: typeof text === 'string' ? text : text(wait),
+    until: wait.until === undefined ? null : iso(wait.until),
+    remedy: typeof remedy === 'function' ? remedy(wait) : remedy,
+  };
+}
+
+/** The remedy is the command that removes the control. */
+function controlWait(control: QueueControlRow): Wait {
+  const code = control.action === 'pause' ? 'paused' : 'rejected';
+  return { code, control, until: control.until ?? undefined };
+}
+
+function sentence(clause: string): string {
+  return `${clause.charAt(0).toUpperCase()}${clause.slice(1)}.`;
+}
+
+function resumeCommand({ control: { scope, target } }: { control: QueueControlRow }): string {
+  return `To end this: "postrider queue resume --${scope} ${scope === 'site' ? `'${target}'` : target}".`;
+}
+
+/** Why a destination has no route, a sentence. */
+export function routeFailureText(destination: string, { failure, route }: RouteFailure): string {
+  const hop = route === null ? '' : ` through ${route.host}`;
+  return `There is no route to ${destination}${hop}: ${failure.replaceAll('-', ' ')}.`;
+}
+
+/** The reasons for a message in the queue, the deciding one first. `live` null: the daemon does not run. */
+export function reasonsOf(
+  queued: ListedInQueue,
+  controls: ControlIndex,
+  live: { inspection: Inspection; facts: MessageFacts } | null,
+  now: number,
+): WaitReason[] {
+  if (queued.lease !== null && (live !== null || queued.status === 'sending'))
+    return [presentWait({ code: 'sending' })];
+  const waits: Wait[] = [];
+  const control = controls.ofKey(queued);
+  if (control !== null) waits.push(controlWait(control));
+  const pause = live === null ? null : pauseOfSite(controls, live.facts);
+  if (pause !== null) waits.push(controlWait(pause));
+  const hold = queued.hold_reason ?? (queued.paused === 1 ? 'campaign_paused' : null);
+  if (hold !== null) waits.push({ code: 'held', hold });
+  else {
+    // It decides: the next attempt waits for the address, too.
+    const block = live?.facts.obstacle?.block;
+    if (block !== undefined) waits.push({ code: 'address_blocked', block, until: block.nextProbeAt });
+    if (queued.ready === 0 && queued.due_at > now) {
+      const isNew = queued.status === 'queued' && queued.attempts === 0;
+      waits.push({ code: isNew ? 'scheduled' : 'deferred', until: queued.due_at });
+    }
+  }
+  if (live !== null) {
+    waits.push(...liveWaits(queued, live, now));
+    if (waits.length === 0 && live.facts.route === null) waits.push({ code: 'route_unknown' });
+  }
+  if (waits.length === 0) waits.push({ code: 'in_line', isRunning: live !== null });
+  return waits.map((wait) => presentWait(wait));
+}
+
+/** The pause of the site or the pool. */
+function pauseOfSite(controls: ControlIndex, { path, site }: MessageFacts): QueueControlRow | null {
+  return controls.ofSite(site === null ? { key: '', pool: path.pool } : { key: site.site, pool: site.pool });
+}
+
+/** What only the daemon knows. */
+function* liveWaits(
+  queued: ListedInQueue,
+  { inspection, facts }: { inspection: Inspection; facts: MessageFacts },
+  now: number,
+): Generator<Wait, void> {
+  const { parked, route, site, accountLimitedMs, obstacle, exhausted } = facts;
+  const { destination } = queued;
+  const cause = inspection.stopped();
+  if (cause !== null) yield { code: 'stopped', cause };
+  if (parked !== null) yield { code: 'parked', kind: parked.kind, until: now + parked.ms };
+  if (queued.ready === 0 && queued.due_at > now) return;
+  if (route?.kind === 'failure') yield { code: 'no_route', destination, failure: route };
+  else {
+    if (site !== null) yield* siteWaits(site, now);
+    if (accountLimitedMs > 0) yield { code: 'account_limited', destination, until: now + accountLimitedMs };
+    if (obstacle !== null && obstacle.block === undefined) {
+      const { kind, text, until } = obstacle;
+      yield { code: kind === 'warmup' ? 'warmup' : 'address_unusable', text, until };
+    }
+  }
+  const { used, limit } = inspection.sessions();
+  if (used >= limit || exhausted !== null) yield { code: 'sessions_used', used, limit, exhausted };
+}
+
+/** Why a site takes no mail now. */
+function* siteWaits(facts: SiteFacts, now: number): Generator<Wait, void> {
+  const { site, suspendedMs, limitedMs, rateWaitMs, connections } = facts;
+  const { used, allowed, limit } = connections;
+  if (suspendedMs > 0) yield { code: 'site_suspended', site, until: now + suspendedMs };
+  else if (limitedMs > 0) yield { code: 'site_limited', site, until: now + limitedMs };
+  else if (used >= Math.min(allowed, limit)) yield { code: 'site_busy', site, used, allowed, limit };
+  else if (rateWaitMs > 0) yield { code: 'site_rate', site, until: now + rateWaitMs };
+}
+
+/** What the rows of `createWaits` know, by reason. */
+interface RowDetails {
+  /** A message whose row could not be read or updated. */
+  message_failed: { queueKey: string };
+  /** A queue key that cannot be read. */
+  key_unreadable: null;
+  /** A queue key whose site takes no mail of the account. */
+  key_account_limited: null;
+  /** A queue key whose mail waits for a source address; its messages stay ready in the queue. */
+  key_without_address: { key: QueueKey; kind: EgressObstacle['kind']; text: string };
+  /** The mail of a domain or an account cannot be prepared; `error`: the last one. */
+  domain_parked: { error: string };
+  account_parked: { error: string };
+}
+
+type RowReason = keyof RowDetails;
+
+interface Row<Reason extends RowReason> {
+  id: string | number;
+  detail: RowDetails[Reason];
+  /** Epoch ms at which its first wait began. */
+  since: number;
+  /** Monotonic ms. */
+  until: number;
+  waitMs: number;
+  /** Whether `sweep` has seen its end. */
+  isOver: boolean;
+}
+
+/**
+ * How long rows wait: `firstMs`, doubled each time up to `maxMs`. Without `firstMs` the caller names the wait, which is at
+ * most `maxMs`: an operator may have changed what the mail waits for. A row is remembered for `rememberMs` after its wait,
+ * so that the next one is longer.
+ */
+const ROWS: { readonly [R in RowReason]: { firstMs?: number; maxMs: number; rememberMs: number } } = {
+  message_failed: { firstMs: SECOND, maxMs: 600 * SECOND, rememberMs: 1200 * SECOND },
+  key_unreadable: { firstMs: 2 * SECOND, maxMs: 300 * SECOND, rememberMs: 300 * SECOND },
+  key_account_limited: { maxMs: 5 * SECOND, rememberMs: 0 },
+  key_without_address: { maxMs: 5 * SECOND, rememberMs: 60 * SECOND },
+  domain_parked: { firstMs: MINUTE, maxMs: 30 * MINUTE, rememberMs: Number.POSITIVE_INFINITY },
+  account_parked: { firstMs: MINUTE, maxMs: 30 * MINUTE, rememberMs: Number.POSITIVE_INFINITY },
+};
+
+// Sound: the table has these keys only.
+const ROW_REASONS = Object.keys(ROWS) as RowReason[];
+/** Of each reason; if there are more, the oldest is tried again early. */
+const MAX_ROWS = 10_000;
+const DOMAIN_FAILURES = 3;
+/** An account is parked when this many messages of at least `ACCOUNT_DOMAINS` domains failed and none succeeded. */
+const ACCOUNT_FAILURES = 12;
+const ACCOUNT_DOMAINS = 3;
+const MAX_LISTED = 100;
+
+export interface MailOrigin {
+  domain_id: string;
+  account_id: string;
+}
+
+export interface Parked {
+  kind: 'domain' | 'account';
+  id: string;
+  /** ISO 8601. */
+  since: string;
+  reason: string;
+}
+
+export type Waits = ReturnType<typeof createWaits>;
+
+/** Nothing waits at first: a restart ends all waits. Starts no timer: call `sweep` about once per second. */
+export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | 'monotonic' | 'log'>) {
+  const rows: { readonly [R in RowReason]: Map<string | number, Row<R>> } = {
+    message_failed: new Map(),
+    key_unreadable: new Map(),
+    key_account_limited: new Map(),
+    key_without_address: new Map(),
+    domain_parked: new Map(),
+    account_parked: new Map(),
+  };
+  /** Messages that wait, by queue key. */
+  const messages = new Map<string, number>();
+  /** Failures in a row to prepare mail of domains and accounts. */
+  const failures = {
+    domain: createLru<{ count: number; domains: Set<string> }>(MAX_ROWS),
+    account: createLru<{ count: number; domains: Set<string> }>(MAX_ROWS),
+  };
+
+  /** Begins a wait, or the next one of the same row. Returns how long it is. `ms`: for reasons without `firstMs`. */
+  function begin<R extends RowReason>(reason: R, id: string | number, detail: RowDetails[R], ms = 0): number {
+    const { firstMs, maxMs } = ROWS[reason];
+    const before = rows[reason].get(id);
+    const wanted = firstMs === undefined ? ms : before === undefined ? firstMs : before.waitMs * 2;
+    const waitMs = Math.min(wanted, maxMs);
+    end(reason, id);
+    const since = before?.since ?? clock.now();
+    rows[reason].set(id, { id, detail, since, until: monotonic.now() + waitMs, waitMs, isOver: false });
+    countMessage(detail, 1);
+    for (const oldest of rows[reason].keys()) {
+      if (rows[reason].size <= MAX_ROWS) break;
+      end(reason, oldest);
+    }
+    return waitMs;
+  }
+
+  /** Milliseconds for which the row waits; 0: it does not. */
+  function msOf(reason: RowReason, id: string | number): number {
+    // Called for every message and key that is read: almost always there is no row.
+    if (rows[reason].size === 0) return 0;
+    return Math.max(0, (rows[reason].get(id)?.until ?? 0) - monotonic.now());
+  }
+
+  /** Forgets the row. Returns whether there was one. */
+  function end(reason: RowReason, id: string | number): boolean {
+    const row = rows[reason].get(id);
+    if (row === undefined) return false;
+    rows[reason].delete(id);
+    if (!row.isOver) countMessage(row.detail, -1);
+    return true;
+  }
+
+  /** Counts the messages that wait of each queue key. */
+  function countMessage(detail: RowDetails[RowReason], by: 1 | -1): void {
+    if (detail === null || !('queueKey' in detail)) return;
+    const sum = (messages.get(detail.queueKey) ?? 0) + by;
+    if (sum > 0) messages.set(detail.queueKey, sum);
+    else messages.delete(detail.queueKey);
+  }
+
+  /** Rows that wait, and those that are remembered; the oldest first. */
+  const list = <R extends RowReason>(reason: R): Row<R>[] => [...rows[reason].values()];
+
+  /** Ends what is over, and forgets what need not be remembered. */
+  function sweep(): void {
+    const now = monotonic.now();
+    for (const reason of ROW_REASONS) {
+      for (const row of rows[reason].values()) {
+        if (row.until > now) continue;
+        if (!row.isOver) countMessage(row.detail, -1);
+        row.isOver = true;
+        if (row.until + ROWS[reason].rememberMs <= now) rows[reason].delete(row.id);
+      }
+    }
+  }
+
+  /**
+   * Mail of the domain and the account could not be prepared (an unreadable key, a damaged row). After several failures in
+   * a row their mail stays in the queue for a while, so that it does not slow other accounts; then one message is tried,
+   * and the first that can be prepared releases them.
+   */
+  function prepareFailed({ domain_id: domainId, account_id: accountId }: MailOrigin, error: unknown): void {
+    countFailure('domain', domainId, domainId, errorText(error));
+    countFailure('account', accountId, domainId, errorText(error));
+  }
+
+  function countFailure(kind: Parked['kind'], id: string, domainId: string, error: string): void {
+    const failed = failures[kind].get(id) ?? { count: 0, domains: new Set() };
+    failed.count++;
+    if (failed.domains.size < ACCOUNT_DOMAINS) failed.domains.add(domainId);
+    failures[kind].set(id, failed);
+    const reason = `${kind}_parked` as const;
+    const row = rows[reason].get(id);
+    if (row !== undefined) row.detail.error = error;
+    const isEnough =
+      kind === 'domain'
+        ? failed.count >= DOMAIN_FAILURES
+        : failed.count >= ACCOUNT_FAILURES && failed.domains.size >= ACCOUNT_DOMAINS;
+    // Messages that were taken before the parking fail one by one: they count once.
+    if (!isEnough || msOf(reason, id) > 0) return;
+    const waitMs = begin(reason, id, { error });
+    log.error({ [`${kind}Id`]: id, reason: error, waitMs }, `${kind} parked: its mail cannot be prepared`);
+  }
+
+  function prepared({ domain_id: domainId, account_id: accountId }: MailOrigin): void {
+    forgetFailures('domain', domainId);
+    forgetFailures('account', accountId);
+  }
+
+  function forgetFailures(kind: Parked['kind'], id: string): void {
+    // Called for every message: almost always there is no entry.
+    if (failures[kind].size === 0) return;
+    failures[kind].delete(id);
+    if (end(`${kind}_parked`, id))
+      log.info({ [`${kind}Id`]: id }, `${kind} released: its mail is sent again`);
+  }
+
+  /** How long mail of the domain or the account of a message may not be taken; null: it may. */
+  function parkedOf({ domain_id, account_id }: MailOrigin): { kind: Parked['kind']; ms: number } | null {
+    const domainMs = msOf('domain_parked', domain_id);
+    if (domainMs > 0) return { kind: 'domain', ms: domainMs };
+    const accountMs = msOf('account_parked', account_id);
+    return accountMs > 0 ? { kind: 'account', ms: accountMs } : null;
+  }
+
+  /** Accounts and domains whose mail cannot be prepared, at most `MAX_LISTED`. */
+  function parked(): Parked[] {
+    const of = (kind: Parked['kind']) =>
+      list(`${kind}_parked`).map(({ id, since, detail }) => ({
+        kind,
+        id: String(id),
+        since: iso(since),
+        reason: detail.error,
+      }));
+    return [...of('account'), ...of('domain')].slice(0, MAX_LISTED);
+  }
+
+  return {
+    begin,
+    msOf,
+    end,
+    list,
+    /** Number of rows that wait or are remembered. */
+    count: (reason: RowReason): number => rows[reason].size,
+    /** Messages of a queue key that wait because their rows could not be read or updated. */
+    failedMessages: (keyText: string): number => messages.get(keyText) ?? 0,
+    sweep,
+    prepareFailed,
+    prepared,
+    parkedOf,
+    parked,
+  };
+}
+
+/** What only the running daemon knows about queued mail. It changes nothing. */
+export type Inspection = Pick<
+  ReturnType<typeof createInspection>,
+  'message' | 'sites' | 'stopped' | 'sessions'
+>;
+
+export interface MessageFacts {
+  path: DeliveryPath;
+  /** Null: it is not known; it is looked up when the message is read. */
+  route: RouteResult | null;
+  site: SiteFacts | null;
+  /** Ms for which the site takes no mail of the account, because it asked to send less of it; 0: it does. */
+  accountLimitedMs: number;
+  /** The source address that it waits for; null: it waits for none. */
+  obstacle: EgressObstacle | null;
+  /** Its domain or account is parked; null: neither is. */
+  parked: { kind: 'domain' | 'account'; ms: number } | null;
+  /**
+   * The share of the sessions that is used up: that of its account or site, or that of sites without an answer; null:
+   * neither is.
+   */
+  exhausted: 'sessions' | 'unanswered' | null;
+  /** It is read ahead, and waits in memory for a connection. */
+  readAhead: boolean;
+}
+
+export interface SiteFacts {
+  site: string;
+  pool: string;
+  /** Ms until it is probed; 0: it is not suspended. */
+  suspendedMs: number;
+  /** Ms until it gets mail again, because it asked to send less; 0: it gets mail. */
+  limitedMs: number;
+  pause: QueueControlRow | null;
+  /** Ms until its rate (`perSecond`, or what it asked for) allows the next message; 0: now. */
+  rateWaitMs: number;
+  /** `limit`: of its profile. `allowed`: now; fewer after an outage, and after the site asked to send less. */
+  connections: { used: number; allowed: number; limit: number };
+  /** Messages in memory that wait for a connection, transactional and marketing. */
+  readAhead: { transactional: number; marketing: number };
+  /** Pairs of account and destination with mail that wait for their turn. */
+  waitingKeys: number;
+}
+
+interface InspectionParts {
+  waits: Pick<Waits, 'parkedOf'>;
+  sites: Sites;
+  targets: Pick<Targets, 'locate' | 'egressObstacle'>;
+  controls: Pick<Controls, 'ofKey' | 'ofSite'>;
+  /** Messages that are read ahead. */
+  claims: { has(seq: number): boolean };
+  shares: Pick<Shares, 'exhausted' | 'sessions'>;
+  /** Sessions at most. */
+  connections: number;
+  /** Why no outcome can be recorded, or the queue is not read, a clause; null: they are. */
+  unrecorded(): string | null;
+  stalled(): string | null;
+}
+
+const MAX_SITES = 200;
+
+/** Keeps no state: each call reads the waits; only the path of a message reads the database. */
+export function createInspection({ clock }: Pick<Runtime, 'clock'>, parts: InspectionParts) {
+  const { waits, sites, targets, controls, claims, shares, connections } = parts;
+
+  const factsOf = (site: Site): SiteFacts => ({
+    site: site.key,
+    pool: site.pool,
+    suspendedMs: Math.ceil(site.suspendedMs()),
+    limitedMs: Math.ceil(site.limitedMs()),
+    pause: controls.ofSite(site),
+    rateWaitMs: Math.ceil(site.rateWaitMs()),
+    connections: { ...site.connections(), limit: site.profile().connections },
+    readAhead: {
+      transactional: site.backlogSize(TRANSACTIONAL_PRIORITY),
+      marketing: site.backlogSize(MARKETING_PRIORITY),
+    },
+    waitingKeys: site.waitingCount(),
+  });
+
+  /** The path, the route and the site of a message, and what stops it there. */
+  function message(queued: QueuedMessage): MessageFacts {
+    const { path, route, site } = targets.locate(queued);
+    return {
+      path,
+      route,
+      site: site === null ? null : factsOf(site),
+      accountLimitedMs: site === null ? 0 : Math.ceil(site.accountLimitedMs(queued.account_id)),
+      obstacle: targets.egressObstacle(queued),
+      parked: waits.parkedOf(queued),
+      exhausted: site === null ? null : shares.exhausted(site, queued),
+      readAhead: claims.has(queued.seq),
+    };
+  }
+
+  /** Why a due message is not sent, a clause; null: no obstacle is known. */
+  function obstacle(queued: QueuedMessage): string | null {
+    const at = (ms: number) => `; next attempt at ${iso(clock.now() + ms)}`;
+    const parked = waits.parkedOf(queued);
+    if (parked !== null) return `mail of this ${parked.kind} cannot be prepared${at(parked.ms)}`;
+    const control = parts.unrecorded() ?? controls.ofKey(queued);
+    if (control !== null) return typeof control === 'string' ? control : describeControl(control);
+    if (queued.simulated === 1) return null;
+    const { path, site, accountLimitedMs, obstacle: address } = message(queued);
+    const pause = controls.ofSite(
+      site === null ? { key: '', pool: path.pool } : { key: site.site, pool: site.pool },
+    );
+    if (pause !== null) return describeControl(pause);
+    const { destination } = queued;
+    if (site !== null && site.suspendedMs + site.limitedMs > 0)
+      return `${haltReason(destination, site.suspendedMs > 0)}${at(Math.max(site.suspendedMs, site.limitedMs))}`;
+    if (accountLimitedMs > 0)
+      return `the mail hosts of ${destination} asked to send less mail of this account${at(accountLimitedMs)}`;
+    return address === null ? null : `${address.text}; next attempt at ${iso(address.until)}`;
+  }
+
+  return {
+    message,
+    obstacle,
+    /** Sites in memory with mail, those with the most connections first, at most `MAX_SITES`. */
+    sites: (): SiteFacts[] =>
+      [...sites.all()]
+        .toSorted(
+          (a, b) => b.connections().used - a.connections().used || b.waitingCount() - a.waitingCount(),
+        )
+        .slice(0, MAX_SITES)
+        .map(factsOf),
+    /** What stops all mail, a clause; null: nothing does. */
+    stopped: (): string | null => parts.unrecorded() ?? parts.stalled(),
+    sessions: (): { used: number; limit: number } => ({ used: shares.sessions(), limit: connections }),
+  };
+}
+
+/** Why no mail is sent to a halted site, a clause. */
+export function haltReason(destination: string, isSuspended: boolean): string {
+  return isSuspended
+    ? `the mail hosts of ${destination} cannot be reached`
+    : `the mail hosts of ${destination} asked to send less mail`;
+}
