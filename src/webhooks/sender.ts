@@ -65,8 +65,6 @@ export function createWebhookSender(
   },
 ) {
   const queues = new Map<number, EndpointQueue>();
-  /** Webhooks with deliveries of the group commit in progress. */
-  const due = new Set<number>();
   const calls = new Set<Promise<void>>();
   const shares = createCallShares(MAX_SHARED_CALLS);
   const stopping = new AbortController();
@@ -279,18 +277,10 @@ export function createWebhookSender(
   return {
     start: loop.start,
     /** Called in a unit of work that makes a delivery of this webhook ready. */
-    due: (webhook: number): void => {
-      if (stopping.signal.aborted || due.has(webhook)) return;
-      if (due.size === 0) {
-        // After the group commit in progress, which is synchronous.
-        setImmediate(() => {
-          const webhooks = [...due];
-          due.clear();
-          for (const number of webhooks) pump(number);
-        });
-      }
-      due.add(webhook);
-    },
+    due: (webhook: number): void =>
+      writer.afterCommit(`webhook ${webhook}`, () => {
+        if (!stopping.signal.aborted) pump(webhook);
+      }),
     /** Called after a webhook was changed or deleted: aborts its calls if it is disabled or deleted. */
     changed: (webhook: number): void => {
       const queue = queues.get(webhook);

@@ -26,9 +26,13 @@ interface RunUnit {
   settle: () => void;
 }
 
+/** What is called when a commit is on disk, by what it is for. */
+type Hooks = Map<unknown, () => void>;
+
 /** The units of a transaction that was committed; empty when it was rolled back. */
 interface Group {
   units: RunUnit[];
+  hooks: Hooks;
   counted: readonly CountedMessages[];
   /** Time of the transaction, ms. */
   ms: number;
@@ -123,6 +127,8 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   /** Turns that a waiting share misses, because its last units took longer than a turn. */
   const missed = new Map<string, number>();
   const checkpointRequests: (() => void)[] = [];
+  /** Of the unit that runs; null: none does. */
+  let unitHooks: Hooks | null = null;
   let working: Promise<void> | null = null;
   let flushing: Promise<void> = Promise.resolve();
   let closed = false;
@@ -244,6 +250,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   /** Runs units in the open transaction and commits it. The caller calls `settle` of each once it is on disk. */
   function commitGroup(): Group {
     const units: RunUnit[] = [];
+    const hooks: Hooks = new Map();
     const maxUnits = waiting.owners > 1 ? MAX_SHARED_GROUP_UNITS : MAX_GROUP_UNITS;
     const began = performance.now();
     const isOver = stopwatch(isCrowded() ? threadCpuMs : null);
@@ -254,7 +261,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         if (next === undefined) break;
         current = next.item;
         const unitBegan = now();
-        units.push({ entry: current, settle: runUnit(current) });
+        units.push({ entry: current, settle: runUnit(current, hooks) });
         charge(next.owner, now() - unitBegan);
       }
       current = undefined;
@@ -263,17 +270,17 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       tables.egressCounts.write();
       tables.campaignCounts.write();
       commit();
-      return { units, counted, ms: performance.now() - began };
+      return { units, hooks, counted, ms: performance.now() - began };
     } catch (error) {
       if (db.inTransaction) rollback();
       for (const counts of pendingCounts()) counts.discard();
       for (const { entry } of units) entry.reject(error);
       current?.reject(error);
-      return { units: [], counted: [], ms: 0 };
+      return { units: [], hooks: new Map(), counted: [], ms: 0 };
     }
   }
 
-  async function flushGroup({ units, counted, ms }: Group): Promise<void> {
+  async function flushGroup({ units, hooks, counted, ms }: Group): Promise<void> {
     if (units.length === 0) return;
     const began = performance.now();
     let flushMs = 0;
@@ -292,6 +299,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     // Runs before the callers of the units continue. An error here is not a failed flush.
     options.observe?.({ transaction: ms, flush: flushMs });
     if (counted.length > 0) options.onCounted?.(counted);
+    for (const hook of hooks.values()) hook();
   }
 
   /** Rejects the units that wait, ends requests for checkpoints, and accepts no more. */
@@ -319,14 +327,18 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     return [tables.hourlyCounts, tables.egressCounts, tables.campaignCounts];
   }
 
-  function runUnit(entry: Waiting): () => void {
+  /** Adds what the unit wants to be called after the commit to `hooks`. */
+  function runUnit(entry: Waiting, hooks: Hooks): () => void {
     savepoint();
+    const own: Hooks = new Map();
     try {
+      unitHooks = own;
       const value = entry.unit(tables);
       const isRefused = isRefusal(value);
       if (isRefused) undo();
       release();
       for (const counts of pendingCounts()) counts.endUnit(!isRefused);
+      if (!isRefused) for (const [subject, hook] of own) hooks.set(subject, hook);
       return () => entry.resolve(value);
     } catch (error) {
       // A full disk may have ended the whole transaction: then the group fails, in commitGroup.
@@ -335,7 +347,18 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       release();
       for (const counts of pendingCounts()) counts.endUnit(false);
       return () => entry.reject(error);
+    } finally {
+      unitHooks = null;
     }
+  }
+
+  /**
+   * In a unit of work: calls `hook` when its rows are on disk, once for each `subject` of the commit; not if the unit is
+   * undone. It must not throw. Outside of a unit it is called immediately.
+   */
+  function afterCommit(subject: unknown, hook: () => void): void {
+    if (unitHooks === null) hook();
+    else unitHooks.set(subject, hook);
   }
 
   return {
@@ -365,6 +388,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
      * what they read to a client wait for it. Rejects when the flush fails.
      */
     durable: (): Promise<void> => flushing,
+    afterCommit,
     isCrowded,
     /** Resolves after a checkpoint that began after the call; see `WriterOptions.onCheckpointIncomplete`. */
     checkpoint: (): Promise<void> =>

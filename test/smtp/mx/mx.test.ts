@@ -330,6 +330,7 @@ describe('the listener', () => {
     const writer = {
       run: () => Promise.reject(busy),
       durable: () => Promise.resolve(),
+      afterCommit: () => {},
       isCrowded: () => false,
       checkpoint: () => Promise.resolve(),
       close: () => Promise.resolve(),

@@ -49,6 +49,23 @@ describe('the group-commit writer', () => {
     expect(commitsInWal(dir) - before).toBe(1);
   });
 
+  it('calls what units ask for after their commit, once for each subject, and not for units that are undone', async () => {
+    const { writer, tables } = startStore();
+    const called: unknown[][] = [];
+    const unit = (subject: string, result: 'stored' | 'refused' | 'thrown') =>
+      writer.run((all) => {
+        all.settings.put(`name ${subject}`, result);
+        for (let n = 0; n < 2; n++)
+          writer.afterCommit(subject, () => called.push([subject, tables.settings.get(`name ${subject}`)]));
+        if (result === 'thrown') throw new Error('a defect');
+        return result === 'refused' ? refuse('NOT_FOUND', 'There is none') : null;
+      });
+    const units = [unit('a', 'stored'), unit('b', 'refused'), unit('c', 'thrown')];
+    expect(called).toEqual([]);
+    await Promise.allSettled(units);
+    expect(called).toEqual([['a', 'stored']]);
+  });
+
   it('splits units that take long into several commits, in order', async () => {
     const { dir, writer } = startStore();
     const before = commitsInWal(dir);
