@@ -4,7 +4,7 @@ import type { Config } from './config/schema.ts';
 import type { Log } from './core/log.ts';
 import { readCertificatesFile } from './core/tls-pair.ts';
 import type { Delivery } from './delivery/delivery.ts';
-import { readPasswords } from './delivery/jobs.ts';
+import { readPasswords } from './delivery/prepare.ts';
 import { readProxyPasswords } from './delivery/proxies.ts';
 import { configuredAuthorities } from './delivery/tls-policies.ts';
 import type { ConfigurableResolver } from './dns/resolver.ts';

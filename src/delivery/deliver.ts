@@ -16,7 +16,7 @@ import {
   logAttempt,
 } from './attempt-result.ts';
 import { describeControl } from './control.ts';
-import type { BuildJob } from './jobs.ts';
+import type { BuildJob } from './prepare.ts';
 import type { Recording } from './recording.ts';
 import type { Claims } from './scheduling/claims.ts';
 import type { Assignment, ReservedMessage } from './scheduling/site.ts';

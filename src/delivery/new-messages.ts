@@ -6,8 +6,7 @@ import { type PackedContent, toJobContent } from '../mail/stored-content.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { ReadyMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import type { RecentMessages } from './scheduling/recent-messages.ts';
-import type { ReservedPlace, Scheduler } from './scheduling/scheduler.ts';
+import type { RecentMessages, ReservedPlace, Scheduler } from './scheduling/dispatcher.ts';
 import type { Targets } from './scheduling/targets.ts';
 import type { Waits } from './waits.ts';
 

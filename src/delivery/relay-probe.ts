@@ -4,7 +4,7 @@ import { MINUTE, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Context } from '../store/context.ts';
-import { readPasswords } from './jobs.ts';
+import { readPasswords } from './prepare.ts';
 import { configuredAuthorities } from './tls-policies.ts';
 import { createSmtpClient } from './worker/client.ts';
 import { newRecord, openSmtpConnection } from './worker/connection.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { createLog } from '../../src/core/log.ts';
 import { createNewMessages, type TakenNew } from '../../src/delivery/new-messages.ts';
 import type { RouteResult } from '../../src/delivery/routes.ts';
-import { createRecentMessages } from '../../src/delivery/scheduling/recent-messages.ts';
+import { createRecentMessages } from '../../src/delivery/scheduling/dispatcher.ts';
 import type { Obstacle } from '../../src/events/event-types.ts';
 import { domainOf } from '../../src/mail/address.ts';
 import { packContent, plainContent, unpackContent } from '../../src/mail/stored-content.ts';

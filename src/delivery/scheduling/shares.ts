@@ -4,8 +4,8 @@ import {
   type ReadyMessage,
   TRANSACTIONAL_PRIORITY,
 } from '../../store/messages/queue.ts';
-import { UNCOUNTED_BYTES } from './backlog.ts';
 import type { Site } from './site.ts';
+import { UNCOUNTED_BYTES } from './site.ts';
 
 export interface BudgetShare {
   account: string;

@@ -4,9 +4,9 @@ import { type Clock, SECOND } from '../../core/clock.ts';
 import type { SiteMemory } from '../shaping/limiter.ts';
 import { createProfiles, type HostAnswers, hostNames } from '../shaping/profiles.ts';
 import type { TargetHost } from '../worker/protocol.ts';
-import { createSite } from './create-site.ts';
-import type { OpenConnections } from './open-connections.ts';
 import type { Site, SiteProfile } from './site.ts';
+import { createSite } from './site.ts';
+import type { OpenConnections } from './slots.ts';
 import { createWaitingIndex, type WaitingIndex } from './waiting-keys.ts';
 
 /**

@@ -12,9 +12,9 @@ import {
 import type { Context } from '../../store/context.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { SiteLimitRow } from '../../store/delivery/site-limits.ts';
-import { createOpenConnections } from '../scheduling/open-connections.ts';
 import type { Site } from '../scheduling/site.ts';
 import { createSites, type Sites } from '../scheduling/sites.ts';
+import { createOpenConnections } from '../scheduling/slots.ts';
 import { createFeedback } from './feedback.ts';
 import type { LimiterMemory, SiteLimits, SiteMemory } from './limiter.ts';
 import { createHostAnswers } from './profiles.ts';

@@ -11,7 +11,7 @@ import { createEgressPools } from '../../../src/delivery/egress-pools.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes.ts';
 import { createRecording } from '../../../src/delivery/recording.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
-import { createScheduling, type Scheduling } from '../../../src/delivery/scheduling/create-scheduling.ts';
+import { createScheduling, type Scheduling } from '../../../src/delivery/scheduling/dispatcher.ts';
 import { createShares } from '../../../src/delivery/scheduling/shares.ts';
 import { createShaping } from '../../../src/delivery/shaping/shaping.ts';
 import { createEgress } from '../../../src/delivery/source-address.ts';

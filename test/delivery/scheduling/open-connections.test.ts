@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../../src/core/clock.ts';
-import { createSite } from '../../../src/delivery/scheduling/create-site.ts';
-import { createOpenConnections } from '../../../src/delivery/scheduling/open-connections.ts';
 import type { Site, SlotReservation } from '../../../src/delivery/scheduling/site.ts';
+import { createSite } from '../../../src/delivery/scheduling/site.ts';
+import { createOpenConnections } from '../../../src/delivery/scheduling/slots.ts';
 import { heldClock } from '../../support/store.ts';
 import { readyMessage } from '../messages.ts';
 

@@ -9,7 +9,7 @@ import type { HeldMessage } from '../../../src/delivery/deliver.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes.ts';
 import type { RouteResult } from '../../../src/delivery/routes.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
-import { createScheduling } from '../../../src/delivery/scheduling/create-scheduling.ts';
+import { createScheduling } from '../../../src/delivery/scheduling/dispatcher.ts';
 import type { FreedShares, HeldShares } from '../../../src/delivery/scheduling/shares.ts';
 import type { ReservedMessage, Site } from '../../../src/delivery/scheduling/site.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { SECOND } from '../../../src/core/clock.ts';
-import { createOpenConnections } from '../../../src/delivery/scheduling/open-connections.ts';
-import { createSlots, type SlotProfile, type Slots } from '../../../src/delivery/scheduling/slots.ts';
+import {
+  createOpenConnections,
+  createSlots,
+  type SlotProfile,
+  type Slots,
+} from '../../../src/delivery/scheduling/slots.ts';
 import { heldClock } from '../../support/store.ts';
 
 const PROFILE: SlotProfile = { connections: 3, messagesPerConnection: 100, idleMs: 2 * SECOND };
