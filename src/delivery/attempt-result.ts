@@ -140,24 +140,7 @@ export interface DeliveryOutcome {
   failover?: FailoverDecision;
 }
 
-/** Records results of attempts. Call the functions inside a unit of work. */
-export interface AttemptResults {
-  /**
-   * The result when there is no route. A domain with neither MX nor address may be about to change: mail to it bounces
-   * only when an attempt on an earlier day (UTC) found the same.
-   */
-  ofRouteFailure(tables: Tables, seq: number, failure: LocalFailure): AttemptResult;
-  /**
-   * Records an attempt and its effect. Null when the message is no longer `sending` (it was cancelled meanwhile), and only
-   * the attempt is recorded; also null when the message was deleted, and nothing is recorded.
-   */
-  record(tables: Tables, seq: number, result: AttemptResult, attempt: AttemptLog): DeliveryOutcome | null;
-  /**
-   * Records only what the result means for the message, without attempt, event and suppression, for a result that `record`
-   * cannot record: the message must not be sent again. A deferral is tried again after the longest wait of the schedule.
-   */
-  recordStatus(tables: Tables, seq: number, result: AttemptResult): DeliveryOutcome | null;
-}
+export type AttemptResults = ReturnType<typeof createAttemptResults>;
 
 /**
  * Decides whether a message is sent over the secondary lane after an attempt over the primary one has failed. It changes
@@ -205,10 +188,12 @@ interface AttemptEnd {
 }
 
 /**
+ * Records results of attempts. Call the functions inside a unit of work.
+ *
  * Keeps no state. A deferral whose next attempt would be at or after the expiry of the message ends it with
  * `email_failed`, reason `expired`; once a message has expired, it does not change its lane.
  */
-export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
+export function createAttemptResults(deps: AttemptResultsDeps) {
   const { clock, expiry, random, recorder, retry } = deps;
 
   function defer(
@@ -289,13 +274,25 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
   }
 
   return {
-    ofRouteFailure: (tables, seq, failure) =>
+    /**
+     * The result when there is no route. A domain with neither MX nor address may be about to change: mail to it bounces
+     * only when an attempt on an earlier day (UTC) found the same.
+     */
+    ofRouteFailure: (tables: Tables, seq: number, failure: LocalFailure): AttemptResult =>
       localResult(
         failure === 'no-mail-service' && seenOnAnotherDay(tables, seq, failure)
           ? 'no-mail-service-again'
           : failure,
       ),
-    recordStatus: (tables, seq, { classification, reply }) => {
+    /**
+     * Records only what the result means for the message, without attempt, event and suppression, for a result that `record`
+     * cannot record: the message must not be sent again. A deferral is tried again after the longest wait of the schedule.
+     */
+    recordStatus: (
+      tables: Tables,
+      seq: number,
+      { classification, reply }: AttemptResult,
+    ): DeliveryOutcome | null => {
       const message = tables.messages.bySeq(seq);
       if (message?.status !== 'sending') return null;
       const { action } = classification;
@@ -311,7 +308,16 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
       recorder.endedWithoutEvent(tables, message, status);
       return { status, reply, nextAttemptAt: null };
     },
-    record: (tables, seq, result, attempt) => {
+    /**
+     * Records an attempt and its effect. Null when the message is no longer `sending` (it was cancelled meanwhile), and only
+     * the attempt is recorded; also null when the message was deleted, and nothing is recorded.
+     */
+    record: (
+      tables: Tables,
+      seq: number,
+      result: AttemptResult,
+      attempt: AttemptLog,
+    ): DeliveryOutcome | null => {
       const message = tables.messages.bySeq(seq);
       if (message === null) return null;
       const at = clock.now();

@@ -5,16 +5,7 @@ import type { Log } from '../core/log.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
- * Moves the times in the queue when the clock is set: they are dates, but represent durations ("try again in five
- * minutes", "expires in two days"). Set back: the remaining wait of deferred messages does not change. Set forward:
- * messages that came due are sent, which does no harm, and none expires because of it (core/expiry-clock). The date for which
- * a sender scheduled a message does not change.
- */
-export interface QueueRebase {
-  /** Corrects the times after a jump. Call about once per second; the next call retries a step that failed. */
-  run(): Promise<void>;
-}
+export type QueueRebase = ReturnType<typeof createQueueRebase>;
 
 export interface QueueRebaseDeps {
   clock: Clock;
@@ -39,10 +30,15 @@ interface Step {
 }
 
 /**
+ * Moves the times in the queue when the clock is set: they are dates, but represent durations ("try again in five
+ * minutes", "expires in two days"). Set back: the remaining wait of deferred messages does not change. Set forward:
+ * messages that came due are sent, which does no harm, and none expires because of it (core/expiry-clock). The date for which
+ * a sender scheduled a message does not change.
+ *
  * Units of work move 500 messages each; the steps that remain are in memory only. The first `run` also shortens waits
  * that are longer than the schedule or a reply allows: a clock that was ahead before the start caused them.
  */
-export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
+export function createQueueRebase(deps: QueueRebaseDeps) {
   const { clock, expiry, retry, writer, log, isStopping } = deps;
   const steps: Step[] = [];
   let started = false;
@@ -74,7 +70,8 @@ export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
   }
 
   return {
-    run: async () => {
+    /** Corrects the times after a jump. Call about once per second; the next call retries a step that failed. */
+    run: async (): Promise<void> => {
       if (!started) planStart();
       started = true;
       const jump = expiry.stepSinceLastCall();

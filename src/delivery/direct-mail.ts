@@ -10,16 +10,7 @@ import { attempt } from './worker/attempt.ts';
 import { createSmtpClient } from './worker/client.ts';
 import { SMTP_TIMEOUTS, type SmtpTimeouts } from './worker/socket.ts';
 
-/**
- * Sends mail of the platform itself, such as TLS reports, directly to the hosts of its recipient: it belongs to no account,
- * and is in no queue. The caller tries again.
- */
-export interface DirectMail {
-  /** Never rejects. */
-  deliver(mail: DirectMessage): Promise<DirectResult>;
-  /** Ends the deliveries in progress, which are `aborted`. */
-  close(): Promise<void>;
-}
+export type DirectMail = ReturnType<typeof createDirectMail>;
 
 export interface DirectMessage {
   from: string;
@@ -51,10 +42,13 @@ const POOL = 'default';
 const TIMEOUTS: SmtpTimeouts = { ...SMTP_TIMEOUTS, command: MINUTE, dot: 2 * MINUTE, message: 4 * MINUTE };
 
 /**
+ * Sends mail of the platform itself, such as TLS reports, directly to the hosts of its recipient: it belongs to no account,
+ * and is in no queue. The caller tries again.
+ *
  * Has an SMTP client with a timer until `close`. Mail is sent from the pool `default`, never through a proxy, and whatever is
  * wrong with TLS there.
  */
-export function createDirectMail(deps: DirectMailDeps): DirectMail {
+export function createDirectMail(deps: DirectMailDeps) {
   const { config, clock, monotonic } = deps;
   const client = createSmtpClient({ clock, monotonic, timeouts: TIMEOUTS });
   const findRoute = createRouteFinder(deps, { resolver: deps.resolver });
@@ -96,7 +90,8 @@ export function createDirectMail(deps: DirectMailDeps): DirectMail {
   }
 
   return {
-    deliver: async (mail) => {
+    /** Never rejects. */
+    deliver: async (mail: DirectMessage): Promise<DirectResult> => {
       try {
         const result = await send(mail);
         return client.aborted() && result.kind === 'refused' ? { kind: 'aborted' } : result;
@@ -104,7 +99,8 @@ export function createDirectMail(deps: DirectMailDeps): DirectMail {
         return client.aborted() ? { kind: 'aborted' } : refused(errorText(error));
       }
     },
-    close: async () => {
+    /** Ends the deliveries in progress, which are `aborted`. */
+    close: async (): Promise<void> => {
       client.abort();
       await client.close();
     },

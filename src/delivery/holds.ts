@@ -6,18 +6,7 @@ import { createPortions } from '../store/maintenance/portions.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
- * Releases messages that were held because their account was disabled or the verification of their domain had failed. What
- * is held, and why, is in the database: a change by another process is noticed within a second, and a release that was
- * interrupted continues after the next start. A released message is checked again when it leaves the queue.
- */
-export interface Holds {
-  start(): void;
-  /** Number of held messages, counted every few seconds. */
-  count(): number;
-  /** Resolves after the portion in progress. */
-  stop(): Promise<void>;
-}
+export type Holds = ReturnType<typeof createHolds>;
 
 export interface HoldsDeps {
   clock: Clock;
@@ -34,10 +23,14 @@ const RELEASE_INTERVAL_MS = SECOND;
 const COUNT_INTERVAL_MS = 5 * SECOND;
 
 /**
+ * Releases messages that were held because their account was disabled or the verification of their domain had failed. What
+ * is held, and why, is in the database: a change by another process is noticed within a second, and a release that was
+ * interrupted continues after the next start. A released message is checked again when it leaves the queue.
+ *
  * `start` begins two loops: one releases messages every second, the other one counts them every 5 s. `count` returns 0
  * until the first count has ended.
  */
-export function createHolds(deps: HoldsDeps): Holds {
+export function createHolds(deps: HoldsDeps) {
   const { clock, log, tables, writer, announce } = deps;
   const portions = createPortions({ writer, share: 'held messages' });
   let held = 0;
@@ -79,12 +72,14 @@ export function createHolds(deps: HoldsDeps): Holds {
   });
 
   return {
-    start: () => {
+    start: (): void => {
       releaseLoop.start();
       countLoop.start();
     },
-    count: () => held,
-    stop: async () => {
+    /** Number of held messages, counted every few seconds. */
+    count: (): number => held,
+    /** Resolves after the portion in progress. */
+    stop: async (): Promise<void> => {
       portions.stop();
       await Promise.all([releaseLoop.stop(), countLoop.stop()]);
     },

@@ -69,34 +69,7 @@ export function createScheduling(deps: SchedulingDeps): Scheduling {
   return { targets, reader, recent, scheduler, scan };
 }
 
-/**
- * Decides which message is sent next. A queue key is read when it has new mail, when its route became known, and when
- * its site has capacity again: the site stores the keys that it had no capacity for, in order, so that they take turns
- * (fairness between accounts and destinations). The scan of the queue (queue-scan.ts) finds keys that were missed.
- */
-export interface Scheduler {
-  start(): void;
-  /**
-   * Reads a key soon: it has new mail (committed), or can be read again. A key that waits at a site is read when its turn
-   * comes there.
-   */
-  request(key: QueueKey): void;
-  /**
-   * Starts the deliveries that the site has capacity for, and reads ahead for it. What was read long ago is dropped. Call
-   * about once per second.
-   */
-  advance(site: Site): void;
-  /** Keys that are about to be read. */
-  requested(): number;
-  /** Drops the messages that were read ahead, so that they are read again under changed conditions. */
-  readAgain(): void;
-  /**
-   * Reserves a place for a message that is being stored. Null: other mail waits before it, or its site takes none now.
-   */
-  reserveNew(site: Site, assignment: Assignment): ReservedPlace | null;
-  /** Starts no further delivery and drops the messages that were read ahead. */
-  stop(): void;
-}
+export type Scheduler = ReturnType<typeof createScheduler>;
 
 /** A place for a message that is being stored. Exactly one of `committed` and `rolledBack` is called. */
 export interface ReservedPlace {
@@ -138,10 +111,14 @@ const MAX_RATE_WAIT_MS = SECOND;
 const PRIORITIES: readonly QueuePriority[] = [TRANSACTIONAL_PRIORITY, MARKETING_PRIORITY];
 
 /**
+ * Decides which message is sent next. A queue key is read when it has new mail, when its route became known, and when
+ * its site has capacity again: the site stores the keys that it had no capacity for, in order, so that they take turns
+ * (fairness between accounts and destinations). `createQueueScan` finds keys that were missed.
+ *
  * Ignores requests before `start` and after `stop`. At most 10,000 keys wait to be read; further ones are left to the
  * scan. The only timers are those of sites whose rate allows the next message within a second.
  */
-export function createScheduler(deps: SchedulerDeps): Scheduler {
+export function createScheduler(deps: SchedulerDeps) {
   const { sites, claims, reader, shares, recording, defer = setImmediate, after = startTimer } = deps;
   /** Keys to read, in order, by priority. */
   const requested: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
@@ -160,6 +137,10 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
 
   const requestedCount = () => requested[TRANSACTIONAL_PRIORITY].size + requested[MARKETING_PRIORITY].size;
 
+  /**
+   * Reads a key soon: it has new mail (committed), or can be read again. A key that waits at a site is read when its turn
+   * comes there.
+   */
   function request(key: QueueKey): void {
     if (!running || requestedCount() >= MAX_REQUESTED_KEYS) return;
     const text = queueKeyText(key);
@@ -349,16 +330,22 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   }
 
   return {
-    start: () => {
+    start: (): void => {
       running = true;
     },
     request,
-    advance: (site) => {
+    /**
+     * Starts the deliveries that the site has capacity for, and reads ahead for it. What was read long ago is dropped. Call
+     * about once per second.
+     */
+    advance: (site: Site): void => {
       release(site.dropOutdated());
       startAndRefill(site);
     },
+    /** Keys that are about to be read. */
     requested: requestedCount,
-    readAgain: () => {
+    /** Drops the messages that were read ahead, so that they are read again under changed conditions. */
+    readAgain: (): void => {
       reader.forgetRecent();
       for (const site of sites.all()) {
         release(site.drop());
@@ -366,7 +353,8 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
         startAndRefill(site);
       }
     },
-    reserveNew: (site, assignment) => {
+    /** Reserves a place for a message that is being stored. Null: other mail waits before it, or its site takes none now. */
+    reserveNew: (site: Site, assignment: Assignment): ReservedPlace | null => {
       const { message } = assignment;
       if (!running || !deps.mayStart() || requested[message.priority].has(queueKeyText(message))) return null;
       if (deps.isPaused?.(message) === true) return null;
@@ -396,7 +384,8 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
         },
       };
     },
-    stop: () => {
+    /** Starts no further delivery and drops the messages that were read ahead. */
+    stop: (): void => {
       running = false;
       for (const cancel of paced.values()) cancel();
       paced.clear();
@@ -410,29 +399,7 @@ function startTimer(ms: number, task: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/**
- * Reads ready messages from the queue into the backlogs of their sites. Only messages read ahead for sites that have
- * capacity are in memory, and losing them does no harm: the database shows a message as waiting until it is leased.
- *
- * A row or a key that cannot be read is skipped and retried later, separately from all others: a damaged row delays no
- * other mail.
- */
-export interface QueueReader {
-  /** Clears what was read for the last batch. Call before each batch of `read`. */
-  startBatch(): void;
-  /**
-   * Reads the messages of a key that can be sent now. A key without capacity waits at its site. Returns the number of
-   * messages read. `competing`: the number of keys that wait to be read, which share the capacity of the site. The sites
-   * whose backlog grew are added to `filled`.
-   */
-  read(key: QueueKey, competing: number, filled: Set<Site>): number;
-  /** Fails the expired messages of a key whose site is halted, without those that are paused. Yields before each read. */
-  expiring(key: QueueKey, site: Site): Generator<void, void>;
-  /** Fails the expired messages of the keys that wait for a source address, likewise. */
-  expiringBlocked(): Generator<void, void>;
-  /** Forgets recent messages, so that they are read from the queue. */
-  forgetRecent(): void;
-}
+export type QueueReader = ReturnType<typeof createQueueReader>;
 
 export interface QueueReaderDeps {
   clock: Clock;
@@ -462,8 +429,16 @@ const EXPIRY_BATCH_SIZE = 100;
 /** Messages examined for their expiry in one step. */
 const EXPIRY_SCAN_SIZE = 25;
 
-/** `read` logs errors and does not throw. Keys that it does not read for a time are in `waits`. */
-export function createQueueReader(deps: QueueReaderDeps): QueueReader {
+/**
+ * Reads ready messages from the queue into the backlogs of their sites. Only messages read ahead for sites that have
+ * capacity are in memory, and losing them does no harm: the database shows a message as waiting until it is leased.
+ *
+ * A row or a key that cannot be read is skipped and retried later, separately from all others: a damaged row delays no
+ * other mail.
+ *
+ * `read` logs errors and does not throw. Keys that it does not read for a time are in `waits`.
+ */
+export function createQueueReader(deps: QueueReaderDeps) {
   const { clock, expiry, log, tables, claims, recent, waits, targets, controls, deliveries, recording } =
     deps;
 
@@ -605,6 +580,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
 
   const isPaused = (key: QueueKey) => controls.ofKey(key)?.action === 'pause';
 
+  /** Fails the expired messages of the keys that wait for a source address, likewise. */
   function* expiringBlocked(): Generator<void, void> {
     for (const {
       detail: { key, text },
@@ -630,6 +606,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     return Math.min(capacity, Math.max(MIN_SHARE, share));
   }
 
+  /** Fails the expired messages of a key whose site is halted, without those that are paused. Yields before each read. */
   function* expiring(key: QueueKey, site: Site): Generator<void, void> {
     yield;
     for (const seq of tables.queue.readySeqs(key, EXPIRY_BATCH_SIZE)) {
@@ -643,8 +620,14 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   }
 
   return {
+    /** Clears what was read for the last batch. Call before each batch of `read`. */
     startBatch: targets.startBatch,
-    read: (key, competing, filled) => {
+    /**
+     * Reads the messages of a key that can be sent now. A key without capacity waits at its site. Returns the number of
+     * messages read. `competing`: the number of keys that wait to be read, which share the capacity of the site. The sites
+     * whose backlog grew are added to `filled`.
+     */
+    read: (key: QueueKey, competing: number, filled: Set<Site>): number => {
       const text = queueKeyText(key);
       if (isPaused(key)) return 0;
       if (waits.msOf('account_parked', key.account_id) > 0) return 0;
@@ -665,24 +648,12 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     },
     expiring,
     expiringBlocked,
+    /** Forgets recent messages, so that they are read from the queue. */
     forgetRecent: recent.clear,
   };
 }
 
-/**
- * Messages that were stored a short time ago and wait in the queue, so that they need not be read from it when their turn
- * comes. Like messages that were read ahead, they are validated by the transaction that leases them.
- */
-export interface RecentMessages {
-  /** Adds a message whose transaction is on disk. */
-  add(message: ReadyMessage, content: JobContent | undefined): void;
-  /** The message, with its content if it is small; undefined: it must be read. */
-  get(seq: number): RecentMessage | undefined;
-  remove(seq: number): void;
-  /** Forgets those that are too old. */
-  sweep(): void;
-  clear(): void;
-}
+export type RecentMessages = ReturnType<typeof createRecentMessages>;
 
 export interface RecentMessage {
   message: ReadyMessage;
@@ -696,14 +667,20 @@ const MAX_MESSAGES = 4000;
 /** Like messages that were read ahead. */
 const MAX_AGE_MS = 10 * SECOND;
 
-/** Empty at first; forgets the oldest message for the next one. `clock`: monotonic. */
-export function createRecentMessages(clock: Clock): RecentMessages {
+/**
+ * Messages that were stored a short time ago and wait in the queue, so that they need not be read from it when their turn
+ * comes. Like messages that were read ahead, they are validated by the transaction that leases them.
+ *
+ * Empty at first; forgets the oldest message for the next one. `clock`: monotonic.
+ */
+export function createRecentMessages(clock: Clock) {
   /** The oldest first. */
   const messages = new Map<number, RecentMessage>();
   const isTooOld = ({ addedAt }: RecentMessage) => clock.now() - addedAt > MAX_AGE_MS;
 
   return {
-    add: (message, content) => {
+    /** Adds a message whose transaction is on disk. */
+    add: (message: ReadyMessage, content: JobContent | undefined): void => {
       messages.set(message.seq, { message, content, addedAt: clock.now() });
       if (messages.size <= MAX_MESSAGES) return;
       for (const seq of messages.keys()) {
@@ -711,37 +688,24 @@ export function createRecentMessages(clock: Clock): RecentMessages {
         break;
       }
     },
-    get: (seq) => {
+    /** The message, with its content if it is small; undefined: it must be read. */
+    get: (seq: number): RecentMessage | undefined => {
       const found = messages.get(seq);
       return found !== undefined && !isTooOld(found) ? found : undefined;
     },
-    remove: (seq) => void messages.delete(seq),
-    sweep: () => {
+    remove: (seq: number): void => void messages.delete(seq),
+    /** Forgets those that are too old. */
+    sweep: (): void => {
       for (const [seq, message] of messages) {
         if (!isTooOld(message)) return;
         messages.delete(seq);
       }
     },
-    clear: () => messages.clear(),
+    clear: (): void => messages.clear(),
   };
 }
 
-/**
- * Scans the queue for mail that was not announced: mail that came due, and changes made by other processes. It also advances
- * the sites, a part of them in each run, and expires mail that waits for halted ones. A step that fails does not stop the
- * others.
- */
-export interface QueueScan {
-  /** Scans the next part of the queue. Resolves with the pause until the next run, ms. Never rejects. */
-  run(): Promise<number>;
-  /**
-   * Monotonic time at which the scan last reached the end without errors, initially that of the first run. Null: it has
-   * not run yet.
-   */
-  completedAt(): number | null;
-  /** Whether the last runs, two at least, could not read the queue as a whole. */
-  isFailing(): boolean;
-}
+export type QueueScan = ReturnType<typeof createQueueScan>;
 
 export interface QueueScanDeps {
   clock: Clock;
@@ -784,10 +748,14 @@ const EXPIRY_INTERVAL_MS = 30 * SECOND;
 const EXPIRY_RUN_SIZE = 100;
 
 /**
+ * Scans the queue for mail that was not announced: mail that came due, and changes made by other processes. It also advances
+ * the sites, a part of them in each run, and expires mail that waits for halted ones. A step that fails does not stop the
+ * others.
+ *
  * Starts no timer. A run requests at most 500 keys of each priority, makes at most 1000 deferred messages ready and advances at
  * most 500 sites; the search for expired mail begins every 30 s and reads 100 messages in a run.
  */
-export function createQueueScan(deps: QueueScanDeps): QueueScan {
+export function createQueueScan(deps: QueueScanDeps) {
   const { clock, monotonic, log, tables, writer, sites, claims, waits, recent, reader, scheduler } = deps;
   /** The last key that was read, by priority; null: start at the first. */
   const cursors: [QueueKey | null, QueueKey | null] = [null, null];
@@ -907,7 +875,8 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   }
 
   return {
-    run: async () => {
+    /** Scans the next part of the queue. Resolves with the pause until the next run, ms. Never rejects. */
+    run: async (): Promise<number> => {
       completedAt ??= monotonic.now();
       const promoted = await attempt('promote', async () => {
         await promote();
@@ -928,7 +897,12 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
       );
       return isBusy || expiry !== null || unadvanced !== null ? BUSY_SCAN_INTERVAL_MS : SCAN_INTERVAL_MS;
     },
-    completedAt: () => completedAt,
-    isFailing: () => failedRuns >= MIN_FAILED_RUNS,
+    /**
+     * Monotonic time at which the scan last reached the end without errors, initially that of the first run. Null: it has
+     * not run yet.
+     */
+    completedAt: (): number | null => completedAt,
+    /** Whether the last runs, two at least, could not read the queue as a whole. */
+    isFailing: (): boolean => failedRuns >= MIN_FAILED_RUNS,
   };
 }

@@ -561,37 +561,17 @@ export interface Assignment {
   content?: JobContent | undefined;
 }
 
-/** The mail of a site in memory: messages that were read from the queue, and messages that were leased ahead. */
-export interface Backlog {
-  add(assignment: Assignment): void;
-  /** Adds a message that was leased ahead, and marks it as leased; it is sent before those of `add`. */
-  addLeased(assignment: Assignment): void;
-  /** Messages of a priority from `add`. */
-  size(priority: QueuePriority): number;
-  /** Whether the account has messages of a priority from `add`. */
-  has(priority: QueuePriority, accountId: string): boolean;
-  /** Messages from `addLeased`. */
-  leased(): number;
-  /** Whether no message waits, down to the priority `lowest`. */
-  isEmpty(lowest: QueuePriority): boolean;
-  /**
-   * Removes and returns the next message that `admits` accepts, transactional and leased ones first, down to the
-   * priority `lowest`. Accounts take turns: one message of an account does not wait for those that another account had before.
-   */
-  take(admits: Admits, lowest: QueuePriority): { assignment: Assignment; leased: boolean } | null;
-  /** Removes and returns the next message from `add`. */
-  takeAdded(admits: Admits): Assignment | null;
-  /** Removes the messages that `isOutdated` accepts. */
-  drop(isOutdated: (assignment: Assignment) => boolean): { unleased: ReadyMessage[]; leased: ReadyMessage[] };
-}
+export type Backlog = ReturnType<typeof createBacklog>;
 
 type Admits = (assignment: Assignment) => boolean;
 
 /**
+ * The mail of a site in memory: messages that were read from the queue, and messages that were leased ahead.
+ *
  * Empty at first and without a bound: the site limits what is added (`Site.capacity`). Messages are in memory only; the
  * queue in the database has all of them.
  */
-export function createBacklog(): Backlog {
+export function createBacklog() {
   /** Messages by priority: those of `add`, and those of `addLeased`. */
   const added = [createTurns(), createTurns()] as const;
   const ahead = [createTurns(), createTurns()] as const;
@@ -603,25 +583,38 @@ export function createBacklog(): Backlog {
   ] as const;
 
   return {
-    add: (assignment) => added[assignment.message.priority].add(assignment),
-    addLeased: (assignment) => {
+    add: (assignment: Assignment): void => added[assignment.message.priority].add(assignment),
+    /** Adds a message that was leased ahead, and marks it as leased; it is sent before those of `add`. */
+    addLeased: (assignment: Assignment): void => {
       assignment.isLeased = true;
       ahead[assignment.message.priority].add(assignment);
     },
-    size: (priority) => added[priority].size(),
-    has: (priority, accountId) => added[priority].has(accountId),
-    leased: () => ahead[TRANSACTIONAL_PRIORITY].size() + ahead[MARKETING_PRIORITY].size(),
-    isEmpty: (lowest) => downTo[lowest].every((list) => list.size() === 0),
-    take: (admits, lowest) => {
+    /** Messages of a priority from `add`. */
+    size: (priority: QueuePriority): number => added[priority].size(),
+    /** Whether the account has messages of a priority from `add`. */
+    has: (priority: QueuePriority, accountId: string): boolean => added[priority].has(accountId),
+    /** Messages from `addLeased`. */
+    leased: (): number => ahead[TRANSACTIONAL_PRIORITY].size() + ahead[MARKETING_PRIORITY].size(),
+    /** Whether no message waits, down to the priority `lowest`. */
+    isEmpty: (lowest: QueuePriority): boolean => downTo[lowest].every((list) => list.size() === 0),
+    /**
+     * Removes and returns the next message that `admits` accepts, transactional and leased ones first, down to the
+     * priority `lowest`. Accounts take turns: one message of an account does not wait for those that another account had before.
+     */
+    take: (admits: Admits, lowest: QueuePriority): { assignment: Assignment; leased: boolean } | null => {
       for (const list of downTo[lowest]) {
         const assignment = list.take(admits);
         if (assignment !== null) return { assignment, leased: assignment.isLeased === true };
       }
       return null;
     },
-    takeAdded: (admits) =>
+    /** Removes and returns the next message from `add`. */
+    takeAdded: (admits: Admits): Assignment | null =>
       added[TRANSACTIONAL_PRIORITY].take(admits) ?? added[MARKETING_PRIORITY].take(admits),
-    drop: (isOutdated) => {
+    /** Removes the messages that `isOutdated` accepts. */
+    drop: (
+      isOutdated: (assignment: Assignment) => boolean,
+    ): { unleased: ReadyMessage[]; leased: ReadyMessage[] } => {
       const dropped = [...added, ...ahead].flatMap((list) => list.drop(isOutdated));
       const those = (leased: boolean) =>
         dropped.filter(({ isLeased = false }) => isLeased === leased).map(({ message }) => message);
@@ -630,33 +623,26 @@ export function createBacklog(): Backlog {
   };
 }
 
-/** Messages whose accounts take turns. */
-interface Turns {
-  add(assignment: Assignment): void;
-  size(): number;
-  has(accountId: string): boolean;
-  /** Removes and returns the next message that `admits` accepts. */
-  take(admits: Admits): Assignment | null;
-  /** Removes and returns the messages that `isOutdated` accepts. */
-  drop(isOutdated: (assignment: Assignment) => boolean): Assignment[];
-}
+type Turns = ReturnType<typeof createTurns>;
 
-function createTurns(): Turns {
+/** Messages whose accounts take turns. */
+function createTurns() {
   /** The messages of each account in the order in which they were read; the account whose turn it is comes first. */
   const accounts = new Map<string, Assignment[]>();
   let size = 0;
 
   return {
-    add: (assignment) => {
+    add: (assignment: Assignment): void => {
       const { account_id: accountId } = assignment.message;
       const list = accounts.get(accountId);
       if (list === undefined) accounts.set(accountId, [assignment]);
       else list.push(assignment);
       size++;
     },
-    size: () => size,
-    has: (accountId) => accounts.has(accountId),
-    take: (admits) => {
+    size: (): number => size,
+    has: (accountId: string): boolean => accounts.has(accountId),
+    /** Removes and returns the next message that `admits` accepts. */
+    take: (admits: Admits): Assignment | null => {
       for (const [accountId, list] of accounts) {
         const assignment = takeFirst(list, admits);
         if (assignment === null) continue;
@@ -667,7 +653,8 @@ function createTurns(): Turns {
       }
       return null;
     },
-    drop: (isOutdated) => {
+    /** Removes and returns the messages that `isOutdated` accepts. */
+    drop: (isOutdated: (assignment: Assignment) => boolean): Assignment[] => {
       const dropped: Assignment[] = [];
       for (const [accountId, list] of accounts) {
         const kept = list.filter((assignment) => !isOutdated(assignment));
@@ -698,16 +685,14 @@ function takeFirst(list: Assignment[], admits: Admits): Assignment | null {
   return null;
 }
 
-/** How many messages a site sends per second. */
-export interface Pace {
-  /** A message has left its slot. */
-  count(): void;
-  /** Messages in this second or the one before, whichever are more. `ofNew`: of a site in its first second. */
-  measured(ofNew: () => number): number;
-}
+export type Pace = ReturnType<typeof createPace>;
 
-/** `clock`: monotonic. */
-export function createPace(clock: Clock): Pace {
+/**
+ * How many messages a site sends per second.
+ *
+ * `clock`: monotonic.
+ */
+export function createPace(clock: Clock) {
   /** Messages in the second that began at `since`, and in the one before; null: the site is new. */
   let pace: { since: number; now: number; before: number | null } = {
     since: clock.now(),
@@ -723,10 +708,12 @@ export function createPace(clock: Clock): Pace {
   }
 
   return {
-    count: () => {
+    /** A message has left its slot. */
+    count: (): void => {
       current().now++;
     },
-    measured: (ofNew) => {
+    /** Messages in this second or the one before, whichever are more. `ofNew`: of a site in its first second. */
+    measured: (ofNew: () => number): number => {
       const { now, before } = current();
       return Math.max(now, before ?? ofNew());
     },

@@ -1,27 +1,6 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
 
-/** The slots of a site: one for each connection that it may have. */
-export interface Slots {
-  /** Number of slots in use. */
-  used(): number;
-  /**
-   * Whether a slot is free, with at most `limit` in use. Only a site that uses another slot waits for an open connection:
-   * the end of that message advances it.
-   */
-  hasFree(limit: number): boolean;
-  /** Whether slots are free, but all open connections of the site are in use and no other may be opened. */
-  waitsForConnection(): boolean;
-  /**
-   * Takes the slot that was released last if its connection is still open, so that connections that are not needed close.
-   * Else that which has had no connection for the longest time: source addresses belong to slots, and mail that needs one
-   * connection at a time would otherwise always come from the same address.
-   */
-  take(): number;
-  /** `answered`: whether the server has answered, so that its connection may still be open. */
-  release(slot: number, answered: boolean): void;
-  /** Slots in use above the new number are removed when they are released. */
-  configure(profile: SlotProfile): void;
-}
+export type Slots = ReturnType<typeof createSlots>;
 
 export interface SlotProfile {
   /** Number of slots. */
@@ -38,8 +17,12 @@ interface Slot extends SlotIdentity {
   since: number;
 }
 
-/** `clock`: monotonic. */
-export function createSlots(initial: SlotProfile, connections: OpenConnections, clock: Clock): Slots {
+/**
+ * The slots of a site: one for each connection that it may have.
+ *
+ * `clock`: monotonic.
+ */
+export function createSlots(initial: SlotProfile, connections: OpenConnections, clock: Clock) {
   let profile = initial;
   const used = new Set<Slot>();
   const slots: Slot[] = [];
@@ -67,17 +50,28 @@ export function createSlots(initial: SlotProfile, connections: OpenConnections, 
   const mayUse = (slot: SlotIdentity) => used.size === 0 || connections.mayUse(slot);
 
   return {
-    used: () => used.size,
-    hasFree: (limit) => {
+    /** Number of slots in use. */
+    used: (): number => used.size,
+    /**
+     * Whether a slot is free, with at most `limit` in use. Only a site that uses another slot waits for an open connection:
+     * the end of that message advances it.
+     */
+    hasFree: (limit: number): boolean => {
       if (used.size >= limit) return false;
       const slot = next();
       return slot !== undefined && mayUse(slot);
     },
-    waitsForConnection: () => {
+    /** Whether slots are free, but all open connections of the site are in use and no other may be opened. */
+    waitsForConnection: (): boolean => {
       const slot = next();
       return slot !== undefined && !mayUse(slot);
     },
-    take: () => {
+    /**
+     * Takes the slot that was released last if its connection is still open, so that connections that are not needed close.
+     * Else that which has had no connection for the longest time: source addresses belong to slots, and mail that needs one
+     * connection at a time would otherwise always come from the same address.
+     */
+    take: (): number => {
       const slot = next();
       if (slot === undefined) throw new Error('a slot was taken although none is free');
       if (slot === open.at(-1)) open.pop();
@@ -86,7 +80,8 @@ export function createSlots(initial: SlotProfile, connections: OpenConnections, 
       connections.began(slot);
       return slot.slot;
     },
-    release: (number, answered) => {
+    /** `answered`: whether the server has answered, so that its connection may still be open. */
+    release: (number: number, answered: boolean): void => {
       const slot = slots[number];
       if (slot === undefined) throw new Error(`there is no slot ${number}`);
       used.delete(slot);
@@ -99,7 +94,8 @@ export function createSlots(initial: SlotProfile, connections: OpenConnections, 
       if (isOpen) open.push(slot);
       else closed.push(slot);
     },
-    configure: (changed) => {
+    /** Slots in use above the new number are removed when they are released. */
+    configure: (changed: SlotProfile): void => {
       profile = changed;
       open = open.filter(({ slot }) => slot < changed.connections);
       closed = slotsBelow(changed.connections).filter((slot) => !used.has(slot) && !open.includes(slot));
@@ -107,20 +103,7 @@ export function createSlots(initial: SlotProfile, connections: OpenConnections, 
   };
 }
 
-/**
- * The connections of all sites that are in use or idle. The workers keep a limited number of idle ones and close the oldest
- * for the next: if each site used all connections that it may have, those of many sites would be closed before they are
- * used again, and most messages would begin with a new connection. A site with a message in progress therefore opens
- * another connection only while fewer are open, or in place of one that was idle for some time; else it waits for one that it
- * has.
- */
-export interface OpenConnections {
-  /** Whether a message can be sent on the slot: its connection is open, or another may be opened. */
-  mayUse(slot: SlotIdentity): boolean;
-  began(slot: SlotIdentity): void;
-  /** `open`: whether the connection is still open. */
-  ended(slot: SlotIdentity, open: boolean): void;
-}
+export type OpenConnections = ReturnType<typeof createOpenConnections>;
 
 /** Identifies a slot of a site; the same object at each call. */
 export interface SlotIdentity {
@@ -138,10 +121,16 @@ export interface OpenConnectionsOptions {
 const MIN_IDLE_MS = 5 * SECOND;
 
 /**
+ * The connections of all sites that are in use or idle. The workers keep a limited number of idle ones and close the oldest
+ * for the next: if each site used all connections that it may have, those of many sites would be closed before they are
+ * used again, and most messages would begin with a new connection. A site with a message in progress therefore opens
+ * another connection only while fewer are open, or in place of one that was idle for some time; else it waits for one that it
+ * has.
+ *
  * Counts what `began` and `ended` report. A connection that the server closes while it is idle counts as open until its
  * slot is used again or it is the oldest one when another needs its place.
  */
-export function createOpenConnections({ limit, clock }: OpenConnectionsOptions): OpenConnections {
+export function createOpenConnections({ limit, clock }: OpenConnectionsOptions) {
   /** Idle connections with the time since which they are, the oldest first. */
   const idle = new Map<SlotIdentity, number>();
   let used = 0;
@@ -153,18 +142,20 @@ export function createOpenConnections({ limit, clock }: OpenConnectionsOptions):
   }
 
   return {
-    mayUse: (slot) => {
+    /** Whether a message can be sent on the slot: its connection is open, or another may be opened. */
+    mayUse: (slot: SlotIdentity): boolean => {
       if (idle.has(slot) || used + idle.size < limit) return true;
       const next = oldest();
       return next !== null && clock.now() - next.since >= MIN_IDLE_MS;
     },
-    began: (slot) => {
+    began: (slot: SlotIdentity): void => {
       used++;
       if (idle.delete(slot) || used + idle.size <= limit) return;
       const next = oldest();
       if (next !== null) idle.delete(next.slot);
     },
-    ended: (slot, open) => {
+    /** `open`: whether the connection is still open. */
+    ended: (slot: SlotIdentity, open: boolean): void => {
       used--;
       if (open) idle.set(slot, clock.now());
       if (idle.size <= limit) return;

@@ -1,36 +1,6 @@
 import { type Clock, MINUTE } from '../../core/clock.ts';
 
-/**
- * The outage of a site: after two sessions in a row in which no host could be reached, the site is suspended, for longer
- * each time. Then one connection probes it; once the probe is answered, the number of connections doubles with every
- * further answer (ramp-up). A new site begins with few connections, too.
- */
-export interface Suspension {
-  isSuspended(): boolean;
-  /** Milliseconds until the site is probed; 0: it is not suspended. */
-  suspendedMs(): number;
-  /** The number of suspensions so far: a session that began before the latest one belongs to the outage that caused it. */
-  epoch(): number;
-  /** Whether the ramp-up allows one more session. */
-  mayConnect(): boolean;
-  /** A session began. */
-  started(): void;
-  /** A session of this epoch ended. */
-  ended(epoch: number): void;
-  answered(epoch: number): void;
-  /** Returns for how many ms the site is suspended because of it; 0: it is not. */
-  unreachable(epoch: number): number;
-  /** Lets one connection probe the site now, if it is suspended. */
-  probeNow(): void;
-  /** Changes the number of connections at which the site counts as recovered. */
-  configure(connections: number): void;
-  /** Sessions in a row that were answered. */
-  answers(): number;
-  /** Connections that the ramp-up allows now. */
-  allowed(): number;
-  /** What is stored; the same object while it does not change. Null: the site is not suspended. */
-  memory(): SuspensionMemory | null;
-}
+export type Suspension = ReturnType<typeof createSuspension>;
 
 /** What survives a restart. */
 export interface SuspensionMemory {
@@ -58,10 +28,14 @@ const INITIAL_CONNECTIONS = 2;
 const MAX_SUSPENSION_MS = 30 * MINUTE;
 
 /**
+ * The outage of a site: after two sessions in a row in which no host could be reached, the site is suspended, for longer
+ * each time. Then one connection probes it; once the probe is answered, the number of connections doubles with every
+ * further answer (ramp-up). A new site begins with few connections, too.
+ *
  * With `memory`, a suspension lasts for the rest of its time, at most 30 minutes, and then one connection probes the
  * site. Starts no timer.
  */
-export function createSuspension(options: SuspensionOptions): Suspension {
+export function createSuspension(options: SuspensionOptions) {
   const { clock, monotonic, firstMs, initialConnections = INITIAL_CONNECTIONS } = options;
   let stored = options.memory ?? null;
   let { connections } = options;
@@ -91,18 +65,23 @@ export function createSuspension(options: SuspensionOptions): Suspension {
   }
 
   return {
-    isSuspended: () => suspendedUntil > monotonic.now(),
-    suspendedMs: () => Math.max(0, suspendedUntil - monotonic.now()),
-    epoch: () => epoch,
+    isSuspended: (): boolean => suspendedUntil > monotonic.now(),
+    /** Milliseconds until the site is probed; 0: it is not suspended. */
+    suspendedMs: (): number => Math.max(0, suspendedUntil - monotonic.now()),
+    /** The number of suspensions so far: a session that began before the latest one belongs to the outage that caused it. */
+    epoch: (): number => epoch,
     // Sessions of an earlier epoch belong to one outage: they do not count against the probes.
-    mayConnect: () => allowed >= connections || probes < allowed,
-    started: () => {
+    /** Whether the ramp-up allows one more session. */
+    mayConnect: (): boolean => allowed >= connections || probes < allowed,
+    /** A session began. */
+    started: (): void => {
       probes++;
     },
-    ended: (begunIn) => {
+    /** A session of this epoch ended. */
+    ended: (begunIn: number): void => {
       if (begunIn === epoch) probes--;
     },
-    answered: (begunIn) => {
+    answered: (begunIn: number): void => {
       failures = 0;
       answers++;
       stored = null;
@@ -110,25 +89,31 @@ export function createSuspension(options: SuspensionOptions): Suspension {
       // A late answer to an earlier session ends the suspension; how many connections the site takes is still unknown.
       if (begunIn === epoch) allowed = Math.min(allowed * 2, connections);
     },
-    unreachable: (begunIn) => {
+    /** Returns for how many ms the site is suspended because of it; 0: it is not. */
+    unreachable: (begunIn: number): number => {
       answers = 0;
       if (begunIn !== epoch) return 0;
       failures++;
       // One failed probe suffices.
       return failures < SUSPEND_AFTER_FAILURES && stored === null ? 0 : suspend();
     },
-    probeNow: () => {
+    /** Lets one connection probe the site now, if it is suspended. */
+    probeNow: (): void => {
       if (stored === null || suspendedUntil <= monotonic.now()) return;
       suspendedUntil = monotonic.now();
       stored = { ...stored, suspendedUntil: clock.now() };
     },
-    configure: (next) => {
+    /** Changes the number of connections at which the site counts as recovered. */
+    configure: (next: number): void => {
       const hasRecovered = allowed >= connections;
       connections = next;
       allowed = hasRecovered ? connections : Math.min(allowed, connections);
     },
-    answers: () => answers,
-    allowed: () => allowed,
-    memory: () => stored,
+    /** Sessions in a row that were answered. */
+    answers: (): number => answers,
+    /** Connections that the ramp-up allows now. */
+    allowed: (): number => allowed,
+    /** What is stored; the same object while it does not change. Null: the site is not suspended. */
+    memory: (): SuspensionMemory | null => stored,
   };
 }

@@ -13,25 +13,7 @@ import type { TargetHost } from '../worker/protocol.ts';
 import type { Assignment, Site } from './site.ts';
 import type { Sites } from './sites.ts';
 
-/** Where queued messages go, and what stops them on the way. */
-export interface Targets {
-  /** Clears the paths that were read for the last batch. Call before each batch of `find`. */
-  startBatch(): void;
-  /**
-   * The target of a ready message. `onKnown` is called when a route that is not known now has been looked up; null: it is
-   * not looked up. Throws when data that decides about the target cannot be read.
-   */
-  find(message: ReadyMessage, onKnown: (() => void) | null): Target;
-  /**
-   * The operator's pause of a message: of its account, destination, egress pool or site. Null: there is none. A site
-   * whose route is not known is not considered. Throws like `find`.
-   */
-  pauseOf(message: QueuedMessage): QueueControlRow | null;
-  /** The path, the route (null: it is not known) and the site (null: it is not in memory) of a message. */
-  locate(message: QueuedMessage): Location;
-  /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
-  egressObstacle(message: QueuedMessage): EgressObstacle | null;
-}
+export type Targets = ReturnType<typeof createTargets>;
 
 export type Target =
   /** Also while the site is halted or paused: the message waits there. */
@@ -63,10 +45,12 @@ export interface Location {
 }
 
 /**
+ * Where queued messages go, and what stops them on the way.
+ *
  * Reads the database for paths only: `find` once in a batch for each domain, use case and lane, and for each rerouted
  * message; `pauseOf`, `locate` and `egressObstacle` at each call.
  */
-export function createTargets(deps: TargetsDeps): Targets {
+export function createTargets(deps: TargetsDeps) {
   const { monotonic, sites, routes, pools, egress, controls } = deps;
   /** Paths of the domains in this batch, by lane, use case and domain. */
   const paths = new Map<string, DeliveryPath>();
@@ -84,6 +68,10 @@ export function createTargets(deps: TargetsDeps): Targets {
     return path;
   }
 
+  /**
+   * The target of a ready message. `onKnown` is called when a route that is not known now has been looked up; null: it is
+   * not looked up. Throws when data that decides about the target cannot be read.
+   */
   function find(message: ReadyMessage, onKnown: (() => void) | null): Target {
     if (message.simulated === 1) return { kind: 'simulator' };
     const control = controls.ofKey(message);
@@ -139,6 +127,7 @@ export function createTargets(deps: TargetsDeps): Targets {
     return { provider, receiver: sites.receiverOf(destination, hosts) ?? provider, priority, hosts };
   }
 
+  /** The path, the route (null: it is not known) and the site (null: it is not in memory) of a message. */
   function locate(message: QueuedMessage): Location {
     const path = deps.paths.of(message);
     const { account_id: accountId, destination } = message;
@@ -150,11 +139,16 @@ export function createTargets(deps: TargetsDeps): Targets {
   }
 
   return {
-    startBatch: () => {
+    /** Clears the paths that were read for the last batch. Call before each batch of `find`. */
+    startBatch: (): void => {
       paths.clear();
     },
     find,
-    pauseOf: (message) => {
+    /**
+     * The operator's pause of a message: of its account, destination, egress pool or site. Null: there is none. A site
+     * whose route is not known is not considered. Throws like `find`.
+     */
+    pauseOf: (message: QueuedMessage): QueueControlRow | null => {
       const control = controls.ofKey(message);
       if (control?.action === 'pause') return control;
       if (message.simulated === 1) return null;
@@ -162,7 +156,8 @@ export function createTargets(deps: TargetsDeps): Targets {
       return controls.ofSite(site ?? { key: '', pool: path.pool });
     },
     locate,
-    egressObstacle: (message) => {
+    /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
+    egressObstacle: (message: QueuedMessage): EgressObstacle | null => {
       if (message.simulated === 1) return null;
       const { path, route } = locate(message);
       return route?.kind === 'hosts' ? egress.obstacle(path.pool, mailOf(message, route)) : null;

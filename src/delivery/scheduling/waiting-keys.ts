@@ -1,35 +1,9 @@
 import type { Clock } from '../../core/clock.ts';
 import { type QueueKey, type QueuePriority, queueKeyText } from '../../store/messages/queue.ts';
 
-/**
- * The queue keys that wait at one site: they have more mail in the queue than the site had capacity for. Accounts take
- * turns, and so do the keys of an account.
- */
-export interface WaitingKeys {
-  /** A key that waits already stays in its place. */
-  add(key: QueueKey): void;
-  count(): number;
-  /** A copy. */
-  list(): QueueKey[];
-  /** Removes and returns the keys of a priority whose turn it is, at most `count`. */
-  take(priority: QueuePriority, count: number): QueueKey[];
-  /**
-   * Like `take`, for accounts that `wants` accepts, one key each. Examines a bounded number of accounts, others each
-   * time.
-   */
-  takeOf(priority: QueuePriority, count: number, wants: (accountId: string) => boolean): QueueKey[];
-  /** Removes all. */
-  clear(): void;
-}
+export type WaitingKeys = ReturnType<typeof createWaitingKeys>;
 
-/** The keys that wait at any site: a key that waits is read when the site has capacity, and need not be requested. */
-export interface WaitingIndex {
-  add(keyText: string): void;
-  delete(keyText: string): void;
-  /** Since when the key waits (monotonic); null: it does not. `keyText`: see `queueKeyText`. */
-  since(keyText: string): number | null;
-  isFull(): boolean;
-}
+export type WaitingIndex = ReturnType<typeof createWaitingIndex>;
 
 /** Keys that wait at one site; the scan of the queue finds further ones. */
 export const MAX_WAITING_AT_SITE = 10_000;
@@ -38,22 +12,30 @@ const MAX_WAITING = 50_000;
 /** Accounts that `takeOf` examines. */
 const MAX_EXAMINED = 32;
 
-/** `clock`: monotonic. */
-export function createWaitingIndex(clock: Clock): WaitingIndex {
+/**
+ * The keys that wait at any site: a key that waits is read when the site has capacity, and need not be requested.
+ *
+ * `clock`: monotonic.
+ */
+export function createWaitingIndex(clock: Clock) {
   const waiting = new Map<string, number>();
   return {
-    add: (keyText) => void waiting.set(keyText, clock.now()),
-    delete: (keyText) => void waiting.delete(keyText),
-    since: (keyText) => waiting.get(keyText) ?? null,
-    isFull: () => waiting.size >= MAX_WAITING,
+    add: (keyText: string): void => void waiting.set(keyText, clock.now()),
+    delete: (keyText: string): void => void waiting.delete(keyText),
+    /** Since when the key waits (monotonic); null: it does not. `keyText`: see `queueKeyText`. */
+    since: (keyText: string): number | null => waiting.get(keyText) ?? null,
+    isFull: (): boolean => waiting.size >= MAX_WAITING,
   };
 }
 
 /**
+ * The queue keys that wait at one site: they have more mail in the queue than the site had capacity for. Accounts take
+ * turns, and so do the keys of an account.
+ *
  * Empty at first. `index` is shared by all sites. Keys above `MAX_WAITING_AT_SITE` of this site or above the limit of
  * the index are ignored: the scan of the queue finds them.
  */
-export function createWaitingKeys(index: WaitingIndex): WaitingKeys {
+export function createWaitingKeys(index: WaitingIndex) {
   /** By priority, account and destination; the account and the key whose turn it is come first. */
   const accounts: [Map<string, Map<string, QueueKey>>, Map<string, Map<string, QueueKey>>] = [
     new Map(),
@@ -74,7 +56,8 @@ export function createWaitingKeys(index: WaitingIndex): WaitingKeys {
   }
 
   return {
-    add: (key) => {
+    /** A key that waits already stays in its place. */
+    add: (key: QueueKey): void => {
       const { priority, account_id: accountId, destination } = key;
       const keys = accounts[priority].get(accountId);
       if (keys?.has(destination) !== true) {
@@ -86,9 +69,12 @@ export function createWaitingKeys(index: WaitingIndex): WaitingKeys {
       }
       index.add(queueKeyText(key));
     },
-    count: () => size,
-    list: () => accounts.flatMap((all) => [...all.values()].flatMap((keys) => [...keys.values()])),
-    take: (priority, count) => {
+    count: (): number => size,
+    /** A copy. */
+    list: (): QueueKey[] =>
+      accounts.flatMap((all) => [...all.values()].flatMap((keys) => [...keys.values()])),
+    /** Removes and returns the keys of a priority whose turn it is, at most `count`. */
+    take: (priority: QueuePriority, count: number): QueueKey[] => {
       const taken: QueueKey[] = [];
       while (taken.length < count) {
         const [first] = accounts[priority];
@@ -97,7 +83,11 @@ export function createWaitingKeys(index: WaitingIndex): WaitingKeys {
       }
       return taken;
     },
-    takeOf: (priority, count, wants) => {
+    /**
+     * Like `take`, for accounts that `wants` accepts, one key each. Examines a bounded number of accounts, others each
+     * time.
+     */
+    takeOf: (priority: QueuePriority, count: number, wants: (accountId: string) => boolean): QueueKey[] => {
       const taken: QueueKey[] = [];
       const all = accounts[priority];
       let left = Math.min(all.size, MAX_EXAMINED);
@@ -112,7 +102,8 @@ export function createWaitingKeys(index: WaitingIndex): WaitingKeys {
       }
       return taken;
     },
-    clear: () => {
+    /** Removes all. */
+    clear: (): void => {
       for (const all of accounts) {
         for (const keys of all.values()) for (const key of keys.values()) index.delete(queueKeyText(key));
         all.clear();
