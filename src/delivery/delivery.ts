@@ -52,7 +52,7 @@ import { createWorkerPool } from './worker-pool.ts';
  *   scheduling/     state: site (slots, backlog, suspension), shares, claims
  *   recording       takes messages from the queue, records their outcomes and returns them
  *   deliver         the path of a message that has a slot: job, lease, worker, result, outcome
- *   scheduling/     decisions: targets, queue-reader, scheduler, queue-scan
+ *   scheduling/     decisions: targets; dispatcher: what is read, and which message is sent next
  *   new-messages    takes messages while they are stored
  */
 

@@ -623,8 +623,6 @@ export function createBacklog() {
   };
 }
 
-type Turns = ReturnType<typeof createTurns>;
-
 /** Messages whose accounts take turns. */
 function createTurns() {
   /** The messages of each account in the order in which they were read; the account whose turn it is comes first. */
