@@ -56,66 +56,7 @@ import { createWorkerPool } from './worker-pool.ts';
  *   new-messages    takes messages while they are stored
  */
 
-/** Delivers the mail in the queue. */
-export interface Delivery {
-  start(): void;
-  /** Takes new messages whose delivery can begin immediately. */
-  takeNew: NewMessages['take'];
-  /** Announces new mail of a key in the queue (committed). */
-  announce(key: QueueKey): void;
-  /** The first outcome of a message; null after `ms` or when the signal aborts. Call before `announce`. */
-  firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<DeliveryOutcome | null>;
-  /** Messages that hold a slot. */
-  inFlight(): number;
-  /** Bytes of their contents that count toward the limit. */
-  bytesInFlight(): number;
-  /** Sessions at most. */
-  maxConnections(): number;
-  /** Milliseconds that each worker has been busy since its thread started. */
-  workerBusyMs(): number[];
-  /** Sites in memory, and those that are suspended because their hosts cannot be reached. */
-  sites(): { known: number; suspended: SuspendedSite[] };
-  /** The limits in force at the sites in memory. */
-  siteLimits(): LimitedSite[];
-  /** Sites that asked to send less and have had one connection for hours, at most 20. */
-  slowSites(): SlowSite[];
-  /** Null while the queue is read, else what is wrong. */
-  stalled(): string | null;
-  /** Time since the queue was last read to its end, ms; 0 while reading it fails: `stalled` has the reason. */
-  unscannedMs(): number;
-  /** Null while outcomes can be recorded, else since when they cannot, and why. */
-  unrecorded(): string | null;
-  /** Domains and accounts whose mail cannot be prepared, at most 100. */
-  parked(): Parked[];
-  parkedCount(kind: Parked['kind']): number;
-  /** Number of queue keys that cannot be read now; they are retried later. */
-  unreadable(): number;
-  /** Applies changed settings, which are in `config` already: no route that was found before is used again. */
-  reload(passwords: RoutePasswords, proxyPasswords: ProxyPasswords): void;
-  /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
-  egressObstacle(message: QueuedMessage): EgressObstacle | null;
-  /** Source addresses that cannot be used or are refused by a provider, at most 100. */
-  egressProblems(): EgressProblem[];
-  /** Blocked source addresses, at most 100. */
-  addressBlocks(): ReturnType<Egress['blocks']>;
-  /** Warm-ups with a limit today, those with the most messages first. */
-  warmupUse(): WarmupUse[];
-  /** Keys of the queue whose mail waits for the quota of a warm-up. */
-  waitingForWarmup(): QueueKey[];
-  /** Controls of the operator that are in force. */
-  controls: Pick<Controls, 'list' | 'refresh'>;
-  /** What only this process knows about queued mail. */
-  inspection: Inspection;
-  /** Drops what was read ahead, so that it is read again: messages were rerouted. */
-  readAgain(): void;
-  /** Why a message that is due is not sent; null: no obstacle is known. */
-  obstacle(message: QueuedMessage): string | null;
-  /**
-   * Ends the sessions in progress and records their outcomes; the other messages stay in the queue. Resolves with the
-   * number of outcomes that could not be recorded: those messages will be sent again.
-   */
-  stop(): Promise<number>;
-}
+export type Delivery = ReturnType<typeof createDelivery>;
 
 export interface SuspendedSite {
   /** The site's MX hosts or shaping profile, and its egress pool. */
@@ -165,10 +106,12 @@ const STALLED_AFTER_MS = 15 * SECOND;
 const HOUSEKEEPING_INTERVAL_MS = SECOND;
 
 /**
+ * Delivers the mail in the queue.
+ *
  * Connects the modules and starts the worker threads; nothing is read or sent before `start`, and `stop` ends the
  * threads also without it. Throws an `OperatorFault` when a password file of a proxy or a route cannot be used.
  */
-export function createDelivery(deps: DeliveryDeps): Delivery {
+export function createDelivery(deps: DeliveryDeps) {
   const { clock, monotonic, expiry, random, log, tables, writer, recorder } = deps;
   const config = deps.config.delivery;
   const connections = config.connections ?? defaultConnections(openFilesLimit());
@@ -320,6 +263,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   });
   const sinceScan = () => monotonic.now() - (scan.completedAt() ?? monotonic.now());
 
+  /** Null while the queue is read, else what is wrong. */
   function stalled(): string | null {
     if (scan.isFailing()) return 'the queue cannot be read; see the log';
     const ms = sinceScan();
@@ -327,10 +271,13 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   }
 
   return {
+    /** Controls of the operator that are in force. */
     controls,
+    /** What only this process knows about queued mail. */
     inspection,
-    readAgain: () => scheduler.readAgain(),
-    start: () => {
+    /** Drops what was read ahead, so that it is read again: messages were rerouted. */
+    readAgain: (): void => scheduler.readAgain(),
+    start: (): void => {
       // Before anything is read: what was paused stays paused over a restart.
       controls.refresh();
       controls.start();
@@ -339,14 +286,22 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       housekeepingLoop.start();
       scanLoop.start();
     },
+    /** Takes new messages whose delivery can begin immediately. */
     takeNew: newMessages.take,
+    /** Announces new mail of a key in the queue (committed). */
     announce: scheduler.request,
+    /** The first outcome of a message; null after `ms` or when the signal aborts. Call before `announce`. */
     firstOutcome: recording.firstOutcome,
+    /** Messages that hold a slot. */
     inFlight: shares.sessions,
+    /** Bytes of their contents that count toward the limit. */
     bytesInFlight: shares.bytes,
-    maxConnections: () => connections,
+    /** Sessions at most. */
+    maxConnections: (): number => connections,
+    /** Milliseconds that each worker has been busy since its thread started. */
     workerBusyMs: pool.busyMs,
-    sites: () => {
+    /** Sites in memory, and those that are suspended because their hosts cannot be reached. */
+    sites: (): { known: number; suspended: SuspendedSite[] } => {
       const known = [...sites.all()];
       const suspended = known.filter((site) => site.isSuspended());
       return {
@@ -354,29 +309,46 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
         suspended: suspended.map((site) => ({ site: site.key, ms: site.suspendedMs() })),
       };
     },
+    /** The limits in force at the sites in memory. */
     siteLimits: shaping.limits,
+    /** Sites that asked to send less and have had one connection for hours, at most 20. */
     slowSites: shaping.slow,
     stalled,
-    unscannedMs: () => (scan.isFailing() ? 0 : sinceScan()),
+    /** Time since the queue was last read to its end, ms; 0 while reading it fails: `stalled` has the reason. */
+    unscannedMs: (): number => (scan.isFailing() ? 0 : sinceScan()),
+    /** Null while outcomes can be recorded, else since when they cannot, and why. */
     unrecorded: recording.unrecorded,
+    /** Domains and accounts whose mail cannot be prepared, at most 100. */
     parked: waits.parked,
-    parkedCount: (kind) => waits.count(`${kind}_parked`),
-    unreadable: () => waits.count('key_unreadable'),
+    parkedCount: (kind: Parked['kind']): number => waits.count(`${kind}_parked`),
+    /** Number of queue keys that cannot be read now; they are retried later. */
+    unreadable: (): number => waits.count('key_unreadable'),
+    /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
     egressObstacle: targets.egressObstacle,
+    /** Source addresses that cannot be used or are refused by a provider, at most 100. */
     egressProblems: egress.problems,
+    /** Blocked source addresses, at most 100. */
     addressBlocks: egress.blocks,
+    /** Warm-ups with a limit today, those with the most messages first. */
     warmupUse: egress.warmupUse,
-    waitingForWarmup: () =>
+    /** Keys of the queue whose mail waits for the quota of a warm-up. */
+    waitingForWarmup: (): QueueKey[] =>
       waits
         .list('key_without_address')
         .flatMap(({ detail: { key, kind } }) => (kind === 'warmup' ? [key] : [])),
-    reload: (passwords, proxyPasswords) => {
+    /** Applies changed settings, which are in `config` already: no route that was found before is used again. */
+    reload: (passwords: RoutePasswords, proxyPasswords: ProxyPasswords): void => {
       jobs.usePasswords(passwords);
       proxies.usePasswords(proxyPasswords);
       routes.clear();
     },
+    /** Why a message that is due is not sent; null: no obstacle is known. */
     obstacle: inspection.obstacle,
-    stop: async () => {
+    /**
+     * Ends the sessions in progress and records their outcomes; the other messages stay in the queue. Resolves with the
+     * number of outcomes that could not be recorded: those messages will be sent again.
+     */
+    stop: async (): Promise<number> => {
       const graceMs = deps.graceMs ?? GRACE_MS;
       const until = monotonic.now() + graceMs;
       stopping = true;

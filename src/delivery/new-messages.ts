@@ -10,18 +10,7 @@ import type { RecentMessages, ReservedPlace, Scheduler } from './scheduling/disp
 import type { Targets } from './scheduling/targets.ts';
 import type { Waits } from './waits.ts';
 
-/**
- * Takes new messages for delivery while they are stored, so that they need not be read from the queue. Where nothing else
- * waits for their site, the transaction that accepts them leases them, too. For the database there is no difference: the
- * queue has a row of each message, and its lease is void after a restart.
- */
-export interface NewMessages {
-  /**
-   * In the unit of work that stores the message, before its rows are inserted: its `seq` is 0 until then. Null: it must be
-   * read from the queue.
-   */
-  take(tables: Tables, message: ReadyMessage, content: PackedContent): TakenNew | null;
-}
+export type NewMessages = ReturnType<typeof createNewMessages>;
 
 export interface TakenNew extends Pick<ReservedPlace, 'committed' | 'rolledBack'> {
   /** The message is inserted as leased: the daemon's generation, and the time, epoch ms. Null: it has no lease yet. */
@@ -60,10 +49,14 @@ function mayKeep({ body, sharedId }: PackedContent, waits: boolean): boolean {
 }
 
 /**
+ * Takes new messages for delivery while they are stored, so that they need not be read from the queue. Where nothing else
+ * waits for their site, the transaction that accepts them leases them, too. For the database there is no difference: the
+ * queue has a row of each message, and its lease is void after a restart.
+ *
  * Keeps no state, and `take` does not throw. A message whose route is not cached waits in the queue, as no lookup is
  * begun for it; such messages are kept with the recent ones. Small contents stay in memory until they are sent.
  */
-export function createNewMessages(deps: NewMessagesDeps): NewMessages {
+export function createNewMessages(deps: NewMessagesDeps) {
   const { clock, log, recorder, waits, targets, scheduler, recent, generation } = deps;
 
   function reserve(tables: Tables, message: ReadyMessage, content: PackedContent): ReservedPlace | null {
@@ -88,7 +81,11 @@ export function createNewMessages(deps: NewMessagesDeps): NewMessages {
   }
 
   return {
-    take: (tables, message, content) => {
+    /**
+     * In the unit of work that stores the message, before its rows are inserted: its `seq` is 0 until then. Null: it must be
+     * read from the queue.
+     */
+    take: (tables: Tables, message: ReadyMessage, content: PackedContent): TakenNew | null => {
       let reserved: ReservedPlace | null;
       try {
         reserved = reserve(tables, message, content);

@@ -9,34 +9,7 @@ import { createSite } from './site.ts';
 import type { OpenConnections } from './slots.ts';
 import { createWaitingIndex, type WaitingIndex } from './waiting-keys.ts';
 
-/**
- * The sites with mail. Destinations with the same hosts share a site, and so do those whose hosts all belong to one shaping
- * profile, unless the best host was tried and has never replied.
- */
-export interface Sites {
-  /**
-   * The site of a destination's hosts in an egress pool. If there is none it is created, for mail of the account: call `mayCreate`
-   * first.
-   */
-  of(
-    destination: string,
-    hosts: TargetHost[],
-    route: DeliveryRoute | null,
-    pool: string,
-    accountId?: string,
-  ): Site;
-  /** Whether another site may be created for mail of the account. */
-  mayCreate(accountId: string): boolean;
-  /** Like `of`, without creating a site; null: the site is not in memory. */
-  find(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site | null;
-  all(): Iterable<Site>;
-  /** See `Profiles.receiverOf`. */
-  receiverOf(destination: string, hosts: TargetHost[]): string | null;
-  /** The keys that wait at the sites. */
-  readonly waiting: Pick<WaitingIndex, 'since' | 'delete'>;
-  /** Removes the site if it is obsolete: unused for a long time, or for a second where there are many. Returns whether it was. */
-  removeObsolete(site: Site): boolean;
-}
+export type Sites = ReturnType<typeof createSites>;
 
 export interface SitesOptions {
   /** Monotonic. */
@@ -67,10 +40,13 @@ const CROWDED_SHARE = 0.5;
 const CROWDED_UNUSED_MS = SECOND;
 
 /**
+ * The sites with mail. Destinations with the same hosts share a site, and so do those whose hosts all belong to one shaping
+ * profile, unless the best host was tried and has never replied.
+ *
  * Has no sites at first; a site is numbered in the order of creation. `removeObsolete` alone removes sites: those without mail
  * that are neither suspended nor limited and were not used for 10 minutes, and where there are many all without mail.
  */
-export function createSites(options: SitesOptions): Sites {
+export function createSites(options: SitesOptions) {
   const { clock, wallClock } = options;
   const profiles = createProfiles(options);
   const sites = new Map<string, Site>();
@@ -108,7 +84,17 @@ export function createSites(options: SitesOptions): Sites {
     host !== undefined && options.hostAnswers?.isSilent(host.name) === true;
 
   return {
-    of: (destination, hosts, route, pool, accountId = '') => {
+    /**
+     * The site of a destination's hosts in an egress pool. If there is none it is created, for mail of the account: call
+     * `mayCreate` first.
+     */
+    of: (
+      destination: string,
+      hosts: TargetHost[],
+      route: DeliveryRoute | null,
+      pool: string,
+      accountId = '',
+    ): Site => {
       const { profile: shaping, isShared, key } = identify(destination, hosts, route, pool);
       let site = sites.get(key);
       const profile = toSiteProfile(shaping, route);
@@ -141,12 +127,17 @@ export function createSites(options: SitesOptions): Sites {
       site.touch();
       return site;
     },
-    find: (...where) => sites.get(identify(...where).key) ?? null,
-    all: () => sites.values(),
+    /** Like `of`, without creating a site; null: the site is not in memory. */
+    find: (...where: Parameters<typeof identify>): Site | null => sites.get(identify(...where).key) ?? null,
+    all: (): Iterable<Site> => sites.values(),
+    /** See `Profiles.receiverOf`. */
     receiverOf: profiles.receiverOf,
+    /** The keys that wait at the sites. */
     waiting,
-    mayCreate: (accountId) => isBelow(accountId, 1),
-    removeObsolete: (site) => {
+    /** Whether another site may be created for mail of the account. */
+    mayCreate: (accountId: string): boolean => isBelow(accountId, 1),
+    /** Removes the site if it is obsolete: unused for a long time, or for a second where there are many. Returns whether it was. */
+    removeObsolete: (site: Site): boolean => {
       const isCrowded = !isBelow(creators.get(site) ?? '', CROWDED_SHARE);
       if (!site.isObsolete() && !(isCrowded && site.isUnused(CROWDED_UNUSED_MS))) return false;
       remove(site);
