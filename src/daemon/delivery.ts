@@ -41,7 +41,7 @@ export function startDelivery(
 ): DaemonDelivery {
   const { config, env, clock, monotonic, expiry, random, log, registry } = base;
   const { tables, reader, writer, generation, tokens, onStop } = base;
-  const mail = createDirectMail({ config, clock, monotonic, random, resolver });
+  const mail = createDirectMail(base, resolver);
   const tls = createTlsSystem(base, {
     resolver,
     mail,
@@ -82,11 +82,7 @@ export function startDelivery(
     unrecorded = await delivery.stop();
   });
 
-  const holds = createHolds({
-    clock,
-    log,
-    tables,
-    writer,
+  const holds = createHolds(base, {
     countHeld: () => reader.table(NO_ACCOUNT, 'queue', 'countHeld'),
     announce: delivery.announce,
   });

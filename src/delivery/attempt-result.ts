@@ -1,6 +1,5 @@
 import type { Config } from '../config/schema.ts';
-import { type Clock, DAY, iso } from '../core/clock.ts';
-import type { ExpiryClock } from '../core/expiry-clock.ts';
+import { DAY, iso } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
 import type { Recorder } from '../events/record.ts';
@@ -11,6 +10,7 @@ import {
   type LocalFailure,
 } from '../mail/classify/classify.ts';
 import type { SmtpReply } from '../mail/reply.ts';
+import type { Context } from '../store/context.ts';
 import type { Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
@@ -171,16 +171,6 @@ export interface FailoverDecision {
 /** listing: the reply names a listing of our address. connection: no host could be reached. */
 export type FailoverCause = 'listing' | 'connection';
 
-export interface AttemptResultsDeps {
-  clock: Clock;
-  expiry: Pick<ExpiryClock, 'now'>;
-  random: Random;
-  recorder: Recorder;
-  retry: RetrySchedule;
-  /** Default: every message stays in its lane. */
-  failover?: Failover;
-}
-
 /** The number of an attempt (1 = the first) and when it ended (epoch ms), which is the time of its event, too. */
 interface AttemptEnd {
   attempts: number;
@@ -193,9 +183,19 @@ interface AttemptEnd {
  * Keeps no state. A deferral whose next attempt would be at or after the expiry of the message ends it with
  * `email_failed`, reason `expired`; once a message has expired, it does not change its lane.
  */
-export function createAttemptResults(deps: AttemptResultsDeps) {
-  const { clock, expiry, random, recorder, retry } = deps;
-
+export function createAttemptResults(
+  { clock, expiry, random }: Pick<Context, 'clock' | 'expiry' | 'random'>,
+  {
+    recorder,
+    retry,
+    failover: lanes,
+  }: {
+    recorder: Recorder;
+    retry: RetrySchedule;
+    /** Default: every message stays in its lane. */
+    failover?: Failover;
+  },
+) {
   function defer(
     tables: Tables,
     message: MessageRow,
@@ -348,7 +348,7 @@ export function createAttemptResults(deps: AttemptResultsDeps) {
         tables.messages.setAttempts(seq, attempts);
         return null;
       }
-      const failover = leftMs <= 0 ? null : (deps.failover?.decide(tables, message, result, attempt) ?? null);
+      const failover = leftMs <= 0 ? null : (lanes?.decide(tables, message, result, attempt) ?? null);
       const decided = failover === null ? {} : { failover };
       if (failover?.isAdmitted === true) return { ...changeLane(tables, message, ended, result), ...decided };
       if (classification.action === 'defer')

@@ -1,21 +1,6 @@
-import type { Config } from '../config/schema.ts';
-import { type Clock, DAY, SECOND } from '../core/clock.ts';
-import type { ExpiryClock } from '../core/expiry-clock.ts';
-import type { Log } from '../core/log.ts';
-import type { Writer } from '../store/database/writer.ts';
+import { DAY, SECOND } from '../core/clock.ts';
+import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
-
-export type QueueRebase = ReturnType<typeof createQueueRebase>;
-
-export interface QueueRebaseDeps {
-  clock: Clock;
-  expiry: ExpiryClock;
-  retry: Pick<Config['delivery']['retry'], 'max'>;
-  writer: Writer;
-  log: Log;
-  /** Ends a run after the step in progress. */
-  isStopping(): boolean;
-}
 
 const BATCH_SIZE = 500;
 /** The longest wait, as a multiple of the configured one: each wait is spread by up to 10 %. */
@@ -36,10 +21,13 @@ interface Step {
  * a sender scheduled a message does not change.
  *
  * Units of work move 500 messages each; the steps that remain are in memory only. The first `run` also shortens waits
- * that are longer than the schedule or a reply allows: a clock that was ahead before the start caused them.
+ * that are longer than the schedule (at most `maxWaitMs`) or a reply allows: a clock that was ahead before the start caused
+ * them. `isStopping` ends a run after the step in progress.
  */
-export function createQueueRebase(deps: QueueRebaseDeps) {
-  const { clock, expiry, retry, writer, log, isStopping } = deps;
+export function createQueueRebase(
+  { clock, expiry, writer, log }: Pick<Context, 'clock' | 'expiry' | 'writer' | 'log'>,
+  { maxWaitMs, isStopping }: { maxWaitMs: number; isStopping(): boolean },
+) {
   const steps: Step[] = [];
   let started = false;
 
@@ -64,7 +52,7 @@ export function createQueueRebase(deps: QueueRebaseDeps) {
   function planStart(): void {
     const now = clock.now();
     // A reply may name a wait of up to a day.
-    const dueAfter = now + Math.max(retry.max, DAY) * MAX_SPREAD_FACTOR;
+    const dueAfter = now + Math.max(maxWaitMs, DAY) * MAX_SPREAD_FACTOR;
     const shift = { ms: Number.MAX_SAFE_INTEGER, now, dueAfter };
     steps.push({ after: 0, move: (all, after) => all.queue.makeEarlier(shift, after, BATCH_SIZE) });
   }

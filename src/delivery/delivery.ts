@@ -1,26 +1,21 @@
-import type { Config } from '../config/schema.ts';
-import { type Clock, iso, SECOND } from '../core/clock.ts';
+import { iso, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import type { ExpiryClock } from '../core/expiry-clock.ts';
-import type { Log } from '../core/log.ts';
 import { openFilesLimit } from '../core/open-files.ts';
-import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
-import type { QueuedMessage, QueueKey } from '../store/messages/queue.ts';
+import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
 import { createQueueRebase } from './clock-jumps.ts';
-import { type Controls, createControls } from './control.ts';
+import { createControls } from './control.ts';
 import { createDeliveries, type ObserveAttempt } from './deliver.ts';
 import { createEgressPools } from './egress-pools.ts';
 import { createDeliveryPaths, createFailover, type ObserveFailover, reportFailover } from './lanes.ts';
-import { createNewMessages, type NewMessages } from './new-messages.ts';
-import type { Prepare, SignersOf } from './prepare.ts';
-import { createJobBuilder, type RoutePasswords } from './prepare.ts';
+import { createNewMessages } from './new-messages.ts';
+import { createJobBuilder, type Prepare, type RoutePasswords, type SignersOf } from './prepare.ts';
 import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './proxies.ts';
 import { createRecording } from './recording.ts';
 import { createRouteCache } from './route-cache.ts';
@@ -28,11 +23,10 @@ import { createRouteFinder } from './routes.ts';
 import { createClaims } from './scheduling/claims.ts';
 import { createScheduling, SCAN_INTERVAL_MS, type Scheduling } from './scheduling/dispatcher.ts';
 import { createShares, defaultConnections } from './scheduling/shares.ts';
-import { createShaping, type LimitedSite, type SlowSite } from './shaping/shaping.ts';
-import { createEgress, type Egress, type EgressObstacle, type EgressProblem } from './source-address.ts';
+import { createShaping } from './shaping/shaping.ts';
+import { createEgress } from './source-address.ts';
 import type { TlsSystem } from './tls-system.ts';
-import { createInspection, createWaits, type Inspection, type Parked } from './waits.ts';
-import type { WarmupUse } from './warmup.ts';
+import { createInspection, createWaits, type Parked } from './waits.ts';
 import { createWorkerPool } from './worker-pool.ts';
 
 /*
@@ -65,16 +59,11 @@ export interface SuspendedSite {
   ms: number;
 }
 
-export interface DeliveryDeps {
-  config: Config;
-  clock: Clock;
-  /** For durations: setting the system clock does not change it. */
-  monotonic: Clock;
-  expiry: ExpiryClock;
-  random: Random;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
+export interface DeliveryDeps
+  extends Pick<
+    Context,
+    'config' | 'clock' | 'monotonic' | 'expiry' | 'random' | 'log' | 'tables' | 'writer'
+  > {
   recorder: Recorder;
   resolver: Resolver;
   prepare: Prepare;
@@ -112,7 +101,7 @@ const HOUSEKEEPING_INTERVAL_MS = SECOND;
  * threads also without it. Throws an `OperatorFault` when a password file of a proxy or a route cannot be used.
  */
 export function createDelivery(deps: DeliveryDeps) {
-  const { clock, monotonic, expiry, random, log, tables, writer, recorder } = deps;
+  const { clock, monotonic, expiry, log, tables, writer, recorder } = deps;
   const config = deps.config.delivery;
   const connections = config.connections ?? defaultConnections(openFilesLimit());
   let stopping = false;
@@ -163,7 +152,7 @@ export function createDelivery(deps: DeliveryDeps) {
     firstRetryMs: deps.firstRetryMs,
   });
   const failover = createFailover(deps);
-  const results = createAttemptResults({ clock, expiry, random, recorder, retry: config.retry, failover });
+  const results = createAttemptResults(deps, { recorder, retry: config.retry, failover });
   const { prepare, signersOf } = deps;
   const jobs = createJobBuilder({
     config: deps.config,
@@ -226,12 +215,9 @@ export function createDelivery(deps: DeliveryDeps) {
     generation: deps.generation,
     sendingObstacle: deps.sendingObstacle,
   });
-  const rebase = createQueueRebase({
-    clock,
-    expiry,
-    retry: config.retry,
-    writer,
-    log,
+  const rebase = createQueueRebase(deps, {
+    // Read when it starts.
+    maxWaitMs: config.retry.max,
     isStopping: () => stopping,
   });
   const scanLoop = createLoop({ name: 'delivery-scan', run: scan.run, intervalMs: SCAN_INTERVAL_MS, log });

@@ -1,9 +1,8 @@
-import type { Config } from '../config/schema.ts';
-import { type Clock, MINUTE } from '../core/clock.ts';
+import { MINUTE } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
-import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { domainOf } from '../mail/address.ts';
+import type { Context } from '../store/context.ts';
 import { createEgressPools } from './egress-pools.ts';
 import { createRouteFinder } from './routes.ts';
 import { attempt } from './worker/attempt.ts';
@@ -29,14 +28,6 @@ export type DirectResult =
   | { kind: 'refused'; reason: string; isPermanent: boolean }
   | { kind: 'aborted' };
 
-export interface DirectMailDeps {
-  config: Config;
-  clock: Clock;
-  monotonic: Clock;
-  random: Random;
-  resolver: Resolver;
-}
-
 const POOL = 'default';
 /** Such mail is small, and is tried again. */
 const TIMEOUTS: SmtpTimeouts = { ...SMTP_TIMEOUTS, command: MINUTE, dot: 2 * MINUTE, message: 4 * MINUTE };
@@ -48,10 +39,13 @@ const TIMEOUTS: SmtpTimeouts = { ...SMTP_TIMEOUTS, command: MINUTE, dot: 2 * MIN
  * Has an SMTP client with a timer until `close`. Mail is sent from the pool `default`, never through a proxy, and whatever is
  * wrong with TLS there.
  */
-export function createDirectMail(deps: DirectMailDeps) {
-  const { config, clock, monotonic } = deps;
+export function createDirectMail(
+  context: Pick<Context, 'config' | 'clock' | 'monotonic' | 'random'>,
+  resolver: Resolver,
+) {
+  const { config, clock, monotonic } = context;
   const client = createSmtpClient({ clock, monotonic, timeouts: TIMEOUTS });
-  const findRoute = createRouteFinder(deps, { resolver: deps.resolver });
+  const findRoute = createRouteFinder(context, { resolver });
   const egress = createEgressPools(config);
 
   async function send({ to, ...message }: DirectMessage): Promise<DirectResult> {

@@ -1,23 +1,10 @@
-import { type Clock, SECOND } from '../core/clock.ts';
+import { SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
-import type { Log } from '../core/log.ts';
-import type { Writer } from '../store/database/writer.ts';
+import type { Context } from '../store/context.ts';
 import { createPortions } from '../store/maintenance/portions.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
-import type { Tables } from '../store/tables.ts';
 
 export type Holds = ReturnType<typeof createHolds>;
-
-export interface HoldsDeps {
-  clock: Clock;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  /** Counts held messages without blocking the event loop. */
-  countHeld(): Promise<number>;
-  /** Called for the queue keys of released messages, which are on disk and due. */
-  announce(key: QueueKey): void;
-}
 
 const RELEASE_INTERVAL_MS = SECOND;
 const COUNT_INTERVAL_MS = 5 * SECOND;
@@ -30,8 +17,18 @@ const COUNT_INTERVAL_MS = 5 * SECOND;
  * `start` begins two loops: one releases messages every second, the other one counts them every 5 s. `count` returns 0
  * until the first count has ended.
  */
-export function createHolds(deps: HoldsDeps) {
-  const { clock, log, tables, writer, announce } = deps;
+export function createHolds(
+  { clock, log, tables, writer }: Pick<Context, 'clock' | 'log' | 'tables' | 'writer'>,
+  {
+    countHeld,
+    announce,
+  }: {
+    /** Counts held messages without blocking the event loop. */
+    countHeld(): Promise<number>;
+    /** Called for the queue keys of released messages, which are on disk and due. */
+    announce(key: QueueKey): void;
+  },
+) {
   const portions = createPortions({ writer, share: 'held messages' });
   let held = 0;
 
@@ -65,7 +62,7 @@ export function createHolds(deps: HoldsDeps) {
   const countLoop = createLoop({
     name: 'held-messages-count',
     run: async () => {
-      held = await deps.countHeld();
+      held = await countHeld();
     },
     intervalMs: COUNT_INTERVAL_MS,
     log,

@@ -162,7 +162,7 @@ describe('a result of which only the status can be recorded', () => {
     const { tables, recorder, writer, clock } = startStore();
     const { seq } = enqueue(tables, clock.now(), { expires_at: clock.now() + 48 * HOUR });
     const expiry = createExpiryClock(clock, clock);
-    const results = createAttemptResults({ clock, expiry, random: earliest, recorder, retry: schedule });
+    const results = createAttemptResults({ clock, expiry, random: earliest }, { recorder, retry: schedule });
     const outcome = await writer.run((all) => {
       const message = all.messages.bySeq(seq);
       if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });
@@ -183,13 +183,10 @@ it('announces a retry that is as far from its event as the schedule requires, ho
   const clock = { ...held, now: () => (held.advance(SECOND), held.now()) };
   const { tables, recorder, writer } = startStore(clock);
   const { seq } = enqueue(tables, clock.now(), { recipient: 'ada@destination.test' });
-  const results = createAttemptResults({
-    clock,
-    expiry: createExpiryClock(clock, held),
-    random: earliest,
-    recorder,
-    retry: schedule,
-  });
+  const results = createAttemptResults(
+    { clock, expiry: createExpiryClock(clock, held), random: earliest },
+    { recorder, retry: schedule },
+  );
   await writer.run((all) => {
     const message = all.messages.bySeq(seq);
     if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });

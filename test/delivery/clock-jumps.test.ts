@@ -25,14 +25,10 @@ function start() {
   const store = startStore(clock);
   const { tables } = store;
   const expiry = createExpiryClock(clock, monotonic);
-  const rebase = createQueueRebase({
-    clock,
-    expiry,
-    retry: { max: 4 * HOUR },
-    writer: store.writer,
-    log: createLog({ level: 'silent', hashAddresses: true }),
-    isStopping: () => isStopping,
-  });
+  const rebase = createQueueRebase(
+    { clock, expiry, writer: store.writer, log: createLog({ level: 'silent', hashAddresses: true }) },
+    { maxWaitMs: 4 * HOUR, isStopping: () => isStopping },
+  );
   const stop = () => {
     isStopping = true;
   };
@@ -206,20 +202,20 @@ describe.each([2 * DAY, -2 * HOUR, -3 * DAY])('a clock that is set by %s ms', (s
     const seq = await accept(clock.now());
     set(step);
     monotonic.advance(MINUTE);
-    const results = createAttemptResults({
-      clock,
-      expiry,
-      random: systemRandom,
-      recorder,
-      retry: {
-        first: 5 * MINUTE,
-        greylisted: MINUTE,
-        factor: 2,
-        max: HOUR,
-        expireMarketing: 0,
-        expireTransactional: 0,
+    const results = createAttemptResults(
+      { clock, expiry, random: systemRandom },
+      {
+        recorder,
+        retry: {
+          first: 5 * MINUTE,
+          greylisted: MINUTE,
+          factor: 2,
+          max: HOUR,
+          expireMarketing: 0,
+          expireTransactional: 0,
+        },
       },
-    });
+    );
     const outcome = await writer.run((all) => {
       const message = all.messages.bySeq(seq);
       if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });

@@ -15,14 +15,10 @@ async function start() {
   const delivery = await createTestDelivery({ deps: { sendingObstacle } });
   const { tables, writer, clock } = delivery;
   const newHolds = () => {
-    const holds = createHolds({
-      clock,
-      log: LOG,
-      tables,
-      writer,
-      countHeld: async () => tables.queue.countHeld(),
-      announce: delivery.delivery.announce,
-    });
+    const holds = createHolds(
+      { clock, log: LOG, tables, writer },
+      { countHeld: async () => tables.queue.countHeld(), announce: delivery.delivery.announce },
+    );
     onTestFinished(() => holds.stop());
     return holds;
   };

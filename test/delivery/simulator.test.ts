@@ -19,13 +19,10 @@ it.each([
     simulated: 1,
   });
   const { retry } = loadConfig({ cwd: dir, env: {} }).delivery;
-  const results = createAttemptResults({
-    clock,
-    expiry: createExpiryClock(clock, clock),
-    random: systemRandom,
-    recorder,
-    retry,
-  });
+  const results = createAttemptResults(
+    { clock, expiry: createExpiryClock(clock, clock), random: systemRandom },
+    { recorder, retry },
+  );
   await writer.run((all) => {
     const message = all.messages.bySeq(seq);
     if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });

@@ -125,7 +125,7 @@ async function createSystem(port: number, options: SystemOptions = {}): Promise<
   });
   const seal = await openSeal({ random: systemRandom, tables, writer }, { file: `${dir}/master.key` });
   const monotonic = { now: () => performance.now() };
-  const mail = createDirectMail({ config, clock, monotonic, random: systemRandom, resolver });
+  const mail = createDirectMail({ config, clock, monotonic, random: systemRandom }, resolver);
   const context = {
     ...store,
     config,

@@ -7,7 +7,7 @@ import type { TargetHost } from '../worker/protocol.ts';
 import type { Site, SiteProfile } from './site.ts';
 import { createSite } from './site.ts';
 import type { OpenConnections } from './slots.ts';
-import { createWaitingIndex, type WaitingIndex } from './waiting-keys.ts';
+import { createWaitingIndex } from './waiting-keys.ts';
 
 export type Sites = ReturnType<typeof createSites>;
 

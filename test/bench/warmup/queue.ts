@@ -56,13 +56,10 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     { clock, monotonic: clock, expiry, log, tables, writer },
     { recorder, claims, generation: 1, sendingObstacle: () => null, observe: () => {} },
   );
-  const results = createAttemptResults({
-    clock,
-    expiry,
-    random: systemRandom,
-    recorder,
-    retry: config.delivery.retry,
-  });
+  const results = createAttemptResults(
+    { clock, expiry, random: systemRandom },
+    { recorder, retry: config.delivery.retry },
+  );
   const shares = createShares({ sessions: 400, bytes: 1e9 });
   const deliveries = createDeliveries(
     { clock, expiry, log },
