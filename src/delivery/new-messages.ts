@@ -10,8 +10,6 @@ import type { RecentMessages, ReservedPlace, Scheduler } from './scheduling/disp
 import type { Targets } from './scheduling/targets.ts';
 import type { Waits } from './waits.ts';
 
-export type NewMessages = ReturnType<typeof createNewMessages>;
-
 export interface TakenNew extends Pick<ReservedPlace, 'committed' | 'rolledBack'> {
   /** The message is inserted as leased: the daemon's generation, and the time, epoch ms. Null: it has no lease yet. */
   lease: { generation: number; at: number } | null;

@@ -561,8 +561,6 @@ export interface Assignment {
   content?: JobContent | undefined;
 }
 
-export type Backlog = ReturnType<typeof createBacklog>;
-
 type Admits = (assignment: Assignment) => boolean;
 
 /**
@@ -682,8 +680,6 @@ function takeFirst(list: Assignment[], admits: Admits): Assignment | null {
   }
   return null;
 }
-
-export type Pace = ReturnType<typeof createPace>;
 
 /**
  * How many messages a site sends per second.

@@ -1,7 +1,5 @@
 import { type Clock, MINUTE } from '../../core/clock.ts';
 
-export type Suspension = ReturnType<typeof createSuspension>;
-
 /** What survives a restart. */
 export interface SuspensionMemory {
   /** Suspensions in a row without an answer between them. */

@@ -1,8 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import { type QueueKey, type QueuePriority, queueKeyText } from '../../store/messages/queue.ts';
 
-export type WaitingKeys = ReturnType<typeof createWaitingKeys>;
-
 export type WaitingIndex = ReturnType<typeof createWaitingIndex>;
 
 /** Keys that wait at one site; the scan of the queue finds further ones. */
