@@ -21,7 +21,7 @@ import { createRecording } from './recording.ts';
 import { createRouteCache } from './route-cache.ts';
 import { createRouteFinder } from './routes.ts';
 import { createClaims } from './scheduling/claims.ts';
-import { createScheduling, SCAN_INTERVAL_MS, type Scheduling } from './scheduling/dispatcher.ts';
+import { createScheduling, SCAN_INTERVAL_MS } from './scheduling/dispatcher.ts';
 import { createShares, defaultConnections } from './scheduling/shares.ts';
 import { createShaping } from './shaping/shaping.ts';
 import { createEgress } from './source-address.ts';
@@ -183,13 +183,7 @@ export function createDelivery(deps: DeliveryDeps) {
     observeAttempt: deps.observeAttempt,
     tls: deps.tls,
   });
-  const { targets, recent, scheduler, scan }: Scheduling = createScheduling({
-    clock,
-    monotonic,
-    expiry,
-    log,
-    tables,
-    writer,
+  const { targets, recent, scheduler, scan } = createScheduling(deps, {
     sites,
     claims,
     waits,

@@ -1,8 +1,6 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
-import type { ExpiryClock } from '../../core/expiry-clock.ts';
-import type { Log } from '../../core/log.ts';
 import type { JobContent } from '../../mail/stored-content.ts';
-import type { Writer } from '../../store/database/writer.ts';
+import type { Context } from '../../store/context.ts';
 import {
   type ExpiryPage,
   MARKETING_PRIORITY,
@@ -12,7 +10,6 @@ import {
   type ReadyMessage,
   TRANSACTIONAL_PRIORITY,
 } from '../../store/messages/queue.ts';
-import type { Tables } from '../../store/tables.ts';
 import type { ControlIndex } from '../control.ts';
 import type { Deliveries } from '../deliver.ts';
 import type { EgressPools } from '../egress-pools.ts';
@@ -23,49 +20,45 @@ import type { Claims } from './claims.ts';
 import type { FreedShares, Shares } from './shares.ts';
 import { type Assignment, type DroppedMessages, MIN_SHARE, type ReservedMessage, type Site } from './site.ts';
 import type { Sites } from './sites.ts';
-import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
+import { createTargets, type TargetParts, type Targets } from './targets.ts';
 
-/** The parts that decide which message is sent next, wired with each other. */
-export interface Scheduling {
-  targets: Targets;
-  reader: QueueReader;
-  recent: RecentMessages;
-  scheduler: Scheduler;
-  scan: QueueScan;
-}
+/*
+ * Decides which message is sent next. `createQueueScan` searches the queue once a second for keys with mail that is due, and
+ * `createScheduler` also gets those of new mail. The scheduler lets `createQueueReader` read them, in turns and in
+ * bounded portions: each message finds its target (targets.ts) and waits in the backlog of its site. The scheduler then
+ * reserves a slot and shares of the budgets for the next message of a site and calls `deliver`; when the slot is
+ * free again, the site is advanced.
+ */
 
-export interface SchedulingDeps
-  extends Pick<TargetsDeps, 'sites' | 'routes' | 'egress' | 'paths' | 'controls'>,
-    Pick<QueueReaderDeps, 'claims' | 'waits'>,
-    Pick<SchedulerDeps, 'shares' | 'mayStart' | 'defer' | 'after'> {
-  clock: Clock;
-  /** For durations: setting the system clock does not change it. */
-  monotonic: Clock;
-  expiry: QueueReaderDeps['expiry'];
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  pools: TargetsDeps['pools'] & QueueReaderDeps['pools'];
-  recording: QueueReaderDeps['recording'] & SchedulerDeps['recording'];
-  deliveries: QueueReaderDeps['deliveries'] & Pick<Deliveries, 'deliver'>;
+type DispatchContext = Pick<Context, 'clock' | 'monotonic' | 'expiry' | 'log' | 'tables' | 'writer'>;
+
+export interface DispatchParts extends Omit<TargetParts, 'pools'> {
+  pools: TargetParts['pools'] & Pick<EgressPools, 'poolCount'>;
+  claims: Claims;
+  waits: Waits;
+  shares: Pick<Shares, 'admits' | 'exhausted' | 'take' | 'release'>;
+  recording: Pick<Recording, 'take' | 'putBack' | 'postpone'>;
+  /** All but `deliver` release the claim on the message. */
+  deliveries: Pick<Deliveries, 'deliver' | 'conclude' | 'unprepared' | 'expire'>;
+  /** Whether anything may be started. */
+  mayStart(): boolean;
+  /** Runs a task in a later turn of the event loop. Default: setImmediate. */
+  defer?: (task: () => void) => void;
+  /** Runs a task after a time, ms; returns a function that cancels it. Default: setTimeout. */
+  after?: (ms: number, task: () => void) => () => void;
 }
 
 /**
- * Starts nothing: the owner calls `scheduler.start` and runs `scan` in a loop. A key that the reader can read again is
- * requested from the scheduler.
+ * Connects the parts. Starts nothing: the owner calls `scheduler.start` and runs `scan` in a loop. A key that the reader
+ * can read again is requested from the scheduler.
  */
-export function createScheduling(deps: SchedulingDeps): Scheduling {
-  const { controls } = deps;
-  const targets = createTargets(deps);
-  const recent = createRecentMessages(deps.monotonic);
-  const reader = createQueueReader({ ...deps, recent, targets, onReadable: (key) => scheduler.request(key) });
-  const scheduler: Scheduler = createScheduler({
-    ...deps,
-    reader,
-    deliver: deps.deliveries.deliver,
-    isPaused: (key: QueueKey) => controls.ofKey(key)?.action === 'pause',
-  });
-  const scan = createQueueScan({ ...deps, recent, reader, scheduler });
+export function createScheduling(context: DispatchContext, parts: DispatchParts) {
+  const targets = createTargets(context, parts);
+  const recent = createRecentMessages(context.monotonic);
+  const onReadable = (key: QueueKey): void => scheduler.request(key);
+  const reader = createQueueReader(context, parts, { recent, targets, onReadable });
+  const scheduler: Scheduler = createScheduler(parts, reader);
+  const scan = createQueueScan(context, parts, { recent, reader, scheduler });
   return { targets, reader, recent, scheduler, scan };
 }
 
@@ -81,23 +74,6 @@ export interface ReservedPlace {
   stored(): void;
   committed(): void;
   rolledBack(): void;
-}
-
-export interface SchedulerDeps {
-  sites: Sites;
-  claims: Pick<Claims, 'add' | 'release'>;
-  reader: Pick<QueueReader, 'startBatch' | 'read' | 'forgetRecent'>;
-  shares: Pick<Shares, 'admits' | 'exhausted' | 'take' | 'release'>;
-  deliver: Deliveries['deliver'];
-  recording: Pick<Recording, 'take' | 'putBack'>;
-  /** Whether anything may be started. */
-  mayStart(): boolean;
-  /** Whether the operator has paused the mail of a key. Default: never. */
-  isPaused?(key: QueueKey): boolean;
-  /** Runs a task in a later turn of the event loop. Default: setImmediate. */
-  defer?: (task: () => void) => void;
-  /** Runs a task after a time, ms; returns a function that cancels it. Default: setTimeout. */
-  after?: (ms: number, task: () => void) => () => void;
 }
 
 /** Keys in memory that are about to be read; the scan finds further ones. */
@@ -118,8 +94,11 @@ const PRIORITIES: readonly QueuePriority[] = [TRANSACTIONAL_PRIORITY, MARKETING_
  * Ignores requests before `start` and after `stop`. At most 10,000 keys wait to be read; further ones are left to the
  * scan. The only timers are those of sites whose rate allows the next message within a second.
  */
-export function createScheduler(deps: SchedulerDeps) {
-  const { sites, claims, reader, shares, recording, defer = setImmediate, after = startTimer } = deps;
+function createScheduler(
+  parts: DispatchParts,
+  reader: Pick<QueueReader, 'startBatch' | 'read' | 'forgetRecent'>,
+) {
+  const { sites, claims, controls, shares, recording, defer = setImmediate, after = startTimer } = parts;
   /** Keys to read, in order, by priority. */
   const requested: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
   /** Sites whose mail the budgets do not admit now: those with transactional mail, and the others. */
@@ -160,7 +139,7 @@ export function createScheduler(deps: SchedulerDeps) {
   }
 
   function readRequested(): void {
-    if (!running || requestedCount() === 0 || !deps.mayStart()) return;
+    if (!running || requestedCount() === 0 || !parts.mayStart()) return;
     reader.startBatch();
     const filled = new Set<Site>();
     let read = 0;
@@ -178,7 +157,7 @@ export function createScheduler(deps: SchedulerDeps) {
 
   /** Starts deliveries of the site and reads ahead for it; returns the number of deliveries that it started. */
   function startAndRefill(site: Site): number {
-    if (!running || !deps.mayStart()) return 0;
+    if (!running || !parts.mayStart()) return 0;
     for (const set of allBlocked) set.delete(site);
     if (site.isHalted()) {
       // The backlog of a halted site need not stay in memory.
@@ -231,7 +210,7 @@ export function createScheduler(deps: SchedulerDeps) {
       released.set(site, { unanswered: unanswered || released.get(site)?.unanswered === true });
       if (released.size === 1) defer(advanceReleased);
     };
-    if (await deps.deliver({ ...reserved, release })) request(message);
+    if (await parts.deliveries.deliver({ ...reserved, release })) request(message);
   }
 
   function advanceReleased(): void {
@@ -264,7 +243,7 @@ export function createScheduler(deps: SchedulerDeps) {
   /** The lease of a message is on disk. */
   function addLeased(site: Site, assignment: Assignment): void {
     const { message } = assignment;
-    if (running && deps.isPaused?.(message) !== true) {
+    if (running && !isPaused(controls, message)) {
       site.addLeased(assignment);
       if (site.hasFreeSlot(message.priority)) startAndRefill(site);
       return;
@@ -276,7 +255,7 @@ export function createScheduler(deps: SchedulerDeps) {
   /** A new message is on disk and waits in memory. */
   function addNew(site: Site, assignment: Assignment): void {
     const { message } = assignment;
-    if (!running || deps.isPaused?.(message) === true) {
+    if (!running || isPaused(controls, message)) {
       site.newEnded();
       if (assignment.isLeased === true) void putBack(message);
       else claims.release(message);
@@ -356,8 +335,9 @@ export function createScheduler(deps: SchedulerDeps) {
     /** Reserves a place for a message that is being stored. Null: other mail waits before it, or its site takes none now. */
     reserveNew: (site: Site, assignment: Assignment): ReservedPlace | null => {
       const { message } = assignment;
-      if (!running || !deps.mayStart() || requested[message.priority].has(queueKeyText(message))) return null;
-      if (deps.isPaused?.(message) === true) return null;
+      if (!running || !parts.mayStart() || requested[message.priority].has(queueKeyText(message)))
+        return null;
+      if (isPaused(controls, message)) return null;
       const place = site.reserveNew(assignment, admits(site));
       if (place === 'lease')
         return {
@@ -394,30 +374,17 @@ export function createScheduler(deps: SchedulerDeps) {
   };
 }
 
+/** Whether the operator has paused the mail of a key. */
+function isPaused(controls: Pick<ControlIndex, 'ofKey'>, key: QueueKey): boolean {
+  return controls.ofKey(key)?.action === 'pause';
+}
+
 function startTimer(ms: number, task: () => void): () => void {
   const timer = setTimeout(task, ms);
   return () => clearTimeout(timer);
 }
 
-export type QueueReader = ReturnType<typeof createQueueReader>;
-
-export interface QueueReaderDeps {
-  clock: Clock;
-  expiry: Pick<ExpiryClock, 'now'>;
-  log: Log;
-  tables: Tables;
-  claims: Claims;
-  recent: RecentMessages;
-  waits: Waits;
-  targets: Pick<Targets, 'startBatch' | 'find' | 'pauseOf'>;
-  pools: Pick<EgressPools, 'poolCount'>;
-  controls: Pick<ControlIndex, 'ofKey'>;
-  /** These two release the claim on the message. */
-  deliveries: Pick<Deliveries, 'conclude' | 'unprepared' | 'expire'>;
-  recording: Pick<Recording, 'postpone'>;
-  /** Called when a key can be read again: its route became known, or it may have more messages. */
-  onReadable(key: QueueKey): void;
-}
+type QueueReader = ReturnType<typeof createQueueReader>;
 
 /** Waits because of which a key is not read. */
 const KEY_WAITS = ['key_unreadable', 'key_account_limited', 'key_without_address'] as const;
@@ -438,10 +405,20 @@ const EXPIRY_SCAN_SIZE = 25;
  *
  * `read` logs errors and does not throw. Keys that it does not read for a time are in `waits`.
  */
-export function createQueueReader(deps: QueueReaderDeps) {
-  const { clock, expiry, log, tables, claims, recent, waits, targets, controls, deliveries, recording } =
-    deps;
-
+function createQueueReader(
+  { clock, expiry, log, tables }: DispatchContext,
+  { claims, waits, pools, controls, deliveries, recording }: DispatchParts,
+  {
+    recent,
+    targets,
+    onReadable,
+  }: {
+    recent: RecentMessages;
+    targets: Targets;
+    /** Called when a key can be read again: its route became known, or it may have more messages. */
+    onReadable(key: QueueKey): void;
+  },
+) {
   function read(key: QueueKey, competing: number, filled: Set<Site>): number {
     const claimed = claims.countOf(key);
     if (claimed > MAX_CLAIMED_OF_KEY) return 0;
@@ -451,7 +428,7 @@ export function createQueueReader(deps: QueueReaderDeps) {
     for (const seq of walk(key, claimed, () => share - taken)) {
       if (seq === null) {
         // There may be more.
-        if (first === null) deps.onReadable(key);
+        if (first === null) onReadable(key);
         else first.addWaitingKey(key);
         return taken;
       }
@@ -464,7 +441,7 @@ export function createQueueReader(deps: QueueReaderDeps) {
       const message = readMessage(seq, key, known);
       if (message === null) continue;
       // The messages of a key may leave through different pools: each is routed separately.
-      const target = decided(message, () => targets.find(message, () => deps.onReadable(key)));
+      const target = decided(message, () => targets.find(message, () => onReadable(key)));
       if (target === null) continue;
       if (target.kind === 'waiting') return taken;
       if (target.kind === 'blocked') {
@@ -558,7 +535,7 @@ export function createQueueReader(deps: QueueReaderDeps) {
     }
     const waitMs = Math.max(obstacle.until - clock.now(), 1);
     const hasOwnPath = message.secondary === 1 || message.reroute !== null;
-    if (hasOwnPath || deps.pools.poolCount(message.use_case) > 1) {
+    if (hasOwnPath || pools.poolCount(message.use_case) > 1) {
       claims.add(message);
       void recording.postpone(message, Math.min(waitMs, leftMs));
       return 'message';
@@ -578,8 +555,6 @@ export function createQueueReader(deps: QueueReaderDeps) {
     if (decided(message, () => targets.pauseOf(message) === null) === true) expire(message, reason);
   }
 
-  const isPaused = (key: QueueKey) => controls.ofKey(key)?.action === 'pause';
-
   /** Fails the expired messages of the keys that wait for a source address, likewise. */
   function* expiringBlocked(): Generator<void, void> {
     for (const {
@@ -587,7 +562,7 @@ export function createQueueReader(deps: QueueReaderDeps) {
     } of waits.list('key_without_address')) {
       for (let after: number | null = 0; after !== null; ) {
         yield;
-        if (isPaused(key)) break;
+        if (isPaused(controls, key)) break;
         const page: ExpiryPage = tables.queue.expiries(key, after, EXPIRY_SCAN_SIZE);
         after = page.last;
         for (const seq of page.seqs(expiry.now())) {
@@ -611,7 +586,7 @@ export function createQueueReader(deps: QueueReaderDeps) {
     yield;
     for (const seq of tables.queue.readySeqs(key, EXPIRY_BATCH_SIZE)) {
       yield;
-      if (isPaused(key)) return;
+      if (isPaused(controls, key)) return;
       const message = claims.has(seq) ? null : readMessage(seq, key);
       if (message === null) continue;
       if (message.expires_at > expiry.now()) return;
@@ -629,7 +604,7 @@ export function createQueueReader(deps: QueueReaderDeps) {
      */
     read: (key: QueueKey, competing: number, filled: Set<Site>): number => {
       const text = queueKeyText(key);
-      if (isPaused(key)) return 0;
+      if (isPaused(controls, key)) return 0;
       if (waits.msOf('account_parked', key.account_id) > 0) return 0;
       if (KEY_WAITS.some((reason) => waits.msOf(reason, text) > 0)) return 0;
       try {
@@ -705,22 +680,6 @@ export function createRecentMessages(clock: Clock) {
   };
 }
 
-export type QueueScan = ReturnType<typeof createQueueScan>;
-
-export interface QueueScanDeps {
-  clock: Clock;
-  monotonic: Clock;
-  log: Log;
-  tables: Tables;
-  writer: Writer;
-  sites: Sites;
-  claims: Pick<Claims, 'isInProgress'>;
-  waits: Pick<Waits, 'sweep'>;
-  recent: Pick<RecentMessages, 'sweep'>;
-  reader: Pick<QueueReader, 'expiring' | 'expiringBlocked'>;
-  scheduler: Pick<Scheduler, 'request' | 'requested' | 'advance'>;
-}
-
 /** Keys that one run reads. */
 const KEY_BATCH_SIZE = 500;
 /**
@@ -755,8 +714,11 @@ const EXPIRY_RUN_SIZE = 100;
  * Starts no timer. A run requests at most 500 keys of each priority, makes at most 1000 deferred messages ready and advances at
  * most 500 sites; the search for expired mail begins every 30 s and reads 100 messages in a run.
  */
-export function createQueueScan(deps: QueueScanDeps) {
-  const { clock, monotonic, log, tables, writer, sites, claims, waits, recent, reader, scheduler } = deps;
+function createQueueScan(
+  { clock, monotonic, log, tables, writer }: DispatchContext,
+  { sites, claims, waits }: DispatchParts,
+  { recent, reader, scheduler }: { recent: RecentMessages; reader: QueueReader; scheduler: Scheduler },
+) {
   /** The last key that was read, by priority; null: start at the first. */
   const cursors: [QueueKey | null, QueueKey | null] = [null, null];
   let completedAt: number | null = null;

@@ -1,6 +1,6 @@
-import type { Clock } from '../../core/clock.ts';
 import type { LocalFailure } from '../../mail/classify/classify.ts';
 import { providerOfHosts } from '../../mail/providers.ts';
+import type { Context } from '../../store/context.ts';
 import type { QueuedMessage, ReadyMessage } from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { ControlIndex } from '../control.ts';
@@ -27,8 +27,7 @@ export type Target =
   /** Its route is being looked up, its account has too many sites, or its egress pool is paused and it has no site to wait at. */
   | { kind: 'waiting' };
 
-export interface TargetsDeps {
-  monotonic: Clock;
+export interface TargetParts {
   sites: Sites;
   routes: RouteCache;
   pools: Pick<EgressPools, 'ipv6Of'>;
@@ -50,8 +49,8 @@ export interface Location {
  * Reads the database for paths only: `find` once in a batch for each domain, use case and lane, and for each rerouted
  * message; `pauseOf`, `locate` and `egressObstacle` at each call.
  */
-export function createTargets(deps: TargetsDeps) {
-  const { monotonic, sites, routes, pools, egress, controls } = deps;
+export function createTargets({ monotonic }: Pick<Context, 'monotonic'>, parts: TargetParts) {
+  const { sites, routes, pools, egress, controls } = parts;
   /** Paths of the domains in this batch, by lane, use case and domain. */
   const paths = new Map<string, DeliveryPath>();
   const providers = new WeakMap<readonly TargetHost[], string>();
@@ -59,11 +58,11 @@ export function createTargets(deps: TargetsDeps) {
   /** Called for every message of a batch; reads each domain once. */
   function pathOf(message: QueuedMessage): DeliveryPath {
     // A rerouted message is rare, and no other message shares its path.
-    if (message.reroute !== null) return deps.paths.of(message);
+    if (message.reroute !== null) return parts.paths.of(message);
     const name = `${message.secondary} ${message.use_case} ${message.domain_id}`;
     const known = paths.get(name);
     if (known !== undefined) return known;
-    const path = deps.paths.of(message);
+    const path = parts.paths.of(message);
     paths.set(name, path);
     return path;
   }
@@ -129,7 +128,7 @@ export function createTargets(deps: TargetsDeps) {
 
   /** The path, the route (null: it is not known) and the site (null: it is not in memory) of a message. */
   function locate(message: QueuedMessage): Location {
-    const path = deps.paths.of(message);
+    const path = parts.paths.of(message);
     const { account_id: accountId, destination } = message;
     const wanted = { accountId, via: path.via };
     const route = routes.get(destination, pools.ipv6Of(path.pool), null, wanted);

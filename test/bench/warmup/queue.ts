@@ -11,7 +11,7 @@ import { createEgressPools } from '../../../src/delivery/egress-pools.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes.ts';
 import { createRecording } from '../../../src/delivery/recording.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
-import { createScheduling, type Scheduling } from '../../../src/delivery/scheduling/dispatcher.ts';
+import { createScheduling } from '../../../src/delivery/scheduling/dispatcher.ts';
 import { createShares } from '../../../src/delivery/scheduling/shares.ts';
 import { createShaping } from '../../../src/delivery/shaping/shaping.ts';
 import { createEgress } from '../../../src/delivery/source-address.ts';
@@ -85,30 +85,27 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     },
   );
   const controls: ControlIndex = { ofKey: () => null, ofSite: () => null };
-  const { scheduler, scan }: Scheduling = createScheduling({
-    clock,
-    monotonic: clock,
-    expiry,
-    log,
-    tables,
-    writer,
-    sites,
-    claims,
-    waits,
-    routes: {
-      clear: () => {},
-      get: (destination) => ({ kind: 'hosts', hosts: hostsOf(destination), route: null, ttl: 3600 }),
-      peek: () => null,
+  const { scheduler, scan } = createScheduling(
+    { clock, monotonic: clock, expiry, log, tables, writer },
+    {
+      sites,
+      claims,
+      waits,
+      routes: {
+        clear: () => {},
+        get: (destination) => ({ kind: 'hosts', hosts: hostsOf(destination), route: null, ttl: 3600 }),
+        peek: () => null,
+      },
+      pools,
+      egress,
+      paths: createDeliveryPaths(context, pools),
+      controls,
+      deliveries,
+      recording,
+      shares,
+      mayStart: () => true,
     },
-    pools,
-    egress,
-    paths: createDeliveryPaths(context, pools),
-    controls,
-    deliveries,
-    recording,
-    shares,
-    mayStart: () => true,
-  });
+  );
   scheduler.start();
 
   const drain = async () => {

@@ -120,61 +120,58 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     ofKey: (key) => createControlIndex(controls).ofKey(key),
     ofSite: (site) => createControlIndex(controls).ofSite(site),
   };
-  const { targets, reader, recent, scheduler, scan } = createScheduling({
-    clock,
-    expiry: createExpiryClock(clock, clock),
-    monotonic: clock,
-    log,
-    tables,
-    writer,
-    sites,
-    claims,
-    waits,
-    routes: {
-      clear: () => {},
-      peek: (destination) =>
-        options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination),
-      get: (destination, _ipv6, onKnown) => {
-        const route = options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination);
-        if (route === null && onKnown !== null) lookups.push(onKnown);
-        return route;
+  const { targets, reader, recent, scheduler, scan } = createScheduling(
+    { clock, monotonic: clock, expiry: createExpiryClock(clock, clock), log, tables, writer },
+    {
+      sites,
+      claims,
+      waits,
+      routes: {
+        clear: () => {},
+        peek: (destination) =>
+          options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination),
+        get: (destination, _ipv6, onKnown) => {
+          const route = options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination);
+          if (route === null && onKnown !== null) lookups.push(onKnown);
+          return route;
+        },
+      },
+      pools: { ipv6Of: () => 'never', poolCount: () => options.poolCount ?? 1 },
+      paths: createDeliveryPaths(
+        { config: { secondary: { type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 } }, tables },
+        { poolOf: options.poolOf ?? (() => 'default') },
+      ),
+      controls: index,
+      egress: { obstacle: (_, mail) => options.egressObstacle?.(mail) ?? null },
+      deliveries: {
+        conclude: async (message, { kind }) =>
+          leaseAndList({ failure: unroutable, simulator: simulated, rejected }[kind], message),
+        unprepared: async (message) => {
+          leaseAndList(unprepared, message);
+          return false;
+        },
+        expire: async (message) => leaseAndList(expired, message),
+        deliver: (held) => {
+          if (!held.leased) lease(held.assignment.message);
+          started.push(held);
+          return new Promise(() => {});
+        },
+      },
+      recording,
+      shares: {
+        admits: (_, message) => options.admits?.(message) ?? true,
+        exhausted: () => options.exhausted ?? 'sessions',
+        take: () => NO_SHARES,
+        release: () => freed,
+      },
+      mayStart: () => true,
+      defer: (task) => void tasks.push(task),
+      after: (ms, task) => {
+        timers.push({ ms, task });
+        return () => void timers.splice(0);
       },
     },
-    pools: { ipv6Of: () => 'never', poolCount: () => options.poolCount ?? 1 },
-    paths: createDeliveryPaths(
-      { config: { secondary: { type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 } }, tables },
-      { poolOf: options.poolOf ?? (() => 'default') },
-    ),
-    controls: index,
-    egress: { obstacle: (_, mail) => options.egressObstacle?.(mail) ?? null },
-    deliveries: {
-      conclude: async (message, { kind }) =>
-        leaseAndList({ failure: unroutable, simulator: simulated, rejected }[kind], message),
-      unprepared: async (message) => {
-        leaseAndList(unprepared, message);
-        return false;
-      },
-      expire: async (message) => leaseAndList(expired, message),
-      deliver: (held) => {
-        if (!held.leased) lease(held.assignment.message);
-        started.push(held);
-        return new Promise(() => {});
-      },
-    },
-    recording,
-    shares: {
-      admits: (_, message) => options.admits?.(message) ?? true,
-      exhausted: () => options.exhausted ?? 'sessions',
-      take: () => NO_SHARES,
-      release: () => freed,
-    },
-    mayStart: () => true,
-    defer: (task) => void tasks.push(task),
-    after: (ms, task) => {
-      timers.push({ ms, task });
-      return () => void timers.splice(0);
-    },
-  });
+  );
   scheduler.start();
   onTestFinished(() => scheduler.stop());
 
