@@ -101,7 +101,7 @@ const HOUSEKEEPING_INTERVAL_MS = SECOND;
  * threads also without it. Throws an `OperatorFault` when a password file of a proxy or a route cannot be used.
  */
 export function createDelivery(deps: DeliveryDeps) {
-  const { clock, monotonic, expiry, log, tables, writer, recorder } = deps;
+  const { clock, monotonic, log, tables, recorder } = deps;
   const config = deps.config.delivery;
   const connections = config.connections ?? defaultConnections(openFilesLimit());
   let stopping = false;

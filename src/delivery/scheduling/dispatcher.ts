@@ -19,7 +19,6 @@ import { haltReason, type Waits } from '../waits.ts';
 import type { Claims } from './claims.ts';
 import type { FreedShares, Shares } from './shares.ts';
 import { type Assignment, type DroppedMessages, MIN_SHARE, type ReservedMessage, type Site } from './site.ts';
-import type { Sites } from './sites.ts';
 import { createTargets, type TargetParts, type Targets } from './targets.ts';
 
 /*
