@@ -110,7 +110,5 @@ export function createFairQueue<Item>() {
   };
 }
 
-export type FairQueue<Item> = ReturnType<typeof createFairQueue<Item>>;
-
 /** The rank of an owner from 0, of which the lowest is next; null: none of its items may be taken now. */
 export type Rank<Item> = (owner: string, items: readonly Item[]) => number | null;
