@@ -178,6 +178,24 @@ describe('Templates', () => {
     await context.close();
   });
 
+  it('has its fields in a tab of a phone, which opens when one of them is missing', async () => {
+    const window = await open.member(client, 'author', PHONE);
+    const { page } = window;
+    await open.visit(window, `templates/${templateId}`, client);
+    const name = page.getByLabel('Name', { exact: true });
+    await page.locator('iframe').waitFor();
+    expect(await name.isVisible()).toBe(false);
+    await page.getByRole('tab', { name: 'Details' }).click();
+    await name.fill('');
+    await page.getByRole('tab', { name: 'HTML' }).click();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await expect.poll(() => name.evaluate((field) => field.ownerDocument.activeElement === field)).toBe(true);
+    await name.fill(HOSTILE);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.locator('.outcome', { hasText: 'Saved' }).waitFor();
+    await window.context.close();
+  });
+
   it('saves a change, and shows what the server refuses', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;

@@ -51,7 +51,7 @@ function textOfCreation(templateId: string | undefined): string | null {
   return text;
 }
 
-/** The code of a template, and next to it a preview for a contact; on phones one of both. */
+/** The code of a template, and next to it a preview for a contact; on phones one of both, or what else it has. */
 export function TemplatePage({ templateId }: { templateId: string }) {
   const isNew = templateId === 'new';
   const data = useOperation(isNew ? null : PATH, { templateId });
@@ -88,12 +88,22 @@ function Editor({ template }: { template: Template | null }) {
     firstText === null ? null : { text: firstText, running: false, failed: false },
   );
   const isNarrow = useMedia(NARROW);
-  const [pane, setPane] = useState<'code' | 'preview'>(template === null ? 'code' : 'preview');
+  const [pane, setPane] = useState<'details' | 'code' | 'preview'>(template === null ? 'code' : 'preview');
+  /** The name and subject of a new template are what a person writes first. */
+  const hasDetailsTab = isNarrow && template !== null;
   const { hold } = useHeldActions(template, () => {});
   const readOnly = !may(template === null ? 'createTemplate' : 'updateTemplate');
   const change = (fields: Partial<Draft>) => setDraft((last) => ({ ...last, ...fields }));
   useUnsavedWarning(draft !== saved, t('templates.unsaved'));
 
+  /** A browser shows no message at a field that is not visible. */
+  const showInvalid = (event: Event) => {
+    const { target } = event;
+    if (!hasDetailsTab || pane === 'details' || !(target instanceof HTMLInputElement)) return;
+    event.preventDefault();
+    setPane('details');
+    requestAnimationFrame(() => target.reportValidity());
+  };
   const save = () =>
     run(async () => {
       const body = {
@@ -130,6 +140,57 @@ function Editor({ template }: { template: Template | null }) {
         }),
     });
   };
+  const form = (
+    <form
+      id={FORM}
+      class="card"
+      onInvalidCapture={showInvalid}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+    >
+      <fieldset class="plain card-body" disabled={readOnly}>
+        <div class="search">
+          <label class="field">
+            {t('people.name')}
+            <input
+              class="input"
+              value={draft.name}
+              required
+              maxLength={200}
+              autocomplete="off"
+              onInput={(event) => change({ name: event.currentTarget.value })}
+            />
+          </label>
+          <label class="field">
+            {t('messages.subject')}
+            <input
+              class="input"
+              value={draft.subject}
+              maxLength={998}
+              autocomplete="off"
+              onInput={(event) => change({ subject: event.currentTarget.value })}
+            />
+          </label>
+          <label class="field">
+            {t('templates.stream')}
+            <select
+              class="select"
+              value={draft.type ?? ''}
+              onChange={({ currentTarget: { value } }) =>
+                change({ type: value === 'marketing' || value === 'transactional' ? value : null })
+              }
+            >
+              <option value="">{t('templates.stream.both')}</option>
+              <option value="transactional">{t('templates.stream.transactional')}</option>
+              <option value="marketing">{t('templates.stream.marketing')}</option>
+            </select>
+          </label>
+        </div>
+      </fieldset>
+    </form>
+  );
   const panes = {
     code: (
       <section class="card" aria-label={t('templates.code')}>
@@ -199,65 +260,20 @@ function Editor({ template }: { template: Template | null }) {
     >
       <Outcome of={outcome} />
       {readOnly && <p class="small">{t('messages.notAllowed')}</p>}
-      <form
-        id={FORM}
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void save();
-        }}
-      >
-        <fieldset class="plain card-body" disabled={readOnly}>
-          <div class="search">
-            <label class="field">
-              {t('people.name')}
-              <input
-                class="input"
-                value={draft.name}
-                required
-                maxLength={200}
-                autocomplete="off"
-                onInput={(event) => change({ name: event.currentTarget.value })}
-              />
-            </label>
-            <label class="field">
-              {t('messages.subject')}
-              <input
-                class="input"
-                value={draft.subject}
-                maxLength={998}
-                autocomplete="off"
-                onInput={(event) => change({ subject: event.currentTarget.value })}
-              />
-            </label>
-            <label class="field">
-              {t('templates.stream')}
-              <select
-                class="select"
-                value={draft.type ?? ''}
-                onChange={({ currentTarget: { value } }) =>
-                  change({ type: value === 'marketing' || value === 'transactional' ? value : null })
-                }
-              >
-                <option value="">{t('templates.stream.both')}</option>
-                <option value="transactional">{t('templates.stream.transactional')}</option>
-                <option value="marketing">{t('templates.stream.marketing')}</option>
-              </select>
-            </label>
-          </div>
-        </fieldset>
-      </form>
+      {!hasDetailsTab && form}
       {isNarrow ? (
         <TabList
           label={template === null ? t('templates.new') : template.name}
           tabs={[
+            ...(hasDetailsTab ? [{ name: 'details' as const, text: t('campaigns.details') }] : []),
             { name: 'code', text: t('templates.code') },
             { name: 'preview', text: t('preview.title') },
           ]}
           chosen={pane}
           onChoose={setPane}
         >
-          {/* The other one keeps its state. */}
+          {/* The others keep their state. */}
+          {hasDetailsTab && <div hidden={pane !== 'details'}>{form}</div>}
           <div hidden={pane !== 'code'}>{panes.code}</div>
           <div hidden={pane !== 'preview'}>{panes.preview}</div>
         </TabList>
