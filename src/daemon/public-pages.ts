@@ -41,7 +41,7 @@ export async function startPublicPages(
   base: DaemonBase,
   { resolver, recorder, onSuppressionChange, audience }: PublicPagesParts,
 ): Promise<DaemonPublicPages> {
-  const { config, clock, monotonic, log, registry, tables, writer, tokens, onStop } = base;
+  const { config, monotonic, log, registry, tables, tokens, onStop } = base;
   const linkHosts = createLinkHosts({ config, tables, monotonic }, resolver);
   const orders = new Counter({
     name: 'postrider_certificate_orders_total',

@@ -69,7 +69,7 @@ export function createHandshakeCheck(clock: Clock): (sockets: Iterable<Socket>) 
 }
 
 /**
- * Returns a function that tells whether the peer has not read its replies for too long; called every few seconds. It
+ * Returns a function that states whether the peer has not read its replies for too long; called every few seconds. It
  * remembers the progress of a socket between two calls, weakly: nothing remains of a socket that is gone. A peer is stalled
  * when no byte left for `WRITE_STALL_TIMEOUT_MS` although some wait.
  */

@@ -14,7 +14,7 @@ import { type Platform, publicHost, trackHost } from './platform.ts';
  */
 
 /** unknown: DNS gave no answer. busy: not looked up, because there are or were too many lookups. */
-export type Location = 'here' | 'elsewhere' | 'unknown' | 'busy';
+export type HostLocation = 'here' | 'elsewhere' | 'unknown' | 'busy';
 
 /** renewal: the host has a certificate. proven, registered: the standing of the host (LinkHostStatus). */
 export type LookupClass = 'renewal' | 'proven' | 'registered';
@@ -78,7 +78,7 @@ export function createHostLocator(
   const closing = new AbortController();
   const answers = createLru<CachedLocation>(MAX_CACHED);
   const domains = createLru<DomainState>(MAX_CACHED);
-  const inProgress = new Map<string, Promise<Location>>();
+  const inProgress = new Map<string, Promise<HostLocation>>();
   const ownHosts = [trackHost(platform), publicHost(platform)].filter((host) => host !== null);
 
   function stateOf(domain: string): DomainState {
@@ -90,7 +90,7 @@ export function createHostLocator(
     return state;
   }
 
-  async function lookUp(host: string, domain: string): Promise<Location> {
+  async function lookUp(host: string, domain: string): Promise<HostLocation> {
     const state = stateOf(domain);
     if (state.pausedUntil > clock.now()) return 'unknown';
     if (state.count >= MAX_PER_WINDOW) return 'busy';
@@ -115,7 +115,7 @@ export function createHostLocator(
     return (await own).some(({ kind }) => kind === 'unknown') ? 'unknown' : 'elsewhere';
   }
 
-  function remember(host: string, location: Location): void {
+  function remember(host: string, location: HostLocation): void {
     if (location === 'here') answers.set(host, { location, times: 0, until: clock.now() + HERE_MS });
     if (location !== 'elsewhere') return;
     const times = (answers.get(host)?.times ?? 0) + 1;
@@ -125,7 +125,7 @@ export function createHostLocator(
 
   return {
     /** Never rejects. */
-    locate: (host: string, lookup: LookupClass): Promise<Location> => {
+    locate: (host: string, lookup: LookupClass): Promise<HostLocation> => {
       const known = answers.get(host);
       if (known !== undefined && known.until > clock.now()) return Promise.resolve(known.location);
       const before = inProgress.get(host);
