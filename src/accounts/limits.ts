@@ -85,9 +85,9 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
   const { tables, defaults } = deps;
   const mayAdd =
     (resource: CountedResource): MayAdd =>
-    (all, accountId) => {
-      const limit = limitOf(all, defaults, accountId, resource);
-      if (limit === null || all.accountLimits.count(resource, accountId) < limit) return null;
+    (tx, accountId) => {
+      const limit = limitOf(tx, defaults, accountId, resource);
+      if (limit === null || tx.accountLimits.count(resource, accountId) < limit) return null;
       return accountLimitReached(resource, limit);
     };
   return {
@@ -113,24 +113,24 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
      * Counts `messages` of an account against its hour and its day, in the unit of work that stores them: all or none.
      * A unit that is rolled back has counted nothing.
      */
-    takeMessages: (all: Tables, accountId: string, messages: number, now: number): Refusal | null => {
-      const limits = limitsFrom(all.accountLimits.get(accountId), defaults);
+    takeMessages: (tx: Tables, accountId: string, messages: number, now: number): Refusal | null => {
+      const limits = limitsFrom(tx.accountLimits.get(accountId), defaults);
       for (const window of MESSAGE_WINDOWS) {
         const limit = limits[window.name];
         if (limit === null) continue;
-        const { left, enoughAt } = windowState(all, accountId, limit, window.ms, messages, now);
+        const { left, enoughAt } = windowState(tx, accountId, limit, window.ms, messages, now);
         if (left < messages) return messagesRefused(window, limit, messages, enoughAt - now);
       }
-      all.messageCounts.add(accountId, messages, now);
+      tx.messageCounts.add(accountId, messages, now);
       return null;
     },
-    allowance: (all: Tables, accountId: string, now: number): MessageAllowance => {
-      const limits = limitsFrom(all.accountLimits.get(accountId), defaults);
+    allowance: (tx: Tables, accountId: string, now: number): MessageAllowance => {
+      const limits = limitsFrom(tx.accountLimits.get(accountId), defaults);
       const allowance = { left: Number.POSITIVE_INFINITY, moreAt: now };
       for (const { name, ms } of MESSAGE_WINDOWS) {
         const limit = limits[name];
         if (limit === null) continue;
-        const { left, enoughAt } = windowState(all, accountId, limit, ms, 1, now);
+        const { left, enoughAt } = windowState(tx, accountId, limit, ms, 1, now);
         allowance.left = Math.min(allowance.left, left);
         if (left === 0) allowance.moreAt = Math.max(allowance.moreAt, enoughAt);
       }

@@ -68,7 +68,7 @@ export function createContacts(
     ): Promise<KnownContact | Refusal> => {
       if (profile.email === undefined && profile.phone === undefined)
         return invalid('email', 'an email address or a phone number is required');
-      return writer.run((all): KnownContact | Refusal => {
+      return writer.run((tx): KnownContact | Refusal => {
         const person = {
           accountId,
           source: 'api',
@@ -76,7 +76,7 @@ export function createContacts(
           provenance: provenance(caller),
           mayAdd,
         } as const;
-        const seq = addPerson(all, ids, profile, person);
+        const seq = addPerson(tx, ids, profile, person);
         if (isRefusal(seq)) return seq;
         const change = {
           status: globalStatus,
@@ -85,7 +85,7 @@ export function createContacts(
           by: caller.by,
           at: clock.now(),
         };
-        return setStatus(all, recorder, seq, change);
+        return setStatus(tx, recorder, seq, change);
       }, accountId);
     },
     /** `merge`: absent custom fields stay; else the custom fields are replaced as a whole. */
@@ -95,13 +95,13 @@ export function createContacts(
       { globalStatus, ...changes }: ContactChanges,
       { merge, ...caller }: Actor & { merge: boolean },
     ): Promise<KnownContact | Refusal> =>
-      writer.run((all): KnownContact | Refusal => {
-        const contact = findPerson(all, accountId, identifier);
+      writer.run((tx): KnownContact | Refusal => {
+        const contact = findPerson(tx, accountId, identifier);
         if (isRefusal(contact)) return contact;
         const how = { merge, defaultMethod: 'implicit_api', provenance: provenance(caller) } as const;
         const isOptOut = globalStatus === 'unsubscribed' && describesOptOut(changes.consent);
         const profile = isOptOut ? { ...changes, consent: undefined } : changes;
-        const changed = futureConsent(changes, how.provenance) ?? changePerson(all, contact, profile, how);
+        const changed = futureConsent(changes, how.provenance) ?? changePerson(tx, contact, profile, how);
         if (isRefusal(changed)) return changed;
         const change = {
           status: globalStatus,
@@ -110,7 +110,7 @@ export function createContacts(
           by: caller.by,
           at: clock.now(),
         };
-        return setStatus(all, recorder, contact.seq, change);
+        return setStatus(tx, recorder, contact.seq, change);
       }, accountId),
   };
 }

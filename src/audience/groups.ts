@@ -60,19 +60,19 @@ export function createSubscriptionGroups(
   let isFirstRun = true;
 
   async function removeDeleted(): Promise<void> {
-    if (isFirstRun) await writer.run((all) => all.subscriptionGroups.interruptImports());
+    if (isFirstRun) await writer.run((tx) => tx.subscriptionGroups.interruptImports());
     isFirstRun = false;
     for (const seq of tables.subscriptionGroups.deleted()) {
       for (let removed = REMOVAL_BATCH_SIZE; removed > 0; ) {
         if (stopped) return;
         removed = await writer.run(
-          (all) =>
-            all.subscriptions.removeOfGroup(seq, REMOVAL_BATCH_SIZE) ||
-            all.groupOptOuts.removeOfGroup(seq, REMOVAL_BATCH_SIZE),
+          (tx) =>
+            tx.subscriptions.removeOfGroup(seq, REMOVAL_BATCH_SIZE) ||
+            tx.groupOptOuts.removeOfGroup(seq, REMOVAL_BATCH_SIZE),
           REMOVAL_SHARE,
         );
       }
-      await writer.run((all) => all.subscriptionGroups.remove(seq), REMOVAL_SHARE);
+      await writer.run((tx) => tx.subscriptionGroups.remove(seq), REMOVAL_SHARE);
     }
   }
 
@@ -91,8 +91,8 @@ export function createSubscriptionGroups(
     get: (accountId: string, groupId: string): SubscriptionGroupRow | Refusal =>
       findSubscriptionGroup(tables, accountId, groupId),
     create: (accountId: string, fields: SubscriptionGroupFields): Promise<SubscriptionGroupRow | Refusal> =>
-      writer.run((all): SubscriptionGroupRow | Refusal => {
-        const full = mayAdd(all, accountId);
+      writer.run((tx): SubscriptionGroupRow | Refusal => {
+        const full = mayAdd(tx, accountId);
         if (full !== null) return full;
         const now = clock.now();
         const row = {
@@ -102,7 +102,7 @@ export function createSubscriptionGroups(
           created_at: now,
           updated_at: now,
         };
-        const seq = all.subscriptionGroups.insert(row);
+        const seq = tx.subscriptionGroups.insert(row);
         return {
           ...row,
           seq,
@@ -118,22 +118,22 @@ export function createSubscriptionGroups(
       groupId: string,
       fields: Partial<SubscriptionGroupFields>,
     ): Promise<SubscriptionGroupRow | Refusal> =>
-      writer.run((all): SubscriptionGroupRow | Refusal => {
-        const group = findSubscriptionGroup(all, accountId, groupId);
+      writer.run((tx): SubscriptionGroupRow | Refusal => {
+        const group = findSubscriptionGroup(tx, accountId, groupId);
         if (isRefusal(group)) return group;
         const changed = {
           ...group,
           ...columnsOf({ ...fieldsOf(group), ...fields }),
           updated_at: clock.now(),
         };
-        all.subscriptionGroups.update(changed);
+        tx.subscriptionGroups.update(changed);
         return changed;
       }, accountId),
     /** Deletes the group; its contacts and their consent history stay. */
     remove: async (accountId: string, groupId: string): Promise<SubscriptionGroupRow | Refusal> => {
-      const group = await writer.run((all): SubscriptionGroupRow | Refusal => {
-        const found = findSubscriptionGroup(all, accountId, groupId);
-        if (!isRefusal(found)) all.subscriptionGroups.markDeleted(found.seq, clock.now());
+      const group = await writer.run((tx): SubscriptionGroupRow | Refusal => {
+        const found = findSubscriptionGroup(tx, accountId, groupId);
+        if (!isRefusal(found)) tx.subscriptionGroups.markDeleted(found.seq, clock.now());
         return found;
       }, accountId);
       if (!isRefusal(group)) loop.wake();

@@ -45,13 +45,13 @@ export function createSignUps(
      * unless the state is `open`. Returns the state afterwards.
      */
     confirm: (accountId: string, signUp: SignUp, actor: Actor): Promise<SignUpState | Refusal> =>
-      writer.run((all): SignUpState | Refusal => {
-        const group = findSubscriptionGroup(all, accountId, signUp.groupId);
+      writer.run((tx): SignUpState | Refusal => {
+        const group = findSubscriptionGroup(tx, accountId, signUp.groupId);
         if (isRefusal(group)) return group;
-        const state = stateOf(all, group, signUp);
+        const state = stateOf(tx, group, signUp);
         if (state !== 'open') return state;
         return (
-          subscribe({ ids, recorder, mayAdd }, all, group, signUp, { ...actor, at: clock.now() }) ??
+          subscribe({ ids, recorder, mayAdd }, tx, group, signUp, { ...actor, at: clock.now() }) ??
           'confirmed'
         );
       }, accountId),
@@ -90,7 +90,7 @@ function optedOutAfter(
 /** Returns null when the person is subscribed. */
 function subscribe(
   { ids, recorder, mayAdd }: { ids: Ids; recorder: Pick<Recorder, 'optedOut'>; mayAdd: MayAdd },
-  all: Tables,
+  tx: Tables,
   group: SubscriptionGroupRow,
   { email, firstName, lastName, at }: SignUp,
   provenance: Provenance,
@@ -109,25 +109,25 @@ function subscribe(
     ...(lastName === '' ? {} : { lastName }),
     consent,
   };
-  const before = all.contacts.byIdentifier(accountId, identifier);
+  const before = tx.contacts.byIdentifier(accountId, identifier);
   const defaults = { defaultMethod: METHOD, provenance } as const;
   const changed =
     before === null
-      ? addPerson(all, ids, { ...profile, email }, { accountId, source: SOURCE, mayAdd, ...defaults })
-      : changePerson(all, before, profile, { merge: true, ...defaults });
+      ? addPerson(tx, ids, { ...profile, email }, { accountId, source: SOURCE, mayAdd, ...defaults })
+      : changePerson(tx, before, profile, { merge: true, ...defaults });
   if (isRefusal(changed)) return changed;
-  const contact = all.contacts.byIdentifier(accountId, identifier);
+  const contact = tx.contacts.byIdentifier(accountId, identifier);
   if (contact === null)
     throw new Error('the contact does not exist after its sign-up in the same unit of work');
   // After a bounce or a complaint this is refused: the person stays blocked, but is a member.
-  setStatus(all, recorder, contact.seq, { status: 'active', consent, before, by: null, at: provenance.at });
-  returnToGroup(all, group, identifier, { method: 'page', provenance });
+  setStatus(tx, recorder, contact.seq, { status: 'active', consent, before, by: null, at: provenance.at });
+  returnToGroup(tx, group, identifier, { method: 'page', provenance });
   const input = { isActive: true, consent, source: SOURCE };
-  const member = reread(all, contact.seq);
-  if (all.subscriptions.get(group.seq, contact.seq) === null)
-    joinGroup(all, group, member, { ...input, defaultSource: SOURCE, ...defaults });
-  else changeMembership(all, group, member, input, provenance);
-  all.closedSignUps.close(
+  const member = reread(tx, contact.seq);
+  if (tx.subscriptions.get(group.seq, contact.seq) === null)
+    joinGroup(tx, group, member, { ...input, defaultSource: SOURCE, ...defaults });
+  else changeMembership(tx, group, member, input, provenance);
+  tx.closedSignUps.close(
     { account_id: accountId, recipient_hash: identifier, subscription_group_id: groupId },
     at,
     provenance.at,

@@ -59,16 +59,16 @@ export function createSubscriptions(
     contactOf: (all: Tables) => KnownContact | Refusal,
     work: (all: Tables, group: SubscriptionGroupRow, contact: KnownContact) => MembershipResult | Refusal,
   ): Promise<MembershipResult | Refusal> {
-    return writer.run((all): MembershipResult | Refusal => {
-      const group = findSubscriptionGroup(all, accountId, groupId);
+    return writer.run((tx): MembershipResult | Refusal => {
+      const group = findSubscriptionGroup(tx, accountId, groupId);
       if (isRefusal(group)) return group;
-      const contact = contactOf(all);
-      return isRefusal(contact) ? contact : work(all, group, contact);
+      const contact = contactOf(tx);
+      return isRefusal(contact) ? contact : work(tx, group, contact);
     }, accountId);
   }
 
-  function recordOptOut(all: Tables, group: SubscriptionGroupRow, contact: KnownContact): void {
-    recorder.optedOut(all, {
+  function recordOptOut(tx: Tables, group: SubscriptionGroupRow, contact: KnownContact): void {
+    recorder.optedOut(tx, {
       accountId: group.account_id,
       domainId: null,
       fields: {
@@ -115,16 +115,16 @@ export function createSubscriptions(
       inGroup(
         accountId,
         groupId,
-        (all) => findByAll(all, accountId, input),
-        (all, group, contact) => {
-          if (all.subscriptions.get(group.seq, contact.seq) !== null)
-            return membershipResult(all, group, contact.seq, false);
+        (tx) => findByAll(tx, accountId, input),
+        (tx, group, contact) => {
+          if (tx.subscriptions.get(group.seq, contact.seq) !== null)
+            return membershipResult(tx, group, contact.seq, false);
           const by = provenance(caller);
           const refusal =
-            futureConsent(input, by) ?? changeProfile(all, contact, withPhone(contact, input), by);
+            futureConsent(input, by) ?? changeProfile(tx, contact, withPhone(contact, input), by);
           if (refusal !== null) return refusal;
-          joinGroup(all, group, reread(all, contact.seq), { ...input, ...API_DEFAULTS, provenance: by });
-          return membershipResult(all, group, contact.seq, true);
+          joinGroup(tx, group, reread(tx, contact.seq), { ...input, ...API_DEFAULTS, provenance: by });
+          return membershipResult(tx, group, contact.seq, true);
         },
       ),
     /** Creates or updates; only an explicit `isActive: true` ends an opt-out. */
@@ -138,35 +138,35 @@ export function createSubscriptions(
       inGroup(
         accountId,
         groupId,
-        (all) => findPerson(all, accountId, identifier),
-        (all, group, contact) => {
+        (tx) => findPerson(tx, accountId, identifier),
+        (tx, group, contact) => {
           const consentProvenance = provenance(caller);
           const refusal =
             futureConsent(input, consentProvenance) ??
-            changeProfile(all, contact, input.profile, consentProvenance);
+            changeProfile(tx, contact, input.profile, consentProvenance);
           if (refusal !== null) return refusal;
           const choice = apiOptOut(input.consent, consentProvenance);
-          const before = all.subscriptions.get(group.seq, contact.seq);
-          if (input.isActive === true) returnToGroup(all, group, identifier, choice);
+          const before = tx.subscriptions.get(group.seq, contact.seq);
+          if (input.isActive === true) returnToGroup(tx, group, identifier, choice);
           if (before === null) {
-            joinGroup(all, group, reread(all, contact.seq), {
+            joinGroup(tx, group, reread(tx, contact.seq), {
               ...input,
               ...API_DEFAULTS,
               provenance: consentProvenance,
             });
           } else {
-            changeMembership(all, group, reread(all, contact.seq), input, consentProvenance);
-            if (input.isActive === false) leaveGroup(all, group, identifier, choice);
-            if (input.isActive === false && before.is_active === 1) recordOptOut(all, group, contact);
+            changeMembership(tx, group, reread(tx, contact.seq), input, consentProvenance);
+            if (input.isActive === false) leaveGroup(tx, group, identifier, choice);
+            if (input.isActive === false && before.is_active === 1) recordOptOut(tx, group, contact);
           }
-          return membershipResult(all, group, contact.seq, before === null);
+          return membershipResult(tx, group, contact.seq, before === null);
         },
       ),
     remove: (accountId: string, groupId: string, identifier: string): Promise<Refusal | null> =>
-      writer.run((all) => {
-        const found = findMember(all, accountId, groupId, identifier);
+      writer.run((tx) => {
+        const found = findMember(tx, accountId, groupId, identifier);
         if (isRefusal(found)) return found;
-        all.subscriptions.remove(found.group.seq, found.member.contact.seq);
+        tx.subscriptions.remove(found.group.seq, found.member.contact.seq);
         return null;
       }, accountId),
   };

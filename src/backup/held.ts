@@ -30,7 +30,7 @@ export function createHeldMail(
     const run = async (seqs: readonly number[]) => {
       changed += await unitAfter(
         partlyDone(changed, 'message', 'changed'),
-        writer.run((all) => seqs.filter((seq) => apply(all, seq)).length),
+        writer.run((tx) => seqs.filter((seq) => apply(tx, seq)).length),
       );
     };
     if ('seqs' in which) {
@@ -62,22 +62,22 @@ export function createHeldMail(
      * their number.
      */
     release: (which: HeldSelection): Promise<number> =>
-      change(which, (all, seq) => all.restoreHolds.release(seq, clock.now()) !== null),
+      change(which, (tx, seq) => tx.restoreHolds.release(seq, clock.now()) !== null),
     /** Ends held messages as cancelled, with an event each. Resolves with their number. */
     drop: (which: HeldSelection): Promise<number> =>
-      change(which, (all, seq) => isHeld(all, seq) && cancel(all, seq)),
+      change(which, (tx, seq) => isHeld(tx, seq) && cancel(tx, seq)),
     /** Makes held webhook deliveries due; `accountId` null: of all accounts. */
     releaseWebhooks: (accountId: string | null): Promise<number> =>
-      repeat((all) => all.restoreHolds.releaseDeliveries(accountId, BATCH_SIZE, clock.now())),
+      repeat((tx) => tx.restoreHolds.releaseDeliveries(accountId, BATCH_SIZE, clock.now())),
     /** Ends them as failed. */
     dropWebhooks: (accountId: string | null): Promise<number> =>
-      repeat((all) => all.restoreHolds.dropDeliveries(accountId, BATCH_SIZE, clock.now())),
+      repeat((tx) => tx.restoreHolds.dropDeliveries(accountId, BATCH_SIZE, clock.now())),
   };
 
-  function cancel(all: Tables, seq: number): boolean {
-    const message = all.messages.bySeq(seq);
+  function cancel(tx: Tables, seq: number): boolean {
+    const message = tx.messages.bySeq(seq);
     if (message === null) return false;
-    return recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
+    return recorder.message(tx, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
   }
 }
 
@@ -118,7 +118,7 @@ export function createHeldExpiry(
     for (let after: number | null = 0; after !== null; ) {
       const { seqs, next } = tables.restoreHolds.expired(after, BATCH_SIZE, expiry.now());
       if (seqs.length > 0)
-        failed += await writer.run((all) => seqs.filter((seq) => isHeld(all, seq) && fail(all, seq)).length);
+        failed += await writer.run((tx) => seqs.filter((seq) => isHeld(tx, seq) && fail(tx, seq)).length);
       // Yields to the event loop.
       else await new Promise(setImmediate);
       after = next;
@@ -126,12 +126,12 @@ export function createHeldExpiry(
     return failed;
   }
 
-  function fail(all: Tables, seq: number): boolean {
-    const message = all.messages.bySeq(seq);
+  function fail(tx: Tables, seq: number): boolean {
+    const message = tx.messages.bySeq(seq);
     if (message === null || message.expires_at > expiry.now()) return false;
     const lastDiagnostic = `held since a restore until it expired at ${iso(message.expires_at)}`;
     const fields = { reason: 'expired', attempts: message.attempts, lastDiagnostic } as const;
-    return recorder.message(all, message, { kind: 'email_failed', fields });
+    return recorder.message(tx, message, { kind: 'email_failed', fields });
   }
 
   const loop = createLoop({

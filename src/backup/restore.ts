@@ -205,20 +205,20 @@ async function complete(options: RestoreOptions, lock: DaemonLock): Promise<Held
     let messages = 0;
     for (let after: number | null = 0; after !== null; ) {
       const from: number = after;
-      const step = await writer.run((all) => all.restoreHolds.holdMessages(from, BATCH_SIZE));
+      const step = await writer.run((tx) => tx.restoreHolds.holdMessages(from, BATCH_SIZE));
       messages += step.changed;
       after = step.next;
     }
     let webhookDeliveries = 0;
     for (let changed = -1; changed !== 0; webhookDeliveries += changed)
-      changed = await writer.run((all) => all.restoreHolds.holdDeliveries(BATCH_SIZE));
-    return await writer.run((all: Tables) => {
+      changed = await writer.run((tx) => tx.restoreHolds.holdDeliveries(BATCH_SIZE));
+    return await writer.run((tx: Tables) => {
       const now = clock.now();
       const reason = `The service was restored from a backup at ${iso(now)}. Members after the backup may have received this campaign already`;
-      const campaigns = all.restoreHolds.pauseCampaigns(reason, now);
-      all.restoreHolds.skipNumbers();
-      takeOver(all, location, now);
-      return { messages, webhookDeliveries, campaigns, generation: all.settings.generation() };
+      const campaigns = tx.restoreHolds.pauseCampaigns(reason, now);
+      tx.restoreHolds.skipNumbers();
+      takeOver(tx, location, now);
+      return { messages, webhookDeliveries, campaigns, generation: tx.settings.generation() };
     });
   } finally {
     await writer.close();

@@ -100,7 +100,7 @@ export function createBackupSchedule(
   async function save(change: Partial<ScheduleState>): Promise<void> {
     state = { ...state, ...change };
     const text = JSON.stringify(state);
-    await writer.run((all) => all.settings.put(STATE, text));
+    await writer.run((tx) => tx.settings.put(STATE, text));
   }
 
   async function run(): Promise<void> {

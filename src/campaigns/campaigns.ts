@@ -78,8 +78,8 @@ export function createCampaigns(
       accountId: string,
       { prepared = null, ...fields }: CampaignFields,
     ): Promise<CampaignRow | Refusal> =>
-      writer.run((all): CampaignRow | Refusal => {
-        const full = mayAdd(all, accountId);
+      writer.run((tx): CampaignRow | Refusal => {
+        const full = mayAdd(tx, accountId);
         if (full !== null) return full;
         const now = clock.now();
         const row = {
@@ -91,7 +91,7 @@ export function createCampaigns(
           created_at: now,
           updated_at: now,
         };
-        return { ...row, seq: all.campaigns.insert(row) };
+        return { ...row, seq: tx.campaigns.insert(row) };
       }, accountId),
     /**
      * What is prepared can be changed until the campaign is sent. `expectedUpdatedAt`: the change is refused if the
@@ -103,8 +103,8 @@ export function createCampaigns(
       { prepared, ...fields }: Partial<CampaignFields>,
       expectedUpdatedAt?: number,
     ): Promise<CampaignRow | Refusal> =>
-      writer.run((all): CampaignRow | Refusal => {
-        const campaign = findCampaign(all, accountId, campaignId);
+      writer.run((tx): CampaignRow | Refusal => {
+        const campaign = findCampaign(tx, accountId, campaignId);
         if (isRefusal(campaign)) return campaign;
         if (expectedUpdatedAt !== undefined && expectedUpdatedAt !== campaign.updated_at)
           return changedSince(campaign);
@@ -120,24 +120,24 @@ export function createCampaigns(
           // Each change has its own time: `expectedUpdatedAt` depends on it.
           updated_at: Math.max(clock.now(), campaign.updated_at + 1),
         };
-        all.campaigns.update(changed);
+        tx.campaigns.update(changed);
         return changed;
       }, accountId),
     /** Refused while the campaign is being sent. */
     remove: (accountId: string, campaignId: string): Promise<CampaignRow | Refusal> =>
-      writer.run((all): CampaignRow | Refusal => {
-        const campaign = findCampaign(all, accountId, campaignId);
+      writer.run((tx): CampaignRow | Refusal => {
+        const campaign = findCampaign(tx, accountId, campaignId);
         if (isRefusal(campaign)) return campaign;
         if (ACTIVE.includes(campaign.status)) {
           return refuse('INVALID_STATE', `Campaign ${campaignId} is ${campaign.status}: cancel it first`);
         }
         // Without the campaign its remaining messages would be sent.
-        if (campaign.status === 'cancelled' && all.campaignSends.get(campaign.seq)?.open === 1)
+        if (campaign.status === 'cancelled' && tx.campaignSends.get(campaign.seq)?.open === 1)
           return refuse(
             'INVALID_STATE',
             `Messages of campaign ${campaignId} are still being cancelled; try again later`,
           );
-        all.campaigns.remove(campaign.seq);
+        tx.campaigns.remove(campaign.seq);
         return campaign;
       }, accountId),
     /** `from` is rounded down to the hour, `to` up. */

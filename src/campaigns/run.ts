@@ -115,10 +115,10 @@ export function createCampaignRunner(
     const now = clock.now();
     if (send.status === 'sending')
       return isAccountDisabled(tables, send) ? ROUND_INTERVAL_MS : proceed(send, now);
-    if (send.status === 'cancelled') return writer.run((all) => cancelMessages(all, seq), send.account_id);
+    if (send.status === 'cancelled') return writer.run((tx) => cancelMessages(tx, seq), send.account_id);
     if (send.status !== 'scheduled' || isAccountDisabled(tables, send)) return ROUND_INTERVAL_MS;
     if (send.scheduled_at !== null && send.scheduled_at > now) return send.scheduled_at - now;
-    await writer.run((all) => begin(all, seq, 'scheduled', clock.now()), send.account_id);
+    await writer.run((tx) => begin(tx, seq, 'scheduled', clock.now()), send.account_id);
     return 0;
   }
 
@@ -129,7 +129,7 @@ export function createCampaignRunner(
     if (isComplete(send)) return finish(send);
     if (pressure.refusal(send.account_id) !== null) return ROUND_INTERVAL_MS;
     if (send.started_at === null) {
-      await writer.run((all) => begin(all, seq, 'sending', clock.now()), send.account_id);
+      await writer.run((tx) => begin(tx, seq, 'sending', clock.now()), send.account_id);
       return 0;
     }
     if (send.next_at > now) return send.next_at - now;
@@ -142,14 +142,14 @@ export function createCampaignRunner(
     if (left < 1) return Math.max(FULL_QUEUE_INTERVAL_MS, Math.min(moreAt - now, ROUND_INTERVAL_MS));
     const content = await contents.prepare(tables, send);
     const taken: TakenMessage[] = [];
-    const batch = await runTaking(writer, send.account_id, taken, (all) => {
-      const current = all.campaignSends.get(seq);
-      if (current === null || current.status !== 'sending' || isAccountDisabled(all, current)) return null;
-      const result = queueBatch(all, current, capacity, content, batchParts, taken);
+    const batch = await runTaking(writer, send.account_id, taken, (tx) => {
+      const current = tx.campaignSends.get(seq);
+      if (current === null || current.status !== 'sending' || isAccountDisabled(tx, current)) return null;
+      const result = queueBatch(tx, current, capacity, content, batchParts, taken);
       if (!isRefusal(result)) return result;
       // A string, because a unit of work that returns a refusal is rolled back.
       const reason = `${result.code}: ${result.message}`;
-      pauseSend(all, current, reason, clock.now());
+      pauseSend(tx, current, reason, clock.now());
       return reason;
     });
     for (const message of taken) message.committed();
@@ -165,10 +165,10 @@ export function createCampaignRunner(
   /** Makes messages due that were held while the campaign was paused. Returns whether there were any. */
   async function releaseHeld({ campaign_seq: seq, account_id: accountId }: CampaignSend): Promise<boolean> {
     if (!tables.campaignSends.anyHeld(seq)) return false;
-    const released = await writer.run((all) => {
-      if (all.campaignSends.get(seq)?.status !== 'sending') return [];
+    const released = await writer.run((tx) => {
+      if (tx.campaignSends.get(seq)?.status !== 'sending') return [];
       const now = clock.now();
-      return all.campaignSends.release(
+      return tx.campaignSends.release(
         seq,
         now,
         parts.expiry.acceptedAt() + parts.expire.mk,
@@ -181,35 +181,35 @@ export function createCampaignRunner(
 
   /** A campaign is sent when all members were processed and no message waits for its first attempt. */
   async function finish(send: CampaignSend): Promise<number> {
-    const hasWaiting = (all: Tables) =>
-      all.campaignSends.anyHeld(send.campaign_seq) ||
-      all.campaignSends.anyInQueue(send.campaign_seq, { due: true });
+    const hasWaiting = (tx: Tables) =>
+      tx.campaignSends.anyHeld(send.campaign_seq) ||
+      tx.campaignSends.anyInQueue(send.campaign_seq, { due: true });
     if (hasWaiting(tables)) return ROUND_INTERVAL_MS / 2;
-    await writer.run((all) => {
-      const current = all.campaignSends.get(send.campaign_seq);
+    await writer.run((tx) => {
+      const current = tx.campaignSends.get(send.campaign_seq);
       // The campaign can have been paused or cancelled in the meantime.
-      if (current?.status !== 'sending' || hasWaiting(all)) return;
+      if (current?.status !== 'sending' || hasWaiting(tx)) return;
       const now = clock.now();
-      all.campaigns.setStatus(current.campaign_seq, 'sent', now);
-      all.campaignSends.update({ ...current, open: 0, finished_at: now });
+      tx.campaigns.setStatus(current.campaign_seq, 'sent', now);
+      tx.campaignSends.update({ ...current, open: 0, finished_at: now });
     }, send.account_id);
     return 0;
   }
 
   /** Cancels messages that are not being sent. Returns ms until there can be more. */
-  function cancelMessages(all: Tables, seq: number): number {
-    const send = all.campaignSends.get(seq);
+  function cancelMessages(tx: Tables, seq: number): number {
+    const send = tx.campaignSends.get(seq);
     if (send?.status !== 'cancelled') return 0;
-    const waiting = all.campaignSends.waiting(seq, MESSAGE_BATCH_SIZE);
+    const waiting = tx.campaignSends.waiting(seq, MESSAGE_BATCH_SIZE);
     for (const messageSeq of waiting) {
-      const message = all.messages.bySeq(messageSeq);
+      const message = tx.messages.bySeq(messageSeq);
       if (message !== null)
-        recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
+        recorder.message(tx, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
     }
     if (waiting.length === MESSAGE_BATCH_SIZE) return 0;
     // A message that is being sent can be deferred and return to the queue.
-    if (all.campaignSends.anyInQueue(seq, { due: false })) return ROUND_INTERVAL_MS;
-    all.campaignSends.update({ ...send, open: 0 });
+    if (tx.campaignSends.anyInQueue(seq, { due: false })) return ROUND_INTERVAL_MS;
+    tx.campaignSends.update({ ...send, open: 0 });
     return 0;
   }
 

@@ -131,14 +131,14 @@ export function createCampaignSending(
     from: readonly CampaignStatus[],
     move: (all: Tables, send: CampaignSend, now: number) => Refusal | null,
   ): Promise<CampaignRow | Refusal> {
-    const changed = await writer.run((all): CampaignRow | Refusal => {
-      const campaign = findCampaign(all, accountId, campaignId);
+    const changed = await writer.run((tx): CampaignRow | Refusal => {
+      const campaign = findCampaign(tx, accountId, campaignId);
       if (isRefusal(campaign)) return campaign;
-      const send = all.campaignSends.get(campaign.seq);
+      const send = tx.campaignSends.get(campaign.seq);
       if (send === null || !from.includes(campaign.status)) {
         return refuse('INVALID_STATE', `Campaign ${campaignId} is ${campaign.status} and cannot be ${verb}`);
       }
-      return move(all, send, clock.now()) ?? findCampaign(all, accountId, campaignId);
+      return move(tx, send, clock.now()) ?? findCampaign(tx, accountId, campaignId);
     }, accountId);
     if (!isRefusal(changed)) onChange();
     return changed;
@@ -160,8 +160,8 @@ export function createCampaignSending(
       if (isRefusal(checked)) return checked;
       const { mail, warnings } = checked;
       const { account_id } = sender.account;
-      const sent = await writer.run((all): CampaignRow | Refusal => {
-        const campaign = findCampaign(all, account_id, campaignId);
+      const sent = await writer.run((tx): CampaignRow | Refusal => {
+        const campaign = findCampaign(tx, account_id, campaignId);
         if (isRefusal(campaign)) return campaign;
         const notDraft = checkDraft(campaign);
         if (notDraft !== null) return notDraft;
@@ -178,18 +178,18 @@ export function createCampaignSending(
           next_at: now,
           created_at: now,
         };
-        all.campaignSends.insert(row, JSON.stringify(mail));
-        all.campaigns.setStatus(campaign.seq, later ? 'scheduled' : 'sending', now);
-        if (!later) begin(all, campaign.seq, 'sending', now);
-        return findCampaign(all, account_id, campaignId);
+        tx.campaignSends.insert(row, JSON.stringify(mail));
+        tx.campaigns.setStatus(campaign.seq, later ? 'scheduled' : 'sending', now);
+        if (!later) begin(tx, campaign.seq, 'sending', now);
+        return findCampaign(tx, account_id, campaignId);
       }, account_id);
       if (isRefusal(sent)) return sent;
       onChange();
       return { campaign: sent, warnings };
     },
     pause: (accountId: string, campaignId: string): Promise<CampaignRow | Refusal> =>
-      change(accountId, campaignId, 'paused', ['scheduled', 'sending'], (all, send, now) => {
-        pauseSend(all, send, null, now);
+      change(accountId, campaignId, 'paused', ['scheduled', 'sending'], (tx, send, now) => {
+        pauseSend(tx, send, null, now);
         return null;
       }),
     /** Refused while there is a reason that would pause it again. */
@@ -197,22 +197,22 @@ export function createCampaignSending(
       const campaign = findCampaign(tables, accountId, campaignId);
       const paused = isRefusal(campaign) ? null : tables.campaignSends.get(campaign.seq);
       if (paused !== null && !isComplete(paused)) await readAhead(tables, paused, htmlReader);
-      return change(accountId, campaignId, 'resumed', ['paused'], (all, send, now) => {
+      return change(accountId, campaignId, 'resumed', ['paused'], (tx, send, now) => {
         // When all members were processed, the held messages can be sent whatever has changed since.
-        const ready = isComplete(send) ? null : recheckCampaign(all, send, htmlReader);
+        const ready = isComplete(send) ? null : recheckCampaign(tx, send, htmlReader);
         if (isRefusal(ready)) return ready;
         const waits = send.started_at === null && send.scheduled_at !== null && send.scheduled_at > now;
-        all.campaigns.setStatus(send.campaign_seq, waits ? 'scheduled' : 'sending', now);
-        all.campaignSends.update({ ...send, paused_reason: null });
+        tx.campaigns.setStatus(send.campaign_seq, waits ? 'scheduled' : 'sending', now);
+        tx.campaignSends.update({ ...send, paused_reason: null });
         return null;
       });
     },
     cancel: (accountId: string, campaignId: string): Promise<CampaignRow | Refusal> =>
-      change(accountId, campaignId, 'cancelled', CANCELLABLE, (all, send, now) => {
-        if (!isCancellable(all, send))
+      change(accountId, campaignId, 'cancelled', CANCELLABLE, (tx, send, now) => {
+        if (!isCancellable(tx, send))
           return refuse('INVALID_STATE', `Campaign ${campaignId} is sent: none of its messages is queued`);
-        all.campaigns.setStatus(send.campaign_seq, 'cancelled', now);
-        all.campaignSends.update({ ...send, open: 1, paused_reason: null, finished_at: now });
+        tx.campaigns.setStatus(send.campaign_seq, 'cancelled', now);
+        tx.campaignSends.update({ ...send, open: 1, paused_reason: null, finished_at: now });
         return null;
       }),
     /** Returns null if the campaign is not sent to a group. */

@@ -53,10 +53,10 @@ export function createEvents(
     {
       onSuppressionChange,
       onWebhookDue: sender.due,
-      operatorAccounts: (all) => {
+      operatorAccounts: (tx) => {
         const { operatorAccounts: configured } = config.webhooks;
-        if (configured.length > 0) return configured.filter((id) => all.accounts.get(id) !== null);
-        const accounts = all.accounts.list().map(({ account_id }) => account_id);
+        if (configured.length > 0) return configured.filter((id) => tx.accounts.get(id) !== null);
+        const accounts = tx.accounts.list().map(({ account_id }) => account_id);
         return accounts.length === 1 ? accounts : [];
       },
     },

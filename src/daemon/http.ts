@@ -105,7 +105,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
   const databaseProbe = createProbe({
     name: 'database',
     log,
-    run: () => writer.run((all) => all.settings.put('ready-check', String(clock.now()))),
+    run: () => writer.run((tx) => tx.settings.put('ready-check', String(clock.now()))),
   });
   await databaseProbe.start();
   onStop(() => databaseProbe.stop());

@@ -43,9 +43,9 @@ export async function startMx(
     isDiskLow: pressure.isDiskLow,
     observe: (purpose, result) => mailIn.inc({ purpose, result }),
     ...threadsOf(env),
-    optOut: (all, message) => {
+    optOut: (tx, message) => {
       const source = { method: 'mailto', ip: null, userAgent: null } as const;
-      unsubscribing.optOut(all, sentMailOf(message), 'list', source);
+      unsubscribing.optOut(tx, sentMailOf(message), 'list', source);
     },
   });
   onStop(() => mx.close(GRACE_MS));

@@ -38,11 +38,11 @@ export function createQueueRebase(
     );
     if (jump < 0) {
       const shift = { ms: -jump, now: clock.now(), dueAfter: clock.now() };
-      steps.push({ after: 0, move: (all, after) => all.queue.makeEarlier(shift, after, BATCH_SIZE) });
+      steps.push({ after: 0, move: (tx, after) => tx.queue.makeEarlier(shift, after, BATCH_SIZE) });
     }
     steps.push({
       after: 0,
-      move: (all, after) => all.queue.moveExpiry(jump, after, BATCH_SIZE),
+      move: (tx, after) => tx.queue.moveExpiry(jump, after, BATCH_SIZE),
       // Messages that are stored from now on have dates after the step.
       complete: () => expiry.moved(jump),
     });
@@ -54,7 +54,7 @@ export function createQueueRebase(
     // A reply may name a wait of up to a day.
     const dueAfter = now + Math.max(maxWaitMs, DAY) * MAX_SPREAD_FACTOR;
     const shift = { ms: Number.MAX_SAFE_INTEGER, now, dueAfter };
-    steps.push({ after: 0, move: (all, after) => all.queue.makeEarlier(shift, after, BATCH_SIZE) });
+    steps.push({ after: 0, move: (tx, after) => tx.queue.makeEarlier(shift, after, BATCH_SIZE) });
   }
 
   return {
@@ -67,8 +67,8 @@ export function createQueueRebase(
       while (!isStopping()) {
         const [step] = steps;
         if (step === undefined) return;
-        const next = await writer.run((all) => {
-          const last = step.move(all, step.after);
+        const next = await writer.run((tx) => {
+          const last = step.move(tx, step.after);
           if (last === null) step.complete?.();
           return last;
         });

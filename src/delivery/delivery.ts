@@ -122,8 +122,8 @@ export function createDelivery(deps: DeliveryDeps) {
   const egress = createEgress(deps, {
     pools,
     proxies,
-    onRefused: (all, { since, nextProbeAt, ...block }) =>
-      recorder.operator(all, 'source_address_blocked', {
+    onRefused: (tx, { since, nextProbeAt, ...block }) =>
+      recorder.operator(tx, 'source_address_blocked', {
         ...block,
         since: iso(since),
         nextProbeAt: iso(nextProbeAt),

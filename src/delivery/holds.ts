@@ -38,9 +38,9 @@ export function createHolds(
       if (tables.domains.sendingStop(domainId) !== null) continue;
       let released = 0;
       const finished = await portions.run(
-        (all, limit) => {
-          const isStopped = all.domains.sendingStop(domainId) !== null;
-          const keys = isStopped ? [] : all.queue.releaseHeld(domainId, clock.now(), limit);
+        (tx, limit) => {
+          const isStopped = tx.domains.sendingStop(domainId) !== null;
+          const keys = isStopped ? [] : tx.queue.releaseHeld(domainId, clock.now(), limit);
           return { keys, rows: keys.length, isDone: keys.length < limit };
         },
         ({ keys }) => {

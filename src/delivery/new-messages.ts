@@ -110,9 +110,9 @@ export function createNewMessages(deps: NewMessagesDeps) {
       return {
         lease,
         isQueued: false,
-        stored: (all) => {
+        stored: (tx) => {
           reserved.stored();
-          if (lease !== null) recorder.sent(all, message, lease.at);
+          if (lease !== null) recorder.sent(tx, message, lease.at);
         },
         committed,
         rolledBack,

@@ -93,7 +93,7 @@ export function createRecording(
    * another path meanwhile, or the commit failed.
    */
   async function take(message: QueuedMessage): Promise<boolean> {
-    const taken = await commit(message, (all) => lease(all, message));
+    const taken = await commit(message, (tx) => lease(tx, message));
     if (taken === false) announce(message.seq, null);
     return taken === true;
   }
@@ -103,20 +103,20 @@ export function createRecording(
    * when it is on disk; null: it has none.
    */
   async function conclude(message: QueuedMessage, unit: OutcomeUnit): Promise<DeliveryOutcome | null> {
-    const outcome = await commit(message, (all) => (lease(all, message) ? unit(all) : null));
+    const outcome = await commit(message, (tx) => (lease(tx, message) ? unit(tx) : null));
     if (outcome !== undefined) announce(message.seq, outcome);
     return outcome ?? null;
   }
 
   /** Ends a message that is not leased with `email_failed`. */
   async function fail(message: QueuedMessage, fields: EventFields['email_failed']): Promise<void> {
-    const ended = await commit(message, (all) => recordFailure(all, message, fields));
+    const ended = await commit(message, (tx) => recordFailure(tx, message, fields));
     if (ended !== undefined) announce(message.seq, null);
   }
 
   /** Makes a message that is not leased due in `waitMs`; its state does not change. */
   async function postpone(message: QueuedMessage, waitMs: number): Promise<void> {
-    await commit(message, (all) => all.queue.postpone(message.seq, clock.now() + Math.ceil(waitMs)));
+    await commit(message, (tx) => tx.queue.postpone(message.seq, clock.now() + Math.ceil(waitMs)));
   }
 
   /** Resolves with the result of `unit`; undefined when the commit failed, which is logged and not retried. */
@@ -147,47 +147,47 @@ export function createRecording(
   }
 
   /** In a unit of work. False: the message is not sent, and the reason is recorded. */
-  function lease(all: Tables, message: QueuedMessage): boolean {
+  function lease(tx: Tables, message: QueuedMessage): boolean {
     const { seq } = message;
-    if (!all.queue.lease(seq, generation, message)) return false;
-    const current = all.messages.bySeq(seq);
+    if (!tx.queue.lease(seq, generation, message)) return false;
+    const current = tx.messages.bySeq(seq);
     if (current === null) {
-      all.queue.remove(seq);
+      tx.queue.remove(seq);
       return false;
     }
-    const obstacle = sendingObstacle(all, current);
-    if (obstacle?.kind === 'hold') all.queue.defer(seq, HELD);
-    else if (obstacle?.kind === 'hold_until_expiry') holdUntilExpiry(all, current, obstacle.reason);
-    else if (obstacle !== null) recorder.message(all, current, obstacle);
-    else if (recorder.message(all, current, { kind: 'email_sent', fields: {} })) return true;
+    const obstacle = sendingObstacle(tx, current);
+    if (obstacle?.kind === 'hold') tx.queue.defer(seq, HELD);
+    else if (obstacle?.kind === 'hold_until_expiry') holdUntilExpiry(tx, current, obstacle.reason);
+    else if (obstacle !== null) recorder.message(tx, current, obstacle);
+    else if (recorder.message(tx, current, { kind: 'email_sent', fields: {} })) return true;
     // The message is in a final state, so its queue row is obsolete.
-    else all.queue.remove(seq);
+    else tx.queue.remove(seq);
     return false;
   }
 
   /** A held message becomes due at its expiry, and fails when it is taken then. */
-  function holdUntilExpiry(all: Tables, message: MessageRow, reason: keyof typeof HELD_UNTIL_EXPIRY): void {
-    if (message.expires_at > expiry.now()) return all.queue.hold(message.seq, message.expires_at);
+  function holdUntilExpiry(tx: Tables, message: MessageRow, reason: keyof typeof HELD_UNTIL_EXPIRY): void {
+    if (message.expires_at > expiry.now()) return tx.queue.hold(message.seq, message.expires_at);
     const lastDiagnostic = HELD_UNTIL_EXPIRY[reason];
     const fields = { reason: 'expired', attempts: message.attempts, lastDiagnostic } as const;
-    recorder.message(all, message, { kind: 'email_failed', fields });
+    recorder.message(tx, message, { kind: 'email_failed', fields });
   }
 
-  function recordFailure(all: Tables, message: QueuedMessage, fields: EventFields['email_failed']): null {
-    const current = all.messages.bySeq(message.seq);
+  function recordFailure(tx: Tables, message: QueuedMessage, fields: EventFields['email_failed']): null {
+    const current = tx.messages.bySeq(message.seq);
     if (current === null) return null;
     // The clock was set, and its expiry was moved since it was read.
     if (fields.reason !== 'expired' || current.expires_at <= message.expires_at)
-      recorder.message(all, current, { kind: 'email_failed', fields });
-    else if (current.status === 'sending') endLease(all, message.seq, 0);
+      recorder.message(tx, current, { kind: 'email_failed', fields });
+    else if (current.status === 'sending') endLease(tx, message.seq, 0);
     return null;
   }
 
-  function endLease(all: Tables, seq: number, waitMs: number): void {
-    const current = all.messages.bySeq(seq);
-    if (current !== null) recorder.returned(all, current);
-    if (waitMs === 0) all.queue.release(seq, clock.now());
-    else all.queue.defer(seq, clock.now() + Math.ceil(waitMs));
+  function endLease(tx: Tables, seq: number, waitMs: number): void {
+    const current = tx.messages.bySeq(seq);
+    if (current !== null) recorder.returned(tx, current);
+    if (waitMs === 0) tx.queue.release(seq, clock.now());
+    else tx.queue.defer(seq, clock.now() + Math.ceil(waitMs));
   }
 
   /**
@@ -195,8 +195,8 @@ export function createRecording(
    * with whether it is on disk.
    */
   async function putBack({ seq }: QueuedMessage, waitMs: number): Promise<boolean> {
-    const recorded = await persist(seq, (all) => {
-      endLease(all, seq, waitMs);
+    const recorded = await persist(seq, (tx) => {
+      endLease(tx, seq, waitMs);
       return null;
     });
     return recorded === 'recorded';
@@ -206,10 +206,10 @@ export function createRecording(
   async function failLeased(message: QueuedMessage, fields: EventFields['email_failed']): Promise<void> {
     await persist(
       message.seq,
-      (all) => recordFailure(all, message, fields),
-      (all) => {
-        const current = all.messages.bySeq(message.seq);
-        if (current?.status === 'sending') recorder.endedWithoutEvent(all, current, 'failed');
+      (tx) => recordFailure(tx, message, fields),
+      (tx) => {
+        const current = tx.messages.bySeq(message.seq);
+        if (current?.status === 'sending') recorder.endedWithoutEvent(tx, current, 'failed');
         return null;
       },
     );

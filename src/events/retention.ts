@@ -114,8 +114,8 @@ export function createRetention(
       return {
         kind,
         estimate: () => select(tables).estimate(eventsBefore),
-        step: inStatements((all, rows) => {
-          const { removed, next, end } = select(all).purge({ from, before: eventsBefore, now, rows });
+        step: inStatements((tx, rows) => {
+          const { removed, next, end } = select(tx).purge({ from, before: eventsBefore, now, rows });
           from = next ?? end;
           // All earlier events are deleted or were skipped.
           if (kind === 'events') eventsEnd = from;
@@ -131,8 +131,8 @@ export function createRetention(
       let place = start;
       return {
         kind,
-        step: inStatements((all, rows, isOver) => {
-          const { removed, next } = walk(all, place, rows, isOver);
+        step: inStatements((tx, rows, isOver) => {
+          const { removed, next } = walk(tx, place, rows, isOver);
           place = next ?? place;
           return { rows, deleted: removed, isDone: next === null };
         }),
@@ -140,8 +140,8 @@ export function createRetention(
     };
     const timed = (kind: PurgedKind, remove: (all: Tables, rows: number) => number) => ({
       kind,
-      step: inStatements((all, rows) => {
-        const deleted = remove(all, rows);
+      step: inStatements((tx, rows) => {
+        const deleted = remove(tx, rows);
         return { rows: deleted, deleted, isDone: deleted < rows };
       }),
     });
@@ -149,29 +149,29 @@ export function createRetention(
     const stepOf = (rule: DeclaredRetentionRule): PassStep => {
       switch (rule.rows) {
         case 'contents':
-          return walked(rule.kind, contents.start, (all, place, rows, isOver) =>
-            all.retention.contents.purge(place, { before: bodiesBefore, now, rows, isOver }),
+          return walked(rule.kind, contents.start, (tx, place, rows, isOver) =>
+            tx.retention.contents.purge(place, { before: bodiesBefore, now, rows, isOver }),
           );
         case 'shared contents':
-          return timed(rule.kind, (all, rows) => all.sharedContents.purge(bodiesBefore, rows));
+          return timed(rule.kind, (tx, rows) => tx.sharedContents.purge(bodiesBefore, rows));
         case 'deliveries':
-          return walked(rule.kind, webhookDeliveries.start, (all, place, rows) =>
-            all.retention.webhookDeliveries.purge(place, { end: eventsEnd, rows }),
+          return walked(rule.kind, webhookDeliveries.start, (tx, place, rows) =>
+            tx.retention.webhookDeliveries.purge(place, { end: eventsEnd, rows }),
           );
         case 'aged':
-          return aged(rule.kind, (all) => all.retention[rule.kind]);
+          return aged(rule.kind, (tx) => tx.retention[rule.kind]);
         default: {
           // Rows that expire are valid until that time, inclusive.
           const before = rule.period === 'expiry' ? now + 1 : eventsBefore;
-          return timed(rule.kind, (all, rows) => all.retention[rule.kind].purge(before, rows));
+          return timed(rule.kind, (tx, rows) => tx.retention[rule.kind].purge(before, rows));
         }
       }
     };
     return [
       ...RETENTION_RULES.map(stepOf),
-      timed('freePages', (all, rows) => {
-        const surplus = mayShrink() ? surplusPages(all) : 0;
-        return surplus > 0 ? all.freeSpace.release(Math.min(rows, surplus)) : 0;
+      timed('freePages', (tx, rows) => {
+        const surplus = mayShrink() ? surplusPages(tx) : 0;
+        return surplus > 0 ? tx.freeSpace.release(Math.min(rows, surplus)) : 0;
       }),
     ];
   }

@@ -77,16 +77,16 @@ export function createFailureNotices(
       begun,
       ended.flatMap(({ worksAgain }) => worksAgain ?? []),
     );
-    await writer.run((all) => {
-      for (const row of forgotten) all.failureNotices.remove(row);
+    await writer.run((tx) => {
+      for (const row of forgotten) tx.failureNotices.remove(row);
       for (const { notice: row, worksAgain } of ended) {
-        if (worksAgain === null) all.failureNotices.remove(row);
-        else all.failureNotices.put({ ...row, state: 'well' });
+        if (worksAgain === null) tx.failureNotices.remove(row);
+        else tx.failureNotices.put({ ...row, state: 'well' });
       }
       for (const { accountId, kind, id } of begun) {
         // The account or its cause may have been deleted since they were read.
-        if (all.accounts.get(accountId) === null) continue;
-        all.failureNotices.put({
+        if (tx.accounts.get(accountId) === null) continue;
+        tx.failureNotices.put({
           account_id: accountId,
           kind,
           cause_id: id,
@@ -94,7 +94,7 @@ export function createFailureNotices(
           noticed_at: now,
         });
       }
-      for (const account of accounts) queueMails(all, account, now);
+      for (const account of accounts) queueMails(tx, account, now);
     });
     for (const { accountId, failing: causes, worksAgain } of accounts)
       log.info(
@@ -103,19 +103,19 @@ export function createFailureNotices(
       );
   }
 
-  function queueMails(all: Tables, account: Account, now: number): void {
-    const owners = all.memberships
+  function queueMails(tx: Tables, account: Account, now: number): void {
+    const owners = tx.memberships
       .ofAccount(account.accountId, MAX_MEMBERS)
       .filter(
         ({ role, status, failure_mail }) => role === 'owner' && status === 'active' && failure_mail === 1,
       )
       .slice(0, MAX_OWNERS);
     for (const { person_id, language } of owners) {
-      if (all.noticeMails.countOf(person_id) >= MAX_WAITING) {
+      if (tx.noticeMails.countOf(person_id) >= MAX_WAITING) {
         log.warn({ personId: person_id }, 'too much mail about failures waits: further mail is dropped');
         continue;
       }
-      all.noticeMails.insert({
+      tx.noticeMails.insert({
         mail_id: ids.uuid(),
         person_id,
         ...noticeText({ ...account, language, consoleUrl: config.console.url }),
@@ -130,11 +130,11 @@ export function createFailureNotices(
   async function sendMail(row: NoticeMailRow): Promise<void> {
     const person = tables.people.get(row.person_id);
     if (person === null || person.status !== 'active') {
-      await writer.run((all) => all.noticeMails.remove(row.mail_id));
+      await writer.run((tx) => tx.noticeMails.remove(row.mail_id));
       return;
     }
     const attempted = { ...row, attempts: row.attempts + 1 };
-    await writer.run((all) => all.noticeMails.update({ ...attempted, state: 'sending' }));
+    await writer.run((tx) => tx.noticeMails.update({ ...attempted, state: 'sending' }));
     await writer.durable();
     const result = await mail.deliver(compose(row, person.email));
     // Deleted at the next start.
@@ -144,14 +144,14 @@ export function createFailureNotices(
     if (result.kind === 'refused' && !result.isPermanent && now - row.created_at < GIVE_UP_MS) {
       log.info({ ...fields, reason: result.reason }, 'mail about a failure is tried again');
       const waitMs = Math.min(FIRST_RETRY_MS * 2 ** row.attempts, MAX_RETRY_MS);
-      await writer.run((all) =>
-        all.noticeMails.update({ ...attempted, state: 'waiting', due_at: now + waitMs }),
+      await writer.run((tx) =>
+        tx.noticeMails.update({ ...attempted, state: 'waiting', due_at: now + waitMs }),
       );
       return;
     }
     if (result.kind === 'accepted') log.info(fields, 'mail about a failure sent');
     else log.warn({ ...fields, reason: result.reason }, 'mail about a failure could not be sent');
-    await writer.run((all) => all.noticeMails.remove(row.mail_id));
+    await writer.run((tx) => tx.noticeMails.remove(row.mail_id));
   }
 
   function compose({ mail_id: id, subject, text, created_at: at }: NoticeMailRow, to: string) {
@@ -197,7 +197,7 @@ export function createFailureNotices(
     start: (): void => {
       loop.start();
       writer
-        .run((all) => all.noticeMails.removeSending())
+        .run((tx) => tx.noticeMails.removeSending())
         .then(
           (count) => {
             if (count > 0) log.warn({ count }, 'mail about failures was interrupted, and is not sent again');

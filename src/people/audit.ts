@@ -40,7 +40,7 @@ const MAX_TARGET_VALUE = 200;
 export function createAudit({ tables, writer, clock }: { tables: Tables; writer: Writer; clock: Clock }) {
   return {
     record: (input: AuditInput): Promise<void> =>
-      writer.run((all) => all.auditRecords.insert(rowOf(input, clock.now()))),
+      writer.run((tx) => tx.auditRecords.insert(rowOf(input, clock.now()))),
     /** Newest first. */
     list: (filter: AuditFilter, limit: number): AuditPage => {
       const { rows, next } = tables.auditRecords.list(filter, limit);

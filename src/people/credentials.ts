@@ -104,26 +104,26 @@ export function createPasswordCredentials(
    * was verified.
    */
   async function useCode(row: PersonRow, code: string): Promise<boolean> {
-    return writer.run((all): boolean => {
-      const current = all.people.get(row.person_id);
+    return writer.run((tx): boolean => {
+      const current = tx.people.get(row.person_id);
       if (current === null || current.totp === null || current.password !== row.password) return false;
       const secret = seal.open(current.totp, sealContext(row.person_id));
       const step = matchTotp(secret, code, clock.now(), current.totp_used);
       if (step === null) return false;
-      all.people.update({ ...current, totp_used: step });
+      tx.people.update({ ...current, totp_used: step });
       return true;
     });
   }
 
   /** Changes the row of the session's person and ends the other sessions. Refuses a session that has ended. */
   async function change(session: Session, fields: Partial<PersonRow>): Promise<Refusal | null> {
-    return writer.run((all): Refusal | null => {
-      const ended = endedSession(all, session, clock.now());
+    return writer.run((tx): Refusal | null => {
+      const ended = endedSession(tx, session, clock.now());
       if (ended !== null) return ended;
-      const row = all.people.get(session.person.id);
+      const row = tx.people.get(session.person.id);
       if (row === null) throw new Error('the session has no person');
-      all.people.update({ ...row, ...fields, updated_at: clock.now() });
-      all.consoleSessions.removeOf(row.person_id, session.hash);
+      tx.people.update({ ...row, ...fields, updated_at: clock.now() });
+      tx.consoleSessions.removeOf(row.person_id, session.hash);
       return null;
     });
   }

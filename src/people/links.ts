@@ -23,15 +23,15 @@ export const LINK_LIFETIME_MS = 15 * MINUTE;
 /** Creates a link in the unit of work of the caller. Earlier links of the person become invalid. */
 export function createLink(
   { ids, clock }: { ids: Ids; clock: Clock },
-  all: Tables,
+  tx: Tables,
   { person_id }: Pick<PersonRow, 'person_id'>,
   purpose: SignInLinkRow['purpose'],
 ): IssuedLink {
   const token = ids.token();
   const now = clock.now();
   const expiresAt = now + LINK_LIFETIME_MS;
-  all.signInLinks.removeOf(person_id);
-  all.signInLinks.insert({
+  tx.signInLinks.removeOf(person_id);
+  tx.signInLinks.insert({
     link_hash: tokenHash(token),
     person_id,
     purpose,

@@ -150,7 +150,7 @@ export function createOidc(
       if (stored === null) return refuse('REQUEST_TIMEOUT', 'The sign-in took too long: begin again');
       const profile = await readProfile(await provider(), address, stored, settings.groupsClaim);
       if (isRefusal(profile)) return profile;
-      const applied = await writer.run((all) => applyProfile(context, settings, all, profile));
+      const applied = await writer.run((tx) => applyProfile(context, settings, tx, profile));
       if (isRefusal(applied)) return applied;
       return applied.hasAccess ? applied.personId : noAccess();
     },
@@ -222,38 +222,38 @@ async function readProfile(
 function applyProfile(
   { clock, ids }: OidcContext,
   settings: OidcSettings,
-  all: Tables,
+  tx: Tables,
   profile: Profile,
 ): { personId: string; hasAccess: boolean } | Refusal {
-  const roles = rolesOf(settings, all, profile.groups);
+  const roles = rolesOf(settings, tx, profile.groups);
   const isOperator = settings.operators.some((group) => profile.groups.has(group));
-  const found = findPerson(all, profile, clock.now());
+  const found = findPerson(tx, profile, clock.now());
   if (isRefusal(found)) return found;
   if (found === null && !isOperator && roles.size === 0) return noAccess();
   if (found?.status === 'disabled')
     return refuse('UNAUTHENTICATED', 'This person is disabled: an operator can enable them');
-  if (found === null && all.people.count() >= MAX_PEOPLE)
+  if (found === null && tx.people.count() >= MAX_PEOPLE)
     return refuse('LIMIT_REACHED', `An installation has at most ${MAX_PEOPLE} people`);
   const now = clock.now();
   const person = found ?? newPerson(ids.make('person'), profile.email, profile.name, now);
-  if (found === null) all.people.insert(person);
-  all.identities.put(profile.issuer, profile.subject, person.person_id);
+  if (found === null) tx.people.insert(person);
+  tx.identities.put(profile.issuer, profile.subject, person.person_id);
   const updated = withOperator(person, isOperator);
-  all.people.update({ ...updated, updated_at: now });
-  setRoles(all, person.person_id, roles, now);
-  const hasAccess = updated.operator === 1 || all.memberships.ofPerson(person.person_id, 1).length > 0;
+  tx.people.update({ ...updated, updated_at: now });
+  setRoles(tx, person.person_id, roles, now);
+  const hasAccess = updated.operator === 1 || tx.memberships.ofPerson(person.person_id, 1).length > 0;
   return { personId: person.person_id, hasAccess };
 }
 
 /** The highest role of the groups in each account that exists. */
 function rolesOf(
   { members }: OidcSettings,
-  all: Tables,
+  tx: Tables,
   groups: ReadonlySet<string>,
 ): Map<string, MemberRole> {
   const roles = new Map<string, MemberRole>();
   for (const { group, account, role } of members) {
-    if (!groups.has(group) || all.accounts.get(account) === null) continue;
+    if (!groups.has(group) || tx.accounts.get(account) === null) continue;
     const other = roles.get(account);
     if (other === undefined || ROLES.indexOf(role) < ROLES.indexOf(other)) roles.set(account, role);
   }
@@ -266,10 +266,10 @@ function rolesOf(
  * One who has signed in with this provider is not: there, an address can belong to another person later, only the subject
  * never changes (OpenID Connect Core 1.0 §5.7).
  */
-function findPerson(all: Tables, profile: Profile, now: number): PersonRow | null | Refusal {
-  const linked = all.identities.find(profile.issuer, profile.subject);
-  if (linked !== null) return all.people.get(linked);
-  const known = all.people.byEmail(profile.email.toLowerCase());
+function findPerson(tx: Tables, profile: Profile, now: number): PersonRow | null | Refusal {
+  const linked = tx.identities.find(profile.issuer, profile.subject);
+  if (linked !== null) return tx.people.get(linked);
+  const known = tx.people.byEmail(profile.email.toLowerCase());
   if (known === null)
     return profile.isEmailVerified === false
       ? refuse('UNAUTHENTICATED', `The provider has not verified ${profile.email}: verify it there`)
@@ -279,12 +279,12 @@ function findPerson(all: Tables, profile: Profile, now: number): PersonRow | nul
       'UNAUTHENTICATED',
       `${profile.email} is known here, and the provider has not verified the address: sign in with a link`,
     );
-  if (all.identities.has(known.person_id, profile.issuer))
+  if (tx.identities.has(known.person_id, profile.issuer))
     return refuse(
       'UNAUTHENTICATED',
       `${profile.email} has signed in as another person of the provider: "postrider operator link ${profile.email} --recover" permits this one`,
     );
-  return clearCredentials(all, { ...known, updated_at: now });
+  return clearCredentials(tx, { ...known, updated_at: now });
 }
 
 function withOperator(person: PersonRow, isOperator: boolean): PersonRow {
@@ -293,12 +293,12 @@ function withOperator(person: PersonRow, isOperator: boolean): PersonRow {
 }
 
 /** Sets the roles of groups; those of invitations stay. */
-function setRoles(all: Tables, personId: string, roles: Map<string, MemberRole>, now: number): void {
-  for (const { account_id, source } of all.memberships.ofPerson(personId, MAX_MEMBERSHIPS))
-    if (source === 'group' && !roles.has(account_id)) all.memberships.remove(personId, account_id);
+function setRoles(tx: Tables, personId: string, roles: Map<string, MemberRole>, now: number): void {
+  for (const { account_id, source } of tx.memberships.ofPerson(personId, MAX_MEMBERSHIPS))
+    if (source === 'group' && !roles.has(account_id)) tx.memberships.remove(personId, account_id);
   for (const [accountId, role] of roles) {
-    if (all.memberships.get(personId, accountId)?.source === 'invitation') continue;
-    all.memberships.put({
+    if (tx.memberships.get(personId, accountId)?.source === 'invitation') continue;
+    tx.memberships.put({
       person_id: personId,
       account_id: accountId,
       role,

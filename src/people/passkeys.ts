@@ -121,15 +121,15 @@ export function createPasskeys(
         created_at: clock.now(),
         used_at: null,
       };
-      return writer.run((all): ListedPasskey | Refusal => {
-        const ended = endedSession(all, session, clock.now());
+      return writer.run((tx): ListedPasskey | Refusal => {
+        const ended = endedSession(tx, session, clock.now());
         if (ended !== null) return ended;
-        if (all.passkeys.ofPerson(person.id, MAX_PASSKEYS).length >= MAX_PASSKEYS)
+        if (tx.passkeys.ofPerson(person.id, MAX_PASSKEYS).length >= MAX_PASSKEYS)
           return refuse('LIMIT_REACHED', `A person has at most ${MAX_PASSKEYS} passkeys`);
-        if (all.passkeys.get(row.credential_id) !== null)
+        if (tx.passkeys.get(row.credential_id) !== null)
           return refuse('INVALID_STATE', 'This passkey is registered already');
-        all.passkeys.insert(row);
-        all.consoleSessions.removeOf(person.id, hash);
+        tx.passkeys.insert(row);
+        tx.consoleSessions.removeOf(person.id, hash);
         return presentPasskey(row);
       });
     },
@@ -166,9 +166,9 @@ export function createPasskeys(
       }).catch(() => null);
       if (verified?.verified !== true) return null;
       const { newCounter } = verified.authenticationInfo;
-      return writer.run((all): string | null => {
-        if (all.passkeys.get(row.credential_id) === null) return null;
-        all.passkeys.setUsed(row.credential_id, newCounter, clock.now());
+      return writer.run((tx): string | null => {
+        if (tx.passkeys.get(row.credential_id) === null) return null;
+        tx.passkeys.setUsed(row.credential_id, newCounter, clock.now());
         return row.person_id;
       });
     },
@@ -176,12 +176,12 @@ export function createPasskeys(
       tables.passkeys.ofPerson(personId, MAX_PASSKEYS).map(presentPasskey),
     /** False: the person has no such passkey. Refuses a session that has ended. */
     remove: (session: Session, credentialId: string): Promise<boolean | Refusal> =>
-      writer.run((all): boolean | Refusal => {
+      writer.run((tx): boolean | Refusal => {
         const { person, hash } = session;
-        const ended = endedSession(all, session, clock.now());
+        const ended = endedSession(tx, session, clock.now());
         if (ended !== null) return ended;
-        if (!all.passkeys.remove(credentialId, person.id)) return false;
-        all.consoleSessions.removeOf(person.id, hash);
+        if (!tx.passkeys.remove(credentialId, person.id)) return false;
+        tx.consoleSessions.removeOf(person.id, hash);
         return true;
       }),
   };

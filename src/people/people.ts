@@ -57,12 +57,12 @@ const MAX_NAME = 100;
  */
 export function createPeople(context: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids'>) {
   const { tables, writer, clock } = context;
-  const change = (personId: string, fields: Partial<PersonRow>) => (all: Tables) => {
-    const row = all.people.get(personId);
+  const change = (personId: string, fields: Partial<PersonRow>) => (tx: Tables) => {
+    const row = tx.people.get(personId);
     if (row === null) return noPerson();
     const next = { ...row, ...fields, updated_at: clock.now() };
-    all.people.update(next);
-    return presentPerson(all, next);
+    tx.people.update(next);
+    return presentPerson(tx, next);
   };
 
   return {
@@ -105,10 +105,10 @@ export function createPeople(context: Pick<Context, 'tables' | 'writer' | 'clock
     createOperator: async (input: PersonInput): Promise<Invited | Refusal> => {
       const checked = checkPerson(input);
       if (isRefusal(checked)) return checked;
-      return writer.run((all): Invited | Refusal => {
-        const person = findOrCreate(context, all, checked, true);
+      return writer.run((tx): Invited | Refusal => {
+        const person = findOrCreate(context, tx, checked, true);
         if (isRefusal(person)) return person;
-        return { person: presentPerson(all, person), link: createLink(context, all, person, 'sign-in') };
+        return { person: presentPerson(tx, person), link: createLink(context, tx, person, 'sign-in') };
       });
     },
     /**
@@ -123,27 +123,27 @@ export function createPeople(context: Pick<Context, 'tables' | 'writer' | 'clock
     ): Promise<(Omit<Invited, 'link'> & { link: IssuedLink | null }) | Refusal> => {
       const checked = checkPerson(input);
       if (isRefusal(checked)) return checked;
-      return writer.run((all) => {
-        if (all.accounts.get(accountId) === null)
+      return writer.run((tx) => {
+        if (tx.accounts.get(accountId) === null)
           return refuse('ACCOUNT_NOT_FOUND', `There is no account ${accountId}`);
-        const known = all.people.byEmail(checked.email.toLowerCase());
-        if (known !== null && all.memberships.get(known.person_id, accountId) !== null)
+        const known = tx.people.byEmail(checked.email.toLowerCase());
+        if (known !== null && tx.memberships.get(known.person_id, accountId) !== null)
           return refuse('INVALID_STATE', `${checked.email} is already a member of the account`);
         if (known !== null && by === 'owner')
           return refuse(
             'INVALID_STATE',
             `${checked.email} uses the console already: ask an operator to add this person to the account`,
           );
-        if (all.memberships.countOf(accountId) >= MAX_MEMBERS)
+        if (tx.memberships.countOf(accountId) >= MAX_MEMBERS)
           return refuse('LIMIT_REACHED', `An account has at most ${MAX_MEMBERS} members`);
         if (
           known !== null &&
-          all.memberships.ofPerson(known.person_id, MAX_MEMBERSHIPS).length >= MAX_MEMBERSHIPS
+          tx.memberships.ofPerson(known.person_id, MAX_MEMBERSHIPS).length >= MAX_MEMBERSHIPS
         )
           return refuse('LIMIT_REACHED', `A person is a member of at most ${MAX_MEMBERSHIPS} accounts`);
-        const person = findOrCreate(context, all, checked, false);
+        const person = findOrCreate(context, tx, checked, false);
         if (isRefusal(person)) return person;
-        all.memberships.put({
+        tx.memberships.put({
           person_id: person.person_id,
           account_id: accountId,
           role: input.role,
@@ -151,29 +151,29 @@ export function createPeople(context: Pick<Context, 'tables' | 'writer' | 'clock
           created_at: clock.now(),
         });
         return {
-          person: presentPerson(all, person),
-          link: known === null ? createLink(context, all, person, 'invitation') : null,
+          person: presentPerson(tx, person),
+          link: known === null ? createLink(context, tx, person, 'invitation') : null,
         };
       });
     },
     /** Refuses the last owner of an account a lower role. */
     setRole: (accountId: string, personId: string, role: MemberRole): Promise<Refusal | null> =>
-      writer.run((all): Refusal | null => {
-        const membership = all.memberships.get(personId, accountId);
+      writer.run((tx): Refusal | null => {
+        const membership = tx.memberships.get(personId, accountId);
         if (membership === null) return noMember();
-        if (role !== 'owner' && isLastOwner(all, accountId, personId)) return lastOwner(accountId);
-        all.memberships.put({ ...membership, role, source: 'invitation' });
+        if (role !== 'owner' && isLastOwner(tx, accountId, personId)) return lastOwner(accountId);
+        tx.memberships.put({ ...membership, role, source: 'invitation' });
         return null;
       }),
     /** Ends a membership; deletes a person without others. Refuses the last owner of an account. */
     removeMember: (accountId: string, personId: string): Promise<Refusal | null> =>
-      writer.run((all): Refusal | null => {
-        if (all.memberships.get(personId, accountId) === null) return noMember();
-        if (isLastOwner(all, accountId, personId)) return lastOwner(accountId);
-        all.memberships.remove(personId, accountId);
-        const person = all.people.get(personId);
-        if (person?.operator === 0 && all.memberships.ofPerson(personId, 1).length === 0)
-          all.people.remove(personId);
+      writer.run((tx): Refusal | null => {
+        if (tx.memberships.get(personId, accountId) === null) return noMember();
+        if (isLastOwner(tx, accountId, personId)) return lastOwner(accountId);
+        tx.memberships.remove(personId, accountId);
+        const person = tx.people.get(personId);
+        if (person?.operator === 0 && tx.memberships.ofPerson(personId, 1).length === 0)
+          tx.people.remove(personId);
         return null;
       }),
     update: async (personId: string, patch: PersonPatch): Promise<ConsolePerson | Refusal> => {
@@ -190,44 +190,44 @@ export function createPeople(context: Pick<Context, 'tables' | 'writer' | 'clock
     },
     /** Disabling ends all sessions. Refuses the last active operator. */
     setStatus: (personId: string, status: PersonRow['status']): Promise<ConsolePerson | Refusal> =>
-      writer.run((all): ConsolePerson | Refusal => {
-        const row = all.people.get(personId);
+      writer.run((tx): ConsolePerson | Refusal => {
+        const row = tx.people.get(personId);
         if (row === null) return noPerson();
         if (status === 'disabled') {
-          if (isLastOperator(all, row)) return lastOperator();
-          all.consoleSessions.removeOf(personId, null);
-          all.signInLinks.removeOf(personId);
+          if (isLastOperator(tx, row)) return lastOperator();
+          tx.consoleSessions.removeOf(personId, null);
+          tx.signInLinks.removeOf(personId);
         }
-        return change(personId, { status })(all);
+        return change(personId, { status })(tx);
       }),
     /** A sign-in link for a person. `recovery` removes all other credentials and ends all sessions. */
     issueLink: (personId: string, purpose: 'sign-in' | 'recovery'): Promise<Invited | Refusal> =>
-      writer.run((all): Invited | Refusal => linkFor(context, all, personId, purpose)),
+      writer.run((tx): Invited | Refusal => linkFor(context, tx, personId, purpose)),
     /**
      * A recovery link for a member. Owners recover only those without other roles: the link would sign in with these.
      */
     recoverMember: (accountId: string, personId: string, by: RequestedBy): Promise<Invited | Refusal> =>
-      writer.run((all): Invited | Refusal => {
-        if (all.memberships.get(personId, accountId) === null) return noMember();
-        const isOperator = all.people.get(personId)?.operator === 1;
-        if (by === 'owner' && (isOperator || all.memberships.ofPerson(personId, 2).length > 1))
+      writer.run((tx): Invited | Refusal => {
+        if (tx.memberships.get(personId, accountId) === null) return noMember();
+        const isOperator = tx.people.get(personId)?.operator === 1;
+        if (by === 'owner' && (isOperator || tx.memberships.ofPerson(personId, 2).length > 1))
           return refuse('INVALID_STATE', 'This person has other roles: ask an operator for the link');
-        return linkFor(context, all, personId, 'recovery');
+        return linkFor(context, tx, personId, 'recovery');
       }),
     /**
      * Deletes a person with sessions and credentials. Refuses the last active operator and the last owner of an
      * account.
      */
     remove: (personId: string): Promise<Refusal | null> =>
-      writer.run((all): Refusal | null => {
-        const row = all.people.get(personId);
+      writer.run((tx): Refusal | null => {
+        const row = tx.people.get(personId);
         if (row === null) return noPerson();
-        if (isLastOperator(all, row)) return lastOperator();
-        const owned = all.memberships
+        if (isLastOperator(tx, row)) return lastOperator();
+        const owned = tx.memberships
           .ofPerson(personId, MAX_MEMBERSHIPS)
-          .find(({ account_id }) => isLastOwner(all, account_id, personId));
+          .find(({ account_id }) => isLastOwner(tx, account_id, personId));
         if (owned !== undefined) return lastOwner(owned.account_id);
-        all.people.remove(personId);
+        tx.people.remove(personId);
         return null;
       }),
   };
@@ -238,39 +238,39 @@ export type People = ReturnType<typeof createPeople>;
 /** The person with the address: an existing one, who becomes an operator if `operator` is set, or a new one. */
 function findOrCreate(
   { ids, clock }: Pick<Context, 'ids' | 'clock'>,
-  all: Tables,
+  tx: Tables,
   { email, name }: { email: string; name: string },
   operator: boolean,
 ): PersonRow | Refusal {
   const now = clock.now();
-  const known = all.people.byEmail(email.toLowerCase());
+  const known = tx.people.byEmail(email.toLowerCase());
   if (known !== null) {
     if (known.status === 'disabled')
       return refuse('INVALID_STATE', `${email} is disabled: enable the person first`);
     if (!operator || (known.operator === 1 && known.operator_by_group === 0)) return known;
-    return clearCredentials(all, { ...known, operator: 1, operator_by_group: 0, updated_at: now });
+    return clearCredentials(tx, { ...known, operator: 1, operator_by_group: 0, updated_at: now });
   }
-  if (all.people.count() >= MAX_PEOPLE)
+  if (tx.people.count() >= MAX_PEOPLE)
     return refuse('LIMIT_REACHED', `An installation has at most ${MAX_PEOPLE} people`);
   const row = newPerson(ids.make('person'), email, name, now);
-  all.people.insert({ ...row, operator: operator ? 1 : 0 });
+  tx.people.insert({ ...row, operator: operator ? 1 : 0 });
   return { ...row, operator: operator ? 1 : 0 };
 }
 
 /** Issues a link in the unit of work of the caller. */
 function linkFor(
   context: Pick<Context, 'ids' | 'clock'>,
-  all: Tables,
+  tx: Tables,
   personId: string,
   purpose: 'sign-in' | 'recovery',
 ): Invited | Refusal {
-  const row = all.people.get(personId);
+  const row = tx.people.get(personId);
   if (row === null) return noPerson();
   if (row.status === 'disabled')
     return refuse('INVALID_STATE', `${row.email} is disabled: enable the person first`);
   const person =
-    purpose === 'recovery' ? clearCredentials(all, { ...row, updated_at: context.clock.now() }) : row;
-  return { person: presentPerson(all, person), link: createLink(context, all, person, purpose) };
+    purpose === 'recovery' ? clearCredentials(tx, { ...row, updated_at: context.clock.now() }) : row;
+  return { person: presentPerson(tx, person), link: createLink(context, tx, person, purpose) };
 }
 
 function checkPerson({ email, name = '' }: PersonInput): { email: string; name: string } | Refusal {
@@ -288,15 +288,15 @@ function checkName(name: string): string | Refusal {
     : text;
 }
 
-function isLastOperator(all: Tables, row: PersonRow): boolean {
-  return row.operator === 1 && row.status === 'active' && all.people.activeOperators() === 1;
+function isLastOperator(tx: Tables, row: PersonRow): boolean {
+  return row.operator === 1 && row.status === 'active' && tx.people.activeOperators() === 1;
 }
 
 /** Whether this is the only active owner of the account, which only operators could then give another one. */
-function isLastOwner(all: Tables, accountId: string, personId: string): boolean {
-  const membership = all.memberships.get(personId, accountId);
-  if (membership?.role !== 'owner' || all.people.get(personId)?.status !== 'active') return false;
-  return all.memberships.activeOwners(accountId) === 1;
+function isLastOwner(tx: Tables, accountId: string, personId: string): boolean {
+  const membership = tx.memberships.get(personId, accountId);
+  if (membership?.role !== 'owner' || tx.people.get(personId)?.status !== 'active') return false;
+  return tx.memberships.activeOwners(accountId) === 1;
 }
 
 function noPerson(): Refusal {

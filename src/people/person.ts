@@ -69,12 +69,12 @@ export function newPerson(personId: string, email: string, name: string, now: nu
 }
 
 /** Stores the row without password and TOTP; removes passkeys, OIDC identities, sign-in links and sessions. */
-export function clearCredentials(all: Tables, row: PersonRow): PersonRow {
+export function clearCredentials(tx: Tables, row: PersonRow): PersonRow {
   const cleared: PersonRow = { ...row, password: null, totp: null, totp_used: 0 };
-  all.people.update(cleared);
-  all.consoleSessions.removeOf(row.person_id, null);
-  all.signInLinks.removeOf(row.person_id);
-  all.passkeys.removeOf(row.person_id);
-  all.identities.removeOf(row.person_id);
+  tx.people.update(cleared);
+  tx.consoleSessions.removeOf(row.person_id, null);
+  tx.signInLinks.removeOf(row.person_id);
+  tx.passkeys.removeOf(row.person_id);
+  tx.identities.removeOf(row.person_id);
   return cleared;
 }

@@ -76,13 +76,13 @@ export function lacksCredential({ method, person }: Pick<Session, 'method' | 'pe
  * For the unit of work of a change that a session requests: null while the session exists. It may have ended after the
  * request was authenticated, by a recovery for example, which must not be undone.
  */
-export function endedSession(all: Tables, { hash, person }: Session, now: number): Refusal | null {
-  const row = all.consoleSessions.byHash(hash);
+export function endedSession(tx: Tables, { hash, person }: Session, now: number): Refusal | null {
+  const row = tx.consoleSessions.byHash(hash);
   const isOpen =
     row !== null &&
     row.person_id === person.id &&
     row.expires_at > now &&
-    all.people.get(person.id)?.status === 'active';
+    tx.people.get(person.id)?.status === 'active';
   return isOpen ? null : refuse('UNAUTHENTICATED', 'This session has ended: sign in again');
 }
 
@@ -101,14 +101,14 @@ export function createSessions({
   const pageTokenOf = (token: string): string => mac(pageKey, token).toString('base64url');
 
   function openSession(
-    all: Tables,
+    tx: Tables,
     row: PersonRow,
     method: SessionRow['method'],
     { userAgent, address }: Browser,
   ): OpenedSession {
     const token = ids.token();
     const now = clock.now();
-    all.consoleSessions.insert(
+    tx.consoleSessions.insert(
       {
         session_hash: tokenHash(token),
         session_id: ids.make('session'),
@@ -124,8 +124,8 @@ export function createSessions({
       MAX_SESSIONS,
     );
     const signedIn = { ...row, signed_in_at: now };
-    all.people.update(signedIn);
-    return { token, pageToken: pageTokenOf(token), person: presentPerson(all, signedIn) };
+    tx.people.update(signedIn);
+    return { token, pageToken: pageTokenOf(token), person: presentPerson(tx, signedIn) };
   }
 
   return {
@@ -140,7 +140,7 @@ export function createSessions({
       if (!passive && now - row.seen_at >= TOUCH_INTERVAL_MS) {
         // If it fails, the next request repeats it.
         void writer
-          .run((all) => all.consoleSessions.touch(row.session_hash, now, now + IDLE_TIMEOUT_MS))
+          .run((tx) => tx.consoleSessions.touch(row.session_hash, now, now + IDLE_TIMEOUT_MS))
           .catch(() => {});
       }
       return {
@@ -160,11 +160,11 @@ export function createSessions({
     /** Signs in with a link, which becomes invalid. Null: the link is unknown, used or expired. */
     openWithLink: async (token: string, browser: Browser): Promise<OpenedSession | null> => {
       if (token.length !== TOKEN_LENGTH) return null;
-      return writer.run((all): OpenedSession | null => {
-        const link = all.signInLinks.take(tokenHash(token));
+      return writer.run((tx): OpenedSession | null => {
+        const link = tx.signInLinks.take(tokenHash(token));
         if (link === null || link.expires_at <= clock.now()) return null;
-        const person = all.people.get(link.person_id);
-        return person?.status === 'active' ? openSession(all, person, 'link', browser) : null;
+        const person = tx.people.get(link.person_id);
+        return person?.status === 'active' ? openSession(tx, person, 'link', browser) : null;
       });
     },
     /** Opens a session of a person who proved who they are. Refuses a disabled person. */
@@ -173,19 +173,19 @@ export function createSessions({
       method: SessionRow['method'],
       browser: Browser,
     ): Promise<OpenedSession | Refusal> =>
-      writer.run((all): OpenedSession | Refusal => {
-        const person = all.people.get(personId);
+      writer.run((tx): OpenedSession | Refusal => {
+        const person = tx.people.get(personId);
         return person?.status === 'active'
-          ? openSession(all, person, method, browser)
+          ? openSession(tx, person, method, browser)
           : refuse('UNAUTHENTICATED', 'This person is disabled: an operator can enable them');
       }),
     /** Records that the person of the session has proved again who they are. */
     confirm: ({ hash }: Session): Promise<void> =>
-      writer.run((all) => all.consoleSessions.setAuthenticated(hash, clock.now())),
+      writer.run((tx) => tx.consoleSessions.setAuthenticated(hash, clock.now())),
     /** Whether the person proved who they are within REAUTHENTICATION_MS. */
     isConfirmed: ({ authenticatedAt }: Session): boolean =>
       clock.now() - authenticatedAt < REAUTHENTICATION_MS,
-    end: ({ hash }: Session): Promise<void> => writer.run((all) => all.consoleSessions.remove(hash)),
+    end: ({ hash }: Session): Promise<void> => writer.run((tx) => tx.consoleSessions.remove(hash)),
     list: ({ person, id }: Session): ListedSession[] =>
       tables.consoleSessions
         .ofPerson(person.id, MAX_SESSIONS)
@@ -201,15 +201,15 @@ export function createSessions({
         })),
     /** Ends another session of the person; false: there is none. */
     revoke: (session: Session, sessionId: string): Promise<boolean | Refusal> =>
-      writer.run((all): boolean | Refusal => {
+      writer.run((tx): boolean | Refusal => {
         const { id } = session.person;
-        return endedSession(all, session, clock.now()) ?? all.consoleSessions.removeById(sessionId, id);
+        return endedSession(tx, session, clock.now()) ?? tx.consoleSessions.removeById(sessionId, id);
       }),
     /** Ends all other sessions of the person; returns how many. */
     revokeOthers: (session: Session): Promise<number | Refusal> =>
-      writer.run((all): number | Refusal => {
+      writer.run((tx): number | Refusal => {
         const { person, hash } = session;
-        return endedSession(all, session, clock.now()) ?? all.consoleSessions.removeOf(person.id, hash);
+        return endedSession(tx, session, clock.now()) ?? tx.consoleSessions.removeOf(person.id, hash);
       }),
   };
 }

@@ -218,14 +218,14 @@ export function createAcceptance(
     const { sender, domain } = draft;
     const { account_id: accountId } = sender.account;
     const taken: TakenMessage[] = [];
-    const stored = await runTaking<StoredDraft | Refusal>(writer, accountId, taken, (all) => {
+    const stored = await runTaking<StoredDraft | Refusal>(writer, accountId, taken, (tx) => {
       // The domain can have been deleted while the request waited.
-      if (all.domains.byId(domain.domain_id) === null)
+      if (tx.domains.byId(domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', `The domain ${domain.name} was deleted`);
-      const limited = parts.limits.takeMessages(all, accountId, draft.copies.length, clock.now());
+      const limited = parts.limits.takeMessages(tx, accountId, draft.copies.length, clock.now());
       if (limited !== null) return limited;
-      reservation?.store(all, STATUS[sender.useCase], body);
-      return storeDraft(all, draft, contents, parts, taken);
+      reservation?.store(tx, STATUS[sender.useCase], body);
+      return storeDraft(tx, draft, contents, parts, taken);
     });
     if (isRefusal(stored)) return stored;
     if (sender.useCase === 'mk') oneClick.sent(accountId);
@@ -376,11 +376,11 @@ function createRefusalEvents(
       const perUnit = Math.max(1, Math.floor(UNIT_ROWS / rows));
       for (let at = 0; at < recorded.length; at += perUnit) {
         const portion = recorded.slice(at, at + perUnit);
-        await writer.run((all) => {
+        await writer.run((tx) => {
           for (const { recipient, code, reason } of portion) {
             const contactIdentifier = emailIdentifier(recipient);
             const fields = { reasonCode: code, reason, ...common, recipient, contactIdentifier };
-            recorder.refusedSend(all, { accountId, domainId, fields });
+            recorder.refusedSend(tx, { accountId, domainId, fields });
           }
         }, accountId);
       }

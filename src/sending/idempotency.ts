@@ -72,7 +72,7 @@ export function createIdempotencyKeys(deps: {
       reserved.add(name);
       return {
         kind: 'reserved',
-        store: (all, status, response) => {
+        store: (tx, status, response) => {
           const row = {
             account_id: accountId,
             endpoint,
@@ -82,7 +82,7 @@ export function createIdempotencyKeys(deps: {
             body: response,
             expires_at: now() + lifetimeMs,
           };
-          all.idempotency.insert(row, now());
+          tx.idempotency.insert(row, now());
         },
         release: () => {
           reserved.delete(name);

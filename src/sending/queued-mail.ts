@@ -40,26 +40,26 @@ export function createQueuedMail(
   return {
     /** `accountId` null: by the operator, for messages of all accounts. */
     cancel: (accountId: string | null, messageId: string): Promise<ListedMessage | Refusal> =>
-      writer.run((all): ListedMessage | Refusal => {
-        const waiting = findWaiting(all, accountId, messageId);
+      writer.run((tx): ListedMessage | Refusal => {
+        const waiting = findWaiting(tx, accountId, messageId);
         if (isRefusal(waiting)) return waiting;
         const { message } = waiting;
-        if (!recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } }))
+        if (!recorder.message(tx, message, { kind: 'email_failed', fields: { reason: 'cancelled' } }))
           return wrongState(message, 'cancelled');
-        return findMessage(all, accountId, messageId);
+        return findMessage(tx, accountId, messageId);
       }, accountId ?? undefined),
     /** Makes a deferred message due now. */
     retry: async (accountId: string | null, messageId: string): Promise<RetryResult | Refusal> => {
-      const retried = await writer.run((all): StoredInQueueRow | Refusal => {
-        const waiting = findWaiting(all, accountId, messageId);
+      const retried = await writer.run((tx): StoredInQueueRow | Refusal => {
+        const waiting = findWaiting(tx, accountId, messageId);
         if (isRefusal(waiting)) return waiting;
         const { message, queued } = waiting;
         if (queued.due_at === HELD_BY_RESTORE) return refuse('INVALID_STATE', HELD_SINCE_RESTORE);
-        if (isHeld(all, message, queued)) return refuse('INVALID_STATE', HELD_BY_CAMPAIGN);
-        const stop = all.domains.sendingStop(message.domain_id);
+        if (isHeld(tx, message, queued)) return refuse('INVALID_STATE', HELD_BY_CAMPAIGN);
+        const stop = tx.domains.sendingStop(message.domain_id);
         if (stop !== null) return refuse('INVALID_STATE', HELD_BECAUSE[stop]);
         if (message.status !== 'deferred') return notDeferred(message, queued);
-        all.queue.release(message.seq, clock.now());
+        tx.queue.release(message.seq, clock.now());
         return queued;
       }, accountId ?? undefined);
       if (isRefusal(retried)) return retried;

@@ -113,15 +113,15 @@ export function createResend(
       recipients: [{ email: message.recipient, status: 'sent', role: message.role, messageId: newId }],
       status: 'sent',
     });
-    const refusal = await writer.run((all): Refusal | null => {
+    const refusal = await writer.run((tx): Refusal | null => {
       // The domain can have been deleted meanwhile.
-      if (all.domains.byId(domain.domain_id) === null)
+      if (tx.domains.byId(domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', `The domain ${domain.name} was deleted`);
-      const limited = limits.takeMessages(all, accountId, 1, now);
+      const limited = limits.takeMessages(tx, accountId, 1, now);
       if (limited !== null) return limited;
-      reservation?.store(all, STATUS, body);
+      reservation?.store(tx, STATUS, body);
       storeMessage(
-        all,
+        tx,
         {
           accountId,
           useCase: 'tx',
@@ -133,7 +133,7 @@ export function createResend(
           from: message.from_address,
           recipient,
           messageId: newId,
-          contentId: all.messages.insertContent(only, now, accountId),
+          contentId: tx.messages.insertContent(only, now, accountId),
           contentBytes: only.size,
           subject: content.subject,
           trackClicks: message.track_clicks === 1,

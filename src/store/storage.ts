@@ -130,12 +130,12 @@ export async function createStorage(
       },
     });
     closeSteps.push(() => writer.close());
-    const started = await writer.run((all) => {
-      all.queue.freeLeases();
-      all.contacts.configureIndex();
-      recordIdentity(all, location);
-      all.settings.raiseGeneration(options.minGeneration);
-      return instanceIn(all);
+    const started = await writer.run((tx) => {
+      tx.queue.freeLeases();
+      tx.contacts.configureIndex();
+      recordIdentity(tx, location);
+      tx.settings.raiseGeneration(options.minGeneration);
+      return instanceIn(tx);
     });
     if (started === null) throw new Error('the database has no instance id');
     generation = started.generation;

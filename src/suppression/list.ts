@@ -76,12 +76,12 @@ export function createSuppressionList(
       const target = targetOf(email);
       if (typeof target === 'string') return invalid('email', target);
       const { address, hash } = target;
-      return writer.run((all): { row: SuppressionRow; created: boolean } | Refusal => {
+      return writer.run((tx): { row: SuppressionRow; created: boolean } | Refusal => {
         // An opt-out is never refused.
-        const isKnown = all.suppressions
+        const isKnown = tx.suppressions
           .of(accountId, hash)
           .some((one) => one.stream === stream && one.reason === reason);
-        const full = isKnown || reason === 'unsubscribe' ? null : (mayAdd?.(all, accountId) ?? null);
+        const full = isKnown || reason === 'unsubscribe' ? null : (mayAdd?.(tx, accountId) ?? null);
         if (full !== null) return full;
         const at = Math.min(createdAt ?? Number.POSITIVE_INFINITY, clock.now());
         const suppression = {
@@ -94,15 +94,15 @@ export function createSuppressionList(
         };
         const created =
           reason === 'unsubscribe'
-            ? addOptOut(all, suppression, apiOptOut(null, { by, ipAddress: null, userAgent: null, at }))
-            : all.suppressions.add({ ...suppression, reason });
-        const row = all.suppressions
+            ? addOptOut(tx, suppression, apiOptOut(null, { by, ipAddress: null, userAgent: null, at }))
+            : tx.suppressions.add({ ...suppression, reason });
+        const row = tx.suppressions
           .of(accountId, hash)
           .find((one) => one.stream === stream && one.reason === reason);
         if (row === undefined) throw new Error('the suppression was not stored');
         if (created) {
-          onSuppressionChange?.(all, accountId, hash);
-          if (reason === 'unsubscribe') recordOptOut(all, row, address ?? hash);
+          onSuppressionChange?.(tx, accountId, hash);
+          if (reason === 'unsubscribe') recordOptOut(tx, row, address ?? hash);
         }
         return { row, created };
       }, accountId);
@@ -119,24 +119,24 @@ export function createSuppressionList(
       { email, stream, reason }: SuppressionTarget,
       { by, note }: SuppressionRemoval,
     ): Promise<SuppressionRow[] | Refusal> =>
-      writer.run((all): SuppressionRow[] | Refusal => {
+      writer.run((tx): SuppressionRow[] | Refusal => {
         const hash = recipientIdentifier(email);
-        const rows = all.suppressions
+        const rows = tx.suppressions
           .of(accountId, hash)
           .filter((row) => (stream ?? row.stream) === row.stream && (reason ?? row.reason) === row.reason);
         if (rows.length === 0) return refuse('NOT_FOUND', `There is no matching suppression of ${email}`);
         for (const row of rows) {
-          all.suppressions.remove(row.seq);
-          all.suppressionRemovals.record(row, { note, by, at: clock.now() });
+          tx.suppressions.remove(row.seq);
+          tx.suppressionRemovals.record(row, { note, by, at: clock.now() });
         }
-        all.suppressions.clearStrikes(accountId, hash);
-        onSuppressionChange?.(all, accountId, hash);
+        tx.suppressions.clearStrikes(accountId, hash);
+        onSuppressionChange?.(tx, accountId, hash);
         return rows;
       }, accountId),
   };
 
-  function recordOptOut(all: Tables, row: SuppressionRow, recipient: string): void {
-    recorder.optedOut(all, {
+  function recordOptOut(tx: Tables, row: SuppressionRow, recipient: string): void {
+    recorder.optedOut(tx, {
       accountId: row.account_id,
       domainId: null,
       fields: { method: 'api', stream: row.stream, recipient, contactIdentifier: row.recipient_hash },

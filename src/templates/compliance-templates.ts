@@ -31,11 +31,11 @@ export function createComplianceTemplates(
   mayAdd: MayAdd,
 ) {
   /** In a unit of work: `row` replaces the default of its type and domain, if it is one. */
-  function replaceDefault(all: Tables, row: Omit<ComplianceTemplateRow, 'seq'>): void {
+  function replaceDefault(tx: Tables, row: Omit<ComplianceTemplateRow, 'seq'>): void {
     if (row.is_default === 0) return;
-    const before = all.complianceTemplates.defaultOf(row.account_id, row.type, row.domain);
+    const before = tx.complianceTemplates.defaultOf(row.account_id, row.type, row.domain);
     if (before !== null && before.template_id !== row.template_id)
-      all.complianceTemplates.update({ ...before, is_default: 0, updated_at: clock.now() });
+      tx.complianceTemplates.update({ ...before, is_default: 0, updated_at: clock.now() });
   }
 
   return {
@@ -50,11 +50,11 @@ export function createComplianceTemplates(
       { name, type, domain, htmlContent, isDefault }: ComplianceFields & { isDefault?: boolean },
     ): Promise<ComplianceTemplateRow | Refusal> =>
       contentRefusal(type, htmlContent) ??
-      writer.run((all): ComplianceTemplateRow | Refusal => {
-        const refusal = mayAdd(all, accountId);
+      writer.run((tx): ComplianceTemplateRow | Refusal => {
+        const refusal = mayAdd(tx, accountId);
         if (refusal !== null) return refusal;
         const now = clock.now();
-        const chosen = isDefault ?? all.complianceTemplates.defaultOf(accountId, type, domain) === null;
+        const chosen = isDefault ?? tx.complianceTemplates.defaultOf(accountId, type, domain) === null;
         const row = {
           template_id: ids.make('ctemplate'),
           account_id: accountId,
@@ -66,8 +66,8 @@ export function createComplianceTemplates(
           created_at: now,
           updated_at: now,
         };
-        replaceDefault(all, row);
-        return { ...row, seq: all.complianceTemplates.insert(row) };
+        replaceDefault(tx, row);
+        return { ...row, seq: tx.complianceTemplates.insert(row) };
       }, accountId),
     /** A default that gets another type or domain becomes the default there. */
     update: (
@@ -75,8 +75,8 @@ export function createComplianceTemplates(
       templateId: string,
       { htmlContent, isDefault, ...fields }: Partial<ComplianceFields> & { isDefault?: boolean },
     ): Promise<ComplianceTemplateRow | Refusal> =>
-      writer.run((all): ComplianceTemplateRow | Refusal => {
-        const template = findComplianceTemplate(all, accountId, templateId);
+      writer.run((tx): ComplianceTemplateRow | Refusal => {
+        const template = findComplianceTemplate(tx, accountId, templateId);
         if (isRefusal(template)) return template;
         const changed: ComplianceTemplateRow = {
           ...template,
@@ -87,16 +87,16 @@ export function createComplianceTemplates(
         };
         const refusal = contentRefusal(changed.type, changed.html_content);
         if (refusal !== null) return refusal;
-        replaceDefault(all, changed);
-        all.complianceTemplates.update(changed);
+        replaceDefault(tx, changed);
+        tx.complianceTemplates.update(changed);
         return changed;
       }, accountId),
     remove: (accountId: string, templateId: string): Promise<ComplianceTemplateRow | Refusal> =>
-      writer.run((all): ComplianceTemplateRow | Refusal => {
-        const template = findComplianceTemplate(all, accountId, templateId);
+      writer.run((tx): ComplianceTemplateRow | Refusal => {
+        const template = findComplianceTemplate(tx, accountId, templateId);
         if (isRefusal(template)) return template;
-        all.complianceTemplates.remove(template.seq);
-        all.subscriptionGroups.clearTemplate(accountId, templateId);
+        tx.complianceTemplates.remove(template.seq);
+        tx.subscriptionGroups.clearTemplate(accountId, templateId);
         return template;
       }, accountId),
   };

@@ -55,8 +55,8 @@ export function createTemplates(
       findTemplate(tables, accountId, templateId),
     /** Refused with `LIMIT_REACHED` above the limit of the account. */
     create: (accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal> =>
-      writer.run((all): TemplateRow | Refusal => {
-        const refusal = contentRefusal(fields) ?? mayAdd(all, accountId);
+      writer.run((tx): TemplateRow | Refusal => {
+        const refusal = contentRefusal(fields) ?? mayAdd(tx, accountId);
         if (refusal !== null) return refusal;
         const now = clock.now();
         const row = {
@@ -67,15 +67,15 @@ export function createTemplates(
           created_at: now,
           updated_at: now,
         };
-        return { ...row, seq: all.templates.insert(row) };
+        return { ...row, seq: tx.templates.insert(row) };
       }, accountId),
     update: (
       accountId: string,
       templateId: string,
       { variables, ...fields }: Partial<TemplateFields>,
     ): Promise<TemplateRow | Refusal> =>
-      writer.run((all): TemplateRow | Refusal => {
-        const template = findTemplate(all, accountId, templateId);
+      writer.run((tx): TemplateRow | Refusal => {
+        const template = findTemplate(tx, accountId, templateId);
         if (isRefusal(template)) return template;
         const changed = {
           ...template,
@@ -85,14 +85,14 @@ export function createTemplates(
         };
         const refusal = contentRefusal(changed);
         if (refusal !== null) return refusal;
-        if (CONTENT.some((field) => changed[field] !== template[field])) all.templateVersions.add(template);
-        all.templates.update(changed);
+        if (CONTENT.some((field) => changed[field] !== template[field])) tx.templateVersions.add(template);
+        tx.templates.update(changed);
         return changed;
       }, accountId),
     remove: (accountId: string, templateId: string): Promise<TemplateRow | Refusal> =>
-      writer.run((all): TemplateRow | Refusal => {
-        const template = findTemplate(all, accountId, templateId);
-        if (!isRefusal(template)) all.templates.remove(template.seq);
+      writer.run((tx): TemplateRow | Refusal => {
+        const template = findTemplate(tx, accountId, templateId);
+        if (!isRefusal(template)) tx.templates.remove(template.seq);
         return template;
       }, accountId),
     /** What the template was before its last changes, newest first. */

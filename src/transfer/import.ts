@@ -91,8 +91,8 @@ export async function cancelImport(
   let removed = 0;
   const portions = createPortions({ writer, share: accountId });
   await portions.run(
-    (all, limit) => {
-      const rows = all.importedRecords.removeSome(all, accountId, limit);
+    (tx, limit) => {
+      const rows = tx.importedRecords.removeSome(tx, accountId, limit);
       return { rows, isDone: rows === 0 };
     },
     ({ rows }) => {
@@ -118,16 +118,16 @@ async function importRecords(
   let imported = done;
 
   /** Imports some of the records from `at` on; returns how many. */
-  const importSome = (all: Tables, records: readonly TypedRecord[], at: number): number => {
+  const importSome = (tx: Tables, records: readonly TypedRecord[], at: number): number => {
     const began = performance.now();
     let count = 0;
     for (const typed of records.slice(at, at + portionRecords)) {
-      insert(all, typed);
+      insert(tx, typed);
       count++;
       if (performance.now() - began >= PORTION_MS) break;
     }
     const now = clock.now();
-    all.accountImports.put({
+    tx.accountImports.put({
       account_id: accountId,
       digest: sha256,
       records: imported + count,
@@ -152,7 +152,7 @@ async function importRecords(
       const first = at;
       let count: number;
       try {
-        count = await writer.run((all) => importSome(all, value, first), accountId);
+        count = await writer.run((tx) => importSome(tx, value, first), accountId);
       } catch (error) {
         throw incomplete(accountId, error instanceof Error ? error.message : String(error), error);
       }
@@ -163,7 +163,7 @@ async function importRecords(
     }
     position += value.length;
   }
-  await writer.run((all) => all.accountImports.remove(accountId));
+  await writer.run((tx) => tx.accountImports.remove(accountId));
 }
 
 function incomplete(accountId: string, reason: string, cause?: unknown): OperatorFault {

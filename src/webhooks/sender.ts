@@ -147,7 +147,7 @@ export function createWebhookSender(
     if (event === null) {
       const error = 'the event is past its retention';
       await writer.run(
-        (all) => all.webhookDeliveries.record({ ...row, state: 'failed', error }),
+        (tx) => tx.webhookDeliveries.record({ ...row, state: 'failed', error }),
         queue.accountId,
       );
       return;
@@ -176,7 +176,7 @@ export function createWebhookSender(
     outcome: CallOutcome,
     event: EventRow | null,
   ): Promise<void> {
-    const committed = await commitWithRetries(writer, (all) => recordIn(all, outcome, event), {
+    const committed = await commitWithRetries(writer, (tx) => recordIn(tx, outcome, event), {
       firstRetryMs: RECORD_RETRY_MS,
       maxRetryMs: RECORD_RETRY_MS,
       onError: (error) =>
@@ -192,19 +192,19 @@ export function createWebhookSender(
 
   /** In a unit of work; returns the webhook if this outcome disabled it. */
   function recordIn(
-    all: Tables,
+    tx: Tables,
     { row, succeeded, gone }: CallOutcome,
     event: EventRow | null,
   ): WebhookRow | null {
-    const stored = event === null ? row : withoutErased(row, event, all.events.bySeq(row.event_seq));
-    all.webhookDeliveries.record(stored);
-    const webhook = all.webhooks.byNumber(row.webhook);
+    const stored = event === null ? row : withoutErased(row, event, tx.events.bySeq(row.event_seq));
+    tx.webhookDeliveries.record(stored);
+    const webhook = tx.webhooks.byNumber(row.webhook);
     if (webhook === null) return null;
     const now = clock.now();
     const since = succeeded ? null : (webhook.failing_since ?? now);
-    if (since !== webhook.failing_since) all.webhooks.setFailingSince(row.webhook, since);
+    if (since !== webhook.failing_since) tx.webhooks.setFailingSince(row.webhook, since);
     const reason = gone ? 'gone' : since !== null && now - since >= MAX_FAILING_MS ? 'failing' : null;
-    return reason !== null && all.webhooks.turnOff(row.webhook, reason, now)
+    return reason !== null && tx.webhooks.turnOff(row.webhook, reason, now)
       ? { ...webhook, off_reason: reason }
       : null;
   }
@@ -237,7 +237,7 @@ export function createWebhookSender(
 
   /** Starts calls for everything that is due; `start` does so every second. */
   async function round(): Promise<void> {
-    if (hasDue()) await writer.run((all) => all.webhookDeliveries.promote(clock.now(), PROMOTE_BATCH_SIZE));
+    if (hasDue()) await writer.run((tx) => tx.webhookDeliveries.promote(clock.now(), PROMOTE_BATCH_SIZE));
     // Another process can have changed or deleted a webhook.
     for (const queue of queues.values()) refresh(queue);
     let number = tables.webhookDeliveries.nextWithReady(0);
@@ -254,7 +254,7 @@ export function createWebhookSender(
   async function purge(): Promise<void> {
     if (clock.now() - purgedAt < PURGE_INTERVAL_MS) return;
     if (tables.webhookDeliveries.hasOrphans())
-      await writer.run((all) => all.webhookDeliveries.purgeOrphans(PURGE_BATCH_SIZE));
+      await writer.run((tx) => tx.webhookDeliveries.purgeOrphans(PURGE_BATCH_SIZE));
     else purgedAt = clock.now();
   }
 

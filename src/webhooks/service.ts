@@ -73,9 +73,9 @@ export function createWebhooks(
     webhookId: string,
     edit: (all: Tables, row: WebhookRow) => WebhookRow | Refusal,
   ): Promise<WebhookRow | Refusal> {
-    const changed = await writer.run((all): WebhookRow | Refusal => {
-      const row = findWebhook(all, accountId, webhookId);
-      return isRefusal(row) ? row : edit(all, row);
+    const changed = await writer.run((tx): WebhookRow | Refusal => {
+      const row = findWebhook(tx, accountId, webhookId);
+      return isRefusal(row) ? row : edit(tx, row);
     }, accountId);
     if (!isRefusal(changed)) sender?.changed(changed.number);
     return changed;
@@ -103,8 +103,8 @@ export function createWebhooks(
     create: async (accountId: string, input: WebhookInput): Promise<WebhookDetail | Refusal> => {
       const fields = newFields(input, allowPrivateNetworks());
       if (isRefusal(fields)) return fields;
-      const created = await writer.run((all): WebhookRow | Refusal => {
-        const limit = mayAdd(all, accountId);
+      const created = await writer.run((tx): WebhookRow | Refusal => {
+        const limit = mayAdd(tx, accountId);
         if (limit !== null) return limit;
         const now = clock.now();
         const row = {
@@ -116,8 +116,8 @@ export function createWebhooks(
           created_at: now,
           updated_at: now,
         };
-        const number = all.webhooks.insert(row);
-        all.webhooks.addSecret(number, secrets.create(row.webhook_id));
+        const number = tx.webhooks.insert(row);
+        tx.webhooks.addSecret(number, secrets.create(row.webhook_id));
         return { ...row, number };
       }, accountId);
       if (isRefusal(created)) return created;
@@ -129,7 +129,7 @@ export function createWebhooks(
       webhookId: string,
       patch: WebhookPatch,
     ): Promise<WebhookDetail | Refusal> => {
-      const changed = await change(accountId, webhookId, (all, row) => {
+      const changed = await change(accountId, webhookId, (tx, row) => {
         const fields = changedFields(fieldsOf(row), patch, allowPrivateNetworks());
         if (isRefusal(fields)) return fields;
         const isReset = fields.url !== row.url || (fields.isActive && row.is_active === 0);
@@ -140,15 +140,15 @@ export function createWebhooks(
           failing_since: isReset ? null : row.failing_since,
           updated_at: clock.now(),
         };
-        all.webhooks.update(next);
+        tx.webhooks.update(next);
         return next;
       });
       return isRefusal(changed) ? changed : present(changed);
     },
     /** Deletes a webhook with its deliveries. */
     remove: async (accountId: string, webhookId: string): Promise<Webhook | Refusal> => {
-      const removed = await change(accountId, webhookId, (all, row) => {
-        all.webhooks.remove(row.number);
+      const removed = await change(accountId, webhookId, (tx, row) => {
+        tx.webhooks.remove(row.number);
         return row;
       });
       if (isRefusal(removed)) return removed;
@@ -157,19 +157,19 @@ export function createWebhooks(
     },
     /** Creates a new secret; calls are also signed with the old one for a day. */
     rotateSecret: async (accountId: string, webhookId: string): Promise<WebhookDetail | Refusal> => {
-      const rotated = await change(accountId, webhookId, (all, row) => {
+      const rotated = await change(accountId, webhookId, (tx, row) => {
         const now = clock.now();
-        const expiries = all.webhooks.secrets(row.number, now).flatMap(({ expires_at: at }) => at ?? []);
+        const expiries = tx.webhooks.secrets(row.number, now).flatMap(({ expires_at: at }) => at ?? []);
         if (expiries.length >= MAX_OLD_SECRETS)
           return refuse(
             'RATE_LIMITED',
             `${expiries.length} old secrets of webhook ${webhookId} are still valid; wait until one has expired`,
             { retryAfter: Math.ceil((Math.min(...expiries) - now) / 1000) },
           );
-        all.webhooks.retireSecret(row.number, now + OLD_SECRET_MS, now);
-        all.webhooks.addSecret(row.number, secrets.create(webhookId));
+        tx.webhooks.retireSecret(row.number, now + OLD_SECRET_MS, now);
+        tx.webhooks.addSecret(row.number, secrets.create(webhookId));
         const next = { ...row, updated_at: now };
-        all.webhooks.update(next);
+        tx.webhooks.update(next);
         return next;
       });
       if (isRefusal(rotated)) return rotated;
@@ -251,15 +251,15 @@ function createWebhookDeliveries(
   const present = (row: ListedWebhookDelivery): WebhookDelivery =>
     presentDelivery(row, { now: clock.now(), nextProbeAt: nextProbeAt(row.webhook) });
 
-  function findActive(all: Tables, accountId: string, webhookId: string): WebhookRow | Refusal {
-    const webhook = findWebhook(all, accountId, webhookId);
+  function findActive(tx: Tables, accountId: string, webhookId: string): WebhookRow | Refusal {
+    const webhook = findWebhook(tx, accountId, webhookId);
     if (isRefusal(webhook) || webhook.is_active === 1) return webhook;
     return refuse('INVALID_STATE', `Webhook ${webhookId} is disabled: enable it first`);
   }
 
   /** In a unit of work: makes the selected events ready; returns their number. */
   function makeReady(
-    all: Tables,
+    tx: Tables,
     webhook: WebhookRow,
     candidates: readonly ReplayCandidate[],
     { which }: ReplayInput,
@@ -271,8 +271,8 @@ function createWebhookDeliveries(
     for (const { event_seq: eventSeq, kind, state } of candidates) {
       if (!events.includes(EVERY_EVENT) && !events.includes(kind)) continue;
       if (state === 'ready' || (state === 'succeeded' && which === 'undelivered')) continue;
-      if (state !== null) all.webhookDeliveries.makeReady(number, eventSeq, now);
-      else all.webhookDeliveries.insert({ webhook: number, eventSeq, deliveryId: ids.make('whd'), at: now });
+      if (state !== null) tx.webhookDeliveries.makeReady(number, eventSeq, now);
+      else tx.webhookDeliveries.insert({ webhook: number, eventSeq, deliveryId: ids.make('whd'), at: now });
       count++;
     }
     return count;
@@ -310,15 +310,15 @@ function createWebhookDeliveries(
       webhookId: string,
       deliveryId: string,
     ): Promise<WebhookDelivery | Refusal> => {
-      const row = await writer.run((all): ListedWebhookDelivery | Refusal => {
-        const webhook = findActive(all, accountId, webhookId);
+      const row = await writer.run((tx): ListedWebhookDelivery | Refusal => {
+        const webhook = findActive(tx, accountId, webhookId);
         if (isRefusal(webhook)) return webhook;
-        const delivery = all.webhookDeliveries.byId(webhook.number, deliveryId);
+        const delivery = tx.webhookDeliveries.byId(webhook.number, deliveryId);
         if (delivery === null) return unknownDelivery(webhookId, deliveryId);
         if (delivery.event_id === null)
           return refuse('INVALID_STATE', `The event of delivery ${deliveryId} is past its retention`);
-        all.webhookDeliveries.makeReady(webhook.number, delivery.event_seq, clock.now());
-        return all.webhookDeliveries.byId(webhook.number, deliveryId) ?? delivery;
+        tx.webhookDeliveries.makeReady(webhook.number, delivery.event_seq, clock.now());
+        return tx.webhookDeliveries.byId(webhook.number, deliveryId) ?? delivery;
       }, accountId);
       return isRefusal(row) ? row : present(row);
     },
@@ -333,12 +333,12 @@ function createWebhookDeliveries(
       let replayed = 0;
       for (let read = 0; ; read += REPLAY_BATCH_SIZE) {
         const done = partlyDone(replayed, 'event', 'replayed');
-        const unit = writer.run((all): { candidates: ReplayCandidate[]; count: number } | Refusal => {
-          const webhook = findActive(all, accountId, webhookId);
+        const unit = writer.run((tx): { candidates: ReplayCandidate[]; count: number } | Refusal => {
+          const webhook = findActive(tx, accountId, webhookId);
           if (isRefusal(webhook)) return webhook;
           const range = { afterSeq, lastSeq, limit: REPLAY_BATCH_SIZE };
-          const candidates = all.webhookDeliveries.replayCandidates(webhook.number, accountId, range);
-          return { candidates, count: makeReady(all, webhook, candidates, input) };
+          const candidates = tx.webhookDeliveries.replayCandidates(webhook.number, accountId, range);
+          return { candidates, count: makeReady(tx, webhook, candidates, input) };
         }, accountId);
         const batch = await unitAfter(done, unit);
         if (isRefusal(batch)) return batch;

@@ -145,7 +145,7 @@ it('limits the keys of an account with revoked ones', async () => {
     message: expect.stringContaining('1000 keys, with revoked ones'),
   });
   // As the retention does.
-  await store.writer.run((all) => all.retention.revokedKeys.purge(store.clock.time + 1, 10));
+  await store.writer.run((tx) => tx.retention.revokedKeys.purge(store.clock.time + 1, 10));
   granted(await keys.create(input({})));
   expect(store.tables.apiKeys.count('shop')).toBe(991);
 });

@@ -11,7 +11,7 @@ function start(defaults = {}) {
   return {
     ...store,
     take: (messages: number, accountId = 'acct_one') =>
-      writer.run((all) => limits.takeMessages(all, accountId, messages, clock.now())),
+      writer.run((tx) => limits.takeMessages(tx, accountId, messages, clock.now())),
     set: (changes: Parameters<typeof changeLimits>[2], accountId = 'acct_one') =>
       changeLimits({ writer, clock }, accountId, changes),
   };
@@ -100,9 +100,9 @@ describe('messages per hour', () => {
 
   it('survive a restart and keep a bounded number of rows', async () => {
     const { limits, writer, clock, tables, db } = start();
-    await writer.run((all) => {
+    await writer.run((tx) => {
       for (let n = 0; n < 400; n++) {
-        limits.takeMessages(all, 'acct_one', 1, clock.now());
+        limits.takeMessages(tx, 'acct_one', 1, clock.now());
         clock.advance(10 * MINUTE);
       }
     });

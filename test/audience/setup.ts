@@ -33,9 +33,9 @@ export async function startAudience(defaults: AccountLimitDefaults = {}) {
       granted(await audience.contacts.create('acct_one', { email, ...profile }, CALLER)),
     /** Adds a suppression as bounces, complaints and opt-outs do. */
     suppress: (email: string, reason: SuppressionReason, stream: SuppressionStream = 'all') =>
-      writer.run((all) => {
+      writer.run((tx) => {
         const recipient_hash = emailIdentifier(email);
-        all.suppressions.add({
+        tx.suppressions.add({
           account_id: 'acct_one',
           recipient_hash,
           stream,
@@ -44,13 +44,13 @@ export async function startAudience(defaults: AccountLimitDefaults = {}) {
           message_seq: null,
           created_at: clock.now(),
         });
-        follow(all, 'acct_one', recipient_hash);
+        follow(tx, 'acct_one', recipient_hash);
       }),
     lift: (email: string) =>
-      writer.run((all) => {
+      writer.run((tx) => {
         const hash = emailIdentifier(email);
-        for (const { seq } of all.suppressions.of('acct_one', hash)) all.suppressions.remove(seq);
-        follow(all, 'acct_one', hash);
+        for (const { seq } of tx.suppressions.of('acct_one', hash)) tx.suppressions.remove(seq);
+        follow(tx, 'acct_one', hash);
       }),
     status: (email: string) =>
       tables.contacts.byIdentifier('acct_one', emailIdentifier(email))?.global_status,

@@ -257,10 +257,10 @@ describe('an opt-out', () => {
     const provenance = { by: 'recipient', ipAddress: '198.51.100.7', userAgent: null, at: 1 };
     const optOut = { method: 'one_click', provenance } as const;
     const hash = phoneIdentifier(PHONE);
-    expect(await writer.run((all) => leaveGroup(all, group(), ADA_ID, optOut))).toBe(true);
-    expect(await writer.run((all) => leaveGroup(all, group(), hash, optOut))).toBe(false);
+    expect(await writer.run((tx) => leaveGroup(tx, group(), ADA_ID, optOut))).toBe(true);
+    expect(await writer.run((tx) => leaveGroup(tx, group(), hash, optOut))).toBe(false);
     expect(isActive()).toBe(false);
-    expect(await writer.run((all) => returnToGroup(all, group(), hash, { ...optOut, method: 'page' }))).toBe(
+    expect(await writer.run((tx) => returnToGroup(tx, group(), hash, { ...optOut, method: 'page' }))).toBe(
       true,
     );
     expect(isActive()).toBe(true);
@@ -273,7 +273,7 @@ describe('an opt-out', () => {
     const group = granted(findSubscriptionGroup(tables, 'acct_one', groupId));
     const provenance = { by: 'recipient', ipAddress: null, userAgent: null, at: 1 };
     const hash = emailIdentifier('late@example.net');
-    await writer.run((all) => leaveGroup(all, group, hash, { method: 'mailto', provenance }));
+    await writer.run((tx) => leaveGroup(tx, group, hash, { method: 'mailto', provenance }));
     await add('late@example.net');
     const joined = await subscriptions.add('acct_one', groupId, { email: 'late@example.net' }, CALLER);
     expect(active(joined)).toBe(false);
@@ -338,7 +338,7 @@ describe('a group', () => {
     const { groups, groupId, writer, join, tables, group, clock } = await startWithAda();
     await join();
     const { seq } = group();
-    await writer.run((all) => all.subscriptionGroups.markDeleted(seq, clock.now()));
+    await writer.run((tx) => tx.subscriptionGroups.markDeleted(seq, clock.now()));
     expect((await groups.list({ accountId: 'acct_one', beforeSeq: null, limit: 9 })).rows).toEqual([]);
     expect(codeOf(await join())).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     startBackground(groups);

@@ -73,7 +73,7 @@ describe('createBackup', () => {
     const stop = new AbortController();
     const load = (async () => {
       while (!stop.signal.aborted) {
-        await writer.run((all) => void enqueue(all, clock.now()));
+        await writer.run((tx) => void enqueue(tx, clock.now()));
         accepted++;
         await new Promise(setImmediate);
       }
@@ -241,7 +241,7 @@ describe('verifyBackup', () => {
 describe('removeOldBackups', () => {
   it('keeps the newest complete ones of the instance, and does not remove anything else', async () => {
     const { backup, backups, clock, writer } = await startInstallation();
-    await writer.run((all) => all.settings.put('instance-id', 'one'));
+    await writer.run((tx) => tx.settings.put('instance-id', 'one'));
     const created: string[] = [];
     for (let day = 0; day < 4; day++) {
       created.push((await backup()).path);

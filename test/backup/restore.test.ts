@@ -34,9 +34,9 @@ type Installation = Awaited<ReturnType<typeof startInstallation>>;
 /** Writes what a daemon writes when it starts. */
 async function begin({ writer, dir }: Installation): Promise<void> {
   const location = ensureLocation(dir);
-  await writer.run((all) => {
-    recordIdentity(all, location);
-    all.settings.raiseGeneration();
+  await writer.run((tx) => {
+    recordIdentity(tx, location);
+    tx.settings.raiseGeneration();
   });
 }
 
@@ -126,7 +126,7 @@ describe('restoreBackup', () => {
 
   it('needs no master key for a database without secrets', async () => {
     const installation = await startInstallation();
-    await installation.writer.run((all) => all.settings.remove(FINGERPRINT));
+    await installation.writer.run((tx) => tx.settings.remove(FINGERPRINT));
     const { path, manifest } = await installation.backup();
     expect(manifest.keyFingerprint).toBeNull();
     const target = installation.target({ withKey: false });

@@ -37,7 +37,7 @@ function start(installation: Installation, dir: string, monotonic: Clock = insta
 describe('the schedule of backups', () => {
   it('waits for its first time, and catches up a run that was missed while the daemon was stopped', async () => {
     const installation = await startInstallation();
-    await installation.writer.run((all) => all.settings.put('instance-id', 'one'));
+    await installation.writer.run((tx) => tx.settings.put('instance-id', 'one'));
     // The schedule computes its times with the system clock.
     installation.clock.advance(Date.now() - installation.clock.now());
     const first = start(installation, installation.backups);
@@ -47,8 +47,8 @@ describe('the schedule of backups', () => {
     await first.stop();
     expect(await listBackups(installation.backups)).toEqual([]);
 
-    await installation.writer.run((all) =>
-      all.settings.put(
+    await installation.writer.run((tx) =>
+      tx.settings.put(
         'backup-schedule',
         JSON.stringify({
           schedule: '30 3 * * *',
@@ -67,8 +67,8 @@ describe('the schedule of backups', () => {
 
   it('computes the next time again when it is changed, and reports the last success', async () => {
     const installation = await startInstallation();
-    await installation.writer.run((all) =>
-      all.settings.put(
+    await installation.writer.run((tx) =>
+      tx.settings.put(
         'backup-schedule',
         JSON.stringify({ schedule: '0 1 * * *', nextAt: 0, lastSuccessAt: 5000, error: null }),
       ),
@@ -82,8 +82,8 @@ describe('the schedule of backups', () => {
     const installation = await startInstallation();
     const blocked = join(installation.backups, 'file');
     writeFileSync(blocked, '');
-    await installation.writer.run((all) =>
-      all.settings.put(
+    await installation.writer.run((tx) =>
+      tx.settings.put(
         'backup-schedule',
         JSON.stringify({ schedule: '30 3 * * *', nextAt: 0, lastSuccessAt: 5000, error: null }),
       ),
@@ -112,7 +112,7 @@ describe('the schedule of backups', () => {
     writeFileSync(blocked, '');
     const dueAt = clock.now();
     const stored = { schedule: '30 3 * * *', nextAt: dueAt, lastSuccessAt: null, error: null };
-    await writer.run((all) => all.settings.put('backup-schedule', JSON.stringify(stored)));
+    await writer.run((tx) => tx.settings.put('backup-schedule', JSON.stringify(stored)));
     const failing = start(installation, join(blocked, 'backups'));
     await expect.poll(() => failing.status().error).toContain('ENOTDIR');
     expect(failing.overdue()).toBeNull();
@@ -132,7 +132,7 @@ describe('the schedule of backups', () => {
     const { clock, writer } = installation;
     clock.advance(Date.now() - clock.now());
     const stored = { schedule: '30 3 * * *', nextAt: clock.now(), lastSuccessAt: null, error: null };
-    await writer.run((all) => all.settings.put('backup-schedule', JSON.stringify(stored)));
+    await writer.run((tx) => tx.settings.put('backup-schedule', JSON.stringify(stored)));
     const monotonic = heldClock(0);
     const backups = start(installation, installation.backups, monotonic);
     expect(backups.status().isRunning).toBe(true);

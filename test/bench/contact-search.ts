@@ -38,7 +38,7 @@ const writer = createWriter(db, tables, { writeAheadLog: wal });
 
 try {
   fill();
-  await writer.run((all) => all.contacts.configureIndex());
+  await writer.run((tx) => tx.contacts.configureIndex());
   await report(`${CONTACTS} contacts added in the background`, async () => {
     const log = createLog({ level: 'silent', hashAddresses: true });
     const steps = createBackgroundSteps({ writer, log }, [CONTACT_SEARCH_STEP]);
@@ -105,8 +105,8 @@ function fill(): void {
 async function add(rows: number): Promise<void> {
   const first = tables.contacts.list({ accountId: ACCOUNT, beforeSeq: null, limit: 1 }).rows[0]?.seq ?? 0;
   for (let n = first; n < first + ADDED; n += rows) {
-    await writer.run((all) => {
-      for (let row = n; row < n + rows; row++) all.contacts.insert(contact(row));
+    await writer.run((tx) => {
+      for (let row = n; row < n + rows; row++) tx.contacts.insert(contact(row));
     });
   }
 }

@@ -129,7 +129,7 @@ async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthR
     for (let left = count; left > 0; left -= INSERT_BATCH_SIZE) {
       const batch = Math.min(left, INSERT_BATCH_SIZE);
       const first = accepted;
-      await writer.run((all) => insertMessages(all, first, batch, priority, now));
+      await writer.run((tx) => insertMessages(tx, first, batch, priority, now));
       accepted += batch;
       await turn();
     }

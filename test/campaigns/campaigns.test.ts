@@ -92,11 +92,11 @@ describe('analytics', () => {
     const { campaigns, tables, writer, clock } = setup;
     const { campaign_id: id } = granted(await campaigns.create('acct_one', FIELDS));
     const noon = clock.now();
-    await writer.run((all) => {
-      all.campaignCounts.add(id, noon, 'sent', 3);
-      all.campaignCounts.add(id, noon + HOUR, 'delivered', 2);
-      all.campaignCounts.add(id, noon + DAY, 'bounced', 1);
-      all.campaignCounts.addClick(id, 'https://example.com/');
+    await writer.run((tx) => {
+      tx.campaignCounts.add(id, noon, 'sent', 3);
+      tx.campaignCounts.add(id, noon + HOUR, 'delivered', 2);
+      tx.campaignCounts.add(id, noon + DAY, 'bounced', 1);
+      tx.campaignCounts.addClick(id, 'https://example.com/');
     });
     const ask = async (query: Partial<AnalyticsQuery> = {}) =>
       granted(await campaigns.analytics('acct_one', id, { ...ALWAYS, ...query }));

@@ -18,13 +18,13 @@ it('returns group, subject and counts of campaigns in the order of their ids, wi
   const sent = granted(await send()).campaign_id;
   runner.start();
   await until(sent, 'sending');
-  await writer.run((all) => {
+  await writer.run((tx) => {
     const hour = clock.now() - (clock.now() % HOUR);
-    all.campaignCounts.add(sent, hour, 'sent', 7);
-    all.campaignCounts.add(sent, hour, 'delivered', 6);
-    all.campaignCounts.add(sent, hour + 2 * HOUR, 'uniqueOpened', 3);
-    all.campaignCounts.add(sent, hour + 40 * HOUR, 'uniqueOpened', 1);
-    all.campaignCounts.add(sent, hour + 40 * HOUR, 'uniqueClicked', 1);
+    tx.campaignCounts.add(sent, hour, 'sent', 7);
+    tx.campaignCounts.add(sent, hour, 'delivered', 6);
+    tx.campaignCounts.add(sent, hour + 2 * HOUR, 'uniqueOpened', 3);
+    tx.campaignCounts.add(sent, hour + 40 * HOUR, 'uniqueOpened', 1);
+    tx.campaignCounts.add(sent, hour + 40 * HOUR, 'uniqueClicked', 1);
   });
   const ids = [sent, empty, 'campaign_none', chosen];
   const none = { sent: 0, delivered: 0, opened: 0, clicked: 0, openedByHour: [] };
@@ -52,11 +52,11 @@ it('counts the members who can receive a campaign, by the reason of those who ca
   const { seq: carol } = await member('carol@example.net', consent);
   const read = (accountId = 'acct_one') =>
     campaignAudience.run(tables, { accountId, groupId, now: clock.now() });
-  await writer.run((all) => {
+  await writer.run((tx) => {
     const row = { account_id: 'acct_one', recipient_hash: hash ?? '', email: null, message_seq: null };
-    all.suppressions.add({ ...row, stream: 'mk', reason: 'unsubscribe', created_at: clock.now() });
-    onSuppressionChange(all, 'acct_one', hash ?? '');
-    all.contacts.setConsent(carol, null, clock.now());
+    tx.suppressions.add({ ...row, stream: 'mk', reason: 'unsubscribe', created_at: clock.now() });
+    onSuppressionChange(tx, 'acct_one', hash ?? '');
+    tx.contacts.setConsent(carol, null, clock.now());
   });
   expect(read()).toEqual({
     members: 3,

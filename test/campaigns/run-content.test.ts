@@ -208,7 +208,7 @@ describe('retention', () => {
     expect(await purge()).toMatchObject({ bodies: 0, sharedBodies: 0 });
     await deliverAll();
     clock.advance(8 * DAY);
-    await writer.run((all) => all.erasures.removeContent(last.content_id));
+    await writer.run((tx) => tx.erasures.removeContent(last.content_id));
     expect(tables.sharedContents.get(sharedId)).not.toBeNull();
     expect(await purge()).toMatchObject({ bodies: PEOPLE.length - 1, sharedBodies: 1 });
     expect(tables.sharedContents.get(sharedId)).toBeNull();

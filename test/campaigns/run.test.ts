@@ -20,10 +20,10 @@ async function addMembers(setup: CampaignSetup, count: number, fields = (_n: num
   const group = tables.subscriptionGroups.get('acct_one', groupId);
   if (group === null) throw new Error('no group');
   const now = clock.now();
-  await writer.run((all) => {
+  await writer.run((tx) => {
     for (let n = 0; n < count; n++) {
       const email = `user${n}@d${n % 3}.example`;
-      const seq = all.contacts.insert({
+      const seq = tx.contacts.insert({
         account_id: 'acct_one',
         user_id: ids.uuid(),
         email,
@@ -44,7 +44,7 @@ async function addMembers(setup: CampaignSetup, count: number, fields = (_n: num
         created_at: now,
         updated_at: now,
       });
-      all.subscriptions.insert({
+      tx.subscriptions.insert({
         group_seq: group.seq,
         contact_seq: seq,
         is_active: 1,

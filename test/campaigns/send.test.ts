@@ -256,13 +256,13 @@ describe('a campaign that is sent', () => {
     if (group === null) throw new Error('no group');
     await member(ADA, { customFields: { tags: 'one' } });
     const left = await member('left@example.net');
-    await writer.run((all) => {
-      const row = all.subscriptions.get(group.seq, left.seq);
-      if (row !== null) all.subscriptions.update({ ...row, is_active: 0 });
+    await writer.run((tx) => {
+      const row = tx.subscriptions.get(group.seq, left.seq);
+      if (row !== null) tx.subscriptions.update({ ...row, is_active: 0 });
     });
     const bounced = await member('bounced@example.net');
-    await writer.run((all) => {
-      all.suppressions.add({
+    await writer.run((tx) => {
+      tx.suppressions.add({
         account_id: 'acct_one',
         recipient_hash: bounced.email_hash ?? '',
         stream: 'all',
@@ -271,10 +271,10 @@ describe('a campaign that is sent', () => {
         message_seq: null,
         created_at: 1,
       });
-      onSuppressionChange(all, 'acct_one', bounced.email_hash ?? '');
+      onSuppressionChange(tx, 'acct_one', bounced.email_hash ?? '');
     });
     const silent = await member('silent@example.net');
-    await writer.run((all) => all.contacts.setConsent(silent.seq, null, 1));
+    await writer.run((tx) => tx.contacts.setConsent(silent.seq, null, 1));
     await member('list@example.net', { customFields: { tags: ['one', 'two'] } });
     const caller = { by: 'key', ipAddress: null, userAgent: null };
     const phone = granted(
@@ -314,11 +314,11 @@ describe('a campaign that is sent', () => {
     granted(await audience.erasure.erase('acct_one', emailIdentifier('user2@example.net')));
     const group = tables.subscriptionGroups.get('acct_one', setup.groupId);
     const left = tables.subscriptions.get(group?.seq ?? 0, contacts[3]?.seq ?? 0);
-    await writer.run((all) => {
-      if (left !== null) all.subscriptions.update({ ...left, is_active: 0 });
+    await writer.run((tx) => {
+      if (left !== null) tx.subscriptions.update({ ...left, is_active: 0 });
       const recipient_hash = emailIdentifier('user4@example.net');
       const suppression = { account_id: 'acct_one', recipient_hash, stream: 'mk', reason: 'manual' } as const;
-      all.suppressions.add({ ...suppression, email: null, message_seq: null, created_at: 1 });
+      tx.suppressions.add({ ...suppression, email: null, message_seq: null, created_at: 1 });
     });
     await finish(3);
     expect(progress(row.campaign_id)).toMatchObject({
@@ -347,8 +347,8 @@ describe('a campaign that is sent', () => {
     await setup.member('last@example.net');
     const membership = tables.subscriptions.get(group?.seq ?? 0, back.seq);
     const setActive = (is_active: 0 | 1) =>
-      writer.run((all) => {
-        if (membership !== null) all.subscriptions.update({ ...membership, is_active });
+      writer.run((tx) => {
+        if (membership !== null) tx.subscriptions.update({ ...membership, is_active });
       });
     await setActive(0);
     const row = granted(await setup.send({ perHour: 1 }));
@@ -390,7 +390,7 @@ describe('a campaign that is sent', () => {
         scheduledAt: iso(clock.now() + HOUR),
       }),
     );
-    await writer.run((all) => all.templates.update({ ...template, seq, subject: 'After' }));
+    await writer.run((tx) => tx.templates.update({ ...template, seq, subject: 'After' }));
     clock.advance(HOUR);
     runner.start();
     await eventually('a message to be queued', () => messages(row).length > 0);

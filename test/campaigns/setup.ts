@@ -169,13 +169,13 @@ export async function startCampaigns(
     content: (message: MessageRow) => contentOf(tables, message),
     /** Delivers everything that is due. */
     deliverAll: () =>
-      writer.run((all) => {
-        for (const row of all.queue.list({}, 10_000)) {
-          if (row.priority === TRANSACTIONAL_PRIORITY || !all.queue.lease(row.seq, 1)) continue;
-          const message = all.messages.bySeq(row.seq);
+      writer.run((tx) => {
+        for (const row of tx.queue.list({}, 10_000)) {
+          if (row.priority === TRANSACTIONAL_PRIORITY || !tx.queue.lease(row.seq, 1)) continue;
+          const message = tx.messages.bySeq(row.seq);
           if (message === null) continue;
-          recorder.message(all, message, exampleEvent('email_sent'));
-          recorder.message(all, { ...message, status: 'sending' }, exampleEvent('email_delivered'));
+          recorder.message(tx, message, exampleEvent('email_sent'));
+          recorder.message(tx, { ...message, status: 'sending' }, exampleEvent('email_delivered'));
         }
       }),
   };
@@ -183,8 +183,8 @@ export async function startCampaigns(
   async function join(contactSeq: number, into: string): Promise<void> {
     const group = tables.subscriptionGroups.get('acct_one', into);
     if (group === null) throw new Error('no such group');
-    await writer.run((all) =>
-      all.subscriptions.insert({
+    await writer.run((tx) =>
+      tx.subscriptions.insert({
         group_seq: group.seq,
         contact_seq: contactSeq,
         is_active: 1,

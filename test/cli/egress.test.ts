@@ -21,12 +21,12 @@ egress = [
   writeFileSync(shell.file, `${readFileSync(shell.file, 'utf8')}${entries}`);
   const context = createContext(() => shell.file);
   const { writer } = await context.open();
-  await writer.run((all) => {
-    all.egressCounts.add(
+  await writer.run((tx) => {
+    tx.egressCounts.add(
       { day: today, entry: 'new', provider: 'Google' },
       { transactional: 3, marketing: 7, delivered: 8, throttled: 1, refused: 1 },
     );
-    all.egressHealth.put({
+    tx.egressHealth.put({
       entry: 'new',
       provider: 'Google',
       since: today,
@@ -123,8 +123,8 @@ it('states in queue show what a message waits for, and until when', async () => 
   const { writer, tables, clock } = await context.open();
   insertAccount(tables, 'acct_one', clock.now());
   insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_one', name: 'example.com' }, clock.now());
-  await writer.run((all) =>
-    all.egressCounts.add({ day: today, entry: 'new', provider: 'Google' }, { marketing: 40 }),
+  await writer.run((tx) =>
+    tx.egressCounts.add({ day: today, entry: 'new', provider: 'Google' }, { marketing: 40 }),
   );
   const message = enqueue(tables, clock.now(), { recipient: 'ann@gmail.com', priority: 1 });
   const other = enqueue(tables, clock.now(), { recipient: 'ann@example.net', priority: 1 });

@@ -12,8 +12,8 @@ afterEach(() => shell.remove());
 async function keep(box: Box, raw: string): Promise<void> {
   const context = createContext(() => shell.file);
   const { writer } = await context.open();
-  await writer.run((all) =>
-    all.keptMail.insert({
+  await writer.run((tx) =>
+    tx.keptMail.insert({
       box,
       kind: 'unknown',
       recipient: `${box}@mx.example.com`,

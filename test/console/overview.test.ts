@@ -43,7 +43,7 @@ beforeAll(async () => {
   const hour = Math.floor(Date.now() / HOUR) * HOUR - 2 * HOUR;
   const db = openDatabase(daemon.dataDir);
   const writer = createWriter(db, createTables(db));
-  await writer.run((all) => {
+  await writer.run((tx) => {
     const count = (
       domainId: string,
       provider: string,
@@ -52,9 +52,9 @@ beforeAll(async () => {
     ) => {
       const key = { hour: at, accountId: client.accountId, domainId, provider, stream: 'tx' } as const;
       for (const outcome of COUNTED_OUTCOMES)
-        all.hourlyCounts.add({ ...key, outcome, outcomeClass: '' }, outcomes[outcome] ?? 0);
+        tx.hourlyCounts.add({ ...key, outcome, outcomeClass: '' }, outcomes[outcome] ?? 0);
     };
-    all.certificates.put({
+    tx.certificates.put({
       host: 'track.shop.test',
       private_key: null,
       chain: null,
@@ -64,7 +64,7 @@ beforeAll(async () => {
       failures: 2,
       last_error: HOSTILE,
     });
-    all.certificates.put({
+    tx.certificates.put({
       host: 'old.shop.test',
       private_key: Buffer.alloc(1),
       chain: 'pem',
@@ -74,7 +74,7 @@ beforeAll(async () => {
       failures: 0,
       last_error: null,
     });
-    all.egressHealth.put({
+    tx.egressHealth.put({
       entry: 'main',
       provider: 'Yahoo',
       since: hour,
@@ -84,8 +84,8 @@ beforeAll(async () => {
       blocked: 0,
       reply: HOSTILE,
     });
-    const [webhook] = all.webhooks.list(client.accountId);
-    if (webhook !== undefined) all.webhooks.setFailingSince(webhook.number, hour);
+    const [webhook] = tx.webhooks.list(client.accountId);
+    if (webhook !== undefined) tx.webhooks.setFailingSince(webhook.number, hour);
     count('domain_1', 'gmail', { accepted: 1000, delivered: 900, bounced: 75, complained: 4 });
     count('domain_1', HOSTILE, { accepted: 10, delivered: 10 });
     count('domain_2', 'gmail', { accepted: 1000, delivered: 999, bounced: 1 });

@@ -163,11 +163,11 @@ describe('a result of which only the status can be recorded', () => {
     const { seq } = enqueue(tables, clock.now(), { expires_at: clock.now() + 48 * HOUR });
     const expiry = createExpiryClock(clock, clock);
     const results = createAttemptResults({ clock, expiry, random: earliest }, { recorder, retry: schedule });
-    const outcome = await writer.run((all) => {
-      const message = all.messages.bySeq(seq);
-      if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });
+    const outcome = await writer.run((tx) => {
+      const message = tx.messages.bySeq(seq);
+      if (message !== null) recorder.message(tx, message, { kind: 'email_sent', fields: {} });
       const classification = classify({ phase: 'data', reply, mxHost: null });
-      return results.recordStatus(all, seq, { classification, reply, source: 'smtp' });
+      return results.recordStatus(tx, seq, { classification, reply, source: 'smtp' });
     });
     expect(outcome?.status).toBe(expected);
     expect(tables.messages.bySeq(seq)).toMatchObject({ status: expected, attempts: 1 });
@@ -187,11 +187,11 @@ it('announces a retry that is as far from its event as the schedule requires, ho
     { clock, expiry: createExpiryClock(clock, held), random: earliest },
     { recorder, retry: schedule },
   );
-  await writer.run((all) => {
-    const message = all.messages.bySeq(seq);
-    if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });
+  await writer.run((tx) => {
+    const message = tx.messages.bySeq(seq);
+    if (message !== null) recorder.message(tx, message, { kind: 'email_sent', fields: {} });
     const log = { lane: 'primary', conclusion: 'unreachable', sessions: [] } as const;
-    results.record(all, seq, localResult('unreachable'), log);
+    results.record(tx, seq, localResult('unreachable'), log);
   });
   const delayed = tables.events.ofMessage(seq).find(({ kind }) => kind === 'email_delayed');
   const { nextAttemptAt } = JSON.parse(delayed?.data ?? '{}');

@@ -44,7 +44,7 @@ function start() {
     const dueAt = clock.now() + dueIn;
     return enqueue(tables, clock.now(), { priority: 1, dueAt, expires_at: dueAt + life }).seq;
   };
-  const accept = (now: number) => store.writer.run((all) => storeAt(all, now, expiry));
+  const accept = (now: number) => store.writer.run((tx) => storeAt(tx, now, expiry));
   const dueIn = (seq: number) => (tables.queue.get(seq)?.due_at ?? Number.NaN) - clock.now();
   const expiresIn = (seq: number) => (tables.messages.bySeq(seq)?.expires_at ?? Number.NaN) - clock.now();
   const set = (ms: number) => {
@@ -54,7 +54,7 @@ function start() {
 }
 
 /** Accepts a message whose draft was created at `now`. */
-function storeAt(all: Tables, now: number, expiry: Pick<ExpiryClock, 'acceptedAt'>): number {
+function storeAt(tx: Tables, now: number, expiry: Pick<ExpiryClock, 'acceptedAt'>): number {
   const mail = {
     accountId: 'acct_one',
     useCase: 'tx',
@@ -66,7 +66,7 @@ function storeAt(all: Tables, now: number, expiry: Pick<ExpiryClock, 'acceptedAt
     from: 'shop@sender.example',
     recipient: { mailbox: { name: '', address: 'ada@example.net' }, role: 'to' },
     messageId: `msg_${String(next++).padStart(24, '0')}`,
-    contentId: all.messages.insertContent(packContent('{}'), now),
+    contentId: tx.messages.insertContent(packContent('{}'), now),
     contentBytes: 2,
     subject: 'Hello',
     trackClicks: false,
@@ -75,7 +75,7 @@ function storeAt(all: Tables, now: number, expiry: Pick<ExpiryClock, 'acceptedAt
     now,
     dueAt: now,
   } as const;
-  return storeMessage(all, mail, { simulatorDomain: 'simulator.example', expire: LIFE, expiry }).seq;
+  return storeMessage(tx, mail, { simulatorDomain: 'simulator.example', expire: LIFE, expiry }).seq;
 }
 let next = 0;
 
@@ -187,7 +187,7 @@ describe.each([2 * DAY, -2 * HOUR, -3 * DAY])('a clock that is set by %s ms', (s
     monotonic.advance(SECOND);
     const before = await accept(clock.now());
     const run = rebase.run();
-    const during = writer.run((all) => storeAt(all, drafted, expiry));
+    const during = writer.run((tx) => storeAt(tx, drafted, expiry));
     await run;
     const after = await accept(clock.now());
     const draftedBefore = await accept(drafted);
@@ -216,11 +216,11 @@ describe.each([2 * DAY, -2 * HOUR, -3 * DAY])('a clock that is set by %s ms', (s
         },
       },
     );
-    const outcome = await writer.run((all) => {
-      const message = all.messages.bySeq(seq);
-      if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });
+    const outcome = await writer.run((tx) => {
+      const message = tx.messages.bySeq(seq);
+      if (message !== null) recorder.message(tx, message, { kind: 'email_sent', fields: {} });
       const attempt = { lane: 'primary', conclusion: 'unreachable', sessions: [] } as const;
-      return results.record(all, seq, localResult('unreachable'), attempt);
+      return results.record(tx, seq, localResult('unreachable'), attempt);
     });
     expect(outcome?.status).toBe('deferred');
     expect(tables.messages.bySeq(seq)?.status).toBe('deferred');

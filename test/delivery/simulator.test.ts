@@ -23,10 +23,10 @@ it.each([
     { clock, expiry: createExpiryClock(clock, clock), random: systemRandom },
     { recorder, retry },
   );
-  await writer.run((all) => {
-    const message = all.messages.bySeq(seq);
-    if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });
-    playSimulation({ results, recorder }, all, seq);
+  await writer.run((tx) => {
+    const message = tx.messages.bySeq(seq);
+    if (message !== null) recorder.message(tx, message, { kind: 'email_sent', fields: {} });
+    playSimulation({ results, recorder }, tx, seq);
   });
   const history = messageHistory.run(tables, message_id);
   if (history === null) throw new Error('no message');

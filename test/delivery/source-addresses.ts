@@ -51,7 +51,7 @@ export function createTestEgress(entries: string, settings: Settings = {}) {
   ) => {
     const sessions = [session(conclusion, address)];
     const settlement = egress.settle(ticket, result, { conclusion, sessions, phase });
-    await writer.run((all) => settlement.record(all));
+    await writer.run((tx) => settlement.record(tx));
     return settlement;
   };
   const take = (mail: EgressMail, slot = 0) => egress.take(SITE, slot, mail);

@@ -233,7 +233,7 @@ describe('a step back', () => {
     env.clock.advance(4 * DAY);
     await env.sendAll(marketing(), 700);
     const key = { day: Date.UTC(2026, 11, 5), entry: 'new', provider: 'Google' };
-    await env.writer.run((all) => all.egressCounts.add(key, { complained: 3 }));
+    await env.writer.run((tx) => tx.egressCounts.add(key, { complained: 3 }));
     await env.egress().refresh();
     expect(env.egress().obstacle('default', marketing())?.limit).toEqual({ cap: 100, used: 700 });
     expect(env.tables.egressWarmup.all()[0]?.reason).toBe(
@@ -268,9 +268,9 @@ describe('rows that another process writes', () => {
 
 it('counts providers above the bound to one shared quota', async () => {
   const env = createTestEgress(`[${ENTRY}]`);
-  await env.writer.run((all) => {
+  await env.writer.run((tx) => {
     for (let n = 0; n < 1000; n++)
-      all.egressCounts.add(
+      tx.egressCounts.add(
         { day: Date.UTC(2026, 11, 1), entry: 'new', provider: `p${n}.example` },
         { marketing: 1 },
       );

@@ -99,7 +99,7 @@ it('names webhooks that fail, and those that were disabled for it, without the p
   });
   setup.webhook('off', { is_active: 0, off_reason: 'failing', failing_since: clock.now() - DAY });
   const message = enqueue(tables, clock.now(), { account_id: ACCOUNT });
-  await writer.run((all) => recorder.message(all, message, exampleEvent('email_sent')));
+  await writer.run((tx) => recorder.message(tx, message, exampleEvent('email_sent')));
   const { items, counts } = setup.read();
   expect(counts).toEqual({ domains: 0, webhooks: 2, campaigns: 0 });
   expect(items).toEqual([

@@ -30,9 +30,9 @@ function start() {
   ) => {
     const { seq } = enqueue(tables, clock.now(), { campaign_id: CAMPAIGN, ...columns });
     for (const event of events) {
-      await writer.run((all) => {
-        const message = all.messages.bySeq(seq) ?? expect.unreachable();
-        return recorder.message(all, message, typeof event === 'string' ? exampleEvent(event) : event);
+      await writer.run((tx) => {
+        const message = tx.messages.bySeq(seq) ?? expect.unreachable();
+        return recorder.message(tx, message, typeof event === 'string' ? exampleEvent(event) : event);
       });
     }
   };
@@ -108,16 +108,16 @@ describe('counts of a campaign', () => {
 
   it('include queued messages', async () => {
     const { writer, clock, totals } = start();
-    await writer.run((all) => countCampaignQueued(all, CAMPAIGN, 500, clock.now()));
-    await writer.run((all) => countCampaignQueued(all, CAMPAIGN, 0, clock.now()));
-    await writer.run((all) => countCampaignQueued(all, CAMPAIGN, 7, clock.now()));
+    await writer.run((tx) => countCampaignQueued(tx, CAMPAIGN, 500, clock.now()));
+    await writer.run((tx) => countCampaignQueued(tx, CAMPAIGN, 0, clock.now()));
+    await writer.run((tx) => countCampaignQueued(tx, CAMPAIGN, 7, clock.now()));
     expect(totals()).toEqual({ queued: 507 });
   });
 
   it('are deleted with the campaign', async () => {
     const { tables, writer, record, totals } = start();
     await record(['email_sent', exampleEvent('email_clicked', { ...PERSON, url: 'https://example.com/' })]);
-    await writer.run((all) => all.campaigns.remove(all.campaigns.get('acct_one', CAMPAIGN)?.seq ?? 0));
+    await writer.run((tx) => tx.campaigns.remove(tx.campaigns.get('acct_one', CAMPAIGN)?.seq ?? 0));
     await record(['email_sent', exampleEvent('email_clicked', { ...PERSON, url: 'https://example.com/' })]);
     expect(totals()).toEqual({});
     expect(tables.campaignCounts.links(CAMPAIGN, 10)).toEqual([]);
@@ -130,8 +130,8 @@ describe('counts of a campaign', () => {
     const { tables, writer, recorder, clock, totals } = start();
     const message = enqueue(tables, clock.now(), { campaign_id: CAMPAIGN });
     await expect(
-      writer.run((all) => {
-        recorder.message(all, message, exampleEvent('email_sent'));
+      writer.run((tx) => {
+        recorder.message(tx, message, exampleEvent('email_sent'));
         throw new Error('no');
       }),
     ).rejects.toThrow('no');
@@ -180,9 +180,9 @@ describe('links', () => {
 
   it('are at most a thousand; their clicks are still counted', async () => {
     const { tables, writer } = start();
-    await writer.run((all) => {
-      for (let n = 0; n < 1010; n++) all.campaignCounts.addClick(CAMPAIGN, `https://example.com/${n}`);
-      all.campaignCounts.addClick(CAMPAIGN, 'https://example.com/7');
+    await writer.run((tx) => {
+      for (let n = 0; n < 1010; n++) tx.campaignCounts.addClick(CAMPAIGN, `https://example.com/${n}`);
+      tx.campaignCounts.addClick(CAMPAIGN, 'https://example.com/7');
     });
     const links = tables.campaignCounts.links(CAMPAIGN, 5000);
     expect(links).toHaveLength(1000);
@@ -245,8 +245,8 @@ describe('providers', () => {
     };
     const settled = await Promise.allSettled([
       writer.run(count),
-      writer.run((all) => {
-        count(all);
+      writer.run((tx) => {
+        count(tx);
         throw new Error('rolled back');
       }),
       writer.run(count),
@@ -259,9 +259,9 @@ describe('providers', () => {
 
   it('are at most a hundred; the others are counted together', async () => {
     const { tables, writer } = start();
-    await writer.run((all) => {
-      for (let n = 0; n < 110; n++) all.campaignCounts.addOfProvider(CAMPAIGN, `${n}.example`, 'delivered');
-      all.campaignCounts.addOfProvider(CAMPAIGN, '7.example', 'delivered');
+    await writer.run((tx) => {
+      for (let n = 0; n < 110; n++) tx.campaignCounts.addOfProvider(CAMPAIGN, `${n}.example`, 'delivered');
+      tx.campaignCounts.addOfProvider(CAMPAIGN, '7.example', 'delivered');
     });
     const providers = tables.campaignCounts.providers(CAMPAIGN);
     expect(providers).toHaveLength(101);

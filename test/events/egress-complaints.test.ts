@@ -15,22 +15,22 @@ async function complainedAbout(
 ) {
   const { tables, writer, recorder, clock } = startStore();
   const { seq } = enqueue(tables, clock.now(), { recipient: 'ann@gmail.com' });
-  await writer.run((all) => {
+  await writer.run((tx) => {
     for (const [index, report] of reports.entries())
-      all.messages.insertAttempt({
+      tx.messages.insertAttempt({
         message_seq: seq,
         attempt: index + 1,
         at: clock.now(),
         lane: 'primary',
         report,
       });
-    all.messages.setState(seq, 'delivered', clock.now(), clock.now(), clock.now());
-    all.queue.remove(seq);
+    tx.messages.setState(seq, 'delivered', clock.now(), clock.now(), clock.now());
+    tx.queue.remove(seq);
   });
   clock.advance(DAY);
   const message = tables.messages.bySeq(seq);
   if (message === null) throw new Error('the message was not stored');
-  await writer.run((all) => void recorder.message(all, message, complaint));
+  await writer.run((tx) => void recorder.message(tx, message, complaint));
   const day = Math.floor(clock.now() / DAY) * DAY;
   return ['a', 'b'].map(
     (entry) => tables.egressCounts.get({ day, entry, provider: 'Google' })?.complained ?? 0,

@@ -54,13 +54,13 @@ type Step = 'email_sent' | 'email_delivered' | 'email_delayed' | MessageReport;
 async function play(store: Store, steps: readonly Step[], columns: Partial<MessageRow> = {}) {
   const { tables, writer, recorder, clock } = store;
   const results: string[] = [];
-  const seq = await writer.run((all) => enqueue(all, clock.now(), { recipient: ADA, ...columns }).seq);
+  const seq = await writer.run((tx) => enqueue(tx, clock.now(), { recipient: ADA, ...columns }).seq);
   for (const step of steps) {
-    await writer.run((all) => {
-      const message = all.messages.bySeq(seq);
+    await writer.run((tx) => {
+      const message = tx.messages.bySeq(seq);
       if (message === null) throw new Error('the message is gone');
-      if (typeof step === 'string') recorder.message(all, message, exampleEvent(step));
-      else results.push(applyReport(recorder, all, message, step, clock.now()));
+      if (typeof step === 'string') recorder.message(tx, message, exampleEvent(step));
+      else results.push(applyReport(recorder, tx, message, step, clock.now()));
     });
   }
   const message = tables.messages.bySeq(seq);
@@ -216,12 +216,12 @@ describe('an unverified report', () => {
     const store = startStore();
     await play(store, bounced);
     store.clock.advance(DAY);
-    await store.writer.run((all) => {
-      const message = enqueue(all, store.clock.now(), { recipient: ADA });
-      store.recorder.message(all, message, exampleEvent('email_sent'));
-      const sent = all.messages.bySeq(message.seq) ?? message;
+    await store.writer.run((tx) => {
+      const message = enqueue(tx, store.clock.now(), { recipient: ADA });
+      store.recorder.message(tx, message, exampleEvent('email_sent'));
+      const sent = tx.messages.bySeq(message.seq) ?? message;
       const effect = { scope: 'recipient', suppress: 'second-time' } as const;
-      store.recorder.message(all, sent, exampleEvent('email_bounced', {}, effect));
+      store.recorder.message(tx, sent, exampleEvent('email_bounced', {}, effect));
     });
     const reasons = store.tables.suppressions
       .of('acct_one', emailIdentifier(ADA))

@@ -67,12 +67,12 @@ async function start() {
   });
   /** Delivers a message, and applies its report twice; returns the recipient's suppressions. */
   const mail = async (sequel: Sequel, useCase: Stream = 'mk') => {
-    const { seq, recipient_hash: hash } = await writer.run((all) =>
-      enqueue(all, clock.now(), { recipient: ADA, campaign_id: CAMPAIGN, use_case: useCase }),
+    const { seq, recipient_hash: hash } = await writer.run((tx) =>
+      enqueue(tx, clock.now(), { recipient: ADA, campaign_id: CAMPAIGN, use_case: useCase }),
     );
     const message = () => tables.messages.bySeq(seq) ?? expect.unreachable();
     for (const kind of ['email_sent', 'email_delivered'] as const)
-      await writer.run((all) => recorder.message(all, message(), exampleEvent(kind)));
+      await writer.run((tx) => recorder.message(tx, message(), exampleEvent(kind)));
     if (sequel !== 'delivered') {
       const report = {
         kind: sequel === 'abuse' ? 'arf' : 'dsn',
@@ -81,7 +81,7 @@ async function start() {
         verified: true,
       } as const;
       for (let copy = 0; copy < 2; copy++)
-        await writer.run((all) => applyReport(recorder, all, message(), report, clock.now()));
+        await writer.run((tx) => applyReport(recorder, tx, message(), report, clock.now()));
     }
     return tables.suppressions.of('acct_one', hash).map(({ reason, stream }) => `${reason} ${stream}`);
   };

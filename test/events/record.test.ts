@@ -100,11 +100,11 @@ function recordEvents(
   events: (MessageEvent | MessageEventKind)[],
   columns: Partial<MessageRow> = {},
 ): Promise<number> {
-  return writer.run((all) => {
-    const { seq } = enqueue(all, clock.now(), columns);
+  return writer.run((tx) => {
+    const { seq } = enqueue(tx, clock.now(), columns);
     for (const event of events) {
       const message = tables.messages.bySeq(seq) ?? expect.unreachable();
-      recorder.message(all, message, typeof event === 'string' ? exampleEvent(event) : event);
+      recorder.message(tx, message, typeof event === 'string' ? exampleEvent(event) : event);
     }
     return seq;
   });

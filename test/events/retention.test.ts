@@ -26,19 +26,19 @@ function start(options: { mayShrink?: () => boolean } = {}) {
     { ...options, onPortion: (kind, deleted) => void portions.push([kind, deleted]) },
   );
   onTestFinished(() => retention.stop());
-  const send = (columns: Partial<MessageRow> = {}) => writer.run((all) => enqueue(all, clock.now(), columns));
+  const send = (columns: Partial<MessageRow> = {}) => writer.run((tx) => enqueue(tx, clock.now(), columns));
   const end = (seq: number) =>
-    writer.run((all) => {
-      const message = all.messages.bySeq(seq) ?? expect.unreachable();
-      recorder.message(all, message, exampleEvent('email_sent'));
-      all.messages.insertAttempt({
+    writer.run((tx) => {
+      const message = tx.messages.bySeq(seq) ?? expect.unreachable();
+      recorder.message(tx, message, exampleEvent('email_sent'));
+      tx.messages.insertAttempt({
         message_seq: seq,
         attempt: 1,
         at: clock.now(),
         lane: 'primary',
         report: {},
       });
-      recorder.message(all, all.messages.bySeq(seq) ?? expect.unreachable(), exampleEvent('email_delivered'));
+      recorder.message(tx, tx.messages.bySeq(seq) ?? expect.unreachable(), exampleEvent('email_delivered'));
     });
   const event = (at = clock.now()) =>
     tables.events.insert({
@@ -103,17 +103,17 @@ describe('bodies', () => {
   it('of campaigns with many messages are examined in portions', async () => {
     const { hasBody, clock, retention, writer, tables, portions, recorder } = start();
     const content_id = tables.messages.insertContent(packContent('{}'), clock.now());
-    const seqs = await writer.run((all) =>
+    const seqs = await writer.run((tx) =>
       Array.from(
         { length: 400 },
-        (_, n) => enqueue(all, clock.now(), { content_id, recipient: `p${n}@example.net` }).seq,
+        (_, n) => enqueue(tx, clock.now(), { content_id, recipient: `p${n}@example.net` }).seq,
       ),
     );
-    await writer.run((all) => {
+    await writer.run((tx) => {
       for (const seq of seqs)
         recorder.message(
-          all,
-          all.messages.bySeq(seq) ?? expect.unreachable(),
+          tx,
+          tx.messages.bySeq(seq) ?? expect.unreachable(),
           exampleEvent('email_failed', { reason: 'cancelled' }),
         );
     });

@@ -126,8 +126,8 @@ describe('visits', () => {
     for (const messageId of others) visits.record(visit({ messageId }));
     for (let i = 0; i < 300; i++) visits.record(click());
     let before = -1;
-    await writer.run((all) => {
-      all.settings.put('sent', 'yes');
+    await writer.run((tx) => {
+      tx.settings.put('sent', 'yes');
       before = events().length;
     });
     await visits.close();

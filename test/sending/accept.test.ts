@@ -41,13 +41,13 @@ describe('an accepted send', () => {
 
   it('is not announced when delivery takes it, and delivery learns of the commit', async () => {
     const calls: string[] = [];
-    const { send, stored, tables, announced } = startAcceptance({}, undefined, (all, message) => {
+    const { send, stored, tables, announced } = startAcceptance({}, undefined, (tx, message) => {
       calls.push('take');
       expect(message.seq).toBe(0);
       return {
         lease: LEASE,
         isQueued: false,
-        stored: () => calls.push(`stored ${String(all.queue.get(message.seq)?.lease)}`),
+        stored: () => calls.push(`stored ${String(tx.queue.get(message.seq)?.lease)}`),
         committed: () => calls.push('committed'),
         rolledBack: () => calls.push('rolled back'),
       };

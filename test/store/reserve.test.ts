@@ -34,8 +34,8 @@ it('repeats a unit of work that a full disk has rolled back, once', async () => 
   const reserved = withReserve(writer, () => space-- > 0 && ++released > 0);
   let runs = 0;
   const unit = () =>
-    reserved.run((all) => {
-      all.settings.put('a', 'b');
+    reserved.run((tx) => {
+      tx.settings.put('a', 'b');
       if (++runs < 2) throw FULL;
       return 'done';
     });

@@ -80,11 +80,11 @@ describe('the bytes of an account', () => {
     const { tables, writer, db, clock, bytes } = await start();
     const before = bytes();
     const key = { campaignSeq: 0, digest: Buffer.alloc(32, 1), accountId: 'acct_one' };
-    await writer.run((all) => {
-      const sharedId = all.sharedContents.findOrInsert(key, packContent('z'.repeat(500)), clock.now());
-      all.messages.insertContent({ ...packContent('"own"'), sharedId }, clock.now(), 'acct_one');
-      all.sharedContents.addCopies(sharedId, 1);
-      all.messages.insertContent(packContent('{}'), clock.now());
+    await writer.run((tx) => {
+      const sharedId = tx.sharedContents.findOrInsert(key, packContent('z'.repeat(500)), clock.now());
+      tx.messages.insertContent({ ...packContent('"own"'), sharedId }, clock.now(), 'acct_one');
+      tx.sharedContents.addCopies(sharedId, 1);
+      tx.messages.insertContent(packContent('{}'), clock.now());
     });
     const sum = () =>
       db

@@ -114,8 +114,8 @@ describe('an opt-out in the list', () => {
     const { writer, ids, clock } = test;
     const provenance = { by: 'key_2', ipAddress: null, userAgent: null, at: clock.now() };
     const person = { accountId: 'acct_one', source: 'api', defaultMethod: 'web_form' } as const;
-    const seq = await writer.run((all) =>
-      addPerson(all, ids, { email: ADA }, { ...person, provenance, mayAdd: () => null }),
+    const seq = await writer.run((tx) =>
+      addPerson(tx, ids, { email: ADA }, { ...person, provenance, mayAdd: () => null }),
     );
     return { ...test, history: () => test.tables.consents.history(granted(seq), null, 10) };
   };
@@ -189,11 +189,11 @@ describe('onSuppressionChange', () => {
   it('is called after a bounce', async () => {
     const { tables, writer, recorder, clock, changed } = start();
     const { seq } = enqueue(tables, clock.now(), { recipient: ADA });
-    await writer.run((all) => {
+    await writer.run((tx) => {
       for (const kind of ['email_sent', 'email_bounced'] as const) {
-        const message = all.messages.bySeq(seq);
+        const message = tx.messages.bySeq(seq);
         if (message === null) throw new Error('the message is gone');
-        recorder.message(all, message, exampleEvent(kind));
+        recorder.message(tx, message, exampleEvent(kind));
       }
     });
     expect(changed).toEqual([`acct_one ${HASH}`]);

@@ -27,8 +27,8 @@ async function setup(useCase: Stream, groupState: GroupState = 'none') {
   const now = clock.now();
   const groupId = ids.make('sgroup');
   const provenance = { by: 'key_1', ipAddress: null, userAgent: null, at: now };
-  const { message, groupSeq, contactSeq } = await writer.run((all) => {
-    const groupSeq = all.subscriptionGroups.insert({
+  const { message, groupSeq, contactSeq } = await writer.run((tx) => {
+    const groupSeq = tx.subscriptionGroups.insert({
       subscription_group_id: groupId,
       account_id: 'acct_one',
       name: 'Winter news',
@@ -43,13 +43,13 @@ async function setup(useCase: Stream, groupState: GroupState = 'none') {
       updated_at: now,
     });
     const contactSeq = addPerson(
-      all,
+      tx,
       ids,
       { email: ADA, phone: '+442071838750', consent: {} },
       { accountId: 'acct_one', source: 'api', defaultMethod: 'implicit_api', provenance, mayAdd: () => null },
     );
     if (typeof contactSeq !== 'number') throw new Error(contactSeq.message);
-    all.subscriptions.insert({
+    tx.subscriptions.insert({
       group_seq: groupSeq,
       contact_seq: contactSeq,
       is_active: 1,
@@ -59,13 +59,13 @@ async function setup(useCase: Stream, groupState: GroupState = 'none') {
       joined_at: now,
       updated_at: now,
     });
-    const message = enqueue(all, now, {
+    const message = enqueue(tx, now, {
       recipient: ADA,
       use_case: useCase,
       priority: useCase === 'mk' ? 1 : 0,
       subscription_group_id: groupState === 'none' ? null : groupId,
     });
-    if (groupState === 'deleted group') all.subscriptionGroups.markDeleted(groupSeq, now);
+    if (groupState === 'deleted group') tx.subscriptionGroups.markDeleted(groupSeq, now);
     return { message, groupSeq, contactSeq };
   });
   const unsubscribing = createUnsubscribing(
@@ -81,9 +81,9 @@ async function setup(useCase: Stream, groupState: GroupState = 'none') {
     groupSeq,
     contactSeq,
     optOut: (choice: 'list' | 'all', how = source(), of: SentMail = mail) =>
-      writer.run((all) => unsubscribing.optOut(all, of, choice, how)),
+      writer.run((tx) => unsubscribing.optOut(tx, of, choice, how)),
     undo: (parts: ('group' | 'mk' | 'tx')[], of: SentMail = mail) =>
-      writer.run((all) => unsubscribing.undo(all, of, parts, source())),
+      writer.run((tx) => unsubscribing.undo(tx, of, parts, source())),
     state: () => unsubscribing.state(tables, mail),
     suppressed: () =>
       tables.suppressions.of('acct_one', HASH).map(({ reason, stream }) => `${reason} ${stream}`),
@@ -136,9 +136,9 @@ describe('what an opt-out stops', () => {
   it('of a group is kept after the membership is deleted', async () => {
     const test = await setup('mk', 'group');
     await test.optOut('list');
-    await test.writer.run((all) => {
-      const contact = all.contacts.byIdentifier('acct_one', HASH);
-      if (contact) all.subscriptions.remove(test.groupSeq, contact.seq);
+    await test.writer.run((tx) => {
+      const contact = tx.contacts.byIdentifier('acct_one', HASH);
+      if (contact) tx.subscriptions.remove(test.groupSeq, contact.seq);
     });
     expect(test.state().stopped).toEqual(['group']);
   });
@@ -185,8 +185,8 @@ describe('the consent history', () => {
 
   it('has one entry when several suppressions record the opt-out', async () => {
     const test = await setup('mk');
-    await test.writer.run((all) =>
-      all.suppressions.add({
+    await test.writer.run((tx) =>
+      tx.suppressions.add({
         account_id: 'acct_one',
         recipient_hash: HASH,
         stream: 'all',
@@ -215,7 +215,7 @@ describe('the consent history', () => {
 
   it('has no consent at the end of an opt-out if there is none on record', async () => {
     const test = await setup('mk');
-    await test.writer.run((all) => all.contacts.setConsent(test.contactSeq, null, test.clock.now()));
+    await test.writer.run((tx) => tx.contacts.setConsent(test.contactSeq, null, test.clock.now()));
     await test.optOut('list', source('one_click'));
     await test.undo(['mk']);
     expect(test.history()[0]).toEqual(['withdrawn', 'one_click']);
@@ -223,10 +223,10 @@ describe('the consent history', () => {
 
   it('has nothing of an erased person', async () => {
     const test = await setup('mk');
-    await test.writer.run((all) => {
-      all.subscriptions.remove(test.groupSeq, test.contactSeq);
-      all.consents.removeAll(test.contactSeq);
-      all.contacts.remove(test.contactSeq);
+    await test.writer.run((tx) => {
+      tx.subscriptions.remove(test.groupSeq, test.contactSeq);
+      tx.consents.removeAll(test.contactSeq);
+      tx.contacts.remove(test.contactSeq);
     });
     expect(await test.optOut('list')).toEqual(['mk']);
     expect(test.history()).toEqual([]);
@@ -289,8 +289,8 @@ describe('undoing an opt-out', () => {
 
   it.each(['hard_bounce', 'complaint', 'manual'] as const)('never removes %s', async (reason) => {
     const test = await setup('mk');
-    await test.writer.run((all) => {
-      all.suppressions.add({
+    await test.writer.run((tx) => {
+      tx.suppressions.add({
         account_id: 'acct_one',
         recipient_hash: HASH,
         stream: 'mk',

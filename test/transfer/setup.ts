@@ -84,7 +84,7 @@ export async function startEmpty(key = 2, options: InstallationOptions = {}): Pr
 
 async function removeAccount({ writer }: Installation): Promise<void> {
   for (let left = 1; left > 0; )
-    left = await writer.run((all) => all.importedRecords.removeSome(all, ACCOUNT, 1000));
+    left = await writer.run((tx) => tx.importedRecords.removeSome(tx, ACCOUNT, 1000));
 }
 
 /** An installation whose account has rows in every table that is exported. Returns a message that was sent. */
@@ -289,8 +289,8 @@ export async function startFull(options: InstallationOptions = {}) {
     now,
   );
   tables.messageCounts.add(ACCOUNT, 3, now);
-  const message = await writer.run((all) => {
-    const sent = enqueue(all, now, {
+  const message = await writer.run((tx) => {
+    const sent = enqueue(tx, now, {
       message_id: ids.make('msg'),
       recipient: 'new@example.net',
       campaign_id: counted,
@@ -298,7 +298,7 @@ export async function startFull(options: InstallationOptions = {}) {
       priority: 1,
     });
     for (const kind of ['email_sent', 'email_delivered'] as const)
-      recorder.message(all, all.messages.bySeq(sent.seq) ?? sent, exampleEvent(kind));
+      recorder.message(tx, tx.messages.bySeq(sent.seq) ?? sent, exampleEvent(kind));
     return sent;
   });
   return { ...installation, message };

@@ -244,8 +244,8 @@ describe('an import', () => {
       expect(to.tables.accountLimits.count('contacts', ACCOUNT)).toBe(3);
       accepted(await to.export(`again-${cut}.gz`));
       expect(comparable(join(to.dir, `again-${cut}.gz`))).toEqual(comparable(file));
-      await to.writer.run((all) =>
-        all.accountImports.put({ account_id: ACCOUNT, digest: '', records: 0, started_at: 0, updated_at: 0 }),
+      await to.writer.run((tx) =>
+        tx.accountImports.put({ account_id: ACCOUNT, digest: '', records: 0, started_at: 0, updated_at: 0 }),
       );
       await to.cancel();
       expect(traces(to)).toEqual(before);
@@ -378,8 +378,8 @@ describe('an invalid file', () => {
       /is compressed more than 250 times/,
       (lines) =>
         [1, 2, 3, 4, 5, 6].reduce(
-          (all, number) =>
-            repeat('template', { template_id: `large_${number}`, html: ' '.repeat(15 * 2 ** 20) })(all),
+          (tx, number) =>
+            repeat('template', { template_id: `large_${number}`, html: ' '.repeat(15 * 2 ** 20) })(tx),
           lines,
         ),
     ],

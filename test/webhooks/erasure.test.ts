@@ -29,12 +29,8 @@ async function startWithAda() {
     /** A delivered message with a delivery to the webhook. */
     delivered: async () => {
       const message = await env.sent({ recipient: ADA });
-      await env.writer.run((all) =>
-        env.recorder.message(
-          all,
-          all.messages.bySeq(message.seq) ?? message,
-          exampleEvent('email_delivered'),
-        ),
+      await env.writer.run((tx) =>
+        env.recorder.message(tx, tx.messages.bySeq(message.seq) ?? message, exampleEvent('email_delivered')),
       );
     },
     erase: async () => granted(await audience.erasure.erase('acct_one', emailIdentifier(ADA))),
@@ -51,14 +47,14 @@ describe('a call about an event after the erasure', () => {
   it('contains neither the client nor the address', async () => {
     const { env, endpoint, erase } = await startWithAda();
     const { seq } = await env.sent({ recipient: ADA });
-    await env.writer.run((all) => all.queue.remove(seq));
+    await env.writer.run((tx) => tx.queue.remove(seq));
     await erase();
     await env.sendDue();
     const callsBefore = endpoint.received.length;
-    await env.writer.run((all) => {
-      const message = all.messages.bySeq(seq);
+    await env.writer.run((tx) => {
+      const message = tx.messages.bySeq(seq);
       const event = exampleEvent('email_clicked', { url: `https://shop.example/?u=${ADA}` });
-      if (message !== null) env.recorder.message(all, message, event);
+      if (message !== null) env.recorder.message(tx, message, event);
     });
     await env.sendDue();
     const objects = endpoint.received.slice(callsBefore).map(({ json }) => json.data.object);

@@ -68,13 +68,13 @@ it('counts the newest deliveries only, of the period that these have', async () 
   const { webhookId } = await hook('https://receiver.example/hooks');
   const number = tables.webhooks.get('acct_one', webhookId)?.number ?? 0;
   const begin = clock.now();
-  await writer.run((all) => {
+  await writer.run((tx) => {
     for (let n = 1; n <= 20_001; n++) {
       const delivery = { webhook: number, eventSeq: n, deliveryId: `whd_${n}`, at: begin + n };
-      all.webhookDeliveries.insert(delivery);
-      const row = all.webhookDeliveries.get(number, n);
+      tx.webhookDeliveries.insert(delivery);
+      const row = tx.webhookDeliveries.get(number, n);
       if (row !== null)
-        all.webhookDeliveries.record({ ...row, state: 'succeeded', attempts: 1, attempted_at: begin + n });
+        tx.webhookDeliveries.record({ ...row, state: 'succeeded', attempts: 1, attempted_at: begin + n });
     }
   });
   clock.advance(HOUR);

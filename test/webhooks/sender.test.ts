@@ -102,7 +102,7 @@ describe('an event', () => {
     await env.sendDue();
     const domain = env.tables.domains.byId('domain_one');
     if (domain === null) throw new Error('the domain is missing');
-    await env.writer.run((all) => env.recorder.domain(all, domain, 'domain_failing', DOMAIN_EVENT_FIELDS));
+    await env.writer.run((tx) => env.recorder.domain(tx, domain, 'domain_failing', DOMAIN_EVENT_FIELDS));
     await env.sendDue();
     expect(endpoint.received.map(({ json }) => json)).toMatchObject([
       { livemode: false, type: 'email_sent' },
@@ -402,10 +402,10 @@ describe('an endpoint that does not answer', () => {
     await until('256 calls to arrive', () => slow.received.length >= 256);
     const other = await startEndpoint(() => new Promise(() => {}));
     await env.hook(other.url, 'acct_two');
-    await env.writer.run((all) => {
+    await env.writer.run((tx) => {
       for (let n = 0; n < 20; n++) {
-        const message = enqueue(all, env.clock.now(), { account_id: 'acct_two' });
-        env.recorder.message(all, message, exampleEvent('email_sent'));
+        const message = enqueue(tx, env.clock.now(), { account_id: 'acct_two' });
+        env.recorder.message(tx, message, exampleEvent('email_sent'));
       }
     });
     await until('as many calls as an endpoint may have', () => other.received.length >= 10);

@@ -339,9 +339,9 @@ describe('a replay', () => {
 
   it('of more events than one batch misses none', async () => {
     const { writer, ids, clock, webhooks, hook, db } = await startWebhooks({ caller: NO_RESPONSE });
-    await writer.run((all) => {
+    await writer.run((tx) => {
       for (let n = 0; n < 1234; n++) {
-        all.events.insert({
+        tx.events.insert({
           event_id: ids.make('evt'),
           account_id: n % 3 === 0 ? 'acct_two' : 'acct_one',
           kind: 'email_sent',

@@ -82,19 +82,19 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
 
   /** Records `email_sent` of a new message; resolves after the commit. */
   function sent(columns: Partial<MessageRow> = {}): Promise<MessageRow> {
-    return writer.run((all) => {
-      const message = enqueue(all, clock.now(), columns);
-      recorder.message(all, message, exampleEvent('email_sent'));
+    return writer.run((tx) => {
+      const message = enqueue(tx, clock.now(), columns);
+      recorder.message(tx, message, exampleEvent('email_sent'));
       return message;
     });
   }
 
   /** Records several in one commit. */
   function sentTogether(count: number): Promise<MessageRow[]> {
-    return writer.run((all) =>
+    return writer.run((tx) =>
       Array.from({ length: count }, () => {
-        const message = enqueue(all, clock.now());
-        recorder.message(all, message, exampleEvent('email_sent'));
+        const message = enqueue(tx, clock.now());
+        recorder.message(tx, message, exampleEvent('email_sent'));
         return message;
       }),
     );

@@ -59,9 +59,9 @@ export function createErasure(
     if (row === null) return true;
     const run = createErasureRun(row, clock.now());
     for (const eraser of erasers) if (!(await runEraser(eraser, run))) return false;
-    await writer.run((all) => {
-      all.erasures.remove(seq);
-      traces.request(all);
+    await writer.run((tx) => {
+      tx.erasures.remove(seq);
+      traces.request(tx);
     });
     log.info({ accountId: row.account_id }, 'contact erased');
     const cleared = clearTraces();
@@ -78,11 +78,11 @@ export function createErasure(
   async function removeContact(seq: number): Promise<boolean> {
     const { contact } = personIn(tables, seq);
     if (contact === undefined) return true;
-    return portions.run((all, rows) => {
-      const { contact: left, ...person } = personIn(all, seq);
+    return portions.run((tx, rows) => {
+      const { contact: left, ...person } = personIn(tx, seq);
       if (left === undefined) return { rows, isDone: true };
-      const isDone = removeHistory(all, left, rows);
-      if (isDone) all.erasures.beginAgain(seq, JSON.stringify(person));
+      const isDone = removeHistory(tx, left, rows);
+      if (isDone) tx.erasures.beginAgain(seq, JSON.stringify(person));
       return { rows, isDone };
     });
   }
@@ -92,8 +92,8 @@ export function createErasure(
     const last: { result: EraseResult } = { result: 'more' };
     do {
       const completed = await portions.run(
-        (all, rows, isOver) => {
-          const result = eraser.erase(all, run, { rows, isOver });
+        (tx, rows, isOver) => {
+          const result = eraser.erase(tx, run, { rows, isOver });
           return { rows, isDone: result !== 'more', result };
         },
         ({ result }) => {
@@ -131,10 +131,10 @@ export function createErasure(
     accountId: string,
     find: (all: Tables) => Person | Refusal,
   ): Promise<{ complete: boolean } | Refusal> {
-    const seq = await writer.run((all): number | Refusal => {
-      const person = find(all);
+    const seq = await writer.run((tx): number | Refusal => {
+      const person = find(tx);
       if (isRefusal(person)) return person;
-      return all.erasures.begin({
+      return tx.erasures.begin({
         account_id: accountId,
         person: JSON.stringify(person),
         created_at: clock.now(),
@@ -156,9 +156,9 @@ export function createErasure(
      * message is being sent, or it takes longer than `waitMs`.
      */
     erase: (accountId: string, identifier: string): Promise<{ complete: boolean } | Refusal> =>
-      eraseFound(accountId, (all) => {
-        const contact = findPerson(all, accountId, identifier);
-        return isRefusal(contact) ? contact : removeProfile(all, contact);
+      eraseFound(accountId, (tx) => {
+        const contact = findPerson(tx, accountId, identifier);
+        return isRefusal(contact) ? contact : removeProfile(tx, contact);
       }),
     /**
      * Like `erase`, also for a person who is no contact: a recipient of transactional mail, or one who was erased
@@ -170,11 +170,11 @@ export function createErasure(
       identifier: string,
       address: string | null,
     ): Promise<{ complete: boolean } | Refusal> =>
-      eraseFound(accountId, (all) => {
-        const contact = all.contacts.byIdentifier(accountId, identifier);
+      eraseFound(accountId, (tx) => {
+        const contact = tx.contacts.byIdentifier(accountId, identifier);
         return contact === null
-          ? findRecipient(all, accountId, identifier, address)
-          : removeProfile(all, contact);
+          ? findRecipient(tx, accountId, identifier, address)
+          : removeProfile(tx, contact);
       }),
     /** Whether erased data is being cleared from the file: pages must not be moved then. */
     isClearingFile: traces.isClearing,
@@ -336,15 +336,15 @@ function createTraces(
   }
 
   async function writeCleared(requested: number): Promise<void> {
-    await writer.run((all) => {
-      all.settings.put(CLEARED, String(requested));
-      all.settings.put(CLEARED_AT, String(clock.now()));
+    await writer.run((tx) => {
+      tx.settings.put(CLEARED, String(requested));
+      tx.settings.put(CLEARED_AT, String(clock.now()));
     });
   }
 
   return {
     /** Records that a pass is due; called in the unit of work that ends an erasure. */
-    request: (all: Tables): void => all.settings.put(REQUESTED, String(settingOf(REQUESTED) + 1)),
+    request: (tx: Tables): void => tx.settings.put(REQUESTED, String(settingOf(REQUESTED) + 1)),
     /** Runs the pass if one is due. One at a time: a concurrent call waits for the next one. */
     clear: (): Promise<void> => {
       // The caller that requested the previous pass handles its error.

@@ -115,8 +115,8 @@ export function createBackgroundImports(
       const ignored = await checkedHeader(fileOf(importId), upload);
       if (isRefusal(ignored)) return ignored;
       await writer.run(
-        (all) =>
-          all.backgroundImports.add({
+        (tx) =>
+          tx.backgroundImports.add({
             import_id: importId,
             account_id: accountId,
             group_id: upload.groupId,
@@ -209,7 +209,7 @@ export function createBackgroundImports(
     const abort = new AbortController();
     running = { importId, abort };
     try {
-      if (!(await writer.run((all) => all.backgroundImports.begin(importId, clock.now()), accountId))) return;
+      if (!(await writer.run((tx) => tx.backgroundImports.begin(importId, clock.now()), accountId))) return;
       const source = await openFile(job);
       if (isRefusal(source)) return await finish(importId, 'failed', source.message);
       try {
@@ -223,7 +223,7 @@ export function createBackgroundImports(
           records: recordsOf(job, source),
           counts: stateOf(job).counts,
           storageRefusal: () => storageRefusal(accountId),
-          onBatch: (all, batch) => record(all, job, source, batch),
+          onBatch: (tx, batch) => record(tx, job, source, batch),
           afterBatch: () => {
             const isOver = performance.now() >= turnEnd && next()?.account_id !== accountId;
             if (isOver) abort.abort(TURN_OVER);
@@ -245,23 +245,23 @@ export function createBackgroundImports(
       await finish(importId, 'failed', 'The uploaded file cannot be read: upload it again');
     } finally {
       running = null;
-      await writer.run((all) => all.backgroundImports.wait(importId), accountId);
+      await writer.run((tx) => tx.backgroundImports.wait(importId), accountId);
     }
   }
 
   /** Stores the position of an import with its rows. */
   function record(
-    all: Tables,
+    tx: Tables,
     job: BackgroundImportRow,
     { reader }: ImportSource,
     { position, counts, rejected }: ImportBatch,
   ): Refusal | null {
-    if (all.accounts.get(job.account_id)?.status !== 'active') return ENDED;
+    if (tx.accounts.get(job.account_id)?.status !== 'active') return ENDED;
     // The row of this turn may be old: batches of this turn have added to it.
-    const current = all.backgroundImports.get(job.account_id, job.import_id);
+    const current = tx.backgroundImports.get(job.account_id, job.import_id);
     if (current === null) return ENDED;
     const before = stateOf(current);
-    const advanced = all.backgroundImports.advance({
+    const advanced = tx.backgroundImports.advance({
       import_id: job.import_id,
       at_byte: position.byte,
       at_line: position.line,
@@ -273,7 +273,7 @@ export function createBackgroundImports(
   }
 
   async function finish(importId: string, status: 'completed' | 'failed', reason: string | null) {
-    await writer.run((all) => all.backgroundImports.finish(importId, status, reason, clock.now()));
+    await writer.run((tx) => tx.backgroundImports.finish(importId, status, reason, clock.now()));
     await rm(fileOf(importId), { force: true });
     log.info({ importId, status, reason }, 'contact import ended');
   }
@@ -305,10 +305,10 @@ export function createBackgroundImports(
     get: existing,
     /** Ends an import; rows that were imported before remain. Refuses one that has ended (`INVALID_STATE`). */
     cancel: async (accountId: string, importId: string): Promise<BackgroundImportRow | Refusal> => {
-      const cancelled = await writer.run((all): Refusal | null => {
-        const row = all.backgroundImports.get(accountId, importId);
+      const cancelled = await writer.run((tx): Refusal | null => {
+        const row = tx.backgroundImports.get(accountId, importId);
         if (row === null) return refuse('NOT_FOUND', `There is no import ${importId}`);
-        return all.backgroundImports.finish(importId, 'cancelled', null, clock.now())
+        return tx.backgroundImports.finish(importId, 'cancelled', null, clock.now())
           ? null
           : refuse('INVALID_STATE', `The import has ended: ${row.status}`);
       }, accountId);

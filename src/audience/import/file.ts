@@ -95,8 +95,8 @@ export async function importFile(
       records: recordsFrom(options.file, source.cut, position),
       counts,
       dryRun: options.dryRun,
-      onBatch: (all, batch) => {
-        all.contactImports.put({
+      onBatch: (tx, batch) => {
+        tx.contactImports.put({
           import_key: key,
           account_id: options.accountId,
           at_byte: batch.position.byte,
@@ -114,7 +114,7 @@ export async function importFile(
       pauseShare: PAUSE_SHARE,
     });
     if (isRefusal(result)) return result;
-    if (result.complete && !options.dryRun) await writer.run((all) => all.contactImports.remove(key));
+    if (result.complete && !options.dryRun) await writer.run((tx) => tx.contactImports.remove(key));
     const rejected = [...earlier, ...result.rejected].slice(0, MAX_REJECTED);
     return {
       ...result,

@@ -127,15 +127,15 @@ export function createImporter(
       if (full !== null) return afterRows(full, importedRows);
       const stored = await unitAfter(
         rowsImported(importedRows),
-        writer.run((all): ImportBatch | Refusal => {
-          const done = applyBatch(all, { ids, mayAdd }, job, rows, { ...job.actor, at: clock.now() });
+        writer.run((tx): ImportBatch | Refusal => {
+          const done = applyBatch(tx, { ids, mayAdd }, job, rows, { ...job.actor, at: clock.now() });
           if (isRefusal(done)) return afterRows(done, importedRows);
           const result = { position, counts: sum(counts, done.counts), rejected: done.rejected };
           if (job.dryRun === true) {
             tried = result;
             return ROLL_BACK;
           }
-          return job.onBatch?.(all, result) ?? result;
+          return job.onBatch?.(tx, result) ?? result;
         }, job.accountId),
       );
       const batch = stored === ROLL_BACK && tried !== null ? tried : stored;
@@ -151,11 +151,11 @@ export function createImporter(
   }
 
   function setGroupStatus(job: ImportJob, status: 'running' | 'completed' | 'interrupted') {
-    return writer.run((all): Refusal | null => {
+    return writer.run((tx): Refusal | null => {
       if (job.groupId === null) return null;
-      const group = findSubscriptionGroup(all, job.accountId, job.groupId);
+      const group = findSubscriptionGroup(tx, job.accountId, job.groupId);
       if (isRefusal(group)) return group;
-      all.subscriptionGroups.setImportStatus(group.seq, status);
+      tx.subscriptionGroups.setImportStatus(group.seq, status);
       return null;
     }, job.accountId);
   }

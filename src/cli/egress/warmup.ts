@@ -91,14 +91,14 @@ async function change(
     return context.fail(
       `The warm-up of ${entry} begins on ${setting.started}: change warmup.started of the entry to begin earlier`,
     );
-  await writer.run((all) => {
+  await writer.run((tx) => {
     // The shift of a provider is added to that of all providers.
-    const forAll = all.egressWarmup
+    const forAll = tx.egressWarmup
       .all()
       .find((row) => row.entry === entry && row.provider === '' && row.started === setting.started);
     const before = provider === '' ? 0 : (forAll?.shift ?? 0);
-    if (provider === '') all.egressWarmup.removeAll(entry);
-    all.egressWarmup.put({
+    if (provider === '') tx.egressWarmup.removeAll(entry);
+    tx.egressWarmup.put({
       entry,
       provider,
       started: setting.started,

@@ -737,7 +737,7 @@ function createQueueScan(
   async function promote(): Promise<void> {
     const due = tables.queue.nextDue();
     if (due === null || due > clock.now()) return;
-    const keys = await writer.run((all) => all.queue.promote(clock.now(), PROMOTE_BATCH_SIZE));
+    const keys = await writer.run((tx) => tx.queue.promote(clock.now(), PROMOTE_BATCH_SIZE));
     for (const key of keys) scheduler.request(key);
   }
 

@@ -147,10 +147,10 @@ export function inboxRoutes({
       refusals: ['NOT_FOUND'],
       handle: async ({ params: { number }, body: { isRead } }) => {
         if (tables.keptMail.head(number) === null) return unknownMail(number);
-        const refusal = await writer.run((all): Refusal | null => {
-          if (all.keptMail.head(number) === null) return unknownMail(number);
-          if (isRead) all.keptMail.markRead(number, clock.now());
-          else all.keptMail.markUnread(number);
+        const refusal = await writer.run((tx): Refusal | null => {
+          if (tx.keptMail.head(number) === null) return unknownMail(number);
+          if (isRead) tx.keptMail.markRead(number, clock.now());
+          else tx.keptMail.markUnread(number);
           return null;
         });
         if (refusal !== null) return refusal;

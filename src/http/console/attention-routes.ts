@@ -64,10 +64,10 @@ export function attentionRoutes(
       handle: async ({ caller, body }) => {
         const { accountId, standing } = access.identityOf(caller);
         const { person } = access.sessionOf(caller);
-        await writer.run((all) => {
-          if (all.people.get(person.id) === null) return;
-          if (accountId !== null) all.attentionSeen.put(person.id, accountId, body.ofAccount);
-          if (standing === 'operator') all.attentionSeen.put(person.id, INSTALLATION, body.ofInstallation);
+        await writer.run((tx) => {
+          if (tx.people.get(person.id) === null) return;
+          if (accountId !== null) tx.attentionSeen.put(person.id, accountId, body.ofAccount);
+          if (standing === 'operator') tx.attentionSeen.put(person.id, INSTALLATION, body.ofInstallation);
         });
         return {};
       },

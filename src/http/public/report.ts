@@ -32,7 +32,7 @@ export function reportRoute(
   ): Promise<PublicResponse> {
     const known = ABUSE_REPORT_REASONS.find((each) => each === reason) ?? 'other';
     const isNew = await writer.run(
-      (all) => reportAbuse(all, mail, { reason: known, ip, userAgent }),
+      (tx) => reportAbuse(tx, mail, { reason: known, ip, userAgent }),
       mail.accountId,
     );
     return reportedPage({ ...partiesOf(tables, mail), stream: mail.stream }, isNew);

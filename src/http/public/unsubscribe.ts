@@ -56,10 +56,7 @@ export function unsubscribeRoute(
   }
 
   async function stop(mail: SentMail, choice: Choice, source: OptOutSource): Promise<PublicResponse> {
-    const stopped = await writer.run(
-      (all) => unsubscribing.optOut(all, mail, choice, source),
-      mail.accountId,
-    );
+    const stopped = await writer.run((tx) => unsubscribing.optOut(tx, mail, choice, source), mail.accountId);
     const view = viewOf(mail);
     // Simulated mail has no opt-outs.
     if (mail.simulated) return askPage(view);
@@ -73,7 +70,7 @@ export function unsubscribeRoute(
   ): Promise<PublicResponse> {
     const { allowed, retryAfterSeconds } = undos.of(`${mail.accountId} ${mail.recipientHash}`).take();
     if (!allowed) return tooOftenPage(retryAfterSeconds);
-    await writer.run((all) => unsubscribing.undo(all, mail, parts, source), mail.accountId);
+    await writer.run((tx) => unsubscribing.undo(tx, mail, parts, source), mail.accountId);
     return resubscribedPage(viewOf(mail));
   }
 

@@ -70,7 +70,7 @@ export function createIntake(
 
   /** `stored`: results of the report by domain. `boxes`: those that already have this mail, one copy per mail and box. */
   function handle(
-    all: Tables,
+    tx: Tables,
     { purpose, address }: IncomingRecipient,
     mail: IncomingMail,
     outcome: ParseOutcome,
@@ -80,7 +80,7 @@ export function createIntake(
       if (message !== null && isErased(message)) return { result: 'forgotten', message };
       if (boxes.has(box)) return { result: 'kept', message };
       boxes.add(box);
-      all.keptMail.insert({
+      tx.keptMail.insert({
         box,
         kind: kindOf(outcome),
         recipient: address,
@@ -93,14 +93,14 @@ export function createIntake(
       });
       return { result: 'kept', message };
     };
-    if ('messageId' in purpose) return forMessage(all, purpose.kind, purpose.messageId, mail, outcome, keep);
+    if ('messageId' in purpose) return forMessage(tx, purpose.kind, purpose.messageId, mail, outcome, keep);
     if ('domain' in purpose) {
       // Without a report, or with one on none of our domains, the mail is kept.
       const result = stored.get(purpose.domain) ?? 'foreign';
       return result === 'foreign' ? keep(purpose.kind, null) : { result, message: null };
     }
-    const message = provenMessage(all, outcome);
-    const applied = message === null ? null : applyToMessage(all, message, 'signed-id', mail.signer, outcome);
+    const message = provenMessage(tx, outcome);
+    const applied = message === null ? null : applyToMessage(tx, message, 'signed-id', mail.signer, outcome);
     if (purpose.kind === 'feedback-loop') return applied ?? keep('feedback', message);
     // Mail to the operator is always kept, too.
     const kept = keep(purpose.kind, message);
@@ -109,38 +109,38 @@ export function createIntake(
 
   /** Applies a mail to an address that we signed for this message. */
   function forMessage(
-    all: Tables,
+    tx: Tables,
     kind: 'bounce' | 'feedback' | 'unsubscribe',
     messageId: string,
     mail: IncomingMail,
     outcome: ParseOutcome,
     keep: (box: Box, message: MessageRow) => Handled,
   ): Handled {
-    const message = all.messages.byId(messageId);
-    if (message === null) return forMovedMessage(all, kind, messageId, mail, outcome);
+    const message = tx.messages.byId(messageId);
+    if (message === null) return forMovedMessage(tx, kind, messageId, mail, outcome);
     if (kind !== 'unsubscribe') {
       const proof = kind === 'bounce' ? 'return-path' : 'signed-id';
-      return applyToMessage(all, message, proof, mail.signer, outcome) ?? keep(kind, message);
+      return applyToMessage(tx, message, proof, mail.signer, outcome) ?? keep(kind, message);
     }
     if (!isOptOut(mail.sender, outcome)) return keep(kind, message);
-    optOut(all, message);
+    optOut(tx, message);
     return { result: 'opted-out', message };
   }
 
   /** Applies the mail to a message that its account sent before it came from another installation. */
   function forMovedMessage(
-    all: Tables,
+    tx: Tables,
     kind: 'bounce' | 'feedback' | 'unsubscribe',
     messageId: string,
     { sender, signer }: IncomingMail,
     outcome: ParseOutcome,
   ): Handled {
     const nothing = { result: 'no-such-message', message: null } as const;
-    const moved = all.movedMessages.byId(messageId);
+    const moved = tx.movedMessages.byId(messageId);
     if (moved === null) return nothing;
     if (kind === 'unsubscribe') {
       if (!isOptOut(sender, outcome)) return nothing;
-      optOut(all, { ...moved, simulated: 0 });
+      optOut(tx, { ...moved, simulated: 0 });
       return { result: 'opted-out', message: null };
     }
     if ('unreadable' in outcome) return nothing;
@@ -150,13 +150,13 @@ export function createIntake(
       signer !== null &&
       isReportingOrganization(signer, { recipientDomain: '', mxHost: null, feedbackLoops });
     const verified = outcome.parsed.kind === 'arf' ? isTrusted : kind === 'bounce';
-    const result = applyReportToMoved(recorder, all, moved, { ...outcome.parsed, verified });
+    const result = applyReportToMoved(recorder, tx, moved, { ...outcome.parsed, verified });
     return result === 'none' ? nothing : { result, message: null };
   }
 
   /** Null when the mail has no report that changes a message. */
   function applyToMessage(
-    all: Tables,
+    tx: Tables,
     message: ListedMessage,
     proof: 'return-path' | 'signed-id',
     signer: AuthenticatedAuthor | null,
@@ -164,16 +164,16 @@ export function createIntake(
   ): Handled | null {
     if ('unreadable' in outcome) return null;
     const { parsed, fingerprint } = outcome;
-    const verified = parsed.kind === 'arf' ? isFromReceiver(all, message, signer) : proof === 'return-path';
+    const verified = parsed.kind === 'arf' ? isFromReceiver(tx, message, signer) : proof === 'return-path';
     const report = { ...parsed, fingerprint: Buffer.from(fingerprint), verified };
-    const result = applyReport(recorder, all, message, report, clock.now());
+    const result = applyReport(recorder, tx, message, report, clock.now());
     return result === 'none' ? null : { result, message };
   }
 
-  function isFromReceiver(all: Tables, message: ListedMessage, signer: AuthenticatedAuthor | null): boolean {
+  function isFromReceiver(tx: Tables, message: ListedMessage, signer: AuthenticatedAuthor | null): boolean {
     if (signer === null) return false;
     const recipientDomain = isErased(message) ? '' : domainOf(message.recipient).toLowerCase();
-    const mxHost = deliveredTo(all, message);
+    const mxHost = deliveredTo(tx, message);
     return isReportingOrganization(signer, {
       recipientDomain,
       mxHost,
@@ -182,10 +182,10 @@ export function createIntake(
   }
 
   /** The message of the signed id in the returned part. */
-  function provenMessage(all: Tables, outcome: ParseOutcome): ListedMessage | null {
+  function provenMessage(tx: Tables, outcome: ParseOutcome): ListedMessage | null {
     const signed = 'unreadable' in outcome ? null : outcome.parsed.postriderId;
     const id = signed === null ? null : tokens.signedId(signed);
-    return id === null ? null : all.messages.byId(id);
+    return id === null ? null : tx.messages.byId(id);
   }
 
   /** Stores the report of a mail, if it has one and was sent to addresses for reports. */
@@ -203,11 +203,11 @@ export function createIntake(
   return async function apply(mail, outcome) {
     const recipients = distinct(mail.recipients);
     const stored = await storeReport(recipients, mail, outcome);
-    const handled = await writer.run((all) => {
+    const handled = await writer.run((tx) => {
       const boxes = new Set<Box>();
       return recipients.map((recipient) => ({
         recipient,
-        ...handle(all, recipient, mail, outcome, { stored, boxes }),
+        ...handle(tx, recipient, mail, outcome, { stored, boxes }),
       }));
     }, 'received mail');
     const { remoteAddress } = mail;
@@ -248,8 +248,8 @@ function isOptOut(sender: string, outcome: ParseOutcome): boolean {
 }
 
 /** The host that the message was delivered to, null when it is not known. */
-function deliveredTo(all: Tables, message: MessageRow): string | null {
-  const delivered = all.events.ofMessage(message.seq).findLast(({ kind }) => kind === 'email_delivered');
+function deliveredTo(tx: Tables, message: MessageRow): string | null {
+  const delivered = tx.events.ofMessage(message.seq).findLast(({ kind }) => kind === 'email_delivered');
   if (delivered === undefined) return null;
   const { remoteHost }: { remoteHost?: unknown } = JSON.parse(delivered.data);
   return typeof remoteHost === 'string' ? remoteHost : null;

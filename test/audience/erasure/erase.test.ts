@@ -77,7 +77,7 @@ async function startWithAda() {
     },
     /** A message to some people, all with one content. */
     send: (to: string[], input: Parameters<typeof enqueue>[2] = {}) =>
-      writer.run((all) => {
+      writer.run((tx) => {
         const boxes = to.map((address) => ({ name: 'Ada Lovelace', address }));
         const content = {
           from: { name: '', address: 'shop@example.com' },
@@ -89,18 +89,18 @@ async function startWithAda() {
           headers: [],
           attachments: [],
         };
-        const content_id = all.messages.insertContent(packContent(JSON.stringify(content)), clock.now());
+        const content_id = tx.messages.insertContent(packContent(JSON.stringify(content)), clock.now());
         return to.map((recipient) =>
-          enqueue(all, clock.now(), { recipient, content_id, subject: content.subject, ...input }),
+          enqueue(tx, clock.now(), { recipient, content_id, subject: content.subject, ...input }),
         );
       }),
     /** As if a worker had sent it and a server had refused it, quoting the address. */
     bounce: (seq: number) =>
-      writer.run((all) => {
-        const message = () => all.messages.bySeq(seq) ?? raise();
-        recorder.message(all, message(), exampleEvent('email_sent'));
+      writer.run((tx) => {
+        const message = () => tx.messages.bySeq(seq) ?? raise();
+        recorder.message(tx, message(), exampleEvent('email_sent'));
         const text = `<${ADA}>: Recipient address rejected: Ada Lovelace is gone`;
-        all.messages.insertAttempt({
+        tx.messages.insertAttempt({
           message_seq: seq,
           attempt: 1,
           at: clock.now(),
@@ -110,7 +110,7 @@ async function startWithAda() {
             sessions: [{ startedAt: 1, endedAt: 2, reply: { text } }],
           },
         });
-        recorder.message(all, message(), exampleEvent('email_bounced', { diagnostic: text }));
+        recorder.message(tx, message(), exampleEvent('email_bounced', { diagnostic: text }));
       }),
     of: (seq: number) => tables.messages.bySeq(seq) ?? raise(),
   };
@@ -130,7 +130,7 @@ describe('an erasure', () => {
     const [first] = await send([ADA]);
     await bounce(first?.seq ?? 0);
     await send([ADA], { priority: 1 });
-    await writer.run((all) => {
+    await writer.run((tx) => {
       const refused = {
         reasonCode: 'RECIPIENT_SUPPRESSED',
         reason: 'hard_bounce',
@@ -138,8 +138,8 @@ describe('an erasure', () => {
         contactIdentifier: ADA_ID,
         subject: 'Dear Countess',
       } as const;
-      recorder.refusedSend(all, { accountId: 'acct_one', domainId: null, fields: refused });
-      all.idempotency.insert(
+      recorder.refusedSend(tx, { accountId: 'acct_one', domainId: null, fields: refused });
+      tx.idempotency.insert(
         {
           account_id: 'acct_one',
           endpoint: 'transactional/send',
@@ -233,11 +233,11 @@ describe('an erasure', () => {
     const { send, erase, writer, recorder, of, tables } = await startWithAda();
     const [message] = await send([ADA]);
     const seq = message?.seq ?? 0;
-    await writer.run((all) => recorder.message(all, of(seq), exampleEvent('email_sent')));
-    await writer.run((all) => recorder.message(all, of(seq), exampleEvent('email_delivered')));
+    await writer.run((tx) => recorder.message(tx, of(seq), exampleEvent('email_sent')));
+    await writer.run((tx) => recorder.message(tx, of(seq), exampleEvent('email_delivered')));
     await erase();
-    await writer.run((all) =>
-      recorder.message(all, of(seq), exampleEvent('email_complained', { source: 'arf' })),
+    await writer.run((tx) =>
+      recorder.message(tx, of(seq), exampleEvent('email_complained', { source: 'arf' })),
     );
     expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([{ reason: 'complaint', email: null }]);
   });
@@ -279,8 +279,8 @@ describe('an erasure', () => {
 
   it('clears received mail, clicked links and the responses of endpoints, and keeps the operator’s own mail', async () => {
     const { send, erase, traces, writer, tables, clock, of, recorder } = await startWithAda();
-    await writer.run((all) => {
-      all.campaigns.insert({
+    await writer.run((tx) => {
+      tx.campaigns.insert({
         campaign_id: 'campaign_1',
         account_id: 'acct_one',
         name: 'Spring',
@@ -291,7 +291,7 @@ describe('an erasure', () => {
         updated_at: 1,
       });
       for (const url of [`https://x.org/?e=${encodeURIComponent(ADA)}`, 'https://x.org/'])
-        all.campaignCounts.addClick('campaign_1', url);
+        tx.campaignCounts.addClick('campaign_1', url);
       for (const [box, sender] of [
         ['bounce', ''],
         ['unsubscribe', ADA],
@@ -306,19 +306,19 @@ describe('an erasure', () => {
           network: '',
           message_seq: null,
         };
-        all.keptMail.insert({ ...mail, box, sender, raw, received_at: clock.now() });
+        tx.keptMail.insert({ ...mail, box, sender, raw, received_at: clock.now() });
       }
-      all.webhooks.insert(WEBHOOK);
+      tx.webhooks.insert(WEBHOOK);
     });
     const [message] = await send([ADA], { campaign_id: 'campaign_1' });
     const seq = message?.seq ?? 0;
-    await writer.run((all) => recorder.message(all, of(seq), exampleEvent('email_sent')));
+    await writer.run((tx) => recorder.message(tx, of(seq), exampleEvent('email_sent')));
     const [due] = tables.webhookDeliveries.ready(1, 10);
-    await writer.run((all) => {
+    await writer.run((tx) => {
       if (due === undefined) throw new Error('no webhook delivery is due');
       const answered = { response_code: 500, response_body: `no such user ${ADA}`, error: null };
-      all.webhookDeliveries.record({ ...due, ...answered, state: 'waiting', attempted_at: 1 });
-      recorder.message(all, of(seq), exampleEvent('email_delivered'));
+      tx.webhookDeliveries.record({ ...due, ...answered, state: 'waiting', attempted_at: 1 });
+      recorder.message(tx, of(seq), exampleEvent('email_delivered'));
     });
     await erase();
     expect(traces()).toEqual([]);
@@ -336,9 +336,9 @@ describe('an erasure', () => {
   it('keeps the reports of the operator, also of a reporter that an account names as a person', async () => {
     const { erase, tables, writer, clock } = await startWithAda();
     const boxes = ['dmarc', 'tlsrpt', 'feedback', 'bounce'] as const;
-    await writer.run((all) => {
+    await writer.run((tx) => {
       for (const box of boxes)
-        all.keptMail.insert({
+        tx.keptMail.insert({
           box,
           kind: 'unknown',
           recipient: 'x@mx',
@@ -395,7 +395,7 @@ describe('an erasure', () => {
     const [ours] = await send(['bob@example.net']);
     const theirs = enqueue(tables, clock.now(), { account_id: 'acct_two', recipient: ADA });
     const message_seq = about === null ? null : about === 'ours' ? (ours?.seq ?? 0) : theirs.seq;
-    await writer.run((all) => {
+    await writer.run((tx) => {
       const mail = {
         kind: 'unknown',
         recipient: 'x@mx',
@@ -403,7 +403,7 @@ describe('an erasure', () => {
         network: '',
         message_seq,
       };
-      all.keptMail.insert({
+      tx.keptMail.insert({
         ...mail,
         box: 'bounce',
         sender,
@@ -419,9 +419,9 @@ describe('an erasure', () => {
     async function startWithoutContact() {
       const setup = await startAudience();
       const { writer, tables, recorder, clock, erasure } = setup;
-      const message = await writer.run((all) => {
-        const sent = enqueue(all, clock.now(), { recipient: ADA, subject: `For ${ADA}` });
-        recorder.message(all, sent, exampleEvent('email_clicked', { url: `https://x.org/?e=${ADA}` }));
+      const message = await writer.run((tx) => {
+        const sent = enqueue(tx, clock.now(), { recipient: ADA, subject: `For ${ADA}` });
+        recorder.message(tx, sent, exampleEvent('email_clicked', { url: `https://x.org/?e=${ADA}` }));
         return sent;
       });
       return {
@@ -460,7 +460,7 @@ describe('an erasure', () => {
         recipient: ADA,
         contactIdentifier: ADA_ID,
       } as const;
-      await writer.run((all) => recorder.refusedSend(all, { accountId: 'acct_two', domainId: null, fields }));
+      await writer.run((tx) => recorder.refusedSend(tx, { accountId: 'acct_two', domainId: null, fields }));
       expect(await erasePerson(ADA, 'acct_two')).toEqual({ complete: true });
       const { rows } = tables.events.feed({ accountId: 'acct_two', afterSeq: 0, limit: 10 });
       expect(rows.map(presentEvent)).toMatchObject([{ event: 'email_suppressed', recipient: ADA_ID }]);
@@ -469,7 +469,7 @@ describe('an erasure', () => {
     it('is repeated for what was stored since the last one', async () => {
       const { erasePerson, writer, tables, clock } = await startWithoutContact();
       await erasePerson(ADA);
-      const later = await writer.run((all) => enqueue(all, clock.now(), { recipient: ADA }));
+      const later = await writer.run((tx) => enqueue(tx, clock.now(), { recipient: ADA }));
       for (let time = 0; time < 2; time++) expect(await erasePerson(null)).toEqual({ complete: true });
       expect(tables.messages.bySeq(later.seq)?.recipient).toBe(ADA_ID);
     });
@@ -487,7 +487,7 @@ describe('an erasure', () => {
     const { send, erase, erasure, bounce, traces, writer, tables } = await startWithAda();
     const [message] = await send([ADA]);
     const seq = message?.seq ?? 0;
-    await writer.run((all) => all.queue.lease(seq, 1));
+    await writer.run((tx) => tx.queue.lease(seq, 1));
     expect(await erase()).toEqual({ complete: false });
     expect(traces()).not.toEqual([]);
     await bounce(seq);
@@ -503,8 +503,8 @@ describe('an erasure', () => {
   it('does not change other accounts, other people and later data', async () => {
     const { contacts, erase, send, clock, writer, of, add } = await startWithAda();
     granted(await contacts.create('acct_two', { email: ADA, lastName: 'Lovelace' }, CALLER));
-    const [theirs] = await writer.run((all) => [
-      enqueue(all, clock.now(), { account_id: 'acct_two', recipient: ADA, subject: 'Theirs' }),
+    const [theirs] = await writer.run((tx) => [
+      enqueue(tx, clock.now(), { account_id: 'acct_two', recipient: ADA, subject: 'Theirs' }),
     ]);
     await add('ada.lovelace@example.network');
     await erase();
@@ -640,10 +640,10 @@ describe('an erasure', () => {
       });
       const packed = (text: string) => packLongContent({ bytes: Buffer.from(JSON.stringify(content(text))) });
       const before = await packed(`Dear ${ADA}`);
-      const [, bobs] = await writer.run((all) => {
-        const content_id = all.messages.insertContent(before, clock.now());
+      const [, bobs] = await writer.run((tx) => {
+        const content_id = tx.messages.insertContent(before, clock.now());
         return [ADA, 'bob@example.net'].map((recipient) =>
-          enqueue(all, clock.now(), { recipient, content_id }),
+          enqueue(tx, clock.now(), { recipient, content_id }),
         );
       });
       const message = setup.of(bobs?.seq ?? 0);
@@ -665,10 +665,10 @@ describe('an erasure', () => {
       let isInUnit = false;
       const run = writer.run.bind(writer);
       vi.spyOn(writer, 'run').mockImplementation((unit, share) =>
-        run((all) => {
+        run((tx) => {
           isInUnit = true;
           try {
-            return unit(all);
+            return unit(tx);
           } finally {
             isInUnit = false;
           }
@@ -725,7 +725,7 @@ describe('an erasure', () => {
     async function startWithHistory(entries: number) {
       const setup = await startWithAda();
       const { writer, contact, db } = setup;
-      await writer.run((all) => {
+      await writer.run((tx) => {
         const entry = {
           contact_seq: contact.seq,
           action: 'given',
@@ -739,16 +739,16 @@ describe('an erasure', () => {
           recorded_by: 'key_1',
         } as const;
         // More than a contact may have today: earlier versions stored all.
-        for (let n = 2; n <= entries; n++) all.consents.insert({ ...entry, n });
+        for (let n = 2; n <= entries; n++) tx.consents.insert({ ...entry, n });
       });
       const count = db.prepare<[], number>('SELECT count(*) FROM consents').pluck();
       /** Entries that each unit of work deletes. */
       const deleted: number[] = [];
       const run = writer.run.bind(writer);
       vi.spyOn(writer, 'run').mockImplementation((unit, share) =>
-        run((all) => {
+        run((tx) => {
           const before = count.get() ?? 0;
-          const result = unit(all);
+          const result = unit(tx);
           const left = count.get() ?? 0;
           if (left < before) deleted.push(before - left);
           return result;

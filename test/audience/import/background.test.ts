@@ -49,9 +49,9 @@ async function start() {
     return { ...row, counts: JSON.parse(row.counts) as Record<string, number> };
   };
   const setStatus = (status: 'active' | 'disabled') =>
-    audience.writer.run((all) => {
-      const account = all.accounts.get('acct_one');
-      if (account !== null) all.accounts.update({ ...account, status, updated_at: audience.clock.now() });
+    audience.writer.run((tx) => {
+      const account = tx.accounts.get('acct_one');
+      if (account !== null) tx.accounts.update({ ...account, status, updated_at: audience.clock.now() });
     });
   return { ...audience, setStatus, folder, storageRefusal, daemon, upload, files, ended };
 }

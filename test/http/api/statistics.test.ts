@@ -27,11 +27,11 @@ beforeAll(async () => {
   const db = openDatabase(daemon.dataDir);
   const tables = createTables(db);
   const writer = createWriter(db, tables);
-  await writer.run((all) => {
+  await writer.run((tx) => {
     const count = (accountId: string, hour: number, provider: string, messages: number) => {
       const key = { hour: DAY_START + hour * HOUR, accountId, domainId: 'domain_1', provider } as const;
-      all.hourlyCounts.add({ ...key, stream: 'tx', outcome: 'accepted', outcomeClass: '' }, messages);
-      all.hourlyCounts.add({ ...key, stream: 'mk', outcome: 'delivered', outcomeClass: '' }, messages - 1);
+      tx.hourlyCounts.add({ ...key, stream: 'tx', outcome: 'accepted', outcomeClass: '' }, messages);
+      tx.hourlyCounts.add({ ...key, stream: 'mk', outcome: 'delivered', outcomeClass: '' }, messages - 1);
     };
     count(one.accountId, 1, 'gmail', 10);
     count(one.accountId, 1, 'yahoo', 3);

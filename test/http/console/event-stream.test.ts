@@ -45,8 +45,8 @@ async function stream(browser: TestBrowser, account: string): Promise<OpenStream
 
 /** Commits an event of a domain. */
 function record(account: string, id: string) {
-  return test.writer.run((all) =>
-    all.events.insert({
+  return test.writer.run((tx) =>
+    tx.events.insert({
       event_id: id,
       account_id: account,
       kind: 'domain_verified',
@@ -133,9 +133,9 @@ describe('the event stream', () => {
     const viewer = await test.member('viewer');
     const events = await stream(viewer, test.account);
     await expect.poll(() => events.text()).toContain('event: hello');
-    await test.writer.run((all) => {
+    await test.writer.run((tx) => {
       for (let number = 0; number < 150; number++)
-        all.events.insert({
+        tx.events.insert({
           event_id: `evt_1769860800000_${String(number).padStart(12, '0')}`,
           account_id: test.account,
           kind: 'domain_verified',

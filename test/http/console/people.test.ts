@@ -212,8 +212,8 @@ describe('the audit log', () => {
 
   it('is exported as CSV, without formulas, and as lines of JSON; the export is recorded', async () => {
     const operator = await test.operator();
-    await test.writer.run((all) =>
-      all.auditRecords.insert({
+    await test.writer.run((tx) =>
+      tx.auditRecords.insert({
         recorded_at: test.clock.now(),
         person_id: null,
         person_email: '=HYPERLINK("https://attacker.example")',
@@ -249,9 +249,9 @@ describe('the audit log', () => {
 
   it('is exported completely, in portions', async () => {
     const operator = await test.operator();
-    await test.writer.run((all) => {
+    await test.writer.run((tx) => {
       for (let number = 0; number < 1200; number++)
-        all.auditRecords.insert({
+        tx.auditRecords.insert({
           recorded_at: test.clock.now(),
           person_id: null,
           person_email: '',

@@ -27,8 +27,8 @@ async function startWithAda() {
       { by: 'key', ipAddress: null, userAgent: null },
     ),
   );
-  await writer.run((all) => {
-    all.campaigns.insert({
+  await writer.run((tx) => {
+    tx.campaigns.insert({
       campaign_id: CAMPAIGN,
       account_id: 'acct_one',
       name: 'Spring',

@@ -73,10 +73,10 @@ export async function startPublic(
     },
     /** Marks a message as delivered. */
     deliver: (message: MessageRow) =>
-      writer.run((all) => {
+      writer.run((tx) => {
         const now = clock.now();
-        all.messages.setState(message.seq, 'delivered', now, now, now);
-        all.queue.remove(message.seq);
+        tx.messages.setState(message.seq, 'delivered', now, now, now);
+        tx.queue.remove(message.seq);
       }),
     /** A subscription group of the first account; returns its id. `signUp`: its sign-up form. */
     group: (name: string, signUp: SignUpForm | null = null): string => {

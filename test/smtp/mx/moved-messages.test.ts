@@ -16,7 +16,7 @@ async function start() {
     subscription_group_id: 'sgroup_1700000000000_abcdefghijkl',
     created_at: clock.now(),
   } as const;
-  await writer.run((all) => all.movedMessages.insert(message));
+  await writer.run((tx) => tx.movedMessages.insert(message));
   const client = await setup.client();
   const tokens = setup.tokens.of('acct_one');
   return {

@@ -143,9 +143,9 @@ describe('a TLS report with 10,000 policies', () => {
     const written: number[] = [];
     const run = writer.run.bind(writer);
     vi.spyOn(writer, 'run').mockImplementation((unit, share) =>
-      run((all) => {
+      run((tx) => {
         const before = changes.get() ?? 0;
-        const result = unit(all);
+        const result = unit(tx);
         written.push((changes.get() ?? 0) - before);
         return result;
       }, share),

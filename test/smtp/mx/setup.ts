@@ -122,11 +122,11 @@ export async function startMx(
     },
     /** A message that was sent and delivered. */
     delivered: (input: Partial<MessageRow> = {}) =>
-      writer.run((all) => {
-        const message = enqueue(all, clock.now(), { message_id: store.ids.make('msg'), ...input });
+      writer.run((tx) => {
+        const message = enqueue(tx, clock.now(), { message_id: store.ids.make('msg'), ...input });
         for (const kind of ['email_sent', 'email_delivered'] as const)
-          recorder.message(all, all.messages.bySeq(message.seq) ?? message, exampleEvent(kind));
-        return all.messages.bySeq(message.seq) ?? message;
+          recorder.message(tx, tx.messages.bySeq(message.seq) ?? message, exampleEvent(kind));
+        return tx.messages.bySeq(message.seq) ?? message;
       }),
     status: (message: MessageRow) => tables.messages.bySeq(message.seq)?.status,
     events: (message: MessageRow) => tables.events.ofMessage(message.seq).map(({ kind }) => kind),

@@ -104,12 +104,12 @@ describe('a complaint about transactional mail', () => {
 
   it('is verified for the provider of the host that received the message', async () => {
     const setup = await start();
-    const message = await setup.writer.run((all) => {
-      const { seq } = enqueue(all, NOW, { recipient: 'ada@hosted.example' });
-      const current = () => all.messages.bySeq(seq) ?? expect.unreachable();
-      setup.recorder.message(all, current(), exampleEvent('email_sent'));
+    const message = await setup.writer.run((tx) => {
+      const { seq } = enqueue(tx, NOW, { recipient: 'ada@hosted.example' });
+      const current = () => tx.messages.bySeq(seq) ?? expect.unreachable();
+      setup.recorder.message(tx, current(), exampleEvent('email_sent'));
       const fields = { remoteHost: 'mx1.provider.example' };
-      setup.recorder.message(all, current(), exampleEvent('email_delivered', fields));
+      setup.recorder.message(tx, current(), exampleEvent('email_delivered', fields));
       return current();
     });
     const to = `${setup.tokens.of('acct_one').feedback(message.message_id)}@${RETURN}`;

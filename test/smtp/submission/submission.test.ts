@@ -243,8 +243,8 @@ describe('a mail that HTTP refuses is rejected', () => {
     await client.mail(FROM, ADA, mail());
     const [message] = setup.stored();
     if (message === undefined) throw new Error('not stored');
-    await setup.writer.run((all) =>
-      all.suppressions.add({
+    await setup.writer.run((tx) =>
+      tx.suppressions.add({
         account_id: 'acct_one',
         recipient_hash: message.recipient_hash,
         stream: 'all',
@@ -431,7 +431,7 @@ describe('login', () => {
     const setup = await startSubmission();
     const account = setup.tables.accounts.get('acct_one');
     if (account === null) throw new Error('no account');
-    await setup.writer.run((all) => all.accounts.update({ ...account, status: 'disabled' }));
+    await setup.writer.run((tx) => tx.accounts.update({ ...account, status: 'disabled' }));
     await expect(setup.loggedIn()).rejects.toThrow(/^525 5\.7\.13 ACCOUNT_DISABLED: /);
   });
 

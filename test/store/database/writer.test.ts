@@ -53,8 +53,8 @@ describe('the group-commit writer', () => {
     const { writer, tables } = startStore();
     const called: unknown[][] = [];
     const unit = (subject: string, result: 'stored' | 'refused' | 'thrown') =>
-      writer.run((all) => {
-        all.settings.put(`name ${subject}`, result);
+      writer.run((tx) => {
+        tx.settings.put(`name ${subject}`, result);
         for (let n = 0; n < 2; n++)
           writer.afterCommit(subject, () => called.push([subject, tables.settings.get(`name ${subject}`)]));
         if (result === 'thrown') throw new Error('a defect');
@@ -87,12 +87,12 @@ describe('the group-commit writer', () => {
   it('undoes only the unit that throws', async () => {
     const { tables, writer } = startStore();
     const results = await Promise.allSettled([
-      writer.run((all) => all.settings.put('one', '1')),
-      writer.run((all) => {
-        all.settings.put('two', '2');
+      writer.run((tx) => tx.settings.put('one', '1')),
+      writer.run((tx) => {
+        tx.settings.put('two', '2');
         throw new Error('no');
       }),
-      writer.run((all) => all.settings.put('three', '3')),
+      writer.run((tx) => tx.settings.put('three', '3')),
     ]);
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect(['one', 'two', 'three'].map((name) => tables.settings.get(name))).toEqual(['1', null, '3']);
@@ -100,8 +100,8 @@ describe('the group-commit writer', () => {
 
   it('undoes a unit that returns a refusal, and resolves with it', async () => {
     const { tables, writer } = startStore();
-    const result = await writer.run((all) => {
-      all.settings.put('one', '1');
+    const result = await writer.run((tx) => {
+      tx.settings.put('one', '1');
       return refuse('NOT_FOUND', 'no');
     });
     expect(isRefusal(result)).toBe(true);
@@ -110,8 +110,8 @@ describe('the group-commit writer', () => {
 
   it('resolves after the commit', async () => {
     const { db, writer } = startStore();
-    await writer.run((all) => {
-      all.settings.put('one', '1');
+    await writer.run((tx) => {
+      tx.settings.put('one', '1');
       expect(db.inTransaction).toBe(true);
     });
     expect(db.inTransaction).toBe(false);
@@ -129,24 +129,24 @@ describe('the group-commit writer', () => {
     db.exec('CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT');
     db.exec('CREATE TABLE child (id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED) STRICT');
     const results = await Promise.allSettled([
-      writer.run((all) => all.settings.put('one', '1')),
+      writer.run((tx) => tx.settings.put('one', '1')),
       // With so many waiting units only CPU time ends a group.
       ...Array.from({ length: 20 }, () => writer.run(() => 0)),
       writer.run(() => void db.exec('INSERT INTO child VALUES (7)')),
     ]);
     expect(new Set(results.map(({ status }) => status))).toEqual(new Set(['rejected']));
     expect(tables.settings.get('one')).toBeNull();
-    await writer.run((all) => all.settings.put('two', '2'));
+    await writer.run((tx) => tx.settings.put('two', '2'));
     expect(tables.settings.get('two')).toBe('2');
   });
 
   it('commits waiting units when it closes, and rejects later ones', async () => {
     const { tables, writer } = startStore();
-    const last = writer.run((all) => all.settings.put('one', '1'));
+    const last = writer.run((tx) => tx.settings.put('one', '1'));
     await writer.close();
     await last;
     expect(tables.settings.get('one')).toBe('1');
-    await expect(writer.run((all) => all.settings.get('one'))).rejects.toThrow(/closing/);
+    await expect(writer.run((tx) => tx.settings.get('one'))).rejects.toThrow(/closing/);
   });
 });
 
@@ -170,7 +170,7 @@ describe('the group-commit writer with a write-ahead log', () => {
     const settled: string[] = [];
     const put = (name: string) =>
       writer
-        .run((all) => all.settings.put(name, name))
+        .run((tx) => tx.settings.put(name, name))
         .then(
           () => settled.push(name),
           (error: Error) => settled.push(`${name}: ${error.message}`),
@@ -196,7 +196,7 @@ describe('the group-commit writer with a write-ahead log', () => {
       superseded: () => takenOver,
       onLost: (error) => lost.push(error),
     });
-    const unit = writer.run((all) => all.settings.put('one', 'one'));
+    const unit = writer.run((tx) => tx.settings.put('one', 'one'));
     const checkpoint = writer.checkpoint();
     await expect(unit).rejects.toBe(takenOver);
     await checkpoint;
@@ -216,9 +216,9 @@ describe('the group-commit writer with a write-ahead log', () => {
       },
       onLost: (reason) => lost.push(reason),
     });
-    await expect(writer.run((all) => all.settings.put('one', 'one'))).rejects.toBe(error);
+    await expect(writer.run((tx) => tx.settings.put('one', 'one'))).rejects.toBe(error);
     error = null;
-    await writer.run((all) => all.settings.put('two', 'two'));
+    await writer.run((tx) => tx.settings.put('two', 'two'));
     await writer.close();
     expect([tables.settings.get('one'), tables.settings.get('two')]).toEqual([null, 'two']);
     expect(lost).toEqual([]);
@@ -237,7 +237,7 @@ describe('the group-commit writer with a write-ahead log', () => {
       onLost: (reason) => lost.push(reason),
     });
     // It is committed before that.
-    await writer.run((all) => all.settings.put('one', 'one'));
+    await writer.run((tx) => tx.settings.put('one', 'one'));
     await expect.poll(() => lost).toEqual([error]);
     expect(await Promise.all(waiting)).toEqual([error]);
     await expect(writer.run(() => 'three')).rejects.toThrow(StoreUnavailable);
@@ -416,7 +416,7 @@ describe('checkpoints', () => {
     /** Each commit has about 200 frames. */
     const write = async (commits: number) => {
       for (let n = 0; n < commits; n++)
-        await writer.run((all) => all.settings.put('large', String(n % 10).repeat(800_000)));
+        await writer.run((tx) => tx.settings.put('large', String(n % 10).repeat(800_000)));
     };
     const frames = () => statSync(join(dir, 'postrider.db-wal')).size / FRAME;
     return { dir, db, writer, failures, write, frames };
@@ -475,12 +475,12 @@ describe('checkpoints', () => {
   it('allows commits while the log is copied, and pauses them only for the second part', async () => {
     const { writeAheadLog, db, release } = startHeld();
     const writer = createWriter(db, createTables(db), { writeAheadLog });
-    for (let n = 0; n < 5; n++) await writer.run((all) => all.settings.put('number', String(n)));
+    for (let n = 0; n < 5; n++) await writer.run((tx) => tx.settings.put('number', String(n)));
     expect(writeAheadLog.isLong()).toBe(false);
     const releases = setInterval(release, 10);
     onTestFinished(() => clearInterval(releases));
     await expect.poll(() => writeAheadLog.isLong()).toBe(true);
-    await writer.run((all) => all.settings.put('number', 'last'));
+    await writer.run((tx) => tx.settings.put('number', 'last'));
     await writer.close();
     expect(db.prepare("SELECT value FROM settings WHERE name = 'number'").pluck().get()).toBe('last');
   });
@@ -543,7 +543,7 @@ describe('the writer while another connection holds the lock', () => {
     other.exec('BEGIN IMMEDIATE');
     const done: string[] = [];
     const runs = ['one', 'two', 'three'].map((name) =>
-      writer.run((all) => all.settings.put(name, name)).then(() => done.push(name)),
+      writer.run((tx) => tx.settings.put(name, name)).then(() => done.push(name)),
     );
     // Timers fire while the lock is held: a blocking wait would prevent that.
     let ticks = 0;
@@ -561,11 +561,11 @@ describe('the writer while another connection holds the lock', () => {
   it('rejects a unit after the lock timeout, and commits the next one after the release', async () => {
     const { tables, writer, other } = start(50);
     other.exec('BEGIN IMMEDIATE');
-    const error = await writer.run((all) => all.settings.put('one', '1')).catch((thrown: unknown) => thrown);
+    const error = await writer.run((tx) => tx.settings.put('one', '1')).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(StoreUnavailable);
     expect(storageFailure(error)).toMatchObject({ kind: 'busy' });
     other.exec('ROLLBACK');
-    await writer.run((all) => all.settings.put('two', '2'));
+    await writer.run((tx) => tx.settings.put('two', '2'));
     expect([tables.settings.get('one'), tables.settings.get('two')]).toEqual([null, '2']);
   });
 

@@ -37,17 +37,17 @@ function start() {
   return {
     ...store,
     insert: (given: Given[]) =>
-      writer.run((all) =>
+      writer.run((tx) =>
         given.map((each) => {
           const row = { ...common(each), domain: 'example.com', policy_domain: 'example.com', policy: '{}' };
-          return all.dmarcReports.insert({ ...row, truncated: 0 }, []);
+          return tx.dmarcReports.insert({ ...row, truncated: 0 }, []);
         }),
       ),
     insertTls: (given: Given[]) =>
-      writer.run((all) => {
+      writer.run((tx) => {
         for (const each of given) {
           const row = { ...common(each), host: 'return-a.example.com' };
-          all.tlsReports.insert(row, [{ policy_type: 'sts', successful: 1, failed: 0, failures: [] }]);
+          tx.tlsReports.insert(row, [{ policy_type: 'sts', successful: 1, failed: 0, failures: [] }]);
         }
       }),
     ids: () => tables.dmarcReports.list('example.com', PERIOD).map(({ report_id: id }) => id),
@@ -170,7 +170,7 @@ it('the limits are enforced once for a TLS report, however many policies it has'
   const reads = vi.spyOn(Object.getPrototypeOf(db.prepare('SELECT 1')) as { get(): unknown }, 'get');
   const insert = async (report_id: string, count: number) => {
     reads.mockClear();
-    await writer.run((all) => all.tlsReports.insert({ ...report, report_id }, policies(count)));
+    await writer.run((tx) => tx.tlsReports.insert({ ...report, report_id }, policies(count)));
     return reads.mock.calls.length;
   };
   onTestFinished(() => reads.mockRestore());
@@ -193,9 +193,9 @@ describe('stored incoming mail', () => {
 
   it('is limited to the newest hundred of a network and the newest thousand of a box', async () => {
     const { writer, tables } = startStore();
-    await writer.run((all) => {
-      for (let n = 0; n < 1100; n++) all.keptMail.insert(mail(`n${Math.floor(n / 105)}`, n));
-      all.keptMail.insert({ ...mail('n0', 0), box: 'postmaster' });
+    await writer.run((tx) => {
+      for (let n = 0; n < 1100; n++) tx.keptMail.insert(mail(`n${Math.floor(n / 105)}`, n));
+      tx.keptMail.insert({ ...mail('n0', 0), box: 'postmaster' });
     });
     const kept = tables.keptMail.list('abuse', 5000);
     expect(kept).toHaveLength(1000);
@@ -206,9 +206,9 @@ describe('stored incoming mail', () => {
 
   it('is deleted first of the network with the most when the box is full', async () => {
     const { writer, tables } = startStore();
-    await writer.run((all) => {
-      all.keptMail.insert(mail('honest', 0));
-      for (let n = 0; n < 1500; n++) all.keptMail.insert(mail(`n${n % 12}`, n + 1));
+    await writer.run((tx) => {
+      tx.keptMail.insert(mail('honest', 0));
+      for (let n = 0; n < 1500; n++) tx.keptMail.insert(mail(`n${n % 12}`, n + 1));
     });
     expect(tables.keptMail.list('abuse', 5000)).toHaveLength(1000);
     expect(tables.keptMail.list('abuse', 5000).at(-1)?.sender).toBe('honest');

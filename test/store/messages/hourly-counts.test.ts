@@ -36,9 +36,9 @@ describe('the hourly counts', () => {
     await Promise.all(
       // With so many waiting units only CPU time ends a group.
       Array.from({ length: 20 }, (_, n) =>
-        writer.run((all) => {
-          all.hourlyCounts.add(key());
-          if (n === 0) all.hourlyCounts.add(key({ outcome: 'delivered' }));
+        writer.run((tx) => {
+          tx.hourlyCounts.add(key());
+          if (n === 0) tx.hourlyCounts.add(key({ outcome: 'delivered' }));
         }),
       ),
     );
@@ -55,13 +55,13 @@ describe('the hourly counts', () => {
   it('are dropped with a unit that throws or is refused', async () => {
     const { tables, writer } = startStore();
     const results = await Promise.allSettled([
-      writer.run((all) => all.hourlyCounts.add(key(), 1)),
-      writer.run((all) => {
-        all.hourlyCounts.add(key(), 10);
+      writer.run((tx) => tx.hourlyCounts.add(key(), 1)),
+      writer.run((tx) => {
+        tx.hourlyCounts.add(key(), 10);
         throw new Error('no');
       }),
-      writer.run((all) => {
-        all.hourlyCounts.add(key(), 100);
+      writer.run((tx) => {
+        tx.hourlyCounts.add(key(), 100);
         return refuse('INVALID_STATE', 'no');
       }),
     ]);
@@ -74,9 +74,9 @@ describe('the hourly counts', () => {
     db.exec(
       `CREATE TEMP TRIGGER fails BEFORE INSERT ON hourly_counts BEGIN SELECT raise(ROLLBACK, 'disk full'); END`,
     );
-    await expect(writer.run((all) => all.hourlyCounts.add(key(), 5))).rejects.toThrow('disk full');
+    await expect(writer.run((tx) => tx.hourlyCounts.add(key(), 5))).rejects.toThrow('disk full');
     db.exec('DROP TRIGGER fails');
-    await writer.run((all) => all.hourlyCounts.add(key(), 2));
+    await writer.run((tx) => tx.hourlyCounts.add(key(), 2));
     expect(readMessageStats(tables, DAY).total.outcomes.accepted).toBe(2);
   });
 
@@ -97,8 +97,8 @@ describe('the hourly counts', () => {
 
   it('include the hours that contain the limits of a period', async () => {
     const { tables, writer } = startStore();
-    await writer.run((all) => {
-      for (const hours of [-2, -1, 0, 1, 2]) all.hourlyCounts.add(key({ hour: NOON + hours * HOUR }));
+    await writer.run((tx) => {
+      for (const hours of [-2, -1, 0, 1, 2]) tx.hourlyCounts.add(key({ hour: NOON + hours * HOUR }));
     });
     const { rows, from, to } = readMessageStats(tables, { by: 'hour', from: NOON - 1, to: NOON + HOUR + 1 });
     expect(rows.map(({ name }) => (Number(name) - NOON) / HOUR)).toEqual([-1, 0, 1]);

@@ -89,7 +89,7 @@ describe('reader threads', () => {
   it('shows every commit to reads that are requested after it', async () => {
     const { messages, writer, clock } = start();
     for (let n = 1; n <= 40; n++) {
-      await writer.run((all) => void enqueue(all, clock.now(), { recipient: `ada${n}@example.net` }));
+      await writer.run((tx) => void enqueue(tx, clock.now(), { recipient: `ada${n}@example.net` }));
       expect(await messages('acct_one')).toHaveLength(n);
     }
   });
@@ -105,7 +105,7 @@ describe('reader threads', () => {
     };
     const writer = createWriter(db, tables, { writeAheadLog });
     const filter = { accountId: 'acct_one', beforeSeq: null, limit: 5 };
-    const added = writer.run((all) => void all.suppressions.add({ ...SUPPRESSION, account_id: 'acct_one' }));
+    const added = writer.run((tx) => void tx.suppressions.add({ ...SUPPRESSION, account_id: 'acct_one' }));
     const page = await eventually('the commit to be visible', async () => {
       const { rows } = await pool.table('acct_one', 'suppressions', 'list', filter);
       return rows.length === 1;
@@ -244,7 +244,7 @@ describe('reader threads', () => {
     const emptyLog = () => setup.tables.erasures.emptyLog();
     const read = hold(setup, 'acct_one');
     await read.isHeld();
-    await setup.writer.run((all) => all.settings.put('a', 'b'));
+    await setup.writer.run((tx) => tx.settings.put('a', 'b'));
     expect(emptyLog()).toBe(false);
     const paused = setup.pool.pause();
     const later = setup.messages('acct_one');
@@ -292,7 +292,7 @@ describe('reader threads', () => {
     })();
     // Every page changes, because SQLite writes only changed pages.
     for (let n = 0; n < 2000; n++)
-      await writer.run((all) => all.settings.put('row', String(n % 10).repeat(100_000)));
+      await writer.run((tx) => tx.settings.put('row', String(n % 10).repeat(100_000)));
     writing.abort();
     await overlapping;
     await writer.close();

@@ -5,12 +5,12 @@ it('prepares each statement once, for any number of records and portions', async
   const { db, writer } = startStore();
   const prepare = vi.spyOn(db, 'prepare');
   const use = (campaign: string) =>
-    writer.run((all) => {
-      const { importedRecords } = all;
+    writer.run((tx) => {
+      const { importedRecords } = tx;
       const record = { campaign_id: campaign, sends: [] };
       expect(importedRecords.conflict('campaign', record, 'acct_two')).toBeNull();
       expect(importedRecords.hasJob('job_one')).toBe(false);
-      expect(importedRecords.removeSome(all, 'acct_two', 10)).toBe(0);
+      expect(importedRecords.removeSome(tx, 'acct_two', 10)).toBe(0);
     });
   await use('campaign_one');
   expect(prepare).toHaveBeenCalled();

@@ -59,9 +59,9 @@ export async function resetUncheckedHosts(
   const current = `${protocol}${port}`;
   const before = tables.settings.get(CHECKED_FOR);
   if (before === current) return;
-  await writer.run((all) => {
-    if (before !== null && protocol === 'https:') all.domains.resetLinkHosts(clock.now());
-    all.settings.put(CHECKED_FOR, current);
+  await writer.run((tx) => {
+    if (before !== null && protocol === 'https:') tx.domains.resetLinkHosts(clock.now());
+    tx.settings.put(CHECKED_FOR, current);
   });
 }
 
