@@ -79,6 +79,7 @@ function copyCheckout(copy: string): void {
     cpSync(join(CHECKOUT, file), join(copy, file));
   const libraries = join(copy, 'node_modules');
   execFileSync('cp', ['-al', join(CHECKOUT, 'node_modules'), libraries]);
+  execFileSync('cp', ['-al', join(CHECKOUT, '.ci/tools/node_modules'), join(copy, '.ci/tools')]);
   for (const own of ['better-sqlite3/build', '.experimental-vitest-cache'])
     rmSync(join(libraries, own), { recursive: true, force: true });
 }

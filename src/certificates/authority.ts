@@ -2,6 +2,7 @@ import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } f
 import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request as http } from 'undici';
+import * as z from 'zod';
 import { SECOND } from '../core/clock.ts';
 import { generateCertificateRequest } from '../core/x509.ts';
 import { createConnector } from '../dns/connector.ts';
@@ -29,44 +30,56 @@ export class RateLimitedError extends Error {
   }
 }
 
-interface Directory {
-  newNonce: string;
-  newAccount: string;
-  newOrder: string;
-}
+const directorySchema = z.object({ newNonce: z.url(), newAccount: z.url(), newOrder: z.url() });
+type Directory = z.output<typeof directorySchema>;
+
+/** RFC 8555 §6.7, as far as it is used. Other values of the fields are ignored. */
+const problemSchema = z.object({
+  type: z.string().optional().catch(undefined),
+  detail: z.string().optional().catch(undefined),
+});
+type Problem = z.output<typeof problemSchema>;
 
 /** States of an order or an authorization (RFC 8555 §7.1.6). */
-type Status =
-  | 'pending'
-  | 'ready'
-  | 'processing'
-  | 'valid'
-  | 'invalid'
-  | 'deactivated'
-  | 'expired'
-  | 'revoked';
+const status = z.enum([
+  'pending',
+  'ready',
+  'processing',
+  'valid',
+  'invalid',
+  'deactivated',
+  'expired',
+  'revoked',
+]);
+type Status = z.output<typeof status>;
 
-/** RFC 8555 §6.7, as far as it is used. */
-interface Problem {
-  type?: string;
-  detail?: string;
-}
-
-interface Order {
-  status: Status;
-  authorizations: string[];
-  finalize: string;
+const orderSchema = z.object({
+  status,
+  authorizations: z.array(z.url()),
+  finalize: z.url(),
   /** Once it is valid. */
-  certificate?: string;
-  error?: Problem;
-}
+  certificate: z.url().optional(),
+  error: problemSchema.optional(),
+});
 
-interface Authorization {
-  status: Status;
-  challenges: { type: string; url: string; token: string; error?: Problem }[];
-}
+const authorizationSchema = z.object({
+  status,
+  challenges: z.array(
+    z.object({
+      type: z.string(),
+      url: z.url(),
+      // base64url (RFC 8555 §8.3): it becomes a part of a path.
+      token: z
+        .string()
+        .regex(/^[\w-]+$/)
+        .optional(),
+      error: problemSchema.optional(),
+    }),
+  ),
+});
 
 interface Reply<Body> {
+  status: number;
   headers: IncomingHttpHeaders;
   body: Body;
 }
@@ -141,7 +154,7 @@ export function createCertificateAuthority({
       signal: AbortSignal.any([closing.signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]),
     });
     const text = await response.body.text();
-    if (statusCode < 300) return { headers, body: parse(text) };
+    if (statusCode < 300) return { status: statusCode, headers, body: parse(text) };
     const problem = problemIn(text);
     if (statusCode === 429 || statusCode === 503)
       throw new RateLimitedError(
@@ -193,15 +206,18 @@ export function createCertificateAuthority({
   async function register(agent: Agent): Promise<Account> {
     const { body: found } = await request(directory, agent, { method: 'GET' }, parseDirectory);
     const key = createPrivateKey(await accountKey());
-    const contact = email === null ? {} : { contact: [`mailto:${email}`] };
+    const contact: { contact?: string[] } = email === null ? {} : { contact: [`mailto:${email}`] };
     const { post } = createSession(agent, key, found);
-    const { headers } = await post(
+    const created = await post(
       found.newAccount,
       null,
       { termsOfServiceAgreed: true, ...contact },
       () => null,
     );
-    return { directory: found, key, kid: locationOf(headers) };
+    const kid = locationOf(created.headers);
+    // An existing account keeps the contact that it has, unless it is updated (RFC 8555 §7.3.2).
+    if (created.status === 200) await post(kid, kid, { contact: contact.contact ?? [] }, () => null);
+    return { directory: found, key, kid };
   }
 
   /** Requests the state until it is valid. Rejects with the authority's error when it has failed, or after `close`. */
@@ -227,38 +243,39 @@ export function createCertificateAuthority({
     account ??= register(agent);
     const { directory: found, key, kid } = await account;
     const { post } = createSession(agent, key, found);
-    const get = async <Body>(url: string) =>
-      (await post(url, kid, null, (text): Body => JSON.parse(text))).body;
+    const get = async <Body>(url: string, schema: z.ZodType<Body>) =>
+      (await post(url, kid, null, readerOf(schema))).body;
 
     const placed = await post(
       found.newOrder,
       kid,
       { identifiers: [{ type: 'dns', value: host }] },
-      (text): Order => JSON.parse(text),
+      readerOf(orderSchema),
     );
     const url = locationOf(placed.headers);
     for (const authorization of placed.body.authorizations) {
-      const { status, challenges } = await get<Authorization>(authorization);
+      const { status, challenges } = await get(authorization, authorizationSchema);
       // Validated recently.
       if (status === 'valid') continue;
       const challenge = challenges.find(({ type }) => type === 'http-01');
-      if (challenge === undefined) throw new Error('the authority offers no HTTP-01 challenge');
+      if (challenge?.token === undefined) throw new Error('the authority offers no HTTP-01 challenge');
+      const { token } = challenge;
       // RFC 8555 §8.1.
-      publish(challenge.token, `${challenge.token}.${thumbprint(key)}`);
+      publish(token, `${token}.${thumbprint(key)}`);
       try {
         await post(challenge.url, kid, {}, () => null);
         await completed(
-          () => get<Authorization>(authorization),
+          () => get(authorization, authorizationSchema),
           (item) => item.challenges.map(({ error }) => error),
         );
       } finally {
-        withdraw(challenge.token);
+        withdraw(token);
       }
     }
     const generated = generateCertificateRequest(host);
     await post(placed.body.finalize, kid, { csr: base64url(generated.request) }, () => null);
     const { certificate } = await completed(
-      () => get<Order>(url),
+      () => get(url, orderSchema),
       ({ error }) => [error],
     );
     if (certificate === undefined) throw new Error('the authority names no certificate of the order');
@@ -300,7 +317,9 @@ class Refused extends Error {
   readonly headers: IncomingHttpHeaders;
 
   constructor(status: number, problem: Problem, headers: IncomingHttpHeaders) {
-    super(problem.detail?.replaceAll('\n', '') ?? `the authority replied ${status}`);
+    const { location } = headers;
+    const target = status < 400 && typeof location === 'string' ? ` and names ${location}` : '';
+    super(problem.detail?.replaceAll('\n', '') ?? `the authority replied ${status}${target}`);
     this.problem = problem;
     this.headers = headers;
   }
@@ -316,22 +335,27 @@ class OrderFailed extends Error {
 
 function parseDirectory(text: string): Directory {
   try {
-    const { newNonce, newAccount, newOrder }: Directory = JSON.parse(text);
-    if (URL.canParse(newNonce) && URL.canParse(newAccount) && URL.canParse(newOrder))
-      return { newNonce, newAccount, newOrder };
-  } catch {
-    // Named below.
+    return directorySchema.parse(JSON.parse(text));
+  } catch (error) {
+    throw new Error('the URL of the directory does not lead to a directory of an ACME server', {
+      cause: error,
+    });
   }
-  throw new Error('the URL of the directory does not lead to a directory of an ACME server');
 }
 
+/** Reads a body; what is not as the RFC requires is an error that names it. */
+function readerOf<Body>(schema: z.ZodType<Body>): (text: string) => Body {
+  return (text) => {
+    const { success, data, error } = schema.safeParse(JSON.parse(text));
+    if (!success) throw new Error(`the reply of the authority is not valid: ${z.prettifyError(error)}`);
+    return data;
+  };
+}
+
+/** The problem in the body of an error; empty if it has none. */
 function problemIn(text: string): Problem {
   try {
-    const { type, detail }: { type?: unknown; detail?: unknown } = JSON.parse(text);
-    return {
-      ...(typeof type === 'string' ? { type } : {}),
-      ...(typeof detail === 'string' ? { detail } : {}),
-    };
+    return problemSchema.parse(JSON.parse(text));
   } catch {
     return {};
   }

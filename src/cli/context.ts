@@ -202,7 +202,7 @@ export function createContext(
       monotonic: monotonicClock,
       ids: createIds(systemClock, systemRandom),
       random: systemRandom,
-      log: createLog({ level: 'silent', hashAddresses: true }),
+      log: createLog({ level: 'silent', hashAddresses: true }, { write: () => {} }),
       limits: createAccountLimits({ tables, defaults: settings.limits.account }),
       generateKey,
       openSeal: () =>
@@ -302,7 +302,16 @@ export function createContext(
     },
     onClose: (work) => void closing.push(work),
     close: async () => {
-      for (const close of closing.splice(0).toReversed()) await close();
+      // All of them, also after one that fails: an open thread would keep the process.
+      const failures: unknown[] = [];
+      for (const close of closing.splice(0).toReversed()) {
+        try {
+          await close();
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+      if (failures.length > 0) throw failures[0];
     },
   };
 }

@@ -46,19 +46,19 @@ Examples:
           asJson,
         ],
         run: async (dir, { data, fromCopy }) => {
+          const restore =
+            dir !== undefined && fromCopy === undefined
+              ? (settings: RestoreOptions) => restoreBackup(dir, settings)
+              : dir === undefined && fromCopy !== undefined
+                ? (settings: RestoreOptions) => restoreCopy(fromCopy, settings)
+                : context.usage('Specify a backup, or a copy of the database with --from-copy');
           const bar = createByteBar(process.stderr.isTTY && !context.json);
           const settings: RestoreOptions = {
             ...locationOf(context, data),
             onProgress: (done, total) => bar.update('copy', done, total),
             onMigration: ({ step, done, total }) => bar.update(step, done, total),
           };
-          const restoring =
-            dir !== undefined && fromCopy === undefined
-              ? restoreBackup(dir, settings)
-              : dir === undefined && fromCopy !== undefined
-                ? restoreCopy(fromCopy, settings)
-                : context.usage('Specify a backup, or a copy of the database with --from-copy');
-          report(context, await restoring.finally(bar.stop), settings.masterKeyFile);
+          report(context, await restore(settings).finally(bar.stop), settings.masterKeyFile);
         },
       }),
       createCommand(context, {

@@ -133,26 +133,30 @@ export function createDeliveries(
     const { assignment, reservation } = held;
     const sending = send(held);
     holding.add(sending);
-    let use: SlotUse;
     try {
-      use = await sending;
+      const use = await sending;
+      // The next message has the slot while this one is recorded. `stop` waits for what is being recorded.
+      const recorded = record(use, assignment, reservation.site.key);
+      holding.delete(sending);
+      return await recorded;
     } finally {
-      held.release();
+      holding.delete(sending);
     }
-    // The next message has the slot while this one is recorded.
-    const recorded = record(use, assignment, reservation.site.key);
-    holding.delete(sending);
-    return recorded;
   }
 
-  /** Sends the message over its slot. */
-  async function send({ reservation, assignment, leased }: HeldMessage): Promise<SlotUse> {
+  /** Sends the message over its slot, and releases the slot. */
+  async function send({ reservation, assignment, leased, release }: HeldMessage): Promise<SlotUse> {
     const { message } = assignment;
     const { site, slot } = reservation;
-    let ticket = egress.take(site, slot, mailOf(assignment));
-    // The last message of the day's quota has left meanwhile.
-    if (ticket === null) return { kind: 'later', waitMs: 0, leased };
+    let ticket: ReturnType<Egress['take']> = null;
     try {
+      try {
+        ticket = egress.take(site, slot, mailOf(assignment));
+      } catch (error) {
+        return { kind: 'unprepared', error, leased };
+      }
+      // The last message of the day's quota has left meanwhile.
+      if (ticket === null) return { kind: 'later', waitMs: 0, leased };
       let job: DeliveryJob | 'domain_deleted' | 'content_invalid';
       try {
         const waitMs = waits.msOf('domain_parked', message.domain_id);
@@ -185,6 +189,8 @@ export function createDeliveries(
       return { kind: 'attempted', attempt: { conclusion, sessions, session, result, settlement } };
     } finally {
       if (ticket !== null) egress.release(ticket);
+      // In the same run of code as the feedback: reports that arrive together are applied one after the other.
+      release();
     }
   }
 
@@ -323,7 +329,7 @@ export function createDeliveries(
     stopping = true;
     await recording.settled();
     await pool.stop(graceMs);
-    while (holding.size > 0) await Promise.all(holding);
+    while (holding.size > 0) await Promise.allSettled(holding);
   }
 
   return { deliver, conclude, unprepared, expire, stop };

@@ -339,20 +339,23 @@ interface Row<Reason extends RowReason> {
 /**
  * How long rows wait: `firstMs`, doubled each time up to `maxMs`. Without `firstMs` the caller names the wait, which is at
  * most `maxMs`: an operator may have changed what the mail waits for. A row is remembered for `rememberMs` after its wait,
- * so that the next one is longer.
+ * so that the next one is longer. With `MAX_ROWS` rows the oldest one gives way, or with `isKept` a new one is refused: keys
+ * that are visited in turn would otherwise all be forgotten before their next visit.
  */
-const ROWS: { readonly [R in RowReason]: { firstMs?: number; maxMs: number; rememberMs: number } } = {
+const ROWS: {
+  readonly [R in RowReason]: { firstMs?: number; maxMs: number; rememberMs: number; isKept?: true };
+} = {
   message_failed: { firstMs: SECOND, maxMs: 600 * SECOND, rememberMs: 1200 * SECOND },
-  key_unreadable: { firstMs: 2 * SECOND, maxMs: 300 * SECOND, rememberMs: 300 * SECOND },
-  key_account_limited: { maxMs: 5 * SECOND, rememberMs: 0 },
-  key_without_address: { maxMs: 5 * SECOND, rememberMs: 60 * SECOND },
+  key_unreadable: { firstMs: 2 * SECOND, maxMs: 300 * SECOND, rememberMs: 300 * SECOND, isKept: true },
+  key_account_limited: { maxMs: 5 * SECOND, rememberMs: 0, isKept: true },
+  key_without_address: { maxMs: 5 * SECOND, rememberMs: 60 * SECOND, isKept: true },
   domain_parked: { firstMs: MINUTE, maxMs: 30 * MINUTE, rememberMs: Number.POSITIVE_INFINITY },
   account_parked: { firstMs: MINUTE, maxMs: 30 * MINUTE, rememberMs: Number.POSITIVE_INFINITY },
 };
 
 // Sound: the table has these keys only.
 const ROW_REASONS = Object.keys(ROWS) as RowReason[];
-/** Of each reason; if there are more, the oldest is tried again early. */
+/** Of each reason. */
 const MAX_ROWS = 10_000;
 const DOMAIN_FAILURES = 3;
 /** An account is parked when this many messages of at least `ACCOUNT_DOMAINS` domains failed and none succeeded. */
@@ -395,10 +398,11 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
 
   /** Begins a wait, or the next one of the same row. Returns how long it is. `ms`: for reasons without `firstMs`. */
   function begin<R extends RowReason>(reason: R, id: string | number, detail: RowDetails[R], ms = 0): number {
-    const { firstMs, maxMs } = ROWS[reason];
+    const { firstMs, maxMs, isKept = false } = ROWS[reason];
     const before = rows[reason].get(id);
     const wanted = firstMs === undefined ? ms : before === undefined ? firstMs : before.waitMs * 2;
     const waitMs = Math.min(wanted, maxMs);
+    if (isKept && before === undefined && rows[reason].size >= MAX_ROWS) return waitMs;
     end(reason, id);
     const since = before?.since ?? clock.now();
     rows[reason].set(id, { id, detail, since, until: monotonic.now() + waitMs, waitMs, isOver: false });
@@ -485,7 +489,7 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
 
   function forgetFailures(kind: Parked['kind'], id: string): void {
     // Called for every message: almost always there is no entry.
-    if (failures[kind].size === 0) return;
+    if (failures[kind].size === 0 && rows[`${kind}_parked`].size === 0) return;
     failures[kind].delete(id);
     if (end(`${kind}_parked`, id))
       log.info({ [`${kind}Id`]: id }, `${kind} released: its mail is sent again`);
@@ -494,9 +498,9 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
   /** How long mail of the domain or the account of a message may not be taken; null: it may. */
   function parkedOf({ domain_id, account_id }: MailOrigin): { kind: Parked['kind']; ms: number } | null {
     const domainMs = msOf('domain_parked', domain_id);
-    if (domainMs > 0) return { kind: 'domain', ms: domainMs };
     const accountMs = msOf('account_parked', account_id);
-    return accountMs > 0 ? { kind: 'account', ms: accountMs } : null;
+    const ms = Math.max(domainMs, accountMs);
+    return ms > 0 ? { kind: domainMs > 0 ? 'domain' : 'account', ms } : null;
   }
 
   /** Accounts and domains whose mail cannot be prepared, at most `MAX_LISTED`. */

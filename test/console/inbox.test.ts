@@ -114,6 +114,8 @@ describe('Inbox', () => {
     expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
 
     await page.getByRole('navigation', { name: 'Where you are' }).getByRole('link').press('Enter');
+    // The heading of a page gets the focus when it is shown, and a key would go to it.
+    await expect.poll(() => page.evaluate('document.activeElement?.textContent')).toBe('Inbox');
     await page.getByRole('button', { name: 'Status' }).press('Enter');
     await page.getByRole('button', { name: 'Only unread mail' }).press('Enter');
     await page.getByRole('link', { name: HOSTILE }).waitFor({ state: 'detached' });

@@ -327,7 +327,7 @@ describe('Messages', () => {
     await page.getByText('No message matches').waitFor();
     await page.getByRole('button', { name: 'Remove the filter Status: canceled' }).press('Enter');
     await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
-    await page.getByText('More filters').press('Enter');
+    await page.getByRole('button', { name: 'More filters' }).press('Enter');
     await page.getByRole('textbox', { name: 'Subject' }).fill('ORDER 10042');
     await page.getByRole('textbox', { name: 'Sender' }).fill('orders@');
     await page.keyboard.press('Enter');
@@ -482,7 +482,7 @@ describe('Messages', () => {
     for (const { field, value, query } of searches) {
       await open.visit(window, 'messages', shop);
       await expect.poll(rows).toBe(2);
-      await page.getByText('More filters').press('Enter');
+      await page.getByRole('button', { name: 'More filters' }).press('Enter');
       const input = search.getByLabel(field);
       await (field === 'Domain' || field === 'Campaign' ? input.selectOption(value) : input.fill(value));
       await search.getByRole('button', { name: 'Apply' }).click();
@@ -492,7 +492,7 @@ describe('Messages', () => {
       await page.reload();
       await expect.poll(rows).toBe(1);
       await page.getByRole('button', { name: `Remove the filter ${field}: ` }).waitFor();
-      await page.getByText('More filters').press('Enter');
+      await page.getByRole('button', { name: 'More filters' }).press('Enter');
       await expect.poll(() => input.inputValue()).toBe(value.trim());
       await page.keyboard.press('Escape');
       await page.getByRole('link', { name: 'Of the campaign' }).click();
@@ -521,7 +521,7 @@ describe('Messages', () => {
     await page.getByRole('link', { name: 'Your order' }).waitFor();
     expect(await rows()).toBe(1);
     expect(page.url()).toContain(`from=${time(nextDay)}&to=`);
-    await page.getByText('More filters').press('Enter');
+    await page.getByRole('button', { name: 'More filters' }).press('Enter');
     await search.getByLabel('Domain').selectOption('domain_3');
     await search.getByRole('button', { name: 'Apply' }).click();
     await page.getByText('No message matches').waitFor();

@@ -49,9 +49,14 @@ describe('keyboard shortcuts', () => {
     const window = await open.operator(DESKTOP);
     const { page, context, consoleErrors } = window;
     await open.visit(window, '', client);
-    await page.keyboard.press('g');
-    await page.keyboard.press('n');
-    await page.getByRole('heading', { level: 1, name: 'Contacts' }).waitFor();
+    // Shortcuts are loaded after the page.
+    await expect
+      .poll(async () => {
+        await page.keyboard.press('g');
+        await page.keyboard.press('n');
+        return page.getByRole('heading', { level: 1, name: 'Contacts' }).isVisible();
+      })
+      .toBe(true);
     const links = page.locator('tbody th a');
     await expect.poll(() => links.count()).toBe(3);
     const focused = () => page.evaluate('document.activeElement?.textContent');

@@ -94,3 +94,32 @@ it('lists at most 100 domains and accounts', () => {
   expect(waits.parked()).toHaveLength(100);
   expect(waits.count('domain_parked')).toBe(150);
 });
+
+describe('more rows than are kept', () => {
+  const many = Array.from({ length: 10_001 }, (_, n) => n);
+
+  it('are refused for keys: those that are visited in turn keep their waits', () => {
+    const { waits } = start();
+    for (const n of many) waits.begin('key_unreadable', `key ${n}`, null);
+    expect(waits.msOf('key_unreadable', 'key 0')).toBeGreaterThan(0);
+    expect(waits.msOf('key_unreadable', 'key 10000')).toBe(0);
+  });
+
+  it('replace the oldest message that failed', () => {
+    const { waits } = start();
+    for (const n of many) waits.begin('message_failed', n, { queueKey: 'key' });
+    expect(waits.msOf('message_failed', 0)).toBe(0);
+    expect(waits.msOf('message_failed', 10_000)).toBeGreaterThan(0);
+  });
+});
+
+it('names the longer wait of a message whose domain and account are parked', () => {
+  const { waits, of, fail, clock } = start();
+  for (const id of ['domain_one', 'domain_two', 'domain_three']) fail(4, of(id));
+  // The next wait of the account is longer than the first one of a domain.
+  clock.advance(waits.msOf('account_parked', 'acct_one'));
+  fail(3, of('domain_four'));
+  const ms = waits.msOf('account_parked', 'acct_one');
+  expect(waits.msOf('domain_parked', 'domain_four')).toBeLessThan(ms);
+  expect(waits.parkedOf(of('domain_four'))).toEqual({ kind: 'domain', ms });
+});

@@ -122,6 +122,8 @@ export function createGate({ maxWaiting, maxWaitingPerKey = maxWaiting, ...optio
         resolve(null);
       };
       const leave = enter(key, () => {
+        // Abandoned works make place for others, which do not begin after `close`.
+        if (closed) return;
         abandons.delete(abandon);
         resolve(leave);
       });

@@ -131,7 +131,9 @@ export function createTargets({ monotonic }: Pick<Context, 'monotonic'>, parts: 
     const path = parts.paths.of(message);
     const { account_id: accountId, destination } = message;
     const wanted = { accountId, via: path.via };
-    const route = routes.get(destination, pools.ipv6Of(path.pool), null, wanted);
+    // A simulated message has no route: nothing is looked up for it.
+    const route =
+      message.simulated === 1 ? null : routes.get(destination, pools.ipv6Of(path.pool), null, wanted);
     const site =
       route?.kind === 'hosts' ? sites.find(destination, route.hosts, route.route, path.pool) : null;
     return { path, route, site };

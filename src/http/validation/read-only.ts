@@ -15,6 +15,8 @@ type Fields = Record<string, unknown>;
 export interface ReadOnlyFields {
   fields: Fields;
   isNew: boolean;
+  /** The field of the data with the resource; null: the data is the resource. */
+  name: string | null;
 }
 
 /** Takes the read-only fields out of a body; null: it has none. */
@@ -32,20 +34,25 @@ export function readOnlyFields(route: Route, routes: readonly Route[]): SplitFie
   let names: ReadonlySet<string> | null = null;
   return (sent) => {
     if (!isRecord(sent)) return null;
-    names ??= new Set(Object.keys(resource.shape).filter((key) => unknownIn({ [key]: null }).length > 0));
-    const fields: Fields = {};
-    const rest: Fields = {};
-    for (const [key, value] of Object.entries(sent)) (names.has(key) ? fields : rest)[key] = value;
-    const readOnly = { fields, isNew: member !== undefined };
+    names ??= new Set(
+      Object.keys(resource.schema.shape).filter((key) => unknownIn({ [key]: null }).length > 0),
+    );
+    const isReadOnly = (key: string) => names?.has(key) === true;
+    const fields = Object.fromEntries(Object.entries(sent).filter(([key]) => isReadOnly(key)));
+    const rest = Object.fromEntries(Object.entries(sent).filter(([key]) => !isReadOnly(key)));
+    const readOnly = { fields, isNew: member !== undefined, name: resource.name };
     return Object.keys(fields).length === 0 ? null : { readOnly, rest };
   };
 }
 
-function resourceOf(read: Route | undefined): z.ZodObject | null {
+/** The resource that an operation reads: the first field of its data, or its data. */
+function resourceOf(read: Route | undefined): { name: string | null; schema: z.ZodObject } | null {
   const data = read?.responses[200]?.data;
   if (!(data instanceof z.ZodObject)) return null;
-  const [first] = Object.values(data.shape);
-  return first instanceof z.ZodObject ? first : data;
+  const [[name, first] = []] = Object.entries(data.shape);
+  return name !== undefined && first instanceof z.ZodObject
+    ? { name, schema: first }
+    : { name: null, schema: data };
 }
 
 /** `/domains/{domainId}` is a member of `/domains`. */
@@ -54,25 +61,21 @@ function isMemberOf(path: string, collection: string): boolean {
 }
 
 /**
- * Warnings about fields whose values differ from those of the resource in the response, or of the path. An update has the
- * `updatedAt` of the version which the client has read, and may have fields that the response does not have.
+ * Warnings about fields whose values differ from those of the resource in the response, or of the path, or that the response
+ * does not have. An update has the `updatedAt` of the version that the client has read.
  */
 export function readOnlyWarnings(
-  { fields, isNew }: ReadOnlyFields,
+  { fields, isNew, name }: ReadOnlyFields,
   answer: object,
   params: Fields,
 ): string[] {
   const content = answer instanceof Reply ? answer.content : { data: answer };
-  const data = 'data' in content ? content.data : {};
-  const resource: Fields = { ...(Object.values(data).find(isRecord) ?? data), ...params };
+  const data: Fields = 'data' in content ? { ...content.data } : {};
+  const read = name === null ? data : data[name];
+  const resource: Fields = { ...(isRecord(read) ? read : {}), ...params };
   return Object.entries(fields)
     .filter(
-      ([field, value]) =>
-        (isNew || isCompared(field, resource)) && !isDeepStrictEqual(value, resource[field]),
+      ([field, value]) => (isNew || field !== 'updatedAt') && !isDeepStrictEqual(value, resource[field]),
     )
     .map(([field]) => `read-only field "${field}" was ignored`);
-}
-
-function isCompared(field: string, resource: Fields): boolean {
-  return field !== 'updatedAt' && field in resource;
 }

@@ -59,7 +59,8 @@ export function createHtmlReader(
 
   return {
     reading,
-    readingText /** Parses a subject, which is short. */,
+    readingText,
+    /** Parses a subject, which is short. */
     readSubject: (subject: string): Template => parseTemplate(subject, syntax),
   };
 }

@@ -299,7 +299,16 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     // Runs before the callers of the units continue. An error here is not a failed flush.
     options.observe?.({ transaction: ms, flush: flushMs });
     if (counted.length > 0) options.onCounted?.(counted);
-    for (const hook of hooks.values()) hook();
+    for (const hook of hooks.values()) {
+      try {
+        hook();
+      } catch (error) {
+        // Not an error of the writer: it ends the process like any other that nothing handles.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
   }
 
   /** Rejects the units that wait, ends requests for checkpoints, and accepts no more. */

@@ -89,6 +89,15 @@ it('limits waiting work, and abandons it when it is closed', async () => {
   expect(await first).toBe('a1');
 });
 
+it('begins no work while it is closed, also when one that is about to begin gives up its place', async () => {
+  const { running, job } = jobs();
+  const gate = createGate({ concurrency: 1, perKey: 1, maxWaiting: 10 });
+  const all = [gate.run('a', job('a1')), gate.run('b', job('b1'))];
+  gate.close();
+  expect(await Promise.all(all)).toEqual([null, null]);
+  expect(running).toEqual([]);
+});
+
 /** A gate whose work, named after its key, lasts until the test ends it. */
 function startGate(options: GateOptions) {
   const gate = createGate(options);

@@ -47,6 +47,14 @@ describe('the operations of operators', () => {
     }
   });
 
+  it('name fields that a change cannot set, whatever else the account has', async () => {
+    const path = `/web-setup/accounts/${api.accountId}`;
+    const warningsOf = async (body: object) =>
+      (await api.call<{ warnings?: string[] }>('PATCH', path, { body })).data.warnings;
+    expect(await warningsOf({ status: 'disabled' })).toEqual(['read-only field "status" was ignored']);
+    expect(await warningsOf({ status: 'active', accountId: api.accountId })).toBeUndefined();
+  });
+
   it('answer 404 for an unknown account', async () => {
     for (const [method, path, body] of [
       ['GET', ''],
