@@ -61,8 +61,8 @@ function isMemberOf(path: string, collection: string): boolean {
 }
 
 /**
- * Warnings about fields whose values differ from those of the resource in the response, or of the path, or that the response
- * does not have. An update has the `updatedAt` of the version that the client has read.
+ * Warnings about fields whose values differ from those of the resource in the response, or of the path. An update has the
+ * `updatedAt` of the version that the client has read, and may have fields that the response does not have.
  */
 export function readOnlyWarnings(
   { fields, isNew, name }: ReadOnlyFields,
@@ -75,7 +75,12 @@ export function readOnlyWarnings(
   const resource: Fields = { ...(isRecord(read) ? read : {}), ...params };
   return Object.entries(fields)
     .filter(
-      ([field, value]) => (isNew || field !== 'updatedAt') && !isDeepStrictEqual(value, resource[field]),
+      ([field, value]) =>
+        (isNew || isCompared(field, resource)) && !isDeepStrictEqual(value, resource[field]),
     )
     .map(([field]) => `read-only field "${field}" was ignored`);
+}
+
+function isCompared(field: string, resource: Fields): boolean {
+  return field !== 'updatedAt' && field in resource;
 }
