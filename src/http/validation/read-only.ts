@@ -71,8 +71,10 @@ export function readOnlyWarnings(
 ): string[] {
   const content = answer instanceof Reply ? answer.content : { data: answer };
   const data: Fields = 'data' in content ? { ...content.data } : {};
-  const read = name === null ? data : data[name];
-  const resource: Fields = { ...(isRecord(read) ? read : {}), ...params };
+  const named = name === null ? undefined : data[name];
+  // The response to an update may have the resource in another field than the response that reads it.
+  const nested = Object.values(data).find(isRecord);
+  const resource: Fields = { ...nested, ...(isRecord(named) ? named : data), ...params };
   return Object.entries(fields)
     .filter(
       ([field, value]) =>
