@@ -70,7 +70,9 @@ export function* composeInSteps(
   const addresses = [content.from, content.replyTo, ...content.to, ...content.cc];
   return {
     header,
-    body: Buffer.concat(endsLine(body.chunks.at(-1)) ? body.chunks : [...body.chunks, CRLF]),
+    body: Buffer.concat(
+      endsLine(body.chunks.findLast(({ length }) => length > 0)) ? body.chunks : [...body.chunks, CRLF],
+    ),
     needsSmtpUtf8:
       needsSmtpUtf8(copy.recipient) || addresses.some((box) => box !== null && needsSmtpUtf8(box.address)),
   };

@@ -111,6 +111,11 @@ describe('the prepared parts of a copy', () => {
     }
   });
 
+  it('result in the same message when it ends with an empty value', () => {
+    const { plain, shared } = both(sharedContent('\n{1}'), ['Ann', ''], undefined);
+    expect(shared).toBe(plain);
+  });
+
   it('result in the same message for any HTML, values and tracking', () => {
     const piece = fc.constantFrom(
       '{0}',
