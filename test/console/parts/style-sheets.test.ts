@@ -16,7 +16,7 @@ const sheetsOf = classesOfSheets(files.filter((file) => file.endsWith('.css')));
 function classesOfSheets(sheets: readonly string[]): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const sheet of sheets) {
-    const text = readFileSync(sheet, 'utf8').replaceAll(/\/\*.*?\*\//gs, '');
+    const text = readFileSync(sheet, 'utf8').replaceAll(/\/\*.*?\*\/|@import[^;]*;/gs, '');
     // Selectors only: what is in front of a brace.
     for (const [selector] of text.matchAll(/[^{}]+(?=\{)/g))
       for (const [, name = ''] of selector.matchAll(/\.([a-z][\w-]*)/g))
@@ -25,8 +25,8 @@ function classesOfSheets(sheets: readonly string[]): Map<string, string[]> {
   return found;
 }
 
-/** The classes that the elements of a module have. */
-function classesOf(source: string): Set<string> {
+/** The words of the classes of a module's elements. `isAll`: those of all its texts, which may be classes. */
+function classesOf(source: string, isAll = false): Set<string> {
   const found = new Set<string>();
   const visit = (node: unknown, isClass: boolean): void => {
     if (typeof node !== 'object' || node === null) return;
@@ -41,7 +41,7 @@ function classesOf(source: string): Set<string> {
       for (const part of text.split(/\s+/)) if (part !== '') found.add(part);
     for (const child of Object.values(node)) visit(child, inside);
   };
-  visit(parseSync('page.tsx', source).program, false);
+  visit(parseSync('page.tsx', source).program, isAll);
   return found;
 }
 
@@ -74,4 +74,14 @@ it('every module imports the style sheets of the classes that it uses', () => {
   expect(missing).toEqual([]);
   // Otherwise nothing was examined.
   expect(uses).toBeGreaterThan(100);
+});
+
+it('every class that has rules is named by a module', () => {
+  const named = new Set(
+    files
+      .filter((name) => /\.tsx?$/.test(name))
+      .flatMap((file) => [...classesOf(readFileSync(file, 'utf8'), true)]),
+  );
+  expect(sheetsOf.size).toBeGreaterThan(100);
+  expect([...sheetsOf.keys()].filter((name) => !named.has(name))).toEqual([]);
 });
