@@ -15,7 +15,7 @@ type Fields = Record<string, unknown>;
 export interface ReadOnlyFields {
   fields: Fields;
   isNew: boolean;
-  /** The field of the data with the resource; null: the data is the resource. */
+  /** The field of the response with the resource; null: the data is the resource. */
   name: string | null;
 }
 
@@ -30,6 +30,7 @@ export function readOnlyFields(route: Route, routes: readonly Route[]): SplitFie
   const member = reads.find((each) => isMemberOf(each.path, path));
   const resource = resourceOf(member ?? reads.find((each) => each.path === path));
   if (resource === null) return null;
+  const name = resourceOf(route)?.name ?? null;
   const unknownIn = unknownFields(body, 'field');
   let names: ReadonlySet<string> | null = null;
   return (sent) => {
@@ -40,14 +41,14 @@ export function readOnlyFields(route: Route, routes: readonly Route[]): SplitFie
     const isReadOnly = (key: string) => names?.has(key) === true;
     const fields = Object.fromEntries(Object.entries(sent).filter(([key]) => isReadOnly(key)));
     const rest = Object.fromEntries(Object.entries(sent).filter(([key]) => !isReadOnly(key)));
-    const readOnly = { fields, isNew: member !== undefined, name: resource.name };
+    const readOnly = { fields, isNew: member !== undefined, name };
     return Object.keys(fields).length === 0 ? null : { readOnly, rest };
   };
 }
 
-/** The resource that an operation reads: the first field of its data, or its data. */
-function resourceOf(read: Route | undefined): { name: string | null; schema: z.ZodObject } | null {
-  const data = read?.responses[200]?.data;
+/** The resource in the responses of an operation: the first field of the data if that is an object, else the data. */
+function resourceOf(route: Route | undefined): { name: string | null; schema: z.ZodObject } | null {
+  const [data] = Object.values(route?.responses ?? {}).map((success) => success.data);
   if (!(data instanceof z.ZodObject)) return null;
   const [[name, first] = []] = Object.entries(data.shape);
   return name !== undefined && first instanceof z.ZodObject
@@ -71,10 +72,8 @@ export function readOnlyWarnings(
 ): string[] {
   const content = answer instanceof Reply ? answer.content : { data: answer };
   const data: Fields = 'data' in content ? { ...content.data } : {};
-  const named = name === null ? undefined : data[name];
-  // The response to an update may have the resource in another field than the response that reads it.
-  const nested = Object.values(data).find(isRecord);
-  const resource: Fields = { ...nested, ...(isRecord(named) ? named : data), ...params };
+  const found = name === null ? data : data[name];
+  const resource: Fields = { ...(isRecord(found) ? found : {}), ...params };
   return Object.entries(fields)
     .filter(
       ([field, value]) =>

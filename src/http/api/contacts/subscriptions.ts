@@ -27,7 +27,8 @@ const route = routesOf({ tag: 'Subscriptions', scope: 'setup', permissions: ['re
 const ALL = '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions';
 const ONE = `${ALL}/{identifier}` as const;
 const params = { identifier };
-const joined = z.object({ message: z.string(), subscriber }).meta({ id: 'SubscriptionResult' });
+// The resource is the first field of a response (read-only.ts).
+const joined = z.object({ subscriber, message: z.string() }).meta({ id: 'SubscriptionResult' });
 const patch = z
   .object({ isActive: z.boolean().optional(), phone: memberPhone, ...membershipFields })
   .meta({ id: 'SubscriptionPatch' });
