@@ -36,7 +36,12 @@ type Directory = z.output<typeof directorySchema>;
 /** RFC 8555 §6.7, as far as it is used. Other values of the fields are ignored. */
 const problemSchema = z.object({
   type: z.string().optional().catch(undefined),
-  detail: z.string().optional().catch(undefined),
+  /** On one line. */
+  detail: z
+    .string()
+    .transform((text) => text.replaceAll('\n', ''))
+    .optional()
+    .catch(undefined),
 });
 type Problem = z.output<typeof problemSchema>;
 
@@ -98,8 +103,8 @@ export type CertificateAuthority = ReturnType<typeof createCertificateAuthority>
 
 /**
  * A client of a certificate authority (ACME, RFC 8555): one order for one name, validated over HTTP (HTTP-01, RFC 8555
- * §8.3). It does not retry; the caller limits the orders. Registers the account (RFC 8555 §7.3) with the first order, and again after one that failed. After `close` every order
- * rejects. Connections are open during an order only.
+ * §8.3). It does not retry; the caller limits the orders. Registers the account (RFC 8555 §7.3) with the first order, and
+ * again after one that failed. After `close` every order rejects. Connections are open during an order only.
  */
 export function createCertificateAuthority({
   directory,
@@ -164,22 +169,24 @@ export function createCertificateAuthority({
     throw new Refused(statusCode, problem, headers);
   }
 
-  /** Requests are signed with the account's key (RFC 8555 §6.2), which `kid` names once it is registered. */
-  function createSession(agent: Agent, key: KeyObject, { newNonce }: Directory) {
+  /**
+   * Returns the function that sends requests signed with the account's key (RFC 8555 §6.2), which `kid` names once it is
+   * registered. A `payload` of null is a POST-as-GET (§6.3).
+   */
+  function createPost(agent: Agent, key: KeyObject, { newNonce }: Directory) {
     const jwk = publicKeyOf(key);
     let nonce: string | undefined;
 
-    async function post<Body>(
+    return async <Body>(
       url: string,
       kid: string | null,
       payload: object | null,
       parse: (text: string) => Body,
-    ): Promise<Reply<Body>> {
+    ): Promise<Reply<Body>> => {
       for (let nonces = 1; ; nonces++) {
         nonce ??= nonceOf((await request(newNonce, agent, { method: 'HEAD' }, () => null)).headers);
         const signer = kid === null ? { jwk } : { kid };
         const head = base64url(JSON.stringify({ alg: 'ES256', nonce, url, ...signer }));
-        // POST-as-GET has an empty payload (RFC 8555 §6.3).
         const content = payload === null ? '' : base64url(JSON.stringify(payload));
         const signature = sign('sha256', Buffer.from(`${head}.${content}`), {
           key,
@@ -197,26 +204,24 @@ export function createCertificateAuthority({
           if (error.problem.type !== BAD_NONCE || nonces === MAX_NONCES) throw error;
         }
       }
-    }
-
-    return { post };
+    };
   }
 
   /** For a known key the authority returns the existing account (RFC 8555 §7.3.1). */
   async function register(agent: Agent): Promise<Account> {
     const { body: found } = await request(directory, agent, { method: 'GET' }, parseDirectory);
     const key = createPrivateKey(await accountKey());
-    const contact: { contact?: string[] } = email === null ? {} : { contact: [`mailto:${email}`] };
-    const { post } = createSession(agent, key, found);
+    const contact = email === null ? [] : [`mailto:${email}`];
+    const post = createPost(agent, key, found);
     const created = await post(
       found.newAccount,
       null,
-      { termsOfServiceAgreed: true, ...contact },
+      { termsOfServiceAgreed: true, ...(email === null ? {} : { contact }) },
       () => null,
     );
     const kid = locationOf(created.headers);
     // An existing account keeps the contact that it has, unless it is updated (RFC 8555 §7.3.2).
-    if (created.status === 200) await post(kid, kid, { contact: contact.contact ?? [] }, () => null);
+    if (created.status === 200) await post(kid, kid, { contact }, () => null);
     return { directory: found, key, kid };
   }
 
@@ -242,7 +247,7 @@ export function createCertificateAuthority({
   async function order(host: string, agent: Agent): Promise<IssuedCertificate> {
     account ??= register(agent);
     const { directory: found, key, kid } = await account;
-    const { post } = createSession(agent, key, found);
+    const post = createPost(agent, key, found);
     const get = async <Body>(url: string, schema: z.ZodType<Body>) =>
       (await post(url, kid, null, readerOf(schema))).body;
 
@@ -319,7 +324,7 @@ class Refused extends Error {
   constructor(status: number, problem: Problem, headers: IncomingHttpHeaders) {
     const { location } = headers;
     const target = status < 400 && typeof location === 'string' ? ` and names ${location}` : '';
-    super(problem.detail?.replaceAll('\n', '') ?? `the authority replied ${status}${target}`);
+    super(problem.detail ?? `the authority replied ${status}${target}`);
     this.problem = problem;
     this.headers = headers;
   }
@@ -328,8 +333,8 @@ class Refused extends Error {
 /** The authority has refused the order: with a problem, or without one. */
 class OrderFailed extends Error {
   constructor(status: Status, problems: readonly (Problem | undefined)[]) {
-    const detail = problems.find((problem) => problem !== undefined)?.detail;
-    super(detail?.replaceAll('\n', '') ?? `the authority states "${status}"`);
+    const problem = problems.find((each) => each !== undefined);
+    super(problem?.detail ?? `the authority states "${status}"`);
   }
 }
 
