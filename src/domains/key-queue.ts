@@ -48,11 +48,11 @@ export function createKeyQueue(generateKey: GenerateKey) {
           { retryAfter: RETRY_AFTER_SECONDS },
         );
       }
-      requested.add(accountId, 1);
+      const end = requested.hold(accountId);
       try {
         return await limit.run(accountId, generateKey);
       } finally {
-        requested.add(accountId, -1);
+        end();
       }
     },
     /** For background work; the callers limit the number of requests. */

@@ -10,8 +10,9 @@ export const MAX_LARGE_RESPONSES = 4;
 const MAX_WAITING = 256;
 
 /**
- * Counts the concurrent requests of each account, from authentication to the last byte of the response. Begins at zero; keeps one number for each account with requests in progress, and a queue for each with large responses.
- * Calling `release` again has no effect.
+ * Counts the concurrent requests of each account, from authentication to the last byte of the response. Begins at zero;
+ * keeps one number for each account with requests in progress, and a queue for each with large responses. Calling `release`
+ * again has no effect.
  */
 export function createInFlight() {
   const counts = createTally();
@@ -26,15 +27,7 @@ export function createInFlight() {
     /** Counts one request until `release` is called. Refuses when `limit` requests of the account are in progress. */
     enter: (accountId: string, limit: number | null): { release(): void } | Refusal => {
       if (limit !== null && counts.of(accountId) >= limit) return tooMany(limit);
-      counts.add(accountId, 1);
-      let isCounted = true;
-      return {
-        release: () => {
-          if (!isCounted) return;
-          isCounted = false;
-          counts.add(accountId, -1);
-        },
-      };
+      return { release: counts.hold(accountId) };
     },
     /**
      * Waits until fewer than MAX_LARGE_RESPONSES of the account are in progress, and counts one until `release` is called.

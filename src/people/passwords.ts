@@ -95,20 +95,15 @@ function createHashQueue(): InTurn {
       : null;
   }
 
-  function count(purpose: Purpose, key: string, change: 1 | -1): void {
-    ofPurpose.add(purpose, change);
-    pending.add(key, change);
-  }
-
   return async <T>(purpose: Purpose, of: string, run: () => Promise<T>) => {
     const key = `${purpose} ${of}`;
     const refusal = refusalOf(purpose, key);
     if (refusal !== null) return refusal;
-    count(purpose, key, 1);
+    const ends = [ofPurpose.hold(purpose), pending.hold(key)];
     try {
       return await limit.run(key, run);
     } finally {
-      count(purpose, key, -1);
+      for (const end of ends) end();
     }
   };
 }

@@ -2,6 +2,14 @@
 export function createTally() {
   const sums = new Map<string, number>();
   let total = 0;
+
+  function add(key: string, amount: number): void {
+    total += amount;
+    const sum = (sums.get(key) ?? 0) + amount;
+    if (sum === 0) sums.delete(key);
+    else sums.set(key, sum);
+  }
+
   return {
     /** The sum of all keys. */
     get total(): number {
@@ -12,11 +20,15 @@ export function createTally() {
       return sums.size;
     },
     of: (key: string): number => sums.get(key) ?? 0,
-    add: (key: string, amount: number): void => {
-      total += amount;
-      const sum = (sums.get(key) ?? 0) + amount;
-      if (sum === 0) sums.delete(key);
-      else sums.set(key, sum);
+    add,
+    /** Adds 1 until the returned function is called; calling it again has no effect. */
+    hold: (key: string): (() => void) => {
+      add(key, 1);
+      let isHeld = true;
+      return () => {
+        if (isHeld) add(key, -1);
+        isHeld = false;
+      };
     },
     clear: (): void => {
       sums.clear();

@@ -51,10 +51,8 @@ export function createMailReceiver(
     const network = origin.caller;
     const isFull = lookups.of(network) >= MAX_LOOKUPS_PER_NETWORK || lookups.total >= MAX_LOOKUPS;
     if (keyNames.length === 0 || isFull) return null;
-    lookups.add(network, 1);
-    const keys = await publicKeys(resolver, keyNames, `mail from ${network}`).finally(() =>
-      lookups.add(network, -1),
-    );
+    const end = lookups.hold(network);
+    const keys = await publicKeys(resolver, keyNames, `mail from ${network}`).finally(end);
     if (Object.keys(keys).length === 0) return null;
     const usable = isTlsReport ? withoutServiceType(keys) : keys;
     const job = { purpose: 'signatures', raw, keys: usable, at: clock.now() } as const;

@@ -12,3 +12,14 @@ it('sums by key and in total, and forgets a key whose sum is 0', () => {
   tally.clear();
   expect([tally.of('b'), tally.total, tally.keys]).toEqual([0, 0, 0]);
 });
+
+it('counts what is held once, however often it is released', () => {
+  const tally = createTally();
+  const [first, second] = [tally.hold('a'), tally.hold('a')];
+  expect(tally.of('a')).toBe(2);
+  first();
+  first();
+  expect([tally.of('a'), tally.total]).toEqual([1, 1]);
+  second();
+  expect([tally.of('a'), tally.total, tally.keys]).toEqual([0, 0, 0]);
+});
