@@ -11,7 +11,7 @@ import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
 import type { PageKeys } from './page-keys.ts';
 import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
-import type { Answer, AnyCall, PageKind, Route, Upload } from './route.ts';
+import { type Answer, type AnyCall, mapData, type PageKind, type Route, type Upload } from './route.ts';
 import type { Handler, RoutedRequest } from './router.ts';
 import { type FieldCheck, unknownFields } from './validation/known-fields.ts';
 import { type MisnamedCheck, misnamedFields } from './validation/misnamed-fields.ts';
@@ -20,7 +20,8 @@ import { type ReadOnlyFields, readOnlyWarnings, type SplitFields } from './valid
 
 /*
  * The checks of every request that requires a key, in this order: key, account, scope, rate limit, concurrent
- * requests, body, validation, page key, concurrent large responses. The body is not read before the key is verified. Parsing and everything after it wait for the turn of the account.
+ * requests, body, validation, page key, concurrent large responses. The body is not read before the key is verified. Parsing
+ * and everything after it wait for the turn of the account.
  */
 
 export interface GuardDeps {
@@ -92,12 +93,12 @@ export function guardedHandler(
     const { params, warnings, readOnly } = input;
     const call = callOf(incoming, caller, input, after, deps);
     // Neither `input` nor `call` is used after this: the body can be freed while the handler waits for the disk.
-    const answer = await answerOf(route, call, input.query);
-    if (answer === null) return null;
+    const answered = await answerOf(route, call, input.query);
+    if (answered === null) return null;
     // A write has waited for the disk already.
     if (route.method === 'GET') await deps.durable();
+    const answer = page === undefined ? answered : sealPosition(page, answered, accountId, deps.pageKeys);
     if (isRefusal(answer)) return refusalResponse(answer, requestId, headers);
-    if (page !== undefined) sealPosition(page, answer, accountId, deps.pageKeys);
     if (readOnly !== null) warnings.push(...readOnlyWarnings(readOnly, answer, params));
     return successResponse(answer, route.status, warnings, headers);
   };
@@ -119,12 +120,15 @@ function openPosition(
 /** Replaces the position in `nextKey` of the data of a page by its key. */
 function sealPosition(
   { list }: PageKind<unknown>,
-  page: object,
+  page: Answer,
   accountId: string,
   pageKeys: PageKeys,
-): void {
-  if ('nextKey' in page && typeof page.nextKey === 'string')
-    page.nextKey = pageKeys.seal(accountId, `${list}:${page.nextKey}`);
+): Answer {
+  return mapData(page, (data) =>
+    'nextKey' in data && typeof data.nextKey === 'string'
+      ? { ...data, nextKey: pageKeys.seal(accountId, `${list}:${data.nextKey}`) }
+      : data,
+  );
 }
 
 /** Null when the client disconnected while the handler was reading. */

@@ -68,7 +68,7 @@ export class Reply {
       status,
       headers = {},
       warnings = [],
-    }: { status?: number; headers?: Record<string, string>; warnings?: readonly string[] } = {},
+    }: { status?: number | undefined; headers?: Record<string, string>; warnings?: readonly string[] } = {},
   ) {
     this.status = status;
     this.content = content;
@@ -79,6 +79,14 @@ export class Reply {
 
 /** What a handler returns: the data of the success, or more than that. */
 export type Answer<Data = object> = Data | Reply | Refusal;
+
+/** The answer with its data changed; a refusal and a raw body are returned unchanged. */
+export function mapData(answer: Answer, change: (data: object) => object): Answer {
+  if (isRefusal(answer)) return answer;
+  if (!(answer instanceof Reply)) return change(answer);
+  const { content, ...others } = answer;
+  return 'data' in content ? new Reply({ data: change(content.data) }, others) : answer;
+}
 
 interface SuccessDescription<Data extends z.ZodType = z.ZodType> {
   description: string;

@@ -1,6 +1,5 @@
-import { isRefusal } from '../../core/refusal.ts';
 import { permissionsOf } from '../../people/roles.ts';
-import { Reply, type Route } from '../route.ts';
+import { mapData, type Route } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
 
 /*
@@ -19,10 +18,9 @@ export function withHiddenUrls(route: Route, access: Pick<ConsoleAccess, 'identi
     ...route,
     handle: async (call) => {
       const response = await route.handle(call);
-      if (isRefusal(response) || response instanceof Reply) return response;
       const { standing } = access.identityOf(call.caller);
       if (standing !== null && permissionsOf(standing).includes('messages')) return response;
-      return hideUrls(response, hidden);
+      return mapData(response, (data) => hideUrls(data, hidden));
     },
   };
 }

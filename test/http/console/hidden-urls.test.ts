@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { hideUrls } from '../../../src/http/console/hidden-urls.ts';
-import { routesOf } from '../../../src/http/route.ts';
+import { Reply, routesOf } from '../../../src/http/route.ts';
 import { startConsole, type TestConsole } from './harness.ts';
 
 const CLICKED = 'https://shop.example/reset?token=secret#part';
@@ -21,7 +21,7 @@ beforeEach(async () => {
       route('GET /web-setup/webhooks', {
         ...described,
         hidesUrls: 'path',
-        handle: () => ({ webhooks: [{ name: 'shop', url: RECEIVER }] }),
+        handle: () => new Reply({ data: { webhooks: [{ name: 'shop', url: RECEIVER }] } }),
       }),
     ],
   });
