@@ -33,7 +33,7 @@ import { createWorkerPool } from './worker-pool.ts';
  * Delivers the mail in the queue. A message is delivered at least once: it is sent twice only if the destination's 250 is
  * lost with the connection, or by a crash before the commit of that outcome.
  *
- * The modules; each uses only those before it:
+ * The modules, in the order in which they are best read:
  *
  *   control         the operator's pauses and rejections
  *   waits           why mail waits: the table of reasons, what waits in this process, and what reads it
@@ -235,7 +235,6 @@ export function createDelivery(deps: DeliveryDeps) {
     sites,
     targets,
     controls,
-    claims,
     shares,
     connections,
     unrecorded: recording.unrecorded,
@@ -270,7 +269,7 @@ export function createDelivery(deps: DeliveryDeps) {
     takeNew: newMessages.take,
     /** Announces new mail of a key in the queue (committed). */
     announce: scheduler.request,
-    /** The first outcome of a message; null after `ms` or when the signal aborts. Call before `announce`. */
+    /** The first outcome of a message; null after `ms` or when the signal aborts. Call before its delivery can begin. */
     firstOutcome: recording.firstOutcome,
     /** Messages that hold a slot. */
     inFlight: shares.sessions,

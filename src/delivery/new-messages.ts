@@ -48,8 +48,8 @@ function mayKeep({ body, sharedId }: PackedContent, waits: boolean): boolean {
 
 /**
  * Takes new messages for delivery while they are stored, so that they need not be read from the queue. Where nothing else
- * waits for their site, the transaction that accepts them leases them, too. For the database there is no difference: the
- * queue has a row of each message, and its lease is void after a restart.
+ * waits for their site, the transaction that accepts them leases them and records `email_sent`, too. The queue has a row
+ * of each message all the same, and its lease is void after a restart.
  *
  * Keeps no state, and `take` does not throw. A message whose route is not cached waits in the queue, as no lookup is
  * begun for it; such messages are kept with the recent ones. Small contents stay in memory until they are sent.

@@ -22,13 +22,13 @@ import type { Targets } from './scheduling/targets.ts';
 import type { EgressObstacle } from './source-address.ts';
 
 /*
- * Why mail waits. REASONS is the table of all reasons: what a wait of the reason knows, its sentence, and its remedy. To add
- * one, add an entry there; the compiler demands the rest.
+ * Why mail waits. REASONS is the table of all reasons: their sentences and remedies; `WaitDetails` has what a wait of each
+ * knows. To add one, add it to both, and to the function that finds it (`reasonsOf`, `liveWaits` or `siteWaits`).
  *
  * A wait is in one of three places. The database has those that survive a restart: holds, the operator's controls, the time at
  * which a message is due. The sites have theirs (suspension, limits, rate, connections), as these depend on their sessions.
  * All others are rows of `createWaits`: keys of the queue, messages, domains and accounts that are not tried for some
- * time. `createInspection` reads all of them; explanations, readiness, doctor, metrics and console read waits only there.
+ * time. `reasonsOf` explains a message by its row, the controls, and what `createInspection` reads of the running daemon.
  */
 
 /** What a wait knows, by reason. */
@@ -532,7 +532,7 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
   };
 }
 
-/** What only the running daemon knows about queued mail. It changes nothing. */
+/** What only the running daemon knows about queued mail. `message` begins the lookup of a route that is not known. */
 export type Inspection = Pick<
   ReturnType<typeof createInspection>,
   'message' | 'sites' | 'stopped' | 'sessions'
@@ -540,7 +540,7 @@ export type Inspection = Pick<
 
 export interface MessageFacts {
   path: DeliveryPath;
-  /** Null: it is not known; it is looked up when the message is read. */
+  /** Null: it is being looked up; that of a simulated message is not. */
   route: RouteResult | null;
   site: SiteFacts | null;
   /** Ms for which the site takes no mail of the account, because it asked to send less of it; 0: it does. */
@@ -554,8 +554,6 @@ export interface MessageFacts {
    * neither is.
    */
   exhausted: 'sessions' | 'unanswered' | null;
-  /** It is read ahead, and waits in memory for a connection. */
-  readAhead: boolean;
 }
 
 export interface SiteFacts {
@@ -581,8 +579,6 @@ interface InspectionParts {
   sites: Sites;
   targets: Pick<Targets, 'locate' | 'egressObstacle'>;
   controls: Pick<Controls, 'ofKey' | 'ofSite'>;
-  /** Messages that are read ahead. */
-  claims: { has(seq: number): boolean };
   shares: Pick<Shares, 'exhausted' | 'sessions'>;
   /** Sessions at most. */
   connections: number;
@@ -593,9 +589,12 @@ interface InspectionParts {
 
 const MAX_SITES = 200;
 
-/** Keeps no state: each call reads the waits; only the path of a message reads the database. */
+/**
+ * Keeps no state: each call reads the waits. Only `message` and `obstacle` read the database: the path of the message, and
+ * the counts of a source address at their first use on a day.
+ */
 export function createInspection({ clock }: Pick<Runtime, 'clock'>, parts: InspectionParts) {
-  const { waits, sites, targets, controls, claims, shares, connections } = parts;
+  const { waits, sites, targets, controls, shares, connections } = parts;
 
   const factsOf = (site: Site): SiteFacts => ({
     site: site.key,
@@ -623,7 +622,6 @@ export function createInspection({ clock }: Pick<Runtime, 'clock'>, parts: Inspe
       obstacle: targets.egressObstacle(queued),
       parked: waits.parkedOf(queued),
       exhausted: site === null ? null : shares.exhausted(site, queued),
-      readAhead: claims.has(queued.seq),
     };
   }
 

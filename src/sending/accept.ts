@@ -114,7 +114,7 @@ interface RenderedSend {
 /** A send on disk. */
 interface StoredSend extends Omit<RenderedSend, 'contents'> {
   stored: StoredDraft;
-  /** The messages whose delivery begins now. */
+  /** The messages that delivery took while they were stored; `committed` follows for each. */
   taken: readonly TakenMessage[];
 }
 

@@ -23,7 +23,6 @@ function factsOf(via: DeliveryRoute | null, route: DeliveryRoute | null, isFound
     obstacle: null,
     parked: null,
     exhausted: null,
-    readAhead: false,
   };
 }
 

@@ -22,7 +22,6 @@ const FACTS: MessageFacts = {
   obstacle: null,
   parked: null,
   exhausted: null,
-  readAhead: false,
 };
 
 /** Reasons that no mail host causes: failures of this server, and states that last only a moment. */

@@ -55,7 +55,7 @@ export async function* bytesOfFile(file: string): AsyncGenerator<Buffer> {
   yield* createReadStream(file);
 }
 
-/** The text of a file from which records are cut (text-form.ts), from `start` on, a position in that text. */
+/** The text of a file from which records are cut (`plainText`), from `start` on, a position in that text. */
 export async function* textOfFile(file: string, start: number): AsyncGenerator<Buffer> {
   yield* plainText(createReadStream(file), { start, reopen: (at) => createReadStream(file, { start: at }) });
 }

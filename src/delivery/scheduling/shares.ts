@@ -4,8 +4,7 @@ import {
   type ReadyMessage,
   TRANSACTIONAL_PRIORITY,
 } from '../../store/messages/queue.ts';
-import type { Site } from './site.ts';
-import { UNCOUNTED_BYTES } from './site.ts';
+import { type Site, UNCOUNTED_BYTES } from './site.ts';
 
 export interface BudgetShare {
   account: string;

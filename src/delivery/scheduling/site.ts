@@ -73,8 +73,8 @@ export interface Site {
 
   /**
    * Reserves a slot for the first message that `admits` accepts, transactional before marketing, which leaves a tenth of
-   * the connections free. `full`: the site has no slot now for what waits, or its rate allows no message; `none`: no
-   * message waits; `refused`: `admits` or the limits of their accounts accepted none of those that wait.
+   * the connections free. `full`: no message may start now, because the site has no free slot for those that wait, is
+   * suspended or paused, or its rate or ramp-up allows none; `none`: no message waits; `refused`: `admits` or the limits of their accounts accepted none of those that wait.
    */
   reserve(admits: (assignment: Assignment) => boolean): ReservedMessage | 'full' | 'none' | 'refused';
   /** Whether a message of this priority could take a slot. */

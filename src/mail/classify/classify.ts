@@ -30,7 +30,7 @@ import { STATUS_RULES } from './status.ts';
 /** Codes of temporary failures. */
 const TEMPORARY = [421, 432, 450, 451, 452, 454];
 
-/** What mail filters and mail software reply when they defer or limit mail; they precede general wording, as provider.ts does. */
+/** What mail filters and mail software reply when they defer or limit mail; they precede general wording, as PROVIDER_RULES do. */
 const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
   // Mimecast: https://mimecastsupport.zendesk.com/hc/en-us/articles/34000709564691
   {

@@ -3,7 +3,7 @@
  * user" in a language is not understood better than one that blocks our address in it: the second must not suppress anybody.
  *
  * Phrases are in the form of `normalizeText`: lower case, Latin letters without accents. They may end inside a word
- * ("bloqu" is "bloqué" and "bloquée"), and ` * ` is a gap (phrases.ts).
+ * ("bloqu" is "bloqué" and "bloquée"), and ` * ` is a gap (rules.ts).
  */
 interface Wording {
   /** The recipient does not exist. */

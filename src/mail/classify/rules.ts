@@ -105,7 +105,7 @@ export type ReplyPhase = SmtpPhase | 'dsn';
 export interface Rule {
   /**
    * Any of these phrases, in the form that `normalizeText` returns; ` * ` matches up to 80 characters
-   * (phrases.ts).
+   * (`indexPhrases`).
    */
   phrases?: readonly string[];
   /** Any of these reply codes. */

@@ -130,7 +130,7 @@ export function* parseContentInSteps({ html, text }: TemplateContent, reader: Ht
   if (text !== null) yield* reader.readingText(text);
 }
 
-/** `renderPrepared` in steps. */
+/** Renders a prepared template, in steps. */
 export function* renderPreparedInSteps(
   { parts, service, required }: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
