@@ -7,7 +7,6 @@ import type { ContactRow, KnownContact } from '../store/contacts/contacts.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import { evidenceOf, giveConsent, type Provenance, withdrawConsent } from './consent.ts';
 import { mergeCustomFields, type ProfileChanges } from './profile.ts';
-
 import { searchKeys } from './search-key.ts';
 import { statusOf } from './standing.ts';
 

@@ -5,7 +5,6 @@ import { checkDomain, type Sender } from '../sending/checks.ts';
 import type { HtmlReader } from '../sending/render/html-reader.ts';
 import { type PreparedTemplate, parseContentInSteps, prepareTemplate } from '../sending/render/render.ts';
 import { collectFaults, type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
-
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { DomainRow } from '../store/domains/domains.ts';

@@ -265,12 +265,6 @@ export function pauseSend(tables: Tables, send: CampaignSend, reason: string | n
   tables.campaignSends.update({ ...send, paused_reason: reason });
 }
 
-/*
- * The next batch of a campaign in one unit of work: it checks the eligibility of the members after the cursor, stores
- * their messages and queue rows, and advances the cursor and the counts. After a crash no member is skipped and none
- * receives the campaign twice.
- */
-
 type BatchParts = Omit<CampaignParts, 'recorder' | 'pressure' | 'announce'> &
   Pick<Context, 'clock' | 'ids' | 'log'> & { htmlReader: HtmlReader };
 
@@ -291,6 +285,10 @@ const PLACEHOLDER_CHARACTERS = 8;
 const BATCHES_PER_HOUR = 240;
 
 /**
+ * The next batch of a campaign in one unit of work: checks the eligibility of the members after the cursor, stores their
+ * messages and queue rows, and advances the cursor and the counts. After a crash no member is skipped and none receives the
+ * campaign twice.
+ *
  * Stores at most `capacity` messages within the account's message limits and returns the destinations of those that wait in
  * the queue. A refusal: the campaign can no longer be sent, and nothing was stored. Stores nothing if `content`, which was
  * prepared ahead, is outdated. Messages that `parts.take` takes are added to `taken`, also when an error is thrown afterwards.

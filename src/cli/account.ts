@@ -9,7 +9,6 @@ import {
   accountPatchSchema,
   createAccounts,
 } from '../accounts/accounts.ts';
-
 import {
   changeLimits,
   LIMIT_NAMES,

@@ -13,6 +13,12 @@ import type { StsPolicyRow } from '../store/tls/sts-policies.ts';
 import type { PolicyFault } from './worker/protocol.ts';
 import { failureTypeOf } from './worker/tls.ts';
 
+/*
+ * MTA-STS (RFC 8461): the policies of recipient domains, how they are fetched, and their texts: the TXT record that announces
+ * a policy (§3.1), and the policy (§3.2). Anyone can publish these: what is not valid is no policy. They are parsed in the main
+ * thread in linear time: lookbehinds let a pattern search each run of blanks or line ends only once.
+ */
+
 export interface StsLookup {
   /** Null: none is known. */
   policy: StsPolicy | null;
@@ -340,12 +346,6 @@ function failureOf(host: string, error: unknown): StsFetchResult {
 function failed(type: StsFetchFailure, reason: string): StsFetchResult {
   return { kind: 'failed', type, reason };
 }
-
-/*
- * The texts of MTA-STS (RFC 8461): the TXT record that announces a policy (§3.1), and the policy (§3.2). Anyone can
- * publish them: what is not valid is no policy. They are parsed in the main thread in linear time: lookbehinds let a pattern
- * search each run of blanks or line ends only once.
- */
 
 /** A valid policy (RFC 8461 §3.2). */
 export interface StsPolicy {

@@ -1,4 +1,4 @@
-import { type Work } from '../core/concurrency/slices.ts';
+import type { Work } from '../core/concurrency/slices.ts';
 import { domainOf, needsSmtpUtf8 } from './address.ts';
 import {
   type Alternative,

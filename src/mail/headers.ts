@@ -181,11 +181,7 @@ function percentEncode(char: string): string {
   return Buffer.from(char).toString('hex').toUpperCase().replace(/../g, '%$&');
 }
 
-/*
- * Encodes non-ASCII text in header fields as encoded-words (RFC 2047): in UTF-8, with Q or B, whichever is shorter, and
- * split only between characters.
- */
-
+/** Of an encoded-word (RFC 2047 §2). */
 const MAX_WORD = 75;
 const OVERHEAD = '=?utf-8?q??='.length;
 /** The minimum length of a first word: one character of four bytes. */
@@ -195,7 +191,8 @@ const MIN_WORD = OVERHEAD + 12;
 const LITERAL = /[A-Za-z0-9!*+/-]/;
 
 /**
- * Returns the text as encoded-words of at most 75 characters, to be joined by spaces or folds, which decoders remove.
+ * Returns the text as encoded-words (RFC 2047) of at most 75 characters, to be joined by spaces or folds, which decoders
+ * remove: in UTF-8, with Q or B, whichever is shorter, and split only between characters.
  * `firstLength`: the maximum length of the first word, so that it fits on the line of the field name.
  */
 export function encodedWords(text: string, firstLength = MAX_WORD): string[] {

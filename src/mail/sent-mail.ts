@@ -84,11 +84,6 @@ export function unpackSentMail(packed: Buffer): SentMail | null {
   };
 }
 
-/*
- * Packs public ids (core/ids.ts) into 15 bytes, for short tokens: kind (1), epoch ms (6), the 12 base-36 characters of
- * the suffix as a number (8).
- */
-
 const ID_PATTERN = /^([a-z]+)_(0|[1-9][0-9]{0,14})_([0-9a-z]{12})$/;
 export const PACKED_ID_LENGTH = 15;
 const SUFFIX_LENGTH = 12;
@@ -97,7 +92,10 @@ const MAX_EPOCH = 2 ** 48 - 1;
 /** The index of a kind is its number in all existing tokens: append only. */
 const KINDS = ['msg', 'job', 'evt', 'campaign', 'domain', 'sgroup', 'whd'];
 
-/** Throws when the id is not of a known kind. */
+/**
+ * Packs a public id (core/ids.ts) into 15 bytes, for short tokens: kind (1), epoch ms (6), the 12 base-36 characters of the
+ * suffix as a number (8). Throws when the id is not of a known kind.
+ */
 export function packId(id: string): Buffer {
   const [, kind = '', epoch = '', suffix = ''] = ID_PATTERN.exec(id) ?? [];
   const number = KINDS.indexOf(kind);

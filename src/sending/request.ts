@@ -443,12 +443,11 @@ export function parseCalendar(calendar: CalendarInput, fault: Fault): CalendarPa
   };
 }
 
-/* Custom header fields. Those that the service sets, that identify the sender or that are traces are refused. */
-
 const NAME = /^[A-Za-z0-9-]{1,76}$/;
 export const MAX_HEADERS = 50;
 const MAX_BYTES = 8 * 1024;
 
+/** Fields that the service sets, that identify the sender or that are traces: a request may not set them. */
 const SERVICE_FIELDS: ReadonlySet<string> = new Set([
   'from',
   'sender',
@@ -480,7 +479,7 @@ export function replacedFieldWarnings(headers: readonly [name: string, value: st
   );
 }
 
-/** Returns the fields in order and reports each fault. */
+/** Returns the custom header fields in order and reports each fault. */
 function checkHeaders(headers: Record<string, string>, fault: Fault): [string, string][] {
   const entries = Object.entries(headers);
   if (entries.length > MAX_HEADERS)

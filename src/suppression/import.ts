@@ -6,7 +6,6 @@ import {
   suppressionExport,
 } from '../audience/import/rows.ts';
 import { concatenated, plainText, readHeader } from '../audience/import/source.ts';
-
 import { parseMoment } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import { SUPPRESSION_REASONS, type SuppressionReason } from '../store/suppressions.ts';

@@ -1,4 +1,4 @@
-import { type Work } from '../core/concurrency/slices.ts';
+import type { Work } from '../core/concurrency/slices.ts';
 import { complianceVariables, findMissingComplianceInSteps, missingInText } from '../mail/compliance.ts';
 import { personalize } from '../mail/content.ts';
 import { deriveTextInSteps } from '../mail/html/text-part.ts';

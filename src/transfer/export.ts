@@ -12,8 +12,7 @@ import { DAY, iso } from '../core/clock.ts';
 import { errorCode } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
-import type { Seal } from '../core/seal.ts';
-import { mac } from '../core/seal.ts';
+import { mac, type Seal } from '../core/seal.ts';
 import { ownTokenKey } from '../mail/tokens.ts';
 import { instanceIn } from '../store/backup/identity.ts';
 import type { Context } from '../store/context.ts';
@@ -297,8 +296,6 @@ function checkLogGrowth(account: ExportedAccount): void {
       `The write-ahead log has grown by ${formatBytes(growth)} during the export, which was stopped: export at a time with less load`,
     );
 }
-
-/* Records as they are in the file of an exported account: secrets sealed for the file, bytes as base64. */
 
 /** Opens the secrets of a record and seals them for the file. */
 function withSecrets(type: TransferType, record: TransferRecord, own: Seal, seal: FileSeal): TransferRecord {

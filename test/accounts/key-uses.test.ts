@@ -2,7 +2,6 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import { createAuthenticator } from '../../src/accounts/authenticate.ts';
 import { createKeys, createKeyUses } from '../../src/accounts/keys.ts';
-
 import { createFailureLimits } from '../../src/accounts/rate-limits.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal } from '../../src/core/refusal.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { CONTACT_SEARCH_STEP, contactSearch, type SearchPosition } from '../../src/audience/search.ts';
-
 import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { createBackgroundSteps } from '../../src/store/migrate/background-steps.ts';

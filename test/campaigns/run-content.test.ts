@@ -1,8 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { contactVariables, mailboxOf } from '../../src/campaigns/fields.ts';
-import type { CampaignRequest } from '../../src/campaigns/mail.ts';
-import { recheckCampaign, storedMail } from '../../src/campaigns/mail.ts';
+import { type CampaignRequest, recheckCampaign, storedMail } from '../../src/campaigns/mail.ts';
 import { DAY } from '../../src/core/clock.ts';
 import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { createLog } from '../../src/core/log.ts';

@@ -10,7 +10,6 @@ import {
   urlListField,
   wordsField,
 } from '../../src/mail/headers.ts';
-
 import { runPython } from '../support/python.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
 import { createSeal, mac } from '../../src/core/seal.ts';
 import { packId, packSentMail, type SentMail } from '../../src/mail/sent-mail.ts';
-
 import {
   accountTag,
   clickTokens,

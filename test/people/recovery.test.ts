@@ -7,7 +7,6 @@ import { createPasskeys } from '../../src/people/passkeys.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { newPerson } from '../../src/people/person.ts';
 import { createSessions, type Session } from '../../src/people/sessions.ts';
-
 import { createAuthenticator } from '../http/console/authenticator.ts';
 import { granted } from '../support/refusal.ts';
 import { startStore } from '../support/store.ts';

@@ -2,8 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { SECOND } from '../../src/core/clock.ts';
 import { createControlIndex } from '../../src/delivery/control.ts';
-import type { Inspection, MessageFacts } from '../../src/delivery/waits.ts';
-import { reasonsOf, WAIT_REASON_CODES } from '../../src/delivery/waits.ts';
+import {
+  type Inspection,
+  type MessageFacts,
+  reasonsOf,
+  WAIT_REASON_CODES,
+} from '../../src/delivery/waits.ts';
 import type { ListedInQueue } from '../../src/store/messages/queue-list.ts';
 import { readyMessage } from '../delivery/messages.ts';
 import { heldClock } from '../support/store.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createKeys } from '../../src/accounts/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { type Config } from '../../src/config/schema.ts';
+import type { Config } from '../../src/config/schema.ts';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { createLog, type Log } from '../../src/core/log.ts';

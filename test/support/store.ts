@@ -6,7 +6,7 @@ import { type AccountLimitDefaults, createAccountLimits } from '../../src/accoun
 import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
-import { type MessageContent } from '../../src/mail/content.ts';
+import type { MessageContent } from '../../src/mail/content.ts';
 import { mergeContent } from '../../src/mail/shared-content.ts';
 import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
 import { DATABASE_FILE, type Database, openDatabase } from '../../src/store/database/database.ts';

@@ -230,12 +230,6 @@ function clearLinks({ erasures }: Tables, campaignId: string, run: ErasureRun): 
   run.progress.set(LINKS, cleared.add(campaignId));
 }
 
-/*
- * Removes a person from a content that is still to be sent to others. Rewriting a content of several MB takes hundreds of
- * milliseconds: a long one is rewritten on a reader thread and compressed in libuv's pool, and a unit of work stores the
- * result if the content has not changed in the meantime.
- */
-
 /** Bytes of JSON that are rewritten in a unit of work. */
 const MAX_INLINE_BYTES = 32 * 1024;
 
@@ -247,7 +241,12 @@ interface RewrittenContent {
   result: { digest: string; content: NewContent } | null;
 }
 
-/** In a unit of work. Returns false when nothing was done, because `prepareContent` must rewrite the content first. */
+/**
+ * Removes the person from a content that is still to be sent to others, in a unit of work. Rewriting a content of several
+ * MB takes hundreds of milliseconds: a long one is rewritten on a reader thread and compressed in libuv's pool, and the
+ * unit of work stores the result if the content has not changed in the meantime. Returns false when nothing was done,
+ * because `prepareContent` must rewrite the content first.
+ */
 function rewriteContent({ messages, erasures }: Tables, contentId: number, run: ErasureRun): boolean {
   const stored = messages.content(contentId);
   if (stored === null) return true;

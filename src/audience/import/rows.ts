@@ -14,7 +14,6 @@ import {
   readPhone,
   readUserAgent,
 } from '../profile.ts';
-
 import { csvFields, delimiterOf, type ImportRecord } from './records.ts';
 
 /**
@@ -353,11 +352,6 @@ function remember(names: Set<string>, name: string): boolean {
   return names.has(kept);
 }
 
-/*
- * Recognizes exports of suppressions by their columns, without case and separators: an import as contacts would make
- * recipients of people who cannot or do not want to be reached.
- */
-
 const SERVICE_NAMES = {
   sendgrid: 'SendGrid',
   mailgun: 'Mailgun',
@@ -369,7 +363,10 @@ export type ServiceName = keyof typeof SERVICE_NAMES;
 /** Columns with the address, as `foldedColumn` writes them. */
 export const ADDRESS_COLUMNS = ['email', 'emailaddress', 'address', 'recipient'];
 
-/** The service whose export of suppressions has these columns; null: it is not one. */
+/**
+ * The service whose export of suppressions has these columns, without case and separators; null: it is not one. An import
+ * of it as contacts would make recipients of people who cannot or do not want to be reached.
+ */
 export function suppressionExport(names: readonly string[]): ServiceName | null {
   const columns = new Set(names.map(foldedColumn));
   const has = (...all: string[]) => all.every((name) => columns.has(name));

@@ -90,11 +90,6 @@ export function importFormatOf(name: string): ImportFormat | null {
   return /^application\/(?:x-)?ndjson$|\.(?:ndjson|jsonl)$/i.test(name) ? 'ndjson' : null;
 }
 
-/*
- * Files of other programs: UTF-16 with a byte order mark is decoded, and CR as the only line end becomes LF, so that the
- * reader of records knows UTF-8 and LF only. Positions count the bytes after that.
- */
-
 /** How the text of a file is written. */
 interface TextForm {
   encoding: 'utf-8' | 'utf-16le' | 'utf-16be';
@@ -107,7 +102,10 @@ const LF = 0x0a;
 /** Bytes in which the first line end is searched. */
 const MAX_HEAD = 256 * 1024;
 
-/** The same text in UTF-8 with lines that end with LF, from `start` on, which counts in the result. */
+/**
+ * The text of a file of another program: UTF-16 with a byte order mark is decoded, and CR as the only line end becomes LF,
+ * so that the reader of records knows UTF-8 and LF only. Begins at `start`; positions count the bytes of the result.
+ */
 export async function* plainText(
   bytes: AsyncIterable<Buffer>,
   openAt?: { start: number; reopen(start: number): AsyncIterable<Buffer> },

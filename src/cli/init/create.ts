@@ -15,7 +15,6 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { accountInputSchema, createAccounts } from '../../accounts/accounts.ts';
-
 import { parsePostalAddress } from '../../accounts/postal-address.ts';
 import { loadConfig } from '../../config/load.ts';
 import { errorCode, errorText } from '../../core/errors.ts';

@@ -6,8 +6,12 @@ import { isEventKind } from '../../events/event-types.ts';
 import { mayCallPrivateNetworks, ownPorts } from '../../webhooks/private-networks.ts';
 import { DELIVERY_STATUSES, type WebhookDelivery, type WebhookDetail } from '../../webhooks/resource.ts';
 import { createWebhookSecrets } from '../../webhooks/secrets.ts';
-import type { DeliveryPage, ReplayResult } from '../../webhooks/service.ts';
-import { createWebhooks, type Webhooks } from '../../webhooks/service.ts';
+import {
+  createWebhooks,
+  type DeliveryPage,
+  type ReplayResult,
+  type Webhooks,
+} from '../../webhooks/service.ts';
 import {
   asJson,
   createCommand,

@@ -4,8 +4,7 @@ import { type Clock, SECOND } from '../../core/clock.ts';
 import type { SiteMemory } from '../shaping/limiter.ts';
 import { createProfiles, type HostAnswers, hostNames } from '../shaping/profiles.ts';
 import type { TargetHost } from '../worker/protocol.ts';
-import type { Site, SiteProfile } from './site.ts';
-import { createSite } from './site.ts';
+import { createSite, type Site, type SiteProfile } from './site.ts';
 import type { OpenConnections } from './slots.ts';
 import { createWaitingIndex } from './waiting-keys.ts';
 

@@ -1,6 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { Gauge, type Registry } from 'prom-client';
-
 import { type Clock, HOUR, iso, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createClassifier } from '../../mail/classify/classifier.ts';

@@ -172,14 +172,6 @@ function expectOk(phase: SmtpPhase, reply: WireReply): void {
   if (!isOk(reply)) throw new SmtpSessionError(phase, `RSET refused: ${reply.code} ${replyOf(reply).text}`);
 }
 
-/*
- * A transaction in one write: MAIL, RCPT, and the message as the only chunk of BDAT (RFC 3030 §2). Its replies arrive after one
- * round trip; with DATA it takes two, because the message has to wait for the 354.
- *
- * The message is on its way before the server has replied to anything, so this is for servers that work: a connection begins with
- * DATA, and an address at which BDAT failed gets only DATA for an hour.
- */
-
 /**
  * A server may close a connection that has been idle for longer. The message would then wait for its next attempt, because what
  * was sent may have been accepted.
@@ -210,6 +202,11 @@ function mayUseBdat(
 const NOT_SUPPORTED = new Set([500, 501, 502, 503, 504, 555]);
 
 /**
+ * A transaction in one write: MAIL, RCPT, and the message as the only chunk of BDAT (RFC 3030 §2). Its replies arrive after one
+ * round trip; with DATA it takes two, because the message has to wait for the 354. The message is on its way before the server
+ * has replied to anything, so this is for servers that work: a connection begins with DATA, and an address at which BDAT
+ * failed gets only DATA for an hour.
+ *
  * Returns null if the server does not support BDAT: the message must be offered with DATA. Throws `SmtpSessionError`: in phase
  * `mail` nothing was sent, or the server ended the session with 421; in phase `dot` without a reply it may have accepted the
  * message.

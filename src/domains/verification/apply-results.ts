@@ -1,6 +1,5 @@
 import type { DomainEventKind } from '../../events/event-types.ts';
-import type { CheckFlags, DomainRow } from '../../store/domains/domains.ts';
-import { CHECK_COLUMNS } from '../../store/domains/domains.ts';
+import { CHECK_COLUMNS, type CheckFlags, type DomainRow } from '../../store/domains/domains.ts';
 import type { CheckResult, Verdict } from './checks/check.ts';
 import {
   CHECK_NAMES,

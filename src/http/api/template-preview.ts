@@ -4,7 +4,6 @@ import { contactVariables } from '../../campaigns/fields.ts';
 import { inSlices } from '../../core/concurrency/slices.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { checkValues, collectFaults } from '../../sending/request.ts';
-
 import type { Context } from '../../store/context.ts';
 import { MAX_PREVIEW, renderPreviewInSteps } from '../../templates/preview.ts';
 import { findTemplate } from '../../templates/templates.ts';

@@ -22,7 +22,6 @@ import {
   type RuleInput,
   type SuppressWhen,
 } from './rules.ts';
-
 import { SENDER_RULES } from './sender.ts';
 import { SITE_RULES } from './site.ts';
 import { STATUS_RULES } from './status.ts';

@@ -236,18 +236,16 @@ function isServiceLink(href: string): boolean {
   return href.includes(MARKS.unsubscribeUrl) || href.includes(MARKS.reportAbuseUrl);
 }
 
-/*
- * Parses the URL in the `href` of a link as a browser does (WHATWG URL), for a Location field. A URL in ASCII is returned
- * unchanged.
- */
-
 /** A longer URL is not tracked: the tracked URL must fit in a request line. */
 const MAX_LENGTH = 8192;
 /** Browsers remove these inside a URL, and all spaces and control characters around it. */
 const IGNORED_INSIDE = /[\t\n\r]/g;
 const PLAIN = /^https?:\/\/(?![/\\])[\u0021-\u007e]+$/i;
 
-/** Returns the URL, or null when it is not an http or https URL. */
+/**
+ * Parses the URL in the `href` of a link as a browser does (WHATWG URL), for a Location field. A URL in ASCII is returned
+ * unchanged; null: it is not an http or https URL, or is too long.
+ */
 export function parseLinkUrl(href: string): string | null {
   const url = trimControls(href).replace(IGNORED_INSIDE, '');
   if (!/^https?:/i.test(url) || !URL.canParse(url)) return null;

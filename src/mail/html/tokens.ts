@@ -190,8 +190,6 @@ function scanComment(html: string, at: number, handler: TokenHandler): number {
   return ~at;
 }
 
-/* htmlparser2's tokenizer, for the parts of HTML that scan.ts leaves to it. */
-
 const MAX_CACHED_ENTITIES = 500;
 
 /** Code points of entities, and null for those that are not exactly one; bounded by `MAX_CACHED_ENTITIES`. */
@@ -261,8 +259,8 @@ const IGNORED = {
 const BEFORE_VALUE = /[ \t\n\f\r]*=[ \t\n\f\r]*["']?/y;
 
 /**
- * Returns a function that reads what begins at `base` with the tokenizer, to the end of the first tag, comment or
- * declaration, and raw elements to their end; it returns the offset after it.
+ * htmlparser2's tokenizer, for the HTML that `scanHtmlInSteps` leaves to it. Returns a function that reads what begins at
+ * `base`, to the end of the first tag, comment or declaration, and raw elements to their end; it returns the offset after it.
  */
 function createTokenizing(
   html: string,

@@ -309,12 +309,7 @@ function isZero(value: string | undefined): boolean {
   return value !== undefined && /^[+-]?(?:0+(?:\.0*)?|\.0+)(?:[a-z]+|%)?$/.test(value);
 }
 
-/*
- * Text in the color of its background cannot be seen. Only colors that are declared inline, or by attributes, are compared;
- * where the background is not certain, text counts as visible.
- */
-
-/** The colors of the text and behind it; null: unknown. */
+/** The colors of the text and behind it, as declared inline or by attributes; null: unknown. */
 interface Paint {
   readonly color: string | null;
   readonly background: string | null;
@@ -331,7 +326,7 @@ const UNKNOWN_PAINT: Paint = { color: null, background: null };
 /** Mail clients show mail on white; the color of text is unknown, and not white. */
 const WHITE_PAGE: Paint = { color: null, background: '#ffffff' };
 
-/** Whether text cannot be distinguished from what is behind it. */
+/** Whether text cannot be distinguished from what is behind it; where the background is not certain, it counts as visible. */
 function hidesByColor({ color, background }: Paint): boolean {
   return color === 'transparent' || (color !== null && color === background);
 }

@@ -27,7 +27,6 @@ import {
   subjectTemplateFault,
   type TemplateContent,
 } from '../../templates/templates.ts';
-
 import type { PackedShared } from '../encode.ts';
 import { type ParsedSend, subjectRefusal } from '../request.ts';
 import type { HtmlReader } from './html-reader.ts';

@@ -1,6 +1,11 @@
 import addressparser from 'nodemailer/lib/addressparser';
-import type { Alternative, Attachment, Mailbox } from '../../mail/content.ts';
-import { CONTENT_ID, MEDIA_TYPE } from '../../mail/content.ts';
+import {
+  type Alternative,
+  type Attachment,
+  CONTENT_ID,
+  type Mailbox,
+  MEDIA_TYPE,
+} from '../../mail/content.ts';
 import { escapeHtml } from '../../mail/html/escape.ts';
 import { unflowText } from '../../mail/html/flowed.ts';
 import { isKnownCharset } from '../../mail/incoming/charset.ts';

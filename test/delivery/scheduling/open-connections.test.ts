@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../../src/core/clock.ts';
-import type { Site, SlotReservation } from '../../../src/delivery/scheduling/site.ts';
-import { createSite } from '../../../src/delivery/scheduling/site.ts';
+import { createSite, type Site, type SlotReservation } from '../../../src/delivery/scheduling/site.ts';
 import { createOpenConnections } from '../../../src/delivery/scheduling/slots.ts';
 import { heldClock } from '../../support/store.ts';
 import { readyMessage } from '../messages.ts';

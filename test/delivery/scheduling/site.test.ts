@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../../src/core/clock.ts';
-import type { Assignment, SlotReservation } from '../../../src/delivery/scheduling/site.ts';
-import { createSite } from '../../../src/delivery/scheduling/site.ts';
+import { type Assignment, createSite, type SlotReservation } from '../../../src/delivery/scheduling/site.ts';
 import { createWaitingIndex, createWaitingKeys } from '../../../src/delivery/scheduling/waiting-keys.ts';
 import type { QueueKey, QueuePriority } from '../../../src/store/messages/queue.ts';
 import { heldClock } from '../../support/store.ts';

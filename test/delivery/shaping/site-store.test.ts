@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
-import type { Site } from '../../../src/delivery/scheduling/site.ts';
-import { createSite } from '../../../src/delivery/scheduling/site.ts';
+import { createSite, type Site } from '../../../src/delivery/scheduling/site.ts';
 import { createSiteStore } from '../../../src/delivery/shaping/shaping.ts';
 import { heldClock, startStore } from '../../support/store.ts';
 import { readyMessage } from '../messages.ts';

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import { type DoctorSetup } from '../setup.ts';
+import type { DoctorSetup } from '../setup.ts';
 import { describeBroken } from './rows.ts';
 
 const notRoot = process.geteuid?.() === 0 ? false : 'needs root';

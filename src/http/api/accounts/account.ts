@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { type Account, type Accounts, accountPatchSchema } from '../../../accounts/accounts.ts';
-
 import type { LimitName, LimitReading } from '../../../accounts/limits.ts';
 import { iso } from '../../../core/clock.ts';
 import { refuse } from '../../../core/refusal.ts';

@@ -5,7 +5,6 @@ import {
   accountInputSchema,
   accountPatchSchema,
 } from '../../../accounts/accounts.ts';
-
 import { readLimits } from '../../../accounts/limits.ts';
 import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import type { Context } from '../../../store/context.ts';

@@ -15,7 +15,6 @@ import {
   readSource,
   readUserAgent,
 } from '../../../audience/profile.ts';
-
 import { emailIdentifier, IDENTIFIER } from '../../../mail/identifier.ts';
 import { CONSENT_METHODS, type ConsentMethod } from '../../../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../../../store/contacts/contacts.ts';

@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { presentMember, presentSubscriber, presentSubscription } from '../../../audience/present.ts';
 import type { MembershipInput, MembershipResult, Subscriptions } from '../../../audience/subscriptions.ts';
-
 import { iso } from '../../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../../core/refusal.ts';
 import type { Member } from '../../../store/contacts/subscriptions.ts';

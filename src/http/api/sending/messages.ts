@@ -14,8 +14,11 @@ import { BOUNCE_CLASSES } from '../../../mail/classify/rules.ts';
 import { isEmailIdentifier, recipientIdentifier } from '../../../mail/identifier.ts';
 import type { QueuedMail } from '../../../sending/queued-mail.ts';
 import type { Context } from '../../../store/context.ts';
-import type { ListedMessage } from '../../../store/messages/messages.ts';
-import { MESSAGE_STATUSES, type MessageStatus } from '../../../store/messages/messages.ts';
+import {
+  type ListedMessage,
+  MESSAGE_STATUSES,
+  type MessageStatus,
+} from '../../../store/messages/messages.ts';
 import { HOLD_REASONS } from '../../../store/messages/queue.ts';
 import { mapResult, type Route, routesOf, unchecked } from '../../route.ts';
 import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventKind, eventSchema } from '../event-schema.ts';
