@@ -12,6 +12,8 @@ export function createFairQueue<Item>() {
 
   /** Puts the items of an owner back, as the last of all; forgets an owner without items. */
   function putLast(owner: string, items: Item[]): void {
+    // The only owner is the last one already.
+    if (lists.size === 1 && items.length > 0) return;
     lists.delete(owner);
     if (items.length > 0) lists.set(owner, items);
   }

@@ -127,7 +127,14 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   /** Turns that a waiting share misses, because its last units took longer than a turn. */
   const missed = new Map<string, number>();
   const checkpointRequests: (() => void)[] = [];
-  /** Of the unit that runs; null: none does. */
+  /** Tables whose counts are written with the commit. */
+  const pendingCounts: readonly Pick<PendingCounts<unknown>, 'endUnit' | 'discard'>[] = [
+    tables.hourlyCounts,
+    tables.egressCounts,
+    tables.campaignCounts,
+  ];
+  let isInUnit = false;
+  /** Of the unit that runs; null: it has none, as most. */
   let unitHooks: Hooks | null = null;
   let working: Promise<void> | null = null;
   let flushing: Promise<void> = Promise.resolve();
@@ -210,7 +217,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   /** Takes the next unit of the share whose turn it is; undefined when none waits. */
   function nextUnit(): { owner: string; item: Waiting } | undefined {
     for (;;) {
-      const name = waiting.next();
+      const name = missed.size === 0 ? undefined : waiting.next();
       const turns = name === undefined ? undefined : missed.get(name);
       if (name === undefined || turns === undefined) return waiting.take();
       if (waiting.owners === 1) missed.delete(name);
@@ -273,7 +280,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       return { units, hooks, counted, ms: performance.now() - began };
     } catch (error) {
       if (db.inTransaction) rollback();
-      for (const counts of pendingCounts()) counts.discard();
+      for (const counts of pendingCounts) counts.discard();
       for (const { entry } of units) entry.reject(error);
       current?.reject(error);
       return { units: [], hooks: new Map(), counted: [], ms: 0 };
@@ -331,32 +338,27 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     }
   }
 
-  /** Tables whose counts are written with the commit. */
-  function pendingCounts(): Pick<PendingCounts<unknown>, 'endUnit' | 'discard'>[] {
-    return [tables.hourlyCounts, tables.egressCounts, tables.campaignCounts];
-  }
-
   /** Adds what the unit wants to be called after the commit to `hooks`. */
   function runUnit(entry: Waiting, hooks: Hooks): () => void {
     savepoint();
-    const own: Hooks = new Map();
+    isInUnit = true;
     try {
-      unitHooks = own;
       const value = entry.unit(tables);
       const isRefused = isRefusal(value);
       if (isRefused) undo();
       release();
-      for (const counts of pendingCounts()) counts.endUnit(!isRefused);
-      if (!isRefused) for (const [subject, hook] of own) hooks.set(subject, hook);
+      for (const counts of pendingCounts) counts.endUnit(!isRefused);
+      if (!isRefused) for (const [subject, hook] of unitHooks ?? []) hooks.set(subject, hook);
       return () => entry.resolve(value);
     } catch (error) {
       // A full disk may have ended the whole transaction: then the group fails, in commitGroup.
       if (!db.inTransaction) throw error;
       undo();
       release();
-      for (const counts of pendingCounts()) counts.endUnit(false);
+      for (const counts of pendingCounts) counts.endUnit(false);
       return () => entry.reject(error);
     } finally {
+      isInUnit = false;
       unitHooks = null;
     }
   }
@@ -366,8 +368,8 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
    * undone. It must not throw. Outside of a unit it is called immediately.
    */
   function afterCommit(subject: unknown, hook: () => void): void {
-    if (unitHooks === null) hook();
-    else unitHooks.set(subject, hook);
+    if (isInUnit) (unitHooks ??= new Map()).set(subject, hook);
+    else hook();
   }
 
   return {
