@@ -157,7 +157,7 @@ export function createDeliveries(
       }
       // The last message of the day's quota has left meanwhile.
       if (ticket === null) return { kind: 'later', waitMs: 0, leased };
-      let job: DeliveryJob | 'domain_deleted' | 'content_invalid';
+      let job: DeliveryJob | 'domain_deleted' | 'content_invalid' | null;
       try {
         const waitMs = waits.msOf('domain_parked', message.domain_id);
         if (waitMs > 0) return { kind: 'later', waitMs, leased };
@@ -170,7 +170,10 @@ export function createDeliveries(
       if (!leased && !(await recording.take(message))) return { kind: 'not-taken' };
       if (stopping) return { kind: 'later', waitMs: 0, leased: true };
 
-      const end = await pool.send(site.number + slot, job);
+      const ending = pool.send(site.number + slot, job);
+      // The worker has it: a variable would keep its content in memory for the whole session.
+      job = null;
+      const end = await ending;
       if (end.kind === 'returned') return { kind: 'later', waitMs: 0, leased: true };
       if (end.kind === 'unsendable') return end;
       const used = ticket;
