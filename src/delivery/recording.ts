@@ -74,8 +74,10 @@ export function createRecording(
   const { firstRetryMs = FIRST_RETRY_MS, maxTries = MAX_TRIES } = parts;
   /** Commits of messages without a lease. */
   const commits = new Set<Promise<unknown>>();
-  /** Outcomes that are being recorded. */
-  const pending = new Set<Promise<Recorded>>();
+  /** Number of outcomes that are being recorded. */
+  let pending = 0;
+  /** Called when there are none. */
+  let onNonePending = () => {};
   /** Outcomes that failed since the last one was recorded, with the time of their first failure. */
   const failing = new Map<number, number>();
   let failure: { since: number; reason: string } | null = null;
@@ -216,13 +218,15 @@ export function createRecording(
   }
 
   /** Commits `unit`, with retries until it, or its fallback, is on disk. */
-  function persist(seq: number, unit: OutcomeUnit, fallback?: OutcomeUnit): Promise<Recorded> {
-    const work = persistUnit(seq, unit, fallback).finally(() => {
+  async function persist(seq: number, unit: OutcomeUnit, fallback?: OutcomeUnit): Promise<Recorded> {
+    pending++;
+    try {
+      return await persistUnit(seq, unit, fallback);
+    } finally {
       failing.delete(seq);
-      pending.delete(work);
-    });
-    pending.add(work);
-    return work;
+      pending--;
+      if (pending === 0) onNonePending();
+    }
   }
 
   async function persistUnit(seq: number, unit: OutcomeUnit, fallback?: OutcomeUnit): Promise<Recorded> {
@@ -375,12 +379,12 @@ export function createRecording(
    */
   async function drain(until: number): Promise<number> {
     draining.abort();
-    const all = async () => {
-      while (pending.size > 0) await Promise.all(pending);
-    };
-    await withTimeout(all(), Math.max(0, until - monotonic.now()));
+    const none = new Promise<void>((resolve) => {
+      onNonePending = resolve;
+    });
+    if (pending > 0) await withTimeout(none, Math.max(0, until - monotonic.now()));
     dropped = true;
-    return pending.size;
+    return pending;
   }
 
   return {
@@ -393,7 +397,7 @@ export function createRecording(
     failLeased,
     persist,
     /** Number of outcomes that wait to be recorded. */
-    pending: () => pending.size,
+    pending: () => pending,
     firstOutcome,
     suspect,
     unrecorded,

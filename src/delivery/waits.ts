@@ -353,6 +353,9 @@ const ROWS: {
   account_parked: { firstMs: MINUTE, maxMs: 30 * MINUTE, rememberMs: Number.POSITIVE_INFINITY },
 };
 
+/** The rows of domains and accounts that are parked. */
+const PARKED = { domain: 'domain_parked', account: 'account_parked' } as const;
+
 // Sound: the table has these keys only.
 const ROW_REASONS = Object.keys(ROWS) as RowReason[];
 /** Of each reason. */
@@ -469,7 +472,7 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
     failed.count++;
     if (failed.domains.size < ACCOUNT_DOMAINS) failed.domains.add(domainId);
     failures[kind].set(id, failed);
-    const reason = `${kind}_parked` as const;
+    const reason = PARKED[kind];
     const row = rows[reason].get(id);
     if (row !== undefined) row.detail.error = error;
     const isEnough =
@@ -489,10 +492,9 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
 
   function forgetFailures(kind: Parked['kind'], id: string): void {
     // Called for every message: almost always there is no entry.
-    if (failures[kind].size === 0 && rows[`${kind}_parked`].size === 0) return;
+    if (failures[kind].size === 0 && rows[PARKED[kind]].size === 0) return;
     failures[kind].delete(id);
-    if (end(`${kind}_parked`, id))
-      log.info({ [`${kind}Id`]: id }, `${kind} released: its mail is sent again`);
+    if (end(PARKED[kind], id)) log.info({ [`${kind}Id`]: id }, `${kind} released: its mail is sent again`);
   }
 
   /** How long mail of the domain or the account of a message may not be taken; null: it may. */
@@ -506,7 +508,7 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
   /** Accounts and domains whose mail cannot be prepared, at most `MAX_LISTED`. */
   function parked(): Parked[] {
     const of = (kind: Parked['kind']) =>
-      list(`${kind}_parked`).map(({ id, since, detail }) => ({
+      list(PARKED[kind]).map(({ id, since, detail }) => ({
         kind,
         id: String(id),
         since: iso(since),

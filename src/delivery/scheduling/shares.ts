@@ -53,11 +53,12 @@ export function createShares(limits: { sessions: number; bytes: number }) {
 
   function sharesOf(site: Site, message: ReadyMessage): HeldShares {
     const { account_id: account, priority } = message;
-    const share = { account, site: site.key, priority };
+    const { key } = site;
+    const counted = Math.max(0, message.content_bytes - UNCOUNTED_BYTES);
     return {
-      session: { ...share, size: 1 },
-      unanswered: { ...share, size: site.hasAnswered() ? 0 : 1 },
-      bytes: { ...share, size: Math.max(0, message.content_bytes - UNCOUNTED_BYTES) },
+      session: { account, site: key, priority, size: 1 },
+      unanswered: { account, site: key, priority, size: site.hasAnswered() ? 0 : 1 },
+      bytes: { account, site: key, priority, size: counted },
     };
   }
 
