@@ -174,11 +174,7 @@ function accountOf(row: AccountRow): Account {
   };
 }
 
-/*
- * Schemas of the fields of an account, for the API and the command line. The values are inserted into mail: one line
- * each, without control characters.
- */
-
+/** A field of an account is inserted into mail: it is one line, without control characters. */
 function line(max: number, min = 1) {
   return z
     .string()

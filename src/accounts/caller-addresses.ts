@@ -16,8 +16,8 @@ export interface Network {
 }
 
 /**
- * The canonical form of an address, IPv4-mapped IPv6 as IPv4, without a zone; null when the text is not an address. Only dotted-decimal
- * IPv4 is accepted, not `127.1` or `0x7f.0.0.1`, which parsers interpret differently.
+ * The canonical form of an address, IPv4-mapped IPv6 as IPv4, without a zone; null when the text is not an address. Only
+ * dotted-decimal IPv4 is accepted, not `127.1` or `0x7f.0.0.1`, which parsers interpret differently.
  */
 export function canonicalAddress(text: string): string | null {
   return parseAddress(text)?.toString() ?? null;

@@ -172,9 +172,9 @@ async function runDaemon(file: string | undefined, takeOver: boolean, output: Lo
 }
 
 /**
- * A promise was rejected and nothing handles it: a defect, after which a part of the daemon may wait without end. The daemon stops, so
- * that results of deliveries are recorded, and exits with an error, so that the service manager starts it again. An
- * uncaught exception ends the process immediately, as Node does by default.
+ * A promise was rejected and nothing handles it: a defect, after which a part of the daemon may wait without end. The daemon
+ * stops, so that results of deliveries are recorded, and exits with an error, so that the service manager starts it again.
+ * An uncaught exception ends the process immediately, as Node does by default.
  */
 function unhandledRejection(log: Log): { occurred: Promise<string>; has(): boolean } {
   let hasOccurred = false;

@@ -37,8 +37,8 @@ const LOCALHOST = /^(.+\.)?localhost\.?$/i;
  * Connects HTTP requests to hosts that others choose, only to permitted addresses. The address is checked when the
  * connection is made, and the connection uses that address, so an attacker gains nothing by changing the DNS answer
  * afterwards (DNS rebinding). Addresses in URLs are checked too, in every notation: they are never looked up, and
- * `http://2130706433/` is 127.0.0.1. The HTTP client limits header and content, but reads interim responses, chunk extensions and
- * empty lines without end, so the bytes of each response are limited here.
+ * `http://2130706433/` is 127.0.0.1. The HTTP client limits header and content, but reads interim responses, chunk
+ * extensions and empty lines without end, so the bytes of each response are limited here.
  */
 export function createConnector(options: ConnectorOptions): buildConnector.connector {
   const { resolver, mayConnect, timeoutMs, trusted, maxResponseBytes = MAX_RESPONSE_BYTES } = options;

@@ -36,8 +36,8 @@ export interface DnsView {
 }
 
 /**
- * Characters of one TXT record, and of all at a name. Evaluating an SPF or DMARC record takes time of the event loop in proportion
- * to its length, for each of its includes again; the longest in use have about 2,000 characters.
+ * Characters of one TXT record, and of all at a name. Evaluating an SPF or DMARC record takes time of the event loop in
+ * proportion to its length, for each of its includes again; the longest in use have about 2,000 characters.
  */
 const MAX_TXT_RECORD = 4096;
 const MAX_TXT_RECORDS = 16_384;

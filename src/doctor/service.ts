@@ -21,9 +21,10 @@ const MAX_DOMAINS = 20;
 const INTEGRITY_MS = 10 * SECOND;
 
 /**
- * The checks in the daemon, for its API: one run at a time, with its result cached. Runs no check until `examine`. A run examines 20 domains and reads the database for up to 10 s (integrity); its
- * result is cached for 30 s after its end, an error is not cached.
-
+ * The checks in the daemon, for its API: one run at a time, with its result cached. Runs no check until `examine`. A run
+ * examines 20 domains and reads the database for up to 10 s (integrity); its result is cached for 30 s after its end, an
+ * error is not cached.
+ *
  * `integrityScript`: the program of the integrity check; default: the compiled one.
  */
 export function createDoctor(parts: DoctorParts & Pick<DoctorOptions, 'integrityScript'>) {

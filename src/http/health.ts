@@ -297,8 +297,8 @@ const PROBE_INTERVAL_MS = 5000;
 const PROBE_OVERDUE_MS = 10_000;
 
 /**
- * A check that a background loop carries out. Runs nothing before `start`; until then `check` passes. A run begins 5 s after the previous one has ended, and fails
- * the check once it takes 10 s. `stop` does not wait for it.
+ * A check that a background loop carries out. Runs nothing before `start`; until then `check` passes. A run begins 5 s after
+ * the previous one has ended, and fails the check once it takes 10 s. `stop` does not wait for it.
  */
 export function createProbe(options: ProbeOptions) {
   const { name, log, intervalMs = PROBE_INTERVAL_MS, overdueMs = PROBE_OVERDUE_MS } = options;

@@ -52,6 +52,13 @@ const MAX_UNKNOWN = 10_000;
 const SETUP_MS = 15 * MINUTE;
 const ISSUER = 'Postrider';
 
+/* Time-based one-time passwords (RFC 6238): SHA-1, 6 digits, steps of 30 s, as authenticator applications expect. */
+const STEP_MS = 30_000;
+const DIGITS = 6;
+/** Steps before and after the current one whose code is accepted: clocks differ. */
+const WINDOW = 1;
+const TOTP_SECRET_BYTES = 20;
+
 /**
  * Sign-in with a password and a code of an authenticator application, never with a password alone. Every change of a
  * credential ends the other sessions of the person, and is refused when its own session has ended meanwhile. Counts
@@ -210,14 +217,6 @@ function openSetup(seal: Seal, personId: string, state: string, now: number): Bu
   }
   return Number(opened.readBigUInt64BE()) > now ? opened.subarray(8) : null;
 }
-
-/* Time-based one-time passwords (RFC 6238): SHA-1, 6 digits, steps of 30 s, as authenticator applications expect. */
-
-const STEP_MS = 30_000;
-const DIGITS = 6;
-/** Steps before and after the current one whose code is accepted: clocks differ. */
-const WINDOW = 1;
-const TOTP_SECRET_BYTES = 20;
 
 /** The code of a time step. */
 export function totpCode(secret: Buffer, step: number): string {

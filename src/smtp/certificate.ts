@@ -155,8 +155,9 @@ async function both<Result>(
 }
 
 /**
- * Registers the gauge of the expiry of the certificate files of the SMTP listeners. The files are read at each scrape, as the listeners read them again when they change. A file that cannot be read has no value: the log of
- * the listener has the reason.
+ * Registers the gauge of the expiry of the certificate files of the SMTP listeners. The files are read at each scrape, as
+ * the listeners read them again when they change. A file that cannot be read has no value: the log of the listener has the
+ * reason.
  */
 export function registerListenerCertificates(
   registry: Registry,

@@ -11,8 +11,8 @@ import { SmtpRejection } from './reply.ts';
  * of the event loop and writes every reply with a separate system call; here commands wait in a queue shared by all
  * connections, and replies to commands that arrived together are written together.
  *
- * Overrides `connect`, `_acceptSocket` and `_upgrade` of the server, and `_onCommand` and `send` of the connection; package.json pins the version, and
- * test/smtp/paced-server.test.ts fails when they are no longer called.
+ * Overrides `connect`, `_acceptSocket` and `_upgrade` of the server, and `_onCommand` and `send` of the connection;
+ * package.json pins the version, and test/smtp/paced-server.test.ts fails when they are no longer called.
  */
 
 /** The limits and the queue of commands of a server. */

@@ -4,19 +4,38 @@ import { callerNetworks, canonicalAddress } from '../accounts/caller-addresses.t
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import { eventLoopTurns } from '../core/concurrency/slices.ts';
 
-/* Limits on TCP sockets that an SMTP session cannot enforce: before it begins, and when replies are not read. */
+/*
+ * TCP sockets before and outside of their SMTP sessions: limits that a session cannot enforce (before it begins, and when
+ * replies are not read), and the PROXY protocol.
+ *
+ * smtp-server reads only version 1 (text) of the PROXY protocol, and of that no addresses after UNKNOWN, which a receiver
+ * must ignore (§2.1): each header of version 2 (binary) is translated before smtp-server sees the connection. Applies to
+ * connections of the configured proxies only; from any other client such a header is an SMTP syntax error.
+ *
+ * https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt, §2.2
+ */
 
 /** Sockets of an address beyond its connections while they are greeted or rejected. */
 const ADDRESS_MARGIN = 10;
-/** Limit for a TLS handshake or a PROXY header. */
+/** Limit for a TLS handshake or a PROXY header, which a proxy sends right after it connects. */
 const HANDSHAKE_TIMEOUT_MS = 10 * SECOND;
 /** Sockets whose replies are not read for this long are closed. */
 export const WRITE_STALL_TIMEOUT_MS = MINUTE;
 
+const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
+const FIXED = 16;
+const VERSION = 2;
+const [LOCAL, PROXIED] = [0, 1];
+/** Address family and transport in one byte. */
+const [TCP4, TCP6] = [0x11, 0x21];
+/** Maximum length of addresses and TLVs (§2.2.1), bytes. */
+const MAX_LENGTH = 4096;
+
 /**
- * Closes sockets of an address that has more than its connections and a margin, without a reply: before the greeting
- * no other limit counts them. The networks that contain it may have a multiple (`callerNetworks`). Connections through proxies are limited by `createConnections` only, by the address that
- * the proxy states. Returns a function that removes closed sockets from the count; called every few seconds.
+ * Closes sockets of an address that has more than its connections and a margin, without a reply: before the greeting no
+ * other limit counts them. The networks that contain it may have a multiple (`callerNetworks`). Connections through proxies
+ * are limited by `createConnections` only, by the address that the proxy states. Returns a function that removes closed
+ * sockets from the count; called every few seconds.
  */
 export function limitSockets(server: Server, perAddress: number, proxies: readonly string[]): () => void {
   const exempt = new Set(proxies.map(canonicalAddress));
@@ -86,26 +105,6 @@ export function createStallCheck(clock: Clock): (socket: Socket) => boolean {
   };
 }
 
-/*
- * PROXY protocol version 2 (binary) for smtp-server, which reads only version 1 (text), and of version 1 no addresses after
- * UNKNOWN, which a receiver must ignore (§2.1): each header is translated before smtp-server sees the connection. Applies to connections of the configured proxies only; from any
- * other client such a header is an SMTP syntax error.
- *
- * https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt, §2.2
- */
-
-const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
-const FIXED = 16;
-const VERSION = 2;
-const [LOCAL, PROXIED] = [0, 1];
-/** Address family and transport in one byte. */
-const [TCP4, TCP6] = [0x11, 0x21];
-/** Maximum length of addresses and TLVs (§2.2.1), bytes. */
-const MAX_LENGTH = 4096;
-
-/** A proxy sends its header right after it connects. */
-const HEADER_TIMEOUT_MS = 10 * SECOND;
-
 /** incomplete: more bytes are needed. absent: nothing to translate. malformed: version 2, but not valid. */
 export type ProxyHeader = { line: string; length: number } | 'incomplete' | 'absent' | 'malformed';
 
@@ -170,7 +169,7 @@ export function translateProxyHeaders(server: Server, proxies: readonly string[]
     waiting.add(socket);
     let sent = Buffer.alloc(0);
     const drop = () => void socket.destroy();
-    const timer = setTimeout(drop, HEADER_TIMEOUT_MS).unref();
+    const timer = setTimeout(drop, HANDSHAKE_TIMEOUT_MS).unref();
     const done = () => {
       clearTimeout(timer);
       waiting.delete(socket);

@@ -169,8 +169,8 @@ function judgeSmtp(
 }
 
 /**
- * Whether the listener of Postrider sent the greeting: "220 mail.example.net ESMTP". Another mail server on this machine greets
- * with the same host name, and names its program after it (RFC 5321 §4.2). A listener that is busy answers with 4xx.
+ * Whether the listener of Postrider sent the greeting: "220 mail.example.net ESMTP". Another mail server on this machine
+ * greets with the same host name, and names its program after it (RFC 5321 §4.2). A listener that is busy answers with 4xx.
  */
 function isOwnGreeting({ code, text }: Greeting & { kind: 'greeting' }, hostname: string): boolean {
   const line = text.toLowerCase();

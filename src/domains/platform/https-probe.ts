@@ -13,8 +13,8 @@ const PATH = '/o/probe.gif';
 export type HttpsProbe = (host: string, address: string) => Promise<boolean>;
 
 /**
- * The probe uses the port of `publicUrl` and requires a certificate that is valid for the name of the host, as browsers do. Any
- * response below 500 counts. `trusted` replaces the default certificate authorities (PEM).
+ * The probe uses the port of `publicUrl` and requires a certificate that is valid for the name of the host, as browsers do.
+ * Any response below 500 counts. `trusted` replaces the default certificate authorities (PEM).
  */
 export function createHttpsProbe(publicUrl: string, trusted?: string): HttpsProbe {
   const port = Number(new URL(publicUrl).port || 443);

@@ -47,7 +47,10 @@ export function platformNotes(platform: Platform, records: readonly ZoneRecord[]
   return notes;
 }
 
-/** The records in order: hosts, SPF, the id of the MTA-STS policy, the keys of domains, the key of TLS reports, PTR. SOA and NS are in zone-authority.ts. */
+/**
+ * The records in order: hosts, SPF, the id of the MTA-STS policy, the keys of domains, the key of TLS reports, PTR. SOA and
+ * NS are in zone-authority.ts.
+ */
 export async function platformZone(
   view: DnsView,
   platform: Platform,

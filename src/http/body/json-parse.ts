@@ -70,8 +70,8 @@ export async function parseJson(bytes: Buffer, accountId: string): Promise<JsonB
 const PLACEHOLDER = randomBytes(16).toString('hex');
 
 /**
- * Parses a whole body like `parseJson`, without its known strings, which are inserted afterwards. `repeated` then learns the other
- * long strings.
+ * Parses a whole body like `parseJson`, without its known strings, which are inserted afterwards. `repeated` then learns the
+ * other long strings.
  */
 export async function parseJsonWithStrings(
   chunks: readonly Buffer[],

@@ -13,8 +13,8 @@ const REPEATED_MS = MINUTE;
 const MAX_REPEATED = 5000;
 
 /**
- * Writes the audit records of requests. Keeps the times of up to 5000 different failures in memory, by person (or address), operation and account. Successful
- * changes are always recorded, before the response is sent.
+ * Writes the audit records of requests. Keeps the times of up to 5000 different failures in memory, by person (or address),
+ * operation and account. Successful changes are always recorded, before the response is sent.
  */
 export function createAuditing(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,

@@ -54,11 +54,12 @@ const MAX_WAITING_BYTES = 256 * 1024;
 const HEARTBEAT_MS = 15 * SECOND;
 
 /**
- * The event stream of the console (server-sent events, WHATWG HTML §9.2): the events of an account as they are committed,
- * in the form of `GET /web-setup/events`. An account with streams is read once per interval for all its streams.
- * A stream begins at the current end of the feed; `hello` has that position, so that the application reads its lists again
- * after a reconnection. A client that does not read is disconnected. Starts its loop now; `stop` ends it. Accounts without a stream are not read. At most 200 streams are open, 20 of them
- * for operators only: 3 of a session, 12 of a person, 50 of the members of an account.
+ * The event stream of the console (server-sent events, WHATWG HTML §9.2): the events of an account as they are committed, in
+ * the form of `GET /web-setup/events`. An account with streams is read once per interval for all its streams. A stream
+ * begins at the current end of the feed; `hello` has that position, so that the application reads its lists again after a
+ * reconnection. A client that does not read is disconnected. Starts its loop now; `stop` ends it. Accounts without a stream
+ * are not read. At most 200 streams are open, 20 of them for operators only: 3 of a session, 12 of a person, 50 of the
+ * members of an account.
  */
 export function createEventStreams(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,

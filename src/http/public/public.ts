@@ -38,8 +38,9 @@ type PublicContext = Pick<Context, 'clock' | 'log' | 'registry' | 'tables' | 'wr
 };
 
 /**
- * The public pages: their routes, their listeners, and visits that wait to be recorded. Binds nothing before `listen`; registers `postrider_visits_total`. Visits wait in memory until they are written, at
- * the latest in `close`, after the listeners.
+ * The public pages: their routes, their listeners, and visits that wait to be recorded. Binds nothing before `listen`;
+ * registers `postrider_visits_total`. Visits wait in memory until they are written, at the latest in `close`, after the
+ * listeners.
  */
 export function createPublicPages(context: PublicContext, services: PublicServices) {
   const { config, log, registry } = context;

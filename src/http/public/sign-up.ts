@@ -21,7 +21,7 @@ import type { Visitor } from './visitor.ts';
 /*
  * The sign-up forms of groups, `/j/<group id>`, and the confirmation, `/k/<token>`. Nothing is stored before the
  * confirmation: the token has the sign-up. GET changes nothing, because scanners follow links. Own forms on other sites
- * send their fields to the same address.
+ * send their fields to the same address: `email`, `firstName`, `lastName` and `website`, which people leave empty.
  */
 
 /** What takes sign-ups. */
@@ -200,11 +200,6 @@ function nameIn(text = ''): string {
   const read = readName(text.slice(0, MAX_NAME_LENGTH));
   return 'value' in read ? read.value : '';
 }
-
-/*
- * The pages of a group's sign-up form. The fields of the form are `email`, `firstName`, `lastName` and `website`, which
- * people leave empty.
- */
 
 /** What the form shows. */
 interface SignUpView {

@@ -19,7 +19,8 @@ import type { PublicResponse, PublicRoute } from './response.ts';
 /*
  * `/u/<token>`. GET shows the choices and changes nothing, because scanners follow links. POST takes effect immediately,
  * whether a mailbox provider sends it for its user (RFC 8058) or the form of the page. It uses no cookie and no redirect,
- * and repeating it changes nothing.
+ * and repeating it changes nothing. The page has a form with one button, or the result with an undo button; the fields are
+ * `choice` (list, all) and `undo` (the parts to resubscribe to).
  */
 
 /**
@@ -103,11 +104,6 @@ export function unsubscribeRoute(
 function isPart(text: string): text is OptOutPart {
   return text === 'group' || text === 'mk' || text === 'tx';
 }
-
-/*
- * The unsubscribe page: a form with one button, the result, and an undo button. The fields of its forms are `choice`
- * (list, all) and `undo` (the parts to resubscribe to).
- */
 
 /** What the page shows. */
 interface UnsubscribeView {

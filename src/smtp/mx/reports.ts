@@ -10,8 +10,9 @@ import type { Tables } from '../../store/tables.ts';
 
 /**
  * Stores reports of other servers on our domains. Anyone may send such a report: all are displayed, and only those that the
- * reporting organization has signed (`verified`) count for the next step of the DMARC policy. Only reports on our names are stored, a bounded number of rows of each report
- * (mail/incoming/limits.ts), and a bounded number of reports of each sender (store/domains/report-shares.ts).
+ * reporting organization has signed (`verified`) count for the next step of the DMARC policy. Only reports on our names are
+ * stored, a bounded number of rows of each report (mail/incoming/limits.ts), and a bounded number of reports of each sender
+ * (store/domains/report-shares.ts).
  *
  * Reports on a domain are addressed to `return-a.` of the domain, which needs no authorization (RFC 9990 §4), or to our
  * own host name, whose DNS authorizes it. TLS reports are about `return-a.` of the domain, or about the domain itself if

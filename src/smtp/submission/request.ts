@@ -53,7 +53,8 @@ export function submissionRequest(
     ...recipientsByRole(mail, envelope, useCase),
     from: formatMailbox(from),
     ...(replyTo === undefined ? {} : { replyTo: formatMailbox(replyTo) }),
-    // Subject and body may be missing (RFC 5322 §3.6): scanners send files alone. A send without HTML needs a text that is not empty.
+    // Subject and body may be missing (RFC 5322 §3.6): scanners send files alone. A send without HTML needs a text that is
+    // not empty.
     subject: mail.subject,
     ...(mail.text === null ? {} : { text: mail.text === '' && mail.html === null ? '\n' : mail.text }),
     ...(mail.html === null ? {} : { html: mail.html }),

@@ -102,8 +102,6 @@ async function subjectOf(view: DnsView, platform: Platform, domain: string): Pro
   };
 }
 
-/* Whether our mail passes SPF: the record of a name is evaluated (RFC 7208) for every egress address. */
-
 export interface SpfSubject {
   /** The name in the envelope sender. */
   domain: string;
