@@ -32,3 +32,9 @@ export function createCallSignals() {
     },
   };
 }
+
+/** Calls `release` when the response is closed: now if the client has disconnected already. */
+export function whenClosed(res: ServerResponse, release: () => void): void {
+  if (res.closed) release();
+  else res.once('close', release);
+}

@@ -7,7 +7,7 @@ import type { RateReading } from '../core/token-bucket.ts';
 import { ReadRejected } from '../store/database/failure.ts';
 import { unknownKey } from './api/paging.ts';
 import { type BodyReader, UploadAborted, UploadTooSlow } from './body/body.ts';
-import type { CallSignals } from './call-signals.ts';
+import { type CallSignals, whenClosed } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
 import type { PageKeys } from './page-keys.ts';
 import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
@@ -70,9 +70,7 @@ export function guardedHandler(
     if (limited !== null) return refusalResponse(limited, requestId, headers);
     const slot = deps.inFlight.enter(caller.accountId, deps.concurrencyOf(caller.accountId));
     if (isRefusal(slot)) return refusalResponse(slot, requestId, headers);
-    incoming.res.once('close', slot.release);
-    // The client may have disconnected already.
-    if (incoming.res.closed) slot.release();
+    whenClosed(incoming.res, slot.release);
     // A reload changes the configured limits.
     const limit = typeof route.limit === 'number' ? route.limit : deps.limits[route.limit ?? 'setup'];
     const input = await readInput(incoming, caller, route, limit, checks, deps);
@@ -84,11 +82,8 @@ export function guardedHandler(
     if (route.hasLargeResponse === true) {
       const large = await deps.inFlight.enterLargeResponse(accountId);
       if (isRefusal(large)) return refusalResponse(large, requestId, headers);
-      incoming.res.once('close', large.release);
-      if (incoming.res.closed) {
-        large.release();
-        return null;
-      }
+      whenClosed(incoming.res, large.release);
+      if (incoming.res.closed) return null;
     }
     const { params, warnings, readOnly } = input;
     const call = callOf(incoming, caller, input, after, deps);

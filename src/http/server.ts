@@ -13,7 +13,7 @@ import { refuse } from '../core/refusal.ts';
 import { isLoopback } from '../dns/address-kinds.ts';
 import { createHostCheck } from './allowed-hosts.ts';
 import { type BodyReader, createBodyReader } from './body/body.ts';
-import { createCallSignals } from './call-signals.ts';
+import { createCallSignals, whenClosed } from './call-signals.ts';
 import { createCallerAddresses, createTrust } from './caller-address.ts';
 import { createFront, refuseUnknownPath, respond } from './front.ts';
 import { byKey, type GuardDeps, guardedHandler } from './guard.ts';
@@ -230,7 +230,7 @@ function boundedHandler(route: OpenRoute): Operation['handler'] {
       return refusalResponse(busy, incoming.requestId);
     }
     open++;
-    incoming.res.once('close', () => {
+    whenClosed(incoming.res, () => {
       open--;
     });
     return handle(incoming);

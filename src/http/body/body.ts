@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createJsonScan, type JsonList } from '../../core/json-scan.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { whenClosed } from '../call-signals.ts';
 import type { Upload } from '../route.ts';
 import { type BodyOwner, createBodyBudget } from './body-budget.ts';
 import { type JsonBody, joined, parseJsonList, parseJsonWithStrings } from './json-parse.ts';
@@ -96,8 +97,8 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
       }, pace.checkMs);
       const finish = (result: Buffer[] | Refusal | null) => {
         clearInterval(slow);
-        if (!Array.isArray(result) || res.closed) share.release();
-        else res.once('close', share.release);
+        if (Array.isArray(result)) whenClosed(res, share.release);
+        else share.release();
         req.removeListener('data', onData).removeListener('end', onEnd);
         req.removeListener('close', onClosed).removeListener('error', onClosed);
         resolve(result);

@@ -3,6 +3,7 @@ import { SECOND } from '../../core/clock.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
 import type { Runtime } from '../../core/runtime.ts';
 import type { FeedEvent } from '../../events/feed.ts';
+import { whenClosed } from '../call-signals.ts';
 import { createSharedPool, type Holder, type Shortage } from './shared-pool.ts';
 
 export type EventStreams = ReturnType<typeof createEventStreams>;
@@ -155,7 +156,8 @@ export function createEventStreams(
       watched.set(accountId, account);
       account.streams.add(stream);
       numbers.set(sessionId, numberOf(sessionId) + 1);
-      response.once('close', () => close(stream));
+      whenClosed(response, () => close(stream));
+      if (response.closed) return null;
       response.writeHead(200, {
         'Content-Type': 'text/event-stream; charset=utf-8',
         'Cache-Control': 'no-store',

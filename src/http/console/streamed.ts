@@ -7,6 +7,7 @@ import type { Audit } from '../../people/audit.ts';
 import type { Session } from '../../people/sessions.ts';
 import type { Context } from '../../store/context.ts';
 import type { Reader } from '../../store/readers/reads.ts';
+import { whenClosed } from '../call-signals.ts';
 import { respond } from '../front.ts';
 import { refusalResponse } from '../responses.ts';
 import type { OperationGroup, RequestState, RoutedRequest } from '../router.ts';
@@ -177,7 +178,7 @@ function createDownloads(log: Log): (ctx: KoaContext, download: Download) => Ref
   return (ctx, { holder, fileName, type, lines, failure }) => {
     const release = running.take(holder);
     if (typeof release === 'string') return tooManyExports(release);
-    ctx.res.once('close', release);
+    whenClosed(ctx.res, release);
     ctx.status = 200;
     ctx.res.setHeader('Cache-Control', 'no-store');
     ctx.res.setHeader('Content-Disposition', `attachment; filename="${fileName}"`);
