@@ -4,34 +4,27 @@ import { FirstRows } from '../../parts/first-rows.tsx';
 import { Card, Chip, Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { DayChart } from './day-chart.tsx';
+import { IndividualReports } from './individual-reports.tsx';
 import type { ShownReports } from './report-data.ts';
-import { ReportPeriod, SignedBy } from './signed-by.tsx';
 
 type Dmarc = ShownReports['dmarc'];
 
-interface DmarcReportsProps {
-  dmarc: Dmarc;
-  /** Whether the account proved control of the domain: otherwise it is shown no reports. */
-  isProven: boolean;
-}
-
 /** Who sends mail with the domain in From, as receivers report it. */
-export function DmarcReports({ dmarc, isProven }: DmarcReportsProps) {
+export function DmarcReports({ dmarc }: { dmarc: Dmarc }) {
   const { t, number, percent, plural } = useTexts();
   const { messages, passed, sources, days, reports } = dmarc;
   const counted = useMemo(
     () => days.map((day) => ({ date: day.date, good: day.passed, bad: day.messages - day.passed })),
     [days],
   );
-  if (!isProven) return null;
-  const quarantined = sources.reduce((sum, each) => sum + each.quarantined, 0);
-  const rejected = sources.reduce((sum, each) => sum + each.rejected, 0);
   if (reports.length === 0)
     return (
       <Empty title={t('reports.dmarc.empty')} icon="chart-line">
         <p>{t('reports.dmarc.empty.hint')}</p>
       </Empty>
     );
+  const quarantined = sources.reduce((sum, each) => sum + each.quarantined, 0);
+  const rejected = sources.reduce((sum, each) => sum + each.rejected, 0);
   const share = (count: number) => percent(count, messages);
   return (
     <>
@@ -75,10 +68,26 @@ export function DmarcReports({ dmarc, isProven }: DmarcReportsProps) {
       <Card title={t('reports.byDay')}>
         <FirstRows rows={days}>{(rows) => <Days days={rows} />}</FirstRows>
       </Card>
-      <Card title={t('reports.individual')}>
-        <FirstRows rows={reports}>{(rows) => <Individual reports={rows} />}</FirstRows>
-      </Card>
-      <p class="small">{t('reports.notAuthenticated')}</p>
+      <IndividualReports
+        reports={reports}
+        partOf={({ begin }) => begin}
+        policyOf={({ policy, policyDomain }) => (
+          <>
+            p={policy} <p class="small">{policyDomain}</p>
+          </>
+        )}
+        counts={[
+          {
+            head: t('campaigns.queued'),
+            of: (report) => (
+              <>
+                {number(report.messages)}
+                {report.truncated && <p class="small">{t('reports.truncated')}</p>}
+              </>
+            ),
+          },
+        ]}
+      />
     </>
   );
 }
@@ -148,43 +157,6 @@ function Days({ days }: { days: readonly Dmarc['days'][number][] }) {
           </td>
           <td class="when labelled">{percent(day.dkimPassed, day.messages, 'down')}</td>
           <td>{percent(day.spfPassed, day.messages, 'down')}</td>
-        </tr>
-      ))}
-    </Table>
-  );
-}
-
-function Individual({ reports }: { reports: readonly Dmarc['reports'][number][] }) {
-  const { t, number } = useTexts();
-  return (
-    <Table
-      label={t('reports.individual')}
-      isList
-      heads={[
-        t('reports.organization'),
-        t('reports.period'),
-        t('reports.policy'),
-        t('reports.id'),
-        { text: t('campaigns.queued'), end: true },
-      ]}
-    >
-      {reports.map((report) => (
-        <tr key={`${report.organization} ${report.reportId} ${report.begin}`}>
-          <th scope="row">
-            {report.organization}
-            <SignedBy report={report} />
-          </th>
-          <td class="second">
-            <ReportPeriod begin={report.begin} end={report.end} />
-          </td>
-          <td class="when">
-            p={report.policy} <p class="small">{report.policyDomain}</p>
-          </td>
-          <td class="value small">{report.reportId}</td>
-          <td class="aside">
-            {number(report.messages)}
-            {report.truncated && <p class="small">{t('reports.truncated')}</p>}
-          </td>
         </tr>
       ))}
     </Table>

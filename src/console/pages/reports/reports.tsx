@@ -149,16 +149,16 @@ function Reports({ of, tab }: { of: ReportParameters; tab: 'dmarc' | 'tls' }) {
   const data = useOperation(PATH, of);
   return (
     <Loaded data={data} isList>
-      {(reports) => (
-        <>
-          {reports.message !== undefined && <Notice kind="bad" title={reports.message} />}
-          {tab === 'dmarc' ? (
-            <DmarcReports dmarc={reports.dmarc} isProven={reports.message === undefined} />
-          ) : (
-            <TlsReports tls={reports.tls} isProven={reports.message === undefined} />
-          )}
-        </>
-      )}
+      {({ message, dmarc, tls }) =>
+        // An account that did not prove control of the domain is shown no reports.
+        message !== undefined ? (
+          <Notice kind="bad" title={message} />
+        ) : tab === 'dmarc' ? (
+          <DmarcReports dmarc={dmarc} />
+        ) : (
+          <TlsReports tls={tls} />
+        )
+      }
     </Loaded>
   );
 }

@@ -5,26 +5,19 @@ import { Icon } from '../../parts/icon/icon.tsx';
 import { Card, Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { DayChart } from './day-chart.tsx';
+import { IndividualReports } from './individual-reports.tsx';
 import type { ShownReports } from './report-data.ts';
-import { ReportPeriod, SignedBy } from './signed-by.tsx';
 
 type Tls = ShownReports['tls'];
 
-interface TlsReportsProps {
-  tls: Tls;
-  /** Whether the account proved control of the domain: otherwise it is shown no reports. */
-  isProven: boolean;
-}
-
 /** Whether sessions to the domain's return path were encrypted, as senders report it (RFC 8460). */
-export function TlsReports({ tls, isProven }: TlsReportsProps) {
+export function TlsReports({ tls }: { tls: Tls }) {
   const { t, number, percent, plural } = useTexts();
   const { successful, failed, failures, days, reports } = tls;
   const counted = useMemo(
     () => days.map((day) => ({ date: day.date, good: day.successful, bad: day.failed })),
     [days],
   );
-  if (!isProven) return null;
   if (reports.length === 0)
     return (
       <Empty title={t('reports.tls.empty')} icon="chart-line">
@@ -118,41 +111,15 @@ export function TlsReports({ tls, isProven }: TlsReportsProps) {
           )}
         </FirstRows>
       </Card>
-      <Card title={t('reports.individual')}>
-        <FirstRows rows={reports}>
-          {(rows) => (
-            <Table
-              label={t('reports.individual')}
-              isList
-              heads={[
-                t('reports.organization'),
-                t('reports.period'),
-                t('reports.policy'),
-                t('reports.id'),
-                { text: t('reports.encrypted'), end: true },
-                { text: t('reports.failed'), end: true },
-              ]}
-            >
-              {rows.map((report) => (
-                <tr key={`${report.organization} ${report.reportId} ${report.policyType}`}>
-                  <th scope="row">
-                    {report.organization}
-                    <SignedBy report={report} />
-                  </th>
-                  <td class="second">
-                    <ReportPeriod begin={report.begin} end={report.end} />
-                  </td>
-                  <td class="when">{report.policyType}</td>
-                  <td class="value small">{report.reportId}</td>
-                  <td class="aside">{number(report.successful)}</td>
-                  <td>{number(report.failed)}</td>
-                </tr>
-              ))}
-            </Table>
-          )}
-        </FirstRows>
-      </Card>
-      <p class="small">{t('reports.notAuthenticated')}</p>
+      <IndividualReports
+        reports={reports}
+        partOf={({ policyType }) => policyType}
+        policyOf={({ policyType }) => policyType}
+        counts={[
+          { head: t('reports.encrypted'), of: (report) => number(report.successful) },
+          { head: t('reports.failed'), of: (report) => number(report.failed) },
+        ]}
+      />
     </>
   );
 }
