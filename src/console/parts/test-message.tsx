@@ -5,6 +5,7 @@ import { Outcome, useAction } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
+import { SenderField } from './sender-field.tsx';
 
 type Stream = DataOf<'/web-setup/domains'>['domains'][number]['useCase'];
 
@@ -83,18 +84,10 @@ export function TestMessage({
           }}
         >
           {from === undefined && (
-            <label class="field">
-              {t('messages.sender')}
-              <input
-                class="input"
-                name="from"
-                required
-                maxLength={500}
-                autocomplete="off"
-                key={domains[0]?.domain ?? ''}
-                defaultValue={domains[0] === undefined ? '' : `hello@${domains[0].domain}`}
-              />
-            </label>
+            <SenderField
+              key={domains[0]?.domain ?? ''}
+              value={domains[0] === undefined ? '' : `hello@${domains[0].domain}`}
+            />
           )}
           <div class="actions">
             <button class="button" type="submit" disabled={outcome?.running}>

@@ -2,6 +2,7 @@ import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { Button } from '../../parts/button.tsx';
 import { fieldText } from '../../parts/field-text.ts';
+import { SenderField } from '../../parts/sender-field.tsx';
 import { Loaded, Outcome, Status, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -81,21 +82,7 @@ function Form({ domain: { domain, domainId } }: { domain: CheckedDomain }) {
       }}
     >
       <div class="search">
-        <label class="field">
-          {t('messages.sender')}
-          <input
-            class="input"
-            name="from"
-            required
-            maxLength={500}
-            autocomplete="off"
-            defaultValue={`hello@${domain}`}
-            aria-describedby="from-hint"
-          />
-          <span id="from-hint" class="small">
-            {t('campaigns.fromHint', { domains: domain })}
-          </span>
-        </label>
+        <SenderField value={`hello@${domain}`} hint={t('campaigns.fromHint', { domains: domain })} />
         <label class="field">
           {t('campaigns.test.to')}
           <input class="input" name="to" type="email" required maxLength={320} defaultValue={person.email} />

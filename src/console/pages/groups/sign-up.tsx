@@ -2,6 +2,7 @@ import { operate } from '../../api.ts';
 import type { BodyOf } from '../../operations.ts';
 import { Button } from '../../parts/button.tsx';
 import { fieldText, filledTexts } from '../../parts/field-text.ts';
+import { SenderField } from '../../parts/sender-field.tsx';
 import { Card, Confirmed, Copy, Notice, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -65,23 +66,11 @@ export function SignUp({ group, page, onChange }: SignUpProps) {
         >
           <p>{t('groups.signUp.about')}</p>
           {signUp === null && <Notice title={t('groups.signUp.off')} />}
-          <label class="field">
-            {t('messages.sender')}
-            <input
-              class="input"
-              name="from"
-              required
-              maxLength={500}
-              autocomplete="off"
-              autocapitalize="none"
-              aria-describedby="sign-up-from"
-              defaultValue={signUp?.from ?? ''}
-              readOnly={!mayChange}
-            />
-            <span class="small" id="sign-up-from">
-              {t('groups.signUp.from.hint')}
-            </span>
-          </label>
+          <SenderField
+            value={signUp?.from ?? ''}
+            hint={t('groups.signUp.from.hint')}
+            isReadOnly={!mayChange}
+          />
           <label class="field">
             {t('messages.subject')}
             <input
