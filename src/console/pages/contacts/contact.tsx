@@ -9,6 +9,7 @@ import { Card, Chip, Loaded, Outcome, Page, RowActions, Table, useAction } from 
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { SuppressionTable } from '../suppressions/suppression-table.tsx';
 import { ConsentHistory } from './consent-history.tsx';
 import { GlobalStatus, type ListedContact, nameOf } from './contact-list.tsx';
 
@@ -199,29 +200,10 @@ function Suppressions({ identifier }: { identifier: string }) {
             {t('contacts.notSuppressed')}
           </p>
         ) : (
-          <Table
-            label={t('page.suppressions')}
-            isList
-            heads={[
-              t('suppressions.reason'),
-              t('suppressions.stream'),
-              { text: t('suppressions.since'), end: true },
-            ]}
-          >
-            {suppressions.map((each) => (
-              <tr key={`${each.reason} ${each.stream}`}>
-                <th scope="row">
-                  <a href={href(`suppressions/${encodeURIComponent(identifier)}`)}>
-                    {t(`suppressions.reason.${each.reason}`)}
-                  </a>
-                </th>
-                <td class="second">{t(`suppressions.stream.${each.stream}`)}</td>
-                <td class="when">
-                  <Time at={each.createdAt} />
-                </td>
-              </tr>
-            ))}
-          </Table>
+          <SuppressionTable
+            suppressions={suppressions}
+            address={href(`suppressions/${encodeURIComponent(identifier)}`)}
+          />
         )
       }
     </Loaded>

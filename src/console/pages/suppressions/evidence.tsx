@@ -6,6 +6,7 @@ import { Card, Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from 
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { SuppressionTable } from './suppression-table.tsx';
 import type { ListedSuppression } from './suppressions.tsx';
 
 const PATH = '/web-setup/suppressions';
@@ -52,25 +53,11 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
                 <p>{t('suppressions.notBlocked.hint')}</p>
               </Empty>
             ) : (
-              <Table
-                label={t('page.suppressions')}
-                isList
-                heads={[
-                  t('suppressions.reason'),
-                  t('suppressions.stream'),
-                  { text: t('suppressions.since'), end: true },
-                  ...(may('deleteSuppressions') ? [{ text: t('queue.change'), unseen: true } as const] : []),
-                ]}
-              >
-                {suppressions.map((each) => (
-                  <tr key={`${each.reason} ${each.stream}`}>
-                    <th scope="row">{t(`suppressions.reason.${each.reason}`)}</th>
-                    <td class="second">{t(`suppressions.stream.${each.stream}`)}</td>
-                    <td class="when">
-                      <Time at={each.createdAt} />
-                    </td>
-                    {may('deleteSuppressions') && (
-                      <td class="aside">
+              <SuppressionTable
+                suppressions={suppressions}
+                change={
+                  may('deleteSuppressions')
+                    ? (each) => (
                         <Confirmed
                           label={t('suppressions.remove')}
                           question={t(
@@ -82,11 +69,10 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
                           reason={t('suppressions.remove.note')}
                           action={(note) => remove(each, note)}
                         />
-                      </td>
-                    )}
-                  </tr>
-                ))}
-              </Table>
+                      )
+                    : undefined
+                }
+              />
             )
           }
         </Loaded>
