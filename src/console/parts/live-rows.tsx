@@ -19,6 +19,16 @@ interface LiveRowsProps<Row> {
   children: (rows: readonly Row[]) => ComponentChildren;
 }
 
+/** How many times the person changed a list, for its `LiveRows`; its `reload` reads the list after a change. */
+export function useChanges(read: () => void): { changes: number; reload: () => void } {
+  const [changes, setChanges] = useState(0);
+  const reload = () => {
+    setChanges((last) => last + 1);
+    read();
+  };
+  return { changes, reload };
+}
+
 /**
  * The rows of a list that is read again while it is shown. New rows do not move the others: they wait behind a button that
  * shows how many there are.

@@ -3,7 +3,7 @@ import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { ListFilters } from '../../parts/list-filters.tsx';
-import { LiveRows } from '../../parts/live-rows.tsx';
+import { LiveRows, useChanges } from '../../parts/live-rows.tsx';
 import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -39,11 +39,7 @@ export function ContactListPage() {
   const parameters = { ...filters, lastKey: location.query['lastKey'] };
   const path = addressOf(PATH, parameters);
   const list = useOperation(PATH, parameters);
-  const [changes, setChanges] = useState(0);
-  const reload = () => {
-    setChanges((last) => last + 1);
-    list.reload();
-  };
+  const { changes, reload } = useChanges(list.reload);
   const task = useBulkTask(reload);
   return (
     <Page

@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
@@ -7,7 +6,7 @@ import { CreationDrawer, Drawer } from '../../parts/drawer.tsx';
 import { fieldChoice, fieldText } from '../../parts/field-text.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { ListFilters } from '../../parts/list-filters.tsx';
-import { LiveRows } from '../../parts/live-rows.tsx';
+import { LiveRows, useChanges } from '../../parts/live-rows.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
 import { toast } from '../../parts/toast.tsx';
@@ -41,11 +40,7 @@ export function SuppressionsPage() {
   const isSearch = Object.values(filters).some((value) => value !== undefined);
   const parameters = { ...filters, lastKey: location.query['lastKey'] };
   const list = useOperation('/web-setup/suppressions', parameters);
-  const [changes, setChanges] = useState(0);
-  const reload = () => {
-    setChanges((last) => last + 1);
-    list.reload();
-  };
+  const { changes, reload } = useChanges(list.reload);
   return (
     <Page
       title={t('page.suppressions')}
