@@ -1,4 +1,6 @@
 import type { ComponentChildren } from 'preact';
+import { useTexts } from '../texts.ts';
+import { MAX_BOUNCED } from './totals.ts';
 import './figures.css';
 
 interface FigureProps {
@@ -30,5 +32,19 @@ export function Figure({ color, label, value, note, isHigh = false }: FigureProp
       <dd class="figure-value">{value}</dd>
       <dd class="figure-note">{note}</dd>
     </div>
+  );
+}
+
+/** The part of the messages that bounced, with the part that receivers tolerate. */
+export function BouncedFigure({ bounced, of }: { bounced: number; of: number }) {
+  const { t, percent } = useTexts();
+  return (
+    <Figure
+      color="--c-bounced"
+      label={t('overview.outcome.bounced')}
+      value={percent(bounced, of)}
+      note={t('overview.figure.limit', { count: bounced, limit: percent(MAX_BOUNCED, 1) })}
+      isHigh={bounced > MAX_BOUNCED * of}
+    />
   );
 }

@@ -2,10 +2,9 @@ import { operate } from '../../api.ts';
 import { useInstallation, useRefresh } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
-import { Figure, FigureRow } from '../../parts/figures.tsx';
+import { BouncedFigure, Figure, FigureRow } from '../../parts/figures.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { toast } from '../../parts/toast.tsx';
-import { MAX_BOUNCED } from '../../parts/totals.ts';
 import { Card, Loaded, Outcome, Page, RowActions, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
@@ -114,13 +113,7 @@ function Details({ account, onChange }: DetailsProps) {
             value={percent(volume.delivered, volume.accepted)}
             note={t('overview.figure.messages', { count: volume.delivered })}
           />
-          <Figure
-            color="--c-bounced"
-            label={t('overview.outcome.bounced')}
-            value={percent(volume.bounced, volume.accepted)}
-            note={t('overview.figure.limit', { count: volume.bounced, limit: percent(MAX_BOUNCED, 1) })}
-            isHigh={volume.bounced > MAX_BOUNCED * volume.accepted}
-          />
+          <BouncedFigure bounced={volume.bounced} of={volume.accepted} />
         </FigureRow>
       )}
       <div class="card">

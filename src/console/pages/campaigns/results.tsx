@@ -2,9 +2,8 @@ import { useOperation } from '../../data.ts';
 import type { DataOf } from '../../operations.ts';
 import { ShareBar } from '../../parts/chart/share-bar.tsx';
 import { FactList } from '../../parts/fact-list.tsx';
-import { Figure, FigureRow } from '../../parts/figures.tsx';
+import { BouncedFigure, Figure, FigureRow } from '../../parts/figures.tsx';
 import { lazyPage } from '../../parts/lazy.tsx';
-import { MAX_BOUNCED } from '../../parts/totals.ts';
 import { Card, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
@@ -115,13 +114,7 @@ function Figures({ totals }: { totals: Analytics['totals'] }) {
         value={percent(uniqueClicked, delivered)}
         note={t('campaigns.figure.messages', { count: uniqueClicked })}
       />
-      <Figure
-        color="--c-bounced"
-        label={t('campaigns.count.bounced')}
-        value={percent(bounced, sent)}
-        note={t('overview.figure.limit', { count: bounced, limit: percent(MAX_BOUNCED, 1) })}
-        isHigh={bounced > MAX_BOUNCED * sent}
-      />
+      <BouncedFigure bounced={bounced} of={sent} />
       <Figure
         color="--c-complained"
         label={t('campaigns.count.unsubscribed')}

@@ -1,5 +1,5 @@
-import { Figure, FigureRow } from '../../parts/figures.tsx';
-import { MAX_BOUNCED, MAX_COMPLAINED, type Point, type Totals, totals } from '../../parts/totals.ts';
+import { BouncedFigure, Figure, FigureRow } from '../../parts/figures.tsx';
+import { MAX_COMPLAINED, type Point, type Totals, totals } from '../../parts/totals.ts';
 import { useTexts } from '../../texts.ts';
 import type { Period } from './period.ts';
 
@@ -36,13 +36,7 @@ export function Figures({ points, period, from }: FiguresProps) {
         value={share('delivered')}
         note={t('overview.figure.messages', { count: now.delivered })}
       />
-      <Figure
-        color="--c-bounced"
-        label={t('overview.outcome.bounced')}
-        value={share('bounced')}
-        note={t('overview.figure.limit', { count: now.bounced, limit: percent(MAX_BOUNCED, 1) })}
-        isHigh={now.bounced > MAX_BOUNCED * now.accepted}
-      />
+      <BouncedFigure bounced={now.bounced} of={now.accepted} />
       <Figure
         color="--c-complained"
         label={t('overview.outcome.complained')}
