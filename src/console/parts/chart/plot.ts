@@ -47,10 +47,10 @@ export function draw(target: HTMLElement, { times, lines, axes, isCompressed, on
           ...axis,
           grid: { show: false },
           values: (_, marks) => texts.times(marks),
-          // Whole days.
+          // Whole days, whose labels have one line.
           ...(timeZone === undefined
             ? {}
-            : { incrs: [1, 2, 7, 14, 30, 60].map((days) => days * DAY_SECONDS) }),
+            : { incrs: [1, 2, 7, 14, 30, 60].map((days) => days * DAY_SECONDS), size: 32 }),
         },
         {
           ...axis,
