@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useId } from 'preact/hooks';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import './tabs.css';
 
 interface Tab {
@@ -10,8 +10,15 @@ interface Tab {
 
 /** The views of one thing, each with an address. `label`: of the navigation, for screen readers. */
 export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
+  const bar = useRef<HTMLElement>(null);
+  const current = tabs.find(({ isCurrent }) => isCurrent)?.name;
+  // On phones the bar may be wider than the screen.
+  useEffect(() => {
+    const tab = bar.current?.querySelector('[aria-current]');
+    tab?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [current]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={bar}>
       {tabs.map(({ name, address, isCurrent }) => (
         <a class="tab" key={name} href={address} aria-current={isCurrent ? 'page' : undefined}>
           {name}
