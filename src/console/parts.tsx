@@ -365,7 +365,7 @@ function CommandText({ text }: { text: string }) {
   );
 }
 
-/** A column of a table; numbers and times are at its `end`; a head that is `unseen` is for screen readers. */
+/** A column of a table; numbers and times are at its `end`, as are buttons, whose head is `unseen`: for screen readers. */
 export type Column = string | { text: string; end?: true; unseen?: true; pick?: AllPicked };
 
 /** The checkbox in a head that chooses all rows. */
@@ -388,7 +388,7 @@ interface TableProps {
 /** A table; on narrow screens each row is a card in which the heads are labels, or an item of a list. */
 export function Table({ label, heads: columns, isList = false, children }: TableProps) {
   const heads = columns.map((column) => (typeof column === 'string' ? { text: column } : column));
-  const ends = heads.flatMap(({ end }, index) => (end ? [index + 1] : []));
+  const ends = heads.flatMap(({ end, unseen }, index) => (end || unseen ? [index + 1] : []));
   return (
     <section
       class={isList ? 'table list' : 'table'}

@@ -74,7 +74,9 @@ export function RejectedRows({ of }: { of: Pick<ImportOutcome, 'rejected' | 'rej
             >
               {rows.map(({ line, reason }) => (
                 <tr key={line}>
-                  <th scope="row">{line}</th>
+                  <th scope="row" class="labelled">
+                    {line}
+                  </th>
                   <td class="second">{reason}</td>
                 </tr>
               ))}

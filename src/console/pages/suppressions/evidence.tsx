@@ -45,7 +45,7 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
   return (
     <Page title={address} curl={addressOf(PATH, { email: identifier })}>
       <Outcome of={outcome} />
-      <Card title={t('suppressions.stream')}>
+      <Card title={t('page.suppressions')}>
         <Loaded data={data} isList>
           {({ suppressions }) =>
             suppressions.length === 0 ? (
