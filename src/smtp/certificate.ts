@@ -1,9 +1,10 @@
 import { X509Certificate } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { Gauge, type Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
 import { SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
+import { errorText } from '../core/errors.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import type { Runtime } from '../core/runtime.ts';
 import { verifyTlsPair } from '../core/tls-pair.ts';
@@ -69,20 +70,17 @@ export function createCertificateSource(
   filesNow: () => CertificateFiles | null,
   checkIntervalMs = CHECK_INTERVAL_MS,
 ) {
-  const pairOf = async (files: CertificateFiles | null) =>
-    files === null ? generateSelfSignedCertificate(hostname, clock.now()) : read(files);
-  let loadedStamp = '';
+  let generated: KeyAndCertificate | null = null;
   let loaded: KeyAndCertificate | null = null;
   let section = '';
+  const pairOf = async (files: CertificateFiles | null) =>
+    files === null
+      ? (generated ??= generateSelfSignedCertificate(hostname, clock.now()))
+      : readPair(files, loaded);
   const reload = async (onChange: (pair: KeyAndCertificate) => void) => {
     const files = filesNow();
-    const current = await stamp(files);
-    if (current === loadedStamp) return;
     const pair = await pairOf(files);
-    // After reading: a pair that cannot be used is read again until it can.
-    loadedStamp = current;
-    // A file that was replaced after the stamp was taken has been read already.
-    if (pair.cert === loaded?.cert && pair.key === loaded.key) return;
+    if (pair === loaded) return;
     loaded = pair;
     onChange(pair);
     log.info({ certificate: files?.certificateFile ?? 'self-signed' }, 'certificate reloaded');
@@ -92,7 +90,6 @@ export function createCertificateSource(
     load: async (): Promise<KeyAndCertificate> => {
       const files = filesNow();
       section = files?.section ?? 'self-signed';
-      loadedStamp = await stamp(files);
       loaded = await pairOf(files);
       return loaded;
     },
@@ -113,45 +110,36 @@ export function createCertificateSource(
 
 /** Rejects with an OperatorFault when the files cannot be used for TLS. */
 export async function verifyCertificateFiles(files: CertificateFiles): Promise<void> {
-  await read(files);
+  await readPair(files, null);
 }
 
-async function stamp(files: CertificateFiles | null): Promise<string> {
-  if (files === null) return 'self-signed';
-  const [cert, key] = await both(stat, files);
-  const versions = [cert, key].map(({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`);
-  return [files.certificateFile, files.keyFile, ...versions].join(', ');
-}
-
-async function read(files: CertificateFiles): Promise<KeyAndCertificate> {
-  const [cert, key] = await both((file) => readFile(file, 'utf8'), files);
+/** Reads both files; returns `known`, which is not verified again, when they contain it. */
+async function readPair(
+  files: CertificateFiles,
+  known: KeyAndCertificate | null,
+): Promise<KeyAndCertificate> {
+  const { certificateFile, keyFile, section } = files;
+  const cert = await readPem('certificateFile', certificateFile, section);
+  const key = await readPem('keyFile', keyFile, section);
+  if (cert === known?.cert && key === known.key) return known;
   try {
     await verifyTlsPair({ cert, key });
   } catch (error) {
-    const { certificateFile, keyFile, section } = files;
-    const why = error instanceof Error ? error.message : String(error);
     throw new OperatorFault(
-      `${section}: the certificate in ${certificateFile} and the key in ${keyFile} cannot be used for TLS: ${why}. Both must be PEM, and the key that of the certificate`,
+      `${section}: the certificate in ${certificateFile} and the key in ${keyFile} cannot be used for TLS: ${errorText(error)}. Both must be PEM, and the key that of the certificate`,
       { cause: error },
     );
   }
   return { cert, key };
 }
 
-/**
- * Applies `use` to both files. Rejects with an OperatorFault that names the file and its configuration key;
- * when neither can be used, that of the certificate.
- */
-async function both<Result>(
-  use: (file: string) => Promise<Result>,
-  { certificateFile, keyFile, section }: CertificateFiles,
-): Promise<[Result, Result]> {
-  const one = (key: string, file: string) =>
-    use(file).catch((error: unknown) => {
-      const alternative = `remove certificateFile and keyFile from [${section}] to use a self-signed certificate`;
-      throw fileFault(`${section}.${key}`, file, error, alternative);
-    });
-  return [await one('certificateFile', certificateFile), await one('keyFile', keyFile)];
+async function readPem(key: 'certificateFile' | 'keyFile', file: string, section: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const alternative = `remove certificateFile and keyFile from [${section}] to use a self-signed certificate`;
+    throw fileFault(`${section}.${key}`, file, error, alternative);
+  }
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { SMTPServerSession } from 'smtp-server';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+import { createTally } from '../core/concurrency/tally.ts';
 import { type SmtpCaller, smtpCaller } from './caller.ts';
 import { SmtpRejection } from './reply.ts';
 
@@ -64,8 +65,8 @@ export function createConnections(
   disconnect: (session: SMTPServerSession, text: string) => void,
 ) {
   const entries = new Map<SMTPServerSession, Entry>();
-  const blocks = createCounter();
-  const networks = createCounter();
+  const blocks = createTally();
+  const networks = createTally();
   let draining = false;
 
   /** Connections without a completed message for that long; any of them may be ended. */
@@ -78,12 +79,12 @@ export function createConnections(
 
   /** The connection to end for one of this caller when all slots are taken; null: none. */
   function victimFor({ network }: SmtpCaller): SMTPServerSession | null {
-    const own = networks.count(network) + 1;
-    const networkCount = networks.count(network) === 0 ? networks.size() + 1 : networks.size();
+    const own = networks.of(network) + 1;
+    const networkCount = own === 1 ? networks.keys + 1 : networks.keys;
     const fairShare = Math.max(1, Math.floor(limits.connections / networkCount));
     // A network above its share takes slots only from itself and from larger ones.
     const isAbove = ({ caller }: Entry) => {
-      const size = caller.network === network ? own : networks.count(caller.network);
+      const size = caller.network === network ? own : networks.of(caller.network);
       return size > fairShare && (own <= fairShare || size >= own);
     };
     const fromAbove = (candidates: Candidate[]) => {
@@ -121,7 +122,7 @@ export function createConnections(
     admit: (session: SMTPServerSession): SmtpRejection | null => {
       const caller = smtpCaller(session.remoteAddress);
       if (
-        blocks.count(caller.block) >= limits.perAddress &&
+        blocks.of(caller.block) >= limits.perAddress &&
         !evict(stalest(unproductive(PATIENCE_MS).filter(([, entry]) => entry.caller.block === caller.block)))
       )
         return new SmtpRejection(421, '4.7.0', 'Too many connections from your address');
@@ -215,17 +216,4 @@ function largestGroup(candidates: Candidate[], nameOf: (entry: Entry) => string)
     if (group.length > largest.length) largest = group;
   }
   return largest;
-}
-
-function createCounter() {
-  const counts = new Map<string, number>();
-  return {
-    add: (name: string, change: 1 | -1): void => {
-      const count = (counts.get(name) ?? 0) + change;
-      if (count === 0) counts.delete(name);
-      else counts.set(name, count);
-    },
-    count: (name: string): number => counts.get(name) ?? 0,
-    size: (): number => counts.size,
-  };
 }

@@ -46,7 +46,6 @@ export async function createMx(context: MxContext, options: MxOptions): Promise<
   const { tokens, resolver, isDiskLow } = options;
   const { mx, hostname } = config;
   const judge = createRcptPolicy({
-    clock: monotonic,
     hostname,
     tokens,
     isRegistered: tables.domains.isRegistered,

@@ -1,5 +1,3 @@
-import { LRUCache } from 'lru-cache';
-import { type Clock, SECOND } from '../../core/clock.ts';
 import { returnPathDomain } from '../../domains/names.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
@@ -15,13 +13,7 @@ export type Purpose =
 
 export type RcptVerdict = Purpose | 'no-such-address' | 'not-ours';
 
-/** Cache of registered domains. */
-const CACHE_MS = 10 * SECOND;
-const MAX_CACHED_DOMAINS = 1000;
-
 interface RcptPolicyOptions {
-  /** Monotonic. */
-  clock: Clock;
   hostname: string;
   tokens: Pick<Tokens, 'returnPath' | 'feedback' | 'unsubscribe'>;
   /** Whether any account has registered this domain. */
@@ -33,24 +25,11 @@ interface RcptPolicyOptions {
 /**
  * The recipients that the MX listener accepts, with their purpose: tokens that this server signed, which identify their
  * message, and a few fixed names for the operator and for reports. All others are rejected before any mail is sent. A
- * guessed address costs one MAC, and one lookup in a small table that is cached for each domain.
- *
- * Caches for 10 s whether a domain is registered, for 1000 domains: for that long a new one may be rejected, and a
- * deleted one accepted. `hostname` is compared in lower case and without a trailing dot.
+ * guessed address costs one MAC, and one lookup in a small table if its host can be that of a return path. `hostname` is compared in lower case and without a trailing dot.
  */
 export function createRcptPolicy(options: RcptPolicyOptions) {
   const { tokens } = options;
   const hostname = options.hostname.toLowerCase().replace(/\.$/, '');
-  const registered = new LRUCache<string, { isRegistered: boolean; at: number }>({ max: MAX_CACHED_DOMAINS });
-
-  function isRegistered(domain: string): boolean {
-    const now = options.clock.now();
-    const known = registered.get(domain);
-    if (known !== undefined && Math.abs(now - known.at) < CACHE_MS) return known.isRegistered;
-    const found = options.isRegistered(domain);
-    registered.set(domain, { isRegistered: found, at: now });
-    return found;
-  }
 
   function signedFor(local: string): Purpose | null {
     const kinds = { bounce: tokens.returnPath, feedback: tokens.feedback, unsubscribe: tokens.unsubscribe };
@@ -90,7 +69,8 @@ export function createRcptPolicy(options: RcptPolicyOptions) {
     const domain = isOwn ? null : returnPathDomain(host);
     if (!isOwn && domain === null) return 'not-ours';
     const signed = signedFor(local);
-    if (domain === null || isRegistered(domain)) return signed ?? named(local, domain) ?? 'no-such-address';
+    if (domain === null || options.isRegistered(domain))
+      return signed ?? named(local, domain) ?? 'no-such-address';
     // The domain was deleted since: bounces of its messages still arrive.
     const isLate =
       signed !== null && 'messageId' in signed && options.senderDomain(signed.messageId) === domain;

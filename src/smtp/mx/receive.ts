@@ -193,56 +193,37 @@ export const REPORTS_ON_DOMAIN: Limit = { hour: 60, day: 300 };
 export const REPORTS_TOTAL: Limit = { hour: 3000, day: 30_000 };
 
 /** Above this, the least recently counted sender is forgotten: its count begins at zero, so no report is refused for it. */
-const MAX_COUNTERS = 20_000;
+const MAX_COUNTERS = 40_000;
 
 /**
  * Limits the reports that one sender delivers to `dmarc@` and `tlsrpt@`. Receivers send one report per domain and
  * day, a few send one per hour: the limits are far above that and far below what would displace other reporters. A
  * sender above its limit receives a 451, so that a genuine report is delayed and not lost. All counts are in memory:
- * 20,000 counters, each for the current hour and day of UTC.
+ * 40,000 counters, each of an hour or a day of UTC.
  */
 export function createReportLimits(clock: Clock) {
-  const counters = createLru<Counter>(MAX_COUNTERS);
+  const counts = createLru<{ reports: number }>(MAX_COUNTERS);
 
-  function counterOf(key: string): Counter {
+  function countersOf(sender: string, domain: string): { key: string; max: number }[] {
     const now = clock.now();
-    const known = counters.get(key);
-    const hour = Math.floor(now / HOUR);
-    const day = Math.floor(now / DAY);
-    return {
-      hour,
-      day,
-      inHour: known?.hour === hour ? known.inHour : 0,
-      inDay: known?.day === day ? known.inDay : 0,
-    };
+    const ofHour = `hour ${Math.floor(now / HOUR)}`;
+    const ofDay = `day ${Math.floor(now / DAY)}`;
+    return [
+      { key: JSON.stringify([ofHour, sender, domain]), max: REPORTS_ON_DOMAIN.hour },
+      { key: JSON.stringify([ofDay, sender, domain]), max: REPORTS_ON_DOMAIN.day },
+      { key: JSON.stringify([ofHour, sender]), max: REPORTS_TOTAL.hour },
+      { key: JSON.stringify([ofDay, sender]), max: REPORTS_TOTAL.day },
+    ];
   }
-
-  const keysOf = (sender: string, domain: string): [key: string, limit: Limit][] => [
-    [JSON.stringify([sender, domain]), REPORTS_ON_DOMAIN],
-    [JSON.stringify([sender]), REPORTS_TOTAL],
-  ];
 
   return {
     /** Whether this sender may deliver another report on `domain` now. */
     allows: (sender: string, domain: string): boolean =>
-      keysOf(sender, domain).every(([key, limit]) => {
-        const { inHour, inDay } = counterOf(key);
-        return inHour < limit.hour && inDay < limit.day;
-      }),
+      countersOf(sender, domain).every(({ key, max }) => (counts.get(key)?.reports ?? 0) < max),
     /** Counts an accepted report. */
     count: (sender: string, domain: string): void => {
-      for (const [key] of keysOf(sender, domain)) {
-        const counter = counterOf(key);
-        counters.set(key, { ...counter, inHour: counter.inHour + 1, inDay: counter.inDay + 1 });
-      }
+      for (const { key } of countersOf(sender, domain))
+        counts.set(key, { reports: (counts.get(key)?.reports ?? 0) + 1 });
     },
   };
-}
-
-interface Counter {
-  /** The current hour and day, since the epoch. */
-  hour: number;
-  day: number;
-  inHour: number;
-  inDay: number;
 }
