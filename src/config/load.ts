@@ -8,9 +8,15 @@ import { errorText } from '../core/errors.ts';
 import { isDenied, OperatorFault, thisUser } from '../core/operator-fault.ts';
 import { applyEnvironment, ENV_PREFIX, type Environment, type SettingsTree } from './environment.ts';
 import { withProviderHosts } from './reply-rules.ts';
-import { type Config, configSchema, defaultWorkers, MIN_METRICS_KEY_LENGTH } from './schema.ts';
+import {
+  type Config,
+  configSchema,
+  defaultWorkers,
+  MIN_METRICS_KEY_LENGTH,
+  type RawConfig,
+} from './schema.ts';
 import { baseUrl, parseListen } from './setting-types.ts';
-import { shapeOf } from './settings.ts';
+import { namedFiles, shapeOf } from './settings.ts';
 import { readProgramShaping, resolveShaping, type ShapingEntry, type ShapingProfile } from './shaping.ts';
 
 /** A fault of one setting. */
@@ -144,11 +150,7 @@ export function configFrom(sources: ConfigSources): Config {
 }
 
 /** Throws ConfigFault. */
-function repliesOf(
-  raw: z.output<typeof configSchema>,
-  shaping: readonly ShapingProfile[],
-  file: string | null,
-): z.output<typeof configSchema> {
+function repliesOf(raw: RawConfig, shaping: readonly ShapingProfile[], file: string | null): RawConfig {
   const replies = withProviderHosts(raw.delivery.replies, shaping);
   if (typeof replies !== 'number') return { ...raw, delivery: { ...raw.delivery, replies } };
   const names = shaping.flatMap(({ name, match }) => (match.length > 0 ? [name] : []));
@@ -157,7 +159,7 @@ function repliesOf(
 }
 
 /** Throws ConfigFault. */
-function shapingOf(raw: z.output<typeof configSchema>, file: string | null): ShapingProfile[] {
+function shapingOf(raw: RawConfig, file: string | null): ShapingProfile[] {
   let program: ShapingEntry[];
   try {
     program = readProgramShaping();
@@ -198,7 +200,7 @@ function isHidden(file: string): boolean {
 
 /** Adds the settings whose defaults depend on others. `base`: relative paths start from this directory. */
 function complete(
-  raw: z.output<typeof configSchema>,
+  raw: RawConfig,
   shaping: ShapingProfile[],
   file: string | null,
   env: Environment,
@@ -213,23 +215,23 @@ function complete(
       : fromSystemd !== null && existsSync(fromSystemd)
         ? fromSystemd
         : join(dir, 'master.key');
-  const located = withFilesFrom(raw, base);
+  for (const { section, key, file: path } of namedFiles(raw)) Reflect.set(section, key, resolve(base, path));
   requireServedAddress(raw, file);
   return {
-    ...located,
-    api: { ...located.api, ...metricsKeyOf(located.api, file) },
+    ...raw,
+    api: { ...raw.api, ...metricsKeyOf(raw.api, file) },
     data: { dir, masterKeyFile },
     backup: { ...raw.backup, dir: resolve(dir, raw.backup.dir) },
-    public: { ...located.public, url: baseUrl(raw.public.url ?? `http://${raw.public.listen}`) },
-    console: { ...located.console, url: consoleUrl(raw.console, file) },
-    delivery: { ...located.delivery, shaping, workers: raw.delivery.workers ?? defaultWorkers() },
+    public: { ...raw.public, url: baseUrl(raw.public.url ?? `http://${raw.public.listen}`) },
+    console: { ...raw.console, url: consoleUrl(raw.console, file) },
+    delivery: { ...raw.delivery, shaping, workers: raw.delivery.workers ?? defaultWorkers() },
     file,
   };
 }
 
 /** The built-in name server is authoritative for the host name: its addresses must be configured. */
 function requireServedAddress(
-  { dns: { server }, delivery, hostname }: z.output<typeof configSchema>,
+  { dns: { server }, delivery, hostname }: RawConfig,
   source: string | null,
 ): void {
   const isKnown = delivery.egress.some(
@@ -243,10 +245,7 @@ function requireServedAddress(
 }
 
 /** The origin of the console. Its cookie is sent over HTTPS or within this machine only. */
-function consoleUrl(
-  { listen, url }: z.output<typeof configSchema>['console'],
-  source: string | null,
-): string {
+function consoleUrl({ listen, url }: RawConfig['console'], source: string | null): string {
   const fault = (message: string) => new ConfigFault(source, [{ key: 'console.url', message }]);
   const address = listen === 'off' ? null : parseListen(listen);
   if (url === undefined) {
@@ -267,7 +266,7 @@ function isLoopbackHost(host: string): boolean {
 
 /** The metrics key, from its file if that is configured. */
 function metricsKeyOf(
-  { metricsKey, metricsKeyFile }: z.output<typeof configSchema>['api'],
+  { metricsKey, metricsKeyFile }: RawConfig['api'],
   source: string | null,
 ): { metricsKey?: string } {
   if (metricsKeyFile === undefined) return metricsKey === undefined ? {} : { metricsKey };
@@ -283,43 +282,6 @@ function metricsKeyOf(
       `the key in ${metricsKeyFile} has ${text.length} characters, at least ${MIN_METRICS_KEY_LENGTH} are required`,
     );
   return { metricsKey: text };
-}
-
-const FILE_KEYS = [
-  'certificateFile',
-  'keyFile',
-  'passwordFile',
-  'proxyPasswordFile',
-  'directoryCaFile',
-  'caFile',
-  'metricsKeyFile',
-  'clientSecretFile',
-] as const;
-
-/** Makes the paths of files in the settings absolute. */
-function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.output<typeof configSchema> {
-  const located = <Section extends object>(section: Section): Section => {
-    const files = FILE_KEYS.flatMap((key) => {
-      const path: unknown = Reflect.get(section, key);
-      return typeof path === 'string' ? [[key, resolve(base, path)] as const] : [];
-    });
-    return { ...section, ...Object.fromEntries(files) };
-  };
-  return {
-    ...raw,
-    api: located(raw.api),
-    mx: { ...raw.mx, tls: located(raw.mx.tls) },
-    submission: { ...raw.submission, tls: located(raw.submission.tls) },
-    public: { ...raw.public, tls: located(raw.public.tls) },
-    console: { ...raw.console, oidc: located(raw.console.oidc) },
-    delivery: {
-      ...raw.delivery,
-      tls: located(raw.delivery.tls),
-      routes: raw.delivery.routes.map(located),
-      egress: raw.delivery.egress.map(located),
-    },
-    secondary: located(raw.secondary),
-  };
 }
 
 function readText(file: string): string {

@@ -15,20 +15,37 @@ export type SettingMeta = {
   isSecret?: boolean;
 };
 
+function described<Type extends z.ZodType>(
+  type: Type,
+  meta: Omit<SettingMeta, 'shown'>,
+  shown: string | undefined,
+): Type {
+  return type.meta({ ...meta, ...(shown === undefined ? {} : { shown }) });
+}
+
 /** A setting that SIGHUP applies. */
-export function live(description: string, shown?: string): SettingMeta {
-  return { description, appliedBy: 'reload', ...(shown === undefined ? {} : { shown }) };
+export function live<Type extends z.ZodType>(type: Type, description: string, shown?: string): Type {
+  return described(type, { description, appliedBy: 'reload' }, shown);
 }
 
 /** A live setting whose value is never printed. */
-export function secret(description: string, shown?: string): SettingMeta {
-  return { ...live(description, shown), isSecret: true };
+export function secret<Type extends z.ZodType>(type: Type, description: string, shown?: string): Type {
+  return described(type, { description, appliedBy: 'reload', isSecret: true }, shown);
 }
 
 /** A setting that needs a restart. */
-export function restart(description: string, shown?: string): SettingMeta {
-  return { ...live(description, shown), appliedBy: 'restart' };
+export function restart<Type extends z.ZodType>(type: Type, description: string, shown?: string): Type {
+  return described(type, { description, appliedBy: 'restart' }, shown);
 }
+
+export const path = z.string().min(1);
+export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https address' });
+
+/** A setting of each HTTP listener. */
+export const trustedProxies = live(
+  z.array(z.string()).default([]),
+  'Proxies (address or CIDR) whose X-Forwarded-For is trusted.',
+);
 
 /** `host:port`, `[v6]:port`. */
 export interface ListenAddress {
@@ -137,8 +154,8 @@ export const name = z
 
 /** Authentication at the next hop of a route, or at the relay of the secondary lane. */
 const login = {
-  user: z.string().min(1).optional(),
-  passwordFile: z.string().min(1).optional(),
+  user: path.optional(),
+  passwordFile: path.optional(),
   allowUnverifiedAuth: z.boolean().default(false),
 };
 
@@ -252,14 +269,12 @@ export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 /** Certificate and key of an SMTP listener. */
 export const tlsFiles = (without: string) =>
   section({
-    certificateFile: z
-      .string()
-      .min(1)
-      .optional()
-      .meta(
-        live('PEM file of the certificate with its chain, for STARTTLS; reloaded when it changes.', without),
-      ),
-    keyFile: z.string().min(1).optional().meta(live('PEM file of its private key.', 'none')),
+    certificateFile: live(
+      path.optional(),
+      'PEM file of the certificate with its chain, for STARTTLS; reloaded when it changes.',
+      without,
+    ),
+    keyFile: live(z.string().min(1).optional(), 'PEM file of its private key.', 'none'),
   }).refine(
     ({ certificateFile, keyFile }) => (certificateFile === undefined) === (keyFile === undefined),
     'must name both, certificateFile and keyFile, or neither',
@@ -267,73 +282,63 @@ export const tlsFiles = (without: string) =>
 
 /** TLS policies that recipient domains and mail servers publish. */
 export const deliveryTls = section({
-  mtaSts: z
-    .boolean()
-    .default(true)
-    .meta(live('Whether MTA-STS policies of recipient domains apply (RFC 8461).')),
-  dane: z
-    .boolean()
-    .default(true)
-    .meta(
-      live(
-        'Whether TLSA records of mail servers apply (DANE, RFC 7672); without a validating resolver (dns.trustAd) there are none.',
-      ),
-    ),
-  caFile: z
-    .string()
-    .min(1)
-    .optional()
-    .meta(
-      restart(
-        'PEM file of certificate authorities that are trusted in addition to the built-in ones: for mail servers whose certificate is verified, and for hosts of MTA-STS policies.',
-        'none',
-      ),
-    ),
+  mtaSts: live(z.boolean().default(true), 'Whether MTA-STS policies of recipient domains apply (RFC 8461).'),
+  dane: live(
+    z.boolean().default(true),
+    'Whether TLSA records of mail servers apply (DANE, RFC 7672); without a validating resolver (dns.trustAd) there are none.',
+  ),
+  caFile: restart(
+    path.optional(),
+    'PEM file of certificate authorities that are trusted in addition to the built-in ones: for mail servers whose certificate is verified, and for hosts of MTA-STS policies.',
+    'none',
+  ),
 });
 
 /** Reports to recipient domains about TLS (RFC 8460). */
 export const tlsReports = section({
-  send: z
-    .boolean()
-    .default(true)
-    .meta(live('Whether TLS reports are sent daily to the recipient domains that ask for them (RFC 8460).')),
-  organization: z
-    .string()
-    .min(1)
-    .max(100)
-    .regex(/^[\x20-\x7e]*$/, 'must be ASCII')
-    .optional()
-    .meta(live('Name of the sending organization in these reports.', '<hostname>')),
-  contact: z
-    .email()
-    .optional()
-    .meta(live('Contact address in these reports, also their sender.', 'postmaster@<hostname>')),
+  send: live(
+    z.boolean().default(true),
+    'Whether TLS reports are sent daily to the recipient domains that ask for them (RFC 8460).',
+  ),
+  organization: live(
+    z
+      .string()
+      .min(1)
+      .max(100)
+      .regex(/^[\x20-\x7e]*$/, 'must be ASCII')
+      .optional(),
+    'Name of the sending organization in these reports.',
+    '<hostname>',
+  ),
+  contact: live(
+    z.email().optional(),
+    'Contact address in these reports, also their sender.',
+    'postmaster@<hostname>',
+  ),
 });
 
 /** HTTPS of the public pages. */
 export const publicTls = section({
-  listen: listenOrOff
-    .default('off')
-    .meta(restart('HTTPS listener for the same pages with certificates from an ACME authority, or "off".')),
-  agreeToTerms: z
-    .boolean()
-    .default(false)
-    .meta(restart("Whether you agree to the certificate authority's terms of service; required for listen.")),
-  email: z
-    .email()
-    .optional()
-    .meta(restart('Contact address for notices of the certificate authority.', 'none')),
-  directory: z
-    .url({ protocol: /^https$/, error: 'must be an https address' })
-    .default('https://acme-v02.api.letsencrypt.org/directory')
-    .meta(restart("The certificate authority's ACME directory.")),
-  directoryCaFile: z
-    .string()
-    .min(1)
-    .optional()
-    .meta(
-      restart('PEM file of the root certificates of a private ACME directory.', 'the built-in authorities'),
-    ),
+  listen: restart(
+    listenOrOff.default('off'),
+    'HTTPS listener for the same pages with certificates from an ACME authority, or "off".',
+  ),
+  agreeToTerms: restart(
+    z.boolean().default(false),
+    "Whether you agree to the certificate authority's terms of service; required for listen.",
+  ),
+  email: restart(z.email().optional(), 'Contact address for notices of the certificate authority.', 'none'),
+  directory: restart(
+    z
+      .url({ protocol: /^https$/, error: 'must be an https address' })
+      .default('https://acme-v02.api.letsencrypt.org/directory'),
+    "The certificate authority's ACME directory.",
+  ),
+  directoryCaFile: restart(
+    path.optional(),
+    'PEM file of the root certificates of a private ACME directory.',
+    'the built-in authorities',
+  ),
 }).refine(
   ({ listen: at, agreeToTerms }) => at === 'off' || agreeToTerms,
   "needs agreeToTerms = true: read the certificate authority's terms of service first",

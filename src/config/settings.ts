@@ -62,3 +62,21 @@ export function valueAt(tree: object, path: readonly string[]): unknown {
   }
   return value;
 }
+
+/** A setting, or a key of an entry, with the path of a file. */
+interface NamedFile {
+  /** `delivery.routes[0].passwordFile` */
+  name: string;
+  section: object;
+  key: string;
+  file: string;
+}
+
+/** The files that a configuration names: the values of all keys that end in "File". */
+export function namedFiles(section: object, prefix = ''): NamedFile[] {
+  return Object.entries(section).flatMap(([key, value]): NamedFile[] => {
+    const name = Array.isArray(section) ? `${prefix}[${key}]` : prefix === '' ? key : `${prefix}.${key}`;
+    if (typeof value === 'string' && key.endsWith('File')) return [{ name, section, key, file: value }];
+    return typeof value === 'object' && value !== null ? namedFiles(value, name) : [];
+  });
+}

@@ -4,7 +4,7 @@ import { errorCode, errorText } from '../core/errors.ts';
 import type { ConfigIssue, ConfigSources } from './load.ts';
 import type { Config } from './schema.ts';
 import { isAnyAddress, parseListen } from './setting-types.ts';
-import { allSettings, valueAt } from './settings.ts';
+import { allSettings, namedFiles, valueAt } from './settings.ts';
 
 /**
  * Valid settings that are probably mistakes: missing files, secrets that others can read, listeners that the internet
@@ -32,39 +32,17 @@ export function secretWarnings({ tree, variables }: ConfigSources): ConfigIssue[
   });
 }
 
+/** The master key is examined separately. */
 function fileWarnings(config: Config): ConfigIssue[] {
-  const { api, mx, submission, delivery, secondary, public: pages, console: webConsole } = config;
-  const files: { key: string; file: string | undefined; isPrivate: boolean }[] = [
-    { key: 'mx.tls.certificateFile', file: mx.tls.certificateFile, isPrivate: false },
-    { key: 'mx.tls.keyFile', file: mx.tls.keyFile, isPrivate: true },
-    { key: 'submission.tls.certificateFile', file: submission.tls.certificateFile, isPrivate: false },
-    { key: 'submission.tls.keyFile', file: submission.tls.keyFile, isPrivate: true },
-    { key: 'public.tls.directoryCaFile', file: pages.tls.directoryCaFile, isPrivate: false },
-    { key: 'delivery.tls.caFile', file: delivery.tls.caFile, isPrivate: false },
-    { key: 'console.oidc.clientSecretFile', file: webConsole.oidc.clientSecretFile, isPrivate: true },
-    { key: 'api.metricsKeyFile', file: api.metricsKeyFile, isPrivate: true },
-    ...delivery.routes.map(({ passwordFile }, index) => ({
-      key: `delivery.routes[${index}].passwordFile`,
-      file: passwordFile,
-      isPrivate: true,
-    })),
-    ...delivery.egress.map(({ proxyPasswordFile }, index) => ({
-      key: `delivery.egress[${index}].proxyPasswordFile`,
-      file: proxyPasswordFile,
-      isPrivate: true,
-    })),
-    {
-      key: 'secondary.passwordFile',
-      file: secondary.type === 'relay' ? secondary.passwordFile : undefined,
-      isPrivate: true,
-    },
+  const named = namedFiles(config).filter(({ name }) => name !== 'data.masterKeyFile');
+  return [
+    ...named.flatMap(({ name, key, file }) => problemOfFile(name, file, !PUBLIC_FILES.has(key))),
+    ...masterKeyWarnings(config),
   ];
-  const named = files.flatMap(({ key, file, isPrivate }) =>
-    file === undefined ? [] : problemOfFile(key, file, isPrivate),
-  );
-  return [...named, ...masterKeyWarnings(config)];
 }
 
+/** All other files contain a secret. */
+const PUBLIC_FILES: ReadonlySet<string> = new Set(['certificateFile', 'directoryCaFile', 'caFile']);
 const OTHERS_CAN_READ = 0o004;
 
 function problemOfFile(key: string, file: string, isPrivate: boolean): ConfigIssue[] {
