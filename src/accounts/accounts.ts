@@ -10,18 +10,7 @@ import { type LimitChanges, putLimits } from './limits.ts';
  * Accounts, the tenants of the service. An account is never deleted, only disabled, because its mail, events and
  * suppressions must stay available.
  */
-export interface Account {
-  accountId: string;
-  name: string;
-  status: 'active' | 'disabled';
-  companyName: string | null;
-  companyAddress: PostalAddress | null;
-  abuseEmail: string | null;
-  logoUrl: string | null;
-  /** Epoch ms. */
-  createdAt: number;
-  updatedAt: number;
-}
+export type Account = ReturnType<typeof accountOf>;
 
 export interface CreatedAccount {
   account: Account;
@@ -159,7 +148,7 @@ function jsonOrNull(value: object | null | undefined): string | null {
   return value === undefined || value === null ? null : JSON.stringify(value);
 }
 
-function accountOf(row: AccountRow): Account {
+function accountOf(row: AccountRow) {
   return {
     accountId: row.account_id,
     name: row.name,

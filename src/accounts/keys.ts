@@ -35,16 +35,7 @@ export interface KeyRights {
   readonly strictCompliance: boolean;
 }
 
-export interface ApiKey extends KeyRights {
-  keyId: string;
-  accountId: string;
-  name: string;
-  /** Epoch ms. */
-  createdAt: number;
-  revokedAt: number | null;
-  /** At most a minute too old; null: not used yet. */
-  lastUsedAt: number | null;
-}
+export type ApiKey = ReturnType<typeof apiKeyOf>;
 
 export interface ApiKeyInput {
   accountId: string;
@@ -245,13 +236,14 @@ function readEach(
   return values.size > MAX_ENTRIES ? invalid(field, `must have at most ${MAX_ENTRIES} entries`) : [...values];
 }
 
-function apiKeyOf(row: ListedApiKeyRow): ApiKey {
+function apiKeyOf(row: ListedApiKeyRow) {
   return {
     keyId: row.key_id,
     accountId: row.account_id,
     name: row.name,
     createdAt: row.created_at,
     revokedAt: row.revoked_at,
+    // At most a minute too old; null: not used yet.
     lastUsedAt: row.used_at,
     ...rightsOf(row),
   };

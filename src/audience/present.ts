@@ -1,34 +1,13 @@
-import { iso } from '../core/clock.ts';
-import { type WithoutNulls, withoutNulls } from '../core/without-nulls.ts';
-import type { ConsentAction, ConsentMethod, ConsentRow, OptOutMethod } from '../store/contacts/consent.ts';
-import type { GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
-import type { ImportStatus, SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
+import { iso, isoOrNull } from '../core/clock.ts';
+import { withoutNulls } from '../core/without-nulls.ts';
+import type { ConsentRow } from '../store/contacts/consent.ts';
+import type { KnownContact } from '../store/contacts/contacts.ts';
+import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Member, Membership } from '../store/contacts/subscriptions.ts';
-import { type SignUpForm, signUpFormOf } from './groups.ts';
+import { signUpFormOf } from './groups.ts';
 import type { CustomFields } from './profile.ts';
 
 /* API resources of contacts, groups and memberships. */
-
-/** A contact as the API returns it. Fields without a value are absent. */
-export interface Contact {
-  contactIdentifier: string;
-  userId: string;
-  email?: string;
-  phone?: string;
-  firstName?: string;
-  lastName?: string;
-  customFields: CustomFields;
-  globalStatus: GlobalStatus;
-  consentMethod?: ConsentMethod;
-  consentDetails?: string;
-  consentIpAddress?: string;
-  consentUserAgent?: string;
-  consentTimestamp?: string;
-  source: string;
-  addedBy: string;
-  createdAt: string;
-  updatedAt: string;
-}
 
 /** The identifier of the email address, else that of the phone number. */
 export function contactIdentifierOf({ email_hash, phone_hash }: KnownContact): string {
@@ -39,7 +18,7 @@ export function contactIdentifierOf({ email_hash, phone_hash }: KnownContact): s
  * The contact as the API returns it: custom fields parsed, times in ISO 8601. The five fields of consent are absent
  * while no consent is in effect.
  */
-export function presentContact(row: KnownContact): Contact {
+export function presentContact(row: KnownContact) {
   return withoutNulls({
     contactIdentifier: contactIdentifierOf(row),
     userId: row.user_id,
@@ -53,7 +32,7 @@ export function presentContact(row: KnownContact): Contact {
     consentDetails: row.consent_details,
     consentIpAddress: row.consent_ip_address,
     consentUserAgent: row.consent_user_agent,
-    consentTimestamp: row.consented_at === null ? null : iso(row.consented_at),
+    consentTimestamp: isoOrNull(row.consented_at),
     source: row.source,
     addedBy: row.added_by,
     createdAt: iso(row.created_at),
@@ -61,20 +40,15 @@ export function presentContact(row: KnownContact): Contact {
   });
 }
 
+export type Contact = ReturnType<typeof presentContact>;
+
 function customFieldsOf(row: KnownContact): CustomFields {
   // Sound: custom fields are validated before they are stored.
   return JSON.parse(row.custom_fields) as CustomFields;
 }
 
-export interface ContactMembership {
-  subscriptionGroupId: string;
-  joinedAt: string;
-  isActive: boolean;
-  source: string;
-}
-
 /** A membership as the contact with its memberships shows it; `joinedAt` in ISO 8601. */
-export function presentMembership(row: Membership): ContactMembership {
+export function presentMembership(row: Membership) {
   return {
     subscriptionGroupId: row.subscription_group_id,
     joinedAt: iso(row.joined_at),
@@ -83,23 +57,11 @@ export function presentMembership(row: Membership): ContactMembership {
   };
 }
 
-export interface ConsentRecord {
-  action: ConsentAction;
-  subscriptionGroupId?: string;
-  method?: ConsentMethod | OptOutMethod;
-  details?: string;
-  ipAddress?: string;
-  userAgent?: string;
-  timestamp?: string;
-  recordedAt: string;
-  recordedBy: string;
-}
-
 /**
  * An entry of the consent history. `timestamp`: when the person decided, absent if it is unknown; `recordedAt`: when
  * it was stored.
  */
-export function presentConsent(row: ConsentRow): ConsentRecord {
+export function presentConsent(row: ConsentRow) {
   return withoutNulls({
     action: row.action,
     subscriptionGroupId: row.subscription_group_id,
@@ -107,27 +69,17 @@ export function presentConsent(row: ConsentRow): ConsentRecord {
     details: row.details,
     ipAddress: row.ip_address,
     userAgent: row.user_agent,
-    timestamp: row.said_at === null ? null : iso(row.said_at),
+    timestamp: isoOrNull(row.said_at),
     recordedAt: iso(row.recorded_at),
     recordedBy: row.recorded_by,
   });
 }
 
-/** A membership as add and update return it. Strings are never null. */
-export interface Subscriber {
-  subscriptionGroupId: string;
-  contactIdentifier: string;
-  email: string;
-  userId: string;
-  isActive: boolean;
-  joinedAt: string;
-  source: string;
-  consentMethod: ConsentMethod;
-  consentDetails: string;
-}
-
-/** `groupId`: the public id, which the rows lack. Columns that are null become ''. */
-export function presentSubscriber(groupId: string, { contact, subscription }: Member): Subscriber {
+/**
+ * A membership as add and update return it. `groupId`: the public id, which the rows lack. Columns that are null become
+ * ''.
+ */
+export function presentSubscriber(groupId: string, { contact, subscription }: Member) {
   return {
     subscriptionGroupId: groupId,
     contactIdentifier: contactIdentifierOf(contact),
@@ -141,19 +93,11 @@ export function presentSubscriber(groupId: string, { contact, subscription }: Me
   };
 }
 
-/** A membership with the contact's profile, as lists return it. */
-export interface SubscriberDetail extends Subscriber {
-  /** `<subscriptionGroupId>:<contactIdentifier>` */
-  subscriptionId: string;
-  firstName: string;
-  lastName: string;
-  phone: string;
-  globalStatus: GlobalStatus;
-  customFields: CustomFields;
-}
-
-/** `presentSubscriber` with the profile of the contact; a name or number that is null becomes ''. */
-export function presentMember(groupId: string, member: Member): SubscriberDetail {
+/**
+ * `presentSubscriber` with the profile of the contact, as lists return it; a name or number that is null becomes ''. The
+ * subscription id is `<subscriptionGroupId>:<contactIdentifier>`.
+ */
+export function presentMember(groupId: string, member: Member) {
   const { contact } = member;
   return {
     subscriptionId: `${groupId}:${contactIdentifierOf(contact)}`,
@@ -167,44 +111,20 @@ export function presentMember(groupId: string, member: Member): SubscriberDetail
 }
 
 /** One membership with the contact's profile, without the user id. */
-export function presentSubscription(groupId: string, member: Member): Omit<SubscriberDetail, 'userId'> {
+export function presentSubscription(groupId: string, member: Member) {
   const { userId: _, ...subscription } = presentMember(groupId, member);
   return subscription;
-}
-
-export interface SubscriptionGroup {
-  subscriptionGroupId: string;
-  /** The same id, under the name that other clients of the interface read. */
-  groupId: string;
-  name: string;
-  description?: string;
-  /** The account. */
-  userId: string;
-  isActive: boolean;
-  isDefault: boolean;
-  isSystem: boolean;
-  totalSubscribers: number;
-  activeSubscribers: number;
-  /** Null: there was no import. Clients of the interface declare it as nullable. */
-  importStatus: ImportStatus | null;
-  tags: string[];
-  unsubscribeTemplateId?: string;
-  reportAbuseTemplateId?: string;
-  companyAddressTemplateId?: string;
-  /** Null: the group has no form. */
-  signUp: WithoutNulls<SignUpForm> | null;
-  createdAt: string;
-  updatedAt: string;
 }
 
 /**
  * The group as the API returns it: `tags` and the form parsed from JSON, times in ISO 8601. Its counts are those of the
  * row, which `subscriptionTable` maintains.
  */
-export function presentGroup(row: SubscriptionGroupRow): SubscriptionGroup {
+export function presentGroup(row: SubscriptionGroupRow) {
   const signUp = signUpFormOf(row);
   return {
     subscriptionGroupId: row.subscription_group_id,
+    // The same id, under the name that other clients of the interface read.
     groupId: row.subscription_group_id,
     name: row.name,
     ...withoutNulls({
@@ -220,8 +140,10 @@ export function presentGroup(row: SubscriptionGroupRow): SubscriptionGroup {
     isSystem: false,
     totalSubscribers: row.total_subscribers,
     activeSubscribers: row.active_subscribers,
+    // Null: there was no import. Clients of the interface declare it as nullable.
     importStatus: row.import_status,
     tags: JSON.parse(row.tags) as string[],
+    // Null: the group has no form.
     signUp: signUp === null ? null : withoutNulls(signUp),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),

@@ -177,18 +177,8 @@ export function findCampaign(tables: Tables, accountId: string, campaignId: stri
   );
 }
 
-export interface Campaign {
-  campaignId: string;
-  name: string;
-  description?: string;
-  status: CampaignStatus;
-  prepared: PreparedSend | null;
-  createdAt: string;
-  updatedAt: string;
-}
-
 /** The campaign without its progress, which `presentWithProgress` adds; times in ISO 8601. */
-export function presentCampaign(row: CampaignRow): Campaign {
+export function presentCampaign(row: CampaignRow) {
   const { name, description, status } = row;
   return {
     campaignId: row.campaign_id,
@@ -201,19 +191,11 @@ export function presentCampaign(row: CampaignRow): Campaign {
   };
 }
 
-export interface PresentedAnalytics {
-  campaignId: string;
-  totals: CampaignTotals;
-  series: ({ timestamp: string } & CampaignTotals)[];
-  links: LinkClicks[];
-  providers: ProviderTotals[];
-}
-
 /** The counts as the API returns them: `timestamp` is the beginning of each hour or day, in ISO 8601. */
 export function presentAnalytics(
   campaignId: string,
   { totals, series, links, providers }: CampaignAnalytics,
-): PresentedAnalytics {
+) {
   return {
     campaignId,
     totals,

@@ -1,5 +1,5 @@
 import { findSubscriptionGroup } from '../audience/groups.ts';
-import { iso } from '../core/clock.ts';
+import { isoOrNull } from '../core/clock.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { formatMailbox } from '../mail/address.ts';
@@ -216,7 +216,7 @@ export function createCampaignSending(
         return null;
       }),
     /** Returns null if the campaign is not sent to a group. */
-    progress: ({ seq }: CampaignRow): CampaignProgress | null => {
+    progress: ({ seq }: CampaignRow) => {
       const send = tables.campaignSends.get(seq);
       return send === null ? null : presentProgress(send, isCancellable(tables, send));
     },
@@ -270,21 +270,6 @@ const NOT_STARTED = {
   finished_at: null,
 } as const;
 
-export interface CampaignProgress {
-  jobId: string;
-  subscriptionGroupId: string;
-  /** Active members when sending began. */
-  members: number | null;
-  queued: number;
-  skipped: { withoutEmail: number; notEligible: number; notRenderable: number };
-  perHour: number | null;
-  pausedReason: string | null;
-  scheduledAt: string | null;
-  startedAt: string | null;
-  finishedAt: string | null;
-  cancellable: boolean;
-}
-
 const CANCELLABLE: readonly CampaignStatus[] = ['scheduled', 'sending', 'paused', 'sent'];
 
 /** Whether a cancellation has an effect: a campaign that is sent can have deferred messages. */
@@ -295,11 +280,11 @@ function isCancellable({ campaignSends }: Tables, { status, campaign_seq }: Camp
   );
 }
 
-function presentProgress(send: CampaignSend, cancellable: boolean): CampaignProgress {
-  const time = (at: number | null) => (at === null ? null : iso(at));
+function presentProgress(send: CampaignSend, cancellable: boolean) {
   return {
     jobId: send.job_id,
     subscriptionGroupId: send.subscription_group_id,
+    // Active members when sending began.
     members: send.members,
     queued: send.queued,
     skipped: {
@@ -309,9 +294,9 @@ function presentProgress(send: CampaignSend, cancellable: boolean): CampaignProg
     },
     perHour: send.per_hour,
     pausedReason: send.paused_reason,
-    scheduledAt: time(send.scheduled_at),
-    startedAt: time(send.started_at),
-    finishedAt: time(send.finished_at),
+    scheduledAt: isoOrNull(send.scheduled_at),
+    startedAt: isoOrNull(send.started_at),
+    finishedAt: isoOrNull(send.finished_at),
     cancellable,
   };
 }

@@ -19,6 +19,11 @@ export function iso(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
+/** `iso` of a time that may be unknown. */
+export function isoOrNull(epochMs: number | null): string | null {
+  return epochMs === null ? null : iso(epochMs);
+}
+
 /**
  * RFC 3339 §5.6, and ISO 8601 offsets without colon or minutes. The time of day is optional; with a time of day the zone is
  * required.

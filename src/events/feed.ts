@@ -1,4 +1,5 @@
 import { iso } from '../core/clock.ts';
+import { withoutNulls } from '../core/without-nulls.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import type { EventFields, EventKind } from './event-types.ts';
 import type { MessageContext } from './record.ts';
@@ -48,10 +49,4 @@ export function presentEvent(row: EventRow): FeedEvent {
   };
   // Sound: the recorder stores a kind together with the fields of that kind only.
   return event as FeedEvent;
-}
-
-function withoutNulls(fields: Record<string, string | null>): Record<string, string> {
-  const present: Record<string, string> = {};
-  for (const [name, value] of Object.entries(fields)) if (value !== null) present[name] = value;
-  return present;
 }

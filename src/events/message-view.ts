@@ -1,15 +1,11 @@
-import { iso } from '../core/clock.ts';
+import { iso, isoOrNull } from '../core/clock.ts';
+import { withoutNulls } from '../core/without-nulls.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import type { MessageFilter, MessagePage } from '../store/messages/message-list.ts';
 import type { AttemptRow, ListedMessage, MessageStatus } from '../store/messages/messages.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { presentEvent } from './feed.ts';
-
-/** Whether the message is scheduled or deferred. */
-function isLater({ status, due_at, created_at }: ListedMessage): boolean {
-  return status === 'deferred' || (status === 'queued' && due_at !== null && due_at > created_at);
-}
 
 /** The statuses of messages for which an event states why. */
 const FAILED: ReadonlySet<MessageStatus> = new Set(['deferred', 'bounced', 'failed']);
@@ -18,29 +14,30 @@ const FAILED: ReadonlySet<MessageStatus> = new Set(['deferred', 'bounced', 'fail
  * A message as the API and the CLI present it. `reason`: why it was deferred, bounced or dropped; null: unknown, or it was
  * not.
  */
-export function presentMessage(row: ListedMessage, reason: string | null = null): Record<string, unknown> {
-  return {
+export function presentMessage(row: ListedMessage, reason: string | null = null) {
+  const { status, due_at: dueAt } = row;
+  const isScheduled = status === 'queued' && dueAt !== null && dueAt > row.created_at;
+  const isLater = row.hold_reason === null && (status === 'deferred' || isScheduled);
+  return withoutNulls({
     messageId: row.message_id,
-    ...(row.job_id === null ? {} : { jobId: row.job_id }),
-    ...(row.campaign_id === null ? {} : { campaignId: row.campaign_id }),
-    ...(row.subscription_group_id === null ? {} : { subscriptionGroupId: row.subscription_group_id }),
+    jobId: row.job_id,
+    campaignId: row.campaign_id,
+    subscriptionGroupId: row.subscription_group_id,
     useCase: row.use_case,
     domainId: row.domain_id,
     from: row.from_address,
     recipient: row.recipient,
     role: row.role,
     subject: row.subject,
-    status: row.status,
+    status,
     attempts: row.attempts,
-    ...(reason === null ? {} : { reason }),
-    ...(row.simulated === 1 ? { simulated: true } : {}),
-    ...(row.hold_reason === null ? {} : { heldBecause: row.hold_reason }),
-    ...(row.due_at !== null && row.hold_reason === null && isLater(row)
-      ? { nextAttemptAt: iso(row.due_at) }
-      : {}),
+    reason,
+    simulated: row.simulated === 1 ? true : null,
+    heldBecause: row.hold_reason,
+    nextAttemptAt: isLater ? isoOrNull(dueAt) : null,
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
-  };
+  });
 }
 
 /** A page of messages, and for each why it was deferred, bounced or dropped. */

@@ -5,23 +5,7 @@ import type { AuditFilter, AuditRow } from '../store/people/audit.ts';
 import type { Tables } from '../store/tables.ts';
 
 /** The audit log: changes that people made with the console, and denied requests. It has no bodies of requests. */
-export interface AuditRecord {
-  seq: number;
-  /** Epoch ms. */
-  at: number;
-  personId: string | null;
-  email: string;
-  /** Null: the installation. */
-  accountId: string | null;
-  /** Id of an operation of the API, or one of the console such as `console.signIn`. */
-  operation: string;
-  /** Ids in the path. */
-  target: Record<string, string>;
-  outcome: AuditRow['outcome'];
-  detail: string;
-  address: string;
-}
-
+export type AuditRecord = ReturnType<typeof presentRecord>;
 export type AuditInput = Omit<AuditRecord, 'seq' | 'at'>;
 
 export interface AuditPage {
@@ -68,15 +52,17 @@ function rowOf(input: AuditInput, at: number): Omit<AuditRow, 'seq'> {
   };
 }
 
-function presentRecord(row: AuditRow): AuditRecord {
+function presentRecord(row: AuditRow) {
   return {
     seq: row.seq,
     at: row.recorded_at,
     personId: row.person_id,
     email: row.person_email,
+    // Null: the installation.
     accountId: row.account_id,
+    // Id of an operation of the API, or one of the console such as `console.signIn`.
     operation: row.operation,
-    // Sound: `rowOf` wrote it.
+    // Ids in the path. Sound: `rowOf` wrote it.
     target: JSON.parse(row.target) as Record<string, string>,
     outcome: row.outcome,
     detail: row.detail,

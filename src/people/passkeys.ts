@@ -8,14 +8,6 @@ import type { PasskeyRow } from '../store/people/credentials.ts';
 import { MAX_PASSKEYS } from './person.ts';
 import { endedSession, type Session } from './sessions.ts';
 
-export interface ListedPasskey {
-  id: string;
-  name: string;
-  /** Epoch ms. */
-  createdAt: number;
-  usedAt: number | null;
-}
-
 const encoded = z.string().regex(/^[\w-]+$/);
 const id = encoded.max(1400);
 
@@ -196,7 +188,9 @@ function withoutTransports({ response }: RegistrationInput): {
   return { clientDataJSON: response.clientDataJSON, attestationObject: response.attestationObject };
 }
 
-function presentPasskey(row: PasskeyRow): ListedPasskey {
+export type ListedPasskey = ReturnType<typeof presentPasskey>;
+
+function presentPasskey(row: PasskeyRow) {
   return { id: row.credential_id, name: row.name, createdAt: row.created_at, usedAt: row.used_at };
 }
 

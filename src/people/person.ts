@@ -1,34 +1,17 @@
 import type { PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
 
-/** A person who uses the console: an operator of the installation, or a member of accounts. */
-export interface ConsolePerson {
-  id: string;
-  email: string;
-  name: string;
-  operator: boolean;
-  status: PersonRow['status'];
-  language: string | null;
-  hasPassword: boolean;
-  hasTotp: boolean;
-  passkeys: number;
-  /** Epoch ms. */
-  createdAt: number;
-  signedInAt: number | null;
-  /** Whether keyboard shortcuts of one key are on. */
-  shortcuts: boolean;
-  /** Whether the person wants mail about failures of the accounts that they own. */
-  failureMail: boolean;
-}
-
 export const MAX_PEOPLE = 10_000;
 /** Memberships of one person. */
 export const MAX_MEMBERSHIPS = 500;
 /** Passkeys of one person. */
 export const MAX_PASSKEYS = 20;
 
+/** A person who uses the console: an operator of the installation, or a member of accounts. */
+export type ConsolePerson = ReturnType<typeof presentPerson>;
+
 /** A person as lists show them. */
-export function presentPerson(tables: Tables, row: PersonRow): ConsolePerson {
+export function presentPerson(tables: Tables, row: PersonRow) {
   return {
     id: row.person_id,
     email: row.email,
@@ -41,7 +24,9 @@ export function presentPerson(tables: Tables, row: PersonRow): ConsolePerson {
     passkeys: tables.passkeys.countOf(row.person_id),
     createdAt: row.created_at,
     signedInAt: row.signed_in_at,
+    // Whether keyboard shortcuts of one key are on.
     shortcuts: row.shortcuts === 1,
+    // Whether the person wants mail about failures of the accounts that they own.
     failureMail: row.failure_mail === 1,
   };
 }

@@ -28,17 +28,6 @@ export interface Session {
   hash: Buffer;
 }
 
-/** A session in a list. */
-export interface ListedSession {
-  id: string;
-  method: SessionRow['method'];
-  userAgent: string;
-  address: string;
-  createdAt: number;
-  seenAt: number;
-  current: boolean;
-}
-
 /** What is recorded of the browser. */
 export interface Browser {
   userAgent: string;
@@ -186,7 +175,7 @@ export function createSessions({
     isConfirmed: ({ authenticatedAt }: Session): boolean =>
       clock.now() - authenticatedAt < REAUTHENTICATION_MS,
     end: ({ hash }: Session): Promise<void> => writer.run((tx) => tx.consoleSessions.remove(hash)),
-    list: ({ person, id }: Session): ListedSession[] =>
+    list: ({ person, id }: Session) =>
       tables.consoleSessions
         .ofPerson(person.id, MAX_SESSIONS)
         .filter((row) => row.expires_at > clock.now())

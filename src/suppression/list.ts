@@ -146,15 +146,6 @@ export function createSuppressionList(
 
 export type SuppressionList = ReturnType<typeof createSuppressionList>;
 
-export interface Suppression {
-  /** Null after the person was erased. */
-  email: string | null;
-  contactIdentifier: string;
-  reason: SuppressionReason;
-  stream: SuppressionStream;
-  createdAt: string;
-}
-
 /** An address with its identifier, or an identifier alone; a string: why it is neither. */
 function targetOf(text: string): { address: string | null; hash: string } | string {
   if (isEmailIdentifier(text)) return { address: null, hash: recipientIdentifier(text) };
@@ -165,7 +156,7 @@ function targetOf(text: string): { address: string | null; hash: string } | stri
 }
 
 /** `contactIdentifier`: the hash of the address (`email_<md5>`), which remains after the person was erased. */
-export function presentSuppression(row: SuppressionRow): Suppression {
+export function presentSuppression(row: SuppressionRow) {
   return {
     email: row.email,
     contactIdentifier: row.recipient_hash,

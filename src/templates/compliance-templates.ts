@@ -174,29 +174,15 @@ export function complianceTexts(
   return texts;
 }
 
-export interface ComplianceTemplate {
-  templateId: string;
-  name: string;
-  type: ComplianceKind;
-  /** Absent: for all From domains without a default. */
-  domain?: string;
-  isDefault: boolean;
-  /** Templates cannot be deactivated: clients of the interface read whether one is used from either field. */
-  isActive: true;
-  status: 'active';
-  htmlContent: string;
-  createdAt: string;
-  updatedAt: string;
-}
-
 /** Without the account. */
-export function presentComplianceTemplate(row: ComplianceTemplateRow): ComplianceTemplate {
+export function presentComplianceTemplate(row: ComplianceTemplateRow) {
   return withoutNulls({
     templateId: row.template_id,
     name: row.name,
     type: row.type,
     domain: row.domain,
     isDefault: row.is_default === 1,
+    // Templates cannot be deactivated: clients of the interface read whether one is used from either field.
     isActive: true as const,
     status: 'active' as const,
     htmlContent: row.html_content,

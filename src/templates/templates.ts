@@ -169,20 +169,8 @@ export function foreignSentence({ text, advice }: ForeignSyntax, field: string):
   return `${text} in ${field} is not a variable, but the syntax of another template language: ${advice}`;
 }
 
-export interface StoredTemplate {
-  templateId: string;
-  name: string;
-  type?: TemplateType;
-  subject?: string;
-  html: string;
-  text?: string;
-  variables: TemplateVariable[];
-  createdAt: string;
-  updatedAt: string;
-}
-
 /** Without the account and the versions, and without the fields that are null: see `TemplateFields`. */
-export function presentTemplate(row: TemplateRow): StoredTemplate {
+export function presentTemplate(row: TemplateRow) {
   const { name, type, subject, html, text, variables } = row;
   return withoutNulls({
     templateId: row.template_id,
