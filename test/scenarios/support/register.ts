@@ -1,4 +1,3 @@
-import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { faultsInEvents, readLedger } from '../../support/ledger.ts';
 import { type Program, requirePrograms } from '../../support/required-programs.ts';
@@ -13,20 +12,18 @@ export interface FamilyOptions extends EnvironmentOptions {
 }
 
 /**
- * Defines one test for each scenario file of a family, in alphabetical order, with one daemon for all; and a last test that
- * compares the ledger of the whole family: every accepted message is final, and its events are in order.
+ * Defines one test for each scenario of a family, by name, with one daemon for all; and a last test that compares the ledger
+ * of the whole family: every accepted message is final, and its events are in order. The name of a scenario is that of its
+ * destination: `greylisting` sends to `greylisting.example`.
  */
-export async function registerScenarios(family: string, options: FamilyOptions = {}): Promise<void> {
+export function registerScenarios(
+  family: string,
+  named: Readonly<Record<string, Scenario>>,
+  options: FamilyOptions = {},
+): void {
   const { programs = [], signedZones, ...environment } = options;
   const required = requirePrograms(...programs);
-  const folder = new URL(`../${family}/`, import.meta.url);
-  const files = readdirSync(folder).filter((file) => file.endsWith('.ts'));
-  const scenarios = await Promise.all(
-    files.map(async (file) => {
-      const module: { default: Scenario } = await import(new URL(file, folder).pathname);
-      return { name: file.slice(0, -'.ts'.length), scenario: module.default };
-    }),
-  );
+  const scenarios = Object.entries(named).map(([name, scenario]) => ({ name, scenario }));
 
   const zonesOf: EnvironmentOptions['signedZones'] = ({ port, addressOf, policyAddress }) =>
     Object.fromEntries(
