@@ -137,7 +137,7 @@ const ALLOWED = [
   /"stage":"\w+"/g,
 ];
 const SKIPPED =
-  /^(test\/data\/|test\/mail\/(golden|newsletter)\/|\.ci\/check-words\.mjs|package-lock\.json|LICENSE|src\/mail\/classify\/|src\/store\/rows\/packed-json-dictionary\.ts|test\/store\/rows\/packed-json\.test\.ts)/;
+  /^(test\/data\/|test\/mail\/(golden|newsletter)\/|\.ci\/check-words\.mjs|package-lock\.json|LICENSE|config\/repl(?:ies|y-languages)\.toml|src\/store\/rows\/packed-json-dictionary\.ts|test\/store\/rows\/packed-json\.test\.ts)/;
 const READ = /\.(ts|tsx|css|html|mts|js|mjs|cjs|md|toml|sql|json|service|sh)$/;
 
 const files = execFileSync('git', ['ls-files', ...process.argv.slice(2)], {

@@ -42,8 +42,8 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   copy(join(root, '.packaging/postrider.sh'), join(dir, 'bin/postrider'), 0o755);
   copy(join(runtime.dir, 'bin/node'), join(library, 'bin/node'), 0o755);
   cpSync(join(root, 'dist'), join(library, 'dist'), { recursive: true });
-  // Data that the program reads from its own directory (src/config/shaping.ts, src/config/program-replies.ts).
-  for (const name of ['shaping.toml', 'replies.toml'])
+  // Data that the program reads from its own directory (src/config/shaping.ts, src/config/program-file.ts).
+  for (const name of ['shaping.toml', 'replies.toml', 'reply-languages.toml'])
     copy(join(root, 'config', name), join(library, 'config', name), 0o644);
   copyDependencies(root, unbundledDependencies(root), library);
   copy(

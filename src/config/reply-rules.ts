@@ -5,7 +5,7 @@ import { duration, HOST_PATTERN } from './setting-types.ts';
 
 /*
  * Rules for the replies of receivers: those of the operator (`delivery.replies`), and in the same form those of the program
- * for large providers (`config/replies.toml`). A text is words with `*` for any words between them, or a regular expression
+ * (`config/replies.toml`). A text is words with `*` for any words between them, or a regular expression
  * that is matched in linear time, so that no reply makes it expensive to match.
  */
 

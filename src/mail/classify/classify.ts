@@ -1,124 +1,20 @@
-import { type ProgramReplyRule, readProgramReplies } from '../../config/program-replies.ts';
 import type { ReplyAutomation } from '../../config/reply-rules.ts';
 import type { SmtpReply } from '../reply.ts';
-import { FILTER_RULES } from './filter.ts';
-import { phrasesAbout } from './languages.ts';
-import { MAILBOX_RULES } from './mailbox.ts';
-import { MESSAGE_RULES } from './message.ts';
-import { RECIPIENT_RULES } from './recipient.ts';
 import { retryAfter } from './retry-after.ts';
 import {
   type BounceClass,
   type BounceScope,
   type BounceType,
-  indexPhrases,
+  type ClassifierInput,
+  createRuleFinder,
   MEANINGS,
   type Meaning,
   type MeaningName,
-  matchesRule,
-  normalizeText,
   type ReplyPhase,
   type Rule,
-  type RuleInput,
+  readRules,
   type SuppressWhen,
 } from './rules.ts';
-import { SENDER_RULES } from './sender.ts';
-import { SITE_RULES } from './site.ts';
-import { STATUS_RULES } from './status.ts';
-
-/** Codes of temporary failures. */
-const TEMPORARY = [421, 432, 450, 451, 452, 454];
-
-/** What mail filters and mail software reply when they defer or limit mail; they precede general wording, as PROVIDER_RULES do. */
-const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
-  // Mimecast: https://mimecastsupport.zendesk.com/hc/en-us/articles/34000709564691
-  {
-    phrases: ['internal resource temporarily unavailable', 'internal resources are temporarily unavailable'],
-    meaning: 'greylisted',
-    example: {
-      reply:
-        '451 Internal resource temporarily unavailable - https://community.mimecast.com/docs/DOC-1369#451',
-    },
-  },
-  {
-    phrases: [
-      'unable to process connection at this time',
-      'account inbounds disabled',
-      'account outbounds disabled',
-    ],
-    meaning: 'server error',
-    example: { reply: '421 Unable to process connection at this time', phase: 'greeting' },
-  },
-  {
-    phrases: ['content examination policy'],
-    meaning: 'content rejected',
-    example: { reply: '550 Message bounced due to Content Examination policy', phase: 'dot' },
-  },
-  {
-    phrases: ['sender address blocked'],
-    codes: [421],
-    meaning: 'sender rejected',
-    example: { reply: '421 Sender address blocked', phase: 'mail' },
-  },
-  // Symantec, Zoho, Rackspace
-  {
-    phrases: ['too many messages from a new or untrusted ip'],
-    codes: [421, 451, 550, 554],
-    meaning: 'IP address rate limit',
-    example: { reply: '421 Too many messages from a new or untrusted IP: 192.0.2.1', phase: 'mail' },
-  },
-  {
-    phrases: ['recipient quota exceeded', 'unusual sending activity'],
-    codes: [421, 451, 550, 554],
-    meaning: 'sender rate limit',
-    example: { reply: '421 4.7.1 Recipient quota exceeded', phase: 'mail' },
-  },
-  // Postfix, Exim, Sendmail, Cisco, Proofpoint
-  {
-    phrases: [
-      'too many concurrent',
-      'too many connections',
-      'too many simultaneous',
-      'too many sessions',
-      'concurrent connections',
-    ],
-    codes: TEMPORARY,
-    meaning: 'rate limit',
-    example: {
-      reply: '421 Too many concurrent SMTP connections from this IP address; please try again later.',
-      phase: 'greeting',
-    },
-  },
-  {
-    phrases: phrasesAbout('tooMany'),
-    meaning: 'rate limit',
-    example: { reply: '451 Zu viele Nachrichten in kurzer Zeit', phase: 'mail' },
-  },
-];
-
-/**
- * What large mailbox providers reply, from the lists that they publish and the texts that they send: the rules of
- * `config/replies.toml`. They precede all others, because the texts also have words of other rules: "Too many connections
- * from your IP" is about the number of connections, not about a blocklist.
- */
-const PROVIDER_RULES: readonly Rule[] = readProgramReplies().map(toRule);
-
-function toRule({ match, code, enhanced, mx, phase, meaning, example }: ProgramReplyRule): Rule {
-  return {
-    ...(match === undefined ? {} : { phrases: listOf(match) }),
-    ...(code === undefined ? {} : { codes: listOf(code) }),
-    ...(enhanced === undefined ? {} : { enhanced: listOf(enhanced) }),
-    ...(mx === undefined ? {} : { hosts: listOf(mx).map((host) => host.replace(/^\*\./, '')) }),
-    // Sound here and below: the test of the file compares the phases with the schema.
-    ...(phase === undefined ? {} : { phases: listOf(phase) as ReplyPhase[] }),
-    meaning,
-    example: example as Rule['example'],
-  };
-}
-
-function listOf<Value>(given: Value | Value[]): Value[] {
-  return Array.isArray(given) ? given : [given];
-}
 
 /**
  * Classifies SMTP replies, received in a session or quoted in a report: whether to deliver, retry or bounce, the bounce
@@ -145,30 +41,13 @@ export interface Classification {
   automation?: ReplyAutomation;
 }
 
-export interface ClassifierInput {
-  phase: ReplyPhase;
-  reply: SmtpReply;
-  /** The host that sent the reply, if known: some wording has a meaning only for one provider. */
-  mxHost?: string | null;
-}
-
 /** Classifies one reply. */
 export type Classify = (input: ClassifierInput) => Classification;
 
-/** Most specific first; the first rule that matches decides. */
-export const RULES: readonly Rule[] = [
-  ...PROVIDER_RULES,
-  ...SOFTWARE_LIMIT_RULES,
-  ...FILTER_RULES,
-  ...SENDER_RULES,
-  ...MAILBOX_RULES,
-  ...RECIPIENT_RULES,
-  ...MESSAGE_RULES,
-  ...SITE_RULES,
-  ...STATUS_RULES,
-];
+/** The rules of the program. The first one that applies decides. */
+export const RULES: readonly Rule[] = readRules();
 
-const PHRASES = indexPhrases(RULES.flatMap(({ phrases }) => phrases ?? []));
+const findRule = createRuleFinder(RULES);
 
 /** Classifies one reply. Pure; linear in the length of the text. */
 export function classify(input: ClassifierInput): Classification {
@@ -176,19 +55,13 @@ export function classify(input: ClassifierInput): Classification {
 }
 
 /** The classification with the rule that decided it, undefined when none matches. */
-export function classifyWithRule({ phase, reply, mxHost }: ClassifierInput): {
+export function classifyWithRule(input: ClassifierInput): {
   classification: Classification;
   rule: Rule | undefined;
 } {
+  const { phase, reply } = input;
   if (reply.code >= 200 && reply.code < 300) return { classification: DELIVERED, rule: undefined };
-  const input: RuleInput = {
-    phase,
-    code: reply.code,
-    enhanced: reply.enhanced,
-    phrases: PHRASES.find(normalizeText(reply.text)),
-    mxHost: mxHost?.toLowerCase().replace(/\.$/, '') ?? null,
-  };
-  const rule = RULES.find((each) => matchesRule(each, input));
+  const rule = findRule(input);
   return {
     classification: toClassification(rule ? MEANINGS[rule.meaning] : unmatched(phase), reply, phase),
     rule,

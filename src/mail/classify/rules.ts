@@ -1,10 +1,13 @@
-import type { ReplyMeaning } from '../../config/reply-rules.ts';
-import type { SmtpPhase } from '../reply.ts';
+import { readProgramFile } from '../../config/program-file.ts';
+import { expressionOf, type ReplyMeaning } from '../../config/reply-rules.ts';
+import { compilePattern } from '../../core/linear-pattern.ts';
+import type { SmtpPhase, SmtpReply } from '../reply.ts';
 
 /**
- * The schema of the classification rules: the conditions a rule may test, and the meanings it may assign. Rules are
- * data: literal phrases instead of regular expressions, so that an operator can read them and a hostile reply costs
- * no more than its length. The rules are in the other files of this folder.
+ * The rules for replies: the conditions that a rule may test, the meanings that it may assign, and which rule applies to a
+ * reply. Rules are data, of the program (`config/replies.toml`) and of the operator (`delivery.replies`): phrases, so that
+ * an operator can read them, and expressions that are matched in linear time, so that a hostile reply costs no more than its
+ * length.
  */
 
 /** The `classification` of a bounce in events, webhooks and `bounce parse`, for SMTP replies and reports alike. */
@@ -101,46 +104,117 @@ export type MeaningName = keyof typeof MEANINGS;
 /** The phase of a session, or `dsn` for a reply quoted in a delivery report. */
 export type ReplyPhase = SmtpPhase | 'dsn';
 
-/** A row of a rule table. It applies when all the conditions that it has are met. */
-export interface Rule {
-  /**
-   * Any of these phrases, in the form that `normalizeText` returns; ` * ` matches up to 80 characters
-   * (`indexPhrases`).
-   */
-  phrases?: readonly string[];
-  /** Any of these reply codes. */
-  codes?: readonly number[];
-  /** Any of these enhanced codes; `x` matches any number: `5.7.x`, `x.2.2`. */
-  enhanced?: readonly string[];
-  /** Any of these MX hosts, or a host below one of them. */
-  hosts?: readonly string[];
-  /** Any of these phases. */
-  phases?: readonly ReplyPhase[];
+type OneOrMore<Value> = Value | readonly Value[];
+
+/** What a rule tests. It applies when each condition that it has is met by one of its values. */
+export interface Conditions {
+  /** A phrase; ` * ` in it matches up to 80 characters (`indexPhrases`). Or an expression between slashes. */
+  match?: OneOrMore<string> | undefined;
+  /** A reply code. */
+  code?: OneOrMore<number> | undefined;
+  /** An enhanced code; `x` matches any number: `5.7.x`, `x.2.2`. */
+  enhanced?: OneOrMore<string> | undefined;
+  /** An MX host, or a domain above it, with or without `*.` before it. */
+  mx?: OneOrMore<string> | undefined;
+  phase?: OneOrMore<ReplyPhase> | undefined;
+}
+
+/** A rule of the program. */
+export interface Rule extends Conditions {
+  /** The phrases of all languages about this subject. */
+  wording?: string;
   meaning: MeaningName;
-  /** A reply to which this rule applies and none above it: the test of the row. Default phase: rcpt. */
+  /** A reply to which this rule applies and none above it: the test of the rule. Default phase: rcpt. */
   example: { reply: string; mx?: string; phase?: ReplyPhase };
 }
 
-/** The fields of a reply that rules test. */
-export interface RuleInput {
-  phase: ReplyPhase;
-  code: number;
-  enhanced: string | null;
-  /** The phrases, of all rules, that occur in the text. */
-  phrases: ReadonlySet<string>;
-  /** Lower case. */
-  mxHost: string | null;
+/** Phrases by language (ISO 639-1) and subject. */
+export type Wordings = Record<string, Record<string, readonly string[]>>;
+
+/** Reads `config/reply-languages.toml`. */
+export function readWordings(): Wordings {
+  // Sound: the file is a part of the program, and a test checks its form.
+  return readProgramFile('reply-languages.toml') as Wordings;
 }
 
-/** Whether all conditions of the rule are met. */
-export function matchesRule(rule: Omit<Rule, 'meaning' | 'example'>, reply: RuleInput): boolean {
-  return (
-    (!rule.codes || rule.codes.includes(reply.code)) &&
-    (!rule.phases || rule.phases.includes(reply.phase)) &&
-    (!rule.hosts || rule.hosts.some((domain) => isWithinDomain(reply.mxHost, domain))) &&
-    (!rule.enhanced || rule.enhanced.some((pattern) => matchesEnhancedCode(reply.enhanced, pattern))) &&
-    (!rule.phrases || rule.phrases.some((phrase) => reply.phrases.has(phrase)))
-  );
+/** Reads the rules of the program, with the phrases of their wording. */
+export function readRules(): Rule[] {
+  const wordings = Object.values(readWordings());
+  // Sound: the file is a part of the program, and a test checks its form.
+  const { rule: rules } = readProgramFile('replies.toml') as { rule: Rule[] };
+  return rules.map((rule) => {
+    const { wording } = rule;
+    if (wording === undefined) return rule;
+    return { ...rule, match: [...new Set(wordings.flatMap((each) => each[wording] ?? []))] };
+  });
+}
+
+/** A reply, and where it occurred. */
+export interface ClassifierInput {
+  phase: ReplyPhase;
+  reply: SmtpReply;
+  /** The host that sent the reply, if known: some wording has a meaning only for one provider. */
+  mxHost?: string | null;
+}
+
+/** Replies are truncated to this length; reports may quote more. */
+const MAX_EXPRESSION_TEXT = 2000;
+
+/** Prepares rules. Returns a function that finds the first one that applies to a reply; undefined: none does. */
+export function createRuleFinder<Each extends Conditions>(
+  rules: readonly Each[],
+): (input: ClassifierInput) => Each | undefined {
+  const prepared = rules.map((rule) => {
+    const texts = listOf(rule.match);
+    return {
+      rule,
+      codes: listOf(rule.code),
+      enhanced: listOf(rule.enhanced),
+      hosts: listOf(rule.mx).map((host) => host.replace(/^\*\./, '')),
+      phases: listOf(rule.phase),
+      hasText: texts.length > 0,
+      phrases: texts.filter((text) => expressionOf(text) === null).map(toPhrase),
+      patterns: texts.flatMap((text) => {
+        const expression = expressionOf(text);
+        const compiled = expression === null ? '' : compilePattern(expression);
+        return typeof compiled === 'string' ? [] : [compiled];
+      }),
+    };
+  });
+  const index = indexPhrases(prepared.flatMap(({ phrases }) => phrases));
+  return ({ phase, reply: { code, enhanced, text }, mxHost }) => {
+    const found = index.find(normalizeText(text));
+    const spaced = text.slice(0, MAX_EXPRESSION_TEXT).replace(/\s+/g, ' ');
+    const host = mxHost?.toLowerCase().replace(/\.$/, '') ?? null;
+    return prepared.find(
+      (rule) =>
+        includesOrEmpty(rule.codes, code) &&
+        includesOrEmpty(rule.phases, phase) &&
+        (rule.hosts.length === 0 || rule.hosts.some((domain) => isWithinDomain(host, domain))) &&
+        (rule.enhanced.length === 0 ||
+          rule.enhanced.some((pattern) => matchesEnhancedCode(enhanced, pattern))) &&
+        (!rule.hasText ||
+          rule.phrases.some((phrase) => found.has(phrase)) ||
+          rule.patterns.some((pattern) => pattern.matches(spaced))),
+    )?.rule;
+  };
+}
+
+function listOf<Value>(given: OneOrMore<Value> | undefined): readonly Value[] {
+  if (given === undefined) return [];
+  return Array.isArray(given) ? given : [given as Value];
+}
+
+function includesOrEmpty<Value>(values: readonly Value[], value: Value): boolean {
+  return values.length === 0 || values.includes(value);
+}
+
+/** The text as replies are compared: an operator copies it from a reply, with its codes and addresses. */
+function toPhrase(text: string): string {
+  return text
+    .split(' * ')
+    .map((part) => normalizeText(part).trim())
+    .join(' * ');
 }
 
 /**

@@ -179,13 +179,13 @@ function classifyTexts(
   const results = texts
     .filter((text, i) => text.trim() !== '' && texts.indexOf(text) === i)
     .map(classifyText);
-  const first = results.find(({ rule }) => rule?.phrases) ?? results[0];
+  const first = results.find(({ rule }) => rule?.match) ?? results[0];
   const classification =
     first?.classification ?? classify({ phase, mxHost, reply: { code, enhanced, text: '' } });
   if (classification.bounceType !== 'hard') return classification;
   // The explanation may be more specific than the reply, and gateways mix up the replies that they received.
   const contradiction = [...results, classifyText(notice)].find(
-    (result) => result.rule?.phrases && ADDRESS_EXISTS.has(result.classification.bounceClass),
+    (result) => result.rule?.match && ADDRESS_EXISTS.has(result.classification.bounceClass),
   );
   return contradiction?.classification ?? classification;
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { REPLY_MEANINGS, type ReplyRule, replyRules } from '../../../src/config/reply-rules.ts';
 import { createClassifier, operatorRuleFor } from '../../../src/mail/classify/classifier.ts';
-import { type ClassifierInput, classify } from '../../../src/mail/classify/classify.ts';
+import { classify } from '../../../src/mail/classify/classify.ts';
+import type { ClassifierInput } from '../../../src/mail/classify/rules.ts';
 
 function input(code: number, text: string, fields: Partial<ClassifierInput> = {}): ClassifierInput {
   return { phase: 'rcpt', reply: { code, enhanced: null, text }, ...fields };

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { expressionOf, REPLY_PHASES } from '../../../src/config/reply-rules.ts';
+import { compilePattern } from '../../../src/core/linear-pattern.ts';
 import {
   classify,
   classifyLocal,
@@ -43,7 +46,37 @@ function isNormalized(phrase: string): boolean {
   );
 }
 
+/** A value or a list of values, with at least one. */
+const oneOrMore = <Type extends z.ZodType>(type: Type) => z.union([type, z.array(type).min(1)]);
+
+/** The form of a rule in replies.toml. */
+const ruleForm = z
+  .strictObject({
+    match: oneOrMore(z.string().min(MIN_PHRASE_LENGTH)).optional(),
+    wording: z.string().optional(),
+    code: oneOrMore(z.int().min(400).max(599)).optional(),
+    enhanced: oneOrMore(z.string().regex(/^[45x]\.(\d{1,3}|x)\.(\d{1,3}|x)$/)).optional(),
+    mx: oneOrMore(z.string().regex(/^\*\.[a-z0-9-]+(\.[a-z0-9-]+)+$/)).optional(),
+    phase: oneOrMore(z.enum(REPLY_PHASES)).optional(),
+    meaning: z.enum(Object.keys(MEANINGS)),
+    example: z.strictObject({
+      reply: z.string().regex(/^[45]\d\d /),
+      phase: z.enum(REPLY_PHASES).optional(),
+      mx: z.string().optional(),
+    }),
+  })
+  .refine(({ match, code, enhanced }) => match !== undefined || code !== undefined || enhanced !== undefined);
+
 describe('the rules', () => {
+  it('have the form of rules', () => {
+    expect(RULES.length).toBeGreaterThan(150);
+    for (const rule of RULES)
+      expect(ruleForm.safeParse(rule), JSON.stringify(rule)).toMatchObject({ success: true });
+    const expressions = RULES.flatMap(({ match }) => match ?? []).map(expressionOf);
+    for (const expression of expressions)
+      if (expression !== null) expect(compilePattern(expression), expression).toBeTypeOf('object');
+  });
+
   it('match their own examples before any other rule', () => {
     const title = ({ example }: Rule) => example.reply;
     expect(Object.fromEntries(RULES.map((rule) => [title(rule), classifyExample(rule)]))).toEqual(
@@ -52,14 +85,14 @@ describe('the rules', () => {
   });
 
   it('have phrases in normalized form', () => {
-    const phrases = RULES.flatMap((rule) => rule.phrases ?? []);
+    const phrases = RULES.flatMap((rule) => rule.match ?? []);
     expect(phrases.filter((phrase) => !isNormalized(phrase))).toEqual([]);
   });
 
   it('have each unconditional phrase once', () => {
-    const phrases = RULES.filter(
-      (rule) => !rule.hosts && !rule.phases && !rule.codes && !rule.enhanced,
-    ).flatMap((rule) => rule.phrases ?? []);
+    const phrases = RULES.filter((rule) => !rule.mx && !rule.phase && !rule.code && !rule.enhanced).flatMap(
+      (rule) => rule.match ?? [],
+    );
     expect(phrases.filter((phrase, i) => phrases.indexOf(phrase) !== i)).toEqual([]);
   });
 });

@@ -1,18 +1,19 @@
 import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
 import { classify } from '../../../src/mail/classify/classify.ts';
-import { LANGUAGES } from '../../../src/mail/classify/languages.ts';
-import { normalizeText } from '../../../src/mail/classify/rules.ts';
+import { normalizeText, readWordings } from '../../../src/mail/classify/rules.ts';
 
 const classOf = (text: string) =>
   classify({ phase: 'rcpt', reply: { code: 550, enhanced: null, text } }).bounceClass;
 
 /** Texts of the same meaning in each language: our address is blocked, the sender is rejected, there is no such user. */
-const TEXTS: Record<keyof typeof LANGUAGES, readonly [blocked: string, rejected: string, unknown: string]> = {
+const TEXTS = {
   ar: ['تم حظر عنوان IP الخاص بك', 'تم رفض المرسل', 'المستخدم غير موجود'],
   cs: ['Vaše IP adresa je blokována', 'Odesílatel odmítnut', 'Uživatel neexistuje'],
   da: ['Din IP-adresse er blokeret', 'Afsender afvist', 'Brugeren findes ikke'],
   de: ['Ihre IP-Adresse 192.0.2.1 ist gesperrt', 'Absender nicht zugelassen', 'Empfänger unbekannt'],
   el: ['Η διεύθυνση IP έχει αποκλειστεί', 'Ο αποστολέας απορρίφθηκε', 'Άγνωστος χρήστης'],
+  en: ['Your IP address is blocked', 'Sender address rejected', 'User unknown'],
   es: ['Su dirección IP está bloqueada', 'Remitente rechazado', 'El usuario no existe'],
   fi: ['IP-osoitteesi on estetty', 'Lähettäjä hylätty', 'Tuntematon vastaanottaja'],
   fr: ['Votre adresse IP est bloquée', 'Expéditeur refusé', 'Utilisateur inconnu'],
@@ -34,7 +35,7 @@ const TEXTS: Record<keyof typeof LANGUAGES, readonly [blocked: string, rejected:
   uk: ['Вашу IP-адресу заблоковано', 'Відправника відхилено', 'Користувача не знайдено'],
   vi: ['Địa chỉ IP của bạn bị chặn', 'Người gửi bị từ chối', 'Người dùng không tồn tại'],
   zh: ['您的IP地址已被列入黑名单', '发件人被拒绝', '收件人不存在'],
-};
+} as const;
 
 describe.each(Object.entries(TEXTS))('the wording in %s', (_, [blocked, rejected, unknown]) => {
   it('distinguishes a block of our address, a rejected sender and an unknown user', () => {
@@ -46,16 +47,30 @@ describe.each(Object.entries(TEXTS))('the wording in %s', (_, [blocked, rejected
   });
 });
 
-it.each([blockedIn('de'), blockedIn('fr')])('is understood without accents: %s', (text) => {
+it.each([TEXTS.de[0], TEXTS.fr[0]])('is understood without accents: %s', (text) => {
   expect(classOf(normalizeText(text))).toBe('reputation-block');
 });
 
-function blockedIn(language: keyof typeof LANGUAGES): string {
-  return TEXTS[language][0];
-}
+const SUBJECTS = [
+  'unknownRecipient',
+  'blockedAddress',
+  'rejectedSender',
+  'mailboxFull',
+  'mailboxDisabled',
+  'spam',
+  'tooMany',
+];
 
-it('has phrases for every subject, in the form in which texts are compared', () => {
-  const phrases = Object.values(LANGUAGES).flatMap((wording) => Object.values(wording));
-  expect(phrases.filter(({ length }) => length === 0)).toEqual([]);
-  expect(phrases.flat().filter((phrase) => normalizeText(phrase) !== phrase)).toEqual([]);
+it('has phrases for every subject in each of the languages, in the form in which texts are compared', () => {
+  const wordings = readWordings();
+  expect(Object.keys(wordings).toSorted()).toEqual(Object.keys(TEXTS).toSorted());
+  for (const [language, wording] of Object.entries(wordings)) {
+    const subjects = SUBJECTS.filter((subject) => language !== 'en' || subject !== 'tooMany');
+    expect(Object.keys(wording), language).toEqual(subjects);
+    const phrases = z.array(z.array(z.string()).min(1)).parse(Object.values(wording)).flat();
+    expect(
+      phrases.filter((phrase) => normalizeText(phrase) !== phrase),
+      language,
+    ).toEqual([]);
+  }
 });
