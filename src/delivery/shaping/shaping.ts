@@ -21,9 +21,9 @@ import { createHostAnswers } from './profiles.ts';
 const MAX_FIRST_SUSPENSION_MS = 60 * SECOND;
 
 /**
- * The sites with their limits, and what replies change about them. Reads the stored limits of sites now. Starts no timer:
- * changed limits and replies without known wording are stored by `write` only. `isPaused`: whether the operator has paused
- * a site. `idleConnections`: what the workers keep.
+ * The sites with their limits, and what replies change about them. Reads the stored limits of a site when it is created.
+ * Starts no timer: changed limits and replies without known wording are stored by `write` only. `isPaused`: whether the
+ * operator has paused a site. `idleConnections`: what the workers keep.
  */
 export function createShaping(
   context: Pick<Context, 'config' | 'clock' | 'monotonic' | 'log' | 'tables' | 'writer'>,
@@ -100,130 +100,92 @@ export function slowSites(sites: Iterable<{ key: string; limits(): SiteLimits }>
   return slow;
 }
 
-/** Rows in the table and in memory. Above it, rows of sites without mail are deleted, the oldest first. */
+/** Rows in the table. Above it, those that changed first are deleted. */
 const MAX_ROWS = 10_000;
 /** Rows that one unit of work writes. */
 const WRITE_BATCH_SIZE = 50;
 /** Sites that are compared in one iteration of the event loop. */
 const COMPARE_BATCH_SIZE = 200;
 
-/** The columns of a row that are compared. */
-type State = Omit<SiteLimitRow, 'site' | 'account' | 'updated_at'>;
+const NOTHING: SiteMemory = { limits: null, suspension: null, greylistMs: null, accounts: new Map() };
+
+/** The row of a site or an account; `state` null: it is deleted, because the state is the configured one again. */
 interface Change {
   site: string;
   account: string;
-  /** Null: the state is the configured one again. */
-  state: State | null;
+  state: SiteMemory | null;
 }
 
 /**
  * Stores what sites asked for, and returns it after a restart. `write` compares the state of the sites with what is
  * stored and writes the differences in portions: a message causes no write. A crash loses at most the changes since the
- * last run. Reads the newest 10,000 rows now; `memoryOf` returns them from memory, and no row is read again.
+ * last run.
  */
 export function createSiteStore(
   { clock, log, tables, writer }: Pick<Context, 'clock' | 'log' | 'tables' | 'writer'>,
   sites: () => Iterable<Site>,
 ) {
-  /** What is stored, by site and account. */
-  const stored = new Map<string, Map<string, State>>();
-  let count = 0;
+  /** What is stored of the sites in memory. Its parts are the objects of the site while they do not change. */
+  const stored = new Map<string, SiteMemory>();
   let isFailing = false;
-  // In this order they are deleted.
-  for (const { site, account, updated_at: _, ...state } of tables.siteLimits.newest(MAX_ROWS).toReversed())
-    remember(site, account, state);
 
-  function remember(site: string, account: string, state: State | null): void {
-    const rows = stored.get(site) ?? new Map<string, State>();
-    if (rows.has(account)) count--;
-    if (state === null) rows.delete(account);
-    else {
-      rows.set(account, state);
-      count++;
-    }
-    if (rows.size > 0) stored.set(site, rows);
-    else stored.delete(site);
+  /** The stored state of a site that is created; null: none. */
+  function memoryOf(site: string): SiteMemory | null {
+    const rows = tables.siteLimits.ofSite(site);
+    if (rows.length === 0) return null;
+    const own = rows.find(({ account }) => account === '');
+    const memory = {
+      limits: own === undefined ? null : limiterMemory(own),
+      suspension:
+        own === undefined || own.suspensions === 0
+          ? null
+          : { suspensions: own.suspensions, suspendedUntil: own.suspended_until },
+      greylistMs: own?.greylist_ms ?? null,
+      accounts: new Map(
+        rows.flatMap((row): [string, LimiterMemory][] => {
+          const limits = row.account === '' ? null : limiterMemory(row);
+          return limits === null ? [] : [[row.account, limits]];
+        }),
+      ),
+    };
+    stored.set(site, memory);
+    return memory;
   }
 
-  function changesOf(site: Site): Change[] {
-    const { limits, suspension, greylistMs, accounts } = site.memory();
-    const known = stored.get(site.key);
-    const hasState = limits !== null || suspension !== null || greylistMs !== null;
-    // Almost all sites.
-    if (known === undefined && !hasState && accounts.size === 0) return [];
-    const now = new Map<string, State>();
-    if (hasState)
-      now.set('', { ...limitColumns(limits), ...suspensionColumns(suspension), greylist_ms: greylistMs });
-    for (const [account, memory] of accounts)
-      now.set(account, { ...limitColumns(memory), ...suspensionColumns(null), greylist_ms: null });
+  function changesOf(site: string, now: SiteMemory): Change[] {
+    const before = stored.get(site) ?? NOTHING;
+    const { limits, suspension, greylistMs, accounts } = now;
     const changes: Change[] = [];
-    for (const account of new Set([...now.keys(), ...(known?.keys() ?? [])])) {
-      const state = now.get(account) ?? null;
-      const before = known?.get(account) ?? null;
-      if (!isSame(state, before)) changes.push({ site: site.key, account, state });
+    if (limits !== before.limits || suspension !== before.suspension || greylistMs !== before.greylistMs) {
+      const isEmpty = limits === null && suspension === null && greylistMs === null;
+      changes.push({ site, account: '', state: isEmpty ? null : now });
+    }
+    // Almost no site.
+    if (accounts.size + before.accounts.size === 0) return changes;
+    for (const account of new Set([...accounts.keys(), ...before.accounts.keys()])) {
+      const own = accounts.get(account);
+      if (own === before.accounts.get(account)) continue;
+      changes.push({ site, account, state: own === undefined ? null : { ...NOTHING, limits: own } });
     }
     return changes;
   }
 
-  /** What has changed of all sites. */
-  async function allChanges(): Promise<Change[]> {
+  /** What has changed of all sites, with their new states. Sites that are not in memory any more are forgotten. */
+  async function allChanges(): Promise<{ changes: Change[]; states: Map<string, SiteMemory> }> {
     const changes: Change[] = [];
+    const states = new Map<string, SiteMemory>();
+    const gone = new Set(stored.keys());
     let compared = 0;
     for (const site of sites()) {
       if (++compared % COMPARE_BATCH_SIZE === 0) await nextIteration();
-      changes.push(...changesOf(site));
+      gone.delete(site.key);
+      const memory = site.memory();
+      const changed = changesOf(site.key, memory);
+      if (changed.length > 0) states.set(site.key, memory);
+      changes.push(...changed);
     }
-    return changes;
-  }
-
-  /** The changes, with deletions that keep the number of rows within the bound; without new rows if that is not enough. */
-  function withinBound(changes: Change[]): Change[] {
-    const isNew = ({ site, account, state }: Change) =>
-      state !== null && stored.get(site)?.has(account) !== true;
-    let over = count + changes.filter(isNew).length - MAX_ROWS;
-    if (over <= 0) return changes;
-    const used = new Set(Array.from(sites(), ({ key }) => key));
-    const deleted: Change[] = [];
-    for (const [site, rows] of stored) {
-      if (over <= 0) break;
-      if (used.has(site)) continue;
-      for (const account of rows.keys()) deleted.push({ site, account, state: null });
-      over -= rows.size;
-    }
-    return [...deleted, ...(over > 0 ? changes.filter((change) => !isNew(change)) : changes)];
-  }
-
-  async function writeBatch(changes: readonly Change[]): Promise<void> {
-    await writer.run(({ siteLimits }) => {
-      const updated_at = clock.now();
-      for (const { site, account, state } of changes) {
-        if (state === null) siteLimits.remove(site, account);
-        else siteLimits.put({ site, account, ...state, updated_at });
-      }
-    });
-    for (const { site, account, state } of changes) remember(site, account, state);
-  }
-
-  function memoryOf(site: string): SiteMemory | null {
-    const rows = stored.get(site);
-    if (rows === undefined) return null;
-    const own = rows.get('');
-    const accounts = new Map<string, LimiterMemory>();
-    for (const [account, state] of rows) {
-      const memory = account === '' ? null : limiterMemory(state);
-      if (memory !== null) accounts.set(account, memory);
-    }
-    const {
-      suspensions = 0,
-      suspended_until: suspendedUntil = 0,
-      greylist_ms: greylistMs = null,
-    } = own ?? {};
-    return {
-      limits: own === undefined ? null : limiterMemory(own),
-      suspension: suspensions === 0 ? null : { suspensions, suspendedUntil },
-      greylistMs,
-      accounts,
-    };
+    for (const site of gone) stored.delete(site);
+    return { changes, states };
   }
 
   /**
@@ -232,9 +194,18 @@ export function createSiteStore(
    */
   async function write(): Promise<void> {
     try {
-      const changes = withinBound(await allChanges());
-      for (let at = 0; at < changes.length; at += WRITE_BATCH_SIZE)
-        await writeBatch(changes.slice(at, at + WRITE_BATCH_SIZE));
+      const { changes, states } = await allChanges();
+      for (let at = 0; at < changes.length; at += WRITE_BATCH_SIZE) {
+        const batch = changes.slice(at, at + WRITE_BATCH_SIZE);
+        await writer.run(({ siteLimits }) => {
+          for (const { site, account, state } of batch) {
+            if (state === null) siteLimits.remove(site, account);
+            else siteLimits.put({ site, account, ...columnsOf(state), updated_at: clock.now() });
+          }
+          siteLimits.removeOldest(MAX_ROWS);
+        });
+      }
+      for (const [site, memory] of states) stored.set(site, memory);
       isFailing = false;
     } catch (error) {
       // The state in memory remains; the next run writes it.
@@ -246,44 +217,24 @@ export function createSiteStore(
   return { memoryOf, write };
 }
 
-function limitColumns(memory: LimiterMemory | null) {
+function columnsOf({ limits, suspension, greylistMs }: SiteMemory) {
   return {
-    level: memory?.level ?? 0,
-    pace: memory?.pace ?? 0,
-    paused_until: Math.round(memory?.limitedUntil ?? 0),
-    since: Math.round(memory?.since ?? 0),
-    stepped_at: Math.round(memory?.steppedAt ?? 0),
+    level: limits?.level ?? 0,
+    pace: limits?.pace ?? 0,
+    paused_until: Math.round(limits?.limitedUntil ?? 0),
+    since: Math.round(limits?.since ?? 0),
+    stepped_at: Math.round(limits?.steppedAt ?? 0),
+    suspensions: suspension?.suspensions ?? 0,
+    suspended_until: Math.round(suspension?.suspendedUntil ?? 0),
+    greylist_ms: greylistMs,
   };
 }
 
-function suspensionColumns(memory: SiteMemory['suspension']) {
-  return {
-    suspensions: memory?.suspensions ?? 0,
-    suspended_until: Math.round(memory?.suspendedUntil ?? 0),
-  };
-}
-
-function limiterMemory(state: State): LimiterMemory | null {
-  if (state.level === 0) return null;
-  const { level, pace, paused_until: limitedUntil, since, stepped_at: steppedAt } = state;
+function limiterMemory(row: SiteLimitRow): LimiterMemory | null {
+  if (row.level === 0) return null;
+  const { level, pace, paused_until: limitedUntil, since, stepped_at: steppedAt } = row;
   return { level, pace, limitedUntil, since, steppedAt };
 }
-
-function isSame(a: State | null, b: State | null): boolean {
-  if (a === null || b === null) return a === b;
-  return COMPARED.every((column) => a[column] === b[column]);
-}
-
-const COMPARED = [
-  'level',
-  'pace',
-  'paused_until',
-  'since',
-  'stepped_at',
-  'suspensions',
-  'suspended_until',
-  'greylist_ms',
-] as const satisfies readonly (keyof State)[];
 
 /**
  * Stores the replies that were counted since the last call, in portions. Replies that cannot be stored are counted again.

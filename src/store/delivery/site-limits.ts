@@ -36,24 +36,24 @@ export const SITE_LIMIT_POLICY = {
   },
 } as const satisfies DataPolicy;
 
-/**
- * `site_limits`, by site and account, from which delivery restores its limits at its start; read by the index
- * `site_limits_by_age`.
- */
+/** `site_limits`, by site and account, from which delivery restores the limits of a site. */
 export function siteLimitTable(db: Database) {
   const sql = statements(db);
-  const put = db.prepare<[SiteLimitRow]>(
-    `INSERT OR REPLACE INTO site_limits VALUES (@site, @account, @level, @pace, @paused_until, @since, @stepped_at,
-      @suspensions, @suspended_until, @greylist_ms, @updated_at)`,
-  );
-  const remove = db.prepare<[string, string]>('DELETE FROM site_limits WHERE site = ? AND account = ?');
   return {
-    /** The rows that changed most recently, at most `limit`. */
-    newest: sql.all<[limit: number], SiteLimitRow>(
-      'SELECT * FROM site_limits ORDER BY updated_at DESC LIMIT +?',
-    ),
+    /** The rows of a site and of the accounts at it. */
+    ofSite: sql.all<[site: string], SiteLimitRow>('SELECT * FROM site_limits WHERE site = ?'),
     /** Inserts or replaces a row. */
-    put: (row: SiteLimitRow): void => void put.run(row),
-    remove: (site: string, account: string): void => void remove.run(site, account),
+    put: sql.run<[SiteLimitRow]>(
+      `INSERT OR REPLACE INTO site_limits VALUES (@site, @account, @level, @pace, @paused_until, @since, @stepped_at,
+        @suspensions, @suspended_until, @greylist_ms, @updated_at)`,
+    ),
+    remove: sql.run<[site: string, account: string]>(
+      'DELETE FROM site_limits WHERE site = ? AND account = ?',
+    ),
+    /** Removes the rows beyond `limit` that changed first. */
+    removeOldest: sql.run<[limit: number]>(
+      `DELETE FROM site_limits WHERE (site, account) IN
+         (SELECT site, account FROM site_limits ORDER BY updated_at DESC LIMIT -1 OFFSET ?)`,
+    ),
   };
 }

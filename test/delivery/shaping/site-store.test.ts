@@ -104,7 +104,7 @@ describe('the limits of sites', () => {
     expect(site('a').limitedMs()).toBe(MINUTE);
   });
 
-  it('are at most 10,000 rows: those of sites without mail are deleted first', async () => {
+  it('are at most 10,000 rows: those that changed first are deleted', async () => {
     const { site, sites, siteStore, reserve, rows } = startTestStore();
     for (let n = 0; n < 10_000; n++) site(`${n}`).learnGreylisting(MINUTE);
     await siteStore.write();
