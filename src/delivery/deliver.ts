@@ -241,7 +241,7 @@ export function createDeliveries(
       tls?.observeSessions(hosts, sessions);
     }
     const { used } = settlement;
-    const recorded = await recording.persist(
+    await recording.persist(
       message.seq,
       (tables) => {
         settlement.record(tables);
@@ -252,7 +252,6 @@ export function createDeliveries(
       },
       (tables) => results.recordStatus(tables, message.seq, result),
     );
-    if (recorded === 'recorded') settlement.recorded();
   }
 
   /** Ends a claimed message that needs no connection. The attempt is logged when it is on disk. */

@@ -11,7 +11,7 @@ import { addressOf, createEgressPools, type EgressEntry, type WarmupSetting } fr
 import { createDeliveryPaths, type PathMessage } from './lanes.ts';
 import { routeFor } from './routes.ts';
 import { createEgress, type EgressObstacle } from './source-address.ts';
-import { dayOf, MAX_PROVIDERS, positionOf } from './warmup.ts';
+import { dayOf, MAX_PROVIDERS, storedPosition } from './warmup.ts';
 
 /** The source addresses as they are stored: for commands, which run in another process than the daemon. */
 export interface EgressOverview {
@@ -79,7 +79,7 @@ type OverviewContext = Pick<Context, 'config'> & {
  * today or yesterday (UTC) or with a step back, and one for `OTHER_PROVIDERS`.
  */
 export function egressOverview({ config, tables }: OverviewContext, now: number): EgressOverview {
-  const shifts = tables.egressWarmup.all();
+  const steps = tables.egressWarmup.all();
   const refusals = tables.egressHealth.all();
   const today = dayOf(now);
   const entries: EntryOverview[] = [];
@@ -91,8 +91,7 @@ export function egressOverview({ config, tables }: OverviewContext, now: number)
     const counts = tables.egressCounts.ofDay(today, name, MAX_PROVIDERS + 1);
     const sum = (valueOf: (row: (typeof counts)[number]) => number) =>
       counts.reduce((total, row) => total + valueOf(row), 0);
-    const rows =
-      entry.warmup === undefined ? [] : warmupRows({ config, tables }, now, entry, entry.warmup, shifts);
+    const rows = warmupRows({ config, tables }, now, entry, steps);
     warmup.push(...rows);
     entries.push({
       entry: name,
@@ -131,32 +130,39 @@ function toRefusal({
   return { provider, ...times, failures, reply, blocked: blocked === 1 };
 }
 
-/** The providers of today and yesterday and those with a step back, by name; then all others. */
+/** The providers of today and yesterday and those with a step back, by name; then all others. Empty without a warm-up. */
 function warmupRows(
-  { config, tables }: OverviewContext,
+  context: OverviewContext,
   now: number,
   entry: EgressEntry,
-  setting: WarmupSetting,
-  shifts: readonly EgressWarmupRow[],
+  steps: readonly EgressWarmupRow[],
 ): WarmupRow[] {
-  const name = entry.name ?? '';
-  const own = shifts.filter((row) => row.entry === name && row.started === setting.started);
-  const countsOf = (day: number) => tables.egressCounts.ofDay(day, name, MAX_PROVIDERS + 1);
+  const { name, warmup: setting } = entry;
+  if (name === null || setting === undefined) return [];
+  const countsOf = (day: number) => context.tables.egressCounts.ofDay(day, name, MAX_PROVIDERS + 1);
   const today = new Map(countsOf(dayOf(now)).map((row) => [row.provider, row]));
   const known = new Set([
     ...today.keys(),
     ...countsOf(dayOf(now) - DAY).map((row) => row.provider),
-    ...own.flatMap(({ provider }) => (provider === '' ? [] : [provider])),
+    ...steps
+      .filter((row) => row.entry === name && row.started === setting.started && row.provider !== '')
+      .map((row) => row.provider),
   ]);
-  const forAll = own.find(({ provider }) => provider === '');
   return [...[...known].toSorted(), OTHER_PROVIDERS].map((provider) => {
-    const counts = today.get(provider) ?? emptyCounts();
-    const shift = own.find((row) => row.provider === provider);
-    const { reason, ...step } = positionOf(setting, config.delivery.warmup.schedule, [forAll, shift], now);
-    const { transactional, marketing, throttled, refused, complained } = counts;
-    const used = transactional + marketing;
-    const ofToday = { used, transactional, throttled, refused, complained };
-    return { entry: name, address: addressOf(entry), provider, ...step, ...ofToday, reason };
+    const { transactional, marketing, throttled, refused, complained } = today.get(provider) ?? emptyCounts();
+    const { reason, ...position } = storedPosition(context, name, setting, provider, now);
+    return {
+      entry: name,
+      address: addressOf(entry),
+      provider,
+      ...position,
+      used: transactional + marketing,
+      transactional,
+      throttled,
+      refused,
+      complained,
+      reason,
+    };
   });
 }
 

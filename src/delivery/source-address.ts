@@ -81,8 +81,6 @@ export interface Settlement {
   result: AttemptResult;
   /** Writes the counts, the health and the step of the warm-up in that unit of work. May be repeated after a rollback. */
   record(tables: Tables): void;
-  /** Called once when the unit of work is on disk. */
-  recorded(): void;
   /** The entry and the provider, for the record of the attempt; undefined: the system chose the address. */
   used: { egress: string; provider: string } | undefined;
 }
@@ -109,9 +107,9 @@ export type Egress = ReturnType<typeof createEgress>;
  * with `settle`, and calls `record` of the settlement in the unit of work that records the outcome. Memory is updated
  * immediately; `record` writes the same.
  *
- * Reads the refused addresses and the steps of warm-ups from the database now, and the counts of an entry at its first
- * use on a day. Starts no timer: `refresh` notices what other processes change. `onRefused` is called in the unit of work
- * that records that an address is refused.
+ * Reads the refused addresses from the database now, the counts of an entry at its first use on a day, and the steps of
+ * warm-ups at each use, as commands of other processes change them. Starts no timer: `refresh` evaluates complaints.
+ * `onRefused` is called in the unit of work that records that an address is refused.
  */
 export function createEgress(
   context: Pick<Context, 'config' | 'clock' | 'monotonic' | 'log' | 'tables' | 'writer'>,
@@ -317,7 +315,6 @@ export function createEgress(
     const counts = countsOf(ticket);
     if (counts !== null) for (const [name, n] of entriesOf(added)) counts[name] += n;
     const change = judge(ticket, result, report);
-    const step = counts === null ? null : warmup.evaluate(entry, countedAs);
     return {
       result: { ...deferForAddress(ticket, result, 0), address: effectOf(ticket, result, report, change) },
       record: (tx) => {
@@ -327,10 +324,7 @@ export function createEgress(
           if (change.isNew) onRefused?.(tx, presentBlock(config, change.row));
         }
         if (change?.kind === 'remove') tx.egressHealth.remove(change.entry, change.provider);
-        if (step !== null) tx.egressWarmup.put(step);
-      },
-      recorded: () => {
-        if (step !== null) warmup.stored();
+        if (counts !== null) warmup.evaluate(tx, entry, countedAs);
       },
       used,
     };
@@ -434,7 +428,7 @@ export function createEgress(
     take,
     release,
     settle,
-    /** Reads what other processes changed, and evaluates complaints. Call about once per second. */
+    /** Evaluates complaints. Call about once per second. */
     refresh: warmup.refresh,
     problems,
     blocks,
@@ -451,7 +445,7 @@ interface EgressCollaborators {
 
 /** The settlement of an attempt that counts nowhere. */
 export function withoutRecord(result: AttemptResult): Settlement {
-  return { result, record: () => {}, recorded: () => {}, used: undefined };
+  return { result, record: () => {}, used: undefined };
 }
 
 /**

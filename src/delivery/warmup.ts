@@ -4,6 +4,7 @@ import type { Context } from '../store/context.ts';
 import { type EgressCounts, emptyCounts } from '../store/egress/egress-counts.ts';
 import type { EgressWarmupRow } from '../store/egress/egress-health.ts';
 import { OTHER_PROVIDER } from '../store/messages/hourly-counts.ts';
+import type { Tables } from '../store/tables.ts';
 import type { EgressEntry, EgressPools, WarmupSetting } from './egress-pools.ts';
 
 /*
@@ -186,115 +187,92 @@ export interface WarmupUse {
   cap: number;
 }
 
-/**
- * Where the warm-ups of all addresses stand, with their steps back, which the table `egress_warmup` stores. Reads the
- * stored steps now.
- */
+/** Where the warm-up of an entry at a provider stands at `at`, with its steps in the table `egress_warmup`. */
+export function storedPosition(
+  { config, tables }: Pick<Context, 'config'> & { tables: Pick<Tables, 'egressWarmup'> },
+  entry: string,
+  setting: WarmupSetting,
+  provider: string,
+  at: number,
+): WarmupPosition {
+  const shifts = ['', provider].map((each) => currentStep(tables, entry, setting, each));
+  return positionOf(setting, config.delivery.warmup.schedule, shifts, at);
+}
+
+/** The row of an entry and a provider, unless it belongs to an earlier warm-up. */
+function currentStep(
+  { egressWarmup }: Pick<Tables, 'egressWarmup'>,
+  entry: string,
+  { started }: WarmupSetting,
+  provider: string,
+): EgressWarmupRow | undefined {
+  const row = egressWarmup.get(entry, provider);
+  return row?.started === started ? row : undefined;
+}
+
+/** The warm-ups of all addresses: where they stand, and what sets them back. */
 export function createWarmup(
   { config, clock, monotonic, log, tables, writer }: WarmupContext,
   { pools, usage }: { pools: EgressPools; usage: EgressUsage },
 ) {
-  let rows = load();
-  /** Rows that `evaluate` returned and that are not stored yet: the table is behind. */
-  let unstored = 0;
   let complaintsAt = Number.NEGATIVE_INFINITY;
 
-  function load(): Map<string, EgressWarmupRow> {
-    return new Map(tables.egressWarmup.all().map((row) => [keyOf(row.entry, row.provider), row]));
-  }
-
-  function rowOf(entry: string, { started }: WarmupSetting, provider: string): EgressWarmupRow | undefined {
-    if (rows.size === 0) return undefined;
-    const row = rows.get(keyOf(entry, provider));
-    return row?.started === started ? row : undefined;
-  }
-
-  function position(entry: string, setting: WarmupSetting, provider: string): WarmupPosition {
-    const shifts = [rowOf(entry, setting, ''), rowOf(entry, setting, provider)];
-    return positionOf(setting, config.delivery.warmup.schedule, shifts, clock.now());
-  }
+  const position = (entry: string, setting: WarmupSetting, provider: string) =>
+    storedPosition({ config, tables }, entry, setting, provider, clock.now());
 
   /** One step back a day at most. */
-  function stepBack(entry: EgressEntry, provider: string, reason: string): EgressWarmupRow | null {
-    const { name, warmup: setting } = entry;
-    if (name === null || setting === undefined) return null;
-    const before = rowOf(name, setting, provider);
+  function stepBack(tx: Tables, { name, warmup: setting }: EgressEntry, provider: string, reason: string) {
+    if (name === null || setting === undefined) return;
+    const before = currentStep(tx, name, setting, provider);
     const now = clock.now();
-    if (before !== undefined && before.reason !== '' && dayOf(before.changed_at) === dayOf(now)) return null;
+    if (before !== undefined && before.reason !== '' && dayOf(before.changed_at) === dayOf(now)) return;
     const { day, cap } = position(name, setting, provider);
-    if (cap === null || day === 0) return null;
+    if (cap === null || day === 0) return;
     // On the first days the next day repeats the first one.
     const shift = (before?.shift ?? 0) + Math.min(config.delivery.warmup.stepBack, day);
-    const row = {
-      entry: name,
-      provider,
-      started: setting.started,
-      shift,
-      finished: 0,
-      changed_at: now,
-      reason,
-    } as const;
-    rows.set(keyOf(name, provider), row);
+    const { started } = setting;
+    tx.egressWarmup.put({ entry: name, provider, started, shift, finished: 0, changed_at: now, reason });
     const next = position(name, setting, provider);
     log.warn(
       { entry: name, provider, reason, fromDay: day, toDay: next.day, cap: next.cap },
       'warm-up stepped back',
     );
-    return row;
   }
 
-  async function evaluateComplaints(): Promise<void> {
-    const today = usage.today();
-    const changed: EgressWarmupRow[] = [];
-    for (const entry of pools.all()) {
-      const { name } = entry;
-      if (name === null || entry.warmup === undefined) continue;
-      const before = new Map(
-        tables.egressCounts.ofDay(today - DAY, name, MAX_PROVIDERS + 1).map((row) => [row.provider, row]),
-      );
-      for (const row of tables.egressCounts.ofDay(today, name, MAX_PROVIDERS + 1)) {
-        const { provider } = row;
-        const delivered = row.delivered + (before.get(provider)?.delivered ?? 0);
-        const complained = row.complained + (before.get(provider)?.complained ?? 0);
-        const reason = complaintFault({ delivered, complained }, config.delivery.warmup);
-        const back = reason === null ? null : stepBack(entry, provider, reason);
-        if (back !== null) changed.push(back);
-      }
-    }
-    if (changed.length === 0) return;
-    await writer.run((tx) => {
-      for (const row of changed) tx.egressWarmup.put(row);
-    });
-  }
-
-  /**
-   * Evaluates the attempts of today after a new one. Returns the row to store when the warm-up goes back; null: it does
-   * not. It takes effect immediately; `stored` follows when the row is on disk.
-   */
-  function evaluate(entry: EgressEntry, provider: string): EgressWarmupRow | null {
-    if (entry.name === null || entry.warmup === undefined) return null;
+  /** Steps back if too many attempts of today were throttled or refused. Call when an attempt was counted. */
+  function evaluate(tx: Tables, entry: EgressEntry, provider: string): void {
+    if (entry.name === null || entry.warmup === undefined) return;
     const { transactional, marketing, throttled, refused } = usage.of(entry.name, provider);
     const attempts = transactional + marketing;
     const reason = deferralFault({ attempts, throttled, refused }, config.delivery.warmup);
-    const row = reason === null ? null : stepBack(entry, provider, reason);
-    if (row !== null) unstored++;
-    return row;
+    if (reason !== null) stepBack(tx, entry, provider, reason);
   }
 
-  function stored(): void {
-    unstored--;
+  /** The providers at which an entry has too many complaints today and yesterday, with the reason. */
+  function complaintsOf({ name, warmup: setting }: EgressEntry): { provider: string; reason: string }[] {
+    if (name === null || setting === undefined) return [];
+    const [today = [], yesterday = []] = [usage.today(), usage.today() - DAY].map((day) =>
+      tables.egressCounts.ofDay(day, name, MAX_PROVIDERS + 1),
+    );
+    const before = new Map(yesterday.map((row) => [row.provider, row]));
+    return today.flatMap((row) => {
+      const { provider } = row;
+      const delivered = row.delivered + (before.get(provider)?.delivered ?? 0);
+      const complained = row.complained + (before.get(provider)?.complained ?? 0);
+      const reason = complaintFault({ delivered, complained }, config.delivery.warmup);
+      return reason === null ? [] : [{ provider, reason }];
+    });
   }
 
-  /**
-   * Reads changed rows, unless rows of `evaluate` are not stored yet, and evaluates the complaints of today and yesterday
-   * every 10 s.
-   */
+  /** Evaluates the complaints of today and yesterday every 10 s. */
   async function refresh(): Promise<void> {
-    if (!pools.all().some(({ warmup }) => warmup !== undefined)) return;
-    if (unstored === 0) rows = load();
     if (monotonic.now() - complaintsAt < COMPLAINT_INTERVAL_MS) return;
     complaintsAt = monotonic.now();
-    await evaluateComplaints();
+    const faults = pools.all().flatMap((entry) => complaintsOf(entry).map((fault) => ({ entry, ...fault })));
+    if (faults.length === 0) return;
+    await writer.run((tx) => {
+      for (const { entry, provider, reason } of faults) stepBack(tx, entry, provider, reason);
+    });
   }
 
   /** Warm-ups with a limit today and mail, those with the most messages first. */
@@ -310,11 +288,7 @@ export function createWarmup(
     return all.sort((a, b) => b.used - a.used);
   }
 
-  return { position, evaluate, stored, refresh, use };
+  return { position, evaluate, refresh, use };
 }
 
 type WarmupContext = Pick<Context, 'config' | 'clock' | 'monotonic' | 'log' | 'tables' | 'writer'>;
-
-function keyOf(entry: string, provider: string): string {
-  return `${entry} ${provider}`;
-}

@@ -53,7 +53,7 @@ export function siteLimitTable(db: Database) {
     /** Removes the rows beyond `limit` that changed first. */
     removeOldest: sql.run<[limit: number]>(
       `DELETE FROM site_limits WHERE (site, account) IN
-         (SELECT site, account FROM site_limits ORDER BY updated_at DESC LIMIT -1 OFFSET ?)`,
+         (SELECT site, account FROM site_limits ORDER BY updated_at DESC LIMIT -1 OFFSET +?)`,
     ),
   };
 }

@@ -63,6 +63,10 @@ function standings<Row extends object>(db: Database, table: string, values: read
   return {
     /** Inserts or replaces the row of an entry and a provider. */
     put: (row: Row): void => void put.run(row),
+    /** Null: there is none. */
+    get: sql.get<[entry: string, provider: string], Row>(
+      `SELECT ${columns.join(', ')} FROM ${table} WHERE entry = ? AND provider = ?`,
+    ),
     all: sql.all<[], Row>(`SELECT ${columns.join(', ')} FROM ${table} ORDER BY entry, provider`),
   };
 }
