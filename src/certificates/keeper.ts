@@ -1,7 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
-import { HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
+import { DAY, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
 import { createGate, type Gate } from '../core/concurrency/gate.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { withTimeout } from '../core/concurrency/with-timeout.ts';
@@ -18,18 +18,6 @@ import {
   type IssuedCertificate,
   RateLimitedError,
 } from './authority.ts';
-import {
-  MAX_NEW_NAMES_OF_ACCOUNT,
-  MAX_NEW_NAMES_PER_HOUR,
-  MAX_ORDERS_PER_HOUR,
-  MAX_RATE_LIMIT_PAUSE_MS,
-  orderBlock,
-  PAUSED_UNTIL,
-  POSTPONED_MS,
-  RATE_LIMIT_PAUSE_MS,
-  renewalTime,
-  retryDelay,
-} from './pace.ts';
 
 /** Orders of one kind never wait for those of another. */
 export type OrderKind = 'own' | 'renewal' | 'new';
@@ -45,6 +33,32 @@ const DUE_BATCH_SIZE = 50;
 const HANDSHAKE_TIMEOUT_MS = 30 * SECOND;
 const LOG_INTERVAL_MS = HOUR;
 const MAX_LOGGED_NAMES = 2000;
+
+/*
+ * Limits on orders. Let's Encrypt, the strictest of the common authorities, allows 5 failed validations an hour for a
+ * name and 300 orders in three hours: these limits stay far below, whatever fails here.
+ */
+
+/** Orders of all names. */
+export const MAX_ORDERS_PER_HOUR = 50;
+/** The part of MAX_ORDERS_PER_HOUR that is reserved for renewals and for the platform's own name. */
+export const RESERVED_ORDERS = 20;
+/** New names below one registrable domain, so that the names of one domain do not delay all others. */
+export const MAX_NEW_NAMES_PER_HOUR = 5;
+/** New names of one account: a third of what all accounts have. */
+export const MAX_NEW_NAMES_OF_ACCOUNT = 10;
+
+/** Pause before a name that did not lead here is tried again; nothing was sent to the authority. */
+const POSTPONED_MS = 10 * MINUTE;
+
+const FIRST_RETRY_MS = 10 * MINUTE;
+const MAX_RETRY_MS = DAY;
+const RENEW_BEFORE_MS = 30 * DAY;
+
+/** Pause of all orders after a rate limit for which the authority stated no time. */
+const RATE_LIMIT_PAUSE_MS = HOUR;
+/** The longest window of the common authorities' rate limits; a longer Retry-After is not plausible. */
+const MAX_RATE_LIMIT_PAUSE_MS = 7 * DAY;
 
 type KeeperContext = Pick<Context, 'tables' | 'writer' | 'clock' | 'seal' | 'log'>;
 
@@ -286,6 +300,45 @@ export function createKeeper(
       await Promise.all(inProgress.values());
     },
   };
+}
+
+/** Ms until a name is tried again after this number of failures: ten minutes, an hour, then doubled up to a day. */
+export function retryDelay(failures: number): number {
+  return failures <= 1 ? FIRST_RETRY_MS : Math.min(MAX_RETRY_MS, HOUR * 2 ** (failures - 2));
+}
+
+/** Epoch ms: 30 days before the expiry; with a lifetime of less than 90 days, after two thirds of it. */
+export function renewalTime(validity: { notBefore: number; notAfter: number }): number {
+  const lifetime = validity.notAfter - validity.notBefore;
+  return validity.notAfter - Math.min(RENEW_BEFORE_MS, lifetime / 3);
+}
+
+/** Setting: the end of a pause of all orders, epoch ms. */
+const PAUSED_UNTIL = 'certificates-hold';
+
+/**
+ * Why no certificate may be ordered for the host now; null: an order is allowed. `ownerOf`: the account of a host, null for
+ * the platform's own.
+ */
+function orderBlock(
+  { certificates, settings }: Tables,
+  host: string,
+  { isNew, now, ownerOf }: { isNew: boolean; now: number; ownerOf(host: string): string | null },
+): 'not-due' | 'paused' | 'domain-limit' | 'account-limit' | 'hourly-limit' | null {
+  if ((certificates.get(host)?.due_at ?? 0) > now) return 'not-due';
+  if (Number(settings.get(PAUSED_UNTIL) ?? 0) > now) return 'paused';
+  const since = now - HOUR;
+  if (isNew && certificates.triedBelow(organizationalDomain(host), since) >= MAX_NEW_NAMES_PER_HOUR)
+    return 'domain-limit';
+  const owner = isNew ? ownerOf(host) : null;
+  const isSameOwner = (other: string) => ownerOf(other) === owner;
+  if (
+    owner !== null &&
+    certificates.hostsTriedSince(since).filter(isSameOwner).length >= MAX_NEW_NAMES_OF_ACCOUNT
+  )
+    return 'account-limit';
+  const limit = isNew ? MAX_ORDERS_PER_HOUR - RESERVED_ORDERS : MAX_ORDERS_PER_HOUR;
+  return certificates.triedSince(since) >= limit ? 'hourly-limit' : null;
 }
 
 const DELAYS = {

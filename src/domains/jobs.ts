@@ -1,4 +1,3 @@
-import PQueue from 'p-queue';
 import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { Context } from '../store/context.ts';
@@ -49,9 +48,8 @@ export function createDomainJobs(
     advancePlatformKeys: AdvancePlatformKeys;
   },
 ) {
-  const checks = new PQueue({ concurrency: VERIFY_CONCURRENCY });
-  /** Domains being verified, with their account. */
-  const checking = new Map<string, string>();
+  /** Domains being verified. */
+  const checking = new Map<string, { accountId: string; ended: Promise<void> }>();
   const stopping = new AbortController();
   /** The provisioning in progress, of one domain at a time: each may wait in the key queue. */
   let provisioning: Promise<void> | null = null;
@@ -130,21 +128,21 @@ export function createDomainJobs(
       const row = nextCheck(now);
       if (row === null) return;
       const { domain_id, account_id } = row;
-      checking.set(domain_id, account_id);
       const check = () => verify(domain_id, { fresh: false, automatic: true, signal: stopping.signal });
-      void checks
-        .add(() => run(`check ${domain_id}`, check, () => postpone(domain_id)))
-        .finally(() => checking.delete(domain_id));
+      const ended = run(`check ${domain_id}`, check, () => postpone(domain_id)).finally(() =>
+        checking.delete(domain_id),
+      );
+      checking.set(domain_id, { accountId: account_id, ended });
     }
   }
 
   /** The due domain that is checked next: of an account without a check in progress, if there is one. */
   function nextCheck(now: number): DomainRow | null {
-    const counts = new Map<string, number>();
-    for (const accountId of checking.values()) counts.set(accountId, (counts.get(accountId) ?? 0) + 1);
+    const accounts = [...checking.values()].map(({ accountId }) => accountId);
     const inProgress = [...checking.keys()];
-    const accounts = [...counts.keys()];
-    const full = accounts.filter((id) => (counts.get(id) ?? 0) >= VERIFY_CONCURRENCY_PER_ACCOUNT);
+    const full = accounts.filter(
+      (id) => accounts.filter((each) => each === id).length >= VERIFY_CONCURRENCY_PER_ACCOUNT,
+    );
     const { dueForCheck } = tables.domains;
     return dueForCheck(now, inProgress, accounts) ?? dueForCheck(now, inProgress, full);
   }
@@ -157,7 +155,7 @@ export function createDomainJobs(
   }
 
   async function idle(): Promise<void> {
-    await Promise.all([checks.onIdle(), provisioning, platformKeys]);
+    await Promise.all([...[...checking.values()].map(({ ended }) => ended), provisioning, platformKeys]);
   }
 
   return {
@@ -172,7 +170,6 @@ export function createDomainJobs(
     stop: async (): Promise<void> => {
       stopping.abort();
       await loop.stop();
-      checks.clear();
       await idle();
     },
   };

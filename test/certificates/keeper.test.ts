@@ -1,13 +1,16 @@
 import { X509Certificate } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type IssuedCertificate, RateLimitedError } from '../../src/certificates/authority.ts';
-import { createKeeper, type KeeperOptions } from '../../src/certificates/keeper.ts';
 import {
+  createKeeper,
+  type KeeperOptions,
   MAX_NEW_NAMES_OF_ACCOUNT,
   MAX_NEW_NAMES_PER_HOUR,
   MAX_ORDERS_PER_HOUR,
   RESERVED_ORDERS,
-} from '../../src/certificates/pace.ts';
+  renewalTime,
+  retryDelay,
+} from '../../src/certificates/keeper.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
@@ -464,4 +467,37 @@ it('orders nothing after stop', async () => {
   await certificates.runDue();
   await certificates.contextFor(CUSTOM);
   expect(orders).toHaveLength(before);
+});
+
+describe('retryDelay', () => {
+  it.each([
+    [1, 10 * MINUTE],
+    [2, HOUR],
+    [3, 2 * HOUR],
+    [6, 16 * HOUR],
+    [7, DAY],
+    [1000, DAY],
+  ])('after %i failures', (failures, wait) => {
+    expect(retryDelay(failures)).toBe(wait);
+  });
+
+  it('allows fewer than five orders per hour', () => {
+    for (let failures = 1; failures < 50; failures++) {
+      const fourWaits = [0, 1, 2, 3].reduce((sum, more) => sum + retryDelay(failures + more), 0);
+      expect(fourWaits).toBeGreaterThan(HOUR);
+    }
+  });
+});
+
+describe('renewalTime', () => {
+  it.each([
+    ['90 days', 90, 60],
+    ['a year', 365, 335],
+    ['45 days', 45, 30],
+    ['6 days', 6, 4],
+  ])('with a lifetime of %s (%i days): day %i', (_, lifetime, day) => {
+    const notBefore = Date.UTC(2026, 0, 1);
+    const renewal = renewalTime({ notBefore, notAfter: notBefore + lifetime * DAY });
+    expect((renewal - notBefore) / DAY).toBe(day);
+  });
 });

@@ -2,6 +2,7 @@ import { type Clock, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import { abortAfter } from '../../core/concurrency/abort.ts';
 import { createGate, type Gate } from '../../core/concurrency/gate.ts';
 import { createLru } from '../../core/lru.ts';
+import { createTokenBuckets, type Rate } from '../../core/token-bucket.ts';
 import { addressesOf, createDnsView, type LookupResult } from '../../dns/dns-view.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import { organizationalDomain } from '../../mail/address.ts';
@@ -26,36 +27,23 @@ const CONCURRENCY_PER_DOMAIN = 1;
 const MAX_WAITING: Record<LookupClass, number> = { renewal: 200, proven: 40, registered: 20 };
 /** How long the result `here` is cached. */
 const HERE_MS = MINUTE;
-/** How long `elsewhere` is cached: short at first, because the owner may be setting up the host; doubled each time. */
-const FIRST_ELSEWHERE_MS = MINUTE;
+/** How long `elsewhere` is cached at most: short at first, because the owner may be setting up the host. */
 const MAX_ELSEWHERE_MS = 10 * MINUTE;
-/** Lookups for one registrable domain in `WINDOW_MS`. */
-const MAX_PER_WINDOW = 20;
-const WINDOW_MS = MINUTE;
-/** Pause of a domain's lookups after its name servers did not answer; doubled with each failure. */
-const FIRST_PAUSE_MS = MINUTE;
+/** Maximum pause of a domain's lookups after its name servers did not answer. */
 const MAX_PAUSE_MS = HOUR;
+/** Lookups for one registrable domain: 20 a minute. */
+const DOMAIN_RATE: Rate = { burst: 20, perSecond: 20 / 60 };
 const MAX_CACHED = 5000;
 
-interface CachedLocation {
-  location: 'here' | 'elsewhere';
-  /** Consecutive results `elsewhere`. */
-  times: number;
+/** A result that applies until then, epoch ms, and how many times in a row it was found. */
+interface Found {
   until: number;
-}
-
-interface DomainState {
-  /** Lookups since `since`, epoch ms. */
-  since: number;
-  count: number;
-  /** Consecutive lookups without an answer, and the end of the pause after them, epoch ms. */
-  failures: number;
-  pausedUntil: number;
+  times: number;
 }
 
 /**
  * Caches results for 5000 hosts: `here` for a minute, `elsewhere` for up to 10 minutes, others not. A domain has at
- * most 20 lookups a minute and pauses of up to an hour without answers. The platform's own names are read now.
+ * most 20 lookups a minute, and a pause of up to an hour after each lookup without an answer. The platform's own names are read now.
  */
 export function createHostLocator(
   /** For caches and limits. */
@@ -76,68 +64,58 @@ export function createHostLocator(
     registered: gateOf('registered'),
   };
   const closing = new AbortController();
-  const answers = createLru<CachedLocation>(MAX_CACHED);
-  const domains = createLru<DomainState>(MAX_CACHED);
+  /** Hosts that lead here, hosts that lead elsewhere, and domains whose name servers did not answer. */
+  const here = createLru<Found>(MAX_CACHED);
+  const elsewhere = createLru<Found>(MAX_CACHED);
+  const unanswered = createLru<Found>(MAX_CACHED);
+  const lookups = createTokenBuckets(clock, DOMAIN_RATE, MAX_CACHED);
   const inProgress = new Map<string, Promise<HostLocation>>();
   const ownHosts = [trackHost(platform), publicHost(platform)].filter((host) => host !== null);
 
-  function stateOf(domain: string): DomainState {
-    const now = clock.now();
-    const state = domains.get(domain) ?? { since: now, count: 0, failures: 0, pausedUntil: 0 };
-    // A clock that was set back starts a new window.
-    if (Math.abs(now - state.since) >= WINDOW_MS) Object.assign(state, { since: now, count: 0 });
-    domains.set(domain, state);
-    return state;
+  const isCurrent = (found: Found | undefined) => found !== undefined && found.until > clock.now();
+
+  /** Caches a result for a minute, and for twice as long each time it is found again, up to `maxMs`. */
+  function remember(results: typeof here, name: string, maxMs: number): void {
+    const times = (results.get(name)?.times ?? 0) + 1;
+    results.set(name, { times, until: clock.now() + Math.min(MINUTE * 2 ** (times - 1), maxMs) });
   }
 
   async function lookUp(host: string, domain: string): Promise<HostLocation> {
-    const state = stateOf(domain);
-    if (state.pausedUntil > clock.now()) return 'unknown';
-    if (state.count >= MAX_PER_WINDOW) return 'busy';
-    state.count++;
+    if (isCurrent(unanswered.get(domain))) return 'unknown';
+    if (!lookups.of(domain).take().allowed) return 'busy';
     const signal = abortAfter(timeoutMs, closing.signal);
     const ours = createDnsView(resolver, { signal });
     const theirs = createDnsView(resolver, { signal, fresh: true, owner: 'link hosts' });
     const own = Promise.all(ownHosts.map((name) => addressesOf(ours, name)));
     const families = [theirs.a(host), theirs.aaaa(host)];
-    if (await leadsToOneOf(families, own)) {
-      state.failures = 0;
-      return 'here';
-    }
+    const isHere = await leadsToOneOf(families, own);
     // A name server that answers for only one address family takes as long as one that never answers.
-    if ((await Promise.all(families)).some(({ kind }) => kind === 'unknown')) {
-      state.failures++;
-      const pause = Math.min(FIRST_PAUSE_MS * 2 ** (state.failures - 1), MAX_PAUSE_MS);
-      state.pausedUntil = clock.now() + pause;
+    if (!isHere && (await Promise.all(families)).some(({ kind }) => kind === 'unknown')) {
+      remember(unanswered, domain, MAX_PAUSE_MS);
       return 'unknown';
     }
-    state.failures = 0;
-    return (await own).some(({ kind }) => kind === 'unknown') ? 'unknown' : 'elsewhere';
-  }
-
-  function remember(host: string, location: HostLocation): void {
-    if (location === 'here') answers.set(host, { location, times: 0, until: clock.now() + HERE_MS });
-    if (location !== 'elsewhere') return;
-    const times = (answers.get(host)?.times ?? 0) + 1;
-    const wait = Math.min(FIRST_ELSEWHERE_MS * 2 ** (times - 1), MAX_ELSEWHERE_MS);
-    answers.set(host, { location, times, until: clock.now() + wait });
+    unanswered.delete(domain);
+    if (isHere) {
+      elsewhere.delete(host);
+      remember(here, host, HERE_MS);
+      return 'here';
+    }
+    if ((await own).some(({ kind }) => kind === 'unknown')) return 'unknown';
+    remember(elsewhere, host, MAX_ELSEWHERE_MS);
+    return 'elsewhere';
   }
 
   return {
     /** Never rejects. */
     locate: (host: string, lookup: LookupClass): Promise<HostLocation> => {
-      const known = answers.get(host);
-      if (known !== undefined && known.until > clock.now()) return Promise.resolve(known.location);
+      if (isCurrent(here.get(host))) return Promise.resolve('here');
+      if (isCurrent(elsewhere.get(host))) return Promise.resolve('elsewhere');
       const before = inProgress.get(host);
       if (before !== undefined) return before;
       const domain = organizationalDomain(host);
       const work = gates[lookup]
         .run(domain, () => lookUp(host, domain))
-        .then((found) => {
-          const location = found ?? 'busy';
-          remember(host, location);
-          return location;
-        })
+        .then((found) => found ?? 'busy')
         .finally(() => inProgress.delete(host));
       inProgress.set(host, work);
       return work;

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { Tokenizer } from 'htmlparser2';
+import { Parser } from 'htmlparser2';
 import { errorText } from '../../../core/errors.ts';
 import { organizationalDomain } from '../../../mail/address.ts';
 import type { FetchedFile } from '../../platform/brand-files.ts';
@@ -152,8 +152,8 @@ export function logoProblems({ bytes, mediaType }: { bytes: Buffer; mediaType: s
     ...(/^image\/svg\+xml\s*(?:;|$)/i.test(mediaType)
       ? []
       : [`is sent as ${mediaType.slice(0, 80) || 'no media type'} instead of image/svg+xml`]),
-    ...(root.get('version') === '1.2' ? [] : ['has no version="1.2"']),
-    ...(root.get('baseProfile') === 'tiny-ps' ? [] : ['has no baseProfile="tiny-ps"']),
+    ...(root['version'] === '1.2' ? [] : ['has no version="1.2"']),
+    ...(root['baseProfile'] === 'tiny-ps' ? [] : ['has no baseProfile="tiny-ps"']),
     ...(hasTitle ? [] : ['has no <title>']),
     ...problems,
   ];
@@ -161,31 +161,19 @@ export function logoProblems({ bytes, mediaType }: { bytes: Buffer; mediaType: s
 
 interface Svg {
   /** The attributes of the root; null: it is not `svg`. */
-  root: Map<string, string> | null;
+  root: Record<string, string> | null;
   hasTitle: boolean;
   problems: Set<string>;
 }
 
-/** Uses the tokenizer of htmlparser2 alone, as for XML reports: its time is linear. */
 function readSvg(svg: string): Svg {
-  const problems = new Set<string>();
-  let root: Svg['root'] = null;
+  const result: Svg = { root: null, hasTitle: false, problems: new Set() };
+  const { problems } = result;
+  /** The open elements, the root first. */
+  const open: string[] = [];
   let isFirst = true;
-  let hasTitle = false;
-  let depth = 0;
-  let element = '';
-  let attribute = '';
-  let value = '';
-  let attributes = new Map<string, string>();
-  /** Whether the text that follows is that of a title below the root. */
-  let isInTitle = false;
+  let isInCdata = false;
 
-  const begin = (closes: boolean) => {
-    if (isFirst && element === 'svg') root = attributes;
-    isFirst = false;
-    isInTitle = !closes && depth === 1 && element === 'title';
-    if (!closes) depth++;
-  };
   const examineValue = (text: string) => {
     const references = [...text.matchAll(/url\(([^)]*)/gi)].map(([, to = '']) =>
       to.replaceAll(/['"\s]/g, ''),
@@ -193,64 +181,44 @@ function readSvg(svg: string): Svg {
     if (references.some((to) => !to.startsWith('#')) || /@import/i.test(text))
       problems.add('refers to other files');
   };
-  const tokenizer = new Tokenizer(
-    { xmlMode: true },
+  const parser = new Parser(
     {
-      onopentagname: (start, end) => {
-        element = localName(svg.slice(start, end)).toLowerCase();
-        attributes = new Map();
-        if (FORBIDDEN_ELEMENTS.test(element))
-          problems.add(`contains <${element}>, which SVG Tiny PS does not permit`);
-      },
-      onattribname: (start, end) => {
-        attribute = svg.slice(start, end);
-        value = '';
-      },
-      onattribdata: (start, end) => {
-        value += svg.slice(start, end);
-      },
-      onattribentity: (codePoint) => {
-        value += String.fromCodePoint(codePoint);
-      },
-      onattribend: () => {
-        attributes.set(attribute, value);
-        const name = localName(attribute).toLowerCase();
+      onattribute: (attribute, value) => {
+        const name = localName(attribute);
         if (name.startsWith('on')) problems.add(`contains the event handler ${name.slice(0, 40)}`);
         if (name === 'href' && !value.trim().startsWith('#')) problems.add('refers to other files');
         examineValue(value);
       },
-      onopentagend: () => begin(false),
-      onselfclosingtag: () => begin(true),
-      onclosetag: () => {
-        depth--;
-        isInTitle = false;
+      onopentag: (name, attributes) => {
+        const element = localName(name);
+        if (FORBIDDEN_ELEMENTS.test(element))
+          problems.add(`contains <${element}>, which SVG Tiny PS does not permit`);
+        if (isFirst && element === 'svg') result.root = attributes;
+        isFirst = false;
+        open.push(element);
       },
-      ontext: (start, end) => {
-        const text = svg.slice(start, end);
-        if (isInTitle && text.trim() !== '') hasTitle = true;
-        if (element === 'style') examineValue(text);
+      onclosetag: () => void open.pop(),
+      ontext: (text) => {
+        const isInTitle = open.length === 2 && open[1] === 'title';
+        if (isInTitle && text.trim() !== '') result.hasTitle = true;
+        if (isInCdata || open.at(-1) === 'style') examineValue(text);
       },
-      ontextentity: () => {
-        if (isInTitle) hasTitle = true;
+      oncdatastart: () => void (isInCdata = true),
+      oncdataend: () => void (isInCdata = false),
+      onprocessinginstruction: (name, data) => {
+        if (name.toLowerCase() === '?xml-stylesheet') problems.add('refers to other files');
+        if (/<!ENTITY/i.test(data)) problems.add('declares entities');
       },
-      oncdata: (start, end, endLength) => examineValue(svg.slice(start, end - endLength)),
-      onprocessinginstruction: (start, end) => {
-        if (/^\?xml-stylesheet/i.test(svg.slice(start, end))) problems.add('refers to other files');
-      },
-      ondeclaration: (start, end) => {
-        if (/<!ENTITY/i.test(svg.slice(start, end))) problems.add('declares entities');
-      },
-      oncomment: () => {},
-      onend: () => {},
     },
+    { xmlMode: true },
   );
-  tokenizer.write(svg);
-  tokenizer.end();
-  return { root, hasTitle, problems };
+  parser.end(svg);
+  return result;
 }
 
+/** In lower case, without the prefix of a namespace. */
 function localName(name: string): string {
-  return name.slice(name.indexOf(':') + 1);
+  return name.slice(name.indexOf(':') + 1).toLowerCase();
 }
 
 /** What receivers object to in the certificate (VMC or CMC) and its chain, as predicates. */

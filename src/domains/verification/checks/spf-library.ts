@@ -1,5 +1,0 @@
-/**
- * The library that evaluates SPF, in a separate module that `spf.ts` imports when it is needed: with its libraries it is
- * a sixth of what the daemon would load at the start.
- */
-export { spf } from 'mailauth/lib/spf/index.js';
