@@ -1,4 +1,4 @@
-import { allZoneKeys, type ZoneKey } from '../domains/platform/zone-keys.ts';
+import { allZoneKeys, type ZoneKey } from '../domains/platform/platform-zone.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';

@@ -1,3 +1,4 @@
+import type { Config } from '../config/schema.ts';
 import { DAY } from '../core/clock.ts';
 import type { DkimKeyRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
@@ -12,10 +13,7 @@ import type { Tables } from '../store/tables.ts';
 export const RETIREMENT_MS = 7 * DAY;
 
 /** How long mail of each stream is retried, ms. */
-export interface RetryTimes {
-  expireMarketing: number;
-  expireTransactional: number;
-}
+export type RetryTimes = Pick<Config['delivery']['retry'], 'expireMarketing' | 'expireTransactional'>;
 
 /** RETIREMENT_MS, or longer where mail is retried for longer, so that the last attempt can still be verified. */
 export function retirementMs(retry: RetryTimes | undefined): number {

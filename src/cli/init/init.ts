@@ -8,8 +8,7 @@ import { systemRandom } from '../../core/random.ts';
 import { createDnsView } from '../../dns/dns-view.ts';
 import { createResolver } from '../../dns/resolver.ts';
 import { platformOf } from '../../domains/platform/platform.ts';
-import { platformNotes, platformZone } from '../../domains/platform/platform-zone.ts';
-import { allZoneKeys } from '../../domains/platform/zone-keys.ts';
+import { allZoneKeys, platformNotes, platformZone } from '../../domains/platform/platform-zone.ts';
 import { createCommand, option } from '../command.ts';
 import { type CliContext, createContext } from '../context.ts';
 import {

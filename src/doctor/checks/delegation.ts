@@ -2,7 +2,7 @@ import { addressesOf, type DnsView, type LookupResult } from '../../dns/dns-view
 import { formatServer, queryTcp, queryUdp, type ServerAddress } from '../../dns/transport.ts';
 import { type DnsResponse, encodeQuery, type Question, readResponse } from '../../dns/wire.ts';
 import type { Platform } from '../../domains/platform/platform.ts';
-import { delegationRecords, nameServersOf } from '../../domains/platform/zone-authority.ts';
+import { delegationRecords, nameServersOf } from '../../domains/platform/platform-zone.ts';
 import type { DoctorContext } from '../context.ts';
 import { failure, ok, type Result, unknown, warning, zoneLines } from '../finding.ts';
 

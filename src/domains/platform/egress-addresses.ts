@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net';
+import type { Config } from '../../config/schema.ts';
 import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 
 /*
@@ -6,15 +7,14 @@ import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
  * `spf.<hostname>` lists them.
  */
 
-export interface EgressAddressSetting {
-  address?: string | undefined;
-  address6?: string | undefined;
-  /** The address that receivers see, outside of the NAT. */
-  publicAddress?: string | undefined;
-  /** Name in EHLO, if not the platform's. */
-  hostname?: string | undefined;
-  pools: readonly string[];
-}
+/**
+ * `publicAddress`: the address that receivers see, outside of the NAT. `hostname`: the name in EHLO, if not the
+ * platform's.
+ */
+export type EgressAddressSetting = Pick<
+  Config['delivery']['egress'][number],
+  'address' | 'address6' | 'publicAddress' | 'hostname' | 'pools'
+>;
 
 export type SecondarySetting =
   | { type: 'builtin'; pool: string }

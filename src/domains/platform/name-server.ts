@@ -19,11 +19,8 @@ import type { KeySlot } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import { SLOT_NAMES } from '../key-slots.ts';
 import { platformOf } from './platform.ts';
-import { platformZone } from './platform-zone.ts';
+import { authorityRecords, platformZone, zoneKeyRecord, zoneSerial } from './platform-zone.ts';
 import { reportKeyRecord } from './report-key.ts';
-import { authorityRecords } from './zone-authority.ts';
-import { zoneKeyRecord } from './zone-keys.ts';
-import { zoneSerial } from './zone-serial.ts';
 
 /** Changes by other processes are served after at most this time. */
 const REFRESH_MS = SECOND;

@@ -1,22 +1,27 @@
+import { createHash } from 'node:crypto';
 import { isIP, isIPv6 } from 'node:net';
+import { SECOND } from '../../core/clock.ts';
 import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { isWithin, reverseName } from '../../dns/names.ts';
+import { serialDistance } from '../../dns/server/transfer.ts';
 import { toZoneFile } from '../../dns/zone-file.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
+import type { Context } from '../../store/context.ts';
+import type { ZoneKeyRow } from '../../store/domains/domains.ts';
+import type { PlatformKeyRow } from '../../store/domains/platform-keys.ts';
 import type { Tables } from '../../store/tables.ts';
+import { slotHost } from '../key-slots.ts';
+import { keyRecordName, keyRecordValue, revokedRecordValue } from '../keys.ts';
 import { configuredAddresses, ownAddresses, sourceAddresses } from './egress-addresses.ts';
-import { type Platform, publicHost, spfHost, stsRecordHost, trackHost } from './platform.ts';
-import { reportKeyRecord } from './report-key.ts';
 import {
-  addressRecord,
-  authorityRecords,
-  delegationRecords,
-  nameServersOf,
-  servedAddresses,
-  ZONE_TTL,
-} from './zone-authority.ts';
-import { allZoneKeys, type ZoneKey, zoneKeyRecord } from './zone-keys.ts';
-import { printedSerial } from './zone-serial.ts';
+  type NameServerSetting,
+  type Platform,
+  publicHost,
+  spfHost,
+  stsRecordHost,
+  trackHost,
+} from './platform.ts';
+import { reportKeyRecord } from './report-key.ts';
 
 /* The platform's own records, which the records of all domains refer to; `postrider zone` prints them. */
 
@@ -49,7 +54,7 @@ export function platformNotes(platform: Platform, records: readonly ZoneRecord[]
 
 /**
  * The records in order: hosts, SPF, the id of the MTA-STS policy, the keys of domains, the key of TLS reports, PTR. SOA and
- * NS are in zone-authority.ts.
+ * NS: `authorityRecords`.
  */
 export async function platformZone(
   view: DnsView,
@@ -169,4 +174,150 @@ function spfTerms({ hostname, egress, secondary }: Platform): string[] {
 
 function txt(name: string, value: string): ZoneRecord {
   return { name, type: 'TXT', value, ttl: ZONE_TTL };
+}
+
+/*
+ * SOA and NS of the platform's zone, for its own name server and its secondaries, and the delegation that the parent zone
+ * needs.
+ */
+
+/** Seconds. */
+const ZONE_TTL = 3600;
+/** Seconds; also the TTL of negative answers (RFC 2308 §5), so that the record of a new domain is visible soon. */
+const NEGATIVE_TTL = 60;
+/** Secondaries are notified of changes; after a lost notification they query this often, in seconds. */
+const REFRESH = 3600;
+const RETRY = 600;
+/** Seconds for which secondaries answer without the primary: two weeks (RIPE-203 recommends more than one). */
+const EXPIRE = 1_209_600;
+
+/** The records of the apex and of the name servers in the zone; [] without a name server. */
+export function authorityRecords(platform: Platform, serial: number): ZoneRecord[] {
+  const { hostname, nameServer } = platform;
+  if (nameServer === null) return [];
+  const servers = nameServersOf(platform);
+  const [primary] = servers;
+  const rname = mailboxName(nameServer.contact ?? `postmaster@${hostname}`);
+  const times = [serial, REFRESH, RETRY, EXPIRE, NEGATIVE_TTL].join(' ');
+  return [
+    { name: hostname, type: 'SOA', value: `${primary?.name ?? hostname} ${rname} ${times}`, ttl: ZONE_TTL },
+    ...servers.map(({ name }): ZoneRecord => ({ name: hostname, type: 'NS', value: name, ttl: ZONE_TTL })),
+    ...glueRecords(platform),
+  ];
+}
+
+/** The records for the parent zone: NS, and the addresses of name servers inside the zone (glue, RFC 1034 §4.2.1). */
+export function delegationRecords(platform: Platform): ZoneRecord[] {
+  if (platform.nameServer === null) return [];
+  const names = nameServersOf(platform).map(
+    ({ name }): ZoneRecord => ({ name: platform.hostname, type: 'NS', value: name, ttl: ZONE_TTL }),
+  );
+  return [...names, ...glueRecords(platform)];
+}
+
+function glueRecords(platform: Platform): ZoneRecord[] {
+  return nameServersOf(platform).flatMap(({ name, addresses }) =>
+    // The host name has its addresses among the records of the platform.
+    isWithin(name, platform.hostname) && name !== platform.hostname
+      ? addresses.map((address) => addressRecord(name, address))
+      : [],
+  );
+}
+
+/** The configured name servers, else `ns1` of the zone alone. */
+export function nameServersOf(platform: Platform): { name: string; addresses: readonly string[] }[] {
+  const { hostname, nameServer } = platform;
+  if (nameServer === null) return [];
+  if (nameServer.nameServers.length > 0) return [...nameServer.nameServers];
+  return [{ name: `ns1.${hostname}`, addresses: servedAddresses(platform, nameServer) }];
+}
+
+/** The addresses of the host name that our name server serves. DNS is not queried: it has only what this server serves. */
+function servedAddresses(
+  platform: Pick<Platform, 'hostname' | 'egress'>,
+  { addresses }: NameServerSetting,
+): readonly string[] {
+  return addresses.length > 0 ? addresses : ownAddresses(platform);
+}
+
+/** An AAAA record for an IPv6 address, else an A record, with `ZONE_TTL`. */
+function addressRecord(name: string, address: string): ZoneRecord {
+  return { name, type: isIPv6(address) ? 'AAAA' : 'A', value: address, ttl: ZONE_TTL };
+}
+
+/** A mail address in the form of an SOA record (RFC 1035 §8). The setting excludes dots before the `@`. */
+function mailboxName(address: string): string {
+  return address.replace('@', '.');
+}
+
+/** DKIM keys in the platform's zone: those of domains, and those of the platform's own signature. */
+export type ZoneKey =
+  | Pick<ZoneKeyRow, 'alt_domain_id' | 'slot' | 'state' | 'public_key'>
+  | Pick<PlatformKeyRow, 'selector' | 'state' | 'public_key'>;
+
+/** Seconds; short, because keys are added, replaced and revoked. */
+const KEY_TTL = 300;
+
+/** The record of a key; that of a revoked key is empty (RFC 6376 §3.6.1). */
+export function zoneKeyRecord(platform: Pick<Platform, 'hostname'>, key: ZoneKey): ZoneRecord {
+  const name =
+    'slot' in key
+      ? slotHost(platform, key.alt_domain_id, key.slot)
+      : keyRecordName({ domain: platform.hostname, selector: key.selector });
+  const value = key.state === 'revoked' ? revokedRecordValue(key.public_key) : keyRecordValue(key.public_key);
+  return { name, type: 'TXT', value, ttl: KEY_TTL };
+}
+
+/** All keys of the zone: for commands, not for the daemon. */
+export function allZoneKeys(tables: Pick<Tables, 'dkimKeys' | 'platformKeys'>): ZoneKey[] {
+  return [...tables.platformKeys.list(), ...tables.dkimKeys.zoneKeys()];
+}
+
+/*
+ * The serial number of the platform's zone: the time in seconds of its last change, or one more than the number before.
+ * It is on disk before it is served, so that it never decreases, also after a restart or a restore. The setting
+ * `zone-serial` has the number and a SHA-256 hash of the content.
+ */
+
+interface StoredSerial {
+  serial: number;
+  content: string;
+}
+
+const SETTING = 'zone-serial';
+
+/**
+ * The serial number of the zone; a new one, when it is on disk, if `described`, a text with all of its content, has
+ * changed.
+ */
+export async function zoneSerial(
+  { tables, writer, clock }: Pick<Context, 'tables' | 'writer' | 'clock'>,
+  described: string,
+): Promise<number> {
+  const content = createHash('sha256').update(described).digest('base64');
+  const known = storedSerial(tables);
+  if (known?.content === content) return known.serial;
+  return writer.run((tx) => {
+    const serial = nextSerial(storedSerial(tx)?.serial ?? null, clock.now());
+    tx.settings.put(SETTING, JSON.stringify({ serial, content } satisfies StoredSerial));
+    return serial;
+  });
+}
+
+/** The serial number that `postrider zone` prints. */
+function printedSerial(tables: Pick<Tables, 'settings'>, now: number): number {
+  return storedSerial(tables)?.serial ?? nextSerial(null, now);
+}
+
+/** Larger than `before` in serial number arithmetic (RFC 1982). */
+function nextSerial(before: number | null, now: number): number {
+  const time = Math.floor(now / SECOND) >>> 0;
+  if (before === null || serialDistance(time, before) > 0) return time;
+  // Some servers do not accept zero.
+  return (before + 1) >>> 0 || 1;
+}
+
+function storedSerial(tables: Pick<Tables, 'settings'>): StoredSerial | null {
+  const value = tables.settings.get(SETTING);
+  return value === null ? null : (JSON.parse(value) as StoredSerial); // only written above
 }
