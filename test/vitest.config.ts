@@ -1,17 +1,19 @@
 import type { Plugin } from 'vite';
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
+import { COMPONENT } from './support/component-tests.ts';
 import { FilesOfProjects } from './support/file-order.ts';
 import { LeftOutTests } from './support/left-out-tests.ts';
 import { LONG_TEST_TIMEOUT_MS, PATIENCE_MS, TEST_TIMEOUT_MS } from './support/patience.ts';
-import { COMPONENT, LONG, SERIAL } from './support/test-lists.ts';
 
 const CONSOLE = new URL('../src/console/', import.meta.url).pathname;
 const { consoleIcons } = (await import(new URL('../.packaging/console-icons.mjs', import.meta.url).href)) as {
   consoleIcons(source: string): Plugin;
 };
 
-const long = Object.keys(LONG);
-const serial = Object.keys(SERIAL);
+/** Loads, kills and failures of the daemon, large databases, pages in a browser: CI runs them. */
+const LONG = '**/*.long.test.ts';
+/** They compare durations or CPU time: one file at a time, after all others. */
+const SERIAL = '**/*.serial.test.ts';
 
 /** Settings of all projects. */
 const shared = {
@@ -50,7 +52,7 @@ export default defineConfig({
         test: {
           ...ofProgram,
           name: 'long',
-          include: long,
+          include: [LONG],
           testTimeout: LONG_TEST_TIMEOUT_MS,
         },
       },
@@ -59,7 +61,7 @@ export default defineConfig({
           ...ofProgram,
           name: 'e2e',
           include: ['e2e/**/*.test.ts'],
-          exclude: [...serial, ...long],
+          exclude: [SERIAL, LONG],
         },
       },
       // Each file runs the scenarios of one family over a daemon in its process, see scenarios/README.md.
@@ -75,7 +77,7 @@ export default defineConfig({
           ...inProcess,
           name: 'component',
           include: [...COMPONENT],
-          exclude: long,
+          exclude: [LONG],
         },
       },
       {
@@ -83,7 +85,7 @@ export default defineConfig({
           ...inProcess,
           name: 'unit',
           include: ['**/*.test.ts'],
-          exclude: ['e2e/**', 'chaos/**', 'scenarios/**', ...COMPONENT],
+          exclude: ['e2e/**', 'scenarios/**', SERIAL, LONG, ...COMPONENT],
         },
       },
       // Parts and pages of the console in a document without a browser.
@@ -102,7 +104,7 @@ export default defineConfig({
         test: {
           ...ofProgram,
           name: 'serial',
-          include: serial,
+          include: [SERIAL],
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },

@@ -6,7 +6,7 @@
  *   <!-- file send.py -->                        the block is the content of this file, which later commands use
  *   <!-- append config/postrider.toml -->        the block is added to the end of this file
  *   <!-- exit 3: no public address -->           the commands exit with this status in a test, and why
- *   <!-- run by test/e2e/scaling.test.ts -->     this test runs the block
+ *   <!-- run by test/e2e/scaling.long.test.ts -->     this test runs the block
  */
 export type CodeBlock = {
   /** Line of the opening fence. */ line: number;

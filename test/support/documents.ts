@@ -3,7 +3,7 @@
  * fails for a document with blocks that no test runs.
  */
 export const DOCUMENTS = {
-  'test/e2e/docs.test.ts': [
+  'test/e2e/docs.long.test.ts': [
     'docs/first-message.md',
     'docs/dns-setup.md',
     'docs/smtp-submission.md',
@@ -14,7 +14,7 @@ export const DOCUMENTS = {
     'docs/security.md',
     'docs/faq.md',
   ],
-  'test/e2e/docs-topics.test.ts': [
+  'test/e2e/docs-topics.long.test.ts': [
     'docs/tls-policy.md',
     'docs/delivery.md',
     'docs/egress.md',
@@ -25,15 +25,15 @@ export const DOCUMENTS = {
     'docs/console.md',
     'docs/troubleshooting.md',
   ],
-  'test/e2e/docs-setup.test.ts': ['README.md', 'docs/configuration.md'],
-  'test/e2e/docs-backup.test.ts': ['docs/backup.md'],
+  'test/e2e/docs-setup.long.test.ts': ['README.md', 'docs/configuration.md'],
+  'test/e2e/docs-backup.long.test.ts': ['docs/backup.md'],
   'test/e2e/docs-lost-master-key.test.ts': ['docs/lost-master-key.md'],
-  'test/e2e/docs-operations.test.ts': [
+  'test/e2e/docs-operations.long.test.ts': [
     'docs/operations.md',
     'docs/large-databases.md',
     'docs/monitoring.md',
     'docs/upgrade.md',
   ],
-  'test/e2e/scaling.test.ts': ['docs/scaling.md'],
-  'test/e2e/install.test.ts': ['docs/install.md'],
+  'test/e2e/scaling.long.test.ts': ['docs/scaling.md'],
+  'test/e2e/install.long.test.ts': ['docs/install.md'],
 } as const;

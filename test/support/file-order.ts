@@ -23,6 +23,7 @@ const LONGEST = [
   'e2e/source',
   'e2e/large-history',
   'chaos/short',
+  'chaos/soak',
   'e2e/damaged-data',
   'e2e/queue-control',
   'e2e/incoming-bounces',
@@ -57,13 +58,14 @@ const LONGEST = [
   'backup/create',
   'dns/exchange',
   'delivery/worker-pool',
-].map((name) => `/${name}.test.ts`);
+];
 
 function projectRank({ project }: TestSpecification): number {
   return PROJECTS.indexOf(project.name);
 }
 
 function fileRank({ moduleId }: TestSpecification): number {
-  const index = LONGEST.findIndex((file) => moduleId.endsWith(file));
+  const name = moduleId.replace(/(\.long)?\.test\.ts$/, '');
+  const index = LONGEST.findIndex((file) => name.endsWith(`/${file}`));
   return index === -1 ? LONGEST.length : index;
 }
