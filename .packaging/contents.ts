@@ -43,8 +43,9 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   copy(join(runtime.dir, 'bin/node'), join(library, 'bin/node'), 0o755);
   cpSync(join(root, 'dist'), join(library, 'dist'), { recursive: true });
   // Data that the program reads from its own directory (src/config/shaping.ts, src/config/program-file.ts).
-  for (const name of ['shaping.toml', 'replies.toml', 'reply-languages.toml'])
-    copy(join(root, 'config', name), join(library, 'config', name), 0o644);
+  for (const name of readdirSync(join(root, 'config')).filter((each) => each.endsWith('.toml')))
+    if (name !== 'postrider.example.toml')
+      copy(join(root, 'config', name), join(library, 'config', name), 0o644);
   copyDependencies(root, unbundledDependencies(root), library);
   copy(
     parts.nativeModule,

@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import * as z from 'zod';
+import { readProgramFile } from '../../src/config/program-file.ts';
 import { providerOfHosts } from '../../src/mail/providers.ts';
 
 it.each([
@@ -26,4 +28,18 @@ it.each([
       names.map((name) => ({ name })),
     ),
   ).toBe(provider);
+});
+
+it('are lists of domains', () => {
+  const domains = z.array(z.string().regex(/^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/)).min(1);
+  const form = z.record(
+    z.string(),
+    z.strictObject({ domains: domains.optional(), hosts: domains.optional() }),
+  );
+  const providers = readProgramFile('providers.toml');
+  expect(form.parse(providers)).toEqual(providers);
+  for (const kind of ['domains', 'hosts'] as const) {
+    const all = Object.values(form.parse(providers)).flatMap((provider) => provider[kind] ?? []);
+    expect(all).toEqual([...new Set(all)]);
+  }
 });

@@ -2,6 +2,7 @@ import { walkHtml } from '../html/walk.ts';
 import { decodeWords, type Fields, linesOf, NO_FIELDS, readHeaderFields } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 import { contentOf, leavesOf, type Part, readHeader, readMail, textOf } from './mime.ts';
+import { WORDING } from './wording.ts';
 
 /**
  * Sorts the parts of a returned mail: the notice for people, the machine-readable fields, and what remains of the
@@ -106,50 +107,7 @@ function takeText(sorted: ReturnedMail, text: string, limits: IncomingLimits): v
   if (from >= 0) takeOriginal(sorted, readHeaderFields(headerBlock(lines, from), limits));
 }
 
-/** Lines that announce the returned message, in lower case and without decoration. */
-const ANNOUNCEMENTS = new Set([
-  'original message',
-  'original message follows',
-  'the original message follows',
-  'original message header',
-  'original message headers',
-  'original headers',
-  'unsent message follows',
-  'unsent message below',
-  'returned message',
-  'returned message follows',
-  'undelivered message',
-  'message follows',
-  'message headers follow',
-  'message header follows',
-  'original mail',
-  'your original message',
-]);
-
-const ANNOUNCEMENT_PREFIXES = [
-  'below this line is',
-  'below is a copy',
-  'this is a copy of',
-  'here is a copy of',
-  'enclosed is a copy',
-  'enclosed is the original',
-  'included is a copy',
-  'the following is a copy',
-  'following is a copy',
-  'a copy of the original message',
-  'a copy of your message',
-  'copy of the original message',
-  'the header of the original',
-  'the headers of the original',
-  'header of the original message',
-  'headers of the original message',
-  'start of returned message',
-  'start of the original',
-  'text of your message',
-  'text of the original message',
-  'your original message follows',
-  'message text follows',
-];
+const ANNOUNCEMENTS: ReadonlySet<string> = new Set(WORDING.announcements);
 
 function announcesOriginal(line: string): boolean {
   if (line.length > 200) return false;
@@ -159,7 +117,7 @@ function announcesOriginal(line: string): boolean {
     .trim();
   // Not linear: the line has at most 200 characters.
   if (ANNOUNCEMENTS.has(words.replace(/[\s.:]+$/, ''))) return true;
-  return ANNOUNCEMENT_PREFIXES.some((prefix) => words.startsWith(prefix));
+  return WORDING.announcementPrefixes.some((prefix) => words.startsWith(prefix));
 }
 
 /** The index of the first line of the returned message; the number of lines when there is none. */

@@ -1,5 +1,5 @@
 import type { ReplyPhase } from '../classify/rules.ts';
-import type { SmtpPhase } from '../reply.ts';
+import { WORDING } from './wording.ts';
 
 /**
  * Finds the SMTP reply quoted in the text of a report: its codes, its text, and the command that it answers. The text is
@@ -61,103 +61,12 @@ export function isGeneric(status: string): boolean {
   return status.endsWith('.0.0');
 }
 
-/** Phrases by which servers name the command that a reply answers, the most reliable first. */
-const PHASE_PHRASES: readonly [SmtpPhase, readonly string[]][] = [
-  [
-    'dot',
-    [
-      'end of data',
-      'after i sent the message',
-      'like our final data',
-      'sending end of data',
-      'in reply to end of data',
-      'final dot',
-      'after data was sent',
-      'message body',
-      '>>> .',
-    ],
-  ],
-  [
-    'rcpt',
-    [
-      'reply to rcpt',
-      'after rcpt to',
-      'after rcpt command',
-      'rcpt command',
-      'does not like recipient',
-      'our rcpt to',
-      '[rcpt_to]',
-      '>>> rcpt',
-      'rcpt to:<',
-      'command rcpt',
-      'rcpt to failed',
-      'rcpt to response',
-      'smtp:rcpt',
-    ],
-  ],
-  [
-    'data',
-    [
-      'reply to data',
-      'after data',
-      'data command',
-      '>>> data',
-      '[data]',
-      'our data',
-      'command data',
-      '[body]',
-    ],
-  ],
-  [
-    'mail',
-    [
-      'reply to mail from',
-      'after mail from',
-      'mail from command',
-      'mail command',
-      'does not like sender',
-      'but sender was rejected',
-      'our mail from',
-      '[mail_from]',
-      '>>> mail',
-      'command mail',
-      'mail from response',
-      'smtp:mail',
-    ],
-  ],
-  [
-    'ehlo',
-    [
-      'reply to ehlo',
-      'reply to helo',
-      'after ehlo',
-      'after helo',
-      '>>> ehlo',
-      '>>> helo',
-      'our helo',
-      'our ehlo',
-      'my name was rejected',
-    ],
-  ],
-  [
-    'greeting',
-    [
-      'initial connection',
-      'initial greeting',
-      'while receiving the initial',
-      '[connect]',
-      'after connect',
-      'but greeting failed',
-      'refused to talk to me',
-    ],
-  ],
-];
-
 /** The phase that the text names, `dsn` when it names none. */
 export function phaseIn(text: string): ReplyPhase {
   const lower = text.toLowerCase().replaceAll(/\s+/g, ' ');
   return (
-    PHASE_PHRASES.find(([, phrases]) => phrases.some((phrase) => includesWords(lower, phrase)))?.[0] ?? 'dsn'
+    WORDING.command.find(({ phrases }) => phrases.some((phrase) => includesWords(lower, phrase)))?.phase ??
+    'dsn'
   );
 }
 
