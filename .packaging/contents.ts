@@ -25,7 +25,7 @@ import type { Runtime } from './runtime.ts';
 
 /** The inputs of the packages. */
 export interface Parts {
-  /** The project's directory, built. */
+  /** The project's directory, built, with the API reference in `dist/docs/`. */
   root: string;
   version: string;
   runtime: Runtime;
@@ -41,7 +41,11 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   const library = join(dir, 'lib/postrider');
   copy(join(root, '.packaging/postrider.sh'), join(dir, 'bin/postrider'), 0o755);
   copy(join(runtime.dir, 'bin/node'), join(library, 'bin/node'), 0o755);
-  cpSync(join(root, 'dist'), join(library, 'dist'), { recursive: true });
+  const reference = join(root, 'dist/docs');
+  cpSync(join(root, 'dist'), join(library, 'dist'), {
+    recursive: true,
+    filter: (file) => file !== reference,
+  });
   // Data that the program reads from its own directory (src/config/shaping.ts, src/config/program-file.ts).
   for (const name of readdirSync(join(root, 'config')).filter((each) => each.endsWith('.toml')))
     if (name !== 'postrider.example.toml')
@@ -62,6 +66,7 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   write(join(documents, 'examples/postrider.example.toml'), exampleToml());
   cpSync(join(root, 'config/monitoring'), join(documents, 'examples/monitoring'), { recursive: true });
   cpSync(join(root, 'docs'), join(documents, 'docs'), { recursive: true });
+  cpSync(reference, join(documents, 'docs/api'), { recursive: true });
 
   const program = await programHelp();
   const page = { version, date: new Date(parts.epoch * 1000).toISOString().slice(0, 10) };

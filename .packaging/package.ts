@@ -43,6 +43,8 @@ try {
     epoch: sourceDateEpoch(),
   };
   const prefix = join(work, 'prefix');
+  progress('API reference');
+  execFileSync(process.execPath, ['--import', 'tsx', 'test/http/openapi/write-api-docs.ts'], { cwd: root });
   progress('files');
   await writePrefix(parts, prefix);
   progress('Debian package: compressing takes a minute or more');

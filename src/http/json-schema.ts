@@ -6,7 +6,7 @@ export type JsonSchema = { [keyword: string]: unknown };
 
 export interface ConvertedSchema {
   root: JsonSchema;
-  /** Schemas with an id (`.meta({ id })`) and recursive ones, by the name in `#/$defs/NAME`. */
+  /** Schemas with an id (`.meta({ id })`) and recursive ones, by the name in `#/components/schemas/NAME`. */
   definitions: Record<string, JsonSchema>;
 }
 
@@ -56,9 +56,10 @@ export function jsonSchemaOf(schema: z.ZodType, direction: Direction): Converted
   return result;
 }
 
-/** Drops what is not JSON: zod attaches functions to its result. */
+/** Drops what is not JSON: zod attaches functions to its result. References are those of an OpenAPI document. */
 function plain(schema: object): JsonSchema {
-  const copy: JsonSchema = JSON.parse(JSON.stringify(schema));
+  const text = JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/');
+  const copy: JsonSchema = JSON.parse(text);
   return copy;
 }
 

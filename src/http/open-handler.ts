@@ -13,6 +13,7 @@ export function openHandler(
     if (refusal !== null) return refusalResponse(refusal, incoming.requestId);
     const page = await route.handle({
       from: incoming.from(),
+      params: incoming.params,
       query: new URLSearchParams(incoming.search),
       headers: incoming.req.headers,
       requestId: incoming.requestId,

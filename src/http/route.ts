@@ -268,6 +268,7 @@ export function mapResult<Result, Data>(
 /** A request that requires no key: health, metrics, the documentation. */
 export interface OpenRequest {
   from: CallerAddress;
+  params: Record<string, string>;
   query: URLSearchParams;
   headers: IncomingHttpHeaders;
   requestId: string;
@@ -288,6 +289,8 @@ export interface OpenRoute {
   tag: string;
   summary: string;
   description?: string;
+  /** Path and query parameters, which are any text, with their descriptions. */
+  params?: Record<string, string>;
   query?: Record<string, string>;
   /** Schema of the body for each success status, where the body is JSON. */
   responses: Record<

@@ -22,7 +22,7 @@ import { createInFlight } from './in-flight.ts';
 import { createListener, type HttpConnectionLimits } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
 import { openHandler } from './open-handler.ts';
-import { docsRoute } from './openapi/docs.ts';
+import { docsRoutes } from './openapi/docs.ts';
 import type { OpenApiDocument } from './openapi/document.ts';
 import { buildingDocument, openApiRoute } from './openapi/openapi.ts';
 import type { PageKeys } from './page-keys.ts';
@@ -199,7 +199,7 @@ function operationsOf(
     return built;
   };
   const openApi = openApiRoute(document);
-  const documents = [openApi, docsRoute(document, DOCUMENTATION)];
+  const documents = [openApi, ...docsRoutes(document)];
   const operations = [
     ...routes.map((route) => ({
       ...route,

@@ -10,7 +10,6 @@ import { requirePrograms } from '../support/required-programs.ts';
 import { enqueue } from '../support/store.ts';
 import { type Answered, type Operation, readDocument } from './document.ts';
 import { clientFaults, lintFaults } from './openapi/clients.ts';
-import { markdownReference, readApiDoc } from './openapi/markdown.ts';
 
 /**
  * Compares the document with the daemon: every operation is called with its examples, in the order of the document,
@@ -410,12 +409,6 @@ describe('the document', () => {
 
   it('yields a client that compiles', async () => {
     expect(await clientFaults(described.document)).toBe('');
-  });
-
-  it('is the source of docs/api: run `npm run docs:api` after a change', () => {
-    const expected = markdownReference(described.document);
-    const actual = new Map([...expected.keys()].map((name) => [name, readApiDoc(name)]));
-    expect(actual).toEqual(expected);
   });
 
   it('has every path in the source of the API', () => {

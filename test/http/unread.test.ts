@@ -133,7 +133,7 @@ describe('pipelined requests', () => {
 });
 
 describe('the documents', () => {
-  it.each(['/openapi.json', '/docs'])('%s are compressed and validated', async (path) => {
+  it.each(['/openapi.json', '/docs', '/docs/operations'])('%s are compressed and validated', async (path) => {
     api = await startApi({ routes: sampleRoutes });
     const plain = await fetch(`${api.base}${path}`, { headers: { 'Accept-Encoding': 'identity' } });
     expect([plain.status, plain.headers.get('content-encoding')]).toEqual([200, null]);
@@ -159,6 +159,7 @@ describe('the documents', () => {
     const bodyFor = async (encoding: string) => {
       const { body } = await visit({
         from: { address: '127.0.0.1', forwarded: false },
+        params: {},
         query: new URLSearchParams(),
         headers: { 'accept-encoding': encoding },
         requestId: 'r',

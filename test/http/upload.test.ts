@@ -193,6 +193,6 @@ describe('an upload', () => {
         'application/x-ndjson': { schema: { type: 'string' }, example: '{}\n' },
       },
     });
-    expect(await (await fetch(`${api.base}/docs`)).text()).toContain('--data-binary @FILE');
+    expect(await (await fetch(`${api.base}/docs/things`)).text()).toContain('--data-binary @FILE');
   });
 });

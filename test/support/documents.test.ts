@@ -5,8 +5,8 @@ import { type CodeBlock, codeBlocks } from './documentation.ts';
 import { DOCUMENTS } from './documents.ts';
 
 /*
- * Each block of a document is run by a test, or states why not. The documents of the API in docs/api/ are generated from
- * the schemas that validate requests, and their examples are checked with those.
+ * Each block of a document is run by a test, or states why not. The API reference is generated from the schemas that
+ * validate requests, and its examples are checked with those.
  */
 const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');

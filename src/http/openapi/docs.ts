@@ -1,36 +1,62 @@
 import { createHash } from 'node:crypto';
-import { inSlices, type Work } from '../../core/concurrency/slices.ts';
+import { isRefusalCode, REFUSALS, refuse } from '../../core/refusal.ts';
 import { escapeHtml } from '../../mail/html/escape.ts';
+import { alternativesOf, isRecord, type JsonSchema } from '../json-schema.ts';
 import type { OpenRoute } from '../route.ts';
 import { staticPage } from '../static-page.ts';
-import type { OpenApiDocument } from './document.ts';
+import { ERROR_DESCRIPTIONS } from './descriptions.ts';
 import {
-  buildingReference,
-  type ReferenceField,
-  type ReferenceOperation,
-  type ReferenceSection,
-} from './reference.ts';
+  examplesOf,
+  type OpenApiDocument,
+  type OpenApiOperation,
+  type OpenApiResponse,
+  resolveParameters,
+  resolveResponse,
+} from './document.ts';
 
-/**
- * `/docs`: the OpenAPI document as one HTML page with its own style. It has no script, loads nothing, and has an anchor
- * for every operation. `document` returns the document that the page is written from, in turns of `account`.
+/*
+ * The OpenAPI document as HTML pages, with their own style: an overview, and one page for each subject, with an anchor for
+ * every operation. They have no script and load nothing. Texts of the document are plain text with `code` in backticks.
  */
-export function docsRoute(document: () => Promise<OpenApiDocument>, account: string): OpenRoute {
-  return {
-    path: '/docs',
-    operationId: 'getDocs',
+
+/** `/docs` and `/docs/{subject}`. `document` returns the document that the pages are written from. */
+export function docsRoutes(document: () => Promise<OpenApiDocument>): OpenRoute[] {
+  const common = {
     tag: 'Operations',
-    summary: 'Get the API reference as a page',
     responses: { 200: { description: 'The page.', contentType: 'text/html' } },
-    handle: staticPage(
-      'text/html; charset=utf-8',
-      async () => inSlices(writingDocs(await document()), account),
-      {
-        'Content-Security-Policy': policy(docsStyle),
-        'Referrer-Policy': 'no-referrer',
-      },
-    ),
   };
+  const pageOf = (write: (from: OpenApiDocument) => string) =>
+    staticPage('text/html; charset=utf-8', async () => write(await document()), {
+      'Content-Security-Policy': policy(docsStyle),
+      'Referrer-Policy': 'no-referrer',
+    });
+  const pages = new Map<string, ReturnType<typeof pageOf>>();
+  return [
+    {
+      ...common,
+      path: '/docs',
+      operationId: 'getDocs',
+      summary: 'Get the API reference as a page',
+      handle: pageOf(overviewPage),
+    },
+    {
+      ...common,
+      path: '/docs/{subject}',
+      operationId: 'getDocsOfSubject',
+      summary: 'Get the API reference of one subject as a page',
+      params: { subject: 'A subject of `/docs`, such as `campaigns`.' },
+      refusals: ['NOT_FOUND'],
+      handle: async (request) => {
+        const subject = request.params['subject'] ?? '';
+        const { tags } = await document();
+        const tag = tags.find(({ name }) => slug(name) === subject);
+        if (tag === undefined) return refuse('NOT_FOUND', `The API reference has no subject ${subject}`);
+        const page = pages.get(subject) ?? pageOf((from) => subjectPage(from, tag));
+        pages.set(subject, page);
+        return page(request);
+      },
+    },
+  ];
 }
 
 function policy(style: string): string {
@@ -38,106 +64,184 @@ function policy(style: string): string {
   return `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 }
 
-/**
- * The complete page as HTML, in steps of one section. Pure; throws an Error when a reference of the document has no
- * target.
- */
-export function* writingDocs(document: OpenApiDocument): Work<string> {
-  const sections = yield* buildingReference(document);
-  const written: string[] = [];
-  for (const section of sections) {
-    written.push(sectionHtml(section));
-    yield;
-  }
+type Tag = OpenApiDocument['tags'][number];
+
+interface Operation {
+  path: string;
+  /** In upper case. */
+  method: string;
+  operation: OpenApiOperation;
+}
+
+function operationsOf({ paths }: OpenApiDocument, tag: Tag): Operation[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, { tags }]) => tags.includes(tag.name))
+      .map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+  );
+}
+
+/** The subjects with their operations, and what all operations have in common. */
+export function overviewPage(document: OpenApiDocument): string {
+  const { info, tags } = document;
+  const keyed = Object.values(document.paths)
+    .flatMap((methods) => Object.values(methods))
+    .find(({ security }) => security === undefined);
+  const common = keyed?.responses['default'];
+  return page(
+    document,
+    null,
+    `<h1>${escapeHtml(info.title)} API reference</h1>
+<p>${prose(info.description)}</p>
+<p>The machine-readable form is <a href="/openapi.json">/openapi.json</a>. The examples take the address, the key and the account id from the shell:</p>
+<pre><code>BASE=http://127.0.0.1:8080
+KEY=pr_…
+ID=acct_…</code></pre>
+${tags.map((tag) => overviewOf(document, tag)).join('\n')}
+<h2 id="errors">Errors of every operation</h2>
+<p>Operations that require a key may return these errors in addition to those that they list.</p>
+${common === undefined ? '' : errorTable([resolveResponse(document, common)])}`,
+  );
+}
+
+function overviewOf(document: OpenApiDocument, tag: Tag): string {
+  const rows = operationsOf(document, tag).map(
+    ({ path, method, operation }) =>
+      `<tr><th scope="row"><a href="/docs/${slug(tag.name)}#${escapeHtml(operation.operationId)}">${prose(operation.summary)}</a></th><td><span class="m">${method}</span> <code>${escapeHtml(path)}</code></td></tr>`,
+  );
+  return `<section id="${slug(tag.name)}">
+<h2><a href="/docs/${slug(tag.name)}">${escapeHtml(tag.name)}</a></h2>
+${descriptionOf(tag)}
+${table('Operations', ['Operation', 'Request'], rows)}
+</section>`;
+}
+
+/** The operations of one subject. Throws an Error when a reference of the document has no target. */
+export function subjectPage(document: OpenApiDocument, tag: Tag): string {
+  const operations = operationsOf(document, tag);
+  return page(
+    document,
+    tag,
+    `<h1>${escapeHtml(tag.name)}</h1>
+${descriptionOf(tag)}
+${operations.map((operation) => operationHtml(operation, document)).join('\n')}`,
+  );
+}
+
+function descriptionOf({ description }: Tag): string {
+  return description === undefined ? '' : `<p>${prose(description)}</p>`;
+}
+
+/** `tag`: the subject of the page; null: it is the overview. */
+function page(document: OpenApiDocument, tag: Tag | null, content: string): string {
   const title = `${document.info.title} ${document.info.version}`;
+  const subjects = document.tags.map((other) => {
+    const link = `<h2><a href="/docs/${slug(other.name)}">${escapeHtml(other.name)}</a></h2>`;
+    if (other.name !== tag?.name) return link;
+    const links = operationsOf(document, other).map(
+      ({ method, path, operation: { operationId } }) =>
+        `<li><a href="#${escapeHtml(operationId)}"><span class="m">${method}</span> ${escapeHtml(path)}</a></li>`,
+    );
+    return `${link}\n<ul>\n${links.join('\n')}\n</ul>`;
+  });
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<title>${escapeHtml(title)}: API reference</title>
+<title>${escapeHtml(tag === null ? title : `${tag.name}: ${title}`)}: API reference</title>
 <style>${docsStyle}</style>
 </head>
 <body>
-<nav aria-label="Operations">
-<p class="brand"><a href="#top">${escapeHtml(title)}</a></p>
-${sections.map(navSection).join('\n')}
+<nav aria-label="Subjects">
+<p class="brand"><a href="/docs">${escapeHtml(title)}</a></p>
+${subjects.join('\n')}
 </nav>
-<main id="top">
-<h1>${escapeHtml(document.info.title)} API reference</h1>
-<p>${prose(document.info.description)}</p>
-<p>The machine-readable form is <a href="/openapi.json">/openapi.json</a>. The examples take the address, the key and the account id from the shell:</p>
-<pre><code>BASE=http://127.0.0.1:8080
-KEY=pr_…
-ID=acct_…</code></pre>
-${written.join('\n')}
+<main>
+${content}
 </main>
 </body>
 </html>
 `;
 }
 
-function navSection({ name, operations }: ReferenceSection): string {
-  const links = operations.map(
-    ({ id, method, path }) =>
-      `<li><a href="#${escapeHtml(id)}"><span class="m">${method}</span> ${escapeHtml(path)}</a></li>`,
-  );
-  return `<h2><a href="#${slug(name)}">${escapeHtml(name)}</a></h2>\n<ul>\n${links.join('\n')}\n</ul>`;
-}
-
-function sectionHtml({ name, description, operations }: ReferenceSection): string {
-  return `<section id="${slug(name)}">
-<h2>${escapeHtml(name)}</h2>
-${description === '' ? '' : `<p>${prose(description)}</p>`}
-${operations.map(operationHtml).join('\n')}
-</section>`;
-}
-
-function operationHtml(operation: ReferenceOperation): string {
-  const { scope, description, parameters } = operation;
-  return `<article id="${escapeHtml(operation.id)}">
-<h3><span class="m">${operation.method}</span> <code>${escapeHtml(operation.path)}</code></h3>
-<p>${prose(operation.summary)}.${scope === null ? ' No key required.' : ` Key scope: <code>${escapeHtml(scope)}</code>.`}</p>
+function operationHtml({ path, method, operation }: Operation, document: OpenApiDocument): string {
+  const { operationId, summary, description = '', requestBody } = operation;
+  const { schemas } = document.components;
+  const scope = operation['x-scope'];
+  const body = requestBody?.content['application/json'];
+  const responses = Object.entries(operation.responses);
+  const isSuccess = (status: string) => Number(status) < 400;
+  const errors = responses.filter(([status]) => !isSuccess(status) && status !== 'default');
+  return `<article id="${escapeHtml(operationId)}">
+<h3><span class="m">${method}</span> <code>${escapeHtml(path)}</code></h3>
+<p>${prose(summary)}.${scope === undefined ? ' No key required.' : ` Key scope: <code>${escapeHtml(scope)}</code>.`}</p>
 ${description === '' ? '' : paragraphs(description)}
-${table(
-  'Parameters',
-  ['Name', 'In', 'Required', 'Description'],
-  parameters.map(
-    ({ path, place, required, type, description }) =>
-      `<tr><th scope="row"><code>${escapeHtml(path)}</code></th><td>${place}</td><td>${yesNo(required)}</td><td>${[type, description].filter(Boolean).map(prose).join('. ')}</td></tr>`,
-  ),
-)}
-${fieldTable('Request body', operation.body)}
+${parameterTable(operation, document)}
+${fieldTable('Request body', body === undefined ? [] : fieldsOf(body.schema, '', schemas, 0))}
 <h4>Example</h4>
-<pre><code>${escapeHtml(operation.request)}</code></pre>
-${operation.successes.map(successHtml).join('\n')}
-${errorsHtml(operation.errors)}
+<pre><code>${escapeHtml(curl(path, method, operation))}</code></pre>
+${responses
+  .filter(([status]) => isSuccess(status))
+  .map(([status, response]) => successHtml(status, resolveResponse(document, response), document))
+  .join('\n')}
+<details><summary>Errors</summary>
+${errorTable(errors.map(([, response]) => resolveResponse(document, response)))}
+${scope === undefined ? '' : '<p>Also the <a href="/docs#errors">errors of every operation</a>.</p>'}</details>
 </article>`;
 }
 
-function successHtml({
-  status,
-  description,
-  data,
-  example,
-}: ReferenceOperation['successes'][number]): string {
+function parameterTable(operation: OpenApiOperation, document: OpenApiDocument): string {
+  const { schemas } = document.components;
+  const rows = resolveParameters(document, operation).map(
+    ({ name, in: place, required, description, schema }) => {
+      const text = withDefault(description ?? resolve(schema, schemas)['description'], schema);
+      return `<tr><th scope="row"><code>${escapeHtml(name)}</code></th><td>${place}</td><td>${yesNo(required)}</td><td>${[typeOf(schema, schemas), text].filter(Boolean).map(prose).join('. ')}</td></tr>`;
+    },
+  );
+  return table('Parameters', ['Name', 'In', 'Required', 'Description'], rows);
+}
+
+function successHtml(
+  status: string,
+  { description, content = {} }: OpenApiResponse,
+  document: OpenApiDocument,
+): string {
+  const [first] = Object.values(content);
+  const properties = first?.schema['properties'];
+  const data = isRecord(properties) && isRecord(properties['data']) ? properties['data'] : {};
+  const [example] = first === undefined ? [] : Object.values(examplesOf(document, first));
+  const text = typeof example === 'string' ? example : JSON.stringify(example, null, 2);
   return `<h4>${status}</h4>
 <p>${prose(description)}</p>
-${fieldTable('data', data)}
-${example === null ? '' : `<pre><code>${escapeHtml(example)}</code></pre>`}`;
+${fieldTable('data', fieldsOf(data, '', document.components.schemas, 0))}
+${example === undefined ? '' : `<pre><code>${escapeHtml(text)}</code></pre>`}`;
 }
 
-/** All errors together in a closed element: most are the same for every operation. */
-function errorsHtml(errors: ReferenceOperation['errors']): string {
-  if (errors.length === 0) return '';
-  const rows = errors.map(
-    ({ status, codes }) => `<tr><th scope="row">${status}</th><td>${codes.map(prose).join('<br>')}</td></tr>`,
-  );
-  return `<details><summary>Errors</summary>${table('Errors', ['Status', 'Codes'], rows)}</details>`;
+/** The error codes of responses with their descriptions, by status. */
+function errorTable(responses: readonly OpenApiResponse[]): string {
+  const contents = responses.flatMap(({ content = {} }) => Object.values(content));
+  const codes = new Set(contents.flatMap(({ examples = {} }) => Object.keys(examples)).filter(isRefusalCode));
+  const statuses = [...new Set([...codes].map((code) => REFUSALS[code]))].toSorted((a, b) => a - b);
+  const rows = statuses.map((status) => {
+    const texts = [...codes]
+      .filter((code) => REFUSALS[code] === status)
+      .map((code) => prose(`\`${code}\`: ${ERROR_DESCRIPTIONS[code]}`));
+    return `<tr><th scope="row">${status}</th><td>${texts.join('<br>')}</td></tr>`;
+  });
+  return table('Errors', ['Status', 'Codes'], rows);
 }
 
-function fieldTable(caption: string, fields: readonly ReferenceField[]): string {
+interface Field {
+  /** `attachments[].content`. */
+  path: string;
+  type: string;
+  required: boolean;
+  description: string;
+}
+
+function fieldTable(caption: string, fields: readonly Field[]): string {
   const rows = fields.map(
     ({ path, type, required, description }) =>
       `<tr><th scope="row"><code>${escapeHtml(path)}</code></th><td>${prose(type)}</td><td>${yesNo(required)}</td><td>${prose(description)}</td></tr>`,
@@ -173,7 +277,100 @@ function prose(text: string): string {
 }
 
 function slug(name: string): string {
-  return `tag-${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}`;
+  return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
+}
+
+/** Levels of nesting that a table of fields shows. */
+const MAX_DEPTH = 5;
+
+type Schemas = OpenApiDocument['components']['schemas'];
+
+/** All fields of an object and of the objects inside it. */
+function fieldsOf(schema: JsonSchema, prefix: string, schemas: Schemas, depth: number): Field[] {
+  if (depth > MAX_DEPTH) return [];
+  const resolved = resolve(schema, schemas);
+  const { properties, items, required, allOf } = resolved;
+  if (isRecord(items)) return fieldsOf(items, `${prefix}[]`, schemas, depth + 1);
+  const parts = [...alternativesOf(resolved), ...(Array.isArray(allOf) ? allOf.filter(isRecord) : [])];
+  if (parts.length > 0) {
+    const fields = parts.flatMap((part) => fieldsOf(part, prefix, schemas, depth + 1));
+    return fields.filter((field, index) => fields.findIndex(({ path }) => path === field.path) === index);
+  }
+  if (!isRecord(properties)) return [];
+  const names = Array.isArray(required) ? required : [];
+  return Object.entries(properties).flatMap(([name, property]) => {
+    const inner = isRecord(property) ? resolve(property, schemas) : {};
+    const path = prefix === '' ? name : `${prefix}.${name}`;
+    return [
+      {
+        path,
+        type: typeOf(inner, schemas),
+        required: names.includes(name),
+        description: withDefault(inner['description'], inner),
+      },
+      ...fieldsOf(inner, path, schemas, depth + 1),
+    ];
+  });
+}
+
+/** Follows a reference; keywords next to it, such as the description of a field, take precedence. */
+function resolve(schema: JsonSchema, schemas: Schemas): JsonSchema {
+  const { $ref, ...rest } = schema;
+  if (typeof $ref !== 'string') return schema;
+  const target = schemas[$ref.slice($ref.lastIndexOf('/') + 1)];
+  if (target === undefined) throw new Error(`${$ref} is not in the document`);
+  return { ...target, ...rest };
+}
+
+/** `string, 1 to 200 characters`, `array of string`, `"tx" or "mk"`. */
+function typeOf(schema: JsonSchema, schemas: Schemas): string {
+  const resolved = resolve(schema, schemas);
+  const { type, items, format, minLength, maxLength, minimum, maximum, maxItems, maxProperties } = resolved;
+  if ('const' in resolved) return code(resolved['const']);
+  if (Array.isArray(resolved['enum'])) return resolved['enum'].map(code).join(', ');
+  const alternatives = alternativesOf(resolved);
+  if (alternatives.length > 0)
+    return [...new Set(alternatives.map((alternative) => typeOf(alternative, schemas)))].join(' or ');
+  if (type === 'array') {
+    const element = isRecord(items) ? ` of ${typeOf(items, schemas)}` : '';
+    return `array${element}${bounds(undefined, maxItems, 'entries')}`;
+  }
+  if (Array.isArray(type)) return type.map((one) => typeOf({ ...resolved, type: one }, schemas)).join(' or ');
+  const name = typeof type === 'string' ? type : 'allOf' in resolved ? 'object' : 'any';
+  const suffix = typeof format === 'string' ? ` (${format})` : '';
+  return `${name}${suffix}${bounds(minLength, maxLength, 'characters')}${bounds(minimum, maximum, '')}${bounds(undefined, maxProperties, 'entries')}`;
+}
+
+function bounds(low: unknown, high: unknown, unit: string): string {
+  const min = typeof low === 'number' && low > 0 ? low : null;
+  const max = typeof high === 'number' ? high : null;
+  if (min === null && max === null) return '';
+  const range = max === null ? `at least ${min}` : min === null ? `at most ${max}` : `${min} to ${max}`;
+  return `, ${range}${unit === '' ? '' : ` ${unit}`}`;
+}
+
+function withDefault(description: unknown, schema: JsonSchema): string {
+  const text = typeof description === 'string' ? description : '';
+  if (!('default' in schema)) return text;
+  return `${text === '' ? '' : `${text} `}Default: ${code(schema['default'])}.`;
+}
+
+function code(value: unknown): string {
+  return `\`${JSON.stringify(value)}\``;
+}
+
+function curl(path: string, method: string, operation: OpenApiOperation): string {
+  const lines = [`curl ${method === 'GET' ? '' : `-X ${method} `}"$BASE${path}"`];
+  if (operation.security === undefined) lines.push('-H "X-Api-Key: $KEY" -H "X-Id: $ID"');
+  const body = operation.requestBody?.content['application/json'];
+  const [upload] = Object.keys(operation.requestBody?.content ?? {});
+  if (body === undefined && upload !== undefined)
+    lines.push(`-H 'Content-Type: ${upload}'`, '--data-binary @FILE');
+  if (body !== undefined) {
+    const json = JSON.stringify(body.example ?? {}, null, 2).replaceAll("'", `'\\''`);
+    lines.push(`-H 'Content-Type: application/json'`, `-d '${json}'`);
+  }
+  return lines.join(' \\\n  ');
 }
 
 /** The style of the documentation page. Colors meet WCAG AA in both schemes. */

@@ -1,22 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
-import type * as z from 'zod';
+import * as z from 'zod';
 import type { Work } from '../../core/concurrency/slices.ts';
-import type { RefusalCode } from '../../core/refusal.ts';
-import type { JsonSchema } from '../json-schema.ts';
+import { REFUSALS, type RefusalCode } from '../../core/refusal.ts';
+import { type Direction, type JsonSchema, jsonSchemaOf } from '../json-schema.ts';
 import { JSON_TYPE } from '../responses.ts';
 import type { OpenRoute, Route } from '../route.ts';
 import { staticPage } from '../static-page.ts';
-import { type Components, errorResponses, pascalCase, shareResponses } from './components.ts';
-import { TAG_DESCRIPTIONS } from './descriptions.ts';
+import { ERROR_DESCRIPTIONS, TAG_DESCRIPTIONS } from './descriptions.ts';
 import type {
-  OpenApiContent,
   OpenApiDocument,
   OpenApiOperation,
   OpenApiParameter,
   OpenApiReference,
   OpenApiResponse,
 } from './document.ts';
-import { createSchemaRegistry, referenceTo, type SchemaRegistry } from './schemas.ts';
 
 const DESCRIPTION = `Requests are authenticated with the headers \`X-Api-Key\` and \`X-Id\`. A successful response is \`{ "success": true, "data": … }\`; an error response has a code, a message and the request id. Unknown fields of a request body are ignored and named in \`data.warnings\`, and so are read-only fields whose value differs from that of the resource. Every response has the header \`X-Request-Id\`.`;
 
@@ -32,12 +29,7 @@ export interface OpenApiOptions {
  * when two schemas have the same name.
  */
 export function* buildingDocument({ routes, openRoutes, version }: OpenApiOptions): Work<OpenApiDocument> {
-  const components: Components = {
-    registry: createSchemaRegistry(),
-    parameters: {},
-    responses: {},
-    examples: {},
-  };
+  const components: Components = { schemas: {}, parameters: {}, responses: {}, examples: {} };
   const paths: OpenApiDocument['paths'] = {};
   const tags = new Set<string>();
   const add = (path: string, method: string, operation: OpenApiOperation) => {
@@ -50,10 +42,8 @@ export function* buildingDocument({ routes, openRoutes, version }: OpenApiOption
   }
   for (const route of openRoutes) add(route.path, 'GET', openOperation(route, components));
   yield;
-  shareResponses(
-    Object.values(paths).flatMap((methods) => Object.values(methods)),
-    components,
-  );
+  const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
+  shareResponses(operations, components);
   return {
     openapi: '3.1.0',
     info: {
@@ -70,10 +60,7 @@ export function* buildingDocument({ routes, openRoutes, version }: OpenApiOption
     }),
     paths,
     components: {
-      schemas: components.registry.schemas,
-      parameters: components.parameters,
-      responses: components.responses,
-      examples: components.examples,
+      ...components,
       securitySchemes: {
         apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'A key of the account.' },
         accountId: { type: 'apiKey', in: 'header', name: 'X-Id', description: 'The account id.' },
@@ -95,56 +82,44 @@ export function openApiRoute(document: () => Promise<OpenApiDocument>): OpenRout
 }
 
 function keyedOperation(route: Route, components: Components): OpenApiOperation {
-  const { registry } = components;
-  const codes: readonly RefusalCode[] =
-    route.narrowBy === undefined ? route.refusals : [...route.refusals, 'QUERY_TOO_BROAD'];
+  const { operationId, tag, summary, description, scope, headers = {}, refusals } = route;
+  const codes = route.narrowBy === undefined ? refusals : [...refusals, 'QUERY_TOO_BROAD' as const];
+  const requestBody = requestBodyOf(route, components);
   return {
-    operationId: route.operationId,
-    tags: [route.tag],
-    summary: route.summary,
-    ...(route.description === undefined ? {} : { description: route.description }),
-    'x-scope': route.scope,
+    operationId,
+    tags: [tag],
+    summary,
+    ...(description === undefined ? {} : { description }),
+    'x-scope': scope,
     parameters: [
       ...parametersOf(route.params, 'path', components),
       ...parametersOf(route.query, 'query', components),
-      ...Object.entries(route.headers ?? {}).map(([name, description]) =>
-        headerParameter(name, description, components),
+      ...textParameters(headers, 'header').map((parameter) =>
+        share(components, 'parameters', parameter.name, parameter),
       ),
     ],
-    ...(route.body === undefined ? {} : { requestBody: requestBodyOf(route.body, route.example, registry) }),
-    ...(route.upload === undefined ? {} : { requestBody: uploadOf(route.upload) }),
+    ...(requestBody === undefined ? {} : { requestBody }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(route.responses).map(([status, { description, data, example }]) => [
+        Object.entries(route.responses).map(([status, success]) => [
           status,
-          successResponse(
-            description,
-            dataSchema(route, data, registry),
-            example,
-            resultName(route),
-            components,
-          ),
+          successResponse(route, success, components),
         ]),
       ),
-      ...errorResponses(route.operationId, codes, 'keyed', components),
+      ...errorResponses(operationId, codes, 'keyed', components),
     },
   };
 }
 
 function openOperation(route: OpenRoute, components: Components): OpenApiOperation {
+  const { operationId, tag, summary, description, params = {}, query = {}, refusals = [] } = route;
   return {
-    operationId: route.operationId,
-    tags: [route.tag],
-    summary: route.summary,
-    ...(route.description === undefined ? {} : { description: route.description }),
+    operationId,
+    tags: [tag],
+    summary,
+    ...(description === undefined ? {} : { description }),
     security: [],
-    parameters: Object.entries(route.query ?? {}).map(([name, description]) => ({
-      name,
-      in: 'query',
-      required: false,
-      description,
-      schema: { type: 'string' },
-    })),
+    parameters: [...textParameters(params, 'path'), ...textParameters(query, 'query')],
     responses: {
       ...Object.fromEntries(
         Object.entries(route.responses).map(([status, { description, contentType, schema, example }]) => [
@@ -156,112 +131,41 @@ function openOperation(route: OpenRoute, components: Components): OpenApiOperati
                 schema:
                   schema === undefined
                     ? { type: contentType === 'application/json' ? 'object' : 'string' }
-                    : components.registry.schemaOf(schema, 'output'),
+                    : schemaOf(schema, 'output', components),
                 ...(example === undefined ? {} : { example }),
               },
             },
           },
         ]),
       ),
-      ...errorResponses(
-        route.operationId,
-        [...(route.refusals ?? []), 'HOST_NOT_ALLOWED'],
-        'open',
-        components,
-      ),
+      ...errorResponses(operationId, [...refusals, 'HOST_NOT_ALLOWED'], 'open', components),
     },
   };
 }
 
-function requestBodyOf(body: z.ZodType, example: object | undefined, { schemaOf }: SchemaRegistry) {
+function requestBodyOf({ body, example, upload }: Route, components: Components) {
+  if (upload !== undefined) {
+    const types = Object.entries(upload).map(([type, example]) => [
+      type,
+      { schema: { type: 'string' }, example },
+    ]);
+    return { required: true, content: Object.fromEntries(types) };
+  }
+  if (body === undefined) return undefined;
+  const schema = schemaOf(body, 'input', components);
   return {
     required: !body.safeParse(undefined).success,
-    content: {
-      'application/json': {
-        schema: schemaOf(body, 'input'),
-        ...(example === undefined ? {} : { example }),
-      },
-    },
+    content: { 'application/json': { schema, ...(example === undefined ? {} : { example }) } },
   };
-}
-
-function uploadOf(types: Record<string, string>) {
-  return {
-    required: true,
-    content: Object.fromEntries(
-      Object.entries(types).map(([type, example]) => [type, { schema: { type: 'string' }, example }]),
-    ),
-  };
-}
-
-/** `data` of a success. A schema without an id is named after the operation; requests with a body may cause warnings. */
-function dataSchema(route: Route, data: z.ZodType, { schemaOf, add }: SchemaRegistry): JsonSchema {
-  const schema = schemaOf(data, 'output');
-  const hasWarnings = route.body !== undefined || route.upload !== undefined;
-  if (typeof schema['$ref'] === 'string')
-    return hasWarnings ? { allOf: [schema, referenceTo('Warnings')] } : schema;
-  return add(resultName(route), hasWarnings ? withWarnings(schema) : schema);
-}
-
-function withWarnings(schema: JsonSchema): JsonSchema {
-  const { allOf, properties } = schema;
-  if (Array.isArray(allOf)) return { ...schema, allOf: [...allOf, referenceTo('Warnings')] };
-  return typeof properties === 'object'
-    ? { ...schema, properties: { ...properties, warnings: referenceTo('WarningList') } }
-    : schema;
-}
-
-function resultName({ operationId }: Route): string {
-  return `${pascalCase(operationId)}Result`;
-}
-
-function successResponse(
-  description: string,
-  data: JsonSchema,
-  example: object | undefined,
-  own: string,
-  { examples }: Components,
-): OpenApiResponse {
-  return {
-    description,
-    content: {
-      'application/json': {
-        schema: {
-          type: 'object',
-          required: ['success', 'data'],
-          properties: { success: { const: true }, data },
-        },
-        ...(example === undefined
-          ? {}
-          : exampleContent(data, { success: true, data: example }, own, examples)),
-      },
-    },
-  };
-}
-
-/** Operations whose data has the same schema share the example. `own`: the schema that only this operation has. */
-function exampleContent(
-  data: JsonSchema,
-  value: object,
-  own: string,
-  examples: Components['examples'],
-): Pick<OpenApiContent, 'example' | 'examples'> {
-  const [first] = Array.isArray(data['allOf']) ? data['allOf'] : [data];
-  const name = String(first['$ref']).split('/').at(-1) ?? '';
-  if (name === own) return { example: value };
-  const shared = (examples[name] ??= { value });
-  return isDeepStrictEqual(shared.value, value)
-    ? { examples: { success: { $ref: `#/components/examples/${name}` } } }
-    : { example: value };
 }
 
 function parametersOf(
   schema: z.ZodObject | undefined,
   place: 'path' | 'query',
-  { registry, parameters }: Components,
+  components: Components,
 ): OpenApiReference[] {
   return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
-    const { description, ...rest } = registry.schemaOf(field as z.ZodType, 'input');
+    const { description, ...rest } = schemaOf(field as z.ZodType, 'input', components);
     const parameter: OpenApiParameter = {
       name,
       in: place,
@@ -269,32 +173,230 @@ function parametersOf(
       ...(typeof description === 'string' ? { description } : {}),
       schema: rest,
     };
-    return parameterReference(parameter, parameters);
+    return share(components, 'parameters', name, parameter);
   });
 }
 
+/** Parameters that are any text, from their descriptions. */
+function textParameters(descriptions: Record<string, string>, place: OpenApiParameter['in']) {
+  return Object.entries(descriptions).map(
+    ([name, description]): OpenApiParameter => ({
+      name,
+      in: place,
+      required: place === 'path',
+      description,
+      schema: { type: 'string' },
+    }),
+  );
+}
+
+/** What was ignored in a request with a body. */
+const warnings = z
+  .object({
+    warnings: z
+      .array(z.string())
+      .meta({
+        id: 'WarningList',
+        description: 'What was ignored in the request; absent when nothing was.',
+      })
+      .optional(),
+  })
+  .meta({ id: 'Warnings' });
+
 /**
- * A reference to the component that equals the parameter. Parameters with the same name and different schemas are
- * numbered: `limit`, `limit2`.
+ * The envelope of a success. Data without a name is named after the operation; operations whose data has the same schema
+ * share its example.
  */
-function parameterReference(
-  parameter: OpenApiParameter,
-  parameters: Components['parameters'],
+function successResponse(
+  route: Route,
+  { description, data, example }: Route['responses'][number],
+  components: Components,
+): OpenApiResponse {
+  const own = `${pascalCase(route.operationId)}Result`;
+  const name = data.meta()?.id ?? own;
+  const named = name === own ? data.meta({ id: own }) : data;
+  const hasWarnings = route.body !== undefined || route.upload !== undefined;
+  const value = { success: true, data: example };
+  const examples = () => ({ success: share(components, 'examples', name, { value }) });
+  return {
+    description,
+    content: {
+      'application/json': {
+        schema: {
+          type: 'object',
+          required: ['success', 'data'],
+          properties: {
+            success: { const: true },
+            data: schemaOf(hasWarnings ? z.intersection(named, warnings) : named, 'output', components),
+          },
+        },
+        ...(example === undefined ? {} : name === own ? { example: value } : { examples: examples() }),
+      },
+    },
+  };
+}
+
+/** Errors of the key. Operations without another 4XX response list them, because linters require one. */
+const FORBIDDEN_ERRORS: RefusalCode[] = ['KEY_NOT_ALLOWED', 'ACCOUNT_DISABLED', 'INSUFFICIENT_SCOPE'];
+/** Errors that come before an operation or end any: the response `default` describes them once. */
+const COMMON_ERRORS = {
+  keyed: [
+    'UNAUTHENTICATED',
+    ...FORBIDDEN_ERRORS,
+    'INVALID_JSON',
+    'VALIDATION_ERROR',
+    'REQUEST_TIMEOUT',
+    'PAYLOAD_TOO_LARGE',
+    'UNSUPPORTED_MEDIA_TYPE',
+    'HOST_NOT_ALLOWED',
+    'RATE_LIMITED',
+    'INTERNAL_ERROR',
+    'UNAVAILABLE',
+  ],
+  open: ['HOST_NOT_ALLOWED', 'INTERNAL_ERROR', 'UNAVAILABLE'],
+} satisfies Record<string, RefusalCode[]>;
+
+/** One response for each status, with an example of each code, and `default` for `COMMON_ERRORS`. */
+function errorResponses(
+  operationId: string,
+  codes: readonly RefusalCode[],
+  kind: keyof typeof COMMON_ERRORS,
+  components: Components,
+): Record<string, OpenApiReference> {
+  const common: readonly RefusalCode[] = COMMON_ERRORS[kind];
+  const listsForbidden = kind === 'keyed' && !codes.some((code) => REFUSALS[code] < 500);
+  const listed = listsForbidden ? [...codes, ...FORBIDDEN_ERRORS] : codes;
+  const statuses = [...new Set(listed.map((code) => REFUSALS[code]))];
+  return {
+    ...Object.fromEntries(
+      statuses.map((status) => {
+        const ofStatus = [...new Set([...listed, ...common])].filter((code) => REFUSALS[code] === status);
+        const name = listsForbidden ? 'Forbidden' : `${pascalCase(operationId)}${status}`;
+        return [String(status), errorResponse(name, ofStatus, components)];
+      }),
+    ),
+    default: errorResponse(kind === 'keyed' ? 'CommonErrors' : 'OpenErrors', common, components),
+  };
+}
+
+/** A response with at most this number of codes is named after them, and its description has their descriptions. */
+const MAX_CODES_IN_NAME = 2;
+
+const errorCode = z.enum(Object.keys(REFUSALS)).meta({ id: 'ErrorCode' });
+
+/** The error envelope of `responses.ts`. */
+const errorEnvelope = z
+  .object({
+    success: z.literal(false),
+    error: z.object({
+      code: errorCode,
+      message: z.string().describe('A sentence for a person.'),
+      details: z
+        .array(
+          z
+            .object({
+              field: z.string().describe('Path into the request, such as `attachments[2].content`.'),
+              message: z.string(),
+              code: errorCode.optional(),
+              recipient: z.string().optional(),
+              name: z.string().optional(),
+              reason: z.string().optional(),
+              since: z.iso.datetime().optional(),
+            })
+            .meta({ id: 'ErrorDetail' }),
+        )
+        .optional(),
+    }),
+    message: z.string().describe('Repeats `error.message`.'),
+    reasonCode: errorCode.describe('Repeats `error.code`.'),
+    requestId: z.string(),
+    subscriptionStatus: z
+      .enum(['not_subscribed', 'unsubscribed', 'bounced', 'complained', 'suppressed'])
+      .optional()
+      .describe('Of errors about consent only.'),
+  })
+  .meta({ id: 'Error' });
+
+/** `longName` is that of a response with many codes. */
+function errorResponse(
+  longName: string,
+  codes: readonly RefusalCode[],
+  components: Components,
 ): OpenApiReference {
-  for (let number = 1; ; number++) {
-    const key = number === 1 ? parameter.name : `${parameter.name}${number}`;
-    if (isDeepStrictEqual((parameters[key] ??= parameter), parameter))
-      return { $ref: `#/components/parameters/${key}` };
+  const isShort = codes.length <= MAX_CODES_IN_NAME;
+  const examples = codes.map((code) => {
+    const [message] = ERROR_DESCRIPTIONS[code].split(/[;:.]/, 1);
+    const error = { code, message };
+    const value = { success: false, error, message, reasonCode: code, requestId: 'order-10042' };
+    return [code, share(components, 'examples', code, { value })];
+  });
+  const name = isShort ? codes.map((code) => pascalCase(code.toLowerCase())).join('Or') : longName;
+  return share(components, 'responses', name, {
+    description: isShort
+      ? codes.map((code) => `\`${code}\`: ${ERROR_DESCRIPTIONS[code]}`).join('\n')
+      : 'One of the codes in the examples.',
+    content: {
+      'application/json': {
+        schema: schemaOf(errorEnvelope, 'output', components),
+        examples: Object.fromEntries(examples),
+      },
+    },
+  });
+}
+
+/** The parts that operations refer to, as far as operations were described. */
+type Components = Omit<OpenApiDocument['components'], 'securitySchemes'>;
+
+/** The schema, or a reference to it when it has a name. The named schemas in it become components. */
+function schemaOf(schema: z.ZodType, direction: Direction, { schemas }: Components): JsonSchema {
+  const { root, definitions } = jsonSchemaOf(schema, direction);
+  for (const [name, definition] of Object.entries(definitions)) {
+    if (!isDeepStrictEqual((schemas[name] ??= definition), definition))
+      throw new Error(
+        `two schemas have the name ${name}, or requests and responses have different forms of it`,
+      );
+  }
+  return root;
+}
+
+/** A reference to the component that equals the value; different ones with one name are numbered: `limit`, `limit2`. */
+function share<Kind extends 'parameters' | 'responses' | 'examples'>(
+  components: Components,
+  kind: Kind,
+  name: string,
+  value: Components[Kind][string],
+): OpenApiReference {
+  const shared: Record<string, unknown> = components[kind];
+  const isEqual = (key: string) => isDeepStrictEqual(shared[key], value);
+  let key = isEqual(name) ? name : Object.keys(shared).find(isEqual);
+  for (let number = 1; key === undefined; number++) {
+    const free = number === 1 ? name : `${name}${number}`;
+    if (shared[free] === undefined) key = free;
+  }
+  shared[key] = value;
+  return { $ref: `#/components/${kind}/${key}` };
+}
+
+/** Moves responses that are the same for several operations, such as PUT and PATCH, to the components. */
+function shareResponses(operations: readonly OpenApiOperation[], components: Components): void {
+  const seen = new Map<string, { responses: OpenApiOperation['responses']; name: string; status: string }>();
+  for (const { operationId, responses } of operations) {
+    for (const [status, response] of Object.entries(responses)) {
+      if ('$ref' in response) continue;
+      const text = JSON.stringify(response);
+      const first = seen.get(text);
+      if (first === undefined) {
+        seen.set(text, { responses, name: `${pascalCase(operationId)}${status}`, status });
+        continue;
+      }
+      const reference = share(components, 'responses', first.name, response);
+      first.responses[first.status] = reference;
+      responses[status] = reference;
+    }
   }
 }
 
-function headerParameter(name: string, description: string, { parameters }: Components): OpenApiReference {
-  const parameter: OpenApiParameter = {
-    name,
-    in: 'header',
-    required: false,
-    description,
-    schema: { type: 'string' },
-  };
-  return parameterReference(parameter, parameters);
+/** `createCampaign` and `campaign_not_found` become `CreateCampaign` and `CampaignNotFound`. */
+function pascalCase(name: string): string {
+  return name.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -4,6 +4,7 @@ import type { Accounts } from '../../../src/accounts/accounts.ts';
 import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
 import { accountRoutes } from '../../../src/http/api/accounts/account.ts';
+import { overviewPage, subjectPage } from '../../../src/http/openapi/docs.ts';
 import {
   examplesOf,
   type OpenApiDocument,
@@ -21,11 +22,16 @@ const routes = [...sampleRoutes, ...accountRoutes({ accounts: {} as Accounts, li
 
 let api: Api;
 let document: OpenApiDocument;
-let page: string;
+let overview: string;
+/** The page of each subject. */
+const pages = new Map<string, string>();
 beforeAll(async () => {
   api = await startApi({ routes });
   document = (await (await fetch(`${api.base}/openapi.json`)).json()) as OpenApiDocument;
-  page = await (await fetch(`${api.base}/docs`)).text();
+  const read = async (path: string) => (await fetch(`${api.base}${path}`)).text();
+  overview = await read('/docs');
+  for (const [, subject = ''] of overview.matchAll(/<h2><a href="\/docs\/([^"]*)"/g))
+    pages.set(subject, await read(`/docs/${subject}`));
 });
 afterAll(() => api.stop());
 
@@ -201,35 +207,57 @@ describe('examples', () => {
   );
 });
 
-describe('the documentation page', () => {
-  it('has an anchor for every operation and for every internal link', () => {
-    for (const { operationId } of operations()) expect(page).toContain(`<article id="${operationId}">`);
-    for (const [, anchor] of page.matchAll(/href="#([^"]*)"/g)) expect(page).toContain(`id="${anchor}"`);
+describe('the documentation pages', () => {
+  const all = () => [overview, ...pages.values()].join('\n');
+
+  it('have one for every tag', () => {
+    expect(pages.size).toBe(document.tags.length);
+    for (const { name } of document.tags) expect(overview).toContain(`>${name}</a></h2>`);
   });
 
-  it('shows fields, errors and a request with curl', () => {
-    expect(page).toContain('<code>attachments[].content</code>');
-    expect(page).toContain('<code>RECIPIENT_SUPPRESSED</code>');
-    expect(page).toContain('curl -X POST &quot;$BASE/transactional/send&quot;');
-    expect(page).toContain('companyAddress.postalCode');
-    expect(page).toContain('<td>integer or null</td>');
+  it('have an anchor for every operation, and the target of every link', () => {
+    for (const { operationId } of operations()) expect(all()).toContain(`<article id="${operationId}">`);
+    for (const [subject, page] of pages)
+      for (const [, anchor] of page.matchAll(/href="#([^"]*)"/g))
+        expect(page, subject).toContain(`id="${anchor}"`);
+    const targets = [...all().matchAll(/href="\/docs(?:\/([^"#]*))?(?:#([^"]*))?"/g)];
+    expect(targets.length).toBeGreaterThan(operations().length);
+    for (const [link, subject, anchor] of targets) {
+      const page = subject === undefined ? overview : pages.get(subject);
+      expect(page, link).toContain(anchor === undefined ? '<main>' : `id="${anchor}"`);
+    }
   });
 
-  it('loads no resources and has no script', async () => {
-    const response = await fetch(`${api.base}/docs`);
-    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
-    expect(response.headers.get('content-security-policy')).toMatch(
-      /^default-src 'none'; style-src 'sha256-/,
-    );
-    expect(page).not.toMatch(/<script|<img|<link|@import|url\(|style="|\son\w+=/);
+  it('show fields, errors and a request with curl', () => {
+    const sending = pages.get('sending');
+    expect(sending).toContain('<code>attachments[].content</code>');
+    expect(sending).toContain('<code>RECIPIENT_SUPPRESSED</code>');
+    expect(sending).toContain('curl -X POST &quot;$BASE/transactional/send&quot;');
+    expect(all()).toContain('companyAddress.postalCode');
+    expect(all()).toContain('<td>integer or null</td>');
+    expect(overview).toContain('<code>UNAUTHENTICATED</code>');
   });
 
-  it('escapes descriptions', async () => {
+  it('load no resources and have no script', async () => {
+    for (const path of ['/docs', '/docs/sending']) {
+      const { headers } = await fetch(`${api.base}${path}`);
+      expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+      expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-/);
+    }
+    expect(all()).not.toMatch(/<script|<img|<link|@import|url\(|style="|\son\w+=/);
+  });
+
+  it('are not found for another subject', async () => {
+    const response = await fetch(`${api.base}/docs/nothing`);
+    expect([response.status, await response.json()]).toMatchObject([404, { reasonCode: 'NOT_FOUND' }]);
+  });
+
+  it('escape descriptions', () => {
     const html = '<img src=x onerror=alert(1)>"';
-    const { writingDocs } = await import('../../../src/http/openapi/docs.ts');
-    const [path] = Object.keys(document.paths);
     const changed = structuredClone(document);
-    for (const operation of Object.values(changed.paths[path ?? ''] ?? {})) operation.summary = html;
-    expect(withoutPause(writingDocs(changed))).not.toContain('<img');
+    for (const operation of Object.values(changed.paths).flatMap((methods) => Object.values(methods)))
+      operation.summary = html;
+    const written = changed.tags.map((tag) => subjectPage(changed, tag));
+    expect([overviewPage(changed), ...written].join('')).not.toContain('<img');
   });
 });

@@ -1,12 +1,23 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import type { OpenApiDocument } from '../../../src/http/openapi/document.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
-import { API_DOCS, markdownReference } from './markdown.ts';
 
-/** Writes `docs/api/` from the OpenAPI document that a daemon serves. */
+/** Writes the pages of the API reference, as a daemon serves them, to `dist/docs/`, and the OpenAPI document. */
+const directory = new URL('../../../dist/docs/', import.meta.url);
 const daemon = await startInProcess();
-const response = await fetch(`${daemon.url}/openapi.json`);
-const document = (await response.json()) as OpenApiDocument;
+const read = async (path: string) => (await fetch(`${daemon.url}${path}`)).text();
+const overview = await read('/docs');
+const subjects = new Set([...overview.matchAll(/"\/docs\/([a-z-]+)/g)].map(([, subject = '']) => subject));
+mkdirSync(directory, { recursive: true });
+write('index.html', overview);
+for (const subject of subjects) write(`${subject}.html`, await read(`/docs/${subject}`));
+write('openapi.json', await read('/openapi.json'));
 await daemon.stop();
-mkdirSync(API_DOCS, { recursive: true });
-for (const [name, text] of markdownReference(document)) writeFileSync(new URL(name, API_DOCS), text);
+
+/** Writes a page with links between files. */
+function write(name: string, page: string): void {
+  const text = page
+    .replaceAll(/"\/docs\/([a-z-]+)/g, '"$1.html')
+    .replaceAll(/"\/docs(?=["#])/g, '"index.html')
+    .replaceAll('"/openapi.json"', '"openapi.json"');
+  writeFileSync(new URL(name, directory), text);
+}
