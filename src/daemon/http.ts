@@ -12,7 +12,7 @@ import { isPortInUse } from '../core/operator-fault.ts';
 import { registerDeliveryGauges } from '../delivery/metrics.ts';
 import { createDescribeCopy } from '../delivery/prepare.ts';
 import type { Resolver } from '../dns/resolver.ts';
-import { parseMetrics } from '../doctor/daemon-report.ts';
+import { firstValues } from '../doctor/daemon-report.ts';
 import { installationAttention } from '../doctor/installation-attention.ts';
 import { thisMachine } from '../doctor/machine.ts';
 import { createDoctor } from '../doctor/service.ts';
@@ -133,7 +133,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
       pid: process.pid,
       report: {
         checks: await readiness(checks, true, log),
-        metrics: parseMetrics(await registry.metrics()),
+        metrics: firstValues(await registry.metrics()),
       },
     }),
     machine: thisMachine,

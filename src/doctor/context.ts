@@ -37,7 +37,7 @@ export interface DaemonReport {
     message?: string | undefined;
     details?: Record<string, unknown> | undefined;
   }[];
-  /** Values of `/metrics` by name with labels: `postrider_delivery_parked{kind="domain"}`. */
+  /** The first value of each metric. */
   metrics: ReadonlyMap<string, number>;
 }
 

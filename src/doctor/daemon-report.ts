@@ -1,8 +1,11 @@
 import { parseListen } from '../config/setting-types.ts';
 import { SECOND } from '../core/clock.ts';
 import { abortAfter } from '../core/concurrency/abort.ts';
+import { errorCode, errorText } from '../core/errors.ts';
 import { daemonProcess } from '../store/daemon-process.ts';
 import type { DaemonReport, DaemonState } from './context.ts';
+import { localUrl, requestDaemon } from './daemon-client.ts';
+import { parseExposition } from './exposition.ts';
 
 /** How to reach the API of a daemon in another process on this machine. */
 export interface DaemonReportOptions {
@@ -13,7 +16,6 @@ export interface DaemonReportOptions {
 }
 
 const TIMEOUT_MS = 5 * SECOND;
-const MAX_RESPONSE_BYTES = 8 * 2 ** 20;
 
 /** Never rejects. */
 export async function findDaemon(options: DaemonReportOptions, signal: AbortSignal): Promise<DaemonState> {
@@ -24,9 +26,8 @@ export async function findDaemon(options: DaemonReportOptions, signal: AbortSign
     return { kind: 'unknown', reason: 'The port of the API is not known: api.listen has port 0.' };
   const { pid } = process;
   try {
-    const host = reachableHost(address.host);
-    const base = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
-    return { kind: 'running', pid, report: await requestReport(base, options.metricsKey, signal) };
+    const origin = localUrl('api.listen', options.listen);
+    return { kind: 'running', pid, report: await requestReport(origin, options.metricsKey, signal) };
   } catch (error) {
     const reason = reasonOf(error);
     if (pid === null)
@@ -46,37 +47,17 @@ async function processOf(dataDir: string): Promise<{ pid: number | null; reason:
   }
 }
 
-/** The address under which this machine reaches a listener; loopback for a listener on all addresses. */
-export function reachableHost(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  return host === '::' ? '::1' : host;
-}
-
 async function requestReport(
-  base: string,
-  metricsKey: string | undefined,
+  origin: string,
+  bearer: string | undefined,
   signal: AbortSignal,
 ): Promise<DaemonReport> {
-  const headers: Record<string, string> =
-    metricsKey === undefined ? {} : { Authorization: `Bearer ${metricsKey}` };
   const limit = abortAfter(TIMEOUT_MS, signal);
-  const [ready, metrics] = await Promise.all(
-    ['/readyz', '/metrics'].map(async (path) =>
-      readBody(await fetch(`${base}${path}`, { headers, signal: limit })),
-    ),
-  );
-  return { checks: readyChecks(ready ?? ''), metrics: parseMetrics(metrics ?? '') };
-}
-
-async function readBody(response: Response): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of response.body ?? []) {
-    bytes += part.length;
-    if (bytes > MAX_RESPONSE_BYTES) throw new Error(`the response exceeds ${MAX_RESPONSE_BYTES} bytes`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString();
+  const [ready, metrics] = await Promise.all([
+    requestDaemon({ origin }, '/readyz', { bearer, signal: limit }),
+    requestDaemon({ origin }, '/metrics', { bearer, signal: limit }),
+  ]);
+  return { checks: readyChecks(ready.text), metrics: firstValues(metrics.text) };
 }
 
 /** The checks in a response of /readyz, 200 or 503. Throws when it is another program's. */
@@ -104,19 +85,11 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Values by name with labels, from the Prometheus text format. */
-export function parseMetrics(text: string): Map<string, number> {
-  const values = new Map<string, number>();
-  for (const line of text.split('\n')) {
-    const match = /^([a-zA-Z_:][\w:]*(?:\{.*\})?) (\S+)/.exec(line);
-    if (match?.[1] !== undefined) values.set(match[1], Number(match[2]));
-  }
-  return values;
+/** The first value of each metric in a response of `/metrics`. */
+export function firstValues(text: string): Map<string, number> {
+  return new Map(Array.from(parseExposition(text), ([name, [first]]) => [name, first.value]));
 }
 
 function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  // fetch throws "fetch failed" with the error of the socket as its cause.
-  const cause = error.cause instanceof Error ? error.cause : error;
-  return 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.message;
+  return errorCode(error) || errorText(error);
 }

@@ -5,7 +5,7 @@ export interface Sample {
 }
 
 /** The samples of one scrape by the names of their metrics. */
-export type Samples = ReadonlyMap<string, readonly Sample[]>;
+export type Samples = ReadonlyMap<string, readonly [Sample, ...Sample[]]>;
 
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: -?\d+)?$/;
 const LABEL = /(?<!\w)([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
@@ -13,7 +13,7 @@ const ESCAPES: Readonly<Record<string, string>> = { n: '\n', '\\': '\\', '"': '"
 
 /** Parses the response of `/metrics`. Comments and lines that are not samples are skipped. */
 export function parseExposition(text: string): Samples {
-  const samples = new Map<string, Sample[]>();
+  const samples = new Map<string, [Sample, ...Sample[]]>();
   for (const line of text.split('\n')) {
     if (line === '' || line.startsWith('#')) continue;
     const [, name, labelText = '', number] = LINE.exec(line) ?? [];

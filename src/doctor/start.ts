@@ -14,7 +14,7 @@ import { Superseded } from '../store/database/failure.ts';
 import { requireMasterKey } from '../store/master-key.ts';
 import { certificateFiles } from './certificate-files.ts';
 import type { DatabaseState } from './context.ts';
-import { reachableHost } from './daemon-report.ts';
+import { reachableHost } from './daemon-client.ts';
 import { AS_DAEMON, failure, type Result, unknown } from './finding.ts';
 
 /*

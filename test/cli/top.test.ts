@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseExposition } from '../../src/cli/top/exposition.ts';
 import { renderFrame } from '../../src/cli/top/frame.ts';
 import { createReadings } from '../../src/cli/top/readings.ts';
+import { parseExposition } from '../../src/doctor/exposition.ts';
 
 const OPTIONS = { width: 100, height: 40, color: false, source: 'host:1', now: 0, problem: null };
 

@@ -6,7 +6,7 @@ import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import type { Check, DoctorParts } from '../../src/doctor/context.ts';
-import { parseMetrics } from '../../src/doctor/daemon-report.ts';
+import { firstValues } from '../../src/doctor/daemon-report.ts';
 import { failure, ok, unknown } from '../../src/doctor/finding.ts';
 import { thisMachine } from '../../src/doctor/machine.ts';
 import { limitLookups, type Progress, runChecks } from '../../src/doctor/run.ts';
@@ -170,13 +170,12 @@ describe('createDoctor', () => {
   });
 });
 
-describe('parseMetrics', () => {
-  it('reads values with and without labels, and skips comments', () => {
-    const text = '# HELP a b\n# TYPE a gauge\na 1.5\nb{kind="do main"} 2\nc{x="1"} +Inf\n';
-    expect([...parseMetrics(text)]).toEqual([
+describe('firstValues', () => {
+  it('reads values with and without labels', () => {
+    const text = '# HELP a b\n# TYPE a gauge\na 1.5\nb{kind="do main"} 2\nb{kind="account"} 3\n';
+    expect([...firstValues(text)]).toEqual([
       ['a', 1.5],
-      ['b{kind="do main"}', 2],
-      ['c{x="1"}', Number.NaN],
+      ['b', 2],
     ]);
   });
 });

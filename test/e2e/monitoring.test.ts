@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { promisify, stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { parseExposition, type Samples } from '../../src/cli/top/exposition.ts';
+import { parseExposition, type Samples } from '../../src/doctor/exposition.ts';
 import { eventually } from '../support/eventually.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';

@@ -1,7 +1,7 @@
-import { request } from 'node:http';
 import { join } from 'node:path';
 import { OPERATOR_SOCKET } from '../../config/data-files.ts';
 import { SECOND } from '../../core/clock.ts';
+import { RESPONSE_TIMEOUT_MS, requestDaemon } from '../../doctor/daemon-client.ts';
 
 /** The response of the daemon to an operation of the operator. */
 export type DaemonAnswer =
@@ -11,14 +11,12 @@ export type DaemonAnswer =
   /** No daemon responds; `reason`: a clause. */
   | { kind: 'absent'; reason: string };
 
-const TIMEOUT_MS = 10 * SECOND;
-const MAX_RESPONSE_BYTES = 8 * 2 ** 20;
-
 /** Calls an operation with the scope `operator` over the socket in `dataDir`. Never rejects. */
 export async function askDaemon(dataDir: string, path: string): Promise<DaemonAnswer> {
   let answer: unknown;
   try {
-    answer = JSON.parse(await get(join(dataDir, OPERATOR_SOCKET), path));
+    const address = { origin: 'http://localhost', socketPath: join(dataDir, OPERATOR_SOCKET) };
+    answer = JSON.parse((await requestDaemon(address, path)).text);
   } catch (error) {
     return { kind: 'absent', reason: reasonOf(error) };
   }
@@ -28,29 +26,6 @@ export async function askDaemon(dataDir: string, path: string): Promise<DaemonAn
   return { kind: 'refused', code: String(error['code']), message: String(error['message']) };
 }
 
-function get(socketPath: string, path: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const call = request(
-      { socketPath, path, headers: { Host: 'localhost', Connection: 'close' }, signal },
-      (res) => {
-        const parts: Buffer[] = [];
-        let bytes = 0;
-        res.on('error', reject);
-        res.on('data', (part: Buffer) => {
-          bytes += part.length;
-          if (bytes > MAX_RESPONSE_BYTES)
-            res.destroy(new Error(`the response of the daemon exceeds ${MAX_RESPONSE_BYTES} bytes`));
-          else parts.push(part);
-        });
-        res.on('end', () => resolve(Buffer.concat(parts).toString()));
-      },
-    );
-    call.on('error', reject);
-    call.end();
-  });
-}
-
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = 'code' in error ? error.code : undefined;
@@ -58,7 +33,7 @@ function reasonOf(error: unknown): string {
   if (code === 'EACCES')
     return 'this user may not open its operator socket; run the command as the user of the service, or as root';
   if (error.name === 'AbortError' || error.name === 'TimeoutError')
-    return `it did not respond within ${TIMEOUT_MS / SECOND} s`;
+    return `it did not respond within ${RESPONSE_TIMEOUT_MS / SECOND} s`;
   return error.message;
 }
 

@@ -1,4 +1,4 @@
-import type { Sample, Samples } from './exposition.ts';
+import type { Sample, Samples } from '../../doctor/exposition.ts';
 
 /** The metrics of two scrapes of a daemon, and the changes between them. */
 export interface Readings {

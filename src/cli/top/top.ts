@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Config } from '../../config/schema.ts';
-import { parseListen } from '../../config/setting-types.ts';
 import { errorText } from '../../core/errors.ts';
 import { OperatorFault } from '../../core/operator-fault.ts';
+import { localUrl, requestDaemon } from '../../doctor/daemon-client.ts';
+import { parseExposition } from '../../doctor/exposition.ts';
 import { createCommand, option } from '../command.ts';
 import { type CliContext, tableOptions } from '../context.ts';
-import { parseExposition } from './exposition.ts';
 import { renderFrame } from './frame.ts';
 import { createReadings, type Scrape } from './readings.ts';
 import { openScreen } from './screen.ts';
@@ -49,10 +48,6 @@ interface TopOptions {
 
 const MIN_INTERVAL_S = 1;
 const MAX_INTERVAL_S = 60;
-/** Timeout of one reading. */
-const READ_TIMEOUT_MS = 10_000;
-/** Maximum size of a response of `/metrics`; with all bounded labels in use it has about 300 KB. */
-const MAX_BYTES = 8 * 1024 * 1024;
 /** Size of a frame without a terminal. */
 const DEFAULT_SIZE = { width: 120, height: 60 };
 
@@ -66,7 +61,7 @@ function intervalSeconds(text: string): number {
 
 async function showTop(context: CliContext, { url, interval, once }: TopOptions): Promise<void> {
   const { api } = context.config();
-  const target = metricsUrl(url ?? apiUrl(api.listen), api.metricsKey !== undefined);
+  const target = metricsUrl(url ?? localUrl('api.listen', api.listen), api.metricsKey !== undefined);
   const read = () => readMetrics(target, api.metricsKey);
   const frame = { source: target.host, color: tableOptions().color };
   if (once || !process.stdout.isTTY || !process.stdin.isTTY) {
@@ -108,15 +103,6 @@ async function showTop(context: CliContext, { url, interval, once }: TopOptions)
   }
 }
 
-/** The base URL of a listener on this machine. */
-export function apiUrl(listen: Config['api']['listen']): string {
-  const address = parseListen(listen);
-  if (address === null) throw new OperatorFault(`api.listen ${listen} is not an address and port`);
-  const { host, port } = address;
-  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
-}
-
 const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])$/;
 
 /** Throws when the URL is invalid, or when the key would cross a network unencrypted. */
@@ -137,39 +123,19 @@ function metricsUrl(base: string, hasKey: boolean): URL {
 }
 
 /** Throws OperatorFault when the metrics cannot be read. */
-async function readMetrics(url: URL, key: string | undefined, closed?: AbortSignal): Promise<Scrape> {
-  const timeout = AbortSignal.timeout(READ_TIMEOUT_MS);
-  let response: Response;
-  let text: string;
-  try {
-    response = await fetch(url, {
-      signal: closed === undefined ? timeout : AbortSignal.any([timeout, closed]),
-      redirect: 'error',
-      headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
-    });
-    text = await bodyOf(response);
-  } catch (error) {
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    throw new OperatorFault(`${url.href} cannot be read: ${errorText(cause)}. Is the daemon running?`, {
+async function readMetrics(url: URL, bearer: string | undefined, signal?: AbortSignal): Promise<Scrape> {
+  const { status, text } = await requestDaemon({ origin: url.origin }, url.pathname, {
+    bearer,
+    signal,
+  }).catch((error: unknown) => {
+    throw new OperatorFault(`${url.href} cannot be read: ${errorText(error)}. Is the daemon running?`, {
       cause: error,
     });
-  }
-  if (response.status === 401)
+  });
+  if (status === 401)
     throw new OperatorFault(
       `${url.href} requires the key of api.metricsKeyFile: specify the daemon's configuration with --config, or run this command on its machine`,
     );
-  if (!response.ok) throw new OperatorFault(`${url.href} returned status ${response.status}`);
+  if (status >= 300) throw new OperatorFault(`${url.href} returned status ${status}`);
   return { samples: parseExposition(text), at: performance.now() };
-}
-
-/** Throws when the body is longer than MAX_BYTES. */
-async function bodyOf(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength;
-    if (size > MAX_BYTES) throw new Error(`the response is longer than ${MAX_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
