@@ -104,12 +104,9 @@ export interface DeliveredMail {
   html: string;
 }
 
-/** The mail server of all recipient domains. */
-export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
-
 const MAX_MAIL_BYTES = 16 * 1024 * 1024;
 
-/** Refuses UNKNOWN_USER at RCPT and accepts everything else. DKIM keys are read from `resolver`. */
+/** The mail server of all recipient domains: refuses UNKNOWN_USER at RCPT and accepts everything else. DKIM keys are read from `resolver`. */
 export async function startReceiver(resolver: Resolver) {
   const inbox = createInbox<DeliveredMail>();
 
