@@ -279,8 +279,7 @@ async function evaluate(
   { domain, helo }: SpfSubject,
   address: string,
 ): Promise<Evaluation> {
-  // When it is needed: with its libraries it is a sixth of what the daemon would load at the start.
-  const { spf } = await import('mailauth/lib/spf/index.js');
+  const { spf } = await import('./spf-library.ts');
   const response = await spf({
     resolver,
     sender: `postmaster@${domain}`,
