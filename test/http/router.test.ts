@@ -34,7 +34,7 @@ describe('a path', () => {
     ['http://any.example:99999999/', 400],
     ['not-a-path', 400],
     [`/${'x'.repeat(10_000)}`, 404],
-    [`/web-setup/things/one?limit=1${'&x=1'.repeat(1)}`, 200],
+    ['/web-setup/things/one?limit=1&x=1', 200],
   ])('%s: %i', async (target, status) => {
     const answer = await raw(target);
     expect(answer.split(' ')[1]).toBe(String(status));
