@@ -31,7 +31,7 @@ export interface RestoreOptions {
   clock: Clock;
   /** Bytes that were copied. */
   onProgress?(done: number, total: number): void;
-  onMigration?(progress: MigrationProgress): void;
+  onMigration?: ((progress: MigrationProgress) => void) | undefined;
   /** The programs of the threads; default: the compiled ones. */
   programs?: CopyPrograms | undefined;
 }
@@ -195,7 +195,7 @@ async function complete(options: RestoreOptions, lock: DaemonLock): Promise<Held
   const { dataDir: dir, clock, onMigration } = options;
   const { found, newest } = schemaState(dir);
   if (found === 0) throw new OperatorFault(`There is no database in ${dir}`);
-  if (found < newest) upgradeDatabase(dir, onMigration === undefined ? {} : { onProgress: onMigration });
+  if (found < newest) upgradeDatabase(dir, { onProgress: onMigration });
   const location = ensureLocation(dir);
   const db = openDatabase(dir, { lock });
   const writer = createWriter(db, createTables(db));

@@ -1,8 +1,13 @@
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { lockDaemon } from '../store/database/database.ts';
-import type { MigrationEstimate } from '../store/migrate/migration-estimate.ts';
-import { estimateUpgrade, formatBytes, schemaState, upgradeDatabase } from '../store/migrate/upgrade.ts';
+import {
+  estimateUpgrade,
+  formatBytes,
+  type MigrationEstimate,
+  schemaState,
+  upgradeDatabase,
+} from '../store/migrate/upgrade.ts';
 import { asJson, createCommand, option } from './command.ts';
 import type { CliContext } from './context.ts';
 import { createStepBar } from './output/progress.ts';
@@ -13,7 +18,7 @@ export function migrateCommand(context: CliContext): Command {
     usage: 'migrate',
     description: 'Migrate the database to the schema of this version',
     options: [
-      option('--dry-run', 'print the steps, time and space of the migration without changing anything'),
+      option('--dry-run', 'print the steps and the space of the migration without changing anything'),
       asJson,
     ],
     help: `
@@ -50,47 +55,34 @@ function estimate(context: CliContext): void {
 }
 
 function jsonOf(estimate: MigrationEstimate, fits: boolean): Record<string, unknown> {
-  const { from, to, steps, rows, databaseBytes, newBytes, neededBytes, freeBytes, seconds, dir } = estimate;
+  const { from, to, steps, databaseBytes, neededBytes, freeBytes, dir } = estimate;
   return {
     schema: from,
     newSchema: to,
     steps,
-    rows,
-    estimatedSeconds: seconds === null ? null : Math.ceil(seconds),
     databaseBytes,
-    newDatabaseBytes: Math.ceil(newBytes),
     neededBytes,
     freeBytes,
     fits,
     dir,
-    copy: copyText(estimate),
+    copy: copyOf(estimate),
   };
 }
 
 function textOf(estimate: MigrationEstimate): Record<string, unknown> {
-  const { from, to, steps, rows, databaseBytes, newBytes, neededBytes, freeBytes, seconds, dir } = estimate;
+  const { from, to, steps, databaseBytes, neededBytes, freeBytes, dir } = estimate;
   return {
     schema: `${from}, this version needs ${to}`,
     steps: steps.join(', '),
-    rows: rows === null ? UNMEASURED : `about ${rows.toLocaleString('en')}`,
-    time: seconds === null ? UNMEASURED : `about ${formatSeconds(seconds)}`,
-    database: `${formatBytes(databaseBytes)} in ${dir}, about ${formatBytes(newBytes)} afterwards`,
+    database: `${formatBytes(databaseBytes)} in ${dir}`,
     space: `about ${formatBytes(neededBytes)} needed, ${formatBytes(freeBytes)} available`,
-    copy: copyText(estimate),
+    copy: copyOf(estimate),
   };
 }
 
-const UNMEASURED = 'not measured: too little free space';
-
-function copyText({ to, rebuilds, clones, dir }: MigrationEstimate): string {
-  const how = rebuilds ? 'the old file itself' : clones ? 'shares blocks with the database' : 'a full copy';
-  return `${dir}/postrider.db.before-${to}-<time> (${how})`;
-}
-
-function formatSeconds(seconds: number): string {
-  if (seconds < 90) return `${Math.max(1, Math.round(seconds))} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+/** Where the old database remains. */
+function copyOf({ to, dir }: MigrationEstimate): string {
+  return `${dir}/postrider.db.before-${to}-<time>`;
 }
 
 function migrate(context: CliContext): void {

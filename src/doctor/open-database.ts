@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
 import { OperatorFault } from '../core/operator-fault.ts';
-import { databaseFileIn, readNumber } from '../store/database/connection.ts';
+import { databaseFileIn } from '../store/database/connection.ts';
 import { openForReading } from '../store/database/database.ts';
 import { openingFault } from '../store/database/failure.ts';
-import { knownMigrations, newestOf } from '../store/migrate/migrations.ts';
+import { knownMigrations, newestOf, readSchema } from '../store/migrate/migrations.ts';
 import { createLocalReader } from '../store/readers/reads.ts';
 import { createTables, prepareTables } from '../store/tables.ts';
 import type { DatabaseState } from './context.ts';
@@ -18,7 +18,7 @@ export function openForDoctor(dir: string): { database: DatabaseState; close(): 
     if (statSync(file, { throwIfNoEntry: false }) === undefined)
       return closed(warning(file, 'There is no database yet.', 'postrider init'));
     const db = openForReading(file);
-    const found = readNumber(db, 'PRAGMA user_version');
+    const found = readSchema(db);
     const newest = newestOf(knownMigrations());
     if (found !== newest) {
       db.close();

@@ -13,7 +13,7 @@ import { respondBeforeBody } from './unread-body.ts';
 export interface StartupServerOptions {
   listen: Config['api']['listen'];
   ids: Ids;
-  /** `the database is being migrated (copy messages, 43 %)`. */
+  /** `the database is being migrated (copy postrider.db.new, 43 %)`. */
   state(): string;
 }
 
@@ -69,7 +69,7 @@ function replyTo(url: string, message: string, requestId: string): HttpResponse 
 interface MigrationThread {
   /** The program of the migration thread. Default: the compiled one. */
   script?: URL | undefined;
-  /** Ends the migration; the next start continues. */
+  /** Ends the migration; the next start begins again. */
   signal?: AbortSignal | undefined;
 }
 
@@ -99,10 +99,8 @@ export async function migrateAtStart(
     const result = await upgradeInThread(dataDir, {
       script,
       signal,
-      onEstimate: ({ steps, rows, neededBytes, freeBytes, seconds }) => {
-        const estimatedSeconds = seconds === null ? null : meter.expect(seconds);
-        log.info({ steps, rows, neededBytes, freeBytes, estimatedSeconds }, 'migration estimated');
-      },
+      onEstimate: ({ steps, neededBytes, freeBytes }) =>
+        log.info({ steps, neededBytes, freeBytes }, 'migration estimated'),
       onProgress: meter.update,
     });
     log.info({ ...result, seconds: meter.seconds() }, 'database migrated');
@@ -118,18 +116,11 @@ export function createProgressMeter(clock: Clock) {
   let current: MigrationProgress | null = null;
   let stepBegan = began;
   let doneBefore = 0;
-  let estimate: { estimatedSeconds?: number } = {};
   const seconds = () => Math.round((clock.now() - began) / SECOND);
   const percentOf = ({ done, total }: MigrationProgress) =>
     total === 0 ? 0 : Math.min(100, Math.floor((100 * done) / total));
   return {
     seconds,
-    /** Sets the expected remaining seconds of the migration; returns the total in whole seconds. */
-    expect: (estimated: number): number => {
-      const estimatedSeconds = seconds() + Math.ceil(estimated);
-      estimate = { estimatedSeconds };
-      return estimatedSeconds;
-    },
     update: (progress: MigrationProgress): void => {
       if (progress.step !== current?.step) {
         stepBegan = clock.now();
@@ -150,14 +141,12 @@ export function createProgressMeter(clock: Clock) {
         total,
         percent: percentOf(current),
         seconds: seconds(),
-        // In-place steps, and building an index, report no progress.
-        ...estimate,
         ...(perSecond > 0
           ? { perSecond: Math.round(perSecond), secondsLeft: Math.ceil((total - done) / perSecond) }
           : {}),
       };
     },
-    /** `copy messages, 43 %`. */
+    /** `copy postrider.db.new, 43 %`. */
     describe: (): string =>
       current === null ? 'estimate' : `${current.step} ${current.item}, ${percentOf(current)} %`,
   };

@@ -9,8 +9,6 @@ import { readOptions } from './options.ts';
  * Fills a data directory with the history of `npm run bench:large`, for experiments:
  *
  *     npm run build && node --import tsx test/bench/build-large.ts --messages 1000000 --dir /tmp/large
- *
- * The database has schema 16; the daemon migrates it when it starts.
  */
 const { messages, dir } = readOptions({
   command: 'node --import tsx test/bench/build-large.ts',

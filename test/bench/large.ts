@@ -28,8 +28,7 @@ import { percentile } from './result.ts';
  *     npm run bench:large -- --data DIR                           builds into DIR once, and measures it again later
  *     npm run bench:large -- --from DIR                           measures a copy of DIR, which build-large.ts wrote
  *
- * The history is written with an old schema (see large/history.ts), so the first start of the daemon is the migration.
- * Needs about 2.7 kB of disk per message, and as much again while the database is migrated.
+ * Needs about 2.7 kB of disk per message.
  *
  * Terms
  *   own delay   the longest delay of a timer on the daemon's event loop, without the time in which the thread waited
@@ -42,7 +41,7 @@ import { percentile } from './result.ts';
 const values = readOptions({
   command: 'npm run bench:large',
   summary: `The same measurements with an empty database and with months of history. Exits with 1 when a goal is missed.
-Needs about 2.7 kB of disk per message, twice that during the migration. Build first (npm run build).`,
+Needs about 2.7 kB of disk per message. Build first (npm run build).`,
   options: {
     messages: { integer: 5_000_000, help: 'messages of the history' },
     times: { integer: 1, help: 'factor of --messages' },

@@ -60,7 +60,7 @@ describe('a large migration at the start of the daemon', () => {
     await expect(fetch(`${url}/healthz`)).rejects.toThrow();
   });
 
-  it('ends at a signal; the next start continues', async () => {
+  it('ends at a signal', async () => {
     const stop = new AbortController();
     const { file, migrated, release } = await start({ signal: stop.signal });
     stop.abort();
@@ -83,7 +83,6 @@ describe('the progress of a migration', () => {
     const meter = createProgressMeter({ now: () => now });
     expect(meter.describe()).toBe('estimate');
     now = 5000;
-    expect(meter.expect(60.5)).toBe(66);
     meter.update({ step: 'copy', item: 'messages', done: 100, total: 1100 });
     now = 7000;
     meter.update({ step: 'copy', item: 'events', done: 600, total: 1100 });
@@ -95,7 +94,6 @@ describe('the progress of a migration', () => {
       total: 1100,
       percent: 54,
       seconds: 7,
-      estimatedSeconds: 66,
       perSecond: 250,
       secondsLeft: 2,
     });

@@ -1,22 +1,28 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { packContent } from '../../src/mail/stored-content.ts';
 import { createTemplates } from '../../src/templates/templates.ts';
 import { CALLER, GROUP, startAudience } from '../audience/setup.ts';
 import { granted } from '../support/refusal.ts';
 
-/**
- * The triggers of `stored_bytes`, compared with the sums of what is stored: the statement of the migration, with the
- * column that templates got later.
- */
-const MIGRATION = readFileSync(
-  new URL('../../src/store/migrations/0047-stored-bytes.sql', import.meta.url),
-  'utf8',
-);
-const SUMS = (/INSERT INTO stored_bytes (SELECT account_id, sum[^;]*);/.exec(MIGRATION)?.[1] ?? '').replace(
-  ' AS bytes FROM templates',
-  ' + coalesce(octet_length(variables), 0) AS bytes FROM templates',
-);
+/** What the triggers of `stored_bytes` count, except for contents: each statement has the columns of one table. */
+const SUMS = `
+  SELECT account_id, sum(bytes) AS bytes FROM (
+    SELECT account_id, 400 + coalesce(octet_length(email), 0) + coalesce(octet_length(phone), 0) + coalesce(octet_length(first_name), 0) + coalesce(octet_length(last_name), 0) + coalesce(octet_length(custom_fields), 0) AS bytes FROM contacts
+    UNION ALL
+    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(subject), 0) + coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0) + coalesce(octet_length(variables), 0) AS bytes FROM templates
+    UNION ALL
+    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(html_content), 0) AS bytes FROM compliance_templates
+    UNION ALL
+    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(description), 0) + coalesce(octet_length(prepared), 0) AS bytes FROM campaigns
+    UNION ALL
+    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(description), 0) + coalesce(octet_length(tags), 0) + coalesce(octet_length(sign_up), 0) AS bytes FROM subscription_groups
+    UNION ALL
+    SELECT account_id, 100 + coalesce(octet_length(c.name), 0) + coalesce(octet_length(c.subject), 0) + coalesce(octet_length(c.html), 0) + coalesce(octet_length(c.text), 0) FROM template_versions c JOIN templates p ON p.seq = c.template_seq
+    UNION ALL
+    SELECT account_id, 100 + coalesce(octet_length(c.mail), 0) FROM campaign_mails c JOIN campaigns p ON p.seq = c.campaign_seq
+    UNION ALL
+    SELECT account_id, 100 + coalesce(octet_length(c.method), 0) + coalesce(octet_length(c.details), 0) + coalesce(octet_length(c.user_agent), 0) FROM consents c JOIN contacts p ON p.seq = c.contact_seq
+  ) GROUP BY account_id`;
 
 async function start() {
   const setup = await startAudience();
@@ -27,8 +33,7 @@ async function start() {
         "SELECT account_id, bytes FROM stored_bytes WHERE typeof(account_id) = 'text' AND bytes <> 0 ORDER BY 1",
       )
       .all();
-  const stored = () =>
-    db.prepare(`SELECT account_id, "sum(bytes)" AS bytes FROM (${SUMS}) ORDER BY account_id`).all();
+  const stored = () => db.prepare(`${SUMS} ORDER BY account_id`).all();
   return { ...setup, counted, stored, bytes: () => tables.accountLimits.storedBytes('acct_one') };
 }
 
@@ -37,7 +42,6 @@ describe('the bytes of an account', () => {
     const setup = await start();
     const { counted, stored, bytes, db } = setup;
     const same = () => expect(counted()).toEqual(stored());
-    expect(SUMS).not.toBe('');
     same();
     const before = bytes();
     const ada = await setup.add('ada@example.net', { customFields: { note: 'x'.repeat(10_000) } });

@@ -45,7 +45,6 @@ const LONGEST = [
   'delivery/warmup-month',
   'delivery/holds',
   'doctor/broken/network',
-  'store/migrate/oldest-schema',
   'scenarios/retries',
   'scenarios/connections',
   'smtp/submission/submission',

@@ -2,7 +2,7 @@ import { type Database, openConnection, readNumber } from '../database/connectio
 import { statements } from '../database/statements.ts';
 import { dkimSealContext } from '../domains/domains.ts';
 import { FINGERPRINT } from '../master-key.ts';
-import { knownMigrations, newestOf } from '../migrate/migrations.ts';
+import { knownMigrations, newestOf, readSchema } from '../migrate/migrations.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
 import { settingsTable } from '../settings.ts';
 import { GENERATION, INSTANCE, isCopy, markAsCopy } from './identity.ts';
@@ -50,7 +50,7 @@ export function describeDatabase(file: string, { check }: { check: boolean }): D
   const db = openConnection(file, { readonly: true, fileMustExist: true });
   try {
     const damage = check ? integrityOf(db) : null;
-    const schema = readNumber(db, 'PRAGMA user_version');
+    const schema = readSchema(db);
     const settings = settingsTable(db);
     return {
       schema,

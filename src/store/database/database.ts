@@ -2,9 +2,9 @@ import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import type { MigrationResult } from '../migrate/migrate.ts';
-import { knownMigrations, newestOf } from '../migrate/migrations.ts';
+import { knownMigrations, newestOf, readSchema } from '../migrate/migrations.ts';
 import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from '../migrate/upgrade.ts';
-import { DATABASE_FILE, type Database, openConnection, readNumber } from './connection.ts';
+import { DATABASE_FILE, type Database, openConnection } from './connection.ts';
 import { isBusy, openingFault, StoreFault } from './failure.ts';
 
 /*
@@ -53,8 +53,8 @@ function createDir(dir: string): void {
 
 /**
  * Opens the database in `dir`, which is created if there is none. A small database with an older schema is migrated after
- * a copy has been written to the same directory. Throws StoreFault when the database is newer than this program, when it
- * is older and large or a daemon is running on it, and when the file cannot be read or written.
+ * a copy has been written to the same directory. Throws StoreFault when the database is newer than this program or of a development
+ * version, when it is older and large or a daemon is running on it, and when the file cannot be read or written.
  */
 export function openDatabase(dir: string, options: OpenOptions = {}): Database {
   prepareDataDir(dir);
@@ -132,11 +132,16 @@ function openCurrent(file: string, dir: string, options: OpenOptions): Database 
   const newest = newestOf(migrations);
   const open = (): Database | number => {
     const db = openConnection(file, { timeout: BUSY_TIMEOUT_MS });
-    const found = readNumber(db, 'PRAGMA user_version');
-    if (found === newest) return db;
-    db.close();
-    if (found > newest) throw newerSchema(file, { found, newest });
-    return found;
+    try {
+      const found = readSchema(db);
+      if (found > newest) throw newerSchema(file, { found, newest });
+      if (found === newest) return db;
+      db.close();
+      return found;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
   };
   const current = open();
   if (typeof current !== 'number') return current;

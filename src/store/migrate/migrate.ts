@@ -1,46 +1,45 @@
-import { closeSync, existsSync, openSync, readSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { openConnection, readNumber } from '../database/connection.ts';
+import { type Database, openConnection, readNumber } from '../database/connection.ts';
 import { StoreFault } from '../database/failure.ts';
 import {
-  copyDatabase,
-  copyOfEarlierRun,
-  PARTIAL_SUFFIX,
+  copyBytes,
+  copyOwner,
+  keepOldFile,
+  migratedFileOf,
+  newFileOf,
   removeLeftovers,
   removeOlderCopies,
   syncPath,
 } from './files.ts';
-import { type Migration, migrationName, migrationsFrom, newestOf, type SqlMigration } from './migrations.ts';
-import { leaveWal, type RebuildProgress, rebuildDatabase, setFileFormat } from './rebuild.ts';
+import { type Migration, migrationName, newestOf, readSchema, writeSchema } from './migrations.ts';
 
 /*
- * Migrates a database with exclusive access to it: the caller holds the daemon lock, and the migration does not begin
- * while another process has the database open. In-place migrations run in rollback-journal mode, in which new pages
- * (a new index) are written once; in WAL mode they would be written to the log and then to the file.
- *
- * A database with data is copied before it is changed in place; a rebuild keeps the old file instead. A migration that
- * was killed continues at the next start after the last step that was committed, and keeps the copy that it has.
+ * A migration changes a copy of the database, which then replaces it: a process that is killed at any moment leaves either
+ * the old database or the new one, complete, and the old file stays as the copy from before the migration (files.ts). The
+ * copy is written without flushes and rollback, which is faster than changing the database in place would be.
  */
 
 export interface MigrateOptions {
   file: string;
   migrations: readonly Migration[];
-  onProgress?(progress: MigrationProgress): void;
+  onProgress?: ((progress: MigrationProgress) => void) | undefined;
   /** How long to wait for other processes to close the database. */
   busyTimeoutMs?: number;
-  /** Rows of a rebuild that are copied between two reports of progress. */
-  chunkRows?: number;
 }
 
-export type MigrationProgress =
-  | RebuildProgress
-  /** `backup` counts bytes, `migrate` migrations. */
-  | { step: 'backup' | 'migrate'; item: string; done: number; total: number };
+export interface MigrationProgress {
+  /** `copy` counts bytes, `migrate` migrations. */
+  step: 'copy' | 'migrate' | 'check' | 'sync' | 'linked' | 'renamed';
+  item: string;
+  done: number;
+  total: number;
+}
 
 export interface MigrationResult {
   from: number;
   to: number;
-  /** The file with the database as it was before; null: there was no data. */
+  /** The file with the database as it was before; null: there was no data, or nothing to migrate. */
   copy: string | null;
   /** Partial files, and copies from before earlier migrations, that were removed. */
   removed: string[];
@@ -50,44 +49,62 @@ const BUSY_TIMEOUT_MS = 5000;
 /** Memory that sorting for an index may use before it uses a temporary file. */
 const CACHE_KIB = 65_536;
 
-/** Migrates the database. Throws StoreFault when it cannot begin; the database is then unchanged. */
+/**
+ * Migrates the database with exclusive access to it: the caller holds the daemon lock, and the migration does not begin
+ * while another process has the database open. When it throws, the database is unchanged, except that it is no longer in
+ * WAL mode.
+ */
 export function migrateDatabase(options: MigrateOptions): MigrationResult {
   const { file, migrations, onProgress = () => {}, busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
   const to = newestOf(migrations);
   const removed = removeLeftovers(file);
   const from = schemaOf(file, busyTimeoutMs);
-  const steps = migrationsFrom(from, migrations);
+  const steps = migrations.filter(({ version }) => version > from);
   if (from === 0) {
-    createDatabase(file, steps, to);
+    createDatabase(file, steps);
     return { from, to, copy: null, removed };
   }
-  const copyTo = `${file}.before-${to}-${Date.now()}`;
-  let copy = copyOfEarlierRun(file, from, to);
-  let done = 0;
-  const begin = (step: Migration) => {
-    onProgress({ step: 'migrate', item: migrationName(step), done, total: steps.length });
-    done++;
-  };
-  while (done < steps.length) {
-    const rest = steps.slice(done);
-    const [next] = rest;
-    if (next?.kind === 'rebuild') {
-      begin(next);
-      rebuildDatabase(next.rebuild, { ...options, busyTimeoutMs, keepAs: copy === null ? copyTo : null });
-    } else {
-      const end = rest.findIndex(({ kind }) => kind === 'rebuild');
-      const group = rest.slice(0, end < 0 ? undefined : end).filter((step) => step.kind === 'sql');
-      migrateInPlace(group, {
-        file,
-        copyTo: copy === null ? copyTo : null,
-        busyTimeoutMs,
-        begin,
-        onProgress,
-      });
+  if (steps.length === 0) return { from, to, copy: null, removed };
+  const copy = `${file}.before-${to}-${Date.now()}`;
+  const [partial, migrated] = [newFileOf(file), migratedFileOf(file)];
+  const report = (step: MigrationProgress['step'], item: string) =>
+    onProgress({ step, item, done: 0, total: 1 });
+  // Closing any descriptor of a file releases all locks of this process on it: this one is closed after the connection.
+  const fd = openSync(file, 'r');
+  try {
+    const old = openExclusively(file, busyTimeoutMs);
+    try {
+      copyBytes(fd, partial, (done, total) =>
+        onProgress({ step: 'copy', item: basename(partial), done, total }),
+      );
+      const db = openUnflushed(partial);
+      try {
+        runSteps(db, steps, onProgress);
+        report('check', 'foreign keys');
+        checkForeignKeys(db, old);
+      } finally {
+        db.close();
+      }
+      copyOwner(file, partial);
+      report('sync', basename(partial));
+      syncPath(partial);
+      renameSync(partial, migrated);
+      keepOldFile(file, copy);
+      syncPath(dirname(file));
+      report('linked', basename(copy));
+      renameSync(migrated, file);
+      syncPath(dirname(file));
+      report('renamed', basename(file));
+    } finally {
+      old.close();
     }
-    copy ??= copyTo;
+  } catch (error) {
+    rmSync(partial, { force: true });
+    throw error;
+  } finally {
+    closeSync(fd);
   }
-  if (copy !== null) removed.push(...removeOlderCopies(file, copy));
+  removed.push(...removeOlderCopies(file, copy));
   return { from, to, copy, removed };
 }
 
@@ -96,99 +113,80 @@ export function schemaOf(file: string, busyTimeoutMs = BUSY_TIMEOUT_MS): number 
   if (!existsSync(file)) return 0;
   const db = openConnection(file, { timeout: busyTimeoutMs, fileMustExist: true });
   try {
-    return readNumber(db, 'PRAGMA user_version');
+    return readSchema(db);
   } finally {
     db.close();
   }
 }
 
 /** Creates the newest schema in one transaction: a database either has it or is empty. */
-function createDatabase(file: string, steps: readonly Migration[], to: number): void {
+function createDatabase(file: string, steps: readonly Migration[]): void {
   closeSync(openSync(file, 'a', 0o600));
   const db = openConnection(file, { timeout: BUSY_TIMEOUT_MS });
   try {
-    const [first] = steps;
-    setFileFormat(db, first?.kind === 'rebuild' ? first.rebuild : {});
-    // SQLite's defensive mode forbids a change of the schema text.
-    db.unsafeMode(true);
-    db.transaction(() => {
-      for (const step of steps) {
-        if (step.kind === 'sql') db.exec(step.sql);
-        else db.exec(`${step.rebuild.tables}\n${step.rebuild.indexes}`);
-      }
-      db.exec(`PRAGMA user_version = ${to}`);
-    }).immediate();
+    // Writes 3 % more pages, and lets retention return free pages in portions (docs/large-databases.md); VACUUM would
+    // exclude all writers for a minute per 10 GB.
+    db.exec('PRAGMA auto_vacuum = incremental');
+    db.transaction(() => runSteps(db, steps, () => {})).immediate();
   } finally {
     db.close();
   }
 }
 
-interface InPlaceOptions {
-  file: string;
-  /** The file that the database is copied to before it is changed; null: there is a copy already. */
-  copyTo: string | null;
-  busyTimeoutMs: number;
-  begin(step: Migration): void;
-  onProgress(progress: MigrationProgress): void;
-}
-
-function migrateInPlace(steps: readonly SqlMigration[], options: InPlaceOptions): void {
-  const { file, copyTo, busyTimeoutMs, begin } = options;
-  const open = () => {
-    const db = openConnection(file, { timeout: busyTimeoutMs, fileMustExist: true });
-    leaveWal(db, 'main');
-    return db;
-  };
-  // Closing any descriptor of the file releases all locks of this process on it: this one is closed after the connection.
-  const fd = openSync(file, 'r');
+/**
+ * Takes the database out of WAL mode, which fails while any other process has it open, and locks it until the connection
+ * is closed.
+ */
+function openExclusively(file: string, busyTimeoutMs: number): Database {
+  const db = openConnection(file, { timeout: busyTimeoutMs, fileMustExist: true });
   try {
-    let copied: Buffer | null = null;
-    if (copyTo !== null) {
-      open().close();
-      copied = headerOf(fd);
-      copyDatabase(file, copyTo + PARTIAL_SUFFIX, (done, total) =>
-        options.onProgress({ step: 'backup', item: basename(copyTo + PARTIAL_SUFFIX), done, total }),
-      );
-    }
-    const db = open();
-    try {
-      if (copyTo !== null && copied !== null) {
-        // The copy was made without a lock. Every change of the file changes a counter in its header.
-        if (!headerOf(fd).equals(copied)) {
-          rmSync(copyTo + PARTIAL_SUFFIX);
-          throw new StoreFault(
-            `Another process changed ${file} while it was copied: stop it (fuser shows it) and start again`,
-          );
-        }
-        renameSync(copyTo + PARTIAL_SUFFIX, copyTo);
-        syncPath(dirname(file));
-      }
-      db.exec('PRAGMA synchronous = FULL');
-      db.exec('PRAGMA foreign_keys = ON');
-      db.exec('PRAGMA secure_delete = ON');
-      db.exec('PRAGMA temp_store = FILE');
-      db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
-      for (const step of steps) {
-        begin(step);
-        // SQLite's defensive mode forbids a change of the schema text.
-        db.unsafeMode(step.sql.includes('writable_schema'));
-        db.transaction(() => {
-          db.exec(step.sql);
-          db.exec(`PRAGMA user_version = ${step.version}`);
-        }).immediate();
-        db.unsafeMode(false);
-      }
-    } finally {
-      db.close();
-    }
-  } finally {
-    closeSync(fd);
+    db.exec('PRAGMA journal_mode = DELETE');
+    db.exec('PRAGMA locking_mode = EXCLUSIVE');
+    db.exec('BEGIN EXCLUSIVE');
+    const mode = db.prepare<[], string>('PRAGMA journal_mode').pluck().get();
+    db.exec('COMMIT');
+    if (mode !== 'delete') throw new StoreFault('Another process opened the database during the migration');
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
   }
 }
 
-/** The database header, with the file change counter: https://sqlite.org/fileformat2.html §1.3. */
-function headerOf(fd: number): Buffer {
-  const header = Buffer.alloc(100);
-  readSync(fd, header, 0, header.length, 0);
-  return header;
+/** Opens a file without flushes and rollback: one that is not complete is removed. */
+function openUnflushed(file: string): Database {
+  const db = openConnection(file, { timeout: 0, fileMustExist: true });
+  db.exec('PRAGMA locking_mode = EXCLUSIVE');
+  // SQLite's defensive mode forbids a database without a journal.
+  db.unsafeMode(true);
+  db.exec('PRAGMA journal_mode = OFF');
+  db.unsafeMode(false);
+  db.exec('PRAGMA synchronous = OFF');
+  db.exec('PRAGMA foreign_keys = OFF');
+  db.exec('PRAGMA secure_delete = ON');
+  db.exec('PRAGMA temp_store = FILE');
+  db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+  return db;
+}
+
+function runSteps(
+  db: Database,
+  steps: readonly Migration[],
+  onProgress: (progress: MigrationProgress) => void,
+): void {
+  for (const [done, step] of steps.entries()) {
+    onProgress({ step: 'migrate', item: migrationName(step), done, total: steps.length });
+    db.exec(step.sql);
+    writeSchema(db, step.version);
+  }
+}
+
+/** Throws when the migrated database has more violations than the old one. */
+function checkForeignKeys(db: Database, old: Database): void {
+  const violations = (one: Database) => readNumber(one, 'SELECT count(*) FROM pragma_foreign_key_check');
+  const found = violations(db);
+  if (found > 0 && found > violations(old))
+    throw new StoreFault(
+      `${found} rows of the migrated database refer to rows that do not exist: nothing was changed`,
+    );
 }

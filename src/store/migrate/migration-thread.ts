@@ -8,17 +8,17 @@ class Stopped extends Error {}
 
 const port = parentPort;
 if (port === null) throw new Error('migration-thread runs as a worker thread only');
-const { dir, stop }: ThreadRequest = workerData;
+const { dir, migrations, stop }: ThreadRequest = workerData;
 const send = (message: ThreadMessage) => port.postMessage(message);
 
 try {
   const result = upgradeDatabase(dir, {
+    migrations,
     onEstimate: (estimate) => send({ kind: 'estimate', estimate }),
     onProgress: (progress) => {
       send({ kind: 'progress', progress });
       // After the rename there is nothing left to stop.
-      if (Atomics.load(stop, 0) !== 0 && progress.step !== 'renamed' && progress.step !== 'done')
-        throw new Stopped('stopped');
+      if (Atomics.load(stop, 0) !== 0 && progress.step !== 'renamed') throw new Stopped('stopped');
     },
   });
   send({ kind: 'done', result });

@@ -1,62 +1,41 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { COMPACT_ROWS } from '../migrations/0021-compact-rows.ts';
-import type { Rebuild } from './rebuild-plan.ts';
+import { type Database, readNumber } from '../database/connection.ts';
+import { StoreFault } from '../database/failure.ts';
 
 /**
- * The migrations of this program: `migrations/NNNN-name.sql` changes the database in place, a rebuild creates a new
- * file (`rebuild.ts`). A rebuild is a module `migrations/NNNN-name.ts` that is listed in REBUILDS; the SQL of its schema
- * is in `migrations/NNNN-name.tables.sql` and `migrations/NNNN-name.indexes.sql`.
+ * A change of the schema, or of rows: `migrations/NNNN-name.sql`. The first one is the whole schema. A table whose
+ * constraints change is written to a new table, which replaces it (https://sqlite.org/lang_altertable.html, "Making Other
+ * Kinds Of Table Schema Changes"); foreign keys are not enforced meanwhile, and checked at the end.
  */
-export type Migration = SqlMigration | RebuildMigration;
-
-export interface SqlMigration {
-  kind: 'sql';
+export interface Migration {
   version: number;
   name: string;
   sql: string;
 }
 
-export interface RebuildMigration {
-  kind: 'rebuild';
-  version: number;
-  name: string;
-  rebuild: Rebuild;
-}
-
 const FOLDER = new URL('../migrations/', import.meta.url);
-const IN_PLACE = /^(\d{4})-([a-z0-9-]+)\.sql$/;
+const FILE = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 
-const REBUILDS: readonly Omit<Rebuild, 'tables' | 'indexes'>[] = [COMPACT_ROWS];
+/** In the header of every database. Databases of versions before 0.2.0, whose schemas had other numbers, have none. */
+const APPLICATION_ID = 0x50_52_44_52;
 
 /** The migrations belong to the program: they are read once. */
 let known: readonly Migration[] | null = null;
 
 /** All migrations in the order of their versions. */
 export function knownMigrations(): readonly Migration[] {
-  known ??= readMigrations();
+  known ??= readdirSync(FOLDER)
+    .sort()
+    .flatMap((file) => {
+      const [, version, name] = FILE.exec(file) ?? [];
+      if (version === undefined || name === undefined) return [];
+      return [{ version: Number(version), name, sql: readFileSync(new URL(file, FOLDER), 'utf8') }];
+    });
   return known;
 }
 
-function readMigrations(): Migration[] {
-  const inPlace = readdirSync(FOLDER).flatMap((file): Migration[] => {
-    const [, version, name] = IN_PLACE.exec(file) ?? [];
-    if (version === undefined || name === undefined) return [];
-    return [
-      { kind: 'sql', version: Number(version), name, sql: readFileSync(new URL(file, FOLDER), 'utf8') },
-    ];
-  });
-  const rebuilds = REBUILDS.map((plan): Migration => {
-    const { version, name } = plan;
-    const read = (part: string) =>
-      readFileSync(new URL(`${migrationName(plan)}.${part}.sql`, FOLDER), 'utf8');
-    const rebuild = { ...plan, tables: read('tables'), indexes: read('indexes') };
-    return { kind: 'rebuild', version, name, rebuild };
-  });
-  return [...inPlace, ...rebuilds].sort((a, b) => a.version - b.version);
-}
-
-/** `0016-contact-search`. */
-export function migrationName({ version, name }: { version: number; name: string }): string {
+/** `0002-example`. */
+export function migrationName({ version, name }: Migration): string {
   return `${String(version).padStart(4, '0')}-${name}`;
 }
 
@@ -65,21 +44,17 @@ export function newestOf(migrations: readonly Migration[]): number {
   return migrations.at(-1)?.version ?? 0;
 }
 
-/**
- * The migrations from schema `found` to the newest, in order. A rebuild that can read the schema replaces all migrations
- * before it; a new database (`found` is 0) begins with the schema of the last rebuild.
- */
-export function migrationsFrom(found: number, migrations: readonly Migration[]): Migration[] {
-  const ahead = migrations.filter(({ version }) => version > found);
-  const last = ahead.findLast((migration) => migration.kind === 'rebuild');
-  if (last === undefined) return ahead;
-  const { from } = last.rebuild;
-  const before =
-    found === 0
-      ? []
-      : migrationsFrom(
-          found,
-          migrations.filter(({ version }) => version <= from),
-        );
-  return [...before, last, ...ahead.filter(({ version }) => version > last.version)];
+/** The schema of an open database; 0 when it is empty. Throws StoreFault when a version before 0.2.0 created it. */
+export function readSchema(db: Database): number {
+  const schema = readNumber(db, 'PRAGMA user_version');
+  if (schema > 0 && readNumber(db, 'PRAGMA application_id') !== APPLICATION_ID)
+    throw new StoreFault(
+      `${db.name} was created by a development version of Postrider before 0.2.0, and cannot be migrated. Move it away, and move its accounts to the new database: "postrider account export" of that version, then "postrider account import" of this one`,
+    );
+  return schema;
+}
+
+export function writeSchema(db: Database, version: number): void {
+  db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+  db.exec(`PRAGMA user_version = ${version}`);
 }

@@ -1,5 +1,5 @@
-import { existsSync, statSync } from 'node:fs';
-import { basename } from 'node:path';
+import { existsSync, statfsSync, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { SqliteError } from 'better-sqlite3';
 import { programVersion } from '../../config/version.ts';
@@ -7,8 +7,7 @@ import { databaseFileIn, openConnection } from '../database/connection.ts';
 import { StoreFault } from '../database/failure.ts';
 import { copiesOf, removeLeftovers } from './files.ts';
 import { type MigrationProgress, type MigrationResult, migrateDatabase, schemaOf } from './migrate.ts';
-import { estimateMigration, type MigrationEstimate } from './migration-estimate.ts';
-import { knownMigrations, type Migration, newestOf } from './migrations.ts';
+import { knownMigrations, type Migration, migrationName, newestOf } from './migrations.ts';
 
 /*
  * When and where a database is migrated: a small one by the process that opens it, a large one by the daemon at its start,
@@ -35,9 +34,41 @@ export function schemaState(dir: string, migrations: readonly Migration[] = know
   return state;
 }
 
-/** Estimates the migration of the database in `dir`; null: it needs none. A daemon may be running. */
-export function estimateUpgrade(dir: string): MigrationEstimate | null {
-  return estimateMigration(databaseFileIn(dir), knownMigrations());
+/** The space of a migration. */
+export interface MigrationEstimate {
+  /** The schema of the database. */
+  from: number;
+  /** The schema of this program. */
+  to: number;
+  /** Names of the migrations: `0002-example`. */
+  steps: string[];
+  databaseBytes: number;
+  /** Free space that the migration needs: for the new file, and as much again for tables that are written anew and for sorting. */
+  neededBytes: number;
+  freeBytes: number;
+  /** The directory of the database and of all files of the migration. */
+  dir: string;
+}
+
+/** Estimates the migration of the database in `dir`; null: it needs none. Only reads; a daemon may be running. */
+export function estimateUpgrade(
+  dir: string,
+  migrations: readonly Migration[] = knownMigrations(),
+): MigrationEstimate | null {
+  const { found: from, newest: to, bytes: databaseBytes } = schemaState(dir, migrations);
+  if (from === 0 || from === to) return null;
+  const steps = migrations.filter(({ version }) => version > from).map(migrationName);
+  const parent = dirname(databaseFileIn(dir));
+  const { bavail, bsize } = statfsSync(parent);
+  return {
+    from,
+    to,
+    steps,
+    databaseBytes,
+    neededBytes: 2 * databaseBytes,
+    freeBytes: bavail * bsize,
+    dir: parent,
+  };
 }
 
 /** The error for a database that a newer program has migrated. */
@@ -86,7 +117,7 @@ function programOf(file: string): string | null {
 export interface UpgradeOptions {
   migrations?: readonly Migration[];
   onEstimate?(estimate: MigrationEstimate): void;
-  onProgress?(progress: MigrationProgress): void;
+  onProgress?: ((progress: MigrationProgress) => void) | undefined;
 }
 
 /**
@@ -97,14 +128,13 @@ export function upgradeDatabase(dir: string, options: UpgradeOptions = {}): Migr
   const { migrations = knownMigrations(), onEstimate, onProgress } = options;
   const file = databaseFileIn(dir);
   const removed = removeLeftovers(file);
-  const { found } = schemaState(dir, migrations);
-  const estimate = found === 0 ? null : estimateMigration(file, migrations);
+  const estimate = estimateUpgrade(dir, migrations);
   if (estimate !== null) {
     onEstimate?.(estimate);
     requireSpace(file, estimate);
   }
-  const result = migrateDatabase({ file, migrations, ...(onProgress === undefined ? {} : { onProgress }) });
-  if (options.migrations === undefined && result.from !== result.to) recordProgram(file);
+  const result = migrateDatabase({ file, migrations, onProgress });
+  if (result.from !== result.to) recordProgram(file);
   return { ...result, removed: [...removed, ...result.removed] };
 }
 
@@ -132,6 +162,7 @@ export function formatBytes(bytes: number): string {
 
 export interface ThreadRequest {
   dir: string;
+  migrations: readonly Migration[];
   /** Not 0: the migration stops at its next report of progress. */
   stop: Int32Array;
 }
@@ -148,13 +179,13 @@ export interface ThreadedUpgradeOptions {
   script?: URL | undefined;
   onEstimate(estimate: MigrationEstimate): void;
   onProgress(progress: MigrationProgress): void;
-  /** Ends the migration at its next report of progress; the next start continues or begins again. */
+  /** Ends the migration at its next report of progress; the next start begins again. */
   signal?: AbortSignal | undefined;
 }
 
 /**
  * Migrates like `upgradeDatabase`, in a thread, so that the event loop is not blocked. Rejects with an AbortError when
- * `signal` is aborted. A thread that is building an index cannot be stopped; the process may be killed at any moment.
+ * `signal` is aborted. A thread that runs a statement cannot be stopped; the process may be killed at any moment.
  */
 export async function upgradeInThread(
   dir: string,
@@ -162,7 +193,7 @@ export async function upgradeInThread(
 ): Promise<MigrationResult> {
   const { signal } = options;
   const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  const request: ThreadRequest = { dir, stop };
+  const request: ThreadRequest = { dir, migrations: knownMigrations(), stop };
   const thread = new Worker(options.script ?? new URL('./migration-thread.js', import.meta.url), {
     workerData: request,
   });

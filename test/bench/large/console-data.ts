@@ -1,19 +1,10 @@
 import { createHash } from 'node:crypto';
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { returnPathHost } from '../../../src/domains/names.ts';
 import { newPerson } from '../../../src/people/person.ts';
 import { MAX_KEPT_IMPORTS } from '../../../src/store/contacts/background-imports.ts';
-import {
-  DATABASE_FILE,
-  type Database,
-  lockDaemon,
-  openDatabase,
-} from '../../../src/store/database/database.ts';
+import { type Database, lockDaemon, openDatabase } from '../../../src/store/database/database.ts';
 import { BOXES } from '../../../src/store/kept-mail.ts';
 import type { CountedOutcome } from '../../../src/store/messages/hourly-counts.ts';
-import { copiesOf } from '../../../src/store/migrate/files.ts';
-import { upgradeDatabase } from '../../../src/store/migrate/upgrade.ts';
 import type { MemberRole } from '../../../src/store/people/people.ts';
 import { createTables, type Tables } from '../../../src/store/tables.ts';
 import { MAX_VERSIONS } from '../../../src/store/template-versions.ts';
@@ -22,8 +13,7 @@ import { DAY_MS, HOUR_MS } from './history.ts';
 import { type Installation, readInstallation } from './installation.ts';
 
 /**
- * Adds to a history what only the console shows, with the tables of the store: after the migration, because most of it is
- * newer than the schema of the history. The first account owns the largest part.
+ * Adds to a history what only the console shows, with the tables of the store. The first account owns the largest part.
  *
  * At full size: 13 months of hourly counts (1.3 million rows), 100,000 rows of DMARC reports and 4860 TLS reports of 90
  * days, 7000 received mails, 500 templates with ten versions each, 50 imports per account, 200 people with 1000 sessions
@@ -48,12 +38,10 @@ const MAIL_BYTES = 4096;
 /** Rows per transaction. */
 const BATCH_SIZE = 20_000;
 
-/** Migrates the database in `dataDir` to the newest schema and adds the data. No daemon may run on it. */
+/** Adds the data to the database in `dataDir`. No daemon may run on it. */
 export function addConsoleData(dataDir: string, { now, share = 1 }: ConsoleDataOptions): void {
   const lock = lockDaemon(dataDir);
   try {
-    upgradeDatabase(dataDir);
-    for (const copy of copiesOf(join(dataDir, DATABASE_FILE))) rmSync(copy);
     const db = openDatabase(dataDir, { lock });
     try {
       // A crash loses the whole directory.

@@ -1,18 +1,28 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { searchKeys } from '../../../src/audience/search-key.ts';
 import type { MessageContent } from '../../../src/mail/content.ts';
 import { contactSearchIndex } from '../../../src/store/contacts/contact-search.ts';
 import { DATABASE_FILE } from '../../../src/store/database/database.ts';
+import { MESSAGE_STATUSES } from '../../../src/store/messages/messages.ts';
+import { migrateDatabase } from '../../../src/store/migrate/migrate.ts';
+import { knownMigrations } from '../../../src/store/migrate/migrations.ts';
+import { packJson } from '../../../src/store/rows/packed-json.ts';
+import {
+  codeOfKind,
+  keyOfEvent,
+  keyOfId,
+  keyOfRecipient,
+  STATUS_CODES,
+} from '../../../src/store/rows/row-keys.ts';
 import { htmlOf, SUBJECT } from '../message.ts';
 import { RECIPIENT_DOMAINS } from '../receiver.ts';
 import { CAMPAIGNS, type Installation, writeInstallation } from './installation.ts';
 
 /**
- * Writes the history of a large installation with SQL. It writes schema 16, whatever the newest schema is; the migrations
- * of the product upgrade it. So the benchmark measures them, and a change of a table needs no change here.
+ * Writes the history of a large installation with SQL.
  *
  * Per 5 million messages over 90 days: 12 million events, 1 million contacts, 200,000 suppressions, 2 million webhook
  * deliveries, contents for the last 7 days. The first of five accounts owns 40 %. All values are computed from the row
@@ -27,10 +37,12 @@ export interface HistoryOptions {
   onProgress?(done: string): void;
 }
 
-const SCHEMA = 16;
-const MIGRATIONS = new URL('../../../src/store/migrations/', import.meta.url);
 /** Tables with rows that the product created; copied to the new database. */
 const COPIED = [
+  'account_numbers',
+  'domain_numbers',
+  'campaign_numbers',
+  'subscription_group_numbers',
   'accounts',
   'api_keys',
   'settings',
@@ -94,6 +106,7 @@ export function buildHistory(
   writeInstallation(dataDir, { ...installation, history: { messages: options.messages, now: options.now } });
   const file = join(dataDir, DATABASE_FILE);
   if (existsSync(file)) throw new Error(`${file} already exists`);
+  migrateDatabase({ file, migrations: knownMigrations() });
   const db = new Sqlite(file);
   try {
     db.exec('PRAGMA journal_mode = OFF');
@@ -102,7 +115,6 @@ export function buildHistory(
     db.exec('PRAGMA recursive_triggers = OFF');
     db.exec('PRAGMA temp_store = MEMORY');
     db.exec('PRAGMA cache_size = -524288');
-    createSchema(db);
     copyPrepared(db, join(preparedDir, DATABASE_FILE));
     fill(db, installation, options);
     db.exec('PRAGMA journal_mode = WAL');
@@ -112,34 +124,9 @@ export function buildHistory(
   chmodSync(file, 0o600);
 }
 
-function createSchema(db: Sqlite.Database): void {
-  const names = readdirSync(MIGRATIONS)
-    .filter((name) => name.endsWith('.sql') && Number(name.slice(0, 4)) <= SCHEMA)
-    .sort();
-  for (const name of names) {
-    const sql = readFileSync(new URL(name, MIGRATIONS), 'utf8');
-    db.unsafeMode(sql.includes('writable_schema'));
-    db.exec(sql);
-    db.unsafeMode(false);
-  }
-  db.exec(`PRAGMA user_version = ${SCHEMA}`);
-}
-
-/** Copies the columns that both schemas have. */
 function copyPrepared(db: Sqlite.Database, prepared: string): void {
   db.prepare('ATTACH ? AS prepared').run(prepared);
-  const columns = (schema: string, table: string) =>
-    db
-      .prepare<[string, string], string>('SELECT name FROM pragma_table_info(?, ?)')
-      .pluck()
-      .all(table, schema);
-  for (const table of COPIED) {
-    const known = new Set(columns('prepared', table));
-    const common = columns('main', table)
-      .filter((name) => known.has(name))
-      .join(', ');
-    db.exec(`INSERT INTO main.${table} (${common}) SELECT ${common} FROM prepared.${table}`);
-  }
+  for (const table of COPIED) db.exec(`INSERT INTO main.${table} SELECT * FROM prepared.${table}`);
   db.exec('DETACH prepared');
 }
 
@@ -147,6 +134,7 @@ function fill(db: Sqlite.Database, installation: Installation, options: HistoryO
   const { messages, people = peopleTotal(messages), now, onProgress = () => {} } = options;
   const indexes = dropIndexes(db);
   db.function('md5', { deterministic: true }, (text) => createHash('md5').update(String(text)).digest('hex'));
+  createFunctions(db);
   createShares(db, installation, people);
   createPeople(db, people);
   onProgress('people');
@@ -162,6 +150,24 @@ function fill(db: Sqlite.Database, installation: Installation, options: HistoryO
   onProgress('indexes');
   indexContacts(db);
   onProgress('contact search');
+}
+
+const CODES_OF_STATUSES = new Map<string, number>(
+  MESSAGE_STATUSES.map((status) => [status, STATUS_CODES.code(status)]),
+);
+
+/** The forms in which rows have their values (store/rows). */
+function createFunctions(db: Sqlite.Database): void {
+  const functions = {
+    id_key: (kind: unknown, id: unknown) => (id === null ? null : keyOfId(String(kind), String(id))),
+    event_key: (id: unknown, at: unknown) => keyOfEvent(String(id), Number(at)),
+    recipient_key: (identifier: unknown) => keyOfRecipient(String(identifier)),
+    packed_json: (json: unknown, at: unknown) => packJson(JSON.parse(String(json)), Number(at)),
+    status_code: (status: unknown) => CODES_OF_STATUSES.get(String(status)) ?? null,
+    kind_code: (kind: unknown) => codeOfKind(String(kind)),
+  };
+  for (const [name, call] of Object.entries(functions))
+    db.function(name, { deterministic: true, varargs: true }, call);
 }
 
 /** Drops the indexes of the large tables, which are faster to create afterwards; returns their definitions. */
@@ -191,6 +197,10 @@ function createShares(db: Sqlite.Database, { accounts, domains }: Installation, 
     for (const end = percent + share; percent < end; percent++)
       insert.run(percent, account, accountId, own('tx'), own('mk'), own('rare'), first, people);
   });
+  db.exec(`
+    INSERT OR IGNORE INTO account_numbers (id) SELECT DISTINCT account_id FROM shares;
+    INSERT OR IGNORE INTO domain_numbers (id) SELECT tx_domain FROM shares UNION SELECT mk_domain FROM shares
+      UNION SELECT rare_domain FROM shares`);
 }
 
 function createPeople(db: Sqlite.Database, total: number): void {
@@ -278,45 +288,61 @@ function fillChunk(
   };
   const { campaignIds } = installation;
   db.exec('CREATE TEMP TABLE IF NOT EXISTS campaign_ids (number INTEGER PRIMARY KEY, campaign_id TEXT)');
-  campaignIds.forEach((id, number) =>
-    db.prepare('INSERT OR REPLACE INTO campaign_ids VALUES (?, ?)').run(number, id),
+  campaignIds.forEach((id, number) => {
+    db.prepare('INSERT OR REPLACE INTO campaign_ids VALUES (?, ?)').run(number, id);
+    db.prepare('INSERT OR IGNORE INTO campaign_numbers (id) VALUES (?)').run(id);
+  });
+  db.prepare('INSERT OR IGNORE INTO subscription_group_numbers (id) VALUES (?)').run(
+    installation.group.subscriptionGroupId,
   );
+  db.exec(`
+    CREATE TEMP TABLE IF NOT EXISTS sends (seq INTEGER PRIMARY KEY, message_id, account_id, use_case, domain_id, job_id,
+      campaign_id, subscription_group_id, from_address, recipient, recipient_hash, subject, status, created_at);
+    DELETE FROM sends`);
   // State: 1 % of the newest messages wait in the queue.
   db.prepare(`
     WITH RECURSIVE range (n) AS (SELECT @first UNION ALL SELECT n + 1 FROM range WHERE n < @last), ${DRAWS},
     timed AS (SELECT *, @begin + CAST((n - 1) * 1.0 / @messages * @span AS INTEGER) AS at, r2 % 10000 AS state FROM mixed)
-    INSERT INTO messages (seq, message_id, account_id, content_id, use_case, domain_id, job_id, campaign_id,
-      subscription_group_id, from_address, recipient, recipient_hash, role, subject, status, attempts, simulated,
-      track_clicks, track_opens, created_at, updated_at, expires_at, sent_at, final_at, visits, essential)
-    SELECT n, printf('msg_%d_%012x', at, n), s.account_id, n,
+    INSERT INTO sends
+    SELECT n, printf('msg_%d_%012x', at, n), s.account_id,
       CASE WHEN r3 % 4 = 0 THEN 'mk' ELSE 'tx' END,
       CASE WHEN r3 % 4 = 0 THEN s.mk_domain WHEN r3 % 2000 = 1 THEN s.rare_domain ELSE s.tx_domain END,
       CASE WHEN r3 % 4 = 0 THEN printf('job_%d_%012x', @begin, n * ${CAMPAIGNS} / @messages * 10 + s.account) END,
       CASE WHEN r3 % 4 = 0 AND s.account = 0 THEN c.campaign_id END,
       CASE WHEN r3 % 4 = 0 AND s.account = 0 THEN @group END,
       CASE WHEN r3 % 4 = 0 THEN 'news@news.example' ELSE 'orders@shop.example' END,
-      p.address, p.hash, 'to',
+      p.address, p.hash,
       CASE WHEN r3 % 4 = 0 THEN 'News of the week' ELSE 'Your order ' || n || ' was shipped' END,
       CASE WHEN n > @messages * 0.98 AND r1 % 2 = 0 THEN 'deferred' WHEN state < 400 THEN 'bounced' WHEN state < 500 THEN 'failed'
         WHEN state < 520 THEN 'complained' WHEN state < 521 THEN 'cancelled' ELSE 'delivered' END,
-      1, 0, r3 % 4 = 0, r3 % 4 = 0, at, at + 1500, at + 172800000, at + 300,
-      CASE WHEN n > @messages * 0.98 AND r1 % 2 = 0 THEN NULL ELSE at + 1500 END, 0, 0
+      at
     FROM timed JOIN shares s ON s.percent = r1 % 100 JOIN people p ON p.number = s.first_person + (r2 % s.people)
       LEFT JOIN campaign_ids c ON c.number = n * ${CAMPAIGNS} / (@messages + 1)
     ORDER BY n`).run({ ...at, group: installation.group.subscriptionGroupId });
   db.prepare(`
-    INSERT INTO attempts (message_seq, attempt, at, lane, report)
-    SELECT seq, 1, created_at + 1500, 'primary', CASE status
+    INSERT INTO messages (seq, message_key, account, content_id, use_case_code, domain, job_key, campaign,
+      subscription_group, from_address, recipient, recipient_key, role_code, subject, status_code, attempts, simulated,
+      track_clicks, track_opens, created_at, updated_at, expires_at, sent_time, final_time, essential)
+    SELECT seq, id_key('msg', message_id), a.number, seq, use_case = 'mk', d.number, id_key('job', job_id), c.number,
+      g.number, from_address, recipient, recipient_key(recipient_hash), 0, subject, status_code(status), 1, 0,
+      use_case = 'mk', use_case = 'mk', created_at, created_at + 1500, created_at + 172800000, created_at + 300,
+      iif(status = 'deferred', -created_at, created_at + 1500), 0
+    FROM sends JOIN account_numbers AS a ON a.id = account_id JOIN domain_numbers AS d ON d.id = domain_id
+      LEFT JOIN campaign_numbers AS c ON c.id = campaign_id
+      LEFT JOIN subscription_group_numbers AS g ON g.id = subscription_group_id
+    ORDER BY seq`).run();
+  db.prepare(`
+    INSERT INTO attempts (message_seq, attempt, at, lane_code, report)
+    SELECT seq, 1, created_at + 1500, 0, packed_json(CASE status
       WHEN 'delivered' THEN printf('${DELIVERED}', seq, seq % 4, seq % 4, seq % 4 + 1, seq, created_at + 300, created_at + 1500)
-      ELSE printf('${REFUSED}', CASE status WHEN 'deferred' THEN 'defer' ELSE 'bounce' END, seq % 4, seq % 4, seq % 4 + 1, created_at + 300, created_at + 1500) END
-    FROM messages WHERE seq BETWEEN @first AND @last ORDER BY seq`).run({ first, last });
-  fillEvents(db, { first, last, end: begin + Math.floor((last / messages) * span) });
+      ELSE printf('${REFUSED}', CASE status WHEN 'deferred' THEN 'defer' ELSE 'bounce' END, seq % 4, seq % 4, seq % 4 + 1, created_at + 300, created_at + 1500) END,
+      created_at + 1500)
+    FROM sends ORDER BY seq`).run();
+  fillEvents(db, begin + Math.floor((last / messages) * span));
   db.prepare(`
     INSERT INTO contents (content_id, body, created_at)
-    SELECT content_id, ?, created_at FROM messages WHERE seq BETWEEN ? AND ? AND created_at >= ? ORDER BY seq`).run(
+    SELECT seq, ?, created_at FROM sends WHERE created_at >= ? ORDER BY seq`).run(
     content,
-    first,
-    last,
     now - BODY_DAYS * DAY_MS,
   );
 }
@@ -348,13 +374,9 @@ const REFUSAL =
 const REFUSED = `{"conclusion":"replied","action":"%s","classification":"invalid-recipient","reply":${REFUSAL},"sessions":[{${SESSION},"stage":"rcpt","reply":${REFUSAL},"error":null,"startedAt":%d,"endedAt":%d}]}`;
 
 /** 2.4 events per message, in the order of their time, and a webhook delivery for those that the webhook subscribes to. */
-function fillEvents(
-  db: Sqlite.Database,
-  { first, last, end }: { first: number; last: number; end: number },
-): void {
+function fillEvents(db: Sqlite.Database, end: number): void {
   db.prepare(`
-    WITH chosen AS (SELECT seq, account_id, status, created_at, recipient_hash, use_case, seq * 7919 % 100 AS draw
-      FROM messages WHERE seq BETWEEN @first AND @last),
+    WITH chosen AS (SELECT seq, account_id, status, created_at, seq * 7919 % 100 AS draw FROM sends),
     happened (message_seq, account_id, kind, at, data) AS (
       SELECT seq, account_id, 'email_sent', created_at + 300, '{}' FROM chosen
       UNION ALL
@@ -376,10 +398,10 @@ function fillEvents(
       UNION ALL
       SELECT seq, account_id, 'email_complained', created_at + 3600000, '{"source":"arf","verified":true,"suppressed":true}'
       FROM chosen WHERE status = 'complained')
-    INSERT INTO events (event_id, account_id, kind, at, message_seq, data)
-    SELECT printf('evt_%d_%012x', at, row_number() OVER (ORDER BY min(at, @end), message_seq)), account_id, kind, min(at, @end),
-      message_seq, data
-    FROM happened ORDER BY min(at, @end), message_seq`).run({ first, last, end });
+    INSERT INTO events (event_key, account, kind_code, at, message_seq, data)
+    SELECT event_key(printf('evt_%d_%012x', at, row_number() OVER (ORDER BY min(at, @end), message_seq)), min(at, @end)),
+      number, kind_code(kind), min(at, @end), message_seq, iif(data = '{}', NULL, packed_json(data, min(at, @end)))
+    FROM happened JOIN account_numbers ON id = account_id ORDER BY min(at, @end), message_seq`).run({ end });
 }
 
 /** Rows that depend on all messages. */
@@ -388,16 +410,19 @@ function fillRest(db: Sqlite.Database, installation: Installation, { messages, n
   const accountId = accounts[0]?.accountId;
   // Due late, so that only the benchmark's sends are delivered. The daemon shortens delays far above a day.
   db.prepare(`
-    INSERT INTO queue (seq, lane, account_id, domain_id, destination, due_at, ready)
-    SELECT seq, use_case = 'mk', account_id, domain_id, substr(recipient, instr(recipient, '@') + 1), ? + seq, 0
-    FROM messages WHERE status = 'deferred' ORDER BY seq`).run(now + 20 * HOUR_MS);
-  db.prepare(`UPDATE messages SET expires_at = ? WHERE status = 'deferred'`).run(now + 730 * DAY_MS);
+    INSERT INTO queue (seq, lane, account, domain, destination, due_at, ready)
+    SELECT seq, use_case_code, account, domain, substr(recipient, instr(recipient, '@') + 1), ? + seq, 0
+    FROM messages WHERE status_code = status_code('deferred') ORDER BY seq`).run(now + 20 * HOUR_MS);
+  db.prepare(`UPDATE messages SET expires_at = ? WHERE status_code = status_code('deferred')`).run(
+    now + 730 * DAY_MS,
+  );
   db.prepare(`
     INSERT INTO webhook_deliveries (webhook, event_seq, delivery_id, state, attempts, failures, due_at, attempted_at,
       response_code, response_body, created_at)
     SELECT ?, seq, printf('whd_%d_%012x', at, seq), CASE WHEN seq % 1000 = 1 THEN 'failed' ELSE 'succeeded' END, 1, 0, at, at + 40,
       CASE WHEN seq % 1000 = 1 THEN 500 ELSE 200 END, 'ok', at
-    FROM events WHERE account_id = ? AND kind IN ('email_delivered', 'email_bounced', 'email_failed', 'email_complained')
+    FROM events WHERE account = (SELECT number FROM account_numbers WHERE id = ?) AND kind_code IN (
+      kind_code('email_delivered'), kind_code('email_bounced'), kind_code('email_failed'), kind_code('email_complained'))
     ORDER BY seq`).run(webhook.number, accountId);
 
   db.prepare(`
@@ -411,9 +436,11 @@ function fillRest(db: Sqlite.Database, installation: Installation, { messages, n
   );
   db.prepare(`
     INSERT INTO campaign_counts (campaign_id, hour, queued, sent, delivered, deferred, bounced, complained, failed)
-    SELECT campaign_id, created_at - created_at % 3600000, count(*), count(sent_at), sum(status IN ('delivered', 'complained')),
-      sum(status = 'deferred'), sum(status = 'bounced'), sum(status = 'complained'), sum(status = 'failed')
-    FROM messages WHERE campaign_id IS NOT NULL GROUP BY 1, 2`).run();
+    SELECT id, created_at - created_at % 3600000, count(*), count(*),
+      sum(status_code IN (status_code('delivered'), status_code('complained'))), sum(status_code = status_code('deferred')),
+      sum(status_code = status_code('bounced')), sum(status_code = status_code('complained')),
+      sum(status_code = status_code('failed'))
+    FROM messages JOIN campaign_numbers ON number = campaign GROUP BY 1, 2`).run();
   const sent = db.prepare(`UPDATE campaigns SET status = 'sent' WHERE campaign_id = ?`);
   for (const id of campaignIds.slice(0, CAMPAIGNS)) sent.run(id);
   db.prepare(`UPDATE domains SET next_check_at = ?`).run(now + 365 * DAY_MS);
