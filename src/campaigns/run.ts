@@ -12,15 +12,8 @@ import { domainOf } from '../mail/address.ts';
 import { hidingVariable } from '../mail/compliance.ts';
 import type { Mailbox } from '../mail/content.ts';
 import type { OwnContent, SharedContent } from '../mail/shared-content.ts';
-import { type PackedContent, packContent } from '../mail/stored-content.ts';
-import {
-  isSimulated,
-  runTaking,
-  type StoreOptions,
-  storeMessage,
-  type TakeNew,
-  type TakenMessage,
-} from '../sending/draft.ts';
+import { packContent } from '../mail/stored-content.ts';
+import { isSimulated, type StoreOptions, storeMessage } from '../sending/draft.ts';
 import { type PackedShared, packShared } from '../sending/encode.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { createHtmlReader, type HtmlReader } from '../sending/render/html-reader.ts';
@@ -44,8 +37,6 @@ export interface CampaignParts extends StoreOptions {
   recorder: Recorder;
   pressure: Pick<Pressure, 'refusal' | 'capacity'>;
   limits: Pick<AccountLimits, 'takeMessages' | 'allowance'>;
-  /** Default: every message waits in the queue. */
-  take?: TakeNew;
   announce(key: QueueKey): void;
   /** Messages of a campaign that may wait to be sent. Default: 2000. */
   maxAhead?: number;
@@ -141,18 +132,16 @@ export function createCampaignRunner(
     const { left, moreAt } = limits.allowance(tables, send.account_id, now);
     if (left < 1) return Math.max(FULL_QUEUE_INTERVAL_MS, Math.min(moreAt - now, ROUND_INTERVAL_MS));
     const content = await contents.prepare(tables, send);
-    const taken: TakenMessage[] = [];
-    const batch = await runTaking(writer, send.account_id, taken, (tx) => {
+    const batch = await writer.run((tx) => {
       const current = tx.campaignSends.get(seq);
       if (current === null || current.status !== 'sending' || isAccountDisabled(tx, current)) return null;
-      const result = queueBatch(tx, current, capacity, content, batchParts, taken);
+      const result = queueBatch(tx, current, capacity, content, batchParts);
       if (!isRefusal(result)) return result;
       // A string, because a unit of work that returns a refusal is rolled back.
       const reason = `${result.code}: ${result.message}`;
       pauseSend(tx, current, reason, clock.now());
       return reason;
-    });
-    for (const message of taken) message.committed();
+    }, send.account_id);
     if (typeof batch === 'string') {
       log.warn({ campaignId: send.campaign_id, reason: batch }, 'campaign paused');
     } else if (batch !== null) {
@@ -289,9 +278,8 @@ const BATCHES_PER_HOUR = 240;
  * messages and queue rows, and advances the cursor and the counts. After a crash no member is skipped and none receives the
  * campaign twice.
  *
- * Stores at most `capacity` messages within the account's message limits and returns the destinations of those that wait in
- * the queue. A refusal: the campaign can no longer be sent, and nothing was stored. Stores nothing if `content`, which was
- * prepared ahead, is outdated. Messages that `parts.take` takes are added to `taken`, also when an error is thrown afterwards.
+ * Stores at most `capacity` messages within the account's message limits and returns their destinations. A refusal: the campaign
+ * can no longer be sent, and nothing was stored. Stores nothing if `content`, which was prepared ahead, is outdated.
  */
 function queueBatch(
   tables: Tables,
@@ -299,7 +287,6 @@ function queueBatch(
   capacity: number,
   content: CampaignContent | Refusal,
   parts: BatchParts,
-  taken: TakenMessage[],
 ): ReadonlySet<string> | Refusal {
   const ready = recheckCampaign(
     tables,
@@ -319,7 +306,7 @@ function queueBatch(
     upTo: send.last_seq ?? 0,
     limit: MEMBER_BATCH_SIZE,
   });
-  const copier = createCopier(tables, send, ready, content, now, parts, taken);
+  const copier = createCopier(tables, send, ready, content, now, parts);
   const after = { ...send };
   const destinations = new Set<string>();
   /** Not simulated: statistics count them. */
@@ -334,9 +321,9 @@ function queueBatch(
       after[stored.skipped]++;
       continue;
     }
-    const { address, isQueued } = stored;
+    const { address } = stored;
     after.queued++;
-    if (isQueued) destinations.add(domainOf(address));
+    destinations.add(domainOf(address));
     if (!isSimulated(address, parts)) counted++;
   }
   copier.finish();
@@ -387,7 +374,6 @@ function createCopier(
   { mail, shared }: CampaignContent,
   now: number,
   parts: BatchParts,
-  taken: TakenMessage[],
 ) {
   const optional = new Set(mail.optional);
   const placeholders = isRefusal(shared)
@@ -416,7 +402,7 @@ function createCopier(
   function storeContent(
     member: CampaignMember,
     { name }: Mailbox,
-  ): { packed: PackedContent; contentId: number; subject: string } | Refusal {
+  ): { contentId: number; contentBytes: number; subject: string } | Refusal {
     work += rawHtmlCharacters + placeholders * PLACEHOLDER_CHARACTERS;
     const filled = fill(member);
     if (isRefusal(filled)) {
@@ -434,11 +420,8 @@ function createCopier(
     const { body, size } = packContent(JSON.stringify(own));
     work += size;
     const content = { body, size: size + packed.size, sharedId };
-    return {
-      packed: content,
-      contentId: tables.messages.insertContent(content, now, send.account_id),
-      subject,
-    };
+    const contentId = tables.messages.insertContent(content, now, send.account_id);
+    return { contentId, contentBytes: content.size, subject };
   }
 
   return {
@@ -448,8 +431,8 @@ function createCopier(
     finish: (): void => {
       if (sharedId !== null) tables.sharedContents.addCopies(sharedId, stored);
     },
-    /** Returns the address of the message and whether it waits in the queue, or why there is none. */
-    store: (member: CampaignMember): { address: string; isQueued: boolean } | Skipped => {
+    /** Returns the address of the message, or why there is none. */
+    store: (member: CampaignMember): { address: string } | Skipped => {
       if (member.email === null || member.email_hash === null) return { skipped: 'without_email' };
       const { account_id, subscription_group_id } = send;
       // `members` returns active ones.
@@ -474,9 +457,7 @@ function createCopier(
         return { skipped: 'not_renderable' };
       }
       const messageId = parts.ids.make('msg');
-      const { packed, contentId, subject } = content;
-      const { take } = parts;
-      const { isQueued } = storeMessage(
+      storeMessage(
         tables,
         {
           accountId: account_id,
@@ -489,9 +470,7 @@ function createCopier(
           from: mail.from.address,
           recipient: { mailbox, role: 'to' },
           messageId,
-          contentId,
-          contentBytes: packed.size,
-          subject,
+          ...content,
           trackClicks: mail.trackClicks,
           trackOpens: mail.trackOpens,
           essential: false,
@@ -499,9 +478,8 @@ function createCopier(
           dueAt: now,
         },
         parts,
-        take === undefined ? undefined : { take, content: packed, taken },
       );
-      return { address: member.email, isQueued };
+      return { address: member.email };
     },
   };
 }

@@ -70,7 +70,6 @@ export async function startSending(
     },
     expiry,
     announce: delivery.announce,
-    take: delivery.takeNew,
   };
   const oneClick = createOneClickNotice({ publicUrl, log });
   const keys = createIdempotencyKeys({
@@ -78,7 +77,14 @@ export async function startSending(
     now: clock.now,
     lifetimeMs: config.limits.idempotencyHours * HOUR,
   });
-  const acceptance = createAcceptance(base, { ...intoQueue, publicUrl, oneClick, keys });
+  const acceptance = createAcceptance(base, {
+    ...intoQueue,
+    leaseNow: delivery.leaseNow,
+    accepted: delivery.accepted,
+    publicUrl,
+    oneClick,
+    keys,
+  });
   const campaignRunner = createCampaignRunner(base, intoQueue);
   onStop(() => campaignRunner.stop());
   return {

@@ -14,7 +14,6 @@ import { createControls } from './control.ts';
 import { createDeliveries, type ObserveAttempt } from './deliver.ts';
 import { createEgressPools } from './egress-pools.ts';
 import { createDeliveryPaths, createFailover, type ObserveFailover, reportFailover } from './lanes.ts';
-import { createNewMessages } from './new-messages.ts';
 import { createJobBuilder, type Prepare, type RoutePasswords, type SignersOf } from './prepare.ts';
 import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './proxies.ts';
 import { createRecording } from './recording.ts';
@@ -47,7 +46,6 @@ import { createWorkerPool } from './worker-pool.ts';
  *   recording       takes messages from the queue, records their outcomes and returns them
  *   deliver         the path of a message that has a slot: job, lease, worker, result, outcome
  *   scheduling/     decisions: targets; dispatcher: what is read, and which message is sent next
- *   new-messages    takes messages while they are stored
  */
 
 export type Delivery = ReturnType<typeof createDelivery>;
@@ -101,7 +99,7 @@ const HOUSEKEEPING_INTERVAL_MS = SECOND;
  * threads also without it. Throws an `OperatorFault` when a password file of a proxy or a route cannot be used.
  */
 export function createDelivery(deps: DeliveryDeps) {
-  const { clock, monotonic, log, tables, recorder } = deps;
+  const { monotonic, log, tables, recorder } = deps;
   const config = deps.config.delivery;
   const connections = config.connections ?? defaultConnections(openFilesLimit());
   let stopping = false;
@@ -183,7 +181,7 @@ export function createDelivery(deps: DeliveryDeps) {
     observeAttempt: deps.observeAttempt,
     tls: deps.tls,
   });
-  const { targets, recent, scheduler, scan } = createScheduling(deps, {
+  const { targets, scheduler, scan } = createScheduling(deps, {
     sites,
     claims,
     waits,
@@ -194,20 +192,10 @@ export function createDelivery(deps: DeliveryDeps) {
     controls,
     deliveries,
     recording,
+    generation: deps.generation,
     shares,
     // A message whose outcome cannot be recorded would be sent again.
     mayStart: () => !stopping && recording.unrecorded() === null,
-  });
-  const newMessages = createNewMessages({
-    clock,
-    log,
-    recorder,
-    waits,
-    targets,
-    scheduler,
-    recent,
-    generation: deps.generation,
-    sendingObstacle: deps.sendingObstacle,
   });
   const rebase = createQueueRebase(deps, {
     // Read when it starts.
@@ -265,8 +253,8 @@ export function createDelivery(deps: DeliveryDeps) {
       housekeepingLoop.start();
       scanLoop.start();
     },
-    /** Takes new messages whose delivery can begin immediately. */
-    takeNew: newMessages.take,
+    leaseNow: scheduler.leaseNow,
+    accepted: scheduler.accepted,
     /** Announces new mail of a key in the queue (committed). */
     announce: scheduler.request,
     /** The first outcome of a message; null after `ms` or when the signal aborts. Call before its delivery can begin. */

@@ -16,14 +16,14 @@ import { checkDomain, checkSendInSteps, type Sender } from './checks.ts';
 import {
   createDraft,
   type Draft,
+  type LeasedMessage,
+  type LeaseNow,
+  leasesFor,
   PRIORITY_OF_STREAM,
-  runTaking,
   type SendResult,
   type StoredDraft,
   type StoreOptions,
   storeDraft,
-  type TakeNew,
-  type TakenMessage,
 } from './draft.ts';
 import { encodeContents, encodeTemplated, MAX_STORED_CHARACTERS, type StorableContent } from './encode.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
@@ -83,8 +83,9 @@ export interface AcceptanceParts extends StoreOptions {
   oneClick: OneClickNotice;
   /** `public.url` with its actual port: the base of links, except for domains with a link host. */
   publicUrl: string;
-  /** Takes new messages whose delivery can begin immediately. Default: all wait in the queue. */
-  take?: TakeNew;
+  leaseNow: LeaseNow;
+  /** Called with the messages that were stored with a lease (committed): their delivery begins. */
+  accepted(leased: readonly LeasedMessage[]): void;
   /** Called when messages of a key are in the queue (committed) and due. */
   announce(key: QueueKey): void;
 }
@@ -114,8 +115,6 @@ interface RenderedSend {
 /** A send on disk. */
 interface StoredSend extends Omit<RenderedSend, 'contents'> {
   stored: StoredDraft;
-  /** The messages that delivery took while they were stored; `committed` follows for each. */
-  taken: readonly TakenMessage[];
 }
 
 /**
@@ -217,19 +216,19 @@ export function createAcceptance(
   ): Promise<StoredSend | Refusal> {
     const { sender, domain } = draft;
     const { account_id: accountId } = sender.account;
-    const taken: TakenMessage[] = [];
-    const stored = await runTaking<StoredDraft | Refusal>(writer, accountId, taken, (tx) => {
+    const leases = leasesFor(draft, contents, parts, parts.leaseNow);
+    const stored = await writer.run((tx): StoredDraft | Refusal => {
       // The domain can have been deleted while the request waited.
       if (tx.domains.byId(domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', `The domain ${domain.name} was deleted`);
       const limited = parts.limits.takeMessages(tx, accountId, draft.copies.length, clock.now());
       if (limited !== null) return limited;
       reservation?.store(tx, STATUS[sender.useCase], body);
-      return storeDraft(tx, draft, contents, parts, taken);
-    });
+      return storeDraft(tx, draft, contents, parts, leases);
+    }, accountId);
     if (isRefusal(stored)) return stored;
     if (sender.useCase === 'mk') oneClick.sent(accountId);
-    return { draft, warnings, body, stored, taken };
+    return { draft, warnings, body, stored };
   }
 
   /** Requires that the group and the campaign of the request exist. */
@@ -244,8 +243,8 @@ export function createAcceptance(
     return null;
   }
 
-  function deliver({ draft, stored, taken }: StoredSend): void {
-    for (const message of taken) message.committed();
+  function deliver({ draft, stored }: StoredSend): void {
+    parts.accepted(stored.leased);
     const { account, useCase } = draft.sender;
     for (const destination of stored.waiting)
       parts.announce({ priority: PRIORITY_OF_STREAM[useCase], account_id: account.account_id, destination });

@@ -1,24 +1,25 @@
 import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Ids } from '../core/ids.ts';
-import { isRefusal } from '../core/refusal.ts';
 import { countCampaignQueued } from '../events/campaign-counts.ts';
 import { countAccepted } from '../events/message-counts.ts';
+import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
 import type { Mailbox, MessageContent } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { PackedContent } from '../mail/stored-content.ts';
-import type { Unit, Writer } from '../store/database/writer.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import type { NewMessage, Role } from '../store/messages/messages.ts';
 import {
+  type Lease,
   MARKETING_PRIORITY,
+  type MailToLease,
   type QueuePriority,
   type ReadyMessage,
   TRANSACTIONAL_PRIORITY,
   toNewReady,
 } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import { type Checked, isExempt, type Sender } from './checks.ts';
+import { type Checked, isExempt, type Sender, sendingObstacle } from './checks.ts';
 import type { StorableContent } from './encode.ts';
 import type { ParsedSend, Recipient } from './request.ts';
 
@@ -177,45 +178,19 @@ export interface StoreOptions {
   expiry: Pick<ExpiryClock, 'acceptedAt'>;
 }
 
-/**
- * A message that delivery takes while it is stored, so that it is not read from the queue. Exactly one of `committed` and
- * `rolledBack` follows.
- */
-export interface TakenMessage {
-  /** It is inserted as leased: the lease of its queue row, and since when it has it, epoch ms. Null: it waits. */
-  lease: { generation: number; at: number } | null;
-  /** It waits in the queue, and its key must be announced. */
-  isQueued: boolean;
-  /** In the same unit of work, after its rows were inserted and its `seq` was set: records that it is being sent, if it is. */
-  stored(tables: Tables): void;
-  /** The message is on disk: its delivery begins. */
-  committed(): void;
-  rolledBack(): void;
+/** A message that was inserted with a lease: delivery begins when it is given the message, after the commit. */
+export interface LeasedMessage {
+  message: ReadyMessage;
+  content: PackedContent;
 }
 
-/** Takes a message in the unit of work that is about to store it; its `seq` is 0 until then. Null: it is left in the queue. */
-export type TakeNew = (tables: Tables, message: ReadyMessage, content: PackedContent) => TakenMessage | null;
-
-/** Runs a unit of work that stores messages. What it takes is given back when it is not committed. */
-export async function runTaking<T>(
-  writer: Pick<Writer, 'run'>,
-  accountId: string,
-  taken: readonly TakenMessage[],
-  unit: Unit<T>,
-): Promise<T> {
-  let isCommitted = false;
-  try {
-    const result = await writer.run(unit, accountId);
-    isCommitted = !isRefusal(result);
-    return result;
-  } finally {
-    if (!isCommitted) for (const message of taken) message.rolledBack();
-  }
-}
+/** The lease for each message that can be sent as soon as it is stored; null: it waits in the queue. */
+export type LeaseNow = (mail: readonly MailToLease[]) => readonly (Lease | null)[];
 
 /** What became of the messages of a draft. */
 export interface StoredDraft {
   firstSeq: number;
+  leased: readonly LeasedMessage[];
   /** Destinations with messages that wait in the queue and are due. */
   waiting: ReadonlySet<string>;
 }
@@ -246,24 +221,16 @@ export interface NewMail {
   dueAt: number;
 }
 
-/** How delivery takes a message while it is stored. */
-export interface Taking {
-  take: TakeNew;
-  content: PackedContent;
-  /** What is taken is added, also when an error is thrown afterwards. */
-  taken: TakenMessage[];
-}
-
 /**
- * Inserts a message and its queue row, in a unit of work. With `taking`, delivery may take it if it is due and not simulated.
- * `isQueued`: it is due and waits in the queue, so that its key must be announced.
+ * Inserts a message and its queue row, in a unit of work. `lease`: it is due and not simulated, and is inserted as being sent
+ * if it may be sent. Returns it if it was: the caller records `email_sent`; null: it waits in the queue.
  */
 export function storeMessage(
   tables: Tables,
   mail: NewMail,
   options: StoreOptions,
-  taking?: Taking,
-): { seq: number; isQueued: boolean } {
+  lease: Lease | null = null,
+): { seq: number; leased: ReadyMessage | null } {
   const { accountId, useCase, domainId, now, dueAt } = mail;
   const { address } = mail.recipient.mailbox;
   const destination = domainOf(address);
@@ -292,13 +259,12 @@ export function storeMessage(
     // A date that the sender chose does not move with the clock.
     expires_at: (isDue ? options.expiry.acceptedAt() : dueAt) + options.expire[useCase],
   };
-  const message = toNewReady(row, { seq: 0, destination, priority, due_at: dueAt }, mail.contentBytes);
-  const taken =
-    taking === undefined || simulated || !isDue ? null : taking.take(tables, message, taking.content);
-  if (taken !== null) taking?.taken.push(taken);
-  const lease = taken?.lease ?? null;
-  const seq = tables.messages.insert(row, lease?.at);
-  message.seq = seq;
+  const ready =
+    lease === null
+      ? null
+      : toNewReady(row, { seq: 0, destination, priority, due_at: dueAt }, mail.contentBytes);
+  const granted = ready !== null && sendingObstacle(tables, ready) === null ? lease : null;
+  const seq = tables.messages.insert(row, granted?.at);
   tables.queue.insert({
     seq,
     priority,
@@ -307,12 +273,12 @@ export function storeMessage(
     destination,
     due_at: dueAt,
     ready: isDue ? 1 : 0,
-    lease: lease?.generation ?? null,
+    lease: granted?.generation ?? null,
     campaign_seq: mail.campaignSeq,
   });
-  taken?.stored(tables);
+  if (ready !== null) ready.seq = seq;
   if (!simulated) countAccepted(tables, { accountId, domainId, stream: useCase, destination }, now);
-  return { seq, isQueued: isDue && taken?.isQueued !== false };
+  return { seq, leased: granted === null ? null : ready };
 }
 
 /** Whether mail to the address is simulated: it is not sent and counts in no statistics. */
@@ -325,28 +291,51 @@ function countedCopies({ copies }: Draft, options: Pick<StoreOptions, 'simulator
   return copies.filter(({ recipient }) => !isSimulated(recipient.mailbox.address, options)).length;
 }
 
+/** The leases for the messages of a draft, in the order of its copies. Reserves nothing: ask before the unit of work. */
+export function leasesFor(
+  { sender, domain, copies, now, dueAt }: Draft,
+  contents: readonly StorableContent[],
+  options: StoreOptions,
+  leaseNow: LeaseNow,
+): readonly (Lease | null)[] {
+  const { useCase } = sender;
+  const mail = copies.map(({ recipient: { mailbox }, content }): MailToLease => {
+    const { size = 0, shared } = contents[content] ?? {};
+    return {
+      account_id: sender.account.account_id,
+      domain_id: domain.domain_id,
+      use_case: useCase,
+      priority: PRIORITY_OF_STREAM[useCase],
+      destination: domainOf(mailbox.address),
+      content_bytes: size + (shared?.packed.size ?? 0),
+    };
+  });
+  const isSimulation = copies.some(({ recipient }) => isSimulated(recipient.mailbox.address, options));
+  return dueAt > now || isSimulation ? mail.map(() => null) : leaseNow(mail);
+}
+
 /**
  * Inserts the contents that `encodeContents` returned, and a message with a queue row for each copy, in a unit of work.
- * Messages that `take` takes are added to `taken`, also when an error is thrown afterwards.
+ * `leases`: see `leasesFor`.
  */
 export function storeDraft(
   tables: Tables,
   draft: Draft,
   contents: readonly StorableContent[],
-  options: StoreOptions & { take?: TakeNew },
-  taken: TakenMessage[],
+  options: StoreOptions & { recorder: Pick<Recorder, 'sent'> },
+  leases: readonly (Lease | null)[],
 ): StoredDraft {
   const { sender, send, domain, jobId, now, dueAt } = draft;
   const { account_id: accountId } = sender.account;
   const stored = contents.map((content) => withShared(tables, content, accountId, now));
   const contentIds = stored.map((content) => tables.messages.insertContent(content, now, accountId));
   const waiting = new Set<string>();
+  const leasedMessages: LeasedMessage[] = [];
   let firstSeq = 0;
-  for (const { recipient, messageId, content } of draft.copies) {
+  for (const [index, { recipient, messageId, content }] of draft.copies.entries()) {
     const packed = stored[content];
-    const { take } = options;
-    const taking = take === undefined || packed === undefined ? undefined : { take, content: packed, taken };
-    const { seq, isQueued } = storeMessage(
+    const lease = leases[index] ?? null;
+    const { seq, leased } = storeMessage(
       tables,
       {
         accountId: sender.account.account_id,
@@ -369,14 +358,17 @@ export function storeDraft(
         dueAt,
       },
       options,
-      taking,
+      lease,
     );
     if (firstSeq === 0) firstSeq = seq;
-    if (isQueued) waiting.add(domainOf(recipient.mailbox.address));
+    if (leased !== null && lease !== null && packed !== undefined) {
+      options.recorder.sent(tables, leased, lease.at);
+      leasedMessages.push({ message: leased, content: packed });
+    } else if (dueAt <= now) waiting.add(domainOf(recipient.mailbox.address));
   }
   if (send.campaignId !== null)
     countCampaignQueued(tables, send.campaignId, countedCopies(draft, options), now);
-  return { firstSeq, waiting };
+  return { firstSeq, leased: leasedMessages, waiting };
 }
 
 /** The content with its reference to the texts that it shares; its size is that of both parts. */

@@ -7,7 +7,6 @@ import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { sendingObstacle } from '../../src/sending/checks.ts';
-import type { TakeNew } from '../../src/sending/draft.ts';
 import { HELD } from '../../src/store/messages/queue.ts';
 import { createLocalReader, type Reader } from '../../src/store/readers/reads.ts';
 import { eventually } from '../support/eventually.ts';
@@ -655,53 +654,5 @@ describe("an account's message limits", () => {
     });
     expect(setup.messages(row)).toHaveLength(3);
     expect(setup.campaign(row.campaign_id)).toMatchObject({ status: 'sending' });
-  });
-});
-
-describe('a campaign whose messages delivery takes while they are stored', () => {
-  it('announces the destinations of those that wait in the queue, after the commit', async () => {
-    const calls: string[] = [];
-    const take: TakeNew = (_, { recipient, destination }) => ({
-      lease: destination === 'd0.example' ? { generation: 3, at: 1 } : null,
-      isQueued: destination === 'd2.example',
-      stored: () => calls.push(`stored ${recipient}`),
-      committed: () => calls.push(`committed ${recipient}`),
-      rolledBack: () => calls.push(`rolled back ${recipient}`),
-    });
-    const setup = await startCampaigns({}, { take });
-    const { send, runner, announced, tables, messages } = setup;
-    await addMembers(setup, 3);
-    const row = granted(await send());
-    runner.start();
-    await queued(setup, row.campaign_id, 3);
-    await eventually('the announcement', () => announced.length > 0);
-    expect(announced).toEqual(['d2.example']);
-    const users = [0, 1, 2].map((n) => `user${n}@d${n}.example`);
-    expect(calls).toEqual([
-      ...users.map((user) => `stored ${user}`),
-      ...users.map((user) => `committed ${user}`),
-    ]);
-    expect(messages(row).map(({ seq }) => tables.queue.get(seq)?.lease)).toEqual([3, null, null]);
-  });
-
-  it('gives them back when the batch is not committed', async () => {
-    const calls: string[] = [];
-    const take: TakeNew = (_, { recipient }) => ({
-      lease: null,
-      isQueued: false,
-      stored: () => {
-        if (recipient.startsWith('user1@')) throw new Error('disk full');
-      },
-      committed: () => calls.push(`committed ${recipient}`),
-      rolledBack: () => calls.push(`rolled back ${recipient}`),
-    });
-    const setup = await startCampaigns({}, { take });
-    const { send, runner, messages } = setup;
-    await addMembers(setup, 3);
-    const row = granted(await send());
-    runner.start();
-    await eventually('the failed batch', () => calls.length > 0);
-    expect(calls).toEqual(['rolled back user0@d0.example', 'rolled back user1@d1.example']);
-    expect(messages(row)).toEqual([]);
   });
 });

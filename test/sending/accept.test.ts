@@ -3,6 +3,7 @@ import { HOUR } from '../../src/core/clock.ts';
 import { isRefusal, refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { sendingObstacle } from '../../src/sending/checks.ts';
+import type { LeasedMessage } from '../../src/sending/draft.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import { refused } from '../support/refusal.ts';
 import { contentOf, insertAccount, insertDomain } from '../support/store.ts';
@@ -39,49 +40,68 @@ describe('an accepted send', () => {
     expect(announced).toEqual([{ priority: 0, account_id: 'acct_one', destination: 'example.net' }]);
   });
 
-  it('is not announced when delivery takes it, and delivery learns of the commit', async () => {
-    const calls: string[] = [];
-    const { send, stored, tables, announced } = startAcceptance({}, undefined, (tx, message) => {
-      calls.push('take');
-      expect(message.seq).toBe(0);
-      return {
-        lease: LEASE,
-        isQueued: false,
-        stored: () => calls.push(`stored ${String(tx.queue.get(message.seq)?.lease)}`),
-        committed: () => calls.push('committed'),
-        rolledBack: () => calls.push('rolled back'),
-      };
+  it('is leased when delivery can send it immediately, and given to delivery after the commit', async () => {
+    const calls: unknown[] = [];
+    const { send, stored, tables, announced } = startAcceptance({}, undefined, {
+      leaseNow: (mail) => {
+        calls.push(mail);
+        return [LEASE];
+      },
+      accepted: (leased) => calls.push(leased.map(({ message }) => tables.queue.get(message.seq)?.lease)),
     });
     accepted(await send());
-    expect(calls).toEqual(['take', 'stored 3', 'committed']);
-    expect(tables.queue.get(stored()[0]?.seq ?? 0)?.lease).toBe(3);
+    const mail = { account_id: 'acct_one', use_case: 'tx', priority: 0, destination: 'example.net' };
+    expect(calls).toMatchObject([[{ ...mail, domain_id: 'domain_one' }], [LEASE.generation]]);
     expect(stored()[0]).toMatchObject({ status: 'sending', sent_at: LEASE.at, updated_at: LEASE.at });
     expect(announced).toEqual([]);
   });
 
-  it('is announced for the destinations whose messages delivery does not take', async () => {
-    const taken = { stored: () => {}, committed: () => {}, rolledBack: () => {} };
-    const { send, announced } = startAcceptance({}, undefined, (_, { destination }) => {
-      if (destination === 'one.test') return { lease: LEASE, isQueued: false, ...taken };
-      return destination === 'two.test' ? { lease: null, isQueued: true, ...taken } : null;
+  it('is given to delivery as it would be read from the queue, with its content', async () => {
+    const leased: LeasedMessage[] = [];
+    const { send, stored, tables, db } = startAcceptance({}, undefined, {
+      leaseNow: () => [LEASE],
+      accepted: (messages) => leased.push(...messages),
+    });
+    accepted(await send());
+    const seq = stored()[0]?.seq ?? 0;
+    db.prepare('UPDATE queue SET lease = NULL').run();
+    const { status, sent_at, ...read } = tables.queue.ready(seq) ?? expect.fail('no message');
+    expect({ status, sent_at }).toEqual({ status: 'sending', sent_at: LEASE.at });
+    expect(leased).toMatchObject([{ message: { ...read, updated_at: expect.any(Number) } }]);
+    expect(leased[0]?.content.size).toBe(read.content_bytes);
+  });
+
+  it('is announced for the destinations whose messages wait in the queue', async () => {
+    const { send, announced } = startAcceptance({}, undefined, {
+      leaseNow: (mail) => mail.map(({ destination }) => (destination === 'one.test' ? LEASE : null)),
     });
     accepted(await send({ to: ['a@one.test', 'b@two.test', 'c@one.test', 'd@three.test'] }));
     expect(announced.map(({ destination }) => destination)).toEqual(['two.test', 'three.test']);
   });
 
-  it('is given back by delivery when it cannot be stored', async () => {
-    const calls: string[] = [];
-    const { send, stored } = startAcceptance({}, undefined, (_, { recipient }) => ({
-      lease: LEASE,
-      isQueued: false,
-      stored: () => {
-        if (recipient.startsWith('b')) throw new Error('disk full');
+  it('waits in the queue when it may no longer be sent at the commit', async () => {
+    const { send, stored, tables, announced } = startAcceptance({}, undefined, {
+      leaseNow: () => {
+        const account = tables.accounts.get('acct_one') ?? expect.fail('no account');
+        tables.accounts.update({ ...account, status: 'disabled' });
+        return [LEASE];
       },
-      committed: () => calls.push(`committed ${recipient}`),
-      rolledBack: () => calls.push(`rolled back ${recipient}`),
-    }));
-    await expect(send({ to: ['a@one.test', 'b@one.test', 'c@one.test'] })).rejects.toThrow('disk full');
-    expect(calls).toEqual(['rolled back a@one.test', 'rolled back b@one.test']);
+      accepted: (leased) => expect(leased).toEqual([]),
+    });
+    accepted(await send());
+    expect(stored()[0]).toMatchObject({ status: 'queued', sent_at: null });
+    expect(announced).toHaveLength(1);
+  });
+
+  it('is not given to delivery when it cannot be stored', async () => {
+    const { send, stored, tables } = startAcceptance({}, undefined, {
+      leaseNow: (mail) => mail.map(() => LEASE),
+      accepted: () => expect.unreachable(),
+    });
+    vi.spyOn(tables.queue, 'insert').mockImplementation(({ destination }) => {
+      if (destination === 'two.test') throw new Error('disk full');
+    });
+    await expect(send({ to: ['a@one.test', 'b@two.test', 'c@one.test'] })).rejects.toThrow('disk full');
     expect(stored()).toEqual([]);
   });
 

@@ -10,7 +10,7 @@ import {
   type AcceptRequest,
   createAcceptance,
 } from '../../src/sending/accept.ts';
-import type { TakeNew, TransactionalResult } from '../../src/sending/draft.ts';
+import type { TransactionalResult } from '../../src/sending/draft.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import { createOneClickNotice } from '../../src/sending/one-click.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
@@ -30,7 +30,7 @@ export const BODY: SendRequest = {
 export function startAcceptance(
   defaults: AccountLimitDefaults = {},
   publicUrl = 'https://track.mail.test',
-  take?: TakeNew,
+  delivery: Partial<Pick<AcceptanceParts, 'leaseNow' | 'accepted'>> = {},
 ) {
   const store = startStore(heldClock(), defaults);
   const { tables, recorder, clock } = store;
@@ -51,7 +51,9 @@ export function startAcceptance(
     publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     expiry: createExpiryClock(clock, clock),
-    ...(take === undefined ? {} : { take }),
+    leaseNow: (mail) => mail.map(() => null),
+    accepted: () => {},
+    ...delivery,
     announce: (key) => announced.push(key),
   };
   let acceptance = createAcceptance(store, parts);

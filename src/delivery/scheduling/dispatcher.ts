@@ -1,9 +1,11 @@
-import { type Clock, SECOND } from '../../core/clock.ts';
-import type { JobContent } from '../../mail/stored-content.ts';
+import { SECOND } from '../../core/clock.ts';
+import { type PackedContent, toJobContent } from '../../mail/stored-content.ts';
 import type { Context } from '../../store/context.ts';
 import {
   type ExpiryPage,
+  type Lease,
   MARKETING_PRIORITY,
+  type MailToLease,
   type QueueKey,
   type QueuePriority,
   queueKeyText,
@@ -35,6 +37,8 @@ export interface DispatchParts extends Omit<TargetParts, 'pools'> {
   pools: TargetParts['pools'] & Pick<EgressPools, 'poolCount'>;
   claims: Claims;
   waits: Waits;
+  /** The daemon's generation, which every lease carries. */
+  generation: number;
   shares: Pick<Shares, 'admits' | 'exhausted' | 'take' | 'release'>;
   recording: Pick<Recording, 'take' | 'putBack' | 'postpone'>;
   /** All but `deliver` release the claim on the message. */
@@ -53,27 +57,14 @@ export interface DispatchParts extends Omit<TargetParts, 'pools'> {
  */
 export function createScheduling(context: DispatchContext, parts: DispatchParts) {
   const targets = createTargets(context, parts);
-  const recent = createRecentMessages(context.monotonic);
   const onReadable = (key: QueueKey): void => scheduler.request(key);
-  const reader = createQueueReader(context, parts, { recent, targets, onReadable });
-  const scheduler: Scheduler = createScheduler(parts, reader);
-  const scan = createQueueScan(context, parts, { recent, reader, scheduler });
-  return { targets, reader, recent, scheduler, scan };
+  const reader = createQueueReader(context, parts, { targets, onReadable });
+  const scheduler: Scheduler = createScheduler(context, parts, { targets, reader });
+  const scan = createQueueScan(context, parts, { reader, scheduler });
+  return { targets, reader, scheduler, scan };
 }
 
 export type Scheduler = ReturnType<typeof createScheduler>;
-
-/** A place for a message that is being stored. Exactly one of `committed` and `rolledBack` is called. */
-export interface ReservedPlace {
-  /** The message is stored with a lease, because it is sent immediately or soon. */
-  leased: boolean;
-  /** It waits behind others. */
-  waits: boolean;
-  /** The rows of the message were inserted, and its `seq` is known. */
-  stored(): void;
-  committed(): void;
-  rolledBack(): void;
-}
 
 /** Keys in memory that are about to be read; the scan finds further ones. */
 const MAX_REQUESTED_KEYS = 10_000;
@@ -94,10 +85,20 @@ const PRIORITIES: readonly QueuePriority[] = [TRANSACTIONAL_PRIORITY, MARKETING_
  * scan. The only timers are those of sites whose rate allows the next message within a second.
  */
 function createScheduler(
+  { clock, log }: DispatchContext,
   parts: DispatchParts,
-  reader: Pick<QueueReader, 'startBatch' | 'read' | 'forgetRecent'>,
+  { targets, reader }: { targets: Targets; reader: Pick<QueueReader, 'read'> },
 ) {
-  const { sites, claims, controls, shares, recording, defer = setImmediate, after = startTimer } = parts;
+  const {
+    sites,
+    claims,
+    waits,
+    controls,
+    shares,
+    recording,
+    defer = setImmediate,
+    after = startTimer,
+  } = parts;
   /** Keys to read, in order, by priority. */
   const requested: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
   /** Sites whose mail the budgets do not admit now: those with transactional mail, and the others. */
@@ -139,7 +140,7 @@ function createScheduler(
 
   function readRequested(): void {
     if (!running || requestedCount() === 0 || !parts.mayStart()) return;
-    reader.startBatch();
+    targets.startBatch();
     const filled = new Set<Site>();
     let read = 0;
     // Transactional keys precede marketing keys that were requested earlier.
@@ -251,17 +252,61 @@ function createScheduler(
     void putBack(message);
   }
 
-  /** A new message is on disk and waits in memory. */
-  function addNew(site: Site, assignment: Assignment): void {
-    const { message } = assignment;
-    if (!running || isPaused(controls, message)) {
-      site.newEnded();
-      if (assignment.isLeased === true) void putBack(message);
-      else claims.release(message);
-      return;
+  /** The site of a new message, if it can be leased; null: it waits in the queue. */
+  function siteToLease(mail: MailToLease, ahead: ReadonlyMap<Site, number>): Site | null {
+    if (requested[mail.priority].has(queueKeyText(mail)) || isPaused(controls, mail)) return null;
+    if (waits.parkedOf(mail) !== null) return null;
+    // The lookup of an unknown route begins when the message is read from the queue.
+    const target = targets.find({ ...mail, simulated: 0, secondary: 0, reroute: null }, null);
+    if (target.kind !== 'site') return null;
+    const { site } = target;
+    return site.mayLease(mail, ahead.get(site) ?? 0) && shares.admits(site, mail) ? site : null;
+  }
+
+  /**
+   * The lease of each new message that can be sent as soon as it is stored; null: it waits in the queue, as do those whose
+   * route is not known. Reserves nothing: those that are stored at the same time may become more than the sites can send
+   * immediately, and then wait in memory for their turn.
+   */
+  function leaseNow(mails: readonly MailToLease[]): (Lease | null)[] {
+    if (!running || !parts.mayStart()) return mails.map(() => null);
+    targets.startBatch();
+    const ahead = new Map<Site, number>();
+    const lease = { generation: parts.generation, at: clock.now() };
+    return mails.map((mail) => {
+      try {
+        const site = siteToLease(mail, ahead);
+        if (site === null) return null;
+        ahead.set(site, (ahead.get(site) ?? 0) + 1);
+        return lease;
+      } catch (error) {
+        // The message is accepted all the same; what cannot be read is retried when it is read from the queue.
+        log.warn(
+          { err: error, accountId: mail.account_id },
+          'new message waits in the queue: its route cannot be read',
+        );
+        return null;
+      }
+    });
+  }
+
+  /** Begins the delivery of messages that were stored with a lease (committed), with their contents as long as they are small. */
+  function accepted(messages: readonly { message: ReadyMessage; content: PackedContent }[]): void {
+    targets.startBatch();
+    for (const { message, content } of messages) {
+      const target = running && !isPaused(controls, message) ? targets.find(message, null) : null;
+      if (target?.kind !== 'site') {
+        void putBack(message);
+        continue;
+      }
+      const { site } = target;
+      const assignment = targets.assign(message, target);
+      assignment.isLeased = true;
+      const starts = site.hasFreeSlot(message.priority);
+      if (mayKeep(content, starts)) assignment.content = toJobContent(content);
+      site.add(assignment);
+      if (starts) startAndRefill(site);
     }
-    site.addNew(assignment);
-    if (site.hasFreeSlot(message.priority)) startAndRefill(site);
   }
 
   function release({ unleased, leased }: DroppedMessages): void {
@@ -324,45 +369,14 @@ function createScheduler(
     requested: requestedCount,
     /** Drops the messages that were read ahead, so that they are read again under changed conditions. */
     readAgain: (): void => {
-      reader.forgetRecent();
       for (const site of sites.all()) {
         release(site.drop());
         site.clearWaitingKeys();
         startAndRefill(site);
       }
     },
-    /** Reserves a place for a message that is being stored. Null: other mail waits before it, or its site takes none now. */
-    reserveNew: (site: Site, assignment: Assignment): ReservedPlace | null => {
-      const { message } = assignment;
-      if (!running || !parts.mayStart() || requested[message.priority].has(queueKeyText(message)))
-        return null;
-      if (isPaused(controls, message)) return null;
-      const place = site.reserveNew(assignment, admits(site));
-      if (place === 'lease')
-        return {
-          leased: true,
-          waits: false,
-          stored: () => {},
-          committed: () => addLeased(site, assignment),
-          rolledBack: site.leaseEnded,
-        };
-      if (place === null) return null;
-      const leased = place === 'leased-backlog';
-      assignment.isLeased = leased;
-      return {
-        leased,
-        waits: true,
-        // Without a lease the message can be read from the queue from its commit on.
-        stored: () => {
-          if (!leased) claims.add(message);
-        },
-        committed: () => addNew(site, assignment),
-        rolledBack: () => {
-          site.newEnded();
-          if (!leased) claims.release(message);
-        },
-      };
-    },
+    leaseNow,
+    accepted,
     /** Starts no further delivery and drops the messages that were read ahead. */
     stop: (): void => {
       running = false;
@@ -371,6 +385,19 @@ function createScheduler(
       for (const site of sites.all()) release(site.drop());
     },
   };
+}
+
+/** Larger contents are read when they are sent: this bounds those of messages that are sent next. Bytes as stored. */
+const MAX_NEXT_BYTES = 64 * 1024;
+/** The same for messages that wait behind others, which are far more. */
+const MAX_WAITING_BYTES = 1024;
+
+/**
+ * Whether the content stays in memory. A message that waits behind others keeps its content only if its texts are stored
+ * separately, as a shared content: it then has one recipient, so that no erasure rewrites its content while it is queued.
+ */
+function mayKeep({ body, sharedId }: PackedContent, starts: boolean): boolean {
+  return starts ? body.length <= MAX_NEXT_BYTES : sharedId !== undefined && body.length <= MAX_WAITING_BYTES;
 }
 
 /** Whether the operator has paused the mail of a key. */
@@ -408,11 +435,9 @@ function createQueueReader(
   { clock, expiry, log, tables }: DispatchContext,
   { claims, waits, pools, controls, deliveries, recording }: DispatchParts,
   {
-    recent,
     targets,
     onReadable,
   }: {
-    recent: RecentMessages;
     targets: Targets;
     /** Called when a key can be read again: its route became known, or it may have more messages. */
     onReadable(key: QueueKey): void;
@@ -436,8 +461,7 @@ function createQueueReader(
         first?.addWaitingKey(key);
         return taken;
       }
-      const known = recent.get(seq);
-      const message = readMessage(seq, key, known);
+      const message = readMessage(seq, key);
       if (message === null) continue;
       // The messages of a key may leave through different pools: each is routed separately.
       const target = decided(message, () => targets.find(message, () => onReadable(key)));
@@ -464,10 +488,8 @@ function createQueueReader(
       }
       taken++;
       claims.add(message);
-      recent.remove(seq);
       if (target.kind === 'site') {
-        target.assignment.content = known?.content;
-        target.site.add(target.assignment);
+        target.site.add(targets.assign(message, target));
         filled.add(target.site);
       } else void deliveries.conclude(message, target);
     }
@@ -492,11 +514,11 @@ function createQueueReader(
     yield null;
   }
 
-  /** Null when the message may not be taken now, or cannot be read. `known`: it need not be read. */
-  function readMessage(seq: number, key: QueueKey, known?: RecentMessage): ReadyMessage | null {
+  /** Null when the message may not be taken now, or cannot be read. */
+  function readMessage(seq: number, key: QueueKey): ReadyMessage | null {
     let message: ReadyMessage | null;
     try {
-      message = known?.message ?? tables.queue.ready(seq);
+      message = tables.queue.ready(seq);
     } catch (error) {
       log.error({ err: error, message: seq }, 'queued message could not be read; trying again later');
       claims.holdOff({ seq, ...key });
@@ -594,8 +616,6 @@ function createQueueReader(
   }
 
   return {
-    /** Clears what was read for the last batch. Call before each batch of `read`. */
-    startBatch: targets.startBatch,
     /**
      * Reads the messages of a key that can be sent now. A key without capacity waits at its site. Returns the number of
      * messages read. `competing`: the number of keys that wait to be read, which share the capacity of the site. The sites
@@ -622,60 +642,6 @@ function createQueueReader(
     },
     expiring,
     expiringBlocked,
-    /** Forgets recent messages, so that they are read from the queue. */
-    forgetRecent: recent.clear,
-  };
-}
-
-export type RecentMessages = ReturnType<typeof createRecentMessages>;
-
-export interface RecentMessage {
-  message: ReadyMessage;
-  content: JobContent | undefined;
-  /** Monotonic. */
-  addedAt: number;
-}
-
-/** About 2 KB each. */
-const MAX_MESSAGES = 4000;
-/** Like messages that were read ahead. */
-const MAX_AGE_MS = 10 * SECOND;
-
-/**
- * Messages that were stored a short time ago and wait in the queue, so that they need not be read from it when their turn
- * comes. Like messages that were read ahead, they are validated by the transaction that leases them.
- *
- * Empty at first; forgets the oldest message for the next one. `clock`: monotonic.
- */
-export function createRecentMessages(clock: Clock) {
-  /** The oldest first. */
-  const messages = new Map<number, RecentMessage>();
-  const isTooOld = ({ addedAt }: RecentMessage) => clock.now() - addedAt > MAX_AGE_MS;
-
-  return {
-    /** Adds a message whose transaction is on disk. */
-    add: (message: ReadyMessage, content: JobContent | undefined): void => {
-      messages.set(message.seq, { message, content, addedAt: clock.now() });
-      if (messages.size <= MAX_MESSAGES) return;
-      for (const seq of messages.keys()) {
-        messages.delete(seq);
-        break;
-      }
-    },
-    /** The message, with its content if it is small; undefined: it must be read. */
-    get: (seq: number): RecentMessage | undefined => {
-      const found = messages.get(seq);
-      return found !== undefined && !isTooOld(found) ? found : undefined;
-    },
-    remove: (seq: number): void => void messages.delete(seq),
-    /** Forgets those that are too old. */
-    sweep: (): void => {
-      for (const [seq, message] of messages) {
-        if (!isTooOld(message)) return;
-        messages.delete(seq);
-      }
-    },
-    clear: (): void => messages.clear(),
   };
 }
 
@@ -716,7 +682,7 @@ const EXPIRY_RUN_SIZE = 100;
 function createQueueScan(
   { clock, monotonic, log, tables, writer }: DispatchContext,
   { sites, claims, waits }: DispatchParts,
-  { recent, reader, scheduler }: { recent: RecentMessages; reader: QueueReader; scheduler: Scheduler },
+  { reader, scheduler }: { reader: QueueReader; scheduler: Scheduler },
 ) {
   /** The last key that was read, by priority; null: start at the first. */
   const cursors: [QueueKey | null, QueueKey | null] = [null, null];
@@ -806,7 +772,6 @@ function createQueueScan(
       if (monotonic.now() < sweepAt) return;
       sweepAt = monotonic.now() + SCAN_INTERVAL_MS;
       waits.sweep();
-      recent.sweep();
       unadvanced = sites.all()[Symbol.iterator]();
     }
     for (let n = 0; n < SITE_BATCH_SIZE; n++) {

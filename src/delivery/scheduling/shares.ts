@@ -1,4 +1,5 @@
 import {
+  type MailToLease,
   type QueuedMessage,
   type QueuePriority,
   type ReadyMessage,
@@ -51,7 +52,7 @@ export function createShares(limits: { sessions: number; bytes: number }) {
   const unanswered = createBudget(Math.max(1, Math.floor(limits.sessions * UNANSWERED_SHARE)));
   const bytes = createBudget(limits.bytes);
 
-  function sharesOf(site: Site, message: ReadyMessage): HeldShares {
+  function sharesOf(site: Site, message: MailToLease): HeldShares {
     const { account_id: account, priority } = message;
     const { key } = site;
     const counted = Math.max(0, message.content_bytes - UNCOUNTED_BYTES);
@@ -64,7 +65,7 @@ export function createShares(limits: { sessions: number; bytes: number }) {
 
   return {
     /** Whether the budgets admit the message now. */
-    admits: (site: Site, message: ReadyMessage): boolean => {
+    admits: (site: Site, message: MailToLease): boolean => {
       const { account_id: account, priority } = message;
       // Most refusals are due to the budget for sessions: it is checked first.
       if (!sessions.admits({ account, site: site.key, priority, size: 1 })) return false;

@@ -4,6 +4,7 @@ import type { JobContent } from '../../mail/stored-content.ts';
 import type { Lane } from '../../store/domains/domains.ts';
 import {
   MARKETING_PRIORITY,
+  type MailToLease,
   type QueueKey,
   type QueuePriority,
   type ReadyMessage,
@@ -89,15 +90,11 @@ export interface Site {
    */
   nextToLease(admits: (assignment: Assignment) => boolean): Assignment | null;
   /**
-   * Reserves a place for a message that is being stored, if no key waits for the site. `lease`: it can be sent immediately, or
-   * leased ahead; `addLeased` or `leaseEnded` follows. `backlog`: it waits behind others; `addNew` or `newEnded` follows.
-   * `leased-backlog`: the same for transactional mail of a fast site, which is leased now, because it will be sent within about
-   * a second and then needs no separate commit. Null: there is no place.
+   * Whether a message that is about to be stored can have a lease from then on, because no other mail waits for the site
+   * and it can be sent immediately or is leased ahead. At a fast site also because it is short transactional mail that will be
+   * sent within about a second, which then needs no separate commit. Reserves nothing. `ahead`: others that precede it.
    */
-  reserveNew(assignment: Assignment, admits: (assignment: Assignment) => boolean): NewPlace | null;
-  addNew(assignment: Assignment): void;
-  /** The new message was not stored. */
-  newEnded(): void;
+  mayLease(mail: MailToLease, ahead: number): boolean;
   addLeased(assignment: Assignment): void;
   /** The message was not leased, or is not sent. */
   leaseEnded(): void;
@@ -158,8 +155,6 @@ export interface Site {
   /** Whether the site has no mail in memory and was not used for `ms`. */
   isUnused(ms: number): boolean;
 }
-
-export type NewPlace = 'lease' | 'leased-backlog' | 'backlog';
 
 export interface DroppedMessages {
   unleased: ReadyMessage[];
@@ -282,8 +277,6 @@ export function createSite(options: SiteOptions): Site {
   const inFlight = new Map<string, number>();
   /** Leases that are being committed. */
   let leasing = 0;
-  /** New messages that are being committed without a lease. */
-  let storing = 0;
   let usedAt = clock.now();
   let greylistMs = memory?.greylistMs ?? null;
   const pace = createPace(clock);
@@ -434,31 +427,13 @@ export function createSite(options: SiteOptions): Site {
       if (found !== null) leasing++;
       return found;
     },
-    reserveNew: (assignment, admits) => {
-      const { priority, account_id: accountId, content_bytes: bytes } = assignment.message;
-      if (waiting.count() > 0 || isHalted() || accounts.isLimited(accountId)) return null;
-      const queued = backlog.size(TRANSACTIONAL_PRIORITY) + backlog.size(MARKETING_PRIORITY) + storing;
-      if (
-        queued === 0 &&
-        mayStart() &&
-        leasing + backlog.leased() < placesForNew(priority) &&
-        admits(assignment)
-      ) {
-        leasing++;
-        return 'lease';
-      }
-      if (queued >= limitOf(priority)) return null;
-      storing++;
-      // It is sent within about a second, which is the lookahead of a fast site. A large one may wait for the budget.
-      const isLeased = priority === TRANSACTIONAL_PRIORITY && bytes <= UNCOUNTED_BYTES && isFast();
-      return isLeased ? 'leased-backlog' : 'backlog';
-    },
-    addNew: (assignment) => {
-      storing--;
-      backlog.add(assignment);
-    },
-    newEnded: () => {
-      storing--;
+    mayLease: ({ priority, account_id: accountId, content_bytes: bytes }, ahead) => {
+      if (waiting.count() > 0 || isHalted() || accounts.isLimited(accountId)) return false;
+      const queued = backlog.size(TRANSACTIONAL_PRIORITY) + backlog.size(MARKETING_PRIORITY);
+      // A large one may wait for the budget.
+      if (priority === TRANSACTIONAL_PRIORITY && bytes <= UNCOUNTED_BYTES && isFast())
+        return queued + ahead < limitOf(priority);
+      return queued === 0 && mayStart() && leasing + backlog.leased() + ahead < placesForNew(priority);
     },
     addLeased: (assignment) => {
       leasing--;
@@ -527,7 +502,6 @@ export function createSite(options: SiteOptions): Site {
     isUnused: (ms) =>
       slots.used() === 0 &&
       leasing === 0 &&
-      storing === 0 &&
       waiting.count() === 0 &&
       backlog.isEmpty(MARKETING_PRIORITY) &&
       clock.now() - usedAt > ms,
@@ -557,7 +531,7 @@ export interface Assignment {
   readAt: number;
   /** It has a lease: since it was accepted, or ahead of its turn. */
   isLeased?: boolean;
-  /** The content of a new message, if it is small (new-messages.ts). Absent: it is read when the job is built. */
+  /** The content of a message that was accepted with a lease, if it is small. Absent: it is read when the job is built. */
   content?: JobContent | undefined;
 }
 

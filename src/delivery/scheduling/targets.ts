@@ -1,11 +1,12 @@
 import type { LocalFailure } from '../../mail/classify/classify.ts';
 import { providerOfHosts } from '../../mail/providers.ts';
 import type { Context } from '../../store/context.ts';
-import type { QueuedMessage, ReadyMessage } from '../../store/messages/queue.ts';
+import type { Lane } from '../../store/domains/domains.ts';
+import type { QueuedMessage, QueueKey, ReadyMessage } from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { ControlIndex } from '../control.ts';
 import type { EgressPools } from '../egress-pools.ts';
-import type { DeliveryPath, DeliveryPaths } from '../lanes.ts';
+import type { DeliveryPath, DeliveryPaths, PathMessage } from '../lanes.ts';
 import type { RouteCache } from '../route-cache.ts';
 import type { RouteResult } from '../routes.ts';
 import type { Egress, EgressMail, EgressObstacle } from '../source-address.ts';
@@ -13,11 +14,13 @@ import type { TargetHost } from '../worker/protocol.ts';
 import type { Assignment, Site } from './site.ts';
 import type { Sites } from './sites.ts';
 
+/** What decides the target of a message. */
+export type TargetMail = QueueKey & PathMessage & Pick<QueuedMessage, 'simulated'>;
+
 export type Targets = ReturnType<typeof createTargets>;
 
 export type Target =
-  /** Also while the site is halted or paused: the message waits there. */
-  | { kind: 'site'; site: Site; assignment: Assignment }
+  | SiteTarget
   | { kind: 'simulator' }
   /** The operator rejects the mail to its destination. */
   | { kind: 'rejected'; control: QueueControlRow }
@@ -26,6 +29,17 @@ export type Target =
   | { kind: 'blocked'; obstacle: EgressObstacle }
   /** Its route is being looked up, its account has too many sites, or its egress pool is paused and it has no site to wait at. */
   | { kind: 'waiting' };
+
+/** Also while the site is halted or paused: the message waits there. */
+export interface SiteTarget {
+  kind: 'site';
+  site: Site;
+  lane: Lane;
+  result: RouteHosts;
+  mail: EgressMail;
+}
+
+type RouteHosts = Extract<RouteResult, { kind: 'hosts' }>;
 
 export interface TargetParts {
   sites: Sites;
@@ -56,7 +70,7 @@ export function createTargets({ monotonic }: Pick<Context, 'monotonic'>, parts: 
   const providers = new WeakMap<readonly TargetHost[], string>();
 
   /** Called for every message of a batch; reads each domain once. */
-  function pathOf(message: QueuedMessage): DeliveryPath {
+  function pathOf(message: TargetMail): DeliveryPath {
     // A rerouted message is rare, and no other message shares its path.
     if (message.reroute !== null) return parts.paths.of(message);
     const name = `${message.secondary} ${message.use_case} ${message.domain_id}`;
@@ -68,10 +82,10 @@ export function createTargets({ monotonic }: Pick<Context, 'monotonic'>, parts: 
   }
 
   /**
-   * The target of a ready message. `onKnown` is called when a route that is not known now has been looked up; null: it is
+   * The target of a message that is due. `onKnown` is called when a route that is not known now has been looked up; null: it is
    * not looked up. Throws when data that decides about the target cannot be read.
    */
-  function find(message: ReadyMessage, onKnown: (() => void) | null): Target {
+  function find(message: TargetMail, onKnown: (() => void) | null): Target {
     if (message.simulated === 1) return { kind: 'simulator' };
     const control = controls.ofKey(message);
     if (control?.action === 'bounce') return { kind: 'rejected', control };
@@ -93,29 +107,10 @@ export function createTargets({ monotonic }: Pick<Context, 'monotonic'>, parts: 
     const site = sites.of(destination, hosts, route, pool, accountId);
     const obstacle = site.isPaused() ? null : egress.obstacle(pool, mail);
     if (obstacle !== null) return { kind: 'blocked', obstacle };
-    const { provider, receiver } = mail;
-    const readAt = monotonic.now();
-    return {
-      kind: 'site',
-      site,
-      assignment: {
-        message,
-        hosts,
-        route,
-        lane,
-        provider,
-        receiver,
-        readAt,
-        ...(tls === undefined ? {} : { tls }),
-      },
-    };
+    return { kind: 'site', site, lane, result, mail };
   }
 
-  function mailOf(
-    message: QueuedMessage,
-    { hosts, route }: Extract<RouteResult, { kind: 'hosts' }>,
-  ): EgressMail {
-    const { priority, destination } = message;
+  function mailOf({ priority, destination }: QueueKey, { hosts, route }: RouteHosts): EgressMail {
     if (route !== null) return { provider: null, priority, hosts };
     // The hosts belong to one destination (route-cache).
     let provider = providers.get(hosts);
@@ -145,6 +140,21 @@ export function createTargets({ monotonic }: Pick<Context, 'monotonic'>, parts: 
       paths.clear();
     },
     find,
+    /** The message with its route, for the backlog of its site. */
+    assign: (message: ReadyMessage, { lane, result, mail }: SiteTarget): Assignment => {
+      const { hosts, route, tls } = result;
+      const { provider, receiver } = mail;
+      return {
+        message,
+        hosts,
+        route,
+        lane,
+        provider,
+        receiver,
+        readAt: monotonic.now(),
+        ...(tls === undefined ? {} : { tls }),
+      };
+    },
     /**
      * The operator's pause of a message: of its account, destination, egress pool or site. Null: there is none. A site
      * whose route is not known is not considered. Throws like `find`.

@@ -98,6 +98,17 @@ const OWN_PATH: QueuedPath = { secondary: 0, reroute: null };
 /** A message that is ready to be sent, with the size of its content, decoded. */
 export type ReadyMessage = QueuedMessage & { content_bytes: number };
 
+/** The lease of a message that is sent as soon as it is stored. */
+export interface Lease {
+  /** Of the daemon. */
+  generation: number;
+  /** Epoch ms. */
+  at: number;
+}
+
+/** What decides whether a new message can be sent as soon as it is stored. */
+export type MailToLease = QueueKey & Pick<ReadyMessage, 'domain_id' | 'use_case' | 'content_bytes'>;
+
 /** The columns of a queue row `q` in a queued message. */
 export const QUEUED_COLUMNS = 'q.destination, q.lane, q.lease, q.due_at, q.secondary, q.reroute';
 

@@ -102,6 +102,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
       controls,
       deliveries,
       recording,
+      generation: 1,
       shares,
       mayStart: () => true,
     },

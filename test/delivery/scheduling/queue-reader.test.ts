@@ -16,19 +16,21 @@ describe('queue reader', () => {
   });
 
   it("uses the egress pool of each message's use case", () => {
-    const { put, reader, sites } = createTestScheduling({ poolOf: (_region, useCase) => `pool-${useCase}` });
+    const { put, reader, targets, sites } = createTestScheduling({
+      poolOf: (_region, useCase) => `pool-${useCase}`,
+    });
     put(users(1));
     put(users(1), { priority: 1 });
-    reader.startBatch();
+    targets.startBatch();
     reader.read(KEY, 0, new Set());
     reader.read({ ...KEY, priority: 1 }, 0, new Set());
     expect([...sites.all()].map(({ pool }) => pool)).toEqual(['pool-tx', 'pool-mk']);
   });
 
   it('reads no more than a share of the capacity when other keys compete', () => {
-    const { put, reader, onlySite } = createTestScheduling({ connections: 5 });
+    const { put, reader, targets, onlySite } = createTestScheduling({ connections: 5 });
     put(users(200));
-    reader.startBatch();
+    targets.startBatch();
     expect(reader.read(KEY, 1, new Set())).toBe(20);
     expect(onlySite().waitingCount()).toBe(1);
     expect(onlySite().capacity(0)).toBe(20);

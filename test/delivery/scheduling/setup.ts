@@ -15,7 +15,7 @@ import type { ReservedMessage, Site } from '../../../src/delivery/scheduling/sit
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
 import type { EgressMail, EgressObstacle } from '../../../src/delivery/source-address.ts';
 import { createWaits } from '../../../src/delivery/waits.ts';
-import type { QueuedMessage, QueueKey } from '../../../src/store/messages/queue.ts';
+import type { MailToLease, QueuedMessage, QueueKey } from '../../../src/store/messages/queue.ts';
 import type { QueueControlRow } from '../../../src/store/messages/queue-controls.ts';
 import { enqueue, insertAccount, insertDomain, startStore } from '../../support/store.ts';
 
@@ -25,7 +25,7 @@ export interface SchedulingOptions {
   isOneSite?: boolean;
   perSecond?: number;
   routeOf?: (destination: string) => RouteResult | null;
-  admits?: (message: QueuedMessage) => boolean;
+  admits?: (message: MailToLease) => boolean;
   /** Of a message that is not admitted. Default: `sessions`. */
   exhausted?: 'sessions' | 'unanswered';
   poolOf?: (region: string, useCase: 'tx' | 'mk') => string;
@@ -33,6 +33,7 @@ export interface SchedulingOptions {
   egressObstacle?: (mail: EgressMail) => EgressObstacle | null;
 }
 
+export const GENERATION = 7;
 export const KEY: QueueKey = { priority: 0, account_id: 'acct_one', destination: 'one.test' };
 
 const SHARE = { account: '', site: '', priority: 0, size: 0 } as const;
@@ -120,7 +121,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     ofKey: (key) => createControlIndex(controls).ofKey(key),
     ofSite: (site) => createControlIndex(controls).ofSite(site),
   };
-  const { targets, reader, recent, scheduler, scan } = createScheduling(
+  const { targets, reader, scheduler, scan } = createScheduling(
     { clock, monotonic: clock, expiry: createExpiryClock(clock, clock), log, tables, writer },
     {
       sites,
@@ -158,6 +159,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
         },
       },
       recording,
+      generation: GENERATION,
       shares: {
         admits: (_, message) => options.admits?.(message) ?? true,
         exhausted: () => options.exhausted ?? 'sessions',
@@ -186,7 +188,6 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     waits,
     targets,
     reader,
-    recent,
     scheduler,
     scan,
     started,

@@ -43,6 +43,8 @@ export async function startSubmission(
     publicUrl: 'https://mail.test',
     expiry: createExpiryClock(clock, clock),
     expire: { tx: 2 * DAY, mk: 4 * DAY },
+    leaseNow: (mail) => mail.map(() => null),
+    accepted: () => {},
     announce: () => {},
   });
   const context = {
