@@ -98,7 +98,7 @@ export function createTargets({ monotonic }: Pick<Context, 'monotonic'>, parts: 
     if (result === null) return { kind: 'waiting' };
     if (result.kind === 'failure')
       return controls.ofSite({ key: '', pool }) === null ? result : { kind: 'waiting' };
-    const { hosts, route, tls } = result;
+    const { hosts, route } = result;
     const mail = mailOf(message, result);
     const { account_id: accountId, destination } = message;
     // The scan of the queue finds the message again.
