@@ -12,7 +12,7 @@ import { isClearable } from '../../store/maintenance/slack.ts';
 import { runSlackPass } from '../../store/maintenance/slack-pass.ts';
 import type { Tables } from '../../store/tables.ts';
 import { findPerson, identifiersOf } from '../people.ts';
-import { createErasureRun, type EraseResult, type Eraser, type ErasureRun } from './erasers.ts';
+import { createErasureRun, type Eraser } from './erasers.ts';
 import type { Person } from './scrub.ts';
 
 /** How long a stop waits for erasures in progress; the next start continues those that take longer. */
@@ -57,8 +57,8 @@ export function createErasure(
     if (!(await removeContact(seq))) return false;
     const row = tables.erasures.get(seq);
     if (row === null) return true;
-    const run = createErasureRun(row, clock.now());
-    for (const eraser of erasers) if (!(await runEraser(eraser, run))) return false;
+    const run = createErasureRun(row, portions, clock.now());
+    for (const erase of erasers) if (!(await erase(run))) return false;
     await writer.run((tx) => {
       tx.erasures.remove(seq);
       traces.request(tx);
@@ -85,25 +85,6 @@ export function createErasure(
       if (isDone) tx.erasures.beginAgain(seq, JSON.stringify(person));
       return { rows, isDone };
     });
-  }
-
-  /** Resolves with false when the eraser must be called again later, or after `stop`. */
-  async function runEraser(eraser: Eraser, run: ErasureRun): Promise<boolean> {
-    const last: { result: EraseResult } = { result: 'more' };
-    do {
-      const completed = await portions.run(
-        (tx, rows, isOver) => {
-          const result = eraser.erase(tx, run, { rows, isOver });
-          return { rows, isDone: result !== 'more', result };
-        },
-        ({ result }) => {
-          last.result = result;
-        },
-      );
-      if (!completed || last.result === 'waiting') return false;
-      if (last.result === 'prepare' && (await eraser.prepare?.(run)) !== true) return false;
-    } while (last.result === 'prepare');
-    return true;
   }
 
   /** The person is removed from every table already: a failed pass leaves data in unused space of the file only. */

@@ -81,6 +81,8 @@ export function createPortions(options: PortionsOptions) {
   };
 }
 
+export type Portions = ReturnType<typeof createPortions>;
+
 /**
  * The estimated time of a row in ms. It rises immediately, as rows that must be read from the disk follow each other, and
  * falls gradually.
