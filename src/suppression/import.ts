@@ -1,11 +1,11 @@
-import { csvCutter, csvFields, type ImportRecord, readRecords } from '../audience/import/records.ts';
+import { csvFields, type ImportRecord } from '../audience/import/records.ts';
 import {
   ADDRESS_COLUMNS,
   foldedColumn,
   type ServiceName,
   suppressionExport,
 } from '../audience/import/rows.ts';
-import { concatenated, plainText, readHeader } from '../audience/import/source.ts';
+import { openCsv } from '../audience/import/source.ts';
 import { parseMoment } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import { SUPPRESSION_REASONS, type SuppressionReason } from '../store/suppressions.ts';
@@ -45,9 +45,8 @@ export async function importSuppressions(
   format: SuppressionFormat,
   by: string,
 ): Promise<SuppressionImportResult | Refusal> {
-  const iterator = plainText(bytes)[Symbol.asyncIterator]();
+  const { header, delimiter, recordsAt, close } = await openCsv(bytes);
   try {
-    const { header, delimiter, head } = await readHeader(iterator);
     if (header === undefined) return invalid('body', 'is empty');
     if (header.fault !== null) return invalid('body', `the first line ${header.fault}`);
     const names = csvFields(header.text, delimiter).map(foldedColumn);
@@ -68,8 +67,7 @@ export async function importSuppressions(
     };
     const refused = await addRows(first);
     if (refused !== null) return refused;
-    const rest = concatenated(head.subarray(header.end.byte), iterator);
-    for await (const records of readRecords(rest, csvCutter(delimiter), header.end))
+    for await (const records of recordsAt(header.end))
       for (let at = 0; at < records.length; at += ROWS_AT_A_TIME) {
         const full = await addRows(records.slice(at, at + ROWS_AT_A_TIME).map(read));
         if (full !== null) return full;
@@ -97,7 +95,7 @@ export async function importSuppressions(
       return null;
     }
   } finally {
-    await iterator.return?.(undefined);
+    await close();
   }
 }
 

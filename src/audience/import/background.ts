@@ -17,9 +17,8 @@ import {
   type RejectedRow,
   TURN_OVER,
 } from './import.ts';
-import { type ImportRecord, readRecords, type StreamPosition } from './records.ts';
-import { MAX_IGNORED } from './rows.ts';
-import { bytesOfFile, type ImportFormat, type ImportSource, openSource, textOfFile } from './source.ts';
+import { MAX_IGNORED, type RowOptions } from './rows.ts';
+import { bytesOfFile, type ImportFormat, type ImportSource, openSource } from './source.ts';
 
 /*
  * Imports that continue without the caller. An upload is stored as a file, and accepted when file and row are on disk. One
@@ -220,7 +219,7 @@ export function createBackgroundImports(
           // Sound: `add` stored it.
           actor: JSON.parse(job.actor) as Actor,
           reader: source.reader,
-          records: recordsOf(job, source),
+          records: source.records,
           counts: stateOf(job).counts,
           storageRefusal: () => storageRefusal(accountId),
           onBatch: (tx, batch) => record(tx, job, source, batch),
@@ -278,22 +277,11 @@ export function createBackgroundImports(
     log.info({ importId, status, reason }, 'contact import ended');
   }
 
-  /** Reads the header again, which defines the columns. */
+  /** Reads the header again, which defines the columns, and continues at the position of the import. */
   async function openFile(job: BackgroundImportRow): Promise<ImportSource | Refusal> {
-    const columns = columnsOf(job);
-    const source = await openSource(
-      bytesOfFile(fileOf(job.import_id)),
-      job.format,
-      columns === undefined ? {} : { columns },
-    );
+    const at = job.at_byte === 0 ? undefined : { byte: job.at_byte, line: job.at_line };
+    const source = await openSource(bytesOfFile(fileOf(job.import_id)), job.format, columnsOf(job), at);
     return typeof source === 'string' ? invalid('body', source) : source;
-  }
-
-  async function* recordsOf(job: BackgroundImportRow, source: ImportSource): AsyncGenerator<ImportRecord[]> {
-    const position: StreamPosition =
-      job.at_byte === 0 ? source.rowsAt : { byte: job.at_byte, line: job.at_line };
-    const bytes = textOfFile(fileOf(job.import_id), position.byte);
-    yield* readRecords(bytes, source.cut, position);
   }
 
   const loop = createLoop({ name: 'contact-imports', run, intervalMs: INTERVAL_MS, log });
@@ -338,9 +326,9 @@ export function stateOf(row: Pick<BackgroundImportRow, 'counts' | 'rejected_rows
   };
 }
 
-function columnsOf({ columns }: BackgroundImportRow): ReadonlyMap<string, string | null> | undefined {
+function columnsOf({ columns }: BackgroundImportRow): Pick<RowOptions, 'columns'> {
   // Sound: only this module writes the column.
-  return columns === null ? undefined : new Map(JSON.parse(columns) as [string, string | null][]);
+  return columns === null ? {} : { columns: new Map(JSON.parse(columns) as [string, string | null][]) };
 }
 
 /** The columns of a stored file that have no field, or why it cannot be imported. */

@@ -22,9 +22,9 @@ import {
   NO_COUNTS,
   type RejectedRow,
 } from './import.ts';
-import { type Cutter, type ImportRecord, readRecords, type StreamPosition } from './records.ts';
+import type { StreamPosition } from './records.ts';
 import type { ImportRow, RowOptions } from './rows.ts';
-import { bytesOfFile, type ImportFormat, type ImportSource, openSource, textOfFile } from './source.ts';
+import { bytesOfFile, type ImportFormat, type ImportSource, openSource } from './source.ts';
 
 /**
  * Imports a file; it may be interrupted at any time, even by SIGKILL. The position is committed with the rows, and another
@@ -70,29 +70,34 @@ export async function importFile(
 ): Promise<FileImportResult | Refusal> {
   const { tables, writer, importer, now } = deps;
   const { key, size } = await identify(options);
-  const source = await openSource(bytesOfFile(options.file), options.format, options.rows);
-  if (typeof source === 'string') return refuse('VALIDATION_ERROR', source);
-  if (isRefusal(source)) return source;
-  const first = await firstRow(source);
-  await source.close();
+  const openAt = async (at?: StreamPosition) => {
+    const opened = await openSource(bytesOfFile(options.file), options.format, options.rows, at);
+    return typeof opened === 'string' ? refuse('VALIDATION_ERROR', opened) : opened;
+  };
+  const beginning = await openAt();
+  if (isRefusal(beginning)) return beginning;
+  const { reader } = beginning;
+  const first = await firstRow(beginning);
+  await beginning.close();
   // An unknown column of a CSV was refused with the header.
-  if (options.rows.rejectUnknown === true && first !== null && source.reader.ignored.size > 0)
+  if (options.rows.rejectUnknown === true && first !== null && reader.ignored.size > 0)
     return refuse('VALIDATION_ERROR', `line ${first.line} ${'reason' in first ? first.reason : ''}`);
 
   const before = options.dryRun ? null : tables.contactImports.get(key);
-  const position = before === null ? source.rowsAt : { byte: before.at_byte, line: before.at_line };
+  const source = await openAt(before === null ? undefined : { byte: before.at_byte, line: before.at_line });
+  if (isRefusal(source)) return source;
   const counts: ImportCounts = before === null ? NO_COUNTS : JSON.parse(before.counts);
   const earlier = before === null ? [] : readReport(options.reportFile, before.report_bytes);
   const report = createReport(options.reportFile, before?.report_bytes ?? 0);
   const startedAt = before?.started_at ?? now();
-  options.onStart({ position, size, counts });
+  options.onStart({ position: source.rowsAt, size, counts });
   try {
     const result = await importer.run({
       accountId: options.accountId,
       groupId: options.groupId,
       actor: { by: 'import', ipAddress: null, userAgent: null },
-      reader: source.reader,
-      records: recordsFrom(options.file, source.cut, position),
+      reader,
+      records: source.records,
       counts,
       dryRun: options.dryRun,
       onBatch: (tx, batch) => {
@@ -120,21 +125,13 @@ export async function importFile(
       ...result,
       rejected,
       resumed: before !== null,
-      ignored: [...source.reader.ignored],
-      ignoredTruncated: source.reader.ignoredTruncated(),
+      ignored: [...reader.ignored],
+      ignoredTruncated: reader.ignoredTruncated(),
     };
   } finally {
+    await source.close();
     report.close();
   }
-}
-
-/** Opens the file when the first record is requested: an import that is refused before that leaves no open stream. */
-async function* recordsFrom(
-  file: string,
-  cut: Cutter,
-  position: StreamPosition,
-): AsyncGenerator<ImportRecord[]> {
-  yield* readRecords(textOfFile(file, position.byte), cut, position);
 }
 
 /** The key of an import: this version of the file, the account, the group and the options. */

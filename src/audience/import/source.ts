@@ -2,7 +2,6 @@ import { createReadStream } from 'node:fs';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import {
   BEGINNING,
-  type Cutter,
   createSplitter,
   csvCutter,
   delimiterOf,
@@ -19,35 +18,38 @@ export type ImportFormat = 'csv' | 'ndjson';
 
 export interface ImportSource {
   reader: RowReader;
-  cut: Cutter;
-  /** Position of the first row. */
+  /** Position of the first of the records. */
   rowsAt: StreamPosition;
   records: AsyncIterable<ImportRecord[]>;
   /** Releases the stream. */
   close(): Promise<void>;
 }
 
-/** Opens a stream from its beginning; `bytesOfFile` reads files. Returns a string, the reason, if it cannot be imported. */
+/**
+ * Opens a stream from its beginning; `bytesOfFile` reads files. `at`: where the records begin, in the text of
+ * `plainText`; what precedes is read and skipped. Default: after the header. Returns a string, the reason, if it cannot
+ * be imported.
+ */
 export async function openSource(
   bytes: AsyncIterable<Buffer>,
   format: ImportFormat,
   options: RowOptions = {},
+  at?: StreamPosition,
 ): Promise<ImportSource | Refusal | string> {
-  const iterator = plainText(bytes)[Symbol.asyncIterator]();
-  const close = async () => void (await iterator.return?.(undefined));
   if (format === 'ndjson') {
-    const records = readRecords(concatenated(Buffer.alloc(0), iterator), lineCutter);
-    return { reader: ndjsonRowReader(options), cut: lineCutter, rowsAt: BEGINNING, records, close };
+    const text = plainText(bytes);
+    const rowsAt = at ?? BEGINNING;
+    const records = readRecords(skipped(text, rowsAt.byte), lineCutter, rowsAt);
+    return { reader: ndjsonRowReader(options), rowsAt, records, close: () => closed(text) };
   }
-  const { header, delimiter, head } = await readHeader(iterator);
+  const { header, delimiter, recordsAt, close } = await openCsv(bytes);
   const reader = header === undefined ? 'there is no header line' : csvRowReader(header, options, delimiter);
-  if (header === undefined || typeof reader === 'string' || isRefusal(reader)) {
+  if (typeof reader === 'string' || isRefusal(reader)) {
     await close();
-    return typeof reader === 'string' || isRefusal(reader) ? reader : 'there is no header line';
+    return reader;
   }
-  const cut = csvCutter(delimiter);
-  const rest = concatenated(head.subarray(header.end.byte), iterator);
-  return { reader, cut, rowsAt: header.end, records: readRecords(rest, cut, header.end), close };
+  const rowsAt = at ?? header?.end ?? BEGINNING;
+  return { reader, rowsAt, records: recordsAt(rowsAt), close };
 }
 
 /** The bytes of a file. Opens it when the first ones are requested, so that an error has a receiver. */
@@ -55,33 +57,53 @@ export async function* bytesOfFile(file: string): AsyncGenerator<Buffer> {
   yield* createReadStream(file);
 }
 
-/** The text of a file from which records are cut (`plainText`), from `start` on, a position in that text. */
-export async function* textOfFile(file: string, start: number): AsyncGenerator<Buffer> {
-  yield* plainText(createReadStream(file), { start, reopen: (at) => createReadStream(file, { start: at }) });
-}
-
 /** `sep=;`, which Excel writes and reads as the first line of a CSV. */
 const SEPARATOR = /^"?sep=([^"\s\w]|\t)"?[,;\t|]*$/i;
 
-/** The header: the first line that is not blank or `sep=`; its delimiter, and all the bytes that were read to find it. */
-export async function readHeader(
-  iterator: AsyncIterator<Buffer>,
-): Promise<{ header: ImportRecord | undefined; delimiter: string; head: Buffer }> {
+export interface OpenCsv {
+  /** The first line that is not blank or `sep=`. */
+  header: ImportRecord | undefined;
+  delimiter: string;
+  /** The records from a position after the header. Call it once. */
+  recordsAt(start: StreamPosition): AsyncGenerator<ImportRecord[]>;
+  close(): Promise<void>;
+}
+
+/** Reads the header of a CSV. */
+export async function openCsv(bytes: AsyncIterable<Buffer>): Promise<OpenCsv> {
+  const text = plainText(bytes);
   let head: Buffer = Buffer.alloc(0);
   for (;;) {
-    const { value, done } = await iterator.next();
-    if (done !== true) head = Buffer.concat([head, value]);
-    const [first, second] = createSplitter(lineCutter, BEGINNING)(head, done === true);
+    const { value, done } = await text.next();
+    const isLast = done === true;
+    if (!isLast) head = Buffer.concat([head, value]);
+    const [first, second] = createSplitter(lineCutter, BEGINNING)(head, isLast);
     const separator = SEPARATOR.exec(first?.text ?? '')?.[1];
     const header = separator === undefined ? first : second;
-    if (header !== undefined || done === true || head.length > MAX_RECORD)
-      return { header, delimiter: separator ?? delimiterOf(header?.text ?? ''), head };
+    if (header === undefined && !isLast && head.length <= MAX_RECORD) continue;
+    const delimiter = separator ?? delimiterOf(header?.text ?? '');
+    const recordsAt = (start: StreamPosition) =>
+      readRecords(skipped(joined(head, text), start.byte), csvCutter(delimiter), start);
+    return { header, delimiter, recordsAt, close: () => closed(text) };
   }
 }
 
-export async function* concatenated(first: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-  yield first;
-  for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
+async function* joined(head: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  yield head;
+  yield* rest;
+}
+
+/** Without the first `count` bytes. */
+async function* skipped(text: AsyncGenerator<Buffer>, count: number): AsyncGenerator<Buffer> {
+  let skip = count;
+  for await (const chunk of text) {
+    if (chunk.length > skip) yield chunk.subarray(skip);
+    skip = Math.max(0, skip - chunk.length);
+  }
+}
+
+async function closed(text: AsyncGenerator<Buffer>): Promise<void> {
+  await text.return(undefined);
 }
 
 /** The format by the name of a file or the media type of an upload; null when it is neither. */
@@ -104,44 +126,38 @@ const MAX_HEAD = 256 * 1024;
 
 /**
  * The text of a file of another program: UTF-16 with a byte order mark is decoded, and CR as the only line end becomes LF,
- * so that the reader of records knows UTF-8 and LF only. Begins at `start`; positions count the bytes of the result.
+ * so that the reader of records knows UTF-8 and LF only. Positions count the bytes of the result.
  */
-export async function* plainText(
-  bytes: AsyncIterable<Buffer>,
-  openAt?: { start: number; reopen(start: number): AsyncIterable<Buffer> },
-): AsyncGenerator<Buffer> {
-  const iterator = bytes[Symbol.asyncIterator]();
-  try {
-    const { head, form, isLast } = await readHead(iterator);
-    const start = openAt?.start ?? 0;
-    if (openAt !== undefined && start > 0 && form.encoding === 'utf-8') {
-      for await (const chunk of openAt.reopen(start)) yield withLf(chunk, form);
-      return;
+async function* plainText(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let head: Buffer = Buffer.alloc(0);
+  let decode: ((chunk: Buffer | null) => Buffer) | null = null;
+  for await (const chunk of bytes) {
+    if (decode !== null) {
+      yield decode(chunk);
+      continue;
     }
-    let skip = start;
-    for await (const chunk of decoded(head, isLast ? null : iterator, form)) {
-      const rest = chunk.subarray(Math.min(skip, chunk.length));
-      skip -= chunk.length - rest.length;
-      if (rest.length > 0) yield withLf(rest, form);
-    }
-  } finally {
-    await iterator.return?.();
+    head = Buffer.concat([head, chunk]);
+    // Whether a CR at the end is followed by LF is not known yet.
+    const form = formOf(head) ?? (head.length > MAX_HEAD ? likelyFormOf(head) : null);
+    if (form === null) continue;
+    decode = decoderOf(form);
+    yield decode(head);
   }
+  if (decode === null) {
+    decode = decoderOf(likelyFormOf(head));
+    yield decode(head);
+  }
+  yield decode(null);
 }
 
-async function readHead(
-  iterator: AsyncIterator<Buffer>,
-): Promise<{ head: Buffer; form: TextForm; isLast: boolean }> {
-  let head: Buffer = Buffer.alloc(0);
-  for (;;) {
-    const { value, done } = await iterator.next();
-    const isLast = done === true;
-    if (!isLast) head = Buffer.concat([head, value]);
-    const form = formOf(head);
-    // Whether a CR at the end is followed by LF is not known yet.
-    if (form !== null || isLast || head.length > MAX_HEAD)
-      return { head, form: form ?? { encoding: encodingOf(head), hasCr: endsWithCr(head) }, isLast };
-  }
+/** Decodes chunks in their order; null: there are no more. */
+function decoderOf({ encoding, hasCr }: TextForm): (chunk: Buffer | null) => Buffer {
+  const decoder = encoding === 'utf-8' ? null : new TextDecoder(encoding);
+  return (chunk) => {
+    if (decoder === null) return withLf(chunk ?? Buffer.alloc(0), hasCr);
+    const text = chunk === null ? decoder.decode() : decoder.decode(chunk, { stream: true });
+    return withLf(Buffer.from(text), hasCr);
+  };
 }
 
 /** Null: there is no complete line end yet. */
@@ -161,8 +177,9 @@ function formOf(head: Buffer): TextForm | null {
   return null;
 }
 
-function endsWithCr(head: Buffer): boolean {
-  return head.includes(CR) && !head.includes(LF);
+/** The form of a text without a complete line end. */
+function likelyFormOf(head: Buffer): TextForm {
+  return { encoding: encodingOf(head), hasCr: head.includes(CR) && !head.includes(LF) };
 }
 
 function encodingOf(head: Buffer): TextForm['encoding'] {
@@ -170,24 +187,8 @@ function encodingOf(head: Buffer): TextForm['encoding'] {
   return head[0] === 0xfe && head[1] === 0xff ? 'utf-16be' : 'utf-8';
 }
 
-async function* decoded(
-  head: Buffer,
-  iterator: AsyncIterator<Buffer> | null,
-  { encoding }: TextForm,
-): AsyncGenerator<Buffer> {
-  const decoder = encoding === 'utf-8' ? null : new TextDecoder(encoding);
-  yield decoder === null ? head : Buffer.from(decoder.decode(head, { stream: true }));
-  for (
-    let next = await iterator?.next();
-    next !== undefined && next.done !== true;
-    next = await iterator?.next()
-  )
-    yield decoder === null ? next.value : Buffer.from(decoder.decode(next.value, { stream: true }));
-  if (decoder !== null) yield Buffer.from(decoder.decode());
-}
-
 /** Of the same length. */
-function withLf(chunk: Buffer, { hasCr }: TextForm): Buffer {
+function withLf(chunk: Buffer, hasCr: boolean): Buffer {
   if (!hasCr || !chunk.includes(CR)) return chunk;
   const copy = Buffer.from(chunk);
   for (let at = copy.indexOf(CR); at !== -1; at = copy.indexOf(CR, at + 1)) copy[at] = LF;
