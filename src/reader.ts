@@ -7,7 +7,7 @@ import { readDestination } from './delivery/explain.ts';
 import { accountAttention } from './doctor/attention.ts';
 import { doctorState } from './doctor/state.ts';
 import { dmarcHistory, domainReports } from './domains/reports.ts';
-import { messageSeries } from './events/message-series.ts';
+import { messageSeries } from './events/message-stats.ts';
 import { messageHistory, messagePage } from './events/message-view.ts';
 import { inboxMail, inboxPage, inboxSource } from './inbox/inbox.ts';
 import { failingCauses } from './notices/failure-notices.ts';

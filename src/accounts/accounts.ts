@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { recordOf } from '../core/record-of.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Context } from '../store/context.ts';
@@ -17,6 +18,8 @@ export interface CreatedAccount {
   /** The secrets of its first keys, returned once. */
   keys: Record<AccountScope, string>;
 }
+
+const FIRST_KEYS = ['setup', 'marketing', 'transactional'] as const satisfies AccountScope[];
 
 /**
  * Stateless: reads come from `tables`, and each change is one unit of work. The secrets of the first keys are only in
@@ -71,11 +74,7 @@ export function createAccounts({
             strictCompliance: false,
           },
         );
-      const keys = {
-        setup: newKey('setup'),
-        marketing: newKey('marketing'),
-        transactional: newKey('transactional'),
-      };
+      const keys = recordOf(FIRST_KEYS, newKey);
       return writer.run((tables): CreatedAccount | Refusal => {
         if (tables.accounts.get(row.account_id) !== null) {
           return refuse('INVALID_STATE', `Account ${row.account_id} already exists`);
@@ -96,11 +95,7 @@ export function createAccounts({
         for (const key of Object.values(keys)) tables.apiKeys.insert(key.row);
         return {
           account: accountOf(row),
-          keys: {
-            setup: keys.setup.created.secret,
-            marketing: keys.marketing.created.secret,
-            transactional: keys.transactional.created.secret,
-          },
+          keys: recordOf(FIRST_KEYS, (scope) => keys[scope].created.secret),
         };
       });
     },

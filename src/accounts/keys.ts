@@ -143,27 +143,20 @@ export function createKeyRow(
   input: Required<Omit<ApiKeyInput, 'scopes'>> & { scopes: ApiScope[] },
 ): { row: ApiKeyRow; created: CreatedKey } {
   const secret = ids.apiKey();
-  const key: ApiKey = {
-    keyId: ids.make('key'),
-    createdAt: clock.now(),
-    revokedAt: null,
-    lastUsedAt: null,
-    ...input,
-  };
   const row: ApiKeyRow = {
-    key_id: key.keyId,
-    account_id: key.accountId,
-    name: key.name,
+    key_id: ids.make('key'),
+    account_id: input.accountId,
+    name: input.name,
     hash: keyHash(secret),
-    scopes: JSON.stringify(key.scopes),
-    allow_ips: JSON.stringify(key.allowIps),
-    allow_from: JSON.stringify(key.allowFrom),
-    allow_essential: key.allowEssential ? 1 : 0,
-    strict_compliance: key.strictCompliance ? 1 : 0,
-    created_at: key.createdAt,
+    scopes: JSON.stringify(input.scopes),
+    allow_ips: JSON.stringify(input.allowIps),
+    allow_from: JSON.stringify(input.allowFrom),
+    allow_essential: input.allowEssential ? 1 : 0,
+    strict_compliance: input.strictCompliance ? 1 : 0,
+    created_at: clock.now(),
     revoked_at: null,
   };
-  return { row, created: { key, secret } };
+  return { row, created: { key: apiKeyOf({ ...row, used_at: null }), secret } };
 }
 
 /** Refuses a key with more rights than its creator; null: it has none. */

@@ -1,7 +1,13 @@
 import type { Config } from '../config/schema.ts';
 import { type Clock, DAY, HOUR } from '../core/clock.ts';
+import { recordOf } from '../core/record-of.ts';
 import { accountLimitReached, type Refusal, refuse } from '../core/refusal.ts';
-import { type AccountLimitsRow, type CountedResource, MESSAGE_SLOT_MS } from '../store/account-limits.ts';
+import {
+  type AccountLimitsRow,
+  COUNTED_RESOURCES,
+  type CountedResource,
+  MESSAGE_SLOT_MS,
+} from '../store/account-limits.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 
@@ -11,24 +17,7 @@ import type { MayAdd, Tables } from '../store/tables.ts';
  * which makes them exact under concurrency.
  */
 
-/** The limits of an account in force; null: unlimited. */
-export interface AccountLimitValues {
-  domains: number | null;
-  webhooks: number | null;
-  templates: number | null;
-  contacts: number | null;
-  messagesPerHour: number | null;
-  messagesPerDay: number | null;
-  concurrentRequests: number | null;
-  storedBytes: number | null;
-  campaigns: number | null;
-  subscriptionGroups: number | null;
-  suppressions: number | null;
-}
-
-/** Name of a limit; a null value is unlimited. */
-export type LimitName = keyof AccountLimitValues;
-
+/** The limits of an account, and their columns. */
 const COLUMNS = {
   domains: 'domains',
   webhooks: 'webhooks',
@@ -41,7 +30,12 @@ const COLUMNS = {
   campaigns: 'campaigns',
   subscriptionGroups: 'subscription_groups',
   suppressions: 'suppressions',
-} as const satisfies Record<LimitName, keyof AccountLimitsRow>;
+} as const satisfies Record<string, keyof AccountLimitsRow>;
+
+/** Name of a limit; a null value is unlimited. */
+export type LimitName = keyof typeof COLUMNS;
+/** The limits of an account in force; null: unlimited. */
+export type AccountLimitValues = Record<LimitName, number | null>;
 
 // Sound: the compiler checks that COLUMNS has exactly these keys.
 export const LIMIT_NAMES = Object.keys(COLUMNS) as LimitName[];
@@ -86,26 +80,21 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
   const mayAdd =
     (resource: CountedResource): MayAdd =>
     (tx, accountId) => {
-      const limit = limitOf(tx, defaults, accountId, resource);
+      const limit = valueOf(tx.accountLimits.get(accountId), defaults, resource);
       if (limit === null || tx.accountLimits.count(resource, accountId) < limit) return null;
       return accountLimitReached(resource, limit);
     };
   return {
     /** The effective limits. */
-    of: (accountId: string): AccountLimitValues => limitsFrom(tables.accountLimits.get(accountId), defaults),
-    /** A check for each counted resource, called in the unit of work that inserts one. */
-    mayAdd: {
-      domains: mayAdd('domains'),
-      webhooks: mayAdd('webhooks'),
-      templates: mayAdd('templates'),
-      contacts: mayAdd('contacts'),
-      campaigns: mayAdd('campaigns'),
-      subscriptionGroups: mayAdd('subscriptionGroups'),
-      suppressions: mayAdd('suppressions'),
+    of: (accountId: string): AccountLimitValues => {
+      const row = tables.accountLimits.get(accountId);
+      return recordOf(LIMIT_NAMES, (name) => valueOf(row, defaults, name));
     },
+    /** A check for each counted resource, called in the unit of work that inserts one. */
+    mayAdd: recordOf(COUNTED_RESOURCES, mayAdd),
     /** Refuses an account (`LIMIT_REACHED`) that stores as many bytes as it may; null: it stores fewer. */
     storedRefusal: (accountId: string): Refusal | null => {
-      const limit = limitOf(tables, defaults, accountId, 'storedBytes');
+      const limit = valueOf(tables.accountLimits.get(accountId), defaults, 'storedBytes');
       if (limit === null || tables.accountLimits.storedBytes(accountId) < limit) return null;
       return accountLimitReached('storedBytes', limit);
     },
@@ -114,9 +103,9 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
      * A unit that is rolled back has counted nothing.
      */
     takeMessages: (tx: Tables, accountId: string, messages: number, now: number): Refusal | null => {
-      const limits = limitsFrom(tx.accountLimits.get(accountId), defaults);
+      const row = tx.accountLimits.get(accountId);
       for (const window of MESSAGE_WINDOWS) {
-        const limit = limits[window.name];
+        const limit = valueOf(row, defaults, window.name);
         if (limit === null) continue;
         const { left, enoughAt } = windowState(tx, accountId, limit, window.ms, messages, now);
         if (left < messages) return messagesRefused(window, limit, messages, enoughAt - now);
@@ -125,10 +114,10 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
       return null;
     },
     allowance: (tx: Tables, accountId: string, now: number): MessageAllowance => {
-      const limits = limitsFrom(tx.accountLimits.get(accountId), defaults);
+      const row = tx.accountLimits.get(accountId);
       const allowance = { left: Number.POSITIVE_INFINITY, moreAt: now };
       for (const { name, ms } of MESSAGE_WINDOWS) {
-        const limit = limits[name];
+        const limit = valueOf(row, defaults, name);
         if (limit === null) continue;
         const { left, enoughAt } = windowState(tx, accountId, limit, ms, 1, now);
         allowance.left = Math.min(allowance.left, left);
@@ -149,24 +138,17 @@ export function readLimits(
   now: number,
 ): LimitReading[] {
   const row = tables.accountLimits.get(accountId);
-  const limits = limitsFrom(row, defaults);
   const sent = (ms: number) => total(tables.messageCounts.within(accountId, ms, now));
   const used: Record<LimitName, number | null> = {
-    domains: tables.accountLimits.count('domains', accountId),
-    webhooks: tables.accountLimits.count('webhooks', accountId),
-    templates: tables.accountLimits.count('templates', accountId),
-    contacts: tables.accountLimits.count('contacts', accountId),
+    ...recordOf(COUNTED_RESOURCES, (resource) => tables.accountLimits.count(resource, accountId)),
     storedBytes: tables.accountLimits.storedBytes(accountId),
-    campaigns: tables.accountLimits.count('campaigns', accountId),
-    subscriptionGroups: tables.accountLimits.count('subscriptionGroups', accountId),
-    suppressions: tables.accountLimits.count('suppressions', accountId),
     messagesPerHour: sent(HOUR),
     messagesPerDay: sent(DAY),
     concurrentRequests: null,
   };
   return LIMIT_NAMES.map((limit) => ({
     limit,
-    value: limits[limit],
+    value: valueOf(row, defaults, limit),
     isDefault: (row?.[COLUMNS[limit]] ?? null) === null,
     used: used[limit],
   }));
@@ -197,48 +179,16 @@ export function putLimits(tables: Tables, accountId: string, changes: LimitChang
   tables.accountLimits.put(row);
 }
 
-const NO_LIMITS: Omit<AccountLimitsRow, 'account_id'> = {
-  domains: null,
-  webhooks: null,
-  templates: null,
-  contacts: null,
-  messages_per_hour: null,
-  messages_per_day: null,
-  concurrent_requests: null,
-  stored_bytes: null,
-  campaigns: null,
-  subscription_groups: null,
-  suppressions: null,
-};
+const NO_LIMITS = recordOf(Object.values(COLUMNS), () => null);
 
-function limitOf(
-  tables: Tables,
+function valueOf(
+  row: AccountLimitsRow | null,
   defaults: AccountLimitDefaults,
-  accountId: string,
   name: LimitName,
 ): number | null {
-  return limitsFrom(tables.accountLimits.get(accountId), defaults)[name];
-}
-
-function limitsFrom(row: AccountLimitsRow | null, defaults: AccountLimitDefaults): AccountLimitValues {
-  const value = (name: LimitName) => {
-    const own = row?.[COLUMNS[name]] ?? null;
-    if (own === null) return defaults[name] ?? null;
-    return own === UNLIMITED ? null : own;
-  };
-  return {
-    domains: value('domains'),
-    webhooks: value('webhooks'),
-    templates: value('templates'),
-    contacts: value('contacts'),
-    messagesPerHour: value('messagesPerHour'),
-    messagesPerDay: value('messagesPerDay'),
-    concurrentRequests: value('concurrentRequests'),
-    storedBytes: value('storedBytes'),
-    campaigns: value('campaigns'),
-    subscriptionGroups: value('subscriptionGroups'),
-    suppressions: value('suppressions'),
-  };
+  const own = row?.[COLUMNS[name]] ?? null;
+  if (own === null) return defaults[name] ?? null;
+  return own === UNLIMITED ? null : own;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { DAY } from '../core/clock.ts';
-import { messageSeries } from '../events/message-series.ts';
+import { messageSeries } from '../events/message-stats.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 

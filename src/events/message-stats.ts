@@ -1,14 +1,16 @@
-import { DAY, HOUR } from '../core/clock.ts';
+import { DAY, HOUR, iso } from '../core/clock.ts';
+import { recordOf } from '../core/record-of.ts';
 import {
   COUNTED_OUTCOMES,
   type CountDimension,
   type CountedOutcome,
-  type HourSum,
   hourOf,
 } from '../store/messages/hourly-counts.ts';
+import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 
-/** Volume and outcomes of messages in a period, from the counts by hour. */
+/* Volume and outcomes of messages in a period, from the counts by hour: in total (MessageStats) and over time (Series). */
+
 export interface MessageStats {
   /** Epoch ms, whole hours. */
   from: number;
@@ -51,30 +53,54 @@ export interface StatsQuery {
   accountId?: string | undefined;
 }
 
+/** Counts of each name, by the beginning of the spans in which messages were counted. */
+type NamedCounts = Map<string, Map<number, OutcomeCounts>>;
+
 /**
  * Reads the counts of a period, one hour after the other: each is a short read of the rows of that hour, so that no
- * checkpoint waits for it, whatever the length of the period.
+ * checkpoint waits for it, whatever the length of the period. `spanOf`: the beginning of the span of an hour.
  */
-export function readMessageStats(tables: Tables, { by, from, to, accountId }: StatsQuery): MessageStats {
-  const first = hourOf(from);
-  const end = hourOf(to + HOUR - 1);
-  const rows = new Map<string, OutcomeCounts>();
+function readCounts(
+  { hourlyCounts }: Tables,
+  { from, to, accountId }: { from: number; to: number; accountId?: string | undefined },
+  dimension: CountDimension | null,
+  spanOf: (hour: number) => number,
+): { named: NamedCounts; total: OutcomeCounts } {
+  const named: NamedCounts = new Map();
   const total = emptyCounts();
-  const dimension: CountDimension | null = by === 'hour' || by === 'day' ? null : by;
-  const { hourlyCounts } = tables;
-  for (let hour = hourlyCounts.nextHour(first); hour !== null && hour < end; ) {
-    for (const sum of hourlyCounts.sums({ hour, accountId }, dimension)) {
-      const name = dimension !== null ? sum.name : String(by === 'day' ? hour - (hour % DAY) : hour);
-      const counts = rows.get(name) ?? emptyCounts();
-      rows.set(name, counts);
-      add(counts, sum);
-      add(total, sum);
-    }
+  for (let hour = hourlyCounts.nextHour(from); hour !== null && hour < to; ) {
+    for (const { name, outcome, outcomeClass, messages } of hourlyCounts.sums({ hour, accountId }, dimension))
+      for (const { outcomes, classes } of [countsAt(named, name, spanOf(hour)), total]) {
+        outcomes[outcome] += messages;
+        if (outcome !== 'bounced' && outcome !== 'deferred' && outcome !== 'failed') continue;
+        classes[outcome][outcomeClass] = (classes[outcome][outcomeClass] ?? 0) + messages;
+      }
     hour = hourlyCounts.nextHour(hour + HOUR);
   }
-  const list = Array.from(rows, ([name, counts]) => ({ name, counts }));
-  if (dimension !== null) list.sort((a, b) => volumeOf(b) - volumeOf(a) || a.name.localeCompare(b.name));
-  return { from: first, to: end, rows: list, total };
+  return { named, total };
+}
+
+function countsAt(named: NamedCounts, name: string, at: number): OutcomeCounts {
+  const spans = named.get(name) ?? new Map<number, OutcomeCounts>();
+  named.set(name, spans);
+  const counts = spans.get(at) ?? emptyCounts();
+  spans.set(at, counts);
+  return counts;
+}
+
+/** Reads the counts of a period. */
+export function readMessageStats(tables: Tables, { by, from, to, accountId }: StatsQuery): MessageStats {
+  const period = { from: hourOf(from), to: hourOf(to + HOUR - 1) };
+  const dimension: CountDimension | null = by === 'hour' || by === 'day' ? null : by;
+  const length = by === 'hour' ? HOUR : DAY;
+  const spanOf = dimension === null ? (hour: number) => hour - (hour % length) : () => period.from;
+  const { named, total } = readCounts(tables, { ...period, accountId }, dimension, spanOf);
+  const rows = [...named].flatMap(([name, spans]) =>
+    Array.from(spans, ([at, counts]) => ({ name: dimension === null ? String(at) : name, counts })),
+  );
+  if (dimension !== null)
+    rows.sort((a, b) => volumeOf([b.counts]) - volumeOf([a.counts]) || a.name.localeCompare(b.name));
+  return { ...period, rows, total };
 }
 
 /**
@@ -97,23 +123,87 @@ function share(part: number, whole: number): number | null {
   return whole === 0 ? null : part / whole;
 }
 
-function volumeOf({ counts: { outcomes } }: StatsRow): number {
-  return outcomes.accepted + outcomes.delivered + outcomes.bounced + outcomes.deferred;
+/** Length of the intervals of a series. */
+export const SERIES_INTERVALS = ['hour', 'day'] as const;
+export type SeriesInterval = (typeof SERIES_INTERVALS)[number];
+
+export interface SeriesQuery {
+  interval: SeriesInterval;
+  /** Null: one series of all messages. */
+  by: CountDimension | null;
+  /** Epoch ms. The intervals (UTC) that contain them are included. */
+  from: number;
+  to: number;
+  /** Undefined: all accounts, for the operator. */
+  accountId?: string | undefined;
+}
+
+/** The counts of one interval, which begins at `at`. */
+export type SeriesPoint = { at: string } & Record<CountedOutcome, number>;
+
+export interface Series {
+  /** An account id, domain id or provider; OTHERS for all that have no series of their own; absent without `by`. */
+  name?: string;
+  /** Counts in order of time, without intervals in which nothing was counted. */
+  points: SeriesPoint[];
+}
+
+export interface MessageSeries {
+  interval: SeriesInterval;
+  from: string;
+  to: string;
+  /** Series in the order of their volume, the largest first. */
+  series: Series[];
+}
+
+/** Maximum number of series that are distinguished; the others are added up. */
+export const MAX_SERIES = 20;
+export const OTHERS = 'other';
+
+/** Reads the series of a period. Its time depends on the hours and on the combinations of each, at most 500 per account. */
+export const messageSeries = readQuery(
+  'messageSeries',
+  (tables: Tables, { interval, by, from, to, accountId }: SeriesQuery): MessageSeries => {
+    const length = interval === 'day' ? DAY : HOUR;
+    const period = { from: from - (from % length), to: Math.ceil(to / length) * length };
+    const { named } = readCounts(tables, { ...period, accountId }, by, (hour) => hour - (hour % length));
+    return { interval, from: iso(period.from), to: iso(period.to), series: seriesOf(named, by !== null) };
+  },
+);
+
+function seriesOf(named: NamedCounts, isNamed: boolean): Series[] {
+  const ordered = [...named].toSorted(
+    ([one, a], [two, b]) => volumeOf(b.values()) - volumeOf(a.values()) || one.localeCompare(two),
+  );
+  // The provider of recipient domains that are not counted separately is named OTHERS, too.
+  const own = ordered.filter(([name]) => name !== OTHERS).slice(0, MAX_SERIES);
+  const kept = new Set(own.map(([name]) => name));
+  const others: NamedCounts = new Map();
+  for (const [name, spans] of ordered) {
+    if (kept.has(name)) continue;
+    for (const [at, { outcomes }] of spans) {
+      const sum = countsAt(others, OTHERS, at).outcomes;
+      for (const outcome of COUNTED_OUTCOMES) sum[outcome] += outcomes[outcome];
+    }
+  }
+  return [...own, ...others].map(([name, spans]) => ({
+    ...(isNamed ? { name } : {}),
+    points: [...spans]
+      .toSorted(([one], [two]) => one - two)
+      .map(([at, { outcomes }]) => ({ at: iso(at), ...outcomes })),
+  }));
+}
+
+function volumeOf(counts: Iterable<OutcomeCounts>): number {
+  let volume = 0;
+  for (const { outcomes } of counts)
+    volume += outcomes.accepted + outcomes.delivered + outcomes.bounced + outcomes.deferred;
+  return volume;
 }
 
 function emptyCounts(): OutcomeCounts {
   return {
-    // Sound: the keys are all outcomes.
-    outcomes: Object.fromEntries(
-      COUNTED_OUTCOMES.map((outcome) => [outcome, 0]),
-    ) as OutcomeCounts['outcomes'],
+    outcomes: recordOf(COUNTED_OUTCOMES, () => 0),
     classes: { bounced: {}, deferred: {}, failed: {} },
   };
-}
-
-function add(counts: OutcomeCounts, { outcome, outcomeClass, messages }: HourSum): void {
-  counts.outcomes[outcome] += messages;
-  if (outcome !== 'bounced' && outcome !== 'deferred' && outcome !== 'failed') return;
-  const classes = counts.classes[outcome];
-  classes[outcomeClass] = (classes[outcomeClass] ?? 0) + messages;
 }

@@ -3,6 +3,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
 import { DAY, MINUTE } from '../core/clock.ts';
 import { gaugesOf } from '../core/metrics.ts';
+import { recordOf } from '../core/record-of.ts';
 import type { Context } from '../store/context.ts';
 import { type DeclaredRetentionRule, RETENTION_RULES } from '../store/data-policies.ts';
 import type { AgedRows } from '../store/maintenance/aged-rows.ts';
@@ -178,7 +179,7 @@ export function createRetention(
 
   /** Runs one pass; resolves with the number of rows deleted, by kind. Must not be called while one is running. */
   async function run(): Promise<Purged> {
-    const purged = zeroCounts();
+    const purged: Purged = recordOf(PURGED_KINDS, () => 0);
     const began = performance.now();
     let loggedAt = began;
     try {
@@ -235,11 +236,6 @@ export function createRetention(
     },
     progress: (): RetentionProgress => ({ ...progress }),
   };
-}
-
-function zeroCounts(): Purged {
-  // Sound: `fromEntries` does not preserve the type of the keys.
-  return Object.fromEntries(PURGED_KINDS.map((kind) => [kind, 0])) as Purged;
 }
 
 /** Free pages that can be returned to the file system. */

@@ -1,5 +1,4 @@
-import { MINUTE } from '../core/clock.ts';
-import { createLru } from '../core/lru.ts';
+import { createTokenBuckets } from '../core/token-bucket.ts';
 import type { Context } from '../store/context.ts';
 import type { VisitKind } from '../store/messages/events.ts';
 import type { Tables } from '../store/tables.ts';
@@ -34,19 +33,14 @@ const MAX_WAITING = 20_000;
  * Visits of a message that are recorded without a limit on their rate; after that one per minute. A mail program that
  * loads the image repeatedly, or anyone with a copy of a link, must not fill the database.
  */
-const MAX_BURST: Record<VisitKind, number> = {
+const BURSTS: Record<VisitKind, number> = {
   email_opened: 20,
   // A scanner follows every link of a long newsletter once.
   email_clicked: 300,
 };
-const REFILL_INTERVAL_MS = MINUTE;
-/** Messages whose allowance is in memory. */
-const MAX_ALLOWANCES = 50_000;
-
-interface Allowance {
-  left: number;
-  at: number;
-}
+const PER_SECOND = 1 / 60;
+/** Messages of each kind of visit whose allowance is in memory. */
+const MAX_ALLOWANCES = 25_000;
 
 /**
  * At most 20,000 visits wait. A unit of work records up to 64, and the next one begins when it is on disk. The
@@ -63,23 +57,11 @@ export function createVisits(
     observe?(kind: VisitKind, result: 'recorded' | 'ignored' | 'lost'): void;
   },
 ) {
-  const allowances = createLru<Allowance>(MAX_ALLOWANCES);
+  const allowance = (kind: VisitKind) =>
+    createTokenBuckets(clock, { burst: BURSTS[kind], perSecond: PER_SECOND }, MAX_ALLOWANCES);
+  const allowances = { email_opened: allowance('email_opened'), email_clicked: allowance('email_clicked') };
   const waiting: TrackedVisit[] = [];
   let writing: Promise<void> | null = null;
-
-  function isAllowed({ kind, messageId }: TrackedVisit): boolean {
-    const key = `${kind} ${messageId}`;
-    const now = clock.now();
-    const max = MAX_BURST[kind];
-    const { left, at } = allowances.get(key) ?? { left: max, at: now };
-    const gained = Math.max(0, Math.floor((now - at) / REFILL_INTERVAL_MS));
-    const allowed = Math.min(max, left + gained);
-    allowances.set(key, {
-      left: Math.max(0, allowed - 1),
-      at: allowed === max ? now : at + gained * REFILL_INTERVAL_MS,
-    });
-    return allowed > 0;
-  }
 
   async function write(): Promise<void> {
     while (waiting.length > 0) {
@@ -101,7 +83,8 @@ export function createVisits(
 
   return {
     record: (visit: TrackedVisit): void => {
-      if (!isAllowed(visit)) return observe?.(visit.kind, 'ignored');
+      const { allowed } = allowances[visit.kind].of(visit.messageId).take();
+      if (!allowed) return observe?.(visit.kind, 'ignored');
       if (waiting.length >= MAX_WAITING) return observe?.(visit.kind, 'lost');
       waiting.push(visit);
       writing ??= write();

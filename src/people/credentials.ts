@@ -2,13 +2,13 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { base32 } from '../core/base32.ts';
 import { MINUTE } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import type { Seal } from '../core/seal.ts';
 import { createTokenBuckets, type RateReading, type TokenBucket } from '../core/token-bucket.ts';
 import { addressKey } from '../mail/identifier.ts';
 import type { Context } from '../store/context.ts';
 import type { PersonRow } from '../store/people/people.ts';
 import { checkPassword, type Passwords } from './passwords.ts';
 import { MAX_PEOPLE } from './person.ts';
+import { openState, sealState } from './sealed-state.ts';
 import { endedSession, type Session } from './sessions.ts';
 
 export interface PasswordInput {
@@ -172,17 +172,17 @@ export function createPasswordCredentials(
     /** A new TOTP secret, which `confirmTotp` stores. */
     beginTotp: ({ person }: Session): TotpSetup => {
       const secret = random.bytes(TOTP_SECRET_BYTES);
-      const until = Buffer.alloc(8);
-      until.writeBigUInt64BE(BigInt(clock.now() + SETUP_MS));
+      const state = sealState(seal, secret, setupContext(person.id), clock.now() + SETUP_MS);
       return {
         secret: totpSecretText(secret),
         address: totpAddress(secret, person.email, ISSUER),
-        state: seal.seal(Buffer.concat([until, secret]), setupContext(person.id)).toString('base64url'),
+        state: state.toString('base64url'),
       };
     },
     /** Stores the secret of `state` if the code is correct. */
     confirmTotp: async (session: Session, state: string, code: string): Promise<Refusal | null> => {
-      const secret = openSetup(seal, session.person.id, state, clock.now());
+      const context = setupContext(session.person.id);
+      const secret = openState(seal, Buffer.from(state, 'base64url'), context, clock.now());
       if (secret === null) return invalid('state', 'has expired: begin again');
       const step = matchTotp(secret, code, clock.now(), 0);
       if (step === null) return invalid('code', 'is not the current code: check the clock of the device');
@@ -204,18 +204,6 @@ function sealContext(personId: string): string {
 
 function setupContext(personId: string): string {
   return `totp setup ${personId}`;
-}
-
-/** The secret of a setup; null: it is not one of this person, or has expired. */
-function openSetup(seal: Seal, personId: string, state: string, now: number): Buffer | null {
-  let opened: Buffer;
-  try {
-    opened = seal.open(Buffer.from(state, 'base64url'), setupContext(personId));
-  } catch {
-    // Not sealed here, or for another person.
-    return null;
-  }
-  return Number(opened.readBigUInt64BE()) > now ? opened.subarray(8) : null;
 }
 
 /** The code of a time step. */

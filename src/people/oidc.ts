@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Agent } from 'undici';
-import * as z from 'zod';
 import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import type { Seal } from '../core/seal.ts';
 import { isForbidden, isLoopback, literalAddress } from '../dns/address-kinds.ts';
 import { createConnector } from '../dns/connector.ts';
 import type { Resolver } from '../dns/resolver.ts';
@@ -14,6 +12,7 @@ import type { Tables } from '../store/tables.ts';
 import type { Configuration, CustomFetch } from './oidc-library.ts';
 import { clearCredentials, MAX_MEMBERSHIPS, MAX_PEOPLE, newPerson } from './person.ts';
 import { ROLES } from './roles.ts';
+import { openState, sealState } from './sealed-state.ts';
 
 export interface OidcSettings {
   issuer?: string | undefined;
@@ -39,12 +38,12 @@ const SEAL_CONTEXT = 'oidc sign-in';
 /** Groups of one person that are read. */
 const MAX_GROUPS = 1000;
 
-const stateSchema = z.object({
-  state: z.string(),
-  nonce: z.string(),
-  verifier: z.string(),
-  until: z.number(),
-});
+/** What the browser stores while it is at the provider. */
+interface SignIn {
+  state: string;
+  nonce: string;
+  verifier: string;
+}
 
 /** What the provider states about a person. */
 interface Profile {
@@ -138,16 +137,16 @@ export function createOidc(
         state,
         nonce,
       });
-      const stored = JSON.stringify({ state, nonce, verifier, until: clock.now() + OIDC_STATE_MS });
-      return {
-        location: location.href,
-        state: seal.seal(Buffer.from(stored), SEAL_CONTEXT).toString('base64url'),
-      };
+      const stored = Buffer.from(JSON.stringify({ state, nonce, verifier } satisfies SignIn));
+      const sealed = sealState(seal, stored, SEAL_CONTEXT, clock.now() + OIDC_STATE_MS);
+      return { location: location.href, state: sealed.toString('base64url') };
     },
     /** The id of the person who returned to `address`. Rejects when the provider fails or the response is not valid. */
     finish: async (address: URL, state: string): Promise<string | Refusal> => {
-      const stored = openState(seal, state, clock.now());
-      if (stored === null) return refuse('REQUEST_TIMEOUT', 'The sign-in took too long: begin again');
+      const opened = openState(seal, Buffer.from(state, 'base64url'), SEAL_CONTEXT, clock.now());
+      if (opened === null) return refuse('REQUEST_TIMEOUT', 'The sign-in took too long: begin again');
+      // Sound: `begin` sealed it.
+      const stored = JSON.parse(opened.toString()) as SignIn;
       const profile = await readProfile(await provider(), address, stored, settings.groupsClaim);
       if (isRefusal(profile)) return profile;
       const applied = await writer.run((tx) => applyProfile(context, settings, tx, profile));
@@ -161,22 +160,11 @@ export function createOidc(
 
 export type Oidc = ReturnType<typeof createOidc>;
 
-function openState(seal: Seal, state: string, now: number): z.output<typeof stateSchema> | null {
-  try {
-    const opened = seal.open(Buffer.from(state, 'base64url'), SEAL_CONTEXT);
-    const stored = stateSchema.parse(JSON.parse(opened.toString()));
-    return stored.until > now ? stored : null;
-  } catch {
-    // Not sealed here.
-    return null;
-  }
-}
-
 /** Exchanges the code; verifies the ID token. */
 async function readProfile(
   provider: Configuration,
   address: URL,
-  { state, nonce, verifier }: z.output<typeof stateSchema>,
+  { state, nonce, verifier }: SignIn,
   groupsClaim: string,
 ): Promise<Profile | Refusal> {
   const client = await import('./oidc-library.ts');

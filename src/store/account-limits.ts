@@ -21,14 +21,16 @@ export interface AccountLimitsRow {
 }
 
 /** Resources whose number is limited. */
-export type CountedResource =
-  | 'domains'
-  | 'webhooks'
-  | 'templates'
-  | 'contacts'
-  | 'campaigns'
-  | 'subscriptionGroups'
-  | 'suppressions';
+export const COUNTED_RESOURCES = [
+  'domains',
+  'webhooks',
+  'templates',
+  'contacts',
+  'campaigns',
+  'subscriptionGroups',
+  'suppressions',
+] as const;
+export type CountedResource = (typeof COUNTED_RESOURCES)[number];
 
 /**
  * `account_limits`, by account, cached until a write. Triggers count contacts in `contact_counts`, suppressions in

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { Agent, errors } from 'undici';
 import { SECOND } from '../core/clock.ts';
 import { errorCode, errorText } from '../core/errors.ts';
@@ -43,8 +44,8 @@ const MAX_STORED_BYTES = 1024;
 /** Bytes that are read so that the connection can be used again; beyond them it is closed. */
 const MAX_READ_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** Accounts without calls in progress whose connections stay open. */
-const MAX_IDLE_ACCOUNTS = 100;
+/** Accounts whose connections stay open between calls. */
+const MAX_AGENTS = 100;
 
 /**
  * Opens no connection until `call`; connections are used again while the endpoint keeps them open, for calls of the same
@@ -53,10 +54,6 @@ const MAX_IDLE_ACCOUNTS = 100;
  */
 export function createWebhookCaller(options: WebhookCallerOptions) {
   const { timeoutMs = CALL_TIMEOUT_MS, userAgent } = options;
-  /** By account; those without calls in progress are in the order in which they became idle. */
-  const agents = new Map<string, CallAgent>();
-  let idle = 0;
-
   // One connection for each call; the sender limits the calls of each webhook.
   const createAgent = (accountId: string) => {
     const connector = (mayConnect: (address: string) => boolean) =>
@@ -80,29 +77,22 @@ export function createWebhookCaller(options: WebhookCallerOptions) {
     });
   };
 
-  function begin(accountId: string): CallAgent {
-    const known = agents.get(accountId);
-    if (known !== undefined && known.calls === 0) idle--;
-    const used = known ?? { agent: createAgent(accountId), calls: 0 };
-    used.calls++;
-    agents.set(accountId, used);
-    return used;
-  }
+  /** Agents that are not used again and end with their calls. */
+  const ending = new Set<Agent>();
+  const agents = new LRUCache<string, Agent>({
+    max: MAX_AGENTS,
+    dispose: (agent) => {
+      ending.add(agent);
+      void agent.close().finally(() => ending.delete(agent));
+    },
+  });
 
-  function end(accountId: string, used: CallAgent): void {
-    used.calls--;
-    if (used.calls > 0) return;
-    idle++;
-    agents.delete(accountId);
-    agents.set(accountId, used);
-    if (idle <= MAX_IDLE_ACCOUNTS) return;
-    for (const [oldest, { agent, calls }] of agents) {
-      if (calls > 0) continue;
-      agents.delete(oldest);
-      idle--;
-      void agent.destroy();
-      return;
-    }
+  function agentOf(accountId: string): Agent {
+    const known = agents.get(accountId);
+    if (known !== undefined) return known;
+    const agent = createAgent(accountId);
+    agents.set(accountId, agent);
+    return agent;
   }
 
   return {
@@ -111,7 +101,6 @@ export function createWebhookCaller(options: WebhookCallerOptions) {
       { accountId, url, headers, body }: WebhookCall,
       signal: AbortSignal,
     ): Promise<CallResult | null> => {
-      const used = begin(accountId);
       const ended = new AbortController();
       const abort = () => ended.abort();
       const deadline = setTimeout(abort, timeoutMs);
@@ -119,7 +108,7 @@ export function createWebhookCaller(options: WebhookCallerOptions) {
       if (signal.aborted) abort();
       const target = new URL(url);
       try {
-        const response = await used.agent.request({
+        const response = await agentOf(accountId).request({
           origin: target.origin,
           path: target.pathname + target.search,
           method: 'POST',
@@ -148,22 +137,15 @@ export function createWebhookCaller(options: WebhookCallerOptions) {
       } finally {
         clearTimeout(deadline);
         signal.removeEventListener('abort', abort);
-        end(accountId, used);
       }
     },
     close: async (): Promise<void> => {
-      await Promise.all([...agents.values()].map(({ agent }) => agent.destroy()));
+      await Promise.all([...agents.values(), ...ending].map((agent) => agent.destroy()));
     },
   };
 }
 
 export type WebhookCaller = ReturnType<typeof createWebhookCaller>;
-
-interface CallAgent {
-  agent: Agent;
-  /** In progress. */
-  calls: number;
-}
 
 /** Returns the first KiB of a body as text, or less if the body is incomplete. */
 async function readBeginning(body: AsyncIterable<Buffer>): Promise<string> {

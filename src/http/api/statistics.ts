@@ -7,7 +7,7 @@ import {
   SERIES_INTERVALS,
   type SeriesInterval,
   type SeriesQuery,
-} from '../../events/message-series.ts';
+} from '../../events/message-stats.ts';
 import type { Context } from '../../store/context.ts';
 import { COUNTED_OUTCOMES, type CountedOutcome } from '../../store/messages/hourly-counts.ts';
 import { NO_ACCOUNT } from '../../store/readers/reads.ts';
