@@ -428,3 +428,20 @@ it('never calls a listener of the daemon itself, by whatever name or address', a
   fresh.dns.set('receiver.test', 'A', ['127.0.0.1']);
   for (const url of urls) expect(await fresh.call(url)).toMatchObject({ kind: 'no-response' });
 });
+
+it('a call completes while calls of a hundred other accounts begin and end', async () => {
+  let respond: (status: number) => void = () => {};
+  const held = new Promise<number>((resolve) => {
+    respond = resolve;
+  });
+  const endpoint = await startEndpoint(() => held);
+  const { call } = await start();
+  const first = call(endpoint.url, undefined, 'acct_first');
+  await expect.poll(() => endpoint.received.length).toBe(1);
+  endpoint.answer(204);
+  for (let n = 0; n < 110; n++)
+    expect(await call(endpoint.url, undefined, `acct_${n}`)).toMatchObject({ status: 204 });
+  respond(200);
+  expect(await first).toMatchObject({ status: 200 });
+  expect(await call(endpoint.url, undefined, 'acct_first')).toMatchObject({ status: 204 });
+});
