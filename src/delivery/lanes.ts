@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import type { DeliveryRoute } from '../config/setting-types.ts';
-import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
+import { HOUR, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { createLru } from '../core/lru.ts';
 import { memoized } from '../core/memoized.ts';
@@ -223,9 +223,10 @@ interface FailoverLimits {
 
 /** Messages of an account per hour that the share never excludes. */
 const MIN_OF_ACCOUNT = 20;
+/** Accounts whose attempts are counted in a period; others have the minimum. */
 const MAX_ACCOUNTS = 10_000;
-const SLOT_MS = 5 * MINUTE;
-const SLOTS = HOUR / SLOT_MS;
+const PERIOD_MS = 5 * MINUTE;
+const PERIODS = HOUR / PERIOD_MS;
 /** Accounts whose counts are stored; after a restart, the messages of others count only toward the total. */
 const MAX_STORED_ACCOUNTS = 1000;
 const NO_ACCOUNT = '';
@@ -233,130 +234,101 @@ const NO_ACCOUNT = '';
 /** Messages that changed their lane: account, time of the period (epoch ms), number. */
 type StoredCount = [accountId: string, at: number, messages: number];
 
+/** Counts by account in five minutes of the monotonic clock. */
+interface Period {
+  number: number;
+  attempts: Map<string, number>;
+  /** Messages that changed their lane, and the sum of them. */
+  messages: Map<string, number>;
+  total: number;
+}
+
 /**
  * Limits the messages that change to the secondary lane, because whatever blocks the primary lane would soon block it
  * too: to a share of the account's attempts in the last hour, and to a number per hour for all accounts. The counts of
  * messages that changed are stored, so that a daemon that restarts repeatedly does not exceed the cap. The counts of
  * attempts are not: after a restart an account has its minimum until it has made attempts.
  *
- * `before`: what `stored` returned before the restart; null: nothing. Counts 10,000 accounts in periods of five minutes;
- * the least recently used account is forgotten first, while the total of all accounts remains.
+ * `before`: what `stored` returned before the restart; null: nothing.
  */
 export function createFailoverCap(
   { clock, monotonic }: Pick<Context, 'clock' | 'monotonic'>,
   before: string | null,
 ) {
-  const accounts = createLru<{ attempts: HourCount; messages: HourCount }>(MAX_ACCOUNTS);
-  const all = createHourCount(monotonic);
-  /** Accounts with messages in the last hour; others that had some earlier are removed by the next `stored`. */
-  const changed = new Set<string>();
+  let periods: Period[] = [];
 
-  function countsOf(accountId: string) {
-    const known = accounts.get(accountId);
+  /** The periods of the last hour. */
+  function lastHour(): Period[] {
+    const oldest = periodAt(monotonic.now()) - PERIODS + 1;
+    if (periods.some(({ number }) => number < oldest))
+      periods = periods.filter(({ number }) => number >= oldest);
+    return periods;
+  }
+
+  function period(ageMs = 0): Period {
+    const number = periodAt(monotonic.now() - ageMs);
+    const known = lastHour().find((each) => each.number === number);
     if (known !== undefined) return known;
-    const counts = { attempts: createHourCount(monotonic), messages: createHourCount(monotonic) };
-    accounts.set(accountId, counts);
-    return counts;
+    const added = { number, attempts: new Map(), messages: new Map(), total: 0 };
+    periods.push(added);
+    return added;
+  }
+
+  const sumOf = (kind: 'attempts' | 'messages', accountId: string) =>
+    lastHour().reduce((sum, { [kind]: counts }) => sum + (counts.get(accountId) ?? 0), 0);
+
+  function addMessages(to: Period, accountId: string, count = 1): void {
+    add(to.messages, accountId, count);
+    to.total += count;
   }
 
   for (const [accountId, at, messages] of readCounts(before)) {
     // A time in the future is that of a clock that was set back: it counts as now.
-    const ageMs = Math.max(0, clock.now() - at);
-    all.add(messages, ageMs);
-    if (accountId === NO_ACCOUNT) continue;
-    countsOf(accountId).messages.add(messages, ageMs);
-    changed.add(accountId);
-  }
-
-  function toStored(): StoredCount[] {
-    const now = clock.now();
-    // The end of the period: a count that is stored after each of many restarts must not become older than it is.
-    const timeOf = (slot: number) => now - Math.max(0, monotonic.now() - ((slot + 1) * SLOT_MS - 1));
-    const rows: StoredCount[] = [];
-    const rest = new Map(all.list().map(({ slot, count }) => [slot, count]));
-    let accountsStored = 0;
-    for (const accountId of changed) {
-      const list = accounts.peek(accountId)?.messages.list() ?? [];
-      if (list.length === 0) changed.delete(accountId);
-      if (list.length === 0 || accountsStored >= MAX_STORED_ACCOUNTS) continue;
-      accountsStored++;
-      for (const { slot, count } of list) {
-        rows.push([accountId, timeOf(slot), count]);
-        rest.set(slot, (rest.get(slot) ?? 0) - count);
-      }
-    }
-    for (const [slot, count] of rest) if (count > 0) rows.push([NO_ACCOUNT, timeOf(slot), count]);
-    return rows;
+    addMessages(period(Math.max(0, clock.now() - at)), accountId, messages);
   }
 
   /** Counts an attempt over the primary lane. */
   function countAttempt(accountId: string): void {
-    countsOf(accountId).attempts.add();
+    const { attempts } = period();
+    if (attempts.size < MAX_ACCOUNTS || attempts.has(accountId)) add(attempts, accountId, 1);
   }
 
   /** Counts a message that changes its lane, if the cap admits it. */
   function take(accountId: string, { share, perHour }: FailoverLimits): boolean {
-    if (share === 0 || all.sum() >= perHour) return false;
-    const { attempts, messages } = countsOf(accountId);
-    if (messages.sum() >= Math.max(MIN_OF_ACCOUNT, Math.floor(attempts.sum() * share))) return false;
-    messages.add();
-    all.add();
-    if (changed.size < MAX_ACCOUNTS) changed.add(accountId);
+    const all = lastHour().reduce((sum, { total }) => sum + total, 0);
+    if (share === 0 || all >= perHour) return false;
+    const most = Math.max(MIN_OF_ACCOUNT, Math.floor(sumOf('attempts', accountId) * share));
+    if (sumOf('messages', accountId) >= most) return false;
+    addMessages(period(), accountId);
     return true;
   }
 
   /** What `take` admitted in the last hour, as text for the next start. */
-  const stored = () => JSON.stringify(toStored());
+  function stored(): string {
+    const now = clock.now();
+    const accounts = new Set(lastHour().flatMap(({ messages }) => [...messages.keys()]));
+    const named = new Set([...accounts].slice(0, MAX_STORED_ACCOUNTS));
+    const rows = lastHour().flatMap(({ number, messages, total }): StoredCount[] => {
+      // The end of the period: a count that is stored after each of many restarts must not become older than it is.
+      const at = now - Math.max(0, monotonic.now() - ((number + 1) * PERIOD_MS - 1));
+      const own = [...messages].filter(([accountId]) => named.has(accountId));
+      const rest = own.reduce((left, [, count]) => left - count, total);
+      return [...own, [NO_ACCOUNT, rest] as const].flatMap(([accountId, count]): StoredCount[] =>
+        count > 0 ? [[accountId, at, count]] : [],
+      );
+    });
+    return JSON.stringify(rows);
+  }
+
   return { countAttempt, take, stored };
 }
 
-type HourCount = ReturnType<typeof createHourCount>;
-
-/** Counts what happened in the last hour, in slots (periods) of five minutes. */
-function createHourCount(clock: Clock) {
-  const slots = Array.from({ length: SLOTS }, () => 0);
-  let current = slotAt(clock.now());
-
-  /** Clears the slots of periods that have begun since the last call. */
-  function advance(): void {
-    const now = slotAt(clock.now());
-    const passed = Math.min(now - current, SLOTS);
-    for (let n = 1; n <= passed; n++) slots[indexOf(current + n)] = 0;
-    current = Math.max(now, current);
-  }
-
-  /** Default: one, now. What is older than an hour is ignored. */
-  function add(count = 1, ageMs = 0): void {
-    advance();
-    const slot = slotAt(clock.now() - ageMs);
-    if (current - slot >= SLOTS) return;
-    slots[indexOf(slot)] = (slots[indexOf(slot)] ?? 0) + count;
-  }
-
-  function sum(): number {
-    advance();
-    return slots.reduce((total, count) => total + count, 0);
-  }
-
-  /** The numbers of the periods that have any. `slot`: see `slotAt`. */
-  function list(): { slot: number; count: number }[] {
-    advance();
-    const slotsBack = Array.from({ length: SLOTS }, (_, back) => current - back);
-    return slotsBack
-      .map((slot) => ({ slot, count: slots[indexOf(slot)] ?? 0 }))
-      .filter(({ count }) => count > 0);
-  }
-
-  return { add, sum, list };
+function periodAt(ms: number): number {
+  return Math.floor(ms / PERIOD_MS);
 }
 
-function slotAt(ms: number): number {
-  return Math.floor(ms / SLOT_MS);
-}
-
-/** A slot before the origin of the clock is negative. */
-function indexOf(slot: number): number {
-  return ((slot % SLOTS) + SLOTS) % SLOTS;
+function add(counts: Map<string, number>, accountId: string, count: number): void {
+  counts.set(accountId, (counts.get(accountId) ?? 0) + count);
 }
 
 /** Reads what `stored` wrote; entries in another form are ignored. */
