@@ -73,8 +73,7 @@ export async function probeRelay(
       opened.wire.quit();
       return null;
     }
-    if (opened.kind === 'answered')
-      return `${host}:${port} replied ${opened.reply.code} ${opened.reply.text}`;
+    if (opened.kind === 'replied') return `${host}:${port} replied ${opened.reply.code} ${opened.reply.text}`;
     return 'error' in opened ? opened.error : opened.reply.text;
   } catch (error) {
     if (!(error instanceof SmtpSessionError) || !error.reply) return errorText(error);

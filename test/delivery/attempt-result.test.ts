@@ -71,7 +71,6 @@ describe('the retry schedule', () => {
 describe('the result of an attempt', () => {
   const refused = (code: number, enhanced: string, text: string): AttemptReport => ({
     id: 1,
-    slot: 'slot',
     conclusion: 'refused-locally',
     phase: 'ehlo',
     reply: { code, enhanced, text },
@@ -124,7 +123,6 @@ describe('the state of the site after an attempt', () => {
     const stateAfter = (conclusion: string, sessions: SessionRecord[]) =>
       siteStateOf({
         id: 1,
-        slot: 'slot',
         conclusion: conclusion as Conclusion, // a key of EXPECTED
         phase: 'connect',
         reply: null,
@@ -147,9 +145,7 @@ describe('the state of the site after an attempt', () => {
     ['dot', 'answered'],
   ] as const)('after a session that broke at %s is %s', (phase, state) => {
     const sessions = [{ ...session, phase, reply: null }];
-    expect(
-      siteStateOf({ id: 1, slot: 'slot', conclusion: 'unreachable', phase, reply: null, sessions }),
-    ).toBe(state);
+    expect(siteStateOf({ id: 1, conclusion: 'unreachable', phase, reply: null, sessions })).toBe(state);
   });
 });
 

@@ -26,9 +26,9 @@ parentPort.on('message', (message) => {
     const to = job.envelope.to;
     if (to.startsWith('die@')) process.exit(1);
     if (to.startsWith('hang@')) continue;
-    const { id, slot, content } = job;
+    const { id, content } = job;
     const reply = { code: 250, enhanced: null, text: String(content.bytes.byteLength) };
-    parentPort.postMessage({ kind: 'reports', reports: [{ id, slot, conclusion: 'replied', phase: 'dot', reply, sessions: [] }] });
+    parentPort.postMessage({ kind: 'reports', reports: [{ id, conclusion: 'replied', phase: 'dot', reply, sessions: [] }] });
   }
 });
 parentPort.postMessage({ kind: 'ready' });

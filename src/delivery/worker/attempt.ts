@@ -1,7 +1,8 @@
-import type { Client, SlotJob } from './client.ts';
-import { type Connection, type ConnectionTerms, newRecord, openSmtpConnection } from './connection.ts';
+import type { SmtpReply } from '../../mail/reply.ts';
+import type { Client } from './client.ts';
+import { type Connection, type NewConnection, newRecord, openSmtpConnection } from './connection.ts';
 import { EgressError, SmtpSessionError, TlsHandshakeError } from './errors.ts';
-import type { AttemptReport, Conclusion, SessionRecord, TargetHost } from './protocol.ts';
+import type { AttemptReport, Conclusion, Destination, SessionRecord, TargetHost } from './protocol.ts';
 import { replyOf } from './reply-reader.ts';
 import {
   insecure,
@@ -54,40 +55,63 @@ interface Progress {
   connection: Connection | null;
 }
 
-/** The part of a job that the attempt itself needs. */
-export type AttemptJob = SlotJob & { id: number };
+/** The message cannot be offered to any host: the report states why. */
+export class LocalRefusal extends Error {
+  readonly report: Pick<AttemptReport, 'conclusion' | 'reply'>;
 
-/** Composes and signs the message. */
-export type PrepareMessage = () => Promise<OutgoingMessage | LocalRefusal>;
-
-/** What the report states about a message that cannot be offered to any host. */
-export type LocalRefusal = Pick<AttemptReport, 'conclusion' | 'reply'>;
+  constructor(conclusion: Conclusion, reply: SmtpReply) {
+    super(reply.text);
+    this.report = { conclusion, reply };
+  }
+}
 
 /**
- * Calls `prepare` once, if any host is ready for the message. Never throws because of a server. Null: the worker was stopped
- * before any host could have accepted the message.
+ * Calls `prepare`, which composes and signs the message, once if any host is ready for it; it may throw a `LocalRefusal`.
+ * Never throws because of a server. Null: the worker was stopped before any host could have accepted the message.
  */
 export async function attempt(
-  job: AttemptJob,
-  prepare: PrepareMessage,
+  job: Destination & { id: number },
+  prepare: () => Promise<OutgoingMessage>,
   client: Client,
 ): Promise<AttemptReport | null> {
+  const { id } = job;
+  try {
+    const progress = await tryHosts(job, prepare, client);
+    if (progress === null) return null;
+    if (progress.connection) client.idle.put(job, progress.connection);
+    const { result, sessions } = progress;
+    if (result === null) return { id, conclusion: 'unreachable', phase: 'connect', reply: null, sessions };
+    const { kind: conclusion, phase, reply } = result;
+    if (client.aborted() && conclusion === 'unreachable') return null;
+    return { id, conclusion, phase, reply, sessions };
+  } catch (error) {
+    if (error instanceof LocalRefusal) return { id, ...error.report, phase: 'connect', sessions: [] };
+    throw error;
+  }
+}
+
+/** Tries the idle connection of the slot, then the hosts, until a result decides. Null: the worker was stopped. */
+async function tryHosts(
+  job: Destination,
+  prepare: () => Promise<OutgoingMessage>,
+  client: Client,
+): Promise<Progress | null> {
   // A wire that is opened after the abort would not be closed by it.
   if (client.aborted()) return null;
   const { deadlines, idle } = client;
   const dueAt = deadlines.now() + client.timeouts.message;
   const progress: Progress = { sessions: [], result: null, fullSessions: 0, connection: null };
-  let prepared: ReturnType<PrepareMessage> | null = null;
+  let prepared: Promise<OutgoingMessage> | null = null;
 
   const recordOf = (host: string, address: string) => newRecord(host, address, job.port, client.clock.now());
   const isOver = () => deadlines.now() >= dueAt || client.aborted();
   const evaluate = (session: Session): StepAfterSession => {
     // Without a proxy only this address cannot be used: the host may have others, of the other version of IP.
-    const isOwnAddress = session.result.kind === 'egress' && job.egress.proxy === undefined;
+    const isOwnAddress = session.result.kind === 'egress-failed' && job.egress.proxy === undefined;
     const next = isOwnAddress ? 'next-address' : nextStep(session.result);
     progress.sessions.push(session.record);
     // A server's reply decides; what this side refuses to offer to a backup does not, if the preferred host is down.
-    const isDecided = next === 'conclude' && session.result.kind !== 'refused';
+    const isDecided = next === 'conclude' && session.result.kind !== 'refused-locally';
     progress.result = isDecided ? session.result : moreSignificant(progress.result, session.result);
     // A result without a session, such as that of an excluded host, must not leave the earlier connection open.
     if (progress.connection !== session.connection) progress.connection?.wire.quit();
@@ -99,47 +123,40 @@ export async function attempt(
     connection: Connection,
     requirement: TlsRequirement,
     record: SessionRecord,
-  ): Promise<Session | LocalRefusal> => {
-    prepared ??= prepare();
-    const message = await prepared;
-    if ('header' in message) return tryConnection(connection, requirement, record, message, dueAt, client);
-    idle.put(job, connection);
-    return message;
+  ): Promise<Session> => {
+    let message: OutgoingMessage;
+    try {
+      prepared ??= prepare();
+      message = await prepared;
+    } catch (error) {
+      idle.put(job, connection);
+      throw error;
+    }
+    return tryConnection(connection, requirement, record, message, dueAt, client);
   };
   const tryAt = async (
     host: string,
     address: string,
     requirement: TlsRequirement,
     plain: boolean,
-  ): Promise<Session | LocalRefusal> => {
+  ): Promise<Session> => {
     progress.connection?.wire.quit();
     const record = recordOf(host, address);
     const opened = await openSession(record, { requirement, plain, ...job }, dueAt, client);
     return 'wire' in opened ? offerOver(opened, requirement, record) : opened;
-  };
-  const refuse = (refusal: LocalRefusal): AttemptReport => {
-    const { id, slot } = job;
-    return { id, slot, ...refusal, phase: 'connect', sessions: [] };
-  };
-  const conclude = (): AttemptReport | null => {
-    if (progress.connection) idle.put(job, progress.connection);
-    return client.aborted() && progress.result?.kind === 'broken' ? null : report(job, progress);
   };
 
   const reused = idle.take(job);
   /** The host of the idle connection, unless that was stale: then the host has not been tried. */
   let triedHost: string | null = null;
   if (reused) {
-    const session = await offerOver(
-      reused,
-      requirementOf(job, hostOf(job, reused)),
-      recordOf(reused.host, reused.address),
-    );
-    if ('conclusion' in session) return refuse(session);
-    const stale = session.result.kind === 'broken' && session.result.phase === 'mail' && !isOver();
+    const { host, address } = reused;
+    const requirement = requirementOf(job, hostOf(job, reused));
+    const session = await offerOver(reused, requirement, recordOf(host, address));
+    const stale = session.result.kind === 'unreachable' && session.result.phase === 'mail' && !isOver();
     if (!stale) {
-      if (evaluate(session) === 'conclude') return conclude();
-      triedHost = reused.host;
+      if (evaluate(session) === 'conclude') return progress;
+      triedHost = host;
     }
   }
   for (const host of job.hosts.slice(0, MAX_HOSTS)) {
@@ -149,31 +166,27 @@ export async function attempt(
     if (obstacle !== null) {
       const record = recordOf(host.name, '');
       record.tlsResult = { failure: obstacle.type, reason: obstacle.text };
-      if (evaluate(finish(record, insecure('dns', obstacle.text), client)) === 'conclude') return conclude();
+      if (evaluate(finish(record, insecure('dns', obstacle.text), client)) === 'conclude') return progress;
       continue;
     }
     const addresses = host.addresses.filter((address) => hasSource(address, job)).slice(0, MAX_ADDRESSES);
     if (addresses.length === 0) evaluate(unreachable(recordOf(host.name, ''), host.addresses, client));
     for (const address of addresses) {
       const session = await tryAt(host.name, address, requirement, false);
-      if ('conclusion' in session) return refuse(session);
       let next = evaluate(session);
-      if (session.tlsFailed && requirement.mode === 'opportunistic' && next !== 'conclude') {
-        const plain = await tryAt(host.name, address, requirement, true);
-        if ('conclusion' in plain) return refuse(plain);
-        next = evaluate(plain);
-      }
-      if (next === 'conclude') return conclude();
+      if (session.tlsFailed && requirement.mode === 'opportunistic' && next !== 'conclude')
+        next = evaluate(await tryAt(host.name, address, requirement, true));
+      if (next === 'conclude') return progress;
       if (next === 'next-host') break;
     }
   }
-  return conclude();
+  return progress;
 }
 
 /** Opens a connection that is ready for MAIL, or returns the session that ended before. */
 async function openSession(
   record: SessionRecord,
-  terms: ConnectionTerms,
+  terms: NewConnection,
   dueAt: number,
   client: Client,
 ): Promise<Connection | Session> {
@@ -223,18 +236,18 @@ async function tryConnection(
 /** Without a reply after the final dot the message may have been accepted (RFC 1047); a 421 means that it was not. */
 function broken(failure: SmtpSessionError): SessionResult {
   const { phase, reply, message: error } = failure;
-  if (failure instanceof EgressError) return { kind: 'egress', phase, reply: null, error };
+  if (failure instanceof EgressError) return { kind: 'egress-failed', phase, reply: null, error };
   if (phase === 'dot' && !reply) return { kind: 'unanswered', phase, reply, error };
-  return { kind: 'broken', phase, reply: reply ? replyOf(reply) : null, error };
+  return { kind: 'unreachable', phase, reply: reply ? replyOf(reply) : null, error };
 }
 
 /** The job's host to which the connection leads. */
-function hostOf(job: AttemptJob, { host, address }: Connection): TargetHost {
+function hostOf(job: Destination, { host, address }: Connection): TargetHost {
   return job.hosts.find(({ name }) => name === host) ?? { name: host, addresses: [address] };
 }
 
 /** IPv6 requires an IPv6 source address; a proxy with an IPv6 address alone does not send IPv4. */
-function hasSource(address: string, { egress }: AttemptJob): boolean {
+function hasSource(address: string, { egress }: Destination): boolean {
   if (address.includes(':')) return egress.address6 !== undefined;
   return egress.address !== undefined || egress.address6 === undefined || egress.proxy === undefined;
 }
@@ -246,7 +259,7 @@ function unreachable(record: SessionRecord, addresses: readonly string[], client
       ? `has only ${family} addresses, and the source address has none`
       : 'has no usable address';
   const error = `${record.host} ${reason}`;
-  return finish(record, { kind: 'broken', phase: 'connect', reply: null, error }, client);
+  return finish(record, { kind: 'unreachable', phase: 'connect', reply: null, error }, client);
 }
 
 function finish(
@@ -257,24 +270,9 @@ function finish(
 ): Session {
   record.phase = result.phase;
   // A refusal by this side is not a reply of the server.
-  if (result.kind === 'refused') record.error = result.reply.text;
+  if (result.kind === 'refused-locally') record.error = result.reply.text;
   else record.reply = result.reply;
   if ('error' in result) record.error = result.error;
   record.endedAt = client.clock.now();
   return { result, record, connection: null, full: false, tlsFailed: false, ...facts };
-}
-
-const CONCLUSIONS: Record<SessionResult['kind'], Conclusion> = {
-  answered: 'replied',
-  refused: 'refused-locally',
-  broken: 'unreachable',
-  unanswered: 'unanswered',
-  egress: 'egress-failed',
-};
-
-function report({ id, slot }: AttemptJob, { result, sessions }: Progress): AttemptReport {
-  if (result === null)
-    return { id, slot, conclusion: 'unreachable', phase: 'connect', reply: null, sessions };
-  const { kind, phase, reply } = result;
-  return { id, slot, conclusion: CONCLUSIONS[kind], phase, reply, sessions };
 }

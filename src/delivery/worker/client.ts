@@ -1,6 +1,6 @@
 import type { Runtime } from '../../core/runtime.ts';
 import type { Connection } from './connection.ts';
-import type { DeliveryJob } from './protocol.ts';
+import type { ConnectionTerms, Destination } from './protocol.ts';
 import {
   createDeadlines,
   type Dial,
@@ -73,31 +73,13 @@ export function createSmtpClient({
   };
 }
 
-/** The part of a job that matters for connections. */
-export type SlotJob = Pick<
-  DeliveryJob,
-  | 'slot'
-  | 'hosts'
-  | 'port'
-  | 'tls'
-  | 'tlsSource'
-  | 'chunking'
-  | 'auth'
-  | 'egress'
-  | 'messagesPerConnection'
-  | 'idleMs'
->;
-
-/** What jobs that share a connection have in common, in addition to TLS. */
-type SharedTerms = Pick<DeliveryJob, 'port' | 'auth' | 'egress' | 'chunking'>;
-
 /**
  * The idle connections, at most one for each slot. A connection that the server closes, or that is idle for too long, is
  * removed automatically. `limit`: maximum number of idle connections; the one that has been idle longest is closed for the
  * next.
  */
 function createIdleConnections(limit = Number.POSITIVE_INFINITY) {
-  const idle = new Map<string, { connection: Connection; terms: SharedTerms }>();
+  const idle = new Map<string, { connection: Connection; terms: ConnectionTerms }>();
   const remove = (slot: string) => {
     const found = idle.get(slot);
     if (!found) return null;
@@ -107,7 +89,7 @@ function createIdleConnections(limit = Number.POSITIVE_INFINITY) {
   };
 
   /** Removes and returns the slot's connection if it is suitable for this job; otherwise it is closed. */
-  function take(job: SlotJob): Connection | null {
+  function take(job: Destination): Connection | null {
     const found = remove(job.slot);
     if (!found) return null;
     if (suits(found.connection, job) && equalTerms(found.terms, job)) return found.connection;
@@ -116,7 +98,7 @@ function createIdleConnections(limit = Number.POSITIVE_INFINITY) {
   }
 
   /** Stores the connection for the slot's next job; one that has reached its number of messages is closed. */
-  function put(job: SlotJob, connection: Connection): void {
+  function put(job: Destination, connection: Connection): void {
     const { wire } = connection;
     if (wire.dead()) return;
     if (connection.transactions >= job.messagesPerConnection || job.idleMs <= 0) {
@@ -140,7 +122,7 @@ function createIdleConnections(limit = Number.POSITIVE_INFINITY) {
   return { take, put, closeAll };
 }
 
-function suits(connection: Connection, job: SlotJob): boolean {
+function suits(connection: Connection, job: Destination): boolean {
   return job.hosts.some(
     (host) =>
       host.name === connection.host &&
@@ -149,7 +131,7 @@ function suits(connection: Connection, job: SlotJob): boolean {
   );
 }
 
-function equalTerms(a: SharedTerms, b: SharedTerms): boolean {
+function equalTerms(a: ConnectionTerms, b: ConnectionTerms): boolean {
   return (
     a.port === b.port &&
     a.chunking === b.chunking &&

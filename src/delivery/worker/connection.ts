@@ -1,6 +1,6 @@
 import type { SmtpPhase } from '../../mail/reply.ts';
 import { SmtpSessionError } from './errors.ts';
-import type { DeliveryJob, SessionRecord, TlsRecord, TlsResult } from './protocol.ts';
+import type { ConnectionTerms, SessionRecord, TlsRecord, TlsResult } from './protocol.ts';
 import { replyOf, type WireReply } from './reply-reader.ts';
 import { insecure, type SessionResult } from './session-result.ts';
 import { openWire, type Wire, type WireClient } from './socket.ts';
@@ -49,12 +49,8 @@ export function newRecord(host: string, address: string, port: number, now: numb
   };
 }
 
-/** What a job requires of a connection. */
-export interface ConnectionTerms extends Pick<DeliveryJob, 'port' | 'auth' | 'egress' | 'chunking'> {
-  requirement: TlsRequirement;
-  /** Does not try TLS: the handshake failed before, and plain text is permitted. */
-  plain: boolean;
-}
+/** What a job requires of a new connection. `plain`: TLS is not tried, as the handshake failed before and plain text is permitted. */
+export type NewConnection = ConnectionTerms & { requirement: TlsRequirement; plain: boolean };
 
 /** What a connection needs of the client. */
 interface ConnectionClient extends WireClient {
@@ -89,7 +85,7 @@ export async function openSmtpConnection(
 
 async function openOnce(
   record: SessionRecord,
-  terms: ConnectionTerms,
+  terms: NewConnection,
   dueAt: number,
   client: ConnectionClient,
 ): Promise<Connection | SessionResult> {
@@ -118,7 +114,7 @@ async function openOnce(
 async function negotiate(
   wire: Wire,
   record: SessionRecord,
-  terms: ConnectionTerms,
+  terms: NewConnection,
   client: ConnectionClient,
 ): Promise<Connection | SessionResult> {
   const { timeouts } = client;
@@ -217,7 +213,7 @@ function passwordObstacle(
   return tls.verified ? null : 'its certificate was not verified';
 }
 
-type Auth = NonNullable<DeliveryJob['auth']>;
+type Auth = NonNullable<ConnectionTerms['auth']>;
 
 /** RFC 4954 with PLAIN (RFC 4616), else LOGIN, which no RFC defines and many servers support. */
 async function authenticate(
@@ -254,7 +250,7 @@ function base64(text: string): string {
  * The source address: `address6` for IPv6; `address` for IPv4, or undefined: the system chooses. The addresses of a
  * proxy are not those of this machine.
  */
-function localAddressFor(address: string, egress: DeliveryJob['egress']): string | undefined {
+function localAddressFor(address: string, egress: ConnectionTerms['egress']): string | undefined {
   if (egress.proxy !== undefined) return undefined;
   return address.includes(':') ? egress.address6 : egress.address;
 }
@@ -275,7 +271,7 @@ export function isOk(reply: WireReply): boolean {
 function answered(phase: SmtpPhase, reply: WireReply): SessionResult {
   if (reply.code < 400)
     throw new SmtpSessionError(phase, `unexpected reply: ${reply.code} ${replyOf(reply).text}`);
-  return { kind: 'answered', phase, reply: replyOf(reply) };
+  return { kind: 'replied', phase, reply: replyOf(reply) };
 }
 
 /** The extensions that a server supports: the keywords of its reply to EHLO (RFC 5321 §4.1.1.1). */

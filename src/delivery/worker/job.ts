@@ -14,7 +14,7 @@ import {
 } from '../../mail/shared-content.ts';
 import { isPreparedFor, partsOf, preparePartsInSteps, type SharedParts } from '../../mail/shared-parts.ts';
 import { type JobContent, unpackContent } from '../../mail/stored-content.ts';
-import { attempt, type LocalRefusal } from './attempt.ts';
+import { attempt, LocalRefusal } from './attempt.ts';
 import type { Client } from './client.ts';
 import type { AttemptReport, DeliveryJob, SharedReference } from './protocol.ts';
 import type { OutgoingMessage } from './transaction.ts';
@@ -32,11 +32,13 @@ export async function runJob(
   const sender = signers[0]?.domain ?? domainOf(envelope.from);
   const order = content.size <= MAX_FINISHED_BYTES ? 'finish' : 'alternate';
   const prepare = async () => {
-    const message = await inSlices(preparing(job, client.clock.now, sharedContents), sender, order);
-    // A session may take minutes and needs only the composed bytes: releases the content.
-    job.content = NO_CONTENT;
-    delete job.shared;
-    return message;
+    try {
+      return await inSlices(preparing(job, client.clock.now, sharedContents), sender, order);
+    } finally {
+      // A session may take minutes and needs only the composed bytes: releases the content.
+      job.content = NO_CONTENT;
+      delete job.shared;
+    }
   };
   return attempt(job, prepare, client);
 }
@@ -52,11 +54,7 @@ const MAX_FINISHED_BYTES = 256 * 1024;
  * delays those of others by one step at a time. Of one domain, a message that is not large is finished before the next one
  * is decoded, because decoded contents that wait would fill the heap.
  */
-function* preparing(
-  job: DeliveryJob,
-  now: () => number,
-  of: SharedContents,
-): Work<OutgoingMessage | LocalRefusal> {
+function* preparing(job: DeliveryJob, now: () => number, of: SharedContents): Work<OutgoingMessage> {
   let composed: ComposedMessage;
   try {
     checkPath(job.envelope.from);
@@ -65,14 +63,14 @@ function* preparing(
   } catch (error) {
     // RFC 3463 §3.7: 5.6.0, other or undefined media error.
     const reply = { code: 554, enhanced: '5.6.0', text: failureText('composed', error) };
-    return { conclusion: 'not-composed', reply };
+    throw new LocalRefusal('not-composed', reply);
   }
   try {
     return yield* signing(job, composed, now());
   } catch (error) {
     // The key can be replaced, so the message is deferred. RFC 3463 §3.4: 4.3.0, other or undefined mail system status.
     const reply = { code: 451, enhanced: '4.3.0', text: failureText('signed', error) };
-    return { conclusion: 'refused-locally', reply };
+    throw new LocalRefusal('refused-locally', reply);
   }
 }
 

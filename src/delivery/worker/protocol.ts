@@ -105,24 +105,13 @@ export interface JobProxy {
   password?: string;
 }
 
-export interface DeliveryJob {
-  id: number;
+/** Where an attempt is made, and over which connection. */
+export interface Destination {
   /**
-   * The connection slot that this job holds while it runs. A slot belongs to one site and one worker; a worker has at
+   * The connection slot that the attempt holds while it runs. A slot belongs to one site and one worker; a worker has at
    * most one open connection for each slot, so the number of slots of a site limits its connections.
    */
   slot: string;
-  /**
-   * `MessageContent`: as it is stored, its memory transferred to the worker, or as JSON. The worker drops it once the message
-   * is composed.
-   */
-  content: JobContent;
-  /** If set, `content` is only what belongs to this message (`OwnContent`, `TemplatedContent`), and this is the rest. */
-  shared?: SharedReference;
-  copy: CopyDetails;
-  /** `to` is the only recipient. */
-  envelope: { from: string; to: string };
-  signers: DkimSigner[];
   hosts: TargetHost[];
   port: number;
   /** The configured mode; the policy of a host may require more. */
@@ -138,6 +127,24 @@ export interface DeliveryJob {
   egress: JobEgress;
   messagesPerConnection: number;
   idleMs: number;
+}
+
+/** What jobs that share a connection have in common, in addition to TLS. */
+export type ConnectionTerms = Pick<Destination, 'port' | 'auth' | 'egress' | 'chunking'>;
+
+export interface DeliveryJob extends Destination {
+  id: number;
+  /**
+   * `MessageContent`: as it is stored, its memory transferred to the worker, or as JSON. The worker drops it once the message
+   * is composed.
+   */
+  content: JobContent;
+  /** If set, `content` is only what belongs to this message (`OwnContent`, `TemplatedContent`), and this is the rest. */
+  shared?: SharedReference;
+  copy: CopyDetails;
+  /** `to` is the only recipient. */
+  envelope: { from: string; to: string };
+  signers: DkimSigner[];
 }
 
 export interface TlsRecord {
@@ -198,7 +205,6 @@ export type Conclusion =
 
 export interface AttemptReport {
   id: number;
-  slot: string;
   conclusion: Conclusion;
   phase: SmtpPhase;
   reply: SmtpReply | null;

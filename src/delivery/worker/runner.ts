@@ -55,10 +55,10 @@ export function createRunner(
       if (report) submit(report);
     } catch (error) {
       // An internal error: the message may have been sent.
-      const { id, slot } = job;
+      const { id } = job;
       const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
       send({ kind: 'fault', id, error: text });
-      submit({ id, slot, conclusion: 'unanswered', phase: 'dot', reply: null, sessions: [] });
+      submit({ id, conclusion: 'unanswered', phase: 'dot', reply: null, sessions: [] });
     }
     running--;
     if (stopping && running === 0) await finish();

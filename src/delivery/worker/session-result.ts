@@ -1,15 +1,16 @@
 import type { SmtpPhase, SmtpReply } from '../../mail/reply.ts';
+import type { Conclusion } from './protocol.ts';
 
 /** How one session with one address ended, and which of several results counts. Pure. */
 export type SessionResult =
   /** The server's reply decides. 2xx only at `dot`: delivered. */
-  | { kind: 'answered'; phase: SmtpPhase; reply: SmtpReply }
+  | { kind: 'replied'; phase: SmtpPhase; reply: SmtpReply }
   /** This side does not offer the message to this server; the reply is this side's. */
-  | { kind: 'refused'; phase: SmtpPhase; reply: SmtpReply; nextHost: boolean }
+  | { kind: 'refused-locally'; phase: SmtpPhase; reply: SmtpReply; nextHost: boolean }
   /** No deciding reply: the connection failed, or the server closed it with 421, which is `reply`. */
-  | { kind: 'broken'; phase: SmtpPhase; reply: SmtpReply | null; error: string }
+  | { kind: 'unreachable'; phase: SmtpPhase; reply: SmtpReply | null; error: string }
   /** The source address cannot be used; no host was contacted. */
-  | { kind: 'egress'; phase: SmtpPhase; reply: null; error: string }
+  | { kind: 'egress-failed'; phase: SmtpPhase; reply: null; error: string }
   /** The connection was lost after the final dot: the server may have accepted the message. */
   | { kind: 'unanswered'; phase: 'dot'; reply: null; error: string };
 
@@ -18,7 +19,7 @@ export type SessionResult =
  * (RFC 8461 §5).
  */
 export function insecure(phase: SmtpPhase, text: string): SessionResult {
-  return { kind: 'refused', phase, reply: { code: 454, enhanced: '4.7.5', text }, nextHost: true };
+  return { kind: 'refused-locally', phase, reply: { code: 454, enhanced: '4.7.5', text }, nextHost: true };
 }
 
 /** What follows a session. After a decisive reply about the recipient or the message no other host is tried. */
@@ -30,9 +31,9 @@ export type StepAfterSession = 'conclude' | 'next-host' | 'next-address';
  */
 export function nextStep(result: SessionResult): StepAfterSession {
   const { kind, phase } = result;
-  if (kind === 'answered') return isDecisive(phase) && !isTransient(result.reply) ? 'conclude' : 'next-host';
-  if (kind === 'refused') return result.nextHost ? 'next-host' : 'conclude';
-  if (kind === 'broken') return phase === 'connect' ? 'next-address' : 'next-host';
+  if (kind === 'replied') return isDecisive(phase) && !isTransient(result.reply) ? 'conclude' : 'next-host';
+  if (kind === 'refused-locally') return result.nextHost ? 'next-host' : 'conclude';
+  if (kind === 'unreachable') return phase === 'connect' ? 'next-address' : 'next-host';
   return 'conclude';
 }
 
@@ -49,7 +50,7 @@ export function moreSignificant(earlier: SessionResult | null, later: SessionRes
 }
 
 function isFailedConnection({ kind, reply }: SessionResult): boolean {
-  return kind === 'broken' && reply === null;
+  return kind === 'unreachable' && reply === null;
 }
 
 /** The significance of a permanent refusal before RCPT. */
@@ -57,10 +58,10 @@ const REFUSED_EARLY = 1;
 
 function significance(result: SessionResult): number {
   if (result.kind === 'unanswered') return 6;
-  if (result.kind === 'broken') return result.reply ? 3 : 0;
-  if (result.kind === 'egress') return -1;
+  if (result.kind === 'unreachable') return result.reply ? 3 : 0;
+  if (result.kind === 'egress-failed') return -1;
   if (!isTransient(result.reply)) return REFUSED_EARLY;
-  if (result.kind === 'refused') return 2;
+  if (result.kind === 'refused-locally') return 2;
   return isDecisive(result.phase) ? 5 : 4;
 }
 

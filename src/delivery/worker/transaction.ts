@@ -30,7 +30,7 @@ export async function offer(
     ? await offerWithBdat(connection, message, client)
     : null;
   const result = chunked ?? (await offerWithData(connection, message, client.timeouts));
-  const accepted = result.kind === 'answered' && result.phase === 'dot' && result.reply.code < 300;
+  const accepted = result.kind === 'replied' && result.phase === 'dot' && result.reply.code < 300;
   connection.acceptedAt = accepted ? client.deadlines.now() : null;
   return result;
 }
@@ -66,13 +66,13 @@ async function offerWithData(
     if (phase === 'data' ? reply.code === 354 : isOk(reply)) continue;
     if (reply.code < 400) throw unexpected(phase, reply);
     if (pipelining) await skipReplies(wire, PIPELINED_AFTER[phase], timeouts);
-    return { kind: 'answered', phase, reply: replyOf(reply) };
+    return { kind: 'replied', phase, reply: replyOf(reply) };
   }
   const reply = await sendMessage(wire, message, timeouts);
   // Postfix does not end a transaction whose message a policy service refuses (smtpd_end_of_data_restrictions): it would refuse the
   // next MAIL, and another message with it.
   connection.unfinished = !isOk(reply);
-  return { kind: 'answered', phase: 'dot', reply: replyOf(reply) };
+  return { kind: 'replied', phase: 'dot', reply: replyOf(reply) };
 }
 
 /**
@@ -158,12 +158,22 @@ function* dataBlocks({ header, body }: OutgoingMessage): Generator<Buffer> {
 function refusalOf({ extensions, host }: Connection, message: OutgoingMessage): SessionResult | null {
   if (message.utf8 && !extensions.smtpUtf8) {
     const text = `${host} does not support internationalized addresses (SMTPUTF8)`;
-    return { kind: 'refused', phase: 'ehlo', reply: { code: 553, enhanced: '5.6.7', text }, nextHost: true };
+    return {
+      kind: 'refused-locally',
+      phase: 'ehlo',
+      reply: { code: 553, enhanced: '5.6.7', text },
+      nextHost: true,
+    };
   }
   const length = sizeOf(message);
   if (length > extensions.maxSize) {
     const text = `the message has ${length} bytes, ${host} accepts ${extensions.maxSize} at most`;
-    return { kind: 'refused', phase: 'ehlo', reply: { code: 552, enhanced: '5.3.4', text }, nextHost: false };
+    return {
+      kind: 'refused-locally',
+      phase: 'ehlo',
+      reply: { code: 552, enhanced: '5.3.4', text },
+      nextHost: false,
+    };
   }
   return null;
 }
@@ -230,7 +240,7 @@ async function offerWithBdat(
       if (early.code < 400) throw unexpected(phase, early);
       await skipReplies(wire, phase === 'mail' ? ['dot', 'dot'] : ['dot'], timeouts);
       if (wire.dead()) bdatFaults.add(address);
-      return { kind: 'answered', phase, reply: replyOf(early) };
+      return { kind: 'replied', phase, reply: replyOf(early) };
     }
     reply = await wire.next('dot', timeouts.dot);
     if (reply.code >= 300 && reply.code < 400) throw unexpected('dot', reply);
@@ -248,7 +258,7 @@ async function offerWithBdat(
   }
   // RFC 3030 §2: after a failed BDAT the state is undefined.
   connection.unfinished = !isOk(reply);
-  return { kind: 'answered', phase: 'dot', reply: replyOf(reply) };
+  return { kind: 'replied', phase: 'dot', reply: replyOf(reply) };
 }
 
 function transactionOf(connection: Connection, message: OutgoingMessage): Buffer {

@@ -126,7 +126,7 @@ export function createProviders(now: () => number) {
   }
 
   return {
-    reply: ({ id, slot, hosts, envelope: { to }, egress }: DeliveryJob): AttemptReport => {
+    reply: ({ id, hosts, envelope: { to }, egress }: DeliveryJob): AttemptReport => {
       const address = egress.address ?? '';
       const domain = to.slice(to.indexOf('@') + 1);
       const reply = decide(to, domain, address);
@@ -143,7 +143,7 @@ export function createProviders(now: () => number) {
         startedAt: now(),
         endedAt: now(),
       };
-      return { id, slot, conclusion: 'replied', phase: session.phase, reply, sessions: [session] };
+      return { id, conclusion: 'replied', phase: session.phase, reply, sessions: [session] };
     },
     count: () => replies,
     received: () => received,

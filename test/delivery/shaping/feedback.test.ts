@@ -35,7 +35,7 @@ function reportOf(
     startedAt: 0,
     endedAt: 1,
   };
-  return { id: 1, slot: '0:0', conclusion, phase, reply: reply(line), sessions: [session] };
+  return { id: 1, conclusion, phase, reply: reply(line), sessions: [session] };
 }
 
 function createTestFeedback({ isShared = false, addressPauseMs = 0 } = {}) {

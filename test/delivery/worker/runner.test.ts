@@ -27,9 +27,8 @@ function runner(by: Client, run: Run = (each) => attempt(each, () => Promise.res
   return { receive, sent, exited, reports };
 }
 
-const report = ({ id, slot }: DeliveryJob): AttemptReport => ({
+const report = ({ id }: DeliveryJob): AttemptReport => ({
   id,
-  slot,
   conclusion: 'replied',
   phase: 'dot',
   reply: { code: 250, enhanced: null, text: '' },

@@ -9,19 +9,19 @@ import {
 import type { SmtpPhase } from '../../../src/mail/reply.ts';
 
 const answered = (phase: SmtpPhase, code: number): SessionResult => ({
-  kind: 'answered',
+  kind: 'replied',
   phase,
   reply: { code, enhanced: null, text: '' },
 });
 const broken = (phase: SmtpPhase, code?: number): SessionResult => ({
-  kind: 'broken',
+  kind: 'unreachable',
   phase,
   reply: code === undefined ? null : { code, enhanced: null, text: '' },
   error: 'lost',
 });
 const unanswered: SessionResult = { kind: 'unanswered', phase: 'dot', reply: null, error: 'lost' };
 const noUtf8: SessionResult = {
-  kind: 'refused',
+  kind: 'refused-locally',
   phase: 'ehlo',
   reply: { code: 553, enhanced: '5.6.7', text: '' },
   nextHost: true,
@@ -81,7 +81,7 @@ describe('the more significant of two results', () => {
   });
 
   it('is any other result before one without a source address', () => {
-    const egress = { kind: 'egress', phase: 'connect', reply: null, error: 'no address' } as const;
+    const egress = { kind: 'egress-failed', phase: 'connect', reply: null, error: 'no address' } as const;
     const failed = broken('connect');
     expect(moreSignificant(failed, egress)).toBe(failed);
     expect(moreSignificant(egress, failed)).toBe(failed);
