@@ -24,8 +24,6 @@ export interface AuthoritativeData {
   zone: Zone;
   /** Canonical names of the zones. */
   origins: readonly string[];
-  /** For the SOA of an origin without an SOA record. */
-  serial: number;
 }
 
 /** The sections of a response, before truncation. */
@@ -41,20 +39,8 @@ const HEADER_BYTES = 12;
 const PLAIN_UDP_SIZE = 512;
 const TCP_SIZE = 65_535;
 const MAX_CHAIN = 8;
-/** Seconds; also the negative TTL, so that an added record is visible soon. */
-const SOA_TTL = 60;
 /** RFC 8482 §4.2. */
 const ANY_TTL = 3600;
-
-/**
- * The response to a message; null: none, because it is not a query (two servers must not respond to each other's
- * responses). Throws for a malformed record.
- */
-export function respondTo(query: Buffer, via: 'udp' | 'tcp', data: AuthoritativeData): Buffer | null {
-  const parsed = readDnsQuery(query);
-  if (parsed === null || Buffer.isBuffer(parsed)) return parsed;
-  return encodeResponse(parsed, via, sectionsOf(parsed, data));
-}
 
 /** The sections of the response to a query. Throws for a malformed record. */
 export function sectionsOf(query: Query, data: AuthoritativeData): ResponseSections {
@@ -69,7 +55,10 @@ export interface Query {
   badVersion: boolean;
 }
 
-/** The query in `bytes`; a buffer: the error response to a malformed query; null: no response. */
+/**
+ * The query in `bytes`; a buffer: the error response to a malformed query; null: no response, because it is no query (two
+ * servers must not respond to each other's responses).
+ */
 export function readDnsQuery(bytes: Buffer): Query | Buffer | null {
   if (bytes.length < HEADER_BYTES) return null;
   const flags = bytes.readUInt16BE(2);
@@ -152,10 +141,7 @@ export function encodeResponse(
 }
 
 /** The records that answer the question. Names in it keep the letter case of the question (RFC 4343 §4.1). */
-export function find(
-  question: PacketQuestion,
-  { zone, origins, serial }: AuthoritativeData,
-): ResponseSections {
+export function find(question: PacketQuestion, { zone, origins }: AuthoritativeData): ResponseSections {
   let name = fromWire(question.name) ?? '';
   if (question.class !== 'IN' || TRANSFERS.includes(question.type)) return REFUSAL;
   if (originOf(name, origins) === undefined) return REFUSAL;
@@ -168,10 +154,9 @@ export function find(
     const origin = originOf(name, origins);
     if (origin === undefined) return { rcode: RCODE.NOERROR, authoritative: true, answers, authorities: [] };
     const records = recordsAt(name, origin, zone);
-    const soa = soaOf(origin, zone, serial);
     if (!records)
-      return { rcode: RCODE.NXDOMAIN, authoritative: true, answers, authorities: [negative(soa)] };
-    const matches = matching(question.type, name, records, name === origin ? soa : null);
+      return { rcode: RCODE.NXDOMAIN, authoritative: true, answers, authorities: negative(origin, zone) };
+    const matches = matching(question.type, name, records);
     if (matches.length > 0) {
       return {
         rcode: RCODE.NOERROR,
@@ -181,7 +166,8 @@ export function find(
       };
     }
     const alias = records.find((record) => record.type === 'CNAME');
-    if (!alias) return { rcode: RCODE.NOERROR, authoritative: true, answers, authorities: [negative(soa)] };
+    if (!alias)
+      return { rcode: RCODE.NOERROR, authoritative: true, answers, authorities: negative(origin, zone) };
     const answer = toAnswer({ ...alias, name });
     answers.push(inQuestionCase(answer));
     if (answer.type === 'CNAME') name = answer.data;
@@ -211,16 +197,16 @@ function recordsAt(name: string, origin: string, zone: Zone): readonly ZoneRecor
 }
 
 /** The SOA of a negative answer: its TTL is that of the answer (RFC 2308 §3). */
-function negative(soa: Answer): Answer {
-  if (soa.type !== 'SOA') return soa;
-  return { ...soa, ttl: Math.min(soa.ttl ?? 0, soa.data.minimum ?? 0) };
+function negative(origin: string, zone: Zone): Answer[] {
+  const soa = soaOf(origin, zone);
+  if (soa?.type !== 'SOA') return [];
+  return [{ ...soa, ttl: Math.min(soa.ttl ?? 0, soa.data.minimum ?? 0) }];
 }
 
 export const TRANSFERS: readonly string[] = ['AXFR', 'IXFR'];
 
-function matching(type: string, name: string, records: readonly ZoneRecord[], soa: Answer | null): Answer[] {
+function matching(type: string, name: string, records: readonly ZoneRecord[]): Answer[] {
   if (type === 'ANY') return [{ type: 'HINFO', name, ttl: ANY_TTL, data: { cpu: 'RFC8482', os: '' } }];
-  if (type === 'SOA' && soa) return [soa];
   return records.filter((record) => record.type === type).map((record) => toAnswer({ ...record, name }));
 }
 
@@ -234,23 +220,8 @@ export function originOf(name: string, origins: readonly string[]): string | und
     );
 }
 
-/**
- * The SOA record of the zone; if there is none, one with `serial`, the first name server and fixed times. Throws for a
- * malformed record.
- */
-export function soaOf(origin: string, zone: Zone, serial: number): Answer {
-  const apex = zone.find(origin) ?? [];
-  const own = apex.find((record) => record.type === 'SOA');
-  if (own) return toAnswer(own);
-  const primary = apex.find((record) => record.type === 'NS');
-  const data = {
-    mname: (primary && fromWire(primary.value)) ?? origin,
-    rname: origin === '.' ? 'hostmaster' : `hostmaster.${origin}`,
-    serial,
-    refresh: 3600,
-    retry: 600,
-    expire: 604_800,
-    minimum: SOA_TTL,
-  };
-  return { type: 'SOA', name: origin, ttl: SOA_TTL, data };
+/** The SOA record of the zone; undefined: it has none. Throws for a malformed record. */
+export function soaOf(origin: string, zone: Zone): Answer | undefined {
+  const own = zone.find(origin)?.find((record) => record.type === 'SOA');
+  return own === undefined ? undefined : toAnswer(own);
 }

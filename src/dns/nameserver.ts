@@ -1,4 +1,4 @@
-import { type Clock, SECOND, systemClock } from '../core/clock.ts';
+import { type Clock, systemClock } from '../core/clock.ts';
 import { createTokenBucket } from '../core/token-bucket.ts';
 import {
   type AuthoritativeData,
@@ -15,9 +15,9 @@ import { type DnsListener, listenDns, type Peer } from './listener.ts';
 import { canonicalName, fromWire } from './names.ts';
 import { createResponseRateLimit, networkOf } from './server/rate-limit.ts';
 import type { TcpLimits } from './server/tcp-clients.ts';
-import { type TransferSource, transferMessages, udpTransferResponse } from './server/transfer.ts';
+import { transferMessages, udpTransferResponse } from './server/transfer.ts';
 import { RCODE } from './wire.ts';
-import { type Zone, zoneOfList } from './zone.ts';
+import type { Zone } from './zone.ts';
 import { toAnswer, type ZoneRecord } from './zone-record.ts';
 
 /*
@@ -27,8 +27,8 @@ import { toAnswer, type ZoneRecord } from './zone-record.ts';
 
 /** What a name server serves, and where it listens. */
 export interface NameserverOptions {
-  /** The records (see `zoneOfList`), or a lookup. */
-  zone: (() => readonly ZoneRecord[]) | Zone;
+  /** Its zones need an SOA record each, for negative answers and transfers. */
+  zone: Zone;
   /** The names of the zones; queries for other names are answered REFUSED. */
   origins: readonly string[];
   /** Port 0: a free one. */
@@ -84,10 +84,10 @@ const UNLIMITED: NameserverLimits = {
 
 /** Resolves when the server listens. Rejects for an invalid origin, and when it cannot bind. */
 export async function createNameserver(options: NameserverOptions): Promise<DnsListener> {
-  const { clock = systemClock, onError, listen, transfers, limits = UNLIMITED, observe = () => {} } = options;
+  const { zone, clock = systemClock, onError, listen, transfers, limits = UNLIMITED } = options;
+  const { observe = () => {} } = options;
   const origins = options.origins.map(originName);
-  const zone = typeof options.zone === 'function' ? zoneOfList(options.zone, origins) : options.zone;
-  const data: AuthoritativeData = { zone, origins, serial: Math.floor(clock.now() / SECOND) };
+  const data: AuthoritativeData = { zone, origins };
   const budget = createTokenBucket(clock, {
     burst: limits.queriesPerSecond,
     perSecond: limits.queriesPerSecond,
@@ -135,35 +135,33 @@ export async function createNameserver(options: NameserverOptions): Promise<DnsL
   function startTransfer(query: Query, peer: Peer, reply: (response: Buffer) => void): QueryOutcome {
     const origin = fromWire(query.question.name) ?? '';
     const refusal = encodeResponse(query, peer.via, { ...EMPTY, rcode: RCODE.REFUSED });
+    const soa = originOf(origin, origins) === origin ? soaOf(origin, zone) : undefined;
     const isRefused =
       transfers === undefined ||
+      soa === undefined ||
       query.question.class !== 'IN' ||
-      originOf(origin, origins) !== origin ||
       !transfers.isAllowed(networkOf(peer.address, 32, 128)) ||
       (peer.via === 'udp' && query.question.type === 'AXFR') ||
       transferring >= limits.transfers;
     if (isRefused) return limited(peer, 'refused transfer', refusal, reply) ?? 'refused';
-    const source: TransferSource = {
-      soa: () => soaOf(origin, zone, data.serial),
-      records: () => answersOf(transfers.records(origin)),
-    };
     if (peer.via === 'udp') {
-      reply(udpTransferResponse(query, source.soa()));
+      reply(udpTransferResponse(query, soa));
       return 'answered';
     }
     transferring++;
-    void transfer(query, source, peer, reply).finally(() => transferring--);
+    const messages = transferMessages(query, soa, answersOf(transfers.records(origin)));
+    void transfer(query, messages, peer, reply).finally(() => transferring--);
     return 'transfer';
   }
 
   async function transfer(
     query: Query,
-    source: TransferSource,
+    messages: AsyncIterable<Buffer>,
     peer: Peer,
     reply: (response: Buffer) => void,
   ): Promise<void> {
     try {
-      for await (const message of transferMessages(query, source)) {
+      for await (const message of messages) {
         reply(message);
         if ((await peer.drained?.()) === false) return;
       }

@@ -57,7 +57,7 @@ function setup({ egress = SECOND_POOL, secondary, routes = [], altStatus = 'ACTI
     lane: AttemptLog['lane'] = 'primary',
   ) => {
     const sessions = [{ ...session(report.phase), reply: report.reply }];
-    const result = evaluateReport({ id: message.seq, slot: '0:0', ...report, sessions }, classify);
+    const result = evaluateReport({ id: message.seq, ...report, sessions }, classify);
     tables.messages.insertAttempt({
       message_seq: message.seq,
       attempt: ++attempts,

@@ -2,7 +2,6 @@ import { connect } from 'node:net';
 import { decode, encode, type Packet, type PacketOpt } from 'dns-packet';
 import { array, assert, constantFrom, nat, oneof, property, tuple, uint8Array } from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { respondTo } from '../../src/dns/authoritative.ts';
 import { createNameserver, type NameserverOptions, type QueryOutcome } from '../../src/dns/nameserver.ts';
 import { createResponseRateLimit, networkOf } from '../../src/dns/server/rate-limit.ts';
 import { serialDistance } from '../../src/dns/server/transfer.ts';
@@ -10,6 +9,7 @@ import { framed, queryTcp, queryUdp } from '../../src/dns/transport.ts';
 import { optRecord } from '../../src/dns/wire.ts';
 import { zoneOfList } from '../../src/dns/zone.ts';
 import type { ZoneRecord } from '../../src/dns/zone-record.ts';
+import { respondTo } from './respond.ts';
 
 const SOA = 'ns1.mail.test postmaster.mail.test 2000 3600 600 1209600 60';
 
@@ -22,7 +22,7 @@ const RECORDS: ZoneRecord[] = [
   { name: 'track.mail.test', type: 'CNAME', value: 'ns1.mail.test', ttl: 3600 },
 ];
 
-const DATA = { zone: zoneOfList(() => RECORDS, ['mail.test']), origins: ['mail.test'], serial: 1 };
+const DATA = { zone: zoneOfList(() => RECORDS, ['mail.test']), origins: ['mail.test'] };
 
 function query(name: string, type: string, packet: Packet = {}): Buffer {
   // dns-packet's types lack UNKNOWN_<number>, which it encodes.
@@ -44,8 +44,7 @@ async function startServer(options: Partial<NameserverOptions> = {}) {
   const results: QueryOutcome[] = [];
   const errors: unknown[] = [];
   const server = await createNameserver({
-    zone: () => RECORDS,
-    origins: ['mail.test'],
+    ...DATA,
     listen: { host: '127.0.0.1', port: 0 },
     onError: (error) => errors.push(error),
     observe: (_, result) => results.push(result),

@@ -13,6 +13,7 @@ import { createNameserver } from '../../src/dns/nameserver.ts';
 import { createResolver, type Resolver } from '../../src/dns/resolver.ts';
 import { framed } from '../../src/dns/transport.ts';
 import { optRecord } from '../../src/dns/wire.ts';
+import { zoneOfList } from '../../src/dns/zone.ts';
 import type { ZoneRecord } from '../../src/dns/zone-record.ts';
 import { PATIENCE_MS } from '../support/patience.ts';
 import { requirePrograms } from '../support/required-programs.ts';
@@ -20,6 +21,12 @@ import { requirePrograms } from '../support/required-programs.ts';
 const DKIM = `v=DKIM1; k=rsa; p=${'A'.repeat(392)}`;
 
 const RECORDS: ZoneRecord[] = [
+  {
+    name: 'mail.test',
+    type: 'SOA',
+    value: 'ns.mail.test hostmaster.mail.test 7 3600 600 86400 60',
+    ttl: 3600,
+  },
   { name: 'mail.test', type: 'NS', value: 'ns.mail.test', ttl: 3600 },
   { name: 'mail.test', type: 'A', value: '192.0.2.1', ttl: 3600 },
   { name: 'Mail.test.', type: 'MX', value: 'mx.mail.test', ttl: 3600, priority: 10 },
@@ -45,7 +52,7 @@ beforeEach(async () => {
   records = RECORDS;
   errors = [];
   nameserver = await createNameserver({
-    zone: () => records,
+    zone: zoneOfList(() => records, ['mail.test', 'own.test']),
     origins: ['mail.test', 'own.test.'],
     listen: { host: '127.0.0.1', port: 0 },
     onError: (error) => errors.push(error),
@@ -126,16 +133,13 @@ describe('the name server answers', () => {
         type: 'SOA',
         name: 'mail.test',
         ttl: 60,
-        data: { mname: 'ns.mail.test', serial: 1_700_000_000, minimum: 60 },
+        data: { mname: 'ns.mail.test', serial: 7, minimum: 60 },
       },
     ]);
   });
 
-  it('SOA with the published record, or with a generated one', async () => {
+  it('SOA with the published record', async () => {
     expect((await ask('own.test', 'SOA')).packet.answers).toMatchObject([{ data: { serial: 42 } }]);
-    expect((await ask('mail.test', 'SOA')).packet.answers).toMatchObject([
-      { data: { rname: 'hostmaster.mail.test' } },
-    ]);
   });
 
   it('in the letter case of the question', async () => {
@@ -317,7 +321,7 @@ describe('over TCP', () => {
     await nameserver.close();
     await expect.poll(() => clients.every((client) => client.destroyed)).toBe(true);
     nameserver = await createNameserver({
-      zone: () => [],
+      zone: zoneOfList(() => [], []),
       origins: [],
       listen: { host: '127.0.0.1', port: nameserver.port },
       onError: () => {},
@@ -332,7 +336,7 @@ const noIpv6 = !Object.values(networkInterfaces()).some((list) =>
 describe('on IPv6', () => {
   it.skipIf(noIpv6)(`answers over IPv6${noIpv6 ? ': this machine has no ::1' : ''}`, async () => {
     const sixth = await createNameserver({
-      zone: () => RECORDS,
+      zone: zoneOfList(() => RECORDS, ['mail.test']),
       origins: ['mail.test'],
       listen: { host: '::1', port: 0 },
       onError: () => {},
@@ -376,7 +380,6 @@ describe('a zone with a lookup function', () => {
     await expect(resolver.txt('other.dkim.test')).rejects.toMatchObject({ code: 'ENOTFOUND' });
     expect(names).toContain('key.dkim.test');
     // The origin exists without records in the zone.
-    expect((await resolver.soa('dkim.test')).records).toMatchObject([{ mname: 'dkim.test', minimum: 60 }]);
     await expect(resolver.a('dkim.test')).rejects.toMatchObject({ code: 'ENODATA' });
     resolver.close();
     await byLookup.close();

@@ -1,5 +1,4 @@
 import type { SmtpPhase, SmtpReply } from '../../mail/reply.ts';
-import type { Conclusion } from './protocol.ts';
 
 /** How one session with one address ended, and which of several results counts. Pure. */
 export type SessionResult =

@@ -7,20 +7,18 @@ import type { Query } from '../authoritative.ts';
  * is answered with the whole zone (RFC 1995 §4), or with the SOA alone if the client has this version.
  */
 
-/** The records of a zone, for one transfer. */
-export interface TransferSource {
-  /** The current SOA. */
-  soa(): Answer;
-  /** All other records of the zone, in portions. */
-  records(): AsyncIterable<readonly Answer[]>;
-}
-
 /** A message of this many bytes is complete; far below the limit of 65,535, and encoded within milliseconds. */
 const MESSAGE_BYTES = 16_384;
 
-/** The messages of the transfer. Ends early when the reader returns. */
-export async function* transferMessages(query: Query, source: TransferSource): AsyncGenerator<Buffer> {
-  const soa = source.soa();
+/**
+ * The messages of the transfer. `others`: all records of the zone but the SOA, in portions. Ends early when the reader
+ * returns.
+ */
+export async function* transferMessages(
+  query: Query,
+  soa: Answer,
+  others: AsyncIterable<readonly Answer[]>,
+): AsyncGenerator<Buffer> {
   if (query.question.type === 'IXFR' && isCurrent(query, soa)) {
     yield message(query, [soa], true);
     return;
@@ -28,7 +26,7 @@ export async function* transferMessages(query: Query, source: TransferSource): A
   let first = true;
   let records: Answer[] = [soa];
   let bytes = 0;
-  for await (const portion of source.records()) {
+  for await (const portion of others) {
     for (const record of portion) {
       records.push(record);
       bytes += lengthOf(record);
