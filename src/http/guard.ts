@@ -1,4 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
+import * as z from 'zod';
 import type { Authenticator, Caller } from '../accounts/authenticate.ts';
 import type { RateClass, RateLimits } from '../accounts/rate-limits.ts';
 import type { Turns } from '../core/concurrency/turns.ts';
@@ -9,14 +11,21 @@ import { unknownKey } from './api/paging.ts';
 import { type BodyReader, UploadAborted, UploadTooSlow } from './body/body.ts';
 import { type CallSignals, whenClosed } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
+import { isRecord } from './json-schema.ts';
 import type { PageKeys } from './page-keys.ts';
 import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
-import { type Answer, type AnyCall, mapData, type PageKind, type Route, type Upload } from './route.ts';
+import {
+  type Answer,
+  type AnyCall,
+  mapData,
+  type PageKind,
+  Reply,
+  type Route,
+  type Upload,
+} from './route.ts';
 import type { Handler, RoutedRequest } from './router.ts';
-import { type FieldCheck, unknownFields } from './validation/known-fields.ts';
-import { type MisnamedCheck, misnamedFields } from './validation/misnamed-fields.ts';
-import { parseInput } from './validation/parse.ts';
-import { type ReadOnlyFields, readOnlyWarnings, type SplitFields } from './validation/read-only.ts';
+import { parseInput, readInput } from './validation/parse.ts';
+import { type UnknownField, unknownWarnings } from './validation/unknown-fields.ts';
 
 /*
  * The checks of every request that requires a key, in this order: key, account, scope, rate limit, concurrent
@@ -44,21 +53,11 @@ export interface GuardDeps {
 export type Authenticate = (incoming: RoutedRequest, route: Route) => Caller | Refusal;
 
 /** Wraps the handler of a route in the checks. Throws when the description is inconsistent. */
-export function guardedHandler(
-  route: Route,
-  deps: GuardDeps,
-  readOnlyOf: SplitFields | null = null,
-): Handler {
+export function guardedHandler(route: Route, deps: GuardDeps): Handler {
   checkDescription(route);
-  const { body, page, query, significant } = route;
+  const { page } = route;
   const rateClass = route.scope === 'setup' || route.scope === 'operator' ? 'setup' : 'send';
-  const checks: InputChecks = {
-    body: body === undefined ? null : unknownFields(body, 'field'),
-    query: query === undefined ? null : unknownFields(query, 'query parameter'),
-    misnamed: body === undefined || significant === undefined ? null : misnamedFields(body, significant),
-    readOnly: readOnlyOf,
-    hasParams: route.path.includes('{'),
-  };
+  const written = writtenBy(route);
 
   return async (incoming) => {
     const { requestId } = incoming;
@@ -73,7 +72,7 @@ export function guardedHandler(
     whenClosed(incoming.res, slot.release);
     // A reload changes the configured limits.
     const limit = typeof route.limit === 'number' ? route.limit : deps.limits[route.limit ?? 'setup'];
-    const input = await readInput(incoming, caller, route, limit, checks, deps);
+    const input = await inputOf(incoming, caller, route, written, limit, deps);
     if (input === null) return null;
     if (isRefusal(input)) return refusalResponse(input, requestId, headers);
     const { accountId } = caller;
@@ -94,7 +93,7 @@ export function guardedHandler(
     if (route.method === 'GET') await deps.durable();
     const answer = page === undefined ? answered : sealPosition(page, answered, accountId, deps.pageKeys);
     if (isRefusal(answer)) return refusalResponse(answer, requestId, headers);
-    if (readOnly !== null) warnings.push(...readOnlyWarnings(readOnly, answer, params));
+    if (readOnly.length > 0) warnings.push(...readOnlyWarnings(readOnly, written, answer, params));
     return successResponse(answer, route.status, warnings, headers);
   };
 }
@@ -200,26 +199,18 @@ interface Input {
   params: Record<string, unknown>;
   query: Record<string, unknown>;
   body: unknown;
-  /** Null: the body has none. */
-  readOnly: ReadOnlyFields | null;
+  /** Fields of the body that the resource has and a request cannot set. */
+  readOnly: readonly UnknownField[];
   upload: Upload | null;
   warnings: string[];
 }
 
-interface InputChecks {
-  body: FieldCheck | null;
-  query: FieldCheck | null;
-  misnamed: MisnamedCheck | null;
-  readOnly: SplitFields | null;
-  hasParams: boolean;
-}
-
-async function readInput(
+async function inputOf(
   incoming: RoutedRequest,
   owner: Caller,
   route: Route,
+  written: WrittenResource,
   limit: number,
-  checks: InputChecks,
   { bodies, turns }: GuardDeps,
 ): Promise<Input | Refusal | null> {
   let sent: unknown;
@@ -239,21 +230,83 @@ async function readInput(
       ? null
       : bodies.openUpload(incoming.req, incoming.res, Object.keys(route.upload));
   if (isRefusal(upload)) return upload;
-  const params = checks.hasParams ? parseInput(route.params, incoming.params, 'path') : {};
+  const params = route.path.includes('{') ? parseInput(route.params, incoming.params, 'path') : {};
   if (isRefusal(params)) return params;
   const sentQuery = readQuery(incoming.search);
   if (isRefusal(sentQuery)) return sentQuery;
-  const query = route.query === undefined ? sentQuery : parseInput(route.query, sentQuery, 'query');
+  const query = readInput(route.query ?? anyQuery, sentQuery, 'query');
   if (isRefusal(query)) return query;
-  // First: the field that is meant can be a required one, which is then missing.
-  const misnamed = checks.misnamed?.(sent) ?? null;
-  if (misnamed !== null) return misnamed;
-  const body = route.body === undefined ? undefined : parseInput(route.body, sent, 'body');
+  const warnings = unknownWarnings(query.unknown, 'query parameter');
+  if (route.body === undefined)
+    return { params, query: query.value, body: undefined, readOnly: [], upload, warnings };
+  const body = readInput(route.body, sent, 'body', route.refusesMisnamed);
   if (isRefusal(body)) return body;
-  const warnings = checks.query?.(sentQuery) ?? [];
-  const { readOnly, rest } = checks.readOnly?.(sent) ?? { readOnly: null, rest: sent };
-  if (checks.body !== null) warnings.push(...checks.body(rest));
-  return { params, query, body, readOnly, upload, warnings };
+  const { count, listed } = body.unknown;
+  const isReadOnly = ({ object, name }: UnknownField) => object === '' && written.fields.has(name);
+  const readOnly = listed.filter(isReadOnly);
+  const others = listed.filter((field) => !isReadOnly(field));
+  warnings.push(...unknownWarnings({ count: count - readOnly.length, listed: others }, 'field'));
+  return { params, query: query.value, body: body.value, readOnly, upload, warnings };
+}
+
+const anyQuery = z.looseObject({});
+
+/*
+ * Read-only fields, such as `createdAt`: a resource has them, and a request cannot set them. Clients send back what they
+ * read, so these are not unknown: one that is as in the response or in the path is ignored silently, another one with a
+ * warning.
+ */
+
+/** A resource as the response to a write has it. */
+interface WrittenResource {
+  /** The field of the data that has it; null: the data is the resource. */
+  name: string | null;
+  /** Its fields, and those that it has in other responses only. */
+  fields: ReadonlySet<string>;
+  isNew: boolean;
+}
+
+/** The first field of the data of the response if that is an object, else the data. */
+function writtenBy({ method, body, responses, readOnly = [] }: Route): WrittenResource {
+  const isWrite = method === 'PUT' || method === 'PATCH' || 201 in responses;
+  const [success] = isWrite && body !== undefined ? Object.values(responses) : [];
+  const data = success === undefined ? {} : shapeOf(success.data);
+  const [[name, first] = []] = Object.entries(data);
+  const inside = Object.keys(first === undefined ? {} : shapeOf(first));
+  const isInside = name !== undefined && inside.length > 0;
+  return {
+    name: isInside ? name : null,
+    fields: new Set([...(isInside ? inside : Object.keys(data)), ...readOnly]),
+    isNew: method === 'POST',
+  };
+}
+
+function shapeOf(schema: z.core.$ZodType): z.core.$ZodShape {
+  if (schema instanceof z.ZodIntersection)
+    return { ...shapeOf(schema.def.left), ...shapeOf(schema.def.right) };
+  return schema instanceof z.ZodObject ? schema.shape : {};
+}
+
+/**
+ * Warnings about fields whose values differ from those of the resource in the response, or of the path. An update has the
+ * `updatedAt` of the version that the client has read, and may have fields that the response does not have.
+ */
+function readOnlyWarnings(
+  readOnly: readonly UnknownField[],
+  { name: inside, isNew }: WrittenResource,
+  answer: object,
+  params: Record<string, unknown>,
+): string[] {
+  const content = answer instanceof Reply ? answer.content : { data: answer };
+  const data: Record<string, unknown> = 'data' in content ? { ...content.data } : {};
+  const found = inside === null ? data : data[inside];
+  const resource: Record<string, unknown> = { ...(isRecord(found) ? found : {}), ...params };
+  return readOnly
+    .filter(({ name, value }) => {
+      const isCompared = isNew || (name !== 'updatedAt' && name in resource);
+      return isCompared && !isDeepStrictEqual(value, resource[name]);
+    })
+    .map(({ name }) => `read-only field "${name}" was ignored`);
 }
 
 /** Refuses repeated parameters: otherwise one of the values is silently ignored. */

@@ -72,29 +72,3 @@ export function alternativesOf({ anyOf, oneOf }: JsonSchema): JsonSchema[] {
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
-
-/**
- * Compiles a check from the input form of a schema. `compileNode` gets each node and a function that compiles the nodes
- * inside it; references are resolved. `later` wraps a check that is not compiled yet, as in recursive schemas.
- */
-export function compileInput<Check>(
-  schema: z.ZodType,
-  compileNode: (node: JsonSchema, compile: (node: unknown) => Check | null) => Check | null,
-  later: (get: () => Check | null) => Check,
-): Check | null {
-  const { root, definitions } = jsonSchemaOf(schema, 'input');
-  const compiled = new Map<string, { check: Check | null }>();
-  const compile = (node: unknown): Check | null => {
-    if (!isRecord(node)) return null;
-    const { $ref } = node;
-    if (typeof $ref !== 'string') return compileNode(node, compile);
-    const name = $ref.slice($ref.lastIndexOf('/') + 1);
-    const known = compiled.get(name);
-    if (known !== undefined) return later(() => known.check);
-    const entry: { check: Check | null } = { check: null };
-    compiled.set(name, entry);
-    entry.check = compile($ref === '#' ? root : definitions[name]);
-    return entry.check;
-  };
-  return compile(root);
-}

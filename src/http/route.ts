@@ -5,7 +5,6 @@ import type { ApiScope } from '../accounts/keys.ts';
 import type { JsonList } from '../core/json-scan.ts';
 import { isRefusal, type Refusal, type RefusalCode } from '../core/refusal.ts';
 import type { Permission } from '../people/roles.ts';
-import type { SignificantFields } from './validation/misnamed-fields.ts';
 
 /*
  * One operation of the API: path, input, output. The router, the validation and the OpenAPI document are all derived
@@ -111,8 +110,10 @@ interface SharedDescription {
   /** Also the name of the operation in the console. */
   summary: string;
   description?: string;
-  /** Fields of `body` that are refused, not ignored, when they are misspelled. */
-  significant?: SignificantFields;
+  /** Whether unknown fields of `body` that were meant for one of field-names.toml are refused, not ignored. */
+  refusesMisnamed?: boolean;
+  /** Fields that the resource has only in other responses than that of this write: they are ignored like those of its own. */
+  readOnly?: readonly string[];
   /** A list in `body` whose elements the handler gets as `JsonElement`s and reads one at a time. */
   list?: JsonList;
   /** An example request body for the documentation. */

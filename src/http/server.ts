@@ -31,7 +31,6 @@ import { refusalBody, refusalResponse } from './responses.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation } from './router.ts';
 import { endSlowly, isLingering } from './unread-body.ts';
-import { readOnlyFields } from './validation/read-only.ts';
 
 const CONNECTION_LIMITS: HttpConnectionLimits = {
   headersMs: 15_000,
@@ -203,7 +202,7 @@ function operationsOf(
   const operations = [
     ...routes.map((route) => ({
       ...route,
-      handler: guardedHandler(route, guard, readOnlyFields(route, routes)),
+      handler: guardedHandler(route, guard),
     })),
     ...described.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
     ...documents.map((route) => ({ ...route, method: 'GET', handler: boundedHandler(route) })),

@@ -12,7 +12,6 @@ import {
   presentWithProgress,
   SENDING_CAMPAIGN_EXAMPLE,
 } from './campaign-schemas.ts';
-import { CAMPAIGN_NAMES } from './sending/field-names.ts';
 import { commonSendFields, singleSendFields } from './sending/send-schemas.ts';
 
 const route = routesOf({ tag: 'Campaigns', scope: 'setup', permissions: ['read', 'send'] });
@@ -92,7 +91,7 @@ function sendCampaign({ sending, account, oneClick }: Omit<CampaignServices, 'ca
     description:
       'Sends an individual message to every active member that is eligible. Subject, html and text may use `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and `{{customFields.<name>}}`; a value that a contact does not have is empty. A variable that is neither in `templateVariables` nor a field of any contact of the account, and has no default, is refused. All checks run before the response, which is sent when the campaign is stored; members are processed from then on. Contacts who join the group later may or may not receive it. A campaign can be sent once.',
     limit: 'send',
-    significant: CAMPAIGN_NAMES,
+    refusesMisnamed: true,
     body: z
       .object({
         subscriptionGroupId: z.string().max(100),

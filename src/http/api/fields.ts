@@ -1,6 +1,8 @@
 import * as z from 'zod';
 import { iso, parseMoment } from '../../core/clock.ts';
+import type { RefusalCode } from '../../core/refusal.ts';
 import { textFault } from '../../mail/text-fault.ts';
+import { CODE_KEYWORD } from '../validation/unknown-fields.ts';
 
 /** One line without control characters, trimmed. `max`: characters. */
 export function optionalLine(max: number) {
@@ -32,6 +34,20 @@ function withoutFaults(schema: z.ZodString) {
     const fault = textFault(text);
     if (fault !== null) context.addIssue({ code: 'custom', message: fault });
   });
+}
+
+/**
+ * Limits the entries of a list or map. `code`: of the refusal, in place of VALIDATION_ERROR. The limit becomes
+ * `maxItems` or `maxProperties` of the JSON Schema.
+ */
+export function atMost<Schema extends z.ZodArray | z.ZodRecord>(
+  schema: Schema,
+  max: number,
+  code?: RefusalCode,
+): Schema {
+  const limit = schema.type === 'array' ? { maxItems: max } : { maxProperties: max };
+  z.globalRegistry.add(schema, code === undefined ? limit : { ...limit, [CODE_KEYWORD]: code });
+  return schema;
 }
 
 /** `data` of a response that has only a message. */

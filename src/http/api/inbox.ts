@@ -138,6 +138,7 @@ export function inboxRoutes({
       summary: 'Mark a received mail as read or unread',
       params,
       body: z.object({ isRead: z.boolean() }).meta({ id: 'InboxMailInput' }),
+      readOnly: ['headers', 'text', 'attachments', 'isCut'],
       example: { isRead: true },
       response: {
         description: 'The mail.',

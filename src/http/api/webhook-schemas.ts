@@ -2,9 +2,8 @@ import * as z from 'zod';
 import { DAY } from '../../core/clock.ts';
 import { EVENT_KINDS } from '../../events/event-types.ts';
 import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';
-import { atMost } from '../validation/entry-counts.ts';
 import { EVENT_EXAMPLE } from './event-schema.ts';
-import { line, lines } from './fields.ts';
+import { atMost, line, lines } from './fields.ts';
 
 /* Requests and responses of the webhook operations, with an example of each. */
 

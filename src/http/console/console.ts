@@ -44,7 +44,6 @@ import {
   type RequestState,
   type RoutedRequest,
 } from '../router.ts';
-import { readOnlyFields } from '../validation/read-only.ts';
 import { type AccessRule, type ConsoleAccess, createConsoleAccess } from './access.ts';
 import { attentionRoutes } from './attention-routes.ts';
 import { auditRoutes } from './audit-routes.ts';
@@ -307,7 +306,7 @@ function assemble(
 
   const guarded = (route: Route, rule: AccessRule) => {
     const authenticate = (incoming: RoutedRequest) => access.authenticate(incoming, rule);
-    return guardedHandler(route, { ...guard, authenticate }, readOnlyFields(route, routes));
+    return guardedHandler(route, { ...guard, authenticate });
   };
   /** An operation of the console itself. */
   const ownOperation = ({ route, rule, ownAudit }: ConsoleRoute): Operation => {

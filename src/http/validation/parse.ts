@@ -1,7 +1,7 @@
 import type * as z from 'zod';
-import { Refusal, type RefusalDetail, shortened } from '../../core/refusal.ts';
-import { countCheck } from './entry-counts.ts';
-import { fieldPath } from './known-fields.ts';
+import { isRefusal, Refusal, type RefusalDetail, shortened } from '../../core/refusal.ts';
+import { misnamedFields } from './misnamed-fields.ts';
+import { fieldPath, type UnknownFields, unknownFields } from './unknown-fields.ts';
 
 /*
  * Validation of request data: the issues of a schema become a `VALIDATION_ERROR` that names every invalid field by its
@@ -16,19 +16,30 @@ const MAX_DETAILS = 50;
 /** Characters of a message that a schema defines itself. */
 const MAX_MESSAGE = 300;
 
-/**
- * Returns the output of the schema for `value`, or a refusal. `whole` names the value as a whole in messages (`body`).
- * Entries of lists and maps are counted first: a list over its limit is refused before its entries are validated.
- */
+/** Returns the output of the schema for `value`, or a refusal. `whole` names the value as a whole in messages (`body`). */
 export function parseInput<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
   whole: string,
 ): z.output<Schema> | Refusal {
-  const tooMany = countCheck(schema)(value, whole);
-  if (tooMany !== null) return tooMany;
+  const input = readInput(schema, value, whole);
+  return isRefusal(input) ? input : input.value;
+}
+
+/** As `parseInput`, with the fields that the schema does not define. `isStrict`: those that are misnamed are refused. */
+export function readInput<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  whole: string,
+  isStrict = false,
+): { value: z.output<Schema>; unknown: UnknownFields } | Refusal {
+  const unknown = unknownFields(schema, value, whole);
+  if (isRefusal(unknown)) return unknown;
+  // First: the field that is meant can be a required one, which is then missing.
+  const misnamed = isStrict ? misnamedFields(unknown) : null;
+  if (misnamed !== null) return misnamed;
   const result = schema.safeParse(value, { error: messageOf });
-  return result.success ? result.data : refusalOf(result.error.issues, whole);
+  return result.success ? { value: result.data, unknown } : refusalOf(result.error.issues, whole);
 }
 
 function refusalOf(issues: Issue[], whole: string): Refusal {
@@ -88,7 +99,7 @@ function eitherOf(alternatives: Issue[][]): string {
 function pathText(path: PropertyKey[], whole: string): string {
   return (
     path.reduce<string>(
-      (text, step) => fieldPath(text, typeof step === 'number' ? step : String(step)),
+      (text, step) => (typeof step === 'number' ? `${text}[${step}]` : fieldPath(text, String(step))),
       '',
     ) || whole
   );

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { isRefusal } from '../../../src/core/refusal.ts';
-import { atMost } from '../../../src/http/validation/entry-counts.ts';
-import { unknownFields } from '../../../src/http/validation/known-fields.ts';
+import { atMost } from '../../../src/http/api/fields.ts';
 import { parseInput } from '../../../src/http/validation/parse.ts';
+import { unknownFields, unknownWarnings } from '../../../src/http/validation/unknown-fields.ts';
 
 /** `field: message` of every detail. */
 function errorsOf(schema: z.ZodType, value: unknown): string[] {
@@ -11,6 +11,14 @@ function errorsOf(schema: z.ZodType, value: unknown): string[] {
   return isRefusal(result)
     ? (result.extras.details ?? []).map(({ field, message }) => `${field}: ${message}`)
     : [];
+}
+
+/** Returns a check that yields the warnings about unknown fields. */
+function unknownIn(schema: z.ZodType) {
+  return (value: unknown): string[] => {
+    const unknown = unknownFields(schema, value, 'body');
+    return isRefusal(unknown) ? [unknown.message] : unknownWarnings(unknown, 'field');
+  };
 }
 
 const recipients = z.union([z.string().min(1), z.array(z.string().min(1)).max(2)]);
@@ -185,21 +193,18 @@ describe('unknown fields are found', () => {
     ['not in strict objects', z.strictObject({}), { x: 1 }, []],
     ['not in a value of another type', z.object({ a: inner }), { a: 'text' }, []],
   ])('%s', (_, schema, value, paths) => {
-    const named = unknownFields(schema, 'field')(value).map((warning) => /"(.*)" was/.exec(warning)?.[1]);
+    const named = unknownIn(schema)(value).map((warning) => /"(.*)" was/.exec(warning)?.[1]);
     expect(named).toEqual(paths);
   });
 
   it('are counted if there are many, in a union as well', () => {
-    const check = unknownFields(
-      z.object({ to: z.union([z.string(), z.object({ a: z.string() })]) }),
-      'field',
-    );
+    const check = unknownIn(z.object({ to: z.union([z.string(), z.object({ a: z.string() })]) }));
     const fields = Object.fromEntries(Array.from({ length: 160_000 }, (_, n) => [`f${n}`, 1]));
     expect(check({ to: fields }).at(-1)).toBe('and 159980 more were ignored');
   });
 
   it('get suggestions for the first twenty only', () => {
-    const check = unknownFields(z.object({ subject: z.string() }), 'field');
+    const check = unknownIn(z.object({ subject: z.string() }));
     const unknown = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`subj${n + 100}`, 1]));
     const lowered = vi.spyOn(String.prototype, 'toLowerCase');
     const warnings = check(unknown);
@@ -217,10 +222,7 @@ describe('unknown fields are found', () => {
     ['message', null],
     ['too', 'to'],
   ])('%s: suggests %s', (name, meant) => {
-    const check = unknownFields(
-      z.object({ subject: z.string(), replyTo: z.string(), to: z.string() }),
-      'field',
-    );
+    const check = unknownIn(z.object({ subject: z.string(), replyTo: z.string(), to: z.string() }));
     const [warning] = check({ [name]: '' });
     expect(/did you mean "(.*)"/.exec(warning ?? '')?.[1] ?? null).toBe(meant);
   });

@@ -42,6 +42,7 @@ export function accountRoutes({
       description:
         'Replaces the fields that are given; `null` clears a field. An address is replaced as a whole.',
       body: accountPatchSchema.meta({ id: 'AccountPatch' }),
+      readOnly: ['limits', 'usage'],
       example: {
         companyName: EXAMPLE_ACCOUNT.companyName,
         companyAddress: EXAMPLE_ACCOUNT.companyAddress,

@@ -26,7 +26,7 @@ const route = routesOf({ tag: 'Subscriptions', scope: 'setup', permissions: ['re
 const ALL = '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions';
 const ONE = `${ALL}/{identifier}` as const;
 const params = { identifier };
-// The resource is the first field of a response (read-only.ts).
+// The resource is the first field of a response (guard.ts).
 const joined = z.object({ subscriber, message: z.string() }).meta({ id: 'SubscriptionResult' });
 const patch = z
   .object({ isActive: z.boolean().optional(), phone: memberPhone, ...membershipFields })
@@ -41,11 +41,11 @@ export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscript
     route(`${method} ${ONE}`, {
       operationId,
       summary: 'Add or update a subscription',
-
       description:
         'Idempotent. `isActive: false` records an opt-out, which remains after the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; values that are not given do not change. With `isActive: false` and without `consentMethod`, they are recorded with the opt-out instead. `warnings` names a `globalStatus` for which marketing mail to an active member is refused. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
       params,
       body: patch.prefault({}),
+      readOnly: ['subscriptionId', 'globalStatus'],
       example: { isActive: true, consentMethod: 'web_form', consentDetails: 'Preference page' },
       stores: ({ isActive, customFields }) => isActive !== false || customFields !== undefined,
       responses: {

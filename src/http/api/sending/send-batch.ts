@@ -8,9 +8,8 @@ import type { Stream } from '../../../store/domains/domains.ts';
 import { JsonElement } from '../../body/json-parse.ts';
 import { faultRefusal, refusedItemBody, successBody } from '../../responses.ts';
 import { type Call, Reply, type Route } from '../../route.ts';
-import { unknownFields } from '../../validation/known-fields.ts';
-import { misnamedFields } from '../../validation/misnamed-fields.ts';
-import { parseInput } from '../../validation/parse.ts';
+import { readInput } from '../../validation/parse.ts';
+import { unknownWarnings } from '../../validation/unknown-fields.ts';
 import { idempotencyKey, REPLAYED_HEADER, STREAMS, senderOf } from './send.ts';
 
 /*
@@ -72,9 +71,7 @@ function batchRoute(
   stream: Stream,
   operationId: string,
 ): Route {
-  const { route, name, body: schema, significant, example, success, refusals } = STREAMS[stream];
-  const warningsOf = unknownFields(schema, 'field');
-  const misnamedIn = misnamedFields(schema, significant);
+  const { route, name, body: schema, example, success, refusals } = STREAMS[stream];
   const logError = createErrorLog(context.log);
 
   /** Never rejects because of an error of the item: messages of the batch may have been accepted before. */
@@ -92,16 +89,14 @@ function batchRoute(
     await call.turn();
     const read = item.read();
     if (isRefusal(read)) return refused(read);
-    const misnamed = misnamedIn(read.value);
-    if (misnamed !== null) return refused(misnamed);
-    const body = parseInput(schema, read.value, 'message');
-    if (isRefusal(body)) return refused(body);
-    const warnings = warningsOf(read.value);
+    const input = readInput(schema, read.value, 'message', true);
+    if (isRefusal(input)) return refused(input);
+    const warnings = unknownWarnings(input.unknown, 'field');
     const sender = senderOf(context, call.caller, stream);
     if (isRefusal(sender)) return refused(sender);
     const accepting = acceptance.accept({
       sender,
-      body,
+      body: input.value,
       idempotency: key === null ? null : { endpoint: `${name}/send-batch`, key: `${key}#${index}` },
       envelope: (data, more) => successBody(data, [...warnings, ...more]),
     });

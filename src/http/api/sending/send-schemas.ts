@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { CALENDAR_METHODS, MAX_ATTACHMENTS, MAX_HEADERS, MAX_RECIPIENTS } from '../../../sending/request.ts';
 import { MESSAGE_STATUSES } from '../../../store/messages/message-rows.ts';
-import { atMost } from '../../validation/entry-counts.ts';
+import { atMost } from '../fields.ts';
 
 /* Requests and responses of the send operations, with the documentation of each field. */
 

@@ -8,7 +8,6 @@ import type { Context } from '../../../store/context.ts';
 import type { Stream } from '../../../store/domains/domains.ts';
 import { successBody } from '../../responses.ts';
 import { type Call, type Caller, mapResult, Reply, type Route, routesOf } from '../../route.ts';
-import { MARKETING_NAMES, TRANSACTIONAL_NAMES } from './field-names.ts';
 import {
   MARKETING_EXAMPLE,
   MARKETING_RESULT,
@@ -74,7 +73,6 @@ export const STREAMS = {
     route: ofTransactional,
     name: 'transactional',
     body: transactionalBody,
-    significant: TRANSACTIONAL_NAMES,
     example: TRANSACTIONAL_EXAMPLE,
     success: { status: 200, data: transactionalResult, example: TRANSACTIONAL_RESULT },
     refusals: TRANSACTIONAL_REFUSALS,
@@ -83,7 +81,6 @@ export const STREAMS = {
     route: ofMarketing,
     name: 'marketing',
     body: marketingBody,
-    significant: MARKETING_NAMES,
     example: MARKETING_EXAMPLE,
     success: { status: 202, data: marketingResult, example: MARKETING_RESULT },
     refusals: MARKETING_REFUSALS,
@@ -112,7 +109,7 @@ export function sendRoutes(context: SendContext, services: SendServices): Route[
         'Responds when the message is checked, rendered and stored durably. Delivery starts immediately.',
       limit: 'send',
       body: transactionalBody,
-      significant: tx.significant,
+      refusesMisnamed: true,
       example: tx.example,
       headers: {
         ...KEY_HEADER,
@@ -137,7 +134,7 @@ export function sendRoutes(context: SendContext, services: SendServices): Route[
         'Responds when the job is stored durably. Every recipient must have given consent. `GET /web-setup/messages?jobId=` lists the messages of the job.',
       limit: 'send',
       body: marketingBody,
-      significant: mk.significant,
+      refusesMisnamed: true,
       example: mk.example,
       headers: KEY_HEADER,
       response: { description: 'The messages were queued.', ...mk.success },
