@@ -8,15 +8,13 @@ import {
   type SearchKey,
 } from '../store/contacts/contacts.ts';
 import type { SubscriptionRow } from '../store/contacts/subscriptions.ts';
-import type { BackgroundStep } from '../store/migrate/background-steps.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
-import { fold, fullName, searchKey, searchKeys } from './search-key.ts';
+import { fold, fullName, searchKey } from './search-key.ts';
 
 /*
  * Searches contacts by address, name, number or identifiers. Every word of the text must occur, in any of them. The
- * trigram index returns the candidates, newest first. When it cannot be used (all words are shorter than MIN_INDEXED, or
- * the account's contacts are still being indexed), the text must be a prefix of the address, the full name or the last
+ * trigram index returns the candidates, newest first. When all words are shorter than MIN_INDEXED, the text must be a prefix of the address, the full name or the last
  * name: three indexes are read one after the other, and contacts of an earlier one are skipped. The cost of a page does
  * not depend on its depth, and it reads a bounded number of contacts: with few matches a page is short, and the next one
  * continues.
@@ -63,12 +61,11 @@ const MAX_EXAMINED = 500;
 export const contactSearch = readQuery('contactSearch', searchContacts);
 
 function searchContacts(tables: Tables, filter: SearchFilter): SearchPage {
-  const { after, accountId } = filter;
+  const { after } = filter;
   if (after !== null && 'walk' in after) return searchPrefixes(tables, filter, after);
   const terms = termsOf(filter.text);
-  if (terms !== null && (after !== null || !tables.contacts.isIndexing(accountId)))
-    return searchIndex(tables, filter, terms, after?.before ?? Number.MAX_SAFE_INTEGER);
-  return searchPrefixes(tables, filter, null);
+  if (terms === null) return searchPrefixes(tables, filter, null);
+  return searchIndex(tables, filter, terms, after?.before ?? Number.MAX_SAFE_INTEGER);
 }
 
 /** A parsed search text. */
@@ -130,7 +127,7 @@ function matchIndexed(tables: Tables, filter: SearchFilter, terms: Terms, seq: n
 
 function hasTerms(candidate: IndexCandidate, { words, phone }: Terms): boolean {
   if (phone !== null && candidate.phone?.includes(phone) === true) return true;
-  const text = candidate.search_text ?? '';
+  const text = candidate.search_text;
   const identifiers = identifierDigits(candidate);
   return words.every((word) => {
     if (text.includes(word)) return true;
@@ -193,22 +190,3 @@ function textOf(candidate: Candidate, key: SearchKey): string {
     ? fullName(candidate.first_name, candidate.last_name)
     : (candidate.last_name ?? '');
 }
-
-/**
- * Adds contacts to the search index that were stored before there was one. Until all contacts of an account are in it,
- * searches there find prefixes only.
- */
-export const CONTACT_SEARCH_STEP: BackgroundStep = {
-  name: 'contact-search',
-  description: 'contacts added to the search index',
-  run: (tables, rows, isOver) => {
-    let added = 0;
-    for (const contact of tables.contacts.unindexed(rows)) {
-      const { search_text } = searchKeys(contact);
-      tables.contacts.addToIndex({ ...contact, search_text });
-      added++;
-      if (isOver()) break;
-    }
-    return added;
-  },
-};

@@ -1,4 +1,3 @@
-import { CONTACT_SEARCH_STEP } from '../audience/search.ts';
 import { createStandby } from '../backup/standby.ts';
 import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { LOG_KEY_PURPOSE } from '../core/log.ts';
@@ -45,7 +44,6 @@ export async function startStorage(context: DaemonContext): Promise<DaemonStorag
     lock,
     onCounted: registerMessageCounters(registry),
     turn: eventLoopTurns.next,
-    steps: [CONTACT_SEARCH_STEP],
     onSuperseded,
     minGeneration: env.takeOver === true ? Math.max(clock.now(), (await standby.highestGeneration()) + 1) : 0,
     readerScript: env.storeReaderScript ?? new URL('../reader.js', import.meta.url),

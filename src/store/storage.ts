@@ -7,12 +7,10 @@ import { openWriteAheadLog } from './database/write-ahead-log.ts';
 import { createWriter, type Writer } from './database/writer.ts';
 import type { CountedMessages } from './messages/hourly-counts.ts';
 import type { QueueKey } from './messages/queue.ts';
-import { type BackgroundStep, createBackgroundSteps } from './migrate/background-steps.ts';
 import { registerBacklogMetrics } from './monitoring/backlog-metrics.ts';
 import {
   registerCommitMetrics,
   registerReadMetrics,
-  registerStepCounter,
   registerStorageGauges,
 } from './monitoring/storage-metrics.ts';
 import { createReaderPool, type ReaderPool, type ReaderPoolOptions } from './readers/pool.ts';
@@ -20,7 +18,7 @@ import type { Reader } from './readers/reads.ts';
 import type { ReaderThreadData } from './readers/thread.ts';
 import { createTables, prepareTables, type Tables } from './tables.ts';
 
-/** The database as the daemon uses it: reads, writes, the write-ahead log and the background steps of migrations. */
+/** The database as the daemon uses it: reads, writes and the write-ahead log. */
 export interface Storage {
   tables: Tables;
   /** Runs long reads on reader threads. */
@@ -43,8 +41,6 @@ export interface StorageOptions {
   onCounted(counted: readonly CountedMessages[]): void;
   /** Resolves at the account's turn on the event loop; awaited before the result of a read is returned. */
   turn: NonNullable<ReaderPoolOptions['turn']>;
-  /** Background steps of migrations, in the order in which they run. */
-  steps: readonly BackgroundStep[];
   /** Called when another daemon has taken over this database: the process must exit and send nothing more. */
   onSuperseded(error: Superseded): void;
   /** The program of the reader threads. */
@@ -59,8 +55,7 @@ export interface StorageOptions {
 const READER_HEAP_MB = 256;
 
 /**
- * Opens the database, voids the leases of earlier generations and starts the background steps. Rejects with StoreFault
- * when the database cannot be opened or is a copy that was not restored; nothing is open then. When a flush of the
+ * Opens the database and voids the leases of earlier generations. Rejects with StoreFault when the database cannot be opened or is a copy that was not restored; nothing is open then. When a flush of the
  * write-ahead log fails, the process exits with an uncaught exception: it cannot be known which commits are on disk, and
  * the next start reads them there.
  */
@@ -68,7 +63,7 @@ export async function createStorage(
   { config, log, registry, clock }: Pick<Context, 'config' | 'log' | 'registry' | 'clock'>,
   options: StorageOptions,
 ): Promise<Storage> {
-  const { lock, turn, steps, readerScript, flushScript } = options;
+  const { lock, turn, readerScript, flushScript } = options;
   const dataDir = config.data.dir;
   const closeSteps: (() => Promise<void> | void)[] = [];
   const close = async () => {
@@ -139,14 +134,9 @@ export async function createStorage(
     });
     if (started === null) throw new Error('the database has no instance id');
     generation = started.generation;
-    const backgroundSteps = createBackgroundSteps({ writer, log }, steps, {
-      observe: registerStepCounter(registry),
-    });
-    registerStorageGauges(registry, { pool, backgroundSteps, file: db.name, dataDir });
+    registerStorageGauges(registry, { pool, file: db.name, dataDir });
     let onSchedule: () => readonly QueueKey[] = () => [];
     registerBacklogMetrics({ registry, reader: pool, clock }, { onSchedule: () => onSchedule() });
-    backgroundSteps.start();
-    closeSteps.push(() => backgroundSteps.stop());
     return {
       tables,
       reader: pool,

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { CONTACT_SEARCH_STEP, contactSearch, type SearchPosition } from '../../src/audience/search.ts';
+import { contactSearch, type SearchPosition } from '../../src/audience/search.ts';
 import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { createBackgroundSteps } from '../../src/store/migrate/background-steps.ts';
 import { granted } from '../support/refusal.ts';
 import { CALLER, startAudience } from './setup.ts';
 
@@ -119,47 +118,5 @@ describe('the search index', () => {
       expect(found(setup, text), text).toEqual(['ada@example.net']);
     for (const text of ['x'.repeat(320), 'NEAR("xxx")', '🚀🚀🚀'])
       expect(found(setup, text), text).toEqual([]);
-  });
-});
-
-describe('contacts of a database without the index', () => {
-  async function startUpgraded(): Promise<AudienceSetup> {
-    const setup = await startAudience();
-    for (let n = 0; n < 450; n++) await setup.add(`ada${n}@example.net`, { lastName: 'Lovelace' });
-    setup.db.exec(`
-      UPDATE contacts SET search_text = NULL;
-      INSERT INTO contact_search (contact_search) VALUES ('delete-all')`);
-    return setup;
-  }
-
-  async function indexAll({ writer, tables }: Awaited<ReturnType<typeof startUpgraded>>): Promise<void> {
-    const log = createLog({ level: 'silent', hashAddresses: true });
-    const steps = createBackgroundSteps({ writer, log }, [CONTACT_SEARCH_STEP], { pause: async () => {} });
-    steps.start();
-    await expect.poll(steps.pending).toBe(0);
-    expect(tables.contacts.isIndexing('acct_one')).toBe(false);
-    await steps.stop();
-  }
-
-  it('are found by prefixes until they are added in the background, then by any part', async () => {
-    const setup = await startUpgraded();
-    expect(found(setup, 'ada44@')).toEqual(['ada44@example.net']);
-    expect(found(setup, 'a44@')).toEqual([]);
-    await indexAll(setup);
-    expect(found(setup, 'a44@')).toEqual(['ada44@example.net']);
-    expect(found(setup, 'velac')).toHaveLength(450);
-  });
-
-  it('may be changed and erased before they are added', async () => {
-    const setup = await startUpgraded();
-    const how = { ...CALLER, merge: true };
-    granted(
-      await setup.contacts.update('acct_one', emailIdentifier('ada1@example.net'), { lastName: 'King' }, how),
-    );
-    granted(await setup.erasure.erase('acct_one', emailIdentifier('ada2@example.net')));
-    await indexAll(setup);
-    expect(found(setup, 'kin')).toEqual(['ada1@example.net']);
-    expect(found(setup, 'velac')).toHaveLength(448);
-    expect(found(setup, 'ada2@')).toEqual([]);
   });
 });

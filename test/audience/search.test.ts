@@ -101,19 +101,21 @@ describe('pages of a search', () => {
     const setup = await startAudience();
     await setup.writer.run(() => {
       const add = setup.db.prepare(`
-        INSERT INTO contacts (account_id, user_id, email, email_hash, custom_fields, global_status, source, added_by, email_key, created_at, updated_at)
-        VALUES ('acct_one', ?, ?, ?, '{}', 'active', 'api', 'x', 'crowded.', 1, 1)`);
-      for (let n = 0; n < 2500; n++) add.run(`u${n}`, `crowded.${n}@example.net`, `email_${n}`);
+        INSERT INTO contacts (account_id, user_id, email, email_hash, custom_fields, global_status, source, added_by, email_key, search_text, created_at, updated_at)
+        VALUES ('acct_one', ?, ?, ?, '{}', ?, 'api', 'x', 'crowded.', '', 1, 1)`);
+      for (let n = 0; n < 2500; n++)
+        add.run(`u${n}`, `crowded.${n}@example.net`, `email_${n}`, n === 2499 ? 'bounced' : 'active');
     });
     const first = contactSearch.run(setup.tables, {
       accountId: 'acct_one',
-      text: 'crowded.2499',
+      text: 'cr',
+      status: 'bounced',
       limit: 50,
       after: null,
     });
     expect(first.rows).toEqual([]);
     expect(first.next).not.toBeNull();
-    expect(found(setup, 'crowded.2499')).toEqual(['crowded.2499@example.net']);
+    expect(found(setup, 'cr', { status: 'bounced' })).toEqual(['crowded.2499@example.net']);
   });
 });
 

@@ -75,7 +75,6 @@ async function bench(): Promise<boolean> {
   };
   const running = await resources.start(() => startInstallation(used, receiver.port, settings));
   const { daemon, accounts } = running;
-  while ((await daemon.metric('postrider_background_steps_pending')) > 0) await sleep(500);
   const [owner] = accounts;
   if (owner === undefined) throw new Error('the installation has no account');
   const { accountId } = owner;

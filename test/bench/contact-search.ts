@@ -2,26 +2,21 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { CONTACT_SEARCH_STEP } from '../../src/audience/search.ts';
 import { searchKeys } from '../../src/audience/search-key.ts';
-import { createLog } from '../../src/core/log.ts';
 import type { ContactRow } from '../../src/store/contacts/contacts.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { openWriteAheadLog } from '../../src/store/database/write-ahead-log.ts';
 import { createWriter } from '../../src/store/database/writer.ts';
-import { createBackgroundSteps } from '../../src/store/migrate/background-steps.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { readOptions } from './options.ts';
 
 /**
- * `npm run bench:contact-search [-- --contacts 1000000]`: fills the search index of a database in the background, as
- * after a migration, then adds contacts one by one and in batches. Prints the event-loop delay of each phase, without
+ * `npm run bench:contact-search [-- --contacts 1000000]`: fills a database with contacts, then adds contacts one by one and in batches. Prints the event-loop delay of each phase, without
  * waits for a CPU. Needs the built program, whose threads flush the log.
  */
 const { contacts: CONTACTS } = readOptions({
   command: 'npm run bench:contact-search',
-  summary: `Fills the search index of a database in the background, as after a migration, then adds contacts. Prints the
+  summary: `Fills a database with contacts, then adds contacts. Prints the
 event-loop delay of each phase. Build first (npm run build).`,
   options: { contacts: { integer: 200_000, help: 'contacts' } },
 });
@@ -37,15 +32,8 @@ const wal = openWriteAheadLog(db, { script: new URL('../../dist/store/flush-thre
 const writer = createWriter(db, tables, { writeAheadLog: wal });
 
 try {
-  fill();
   await writer.run((tx) => tx.contacts.configureIndex());
-  await report(`${CONTACTS} contacts added in the background`, async () => {
-    const log = createLog({ level: 'silent', hashAddresses: true });
-    const steps = createBackgroundSteps({ writer, log }, [CONTACT_SEARCH_STEP]);
-    steps.start();
-    while (steps.pending() > 0) await sleep(100);
-    await steps.stop();
-  });
+  fill();
   await report(`${ADDED} contacts added, ${BATCH_ROWS} per unit of work`, () => add(BATCH_ROWS));
   await report(`${ADDED} contacts added, one per unit of work`, () => add(1));
 } finally {
@@ -82,7 +70,7 @@ function cpuWait(): number {
   return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6;
 }
 
-/** Contacts that the index does not have. */
+/** Creates the account with the contacts that are there before. */
 function fill(): void {
   tables.accounts.insert({
     account_id: ACCOUNT,
@@ -96,9 +84,8 @@ function fill(): void {
     updated_at: 1,
   });
   db.transaction(() => {
-    for (let n = 0; n < CONTACTS; n++) tables.contacts.insert({ ...contact(n), search_text: null });
+    for (let n = 0; n < CONTACTS; n++) tables.contacts.insert(contact(n));
   })();
-  // After a migration the log is empty.
   db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
 }
 

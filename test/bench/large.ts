@@ -135,8 +135,6 @@ async function measureSide(
   };
   side.firstStartMs = await using({}, async () => {});
   side.startMs = await using({}, async (running, sends) => {
-    // The background steps of the migration.
-    if (isLarge) side.background = await sends.during(untilBackgroundStepsEnd(running.daemon));
     await sends.burst(Math.min(1000, SENDS));
     if (runs('sends')) {
       side.sends = await sends.burst(SENDS);
@@ -160,10 +158,6 @@ async function measureSide(
   }
   if (runs('space')) side.space = measureSpace(dataDir);
   return side;
-}
-
-async function untilBackgroundStepsEnd(daemon: RunningDaemon): Promise<void> {
-  while ((await daemon.metric('postrider_background_steps_pending')) > 0) await sleep(500);
 }
 
 async function untilPurged(daemon: RunningDaemon): Promise<void> {
@@ -250,7 +244,6 @@ function goalsOf(empty: Side, large: Side): Goal[] {
     );
   }
   atMost('event-loop delay, sends', large.sends?.delay.ownMs, DELAY_GOAL_MS, 'ms');
-  atMost('event-loop delay, background steps', large.background?.delay.ownMs, DELAY_GOAL_MS, 'ms');
   atMost('event-loop delay, erasure', large.erasure?.delay.ownMs, DELAY_GOAL_MS, 'ms');
   atMost('event-loop delay, campaign', large.campaign?.delay.ownMs, DELAY_GOAL_MS, 'ms');
   atMost('event-loop delay, purge', large.purge?.delay.ownMs, DELAY_GOAL_MS, 'ms');

@@ -39,7 +39,7 @@ async function addMembers(setup: CampaignSetup, count: number, fields = (_n: num
         email_key: null,
         name_key: null,
         last_name_key: null,
-        search_text: null,
+        search_text: '',
         created_at: now,
         updated_at: now,
       });

@@ -231,25 +231,12 @@ export async function examineWebhooks({ state, clock, daemon }: DoctorContext): 
   return results.length > 0 ? results : [ok('webhooks', 'No webhook fails.')];
 }
 
-/**
- * Failed steps of migrations, outcomes that are not recorded and rows that cannot be read are failures; steps in
- * progress are `ok`. The numbers are metrics of the running daemon.
- */
+/** Outcomes that are not recorded and rows that cannot be read. The numbers are metrics of the running daemon. */
 export async function examineBackgroundWork({ daemon }: DoctorContext): Promise<Result[]> {
   const state = await daemon();
   const metric = (name: string) => (state.kind === 'running' ? (state.report.metrics.get(name) ?? 0) : 0);
-  const failed = metric('postrider_background_steps_failed');
-  const pending = metric('postrider_background_steps_pending');
   const unreadable = metric('postrider_delivery_unreadable');
   const results: Result[] = [];
-  if (failed > 0)
-    results.push(
-      failure(
-        'background steps',
-        `${failed} steps of a migration failed; the next start continues them.`,
-        RESTART,
-      ),
-    );
   if (metric('postrider_delivery_unrecorded') > 0)
     results.push(
       failure(
@@ -266,9 +253,7 @@ export async function examineBackgroundWork({ daemon }: DoctorContext): Promise<
         'postrider doctor --integrity-timeout 3600',
       ),
     );
-  if (results.length > 0) return results;
-  const note = pending === 0 ? 'Nothing is pending.' : `${pending} steps of a migration are in progress.`;
-  return [ok('background work', note)];
+  return results.length > 0 ? results : [ok('background work', 'Nothing is pending.')];
 }
 
 function duration(ms: number): string {

@@ -15,7 +15,7 @@ export interface IndexedContact {
   user_id: string;
   email_hash: string | null;
   phone_hash: string | null;
-  search_text: string | null;
+  search_text: string;
 }
 
 /** The shortest word that the index can find, in characters. */
@@ -87,13 +87,11 @@ export function contactSearchIndex(db: Database) {
   );
   return {
     add: (contact: IndexedContact): void => {
-      if (contact.search_text === null) return;
       add(contact.seq, termsOf(contact));
       unmerged++;
     },
     /** Requires the values that were added: a contentless index does not store them. */
     remove: (contact: IndexedContact): void => {
-      if (contact.search_text === null) return;
       remove(contact.seq, termsOf(contact));
       unmerged++;
     },
@@ -136,8 +134,7 @@ function scopeOf(accountId: string, range: number): string {
 function termsOf(contact: IndexedContact): string {
   const scope = scopeOf(contact.account_id, Math.floor(contact.seq / RANGE));
   const terms = new Set<string>();
-  for (const line of (contact.search_text ?? '').split('\n'))
-    for (const term of textTerms(line)) terms.add(term);
+  for (const line of contact.search_text.split('\n')) for (const term of textTerms(line)) terms.add(term);
   for (const digits of identifierDigits(contact)) for (const term of identifierTerms(digits)) terms.add(term);
   return Array.from(terms, (term) => scope + term).join(' ');
 }

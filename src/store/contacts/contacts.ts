@@ -40,7 +40,7 @@ export interface ContactRow {
   name_key: string | null;
   last_name_key: string | null;
   /** The text that a search examines: folded address, name and number, one per line. Null: not yet indexed. */
-  search_text: string | null;
+  search_text: string;
   created_at: number;
   updated_at: number;
 }
@@ -167,7 +167,6 @@ export function contactTable(db: Database) {
   const indexed = db.prepare<[number], IndexedContact>(
     'SELECT seq, account_id, user_id, email_hash, phone_hash, search_text FROM contacts WHERE seq = ?',
   );
-  const setSearchText = sql.run<[string | null, number]>('UPDATE contacts SET search_text = ? WHERE seq = ?');
 
   return {
     /** Returns its seq. Throws when one of its identifiers is taken in this account. */
@@ -183,18 +182,6 @@ export function contactTable(db: Database) {
       if (before === undefined || hasSameEntry(before, row)) return;
       index.remove(before);
       index.add(row);
-    },
-    /** Whether contacts of the account are not yet in the index. */
-    isIndexing: sql.exists<[accountId: string]>(
-      'SELECT 1 FROM contacts INDEXED BY contacts_not_indexed WHERE account_id = ? AND search_text IS NULL LIMIT 1',
-    ),
-    /** Contacts of all accounts that are not yet in the index. */
-    unindexed: sql.all<[limit: number], ContactRow>(
-      'SELECT * FROM contacts INDEXED BY contacts_not_indexed WHERE search_text IS NULL LIMIT +?',
-    ),
-    addToIndex: (contact: ContactRow): void => {
-      setSearchText(contact.search_text, contact.seq);
-      index.add(contact);
     },
     /** Called once at the start; see `contactSearchIndex`. */
     configureIndex: (): void => index.configure(),

@@ -274,7 +274,7 @@ CREATE TABLE contacts (
   last_name_key  TEXT,
   created_at     INTEGER NOT NULL,
   updated_at     INTEGER NOT NULL,
-  search_text    TEXT,             -- folded address, name and number, one on each line
+  search_text    TEXT NOT NULL,    -- folded address, name and number, one on each line
   CHECK (email IS NOT NULL OR phone IS NOT NULL)
 ) STRICT;
 CREATE UNIQUE INDEX contacts_by_email ON contacts (account_id, email_hash) WHERE email_hash IS NOT NULL;
@@ -290,7 +290,6 @@ END;
 CREATE TRIGGER contacts_count_delete AFTER DELETE ON contacts BEGIN
   UPDATE contact_counts SET contacts = contacts - 1 WHERE account_id = OLD.account_id;
 END;
-CREATE INDEX contacts_not_indexed ON contacts (account_id, seq) WHERE search_text IS NULL;
 CREATE TRIGGER contacts_bytes_insert AFTER INSERT ON contacts BEGIN
   INSERT INTO stored_bytes VALUES (NEW.account_id, 400 + coalesce(octet_length(NEW.email), 0) + coalesce(octet_length(NEW.phone), 0) + coalesce(octet_length(NEW.first_name), 0) + coalesce(octet_length(NEW.last_name), 0) + coalesce(octet_length(NEW.custom_fields), 0))
   ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;

@@ -3,7 +3,6 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 import { gaugesOf } from '../../core/metrics.ts';
 import { ReadRejected } from '../database/failure.ts';
 import type { CommitTimes } from '../database/writer.ts';
-import type { BackgroundSteps } from '../migrate/background-steps.ts';
 import type { ReaderPool, ReaderPoolOptions } from '../readers/pool.ts';
 import { NO_ACCOUNT } from '../readers/reads.ts';
 
@@ -49,28 +48,15 @@ export function registerCommitMetrics(registry: Registry): (times: CommitTimes) 
   };
 }
 
-/** Registers the counter of background steps; returns the function that counts rows. */
-export function registerStepCounter(registry: Registry): (step: string, rows: number) => void {
-  const changed = new Counter({
-    name: 'postrider_background_step_rows_total',
-    help: 'Rows that background steps of a migration have changed.',
-    labelNames: ['step'],
-    registers: [registry],
-  });
-  return (step, rows) => changed.inc({ step }, rows);
-}
-
 /** Registers the gauges of the queue, of reads, of the write-ahead log and of the file system. */
 export function registerStorageGauges(
   registry: Registry,
   {
     pool,
-    backgroundSteps,
     file,
     dataDir,
   }: {
     pool: ReaderPool;
-    backgroundSteps: BackgroundSteps;
     /** The database. */
     file: string;
     dataDir: string;
@@ -93,11 +79,6 @@ export function registerStorageGauges(
   );
   gauge('postrider_reader_threads', 'Reader threads that are running.', () => pool.state().threads);
   gauge('postrider_reader_threads_busy', 'Reader threads that are running a read.', () => pool.state().busy);
-  gauge(
-    'postrider_background_steps_pending',
-    'Background steps of a migration that are not complete.',
-    backgroundSteps.pending,
-  );
   gauge(
     'postrider_database_wal_bytes',
     'Size of the write-ahead log.',

@@ -12,8 +12,6 @@ export interface Side {
   sends?: RunResult & { delay: Delay };
   alone?: SteadyResult;
   lists: ListResult[];
-  /** During the background steps of the migration. */
-  background?: SteadyResult;
   erasure?: SteadyResult & { each: { p50: number; p99: number } };
   campaign?: SteadyResult & { members: number };
   purge?: SteadyResult;
@@ -50,9 +48,6 @@ const ROWS: Row[] = [
   ['  own delay (delay)', ({ sends }) => delay(sends)],
   ['steady sends alone', ({ alone }) => alone && stream(alone)],
   ['  own delay (delay)', ({ alone }) => delay(alone)],
-  ['steady sends during background steps', ({ background }) => background && stream(background)],
-  ['  seconds', ({ background }) => background && `${background.seconds.toFixed(0)} s`],
-  ['  own delay (delay)', ({ background }) => delay(background)],
   ['steady sends during erasures', ({ erasure }) => erasure && stream(erasure)],
   [
     '  erasure',

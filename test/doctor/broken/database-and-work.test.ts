@@ -343,13 +343,6 @@ describeBroken(
       fix: /webhook enable webhook_one --account acct_one$/,
     },
     {
-      title: 'failed background step',
-      check: 'background-work',
-      break: reporting({ metrics: new Map([['postrider_background_steps_failed', 1]]) }),
-      status: 'failure',
-      reason: /1 steps? of a migration failed/,
-    },
-    {
       title: 'unrecorded results',
       check: 'background-work',
       break: reporting({ metrics: new Map([['postrider_delivery_unrecorded', 1]]) }),

@@ -18,7 +18,7 @@ function contact(seq: number): ContactRow {
     seq,
     account_id: 'acct_one',
     user_id: `00000000-0000-7000-8000-${String(seq).padStart(12, '0')}`,
-    email: null,
+    email: `${digits}@example.net`,
     email_hash: null,
     phone: null,
     phone_hash: null,
@@ -38,7 +38,7 @@ function contact(seq: number): ContactRow {
   };
 }
 
-/** Adds contacts, which have no rows in `contacts`; returns the pages of each commit. */
+/** Adds contacts; returns the pages of each commit. */
 async function addContacts({ db, dir, tables, writer }: Store): Promise<number[]> {
   db.exec('PRAGMA synchronous = OFF');
   db.exec('PRAGMA wal_autocheckpoint = 0');
@@ -47,7 +47,7 @@ async function addContacts({ db, dir, tables, writer }: Store): Promise<number[]
   for (let first = 1; first <= CONTACTS; first += ROWS_PER_UNIT) {
     const before = logBytes();
     await writer.run(() => {
-      for (let seq = first; seq < first + ROWS_PER_UNIT; seq++) tables.contacts.addToIndex(contact(seq));
+      for (let seq = first; seq < first + ROWS_PER_UNIT; seq++) tables.contacts.insert(contact(seq));
     });
     pages.push((logBytes() - before) / FRAME_BYTES);
   }
