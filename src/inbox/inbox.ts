@@ -1,7 +1,8 @@
+import { type ParsedMail, simpleParser } from 'mailparser';
 import { textFromHtml } from '../mail/html/text-part.ts';
 import { decodeWords, type Fields, isFieldName } from '../mail/incoming/fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from '../mail/incoming/limits.ts';
-import { leavesOf, type Part, readHeader, readMail, textOf } from '../mail/incoming/mime.ts';
+import { readHeader } from '../mail/incoming/mime.ts';
 import type { KeptMailFilter, KeptMailHead } from '../store/kept-mail.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
@@ -32,9 +33,10 @@ export interface InboxMail extends InboxEntry {
   isCut: boolean;
 }
 
-/** Limits of a mail that is shown: fewer parts and less text than of a report. */
-const LIMITS: IncomingLimits = { ...INCOMING_LIMITS, parts: 50, headerFields: 200, fieldChars: 4000 };
-const MAX_TEXT_BYTES = 256 * 1024;
+const LIMITS: IncomingLimits = { ...INCOMING_LIMITS, headerFields: 200, fieldChars: 4000 };
+const MAX_TEXT_CHARACTERS = 256 * 1024;
+/** Its parts are shown as files: they are listed, not opened. */
+const MAX_ATTACHMENTS = 50;
 
 /** A page of the inbox, newest first; one entry more than `limit` shows that there is another page. */
 export const inboxPage = readQuery('inboxPage', (tables: Tables, filter: KeptMailFilter): InboxEntry[] =>
@@ -43,27 +45,55 @@ export const inboxPage = readQuery('inboxPage', (tables: Tables, filter: KeptMai
     .map(({ head, ...row }) => entryOf(tables, row, readHeader(Buffer.from(head), LIMITS).fields)),
 );
 
-/** A received mail, parsed; null: there is none with this number. */
-export const inboxMail = readQuery('inboxMail', (tables: Tables, number: number): InboxMail | null => {
-  const head = tables.keptMail.head(number);
-  const row = tables.keptMail.get(number);
-  if (head === null || row === null) return null;
-  const mail = readMail(Buffer.from(row.raw), LIMITS);
-  const leaves = [...leavesOf(mail)];
-  const files = leaves.filter(isFile);
-  return {
-    ...entryOf(tables, head, mail.fields),
-    headers: mail.fields.names().flatMap((name) =>
-      mail.fields
-        .all(name)
-        .filter(() => isFieldName(name))
-        .map((value) => ({ name, value: decodeWords(value) })),
-    ),
-    text: textOfLeaves(leaves.filter((leaf) => !isFile(leaf))),
-    attachments: files.map(({ filename, type }) => ({ name: filename, contentType: type })),
-    isCut: row.raw.length < row.size,
-  };
-});
+/**
+ * A received mail, parsed; null: there is none with this number. mailparser decodes it, as the stored part of 256 KiB bounds what
+ * it costs; the parser of reports (mail/incoming) reads structures, and leaves the rest of a mail alone.
+ */
+export const inboxMail = readQuery(
+  'inboxMail',
+  async (tables: Tables, number: number): Promise<InboxMail | null> => {
+    const head = tables.keptMail.head(number);
+    const row = tables.keptMail.get(number);
+    if (head === null || row === null) return null;
+    const raw = Buffer.from(row.raw);
+    const { fields } = readHeader(raw, LIMITS);
+    const entry = entryOf(tables, head, fields);
+    const { text, attachments } = await contentOf(raw);
+    return {
+      ...entry,
+      headers: fields.names().flatMap((name) =>
+        fields
+          .all(name)
+          .filter(() => isFieldName(name))
+          .map((value) => ({ name, value: decodeWords(value) })),
+      ),
+      text: text.slice(0, MAX_TEXT_CHARACTERS).trim(),
+      attachments: attachments
+        .slice(0, MAX_ATTACHMENTS)
+        .map(({ filename, contentType }) => ({ name: filename ?? '', contentType })),
+      isCut: row.raw.length < row.size,
+    };
+  },
+);
+
+async function contentOf(raw: Buffer): Promise<Pick<ParsedMail, 'attachments'> & { text: string }> {
+  try {
+    const { text, html, attachments } = await simpleParser(raw, PARSER_OPTIONS);
+    return { text: text ?? (html === false ? '' : textFromHtml(html)), attachments };
+  } catch (error) {
+    // More parts, or longer header fields, than mailparser reads: the operator sees the source.
+    if (!(error instanceof Error && 'code' in error && error.code === 'EMAXLEN')) throw error;
+    return { text: raw.toString(), attachments: [] };
+  }
+}
+
+/** No conversion between HTML and text by the library: ours shows what a reader of the mail sees. */
+const PARSER_OPTIONS = {
+  skipHtmlToText: true,
+  skipTextToHtml: true,
+  skipTextLinks: true,
+  skipImageLinks: true,
+};
 
 /** The stored bytes of a mail, base64; null: there is none with this number. */
 export const inboxSource = readQuery('inboxSource', (tables: Tables, number: number): string | null => {
@@ -83,22 +113,3 @@ function entryOf(tables: Tables, { seq, message_seq, ...head }: KeptMailHead, fi
 
 /** Characters of a subject or a sender in a list. */
 const MAX_LINE = 500;
-
-/** A part with a file name, or whose type is neither text nor a report for people. */
-function isFile({ filename, type }: Part): boolean {
-  return filename !== '' || !/^(?:text\/|message\/)/.test(type);
-}
-
-function textOfLeaves(leaves: readonly Part[]): string {
-  const plain = leaves.filter(({ type }) => type !== 'text/html');
-  const shown = plain.some(({ type }) => type === 'text/plain') ? plain : leaves;
-  let left = MAX_TEXT_BYTES;
-  const texts: string[] = [];
-  for (const leaf of shown) {
-    if (left <= 0) break;
-    const text = textOf(leaf, left);
-    left -= Buffer.byteLength(text);
-    texts.push(leaf.type === 'text/html' ? textFromHtml(text) : text);
-  }
-  return texts.join('\n\n');
-}

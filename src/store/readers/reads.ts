@@ -16,7 +16,7 @@ export interface Reader {
   /** Runs a query, which sees one state of the database. */
   query<Args extends unknown[], Result>(
     accountId: string,
-    query: ReadQuery<Args, Result>,
+    query: ReadQuery<Args, Result | Promise<Result>>,
     ...args: Args
   ): Promise<Result>;
 }
@@ -30,11 +30,14 @@ export interface ReadQuery<Args extends unknown[], Result> {
   run(tables: Tables, ...args: Args): Result;
 }
 
-/** Defines a query; its arguments and its result must be plain data. */
+/**
+ * Defines a query; its arguments and its result must be plain data. What it does after it has returned a promise, such as
+ * parsing, is in the thread, too, but may not read tables: the state of the database is released by then.
+ */
 export function readQuery<Args extends unknown[], Result>(
   name: string,
   run: (tables: Tables, ...args: Args) => Result,
-  ..._plain: IsPlain<Args | Result> extends true ? [] : ['arguments and result must be plain data']
+  ..._plain: IsPlain<Args | Awaited<Result>> extends true ? [] : ['arguments and result must be plain data']
 ): ReadQuery<Args, Result> {
   return { name, run };
 }

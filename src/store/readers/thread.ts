@@ -50,11 +50,11 @@ export function serveReads(queries: readonly ReadQuery<never[], unknown>[]): voi
     }
   }
 
-  function answer(read: Read): void {
+  async function answer(read: Read): Promise<void> {
     const began = performance.now();
     const elapsed = () => performance.now() - began;
     try {
-      const value = run(tables, read);
+      const value = await run(tables, read);
       port?.postMessage({ kind: 'result', value, ms: elapsed() } satisfies ReadReply);
     } catch (error) {
       port?.postMessage(failure(error, elapsed()));
@@ -62,7 +62,10 @@ export function serveReads(queries: readonly ReadQuery<never[], unknown>[]): voi
   }
 
   port.on('message', (request: ReadRequest) => {
-    if (request !== 'close') return answer(request);
+    if (request !== 'close') {
+      void answer(request);
+      return;
+    }
     db.close();
     port.close();
   });

@@ -88,6 +88,16 @@ describe('the inbox', () => {
     expect(Buffer.from(source.data.source, 'base64').toString()).toBe(raw);
   });
 
+  it.each([
+    ['parts', `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\nhello\r\n'.repeat(5000)}`],
+    ['nested parts', nestedParts(3000)],
+  ])('returns the source of a mail with too many %s as its text', async (_, content) => {
+    const number = await keep('postmaster', `Subject: hostile\r\n${content}`);
+    const { data } = await client.get<Mail>(`${INBOX}/${number}`);
+    expect(data).toMatchObject({ subject: 'hostile', attachments: [], isCut: false });
+    expect(data.text).toMatch(/^Subject: hostile\r\nContent-Type: multipart/);
+  });
+
   it('reports that only the beginning of a large mail is stored', async () => {
     const number = await keep('bounce', `Subject: large\r\n\r\n${'x'.repeat(300 * 1024)}`);
     const { data } = await client.get<Mail & { size: number }>(`${INBOX}/${number}`);
@@ -121,3 +131,9 @@ describe('the inbox', () => {
     expect([status, error.code]).toEqual([403, 'INSUFFICIENT_SCOPE']);
   });
 });
+
+function nestedParts(depth: number): string {
+  let text = '';
+  for (let n = 0; n < depth; n++) text += `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`;
+  return text;
+}
