@@ -5,12 +5,21 @@ import { type ExportResult, exportAccount } from '../transfer/export.ts';
 import { totalOf } from '../transfer/format.ts';
 import { cancelImport, importAccount } from '../transfer/import.ts';
 import { mayCallPrivateNetworks } from '../webhooks/private-networks.ts';
-import { asJson, createCommand, option } from './command.ts';
+import { asJson, createCommand, type OptionValues, option } from './command.ts';
 import type { CliContext } from './context.ts';
 import { readTextFile, requireReadable } from './input-files.ts';
 import { createByteBar, createCountBar } from './output/progress.ts';
 import { counted } from './output/table.ts';
 import { withStopSignal } from './signals.ts';
+
+const exportOptions = [
+  option('--output <file>', 'a new file, or - for standard output', { required: true }),
+  option('--passphrase-file <file>', 'file with the passphrase that seals the secrets', {
+    required: true,
+  }),
+  option('--without-queue', 'leave the account enabled; this machine sends what is in its queue'),
+  asJson,
+] as const;
 
 /** `postrider account export|import`. */
 export function transferCommands(context: CliContext): Command[] {
@@ -18,14 +27,7 @@ export function transferCommands(context: CliContext): Command[] {
     createCommand(context, {
       usage: 'export <id>',
       description: 'Export an account to a file, to move it to another machine; disables it',
-      options: [
-        option('--output <file>', 'a new file, or - for standard output', { required: true }),
-        option('--passphrase-file <file>', 'file with the passphrase that seals the secrets', {
-          required: true,
-        }),
-        option('--without-queue', 'leave the account enabled; this machine sends what is in its queue'),
-        asJson,
-      ],
+      options: exportOptions,
       help: `
 The file contains everything except messages and events: settings, API keys (as hashes), domains with their DKIM keys, contacts
 with consent, groups, templates, suppressions, webhooks, campaigns. Secrets are sealed with the passphrase; contacts are not:
@@ -61,13 +63,11 @@ Examples:
   ];
 }
 
-interface ExportFlags {
-  output: string;
-  passphraseFile: string;
-  withoutQueue: true | undefined;
-}
-
-async function runExport(context: CliContext, accountId: string, flags: ExportFlags): Promise<void> {
+async function runExport(
+  context: CliContext,
+  accountId: string,
+  flags: OptionValues<typeof exportOptions>,
+): Promise<void> {
   context.existingData();
   const { output } = flags;
   const toStdout = output === '-';

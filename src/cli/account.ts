@@ -23,7 +23,7 @@ import { parseInput } from '../http/validation/parse.ts';
 import { linkPrefix } from '../mail/tokens.ts';
 import { DATABASE_FILE } from '../store/database/connection.ts';
 import { transferCommands } from './account-transfer.ts';
-import { asJson, createCommand, createGroup, option } from './command.ts';
+import { asJson, createCommand, createGroup, flagOf, type OptionValues, option } from './command.ts';
 import type { CliContext } from './context.ts';
 
 const name = option('--name <name>', 'name of the account');
@@ -32,6 +32,25 @@ const address = option(
   '--address <line>',
   'postal address in the footer of every message, parts separated by commas',
 );
+
+const createOptions = [
+  option('--name <name>', 'name of the account', { required: true }),
+  company,
+  address,
+  option('--id <id>', 'account id (default: generated)'),
+  option('--json', 'print JSON (always the case)'),
+] as const;
+const updateOptions = [
+  name,
+  company,
+  address,
+  option('--abuse-email <address>', 'where abuse reports are sent'),
+  option('--no-abuse-email', 'remove the address for abuse reports'),
+  option('--logo-url <url>', 'logo on the public pages'),
+  option('--no-logo-url', 'remove the logo'),
+  asJson,
+] as const;
+type UpdateOptions = OptionValues<typeof updateOptions>;
 
 /** `postrider account create|list|update|limits|disable|enable|export|import`. */
 export function accountCommand(context: CliContext): Command {
@@ -48,13 +67,7 @@ Examples:
       createCommand(context, {
         usage: 'create',
         description: 'Create an account; prints its id and three new keys as JSON, shown once',
-        options: [
-          option('--name <name>', 'name of the account', { required: true }),
-          company,
-          address,
-          option('--id <id>', 'account id (default: generated)'),
-          option('--json', 'print JSON (always the case)'),
-        ],
+        options: createOptions,
         run: (options) => create(context, options),
       }),
       createCommand(context, {
@@ -79,16 +92,7 @@ Examples:
       createCommand(context, {
         usage: 'update <id>',
         description: 'Update an account',
-        options: [
-          name,
-          company,
-          address,
-          option('--abuse-email <address>', 'where abuse reports are sent'),
-          option('--no-abuse-email', 'remove the address for abuse reports'),
-          option('--logo-url <url>', 'logo on the public pages'),
-          option('--no-logo-url', 'remove the logo'),
-          asJson,
-        ],
+        options: updateOptions,
         run: (id, options) => update(context, id, options),
       }),
       limitsCommand(context),
@@ -114,10 +118,7 @@ const SWITCHES = [
   { verb: 'enable', status: 'active', description: 'Enable a disabled account: release what is held' },
 ] as const;
 
-async function create(
-  context: CliContext,
-  given: { name: string; company: string | undefined; address: string | undefined; id: string | undefined },
-): Promise<void> {
+async function create(context: CliContext, given: OptionValues<typeof createOptions>): Promise<void> {
   const input = context.accepted(
     parseInput(
       accountInputSchema,
@@ -138,16 +139,7 @@ async function create(
   context.printJson({ accountId: created.account.accountId, keys: created.keys });
 }
 
-interface Update {
-  name: string | undefined;
-  company: string | undefined;
-  address: string | undefined;
-  /** False: --no-abuse-email. */
-  abuseEmail: string | boolean | undefined;
-  logoUrl: string | boolean | undefined;
-}
-
-async function update(context: CliContext, id: string, options: Update): Promise<void> {
+async function update(context: CliContext, id: string, options: UpdateOptions): Promise<void> {
   for (const [key, message] of EMPTY_VALUES) {
     const value = options[key];
     if (typeof value === 'string' && value.trim() === '') context.usage(message);
@@ -259,13 +251,8 @@ function limitChanges(options: LimitOptions): LimitChanges | string {
   return changes;
 }
 
-/** `messagesPerHour` is `messages-per-hour` on the command line. */
-function flagOf(name: LimitName): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-}
-
 /** Options that must not be empty, with the error message. */
-const EMPTY_VALUES: readonly (readonly [keyof Update, string])[] = [
+const EMPTY_VALUES: readonly (readonly [keyof UpdateOptions, string])[] = [
   ['name', '--name must not be empty'],
   [
     'company',

@@ -59,7 +59,7 @@ type AnyOption = TypedOption<string, unknown>;
 type Typed<Options extends readonly AnyOption[]> = NonNullable<Options[number]['typed']>;
 
 /** The options of a command by name. */
-type OptionValues<Options extends readonly AnyOption[]> = {
+export type OptionValues<Options extends readonly AnyOption[]> = {
   [Key in Typed<Options>['key']]: Extract<Typed<Options>, { key: Key }>['value'];
 };
 
@@ -77,6 +77,11 @@ export function option<Flags extends string, const Given extends Settings = obje
   if (parse !== undefined) added.argParser((text, before) => parse(text, before as never));
   if ('default' in settings) added.default(settings.default);
   return added;
+}
+
+/** `messagesPerHour` is `messages-per-hour` on the command line. */
+export function flagOf(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 /** A whole number from `min` to `max`. */

@@ -35,61 +35,7 @@ import { programName } from './program-name.ts';
  * The configuration, the database (opened on first use) and the output of a command. Data is written to stdout, everything
  * else to stderr. A failure sets the exit status and is reported on one line, or with `--json` as one JSON object.
  */
-export interface CliContext {
-  /** Runs a command, which prints its data as JSON if `json`. Reports the fault that `fail`, `usage` or `refused` throws. */
-  run(json: boolean, command: () => Promise<unknown>): Promise<void>;
-  /** Whether data is printed as JSON. */
-  readonly json: boolean;
-  config(): Config;
-  /** `data` of the configuration. Throws StoreFault when there is no database in it. */
-  existingData(): Config['data'];
-  /**
-   * The database of `data.dir`; works while the daemon runs. Throws StoreFault when there is none, unless `create`
-   * is set. `lock`: that of a command that excludes the daemon. Fails unless `account`, if given, exists.
-   */
-  open(options?: { create?: boolean; lock?: DaemonLock; account?: string | undefined }): Promise<Opened>;
-  /** Prints text for a person, with control characters escaped that data from elsewhere may contain. */
-  print(text: string): void;
-  /** Prints text with styles of the terminal, in which the caller has removed other control characters. */
-  printStyled(text: string): void;
-  printJson(value: unknown): void;
-  /** Prints the value as JSON, or the text. */
-  show(value: unknown, text: () => string | readonly string[]): void;
-  /**
-   * Prints rows as a table with the columns that `toColumns` selects, or as a JSON array; without rows prints `empty` to
-   * stderr.
-   */
-  printRows<Row extends object>(rows: readonly Row[], empty: string, toColumns?: (row: Row) => object): void;
-  /** Prints an object as lines of name and value, or as JSON. */
-  printRecord(record: object): void;
-  /**
-   * Asks on the terminal; true if the answer is yes. Without a terminal, reports that `--yes` is required and returns
-   * false.
-   */
-  confirm(question: string): Promise<boolean>;
-  /** Writes a note to stderr without changing the exit status; with `--json` as one JSON object. */
-  note(message: string): void;
-  /** Ends the command with a failure; the exit status will be 1. */
-  fail(message: string): never;
-  /** Ends the command with an error in the command line; the exit status will be 2. */
-  usage(message: string): never;
-  /** Ends the command with a refusal: invalid input is a usage error, any other a failure. */
-  refused(refusal: Refusal): never;
-  /** The result, unless it is a refusal, which ends the command: with `status`, or as `refused` does. */
-  accepted<Result>(result: Result | Refusal, status?: typeof FAILED | typeof USAGE): Result;
-  /** Reports a failure, and continues. */
-  report(message: string, status: number): void;
-  /** Reports a partial success or a failed check, if `message` is given; the exit status will be 3. */
-  partial(message?: string): void;
-  /**
-   * Reports the failures of a command with several arguments: as a partial success if the others, `succeeded` of them, were
-   * processed, else as a failure.
-   */
-  failSome(messages: readonly string[], succeeded: number): void;
-  /** Called by `close`, the last one first. */
-  onClose(work: () => Promise<void> | void): void;
-  close(): Promise<void>;
-}
+export type CliContext = ReturnType<typeof createContext>;
 
 /** What commands that read or change the database receive. Nothing is logged. */
 export interface Opened
@@ -104,6 +50,12 @@ export interface Opened
   createResolver(): Resolver;
   /** Generates DKIM keys; default: new RSA keys. */
   generateKey?: GenerateKey | undefined;
+}
+
+interface OpenOptions {
+  create?: boolean;
+  lock?: DaemonLock;
+  account?: string | undefined;
 }
 
 /** Ends a command; its message is reported. */
@@ -143,7 +95,7 @@ export interface CliContextOptions extends Pick<Opened, 'generateKey'> {
 export function createContext(
   configFile: () => string | undefined,
   { json = false, generateKey }: CliContextOptions = {},
-): CliContext {
+) {
   let opened: Opened | null = null;
   let printsJson = false;
   const closing: (() => Promise<void> | void)[] = [];
@@ -152,7 +104,8 @@ export function createContext(
     const file = configFile();
     return loadConfig(file === undefined ? {} : { file });
   };
-  const note = (message: string) =>
+  /** Writes a note to stderr without changing the exit status; with `--json` as one JSON object. */
+  const note = (message: string): void =>
     console.error(json ? JSON.stringify({ note: message }) : `postrider: ${escapeControlsInText(message)}`);
   /** Removes the reserve of a full disk; false: there is none. */
   const releaseSpace = (dir: string): boolean => {
@@ -163,7 +116,8 @@ export function createContext(
       );
     return isReleased;
   };
-  const report = (message: string, status: number) => {
+  /** Reports a failure, and continues. */
+  const report = (message: string, status: number): void => {
     console.error(formatError(message, status, json));
     process.exitCode = status;
   };
@@ -171,9 +125,9 @@ export function createContext(
   const fault = (message: string, status: number): never => {
     throw new CommandFault(message, status);
   };
-  const refused = ({ code, message }: Refusal): never =>
-    fault(message, code === 'VALIDATION_ERROR' ? USAGE : FAILED);
-  const printJson = (value: unknown) => console.log(JSON.stringify(value, null, 2));
+  const refusedAs = ({ code, message }: Refusal, status?: number): never =>
+    fault(message, status ?? (code === 'VALIDATION_ERROR' ? USAGE : FAILED));
+  const printJson = (value: unknown): void => console.log(JSON.stringify(value, null, 2));
 
   function openOnce(create: boolean, lock: DaemonLock | undefined): Opened {
     if (opened !== null) return opened;
@@ -228,7 +182,8 @@ export function createContext(
   }
 
   return {
-    run: async (asJson, command) => {
+    /** Runs a command, which prints its data as JSON if `asJson`. Reports the fault that `fail` or `usage` throws. */
+    run: async (asJson: boolean, command: () => Promise<unknown>): Promise<void> => {
       printsJson = asJson;
       try {
         await command();
@@ -237,39 +192,61 @@ export function createContext(
         report(error.message, error.status);
       }
     },
+    /** Whether data is printed as JSON. */
     get json() {
       return printsJson;
     },
     config,
-    existingData: () => {
+    /** `data` of the configuration. Throws StoreFault when there is no database in it. */
+    existingData: (): Config['data'] => {
       const settings = config();
       requireData(settings);
       return settings.data;
     },
-    open: async ({ create = false, lock, account } = {}) => {
+    /**
+     * The database of `data.dir`; works while the daemon runs. Throws StoreFault when there is none, unless `create`
+     * is set. `lock`: that of a command that excludes the daemon. Fails unless `account`, if given, exists.
+     */
+    open: async ({ create = false, lock, account }: OpenOptions = {}): Promise<Opened> => {
       const found = openOnce(create, lock);
       if (account !== undefined && found.tables.accounts.get(account) === null)
         fault(`There is no account ${account}`, FAILED);
       return found;
     },
-    print: (text) => console.log(escapeControlsInText(text)),
-    printStyled: (text) => console.log(text),
+    /** Prints text for a person, with control characters escaped that data from elsewhere may contain. */
+    print: (text: string): void => console.log(escapeControlsInText(text)),
+    /** Prints text with styles of the terminal, in which the caller has removed other control characters. */
+    printStyled: (text: string): void => console.log(text),
     printJson,
-    show: (value, text) => {
+    /** Prints the value as JSON, or the text. */
+    show: (value: unknown, text: () => string | readonly string[]): void => {
       if (printsJson) return printJson(value);
       const shown = text();
       console.log(escapeControlsInText(typeof shown === 'string' ? shown : shown.join('\n')));
     },
-    printRows: (rows, empty, toColumns) => {
+    /**
+     * Prints rows as a table with the columns that `toColumns` selects, or as a JSON array; without rows prints `empty` to
+     * stderr.
+     */
+    printRows: <Row extends object>(
+      rows: readonly Row[],
+      empty: string,
+      toColumns?: (row: Row) => object,
+    ): void => {
       if (printsJson) printJson(rows);
       else if (rows.length === 0) console.error(empty);
       else console.log(formatTable(toColumns === undefined ? rows : rows.map(toColumns), tableOptions()));
     },
-    printRecord: (record) => {
+    /** Prints an object as lines of name and value, or as JSON. */
+    printRecord: (record: object): void => {
       if (printsJson) printJson(record);
       else console.log(formatRecord(record, tableOptions()));
     },
-    confirm: async (question) => {
+    /**
+     * Asks on the terminal; true if the answer is yes. Without a terminal, reports that `--yes` is required and returns
+     * false.
+     */
+    confirm: async (question: string): Promise<boolean> => {
       if (!process.stdin.isTTY) {
         report(`${question} Confirm with --yes.`, FAILED);
         return false;
@@ -285,23 +262,37 @@ export function createContext(
       }
     },
     note,
-    fail: (message) => fault(message, FAILED),
-    usage: (message) => fault(message, USAGE),
-    refused,
-    accepted: (result, status) => {
-      if (!isRefusal(result)) return result;
-      return status === undefined ? refused(result) : fault(result.message, status);
+    // Methods, after whose calls the compiler knows that they do not return.
+    /** Ends the command with a failure; the exit status will be 1. */
+    fail(message: string): never {
+      return fault(message, FAILED);
     },
+    /** Ends the command with an error in the command line; the exit status will be 2. */
+    usage(message: string): never {
+      return fault(message, USAGE);
+    },
+    /**
+     * The result, unless it is a refusal, which ends the command: with `status`, by default as a usage error for invalid input
+     * and as a failure for anything else.
+     */
+    accepted: <Result>(result: Result | Refusal, status?: typeof FAILED | typeof USAGE): Result =>
+      isRefusal(result) ? refusedAs(result, status) : result,
     report,
-    partial: (message) => {
+    /** Reports a partial success or a failed check, if `message` is given; the exit status will be 3. */
+    partial: (message?: string): void => {
       if (message !== undefined) report(message, PARTIAL);
       process.exitCode = PARTIAL;
     },
-    failSome: (messages, succeeded) => {
+    /**
+     * Reports the failures of a command with several arguments: as a partial success if the others, `succeeded` of them, were
+     * processed, else as a failure.
+     */
+    failSome: (messages: readonly string[], succeeded: number): void => {
       for (const message of messages) report(message, succeeded > 0 ? PARTIAL : FAILED);
     },
-    onClose: (work) => void closing.push(work),
-    close: async () => {
+    /** `work` is called by `close`, the last one first. */
+    onClose: (work: () => Promise<void> | void): void => void closing.push(work),
+    close: async (): Promise<void> => {
       // All of them, also after one that fails: an open thread would keep the process.
       const failures: unknown[] = [];
       for (const close of closing.splice(0).toReversed()) {

@@ -12,12 +12,22 @@ import { HOUR, iso, systemClock } from '../core/clock.ts';
 import { createRecorder } from '../events/record.ts';
 import { definedFields } from '../http/api/fields.ts';
 import type { HeldFilter } from '../store/backup/restore-holds.ts';
-import { asJson, createCommand, createGroup, option, withoutAsking } from './command.ts';
+import { asJson, createCommand, createGroup, type OptionValues, option, withoutAsking } from './command.ts';
 import type { CliContext } from './context.ts';
 import { createByteBar } from './output/progress.ts';
 import { capitalized, counted } from './output/table.ts';
 
 const dataDir = option('--data <dir>', 'data directory (default: data.dir of the configuration)');
+
+const actOptions = [
+  option('--all', 'everything that is held'),
+  option('--account <id>', 'only of this account'),
+  option('--domain <id>', 'only from this sending domain (its id)'),
+  option('--campaign <id>', 'only of this campaign'),
+  option('--webhooks', 'webhook deliveries instead of messages (with --all or --account)'),
+  withoutAsking,
+  asJson,
+] as const;
 
 /** `postrider restore`, and the commands for held messages and webhook deliveries. */
 export function restoreCommand(context: CliContext): Command {
@@ -84,24 +94,13 @@ Examples:
         createCommand(context, {
           usage: `${action.verb} [ids...]`,
           description: action.description,
-          options: [
-            option('--all', 'everything that is held'),
-            option('--account <id>', 'only of this account'),
-            option('--domain <id>', 'only from this sending domain (its id)'),
-            option('--campaign <id>', 'only of this campaign'),
-            option('--webhooks', 'webhook deliveries instead of messages (with --all or --account)'),
-            withoutAsking,
-            asJson,
-          ],
+          options: actOptions,
           run: (ids, options) => act(context, ids, action, options),
         }),
       ),
     ],
   });
 }
-
-type ActOptions = Record<'all' | 'webhooks' | 'yes', true | undefined> &
-  Record<'account' | 'domain' | 'campaign', string | undefined>;
 
 /** With `--data`, a master key file that is not configured belongs in that directory. */
 function locationOf(context: CliContext, data: string | undefined): RestoreOptions {
@@ -194,7 +193,12 @@ const ACTIONS: readonly Action[] = [
   },
 ];
 
-async function act(context: CliContext, ids: string[], action: Action, options: ActOptions): Promise<void> {
+async function act(
+  context: CliContext,
+  ids: string[],
+  action: Action,
+  options: OptionValues<typeof actOptions>,
+): Promise<void> {
   const { all, account, domain, campaign } = options;
   const filtered = [account, domain, campaign].some((value) => value !== undefined);
   if ([all === true, filtered, ids.length > 0].filter(Boolean).length !== 1)

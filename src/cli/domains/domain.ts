@@ -12,7 +12,7 @@ import type { CheckReport } from '../../domains/verification/apply-results.ts';
 import { CHECKS, REQUIRED_CHECKS } from '../../domains/verification/checks.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
-import { asJson, createCommand, createGroup, option, withoutAsking } from '../command.ts';
+import { asJson, createCommand, createGroup, type OptionValues, option, withoutAsking } from '../command.ts';
 import { type CliContext, FAILED } from '../context.ts';
 import { fieldLines } from '../output/table.ts';
 import { openDomains } from './open-domains.ts';
@@ -23,6 +23,15 @@ const format = option('--format <format>', 'format of the records: table (defaul
   parse: recordFormat,
 });
 
+const addOptions = [
+  option('--account <id>', 'the account that sends from it', { required: true }),
+  option('--use-case <id>', 'stream and region: tx-local, mk-local, …', { required: true }),
+  option('--group <id>', "domain group (default: the account's default group)"),
+  format,
+  asJson,
+] as const;
+const showOptions = [inAccount, format, asJson] as const;
+
 /** `postrider domain add|list|show|verify|rotate-dkim|delete`. */
 export function domainCommand(context: CliContext): Command {
   return createGroup('domain', 'Manage sending domains', {
@@ -30,13 +39,7 @@ export function domainCommand(context: CliContext): Command {
       createCommand(context, {
         usage: 'add <name>',
         description: 'Add a domain and print the DNS records to publish',
-        options: [
-          option('--account <id>', 'the account that sends from it', { required: true }),
-          option('--use-case <id>', 'stream and region: tx-local, mk-local, …', { required: true }),
-          option('--group <id>', "domain group (default: the account's default group)"),
-          format,
-          asJson,
-        ],
+        options: addOptions,
         run: (name, options) => addDomain(context, name, options),
       }),
       createCommand(context, {
@@ -62,7 +65,7 @@ export function domainCommand(context: CliContext): Command {
       createCommand(context, {
         usage: 'show <domain>',
         description: 'Show a domain (name or id) and the DNS records to publish',
-        options: [inAccount, format, asJson],
+        options: showOptions,
         run: (text, options) => showDomain(context, text, options),
       }),
       createCommand(context, {
@@ -134,14 +137,11 @@ Exits 0 when the domain is verified, 3 when it is not.`,
   });
 }
 
-interface AddOptions {
-  account: string;
-  useCase: string;
-  group: string | undefined;
-  format: RecordFormat | undefined;
-}
-
-async function addDomain(context: CliContext, name: string, options: AddOptions): Promise<void> {
+async function addDomain(
+  context: CliContext,
+  name: string,
+  options: OptionValues<typeof addOptions>,
+): Promise<void> {
   const domains = await openDomains(context);
   const { tables, config } = await context.open({ account: options.account });
   const { domain: registered, created } = context.accepted(
@@ -171,7 +171,7 @@ async function addDomain(context: CliContext, name: string, options: AddOptions)
 async function showDomain(
   context: CliContext,
   name: string,
-  options: { account: string | undefined; format: RecordFormat | undefined },
+  options: OptionValues<typeof showOptions>,
 ): Promise<void> {
   const domains = await openDomains(context);
   const { tables, clock } = await context.open();

@@ -9,7 +9,7 @@ import { createDnsView } from '../../dns/dns-view.ts';
 import { createResolver } from '../../dns/resolver.ts';
 import { platformOf } from '../../domains/platform/platform.ts';
 import { allZoneKeys, platformNotes, platformZone } from '../../domains/platform/platform-zone.ts';
-import { createCommand, option } from '../command.ts';
+import { createCommand, type OptionValues, option } from '../command.ts';
 import { type CliContext, createContext } from '../context.ts';
 import {
   domainRecordTable,
@@ -21,18 +21,23 @@ import { programName } from '../program-name.ts';
 import { type Created, createInstallation, refuseExisting } from './create.ts';
 import { detectHost, findUser, type ServiceUser } from './detect.ts';
 import { mxNote, nextSteps } from './next-steps.ts';
-import { type InitAnswers, InvalidOption, planInit } from './plan.ts';
+import { type InitOptions, InvalidOption, initOptions, planInit } from './plan.ts';
 import { Interrupted, silentPrompt, terminalPrompt } from './prompt.ts';
 
 /** Runs another command with a configuration file; resolves with false when this version does not have it. */
 export type RunCommand = (name: string, file: string) => Promise<boolean>;
 
-interface InitCommandOptions extends InitAnswers {
-  output: string | undefined;
-  format: 'bind' | 'table';
-  yes: true | undefined;
-  doctor: boolean;
-}
+const ownOptions = [
+  option('--format <format>', 'format of the DNS records: bind or table', {
+    parse: zoneFormat,
+    default: 'bind',
+  }),
+  option('--no-doctor', 'do not check the installation afterwards'),
+  option('-y, --yes', 'accept the defaults instead of asking'),
+  option('--json', 'print JSON; implies --yes and --no-doctor'),
+] as const;
+
+type InitCommandOptions = InitOptions & OptionValues<typeof ownOptions>;
 
 /** `postrider init` */
 export function initCommand(
@@ -43,50 +48,7 @@ export function initCommand(
   return createCommand(context, {
     usage: 'init',
     description: 'Set up this machine: configuration, data directory, first account, first domain',
-    options: [
-      option(
-        '--hostname <name>',
-        'name in EHLO and of the MX record (default: that of this machine or its PTR record)',
-      ),
-      option('--output <file>', 'configuration file to write (default: config/postrider.toml)'),
-      option('--data <dir>', 'data directory (default: data)'),
-      option('--listen <address>', 'address and port of the API (default: 127.0.0.1:8080)'),
-      option(
-        '--public <address>',
-        'address and port of the public pages (default: port 80 of all addresses if it is free and no proxy is planned)',
-      ),
-      option(
-        '--mx <address>',
-        'address and port for bounces and reports, or off (default: port 25 of all addresses if it is free)',
-      ),
-      option('--submission <address>', 'address and port for SMTP submission (default: off)'),
-      option('--public-address <ip>', 'address that receivers see (default: that of the host name in DNS)'),
-      option('--tls <kind>', 'acme: certificates of Let’s Encrypt; files: --tls-cert and --tls-key; none'),
-      option('--agree-to-terms', 'agree to the terms of the certificate authority (for --tls acme)'),
-      option('--acme-email <address>', 'address for notices of the certificate authority'),
-      option('--tls-cert <file>', 'certificate of the SMTP listeners, PEM'),
-      option('--tls-key <file>', 'its key, PEM'),
-      option('--account <name>', 'name of the first account; "-" creates none'),
-      option('--company <name>', 'company name in the footer of every message'),
-      option('--address <line>', 'postal address in the footer, parts separated by commas'),
-      option('--domain <name>', 'first sending domain'),
-      option(
-        '--other-senders <answer>',
-        'yes or no: whether other systems send mail from the domain, so that p=none suffices (default: no)',
-      ),
-      option(
-        '--private-webhooks <answer>',
-        'yes or no: whether webhooks may call private addresses, so that every account can reach hosts of your network (default: only with one account and without the console)',
-      ),
-      option('--use-case <id>', 'use case of the domain', { default: 'tx-local' }),
-      option('--format <format>', 'format of the DNS records: bind or table', {
-        parse: zoneFormat,
-        default: 'bind',
-      }),
-      option('--no-doctor', 'do not check the installation afterwards'),
-      option('-y, --yes', 'accept the defaults instead of asking'),
-      option('--json', 'print JSON; implies --yes and --no-doctor'),
-    ],
+    options: [...initOptions, ...ownOptions],
     help: `
 Asks for values that no option provides. Never overwrites a file or a data directory; after a failure or Ctrl-C everything
 is removed again. The keys of the account are printed once. As root, on a machine with the package, it writes
@@ -97,8 +59,7 @@ Examples:
   postrider init
   postrider init --yes --hostname mail.example.net --account Shop --domain example.com
   postrider init --yes --tls acme --agree-to-terms --acme-email postmaster@example.net`,
-    run: (options) =>
-      init(context, { ...options, doctor: options.doctor !== false }, configFile(), runCommand),
+    run: (options) => init(context, options, configFile(), runCommand),
   });
 }
 
@@ -225,7 +186,7 @@ async function report(
     await own.close();
   }
   if (json) return;
-  if (doctor) await runDoctor(context, configFile, runCommand);
+  if (doctor !== false) await runDoctor(context, configFile, runCommand);
   context.print('\nNext:');
   for (const [index, { command, note }] of nextSteps(created, programName()).entries())
     context.print(`  ${index + 1}. ${command}${note === null ? '' : `\n     (${note})`}`);

@@ -5,34 +5,49 @@ import { parsePostalAddress } from '../../accounts/postal-address.ts';
 import { hostName, listen, listenOrOff } from '../../config/setting-types.ts';
 import type { DnsView } from '../../dns/dns-view.ts';
 import { normalizeDomain } from '../../mail/address.ts';
+import { flagOf, type OptionValues, option } from '../command.ts';
 import { type Detected, everyAddress, freePortFrom, portState, publicAddressOf } from './detect.ts';
 import type { InitQuestion, Prompt } from './prompt.ts';
 
 /** Options of the command line that answer questions. */
-export interface InitAnswers
-  extends Record<
-    | 'hostname'
-    | 'data'
-    | 'listen'
-    | 'public'
-    | 'mx'
-    | 'submission'
-    | 'publicAddress'
-    | 'tls'
-    | 'tlsCert'
-    | 'tlsKey'
-    | 'acmeEmail'
-    | 'account'
-    | 'company'
-    | 'address'
-    | 'domain'
-    | 'otherSenders'
-    | 'privateWebhooks',
-    string | undefined
-  > {
-  agreeToTerms: true | undefined;
-  useCase: string;
-}
+export const initOptions = [
+  option(
+    '--hostname <name>',
+    'name in EHLO and of the MX record (default: that of this machine or its PTR record)',
+  ),
+  option('--output <file>', 'configuration file to write (default: config/postrider.toml)'),
+  option('--data <dir>', 'data directory (default: data)'),
+  option('--listen <address>', 'address and port of the API (default: 127.0.0.1:8080)'),
+  option(
+    '--public <address>',
+    'address and port of the public pages (default: port 80 of all addresses if it is free and no proxy is planned)',
+  ),
+  option(
+    '--mx <address>',
+    'address and port for bounces and reports, or off (default: port 25 of all addresses if it is free)',
+  ),
+  option('--submission <address>', 'address and port for SMTP submission (default: off)'),
+  option('--public-address <ip>', 'address that receivers see (default: that of the host name in DNS)'),
+  option('--tls <kind>', 'acme: certificates of Let’s Encrypt; files: --tls-cert and --tls-key; none'),
+  option('--agree-to-terms', 'agree to the terms of the certificate authority (for --tls acme)'),
+  option('--acme-email <address>', 'address for notices of the certificate authority'),
+  option('--tls-cert <file>', 'certificate of the SMTP listeners, PEM'),
+  option('--tls-key <file>', 'its key, PEM'),
+  option('--account <name>', 'name of the first account; "-" creates none'),
+  option('--company <name>', 'company name in the footer of every message'),
+  option('--address <line>', 'postal address in the footer, parts separated by commas'),
+  option('--domain <name>', 'first sending domain'),
+  option(
+    '--other-senders <answer>',
+    'yes or no: whether other systems send mail from the domain, so that p=none suffices (default: no)',
+  ),
+  option(
+    '--private-webhooks <answer>',
+    'yes or no: whether webhooks may call private addresses, so that every account can reach hosts of your network (default: only with one account and without the console)',
+  ),
+  option('--use-case <id>', 'use case of the domain', { default: 'tx-local' }),
+] as const;
+export type InitOptions = OptionValues<typeof initOptions>;
 
 /** acme: obtains certificates for the public pages; files: a certificate for SMTP, the pages behind an HTTPS proxy; none: no TLS. */
 export type TlsChoice =
@@ -68,7 +83,7 @@ export class InvalidOption extends Error {
 
 /** Asks for the values that no option provides. Rejects with InvalidOption for the first invalid option. */
 export async function planInit(
-  options: InitAnswers,
+  options: InitOptions,
   {
     prompt,
     view,
@@ -76,15 +91,15 @@ export async function planInit(
     defaultDataDir,
   }: { prompt: Prompt; view: DnsView; detected: Detected; defaultDataDir: string },
 ): Promise<InitPlan> {
-  const answer = async (given: string | undefined, question: InitQuestion): Promise<string> => {
-    if (given === undefined) return prompt.ask(question);
+  const answer: Answer = async (name, question, given = options[name]) => {
+    const asked = { option: `--${flagOf(name)}`, ...question };
+    if (typeof given !== 'string') return prompt.ask(asked);
     const fault = given === '' ? null : (question.check?.(given) ?? null);
-    if (fault !== null) throw new InvalidOption(`${question.option} ${given}: ${fault}`);
+    if (fault !== null) throw new InvalidOption(`${asked.option} ${given}: ${fault}`);
     return given;
   };
 
-  const hostname = await answer(options.hostname, {
-    option: '--hostname',
+  const hostname = await answer('hostname', {
     text: 'Host name',
     reason:
       'The name in EHLO and of the MX record. DNS must resolve it to this server, and its PTR record back to it.',
@@ -94,23 +109,24 @@ export async function planInit(
       (text.includes('.') ? null : 'must be a fully qualified name such as mail.example.com'),
   });
   const known = hostname === '' ? null : await publicAddressOf(view, hostname, detected);
-  const publicAddress = await answer(options.publicAddress ?? known ?? undefined, {
-    option: '--public-address',
-    text: 'Public address',
-    reason:
-      'The address that receivers see, for the SPF record. DNS and the interfaces of this machine show none.',
-    fallback: '',
-    check: (text) => (isIP(text) === 0 ? 'must be an IP address' : null),
-  });
-  const dataDir = await answer(options.data, {
-    option: '--data',
+  const publicAddress = await answer(
+    'publicAddress',
+    {
+      text: 'Public address',
+      reason:
+        'The address that receivers see, for the SPF record. DNS and the interfaces of this machine show none.',
+      fallback: '',
+      check: (text) => (isIP(text) === 0 ? 'must be an IP address' : null),
+    },
+    options.publicAddress ?? known ?? undefined,
+  );
+  const dataDir = await answer('data', {
     text: 'Data directory',
     reason: 'Contains the database and the key that encrypts its secrets.',
     fallback: defaultDataDir,
   });
   const apiPort = await freePortFrom('127.0.0.1', 8080);
-  const apiListen = await answer(options.listen, {
-    option: '--listen',
+  const apiListen = await answer('listen', {
     text: 'API address',
     reason: `HTTP API, without TLS: keep it on this machine or a private network.${apiPort === 8080 ? '' : ' Port 8080 is in use.'}`,
     fallback: `127.0.0.1:${apiPort}`,
@@ -118,16 +134,14 @@ export async function planInit(
   });
   const every = await everyAddress(view, hostname, publicAddress);
   const port25 = await portState(hostOf(every), 25);
-  const mxListen = await answer(options.mx, {
-    option: '--mx',
+  const mxListen = await answer('mx', {
     text: 'MX address',
     reason: `Receives bounces, complaints and reports. Port 25 is ${PORT_STATES[port25]}.`,
     fallback: port25 === 'free' ? `${every}:25` : '127.0.0.1:2525',
     check: (text) => faultOf(listenOrOff, text),
   });
   const port587 = await portState(hostOf(every), 587);
-  const submissionListen = await answer(options.submission, {
-    option: '--submission',
+  const submissionListen = await answer('submission', {
     text: 'SMTP submission address, or "off"',
     reason: `For programs that send over SMTP instead of HTTP, such as ${every}:587. Port 587 is ${PORT_STATES[port587]}.`,
     fallback: 'off',
@@ -138,8 +152,7 @@ export async function planInit(
   const domain =
     account === null
       ? ''
-      : await answer(options.domain, {
-          option: '--domain',
+      : await answer('domain', {
           text: 'First sending domain',
           reason: 'The domain of From addresses; its DNS records are printed.',
           fallback: '',
@@ -148,16 +161,14 @@ export async function planInit(
   const otherSenders =
     domain === ''
       ? (options.otherSenders ?? 'no')
-      : await answer(options.otherSenders, {
-          option: '--other-senders',
+      : await answer('otherSenders', {
           text: `Do other systems send mail from ${domain}, yes or no`,
           reason:
             'Company mail, a shop or a newsletter service. If so, a DMARC policy of p=none suffices until the reports show that all of it is authenticated.',
           fallback: 'no',
           check: yesOrNo,
         });
-  const privateWebhooks = await answer(options.privateWebhooks, {
-    option: '--private-webhooks',
+  const privateWebhooks = await answer('privateWebhooks', {
     text: 'May webhooks call private addresses, yes or no',
     reason:
       'Webhook receivers on this machine or its network need "yes"; every account can then reach the hosts of that network. Without an answer they are called only while there is one account and the console is off.',
@@ -197,14 +208,18 @@ async function defaultPublicListen({ kind }: TlsChoice, apiListen: string, every
   return `127.0.0.1:${await freePortFrom('127.0.0.1', 8081, [portOf(apiListen)])}`;
 }
 
-type Answer = (given: string | undefined, question: InitQuestion) => Promise<string>;
+/** The value of an option, by default the one that was given, or of the answer to its question. */
+type Answer = (
+  name: keyof InitOptions,
+  question: Omit<InitQuestion, 'option'>,
+  given?: string,
+) => Promise<string>;
 
-async function chooseTls(answer: Answer, options: InitAnswers, host: string): Promise<TlsChoice> {
+async function chooseTls(answer: Answer, options: InitOptions, host: string): Promise<TlsChoice> {
   const states = await Promise.all([portState(host, 80), portState(host, 443)]);
   const isFree = states.every((state) => state === 'free');
   const agreed = options.agreeToTerms === true;
-  const kind = await answer(options.tls, {
-    option: '--tls',
+  const kind = await answer('tls', {
     text: 'TLS: acme, files or none',
     reason: `HTTPS of tracking and unsubscribe links. acme: certificates of Let's Encrypt (ports 80 and 443 are ${isFree ? 'free' : 'not available'}); files: a certificate for SMTP, and your own HTTPS proxy; none.`,
     // Agreement to the terms is never a default.
@@ -212,16 +227,18 @@ async function chooseTls(answer: Answer, options: InitAnswers, host: string): Pr
     check: (text) => (TLS_KINDS.includes(text) ? null : 'must be acme, files or none'),
   });
   if (kind === 'acme') {
-    const terms = await answer(agreed ? 'yes' : undefined, {
-      option: '--agree-to-terms',
-      text: 'Do you agree to its terms (https://letsencrypt.org/repository/), yes or no',
-      reason: 'Certificates are issued only to those who agree to the subscriber agreement.',
-      fallback: null,
-      check: yesOrNo,
-    });
+    const terms = await answer(
+      'agreeToTerms',
+      {
+        text: 'Do you agree to its terms (https://letsencrypt.org/repository/), yes or no',
+        reason: 'Certificates are issued only to those who agree to the subscriber agreement.',
+        fallback: null,
+        check: yesOrNo,
+      },
+      agreed ? 'yes' : undefined,
+    );
     if (!/^y/i.test(terms)) return { kind: 'none' };
-    const email = await answer(options.acmeEmail, {
-      option: '--acme-email',
+    const email = await answer('acmeEmail', {
       text: 'Address for notices of the certificate authority',
       reason: 'Used when a certificate is about to expire or was revoked.',
       fallback: '',
@@ -229,15 +246,13 @@ async function chooseTls(answer: Answer, options: InitAnswers, host: string): Pr
     return { kind, email: email === '' ? null : email };
   }
   if (kind !== 'files') return { kind: 'none' };
-  const certificateFile = await answer(options.tlsCert, {
-    option: '--tls-cert',
+  const certificateFile = await answer('tlsCert', {
     text: 'Certificate file',
     reason: 'PEM, with the chain.',
     fallback: null,
     check: missingFile,
   });
-  const keyFile = await answer(options.tlsKey, {
-    option: '--tls-key',
+  const keyFile = await answer('tlsKey', {
     text: 'Key file',
     reason: 'PEM; the daemon must be able to read it.',
     fallback: null,
@@ -248,22 +263,19 @@ async function chooseTls(answer: Answer, options: InitAnswers, host: string): Pr
 
 const TLS_KINDS = ['acme', 'files', 'none'];
 
-async function chooseAccount(answer: Answer, options: InitAnswers): Promise<InitPlan['account']> {
-  const name = await answer(options.account, {
-    option: '--account',
+async function chooseAccount(answer: Answer, options: InitOptions): Promise<InitPlan['account']> {
+  const name = await answer('account', {
     text: 'Name of the first account',
     reason: 'Accounts own domains, keys and messages. "-" creates none.',
     fallback: 'Default',
   });
   if (name === '-' || name === '') return null;
-  const company = await answer(options.company, {
-    option: '--company',
+  const company = await answer('company', {
     text: 'Company name',
     reason: 'Part of the footer that laws such as CAN-SPAM require; messages cannot be sent without it.',
     fallback: '',
   });
-  const address = await answer(options.address, {
-    option: '--address',
+  const address = await answer('address', {
     text: 'Postal address',
     reason: 'One line, parts separated by commas: 1 High Street, Sampletown, AB1 2CD, GB',
     fallback: '',

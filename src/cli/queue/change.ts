@@ -10,10 +10,10 @@ import {
 import { createRecorder } from '../../events/record.ts';
 import type { Reroute } from '../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
-import { asJson, createCommand, option, withoutAsking } from '../command.ts';
+import { asJson, createCommand, type OptionValues, option, withoutAsking } from '../command.ts';
 import type { CliContext } from '../context.ts';
 import { counted } from '../output/table.ts';
-import { type FilterOptions, filterOf, filterOptions } from './filter.ts';
+import { filterOf, filterOptions } from './filter.ts';
 
 const changeOptions = [
   ...filterOptions,
@@ -85,7 +85,7 @@ interface Change {
 
 async function change(
   context: CliContext,
-  options: FilterOptions & Record<'dryRun' | 'yes', true | undefined>,
+  options: OptionValues<typeof changeOptions>,
   { verb, done, apply }: Change,
 ): Promise<void> {
   const deps = await context.open();

@@ -1,7 +1,7 @@
 import { normalizeDomain } from '../../mail/address.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
-import { option } from '../command.ts';
+import { type OptionValues, option } from '../command.ts';
 import type { CliContext } from '../context.ts';
 
 /** Options that select queued messages. */
@@ -12,7 +12,7 @@ export const filterOptions = [
   option('--domain <id>', 'only from this sending domain (its id)'),
 ] as const;
 
-export type FilterOptions = Record<'account' | 'destination' | 'campaign' | 'domain', string | undefined>;
+export type FilterOptions = OptionValues<typeof filterOptions>;
 
 /** The filter as a part of a sentence: ` to example.net of account acct_…`. */
 export function describe({ accountId, destination, campaignId, domainId }: QueueFilter): string {

@@ -6,12 +6,34 @@ import { definedFields } from '../../http/api/fields.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import { recipientIdentifier } from '../../mail/identifier.ts';
 import type { MessageFilter } from '../../store/messages/message-list.ts';
-import { type ListedMessage, MESSAGE_STATUSES, type MessageStatus } from '../../store/messages/messages.ts';
+import { type ListedMessage, MESSAGE_STATUSES } from '../../store/messages/messages.ts';
 import type { ScanPage } from '../../store/rows/page.ts';
 import type { Tables } from '../../store/tables.ts';
-import { asJson, createCommand, createGroup, momentOf, noteMore, option, rowLimit } from '../command.ts';
+import {
+  asJson,
+  createCommand,
+  createGroup,
+  momentOf,
+  noteMore,
+  type OptionValues,
+  option,
+  rowLimit,
+} from '../command.ts';
 import type { CliContext } from '../context.ts';
 import { escapeControls, fieldLines, fieldText } from '../output/table.ts';
+
+const listOptions = [
+  option('--account <id>', 'only of this account'),
+  option('--recipient <address>', 'only to this address'),
+  option('--sender <text>', 'only with this text in the From address'),
+  option('--subject <text>', 'only with this text in the subject'),
+  option('--status <status>', 'only with this status', { choices: MESSAGE_STATUSES }),
+  option('--domain <domain>', 'only from this sending domain (name or id)'),
+  option('--from <time>', 'accepted at or after: a date or an ISO 8601 time'),
+  option('--to <time>', 'accepted before'),
+  rowLimit,
+  asJson,
+] as const;
 
 /** `postrider message list|show`. */
 export function messageCommand(context: CliContext): Command {
@@ -25,18 +47,7 @@ Examples:
       createCommand(context, {
         usage: 'list',
         description: 'List messages, newest first',
-        options: [
-          option('--account <id>', 'only of this account'),
-          option('--recipient <address>', 'only to this address'),
-          option('--sender <text>', 'only with this text in the From address'),
-          option('--subject <text>', 'only with this text in the subject'),
-          option('--status <status>', 'only with this status', { choices: MESSAGE_STATUSES }),
-          option('--domain <domain>', 'only from this sending domain (name or id)'),
-          option('--from <time>', 'accepted at or after: a date or an ISO 8601 time'),
-          option('--to <time>', 'accepted before'),
-          rowLimit,
-          asJson,
-        ],
+        options: listOptions,
         run: (options) => listMessages(context, options),
       }),
       createCommand(context, {
@@ -59,16 +70,7 @@ Examples:
   });
 }
 
-interface ListOptions
-  extends Record<
-    'account' | 'recipient' | 'sender' | 'subject' | 'domain' | 'from' | 'to',
-    string | undefined
-  > {
-  status: MessageStatus | undefined;
-  limit: number;
-}
-
-async function listMessages(context: CliContext, options: ListOptions): Promise<void> {
+async function listMessages(context: CliContext, options: OptionValues<typeof listOptions>): Promise<void> {
   const { account, recipient, sender, subject, status, domain, limit } = options;
   const { tables } = await context.open({ account });
   const period = definedFields({
