@@ -1,6 +1,5 @@
-import { type Accounts, createAccounts } from './accounts/accounts.ts';
+import { createAccounts } from './accounts/accounts.ts';
 import { createAccountLimits } from './accounts/limits.ts';
-import type { ConfigChanges } from './config/reload.ts';
 import type { Config } from './config/schema.ts';
 import { startAudience } from './daemon/audience.ts';
 import { startBackground } from './daemon/background.ts';
@@ -15,9 +14,8 @@ import { listenForMail, startAuthentication, startMx, startSubmission } from './
 import { startSending } from './daemon/sending.ts';
 import { startStorage } from './daemon/storage.ts';
 import { type ConfigurableResolver, createResolver, type Resolver } from './dns/resolver.ts';
-import type { Domains } from './domains/service.ts';
 import { failedChecks } from './http/health.ts';
-import { createPeople, type People } from './people/people.ts';
+import { createPeople } from './people/people.ts';
 import { createReload } from './reload.ts';
 import type { Vitals } from './supervision/service.ts';
 
@@ -26,37 +24,13 @@ import type { Vitals } from './supervision/service.ts';
  * the files in daemon/ create them.
  */
 
-export interface Daemon {
-  /** Base URL of the API: `http://127.0.0.1:8080`. */
-  apiUrl: string;
-  /** Base URL of the public pages: `public.url`, or the bound address if the port is 0. */
-  publicUrl: string;
-  /** Base URL of the console; null: it is off. */
-  consoleUrl: string | null;
-  /** For `demo`, which also performs the steps of an operator. */
-  accounts: Accounts;
-  domains: Domains;
-  people: People;
-  /** The state that the service manager shows and judges. */
-  vitals(): Promise<Vitals>;
-  /**
-   * Applies the settings of `next` that a running daemon can change, all or none; returns which these were and which
-   * need a restart. Rejects with an OperatorFault, and changes nothing, when a file that `next` names cannot be used.
-   * Changes `config`.
-   */
-  reload(next: Config): Promise<ConfigChanges>;
-  /**
-   * Completes work in progress (30 s at most) and closes everything. Resolves with the number of delivery outcomes that
-   * could not be recorded: those messages will be sent again.
-   */
-  stop(): Promise<number>;
-}
+export type Daemon = Awaited<ReturnType<typeof startDaemon>>;
 
 /**
  * Starts a daemon. Parts stop in the reverse of the order in which they are created here: first the background work and
  * the listeners, then delivery, the public pages and the database. If the start fails, what is already started is stopped.
  */
-export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemon> {
+export async function startDaemon(config: Config, env: DaemonEnv) {
   const steps: StopStep[] = [];
   const stop = async () => {
     for (const step of steps.splice(0).toReversed()) await step();
@@ -105,13 +79,18 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       'postrider started',
     );
     return {
+      /** Base URL of the API: `http://127.0.0.1:8080`. */
       apiUrl,
+      /** Base URL of the public pages: `public.url`, or the bound address if the port is 0. */
       publicUrl,
+      /** Base URL of the console; null: it is off. */
       consoleUrl,
+      // For `demo`, which also performs the steps of an operator.
       accounts,
       domains,
       people: createPeople({ tables, writer, clock, ids }),
-      vitals: async () => ({
+      /** The state that the service manager shows and judges. */
+      vitals: async (): Promise<Vitals> => ({
         queued: sending.pressure.queued(),
         delivered: deliveries.delivered(),
         faults: await failedChecks(checks, log),
@@ -120,6 +99,11 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
           { work: 'the scan of the queue', ms: delivery.unscannedMs() },
         ],
       }),
+      /**
+       * Applies the settings of the next configuration that a running daemon can change, all or none; returns which these were and
+       * which need a restart. Rejects with an OperatorFault, and changes nothing, when a file that it names cannot be used.
+       * Changes `config`.
+       */
       reload: createReload({
         config,
         log,
@@ -127,7 +111,11 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         delivery,
         rateLimits: authentication.rateLimits,
       }),
-      stop: async () => {
+      /**
+       * Completes work in progress (30 s at most) and closes everything. Resolves with the number of delivery outcomes that
+       * could not be recorded: those messages will be sent again.
+       */
+      stop: async (): Promise<number> => {
         await stop();
         return deliveries.unrecorded();
       },

@@ -15,7 +15,7 @@ import { certificateFilesOf, verifyCertificateFiles } from './smtp/certificate.t
  * Changes of the configuration while the daemon runs. Most parts read their settings from the shared configuration at
  * each use, so that replacing a setting there suffices; the parts below store values derived from it.
  */
-export interface ReloadDeps {
+interface ReloadedParts {
   /** The configuration in force, which a reload changes. */
   config: Config;
   log: Log;
@@ -25,13 +25,11 @@ export interface ReloadDeps {
   rateLimits: Pick<RateLimits, 'configure'>;
 }
 
-export type Reload = (next: Config) => Promise<ConfigChanges>;
-
 /** Reloads run one after the other. */
-export function createReload(deps: ReloadDeps): Reload {
+export function createReload(parts: ReloadedParts): (next: Config) => Promise<ConfigChanges> {
   let previous: Promise<unknown> = Promise.resolve();
   return (next) => {
-    const reload = previous.then(() => run(deps, next));
+    const reload = previous.then(() => run(parts, next));
     previous = reload.catch(() => {
       // Reported to the caller of that reload.
     });
@@ -40,7 +38,7 @@ export function createReload(deps: ReloadDeps): Reload {
 }
 
 async function run(
-  { config, log, resolver, delivery, rateLimits }: ReloadDeps,
+  { config, log, resolver, delivery, rateLimits }: ReloadedParts,
   next: Config,
 ): Promise<ConfigChanges> {
   const changes = changesBetween(config, next);

@@ -1,17 +1,14 @@
-import { createHeldExpiry, type HeldExpiry } from '../backup/held.ts';
-import { type BackupSchedule, createBackupSchedule } from '../backup/schedule.ts';
+import { createHeldExpiry } from '../backup/held.ts';
+import { createBackupSchedule } from '../backup/schedule.ts';
 import { gaugesOf } from '../core/metrics.ts';
 import type { Recorder } from '../events/record.ts';
 import type { DaemonBase } from './storage.ts';
 
-/** `schedule`: null if no backups are scheduled. */
-export interface DaemonBackups {
-  held: HeldExpiry;
-  schedule: BackupSchedule | null;
-}
+export type DaemonBackups = ReturnType<typeof createBackups>;
 
-/** Creates the schedule of backups and the expiry of what a restore holds, with its metrics. Starts neither. */
-export function createBackups(base: DaemonBase, recorder: Recorder): DaemonBackups {
+/** Creates the schedule of backups and the expiry of what a restore holds, with its metrics. Starts neither. `schedule`: null if no
+ * backups are scheduled. */
+export function createBackups(base: DaemonBase, recorder: Recorder) {
   const { config, env, registry } = base;
   const held = createHeldExpiry(base, recorder);
   const gauge = gaugesOf(registry);

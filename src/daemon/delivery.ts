@@ -1,10 +1,10 @@
 import { programVersion } from '../config/version.ts';
-import { createDelivery, type Delivery } from '../delivery/delivery.ts';
-import { createDirectMail, type DirectMail } from '../delivery/direct-mail.ts';
-import { createHolds, type Holds } from '../delivery/holds.ts';
+import { createDelivery } from '../delivery/delivery.ts';
+import { createDirectMail } from '../delivery/direct-mail.ts';
+import { createHolds } from '../delivery/holds.ts';
 import { registerDeliveryCounters } from '../delivery/metrics.ts';
 import { createPrepare } from '../delivery/prepare.ts';
-import { createTlsSystem, type TlsSystem } from '../delivery/tls-system.ts';
+import { createTlsSystem } from '../delivery/tls-system.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Domains } from '../domains/service.ts';
 import type { Recorder } from '../events/record.ts';
@@ -22,23 +22,10 @@ interface DeliveryParts {
 }
 
 /** Delivery from the queue to SMTP. */
-export interface DaemonDelivery {
-  /** Sends mail of the platform itself. */
-  mail: DirectMail;
-  tls: TlsSystem;
-  delivery: Delivery;
-  holds: Holds;
-  /** Number of messages delivered since the start. */
-  delivered(): number;
-  /** Number of outcomes that could not be recorded; 0 until delivery has stopped. */
-  unrecorded(): number;
-}
+export type DaemonDelivery = ReturnType<typeof startDelivery>;
 
 /** Creates the delivery; it sends nothing before the parts are started in `startBackground`. */
-export function startDelivery(
-  base: DaemonBase,
-  { resolver, recorder, domains, publicUrl }: DeliveryParts,
-): DaemonDelivery {
+export function startDelivery(base: DaemonBase, { resolver, recorder, domains, publicUrl }: DeliveryParts) {
   const { config, env, clock, monotonic, expiry, random, log, registry } = base;
   const { tables, reader, writer, generation, tokens, onStop } = base;
   const mail = createDirectMail(base, resolver);
@@ -87,5 +74,15 @@ export function startDelivery(
     announce: delivery.announce,
   });
   onStop(() => holds.stop());
-  return { mail, tls, delivery, holds, delivered: () => delivered, unrecorded: () => unrecorded };
+  return {
+    /** Sends mail of the platform itself. */
+    mail,
+    tls,
+    delivery,
+    holds,
+    /** Number of messages delivered since the start. */
+    delivered: () => delivered,
+    /** Number of outcomes that could not be recorded; 0 until delivery has stopped. */
+    unrecorded: () => unrecorded,
+  };
 }

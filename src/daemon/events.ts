@@ -3,27 +3,22 @@ import type { AccountLimits } from '../accounts/limits.ts';
 import { createStatusFollower } from '../audience/standing.ts';
 import { programVersion } from '../config/version.ts';
 import type { Resolver } from '../dns/resolver.ts';
-import { createRecorder, type OnSuppressionChange, type Recorder } from '../events/record.ts';
+import { createRecorder } from '../events/record.ts';
 import { createWebhookCaller } from '../webhooks/call.ts';
 import { mayCallPrivateNetworks, ownPorts } from '../webhooks/private-networks.ts';
 import { createWebhookSecrets } from '../webhooks/secrets.ts';
-import { createWebhookSender, type WebhookSender } from '../webhooks/sender.ts';
-import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
+import { createWebhookSender } from '../webhooks/sender.ts';
+import { createWebhooks } from '../webhooks/service.ts';
 import type { DaemonBase } from './storage.ts';
 
 /** The recorder of events and the webhooks, which receive them. */
-export interface DaemonEvents {
-  webhooks: Webhooks;
-  webhookSender: WebhookSender;
-  recorder: Recorder;
-  onSuppressionChange: OnSuppressionChange;
-}
+export type DaemonEvents = ReturnType<typeof createEvents>;
 
 /** Creates the webhooks and the recorder. The first calls of webhooks are made after `webhookSender.start`. */
 export function createEvents(
   base: DaemonBase,
   { resolver, limits }: { resolver: Resolver; limits: AccountLimits },
-): DaemonEvents {
+) {
   const { config, clock, ids, registry, tables, onStop } = base;
   const webhookCalls = new Counter({
     name: 'postrider_webhook_calls_total',

@@ -20,15 +20,7 @@ import type { Domains } from '../domains/service.ts';
 import { apiRoutes } from '../http/api/routes.ts';
 import { tlsCheckRoute } from '../http/api/tls-check.ts';
 import { type ConsoleServices, createConsole, type Console as WebConsole } from '../http/console/console.ts';
-import {
-  createProbe,
-  instanceRoute,
-  type Probe,
-  type ReadinessCheck,
-  readiness,
-  readinessChecks,
-  registerReadiness,
-} from '../http/health.ts';
+import { createProbe, instanceRoute, readiness, readinessChecks, registerReadiness } from '../http/health.ts';
 import { createOperatorSocket } from '../http/operator-socket.ts';
 import { pageKeysOf } from '../http/page-keys.ts';
 import { createHttpServer } from '../http/server.ts';
@@ -87,18 +79,8 @@ interface HttpParts
   submission: SmtpListener | null;
 }
 
-/** The API and the console, which listen. */
-export interface DaemonHttp {
-  /** Base URL of the API. */
-  apiUrl: string;
-  /** Base URL of the console; null: it is off, or its port is in use. */
-  consoleUrl: string | null;
-  databaseProbe: Probe;
-  checks: readonly ReadinessCheck[];
-}
-
 /** Starts the API, the operator socket and the console. */
-export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<DaemonHttp> {
+export async function startHttp(base: DaemonBase, parts: HttpParts) {
   const { config, env, clock, monotonic, random, log, ids, registry } = base;
   const { tables, reader, writer, generation, instanceId, tokens, onStop } = base;
   const { delivery, publicPages, linkHosts, limits, backups } = parts;
@@ -187,7 +169,9 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
   onStop(() => doctor.stop());
   logListener(log, 'api', http.address());
   return {
+    /** Base URL of the API. */
     apiUrl: `http://${formatListen(bound)}`,
+    /** Base URL of the console; null: it is off, or its port is in use. */
     consoleUrl: webConsole === null ? null : webConsole.url(),
     databaseProbe,
     checks,

@@ -4,13 +4,13 @@ import { createCertificates } from '../certificates/keeper.ts';
 import { programVersion } from '../config/version.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { stsPolicyDomain } from '../domains/names.ts';
-import { createLinkHosts, type LinkHosts } from '../domains/platform/link-hosts.ts';
+import { createLinkHosts } from '../domains/platform/link-hosts.ts';
 import { platformOf } from '../domains/platform/platform.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
-import { createPublicPages, type PublicPages } from '../http/public/public.ts';
+import { createPublicPages } from '../http/public/public.ts';
 import type { Acceptance } from '../sending/accept.ts';
 import type { Pressure } from '../sending/pressure.ts';
-import { createUnsubscribing, type Unsubscribing } from '../suppression/unsubscribe.ts';
+import { createUnsubscribing } from '../suppression/unsubscribe.ts';
 import { GRACE_MS, logListener } from './context.ts';
 import type { DaemonBase } from './storage.ts';
 
@@ -28,19 +28,13 @@ interface PublicPagesParts {
 }
 
 /** The public pages and what other parts share with them. */
-export interface DaemonPublicPages {
-  publicPages: PublicPages;
-  linkHosts: LinkHosts;
-  unsubscribing: Unsubscribing;
-  /** Sets the send path, which is created later: until then, sign-up forms are not accepted. */
-  acceptSignUps(sending: SignUpSending): void;
-}
+export type DaemonPublicPages = Awaited<ReturnType<typeof startPublicPages>>;
 
 /** Starts the public pages and the certificates of their hosts. */
 export async function startPublicPages(
   base: DaemonBase,
   { resolver, recorder, onSuppressionChange, audience }: PublicPagesParts,
-): Promise<DaemonPublicPages> {
+) {
   const { config, monotonic, log, registry, tables, tokens, onStop } = base;
   const linkHosts = createLinkHosts({ config, tables, monotonic }, resolver);
   const orders = new Counter({
@@ -95,7 +89,8 @@ export async function startPublicPages(
     publicPages,
     linkHosts,
     unsubscribing,
-    acceptSignUps: (parts) => {
+    /** Sets the send path, which is created later: until then, sign-up forms are not accepted. */
+    acceptSignUps: (parts: SignUpSending): void => {
       sending = parts;
     },
   };

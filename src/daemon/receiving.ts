@@ -1,7 +1,7 @@
 import { Counter } from 'prom-client';
-import { type Authenticator, createAuthenticator } from '../accounts/authenticate.ts';
+import { createAuthenticator } from '../accounts/authenticate.ts';
 import { createKeyUses } from '../accounts/keys.ts';
-import { createFailureLimits, createRateLimits, type RateLimits } from '../accounts/rate-limits.ts';
+import { createFailureLimits, createRateLimits } from '../accounts/rate-limits.ts';
 import type { Log } from '../core/log.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Recorder } from '../events/record.ts';
@@ -53,13 +53,10 @@ export async function startMx(
 }
 
 /** Authentication and rate limits, shared by submission and API. */
-export interface DaemonAuthentication {
-  authenticator: Authenticator;
-  rateLimits: RateLimits;
-}
+export type DaemonAuthentication = ReturnType<typeof startAuthentication>;
 
 /** Starts to record the uses of API keys. */
-export function startAuthentication(base: DaemonBase): DaemonAuthentication {
+export function startAuthentication(base: DaemonBase) {
   const { config, clock, monotonic, log, writer, onStop } = base;
   const keyUses = createKeyUses({ writer, clock, log });
   keyUses.start();
