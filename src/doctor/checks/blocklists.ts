@@ -7,15 +7,6 @@ import type { DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import { OWN_RESOLVER } from './resolver.ts';
 
-interface ListFacts {
-  zone: string;
-  /** The test entries that every list contains and does not contain (RFC 5782 §5). */
-  listedEntry: LookupResult<string>;
-  unlistedEntry: LookupResult<string>;
-  /** `text`: the list's explanation, '' without one. */
-  addresses: { address: string; found: LookupResult<string>; text: string }[];
-}
-
 const TEST_ENTRIES = {
   ipv4: { listed: '127.0.0.2', unlisted: '127.0.0.1' },
   ipv6: { listed: '::ffff:7f00:2', unlisted: '::ffff:7f00:1' },
@@ -36,11 +27,15 @@ export async function examineBlocklists({ config, sources, view }: DoctorContext
   return [unknown('dns.resolvers', reason, OWN_RESOLVER)];
 }
 
+/**
+ * The answers for the test entries that every list contains and does not contain (RFC 5782 §5), and for the addresses. `text`:
+ * the list's explanation, '' without one.
+ */
 async function lookUp(
   { zone, families }: Config['doctor']['blocklists'][number],
   addresses: readonly string[],
   view: DnsView,
-): Promise<ListFacts> {
+) {
   const entry = TEST_ENTRIES[families.includes('ipv4') ? 'ipv4' : 'ipv6'];
   const covered = addresses.filter((address) => families.includes(isIPv6(address) ? 'ipv6' : 'ipv4'));
   const [listedEntry, unlistedEntry, ...found] = await Promise.all([
@@ -56,6 +51,8 @@ async function lookUp(
   return { zone, listedEntry, unlistedEntry, addresses: found };
 }
 
+type ListAnswers = Awaited<ReturnType<typeof lookUp>>;
+
 /** RFC 5782 §2.1, §2.4: the reversed address below the zone of the list. */
 function entryName(address: string, zone: string): string {
   return `${reverseName(address).replace(/\.(?:in-addr|ip6)\.arpa$/, '')}.${zone}`;
@@ -70,7 +67,7 @@ const LISTED = /^127\./;
  * One result for the zone where the list cannot be used: it refuses the resolver, does not answer, or its test entries
  * are wrong. Else one for each source address; a listed one is a failure.
  */
-function judgeList({ zone, listedEntry, unlistedEntry, addresses }: ListFacts): Result[] {
+function judgeList({ zone, listedEntry, unlistedEntry, addresses }: ListAnswers): Result[] {
   const all = [listedEntry, unlistedEntry, ...addresses.map(({ found }) => found)];
   const answers = all.flatMap((found) => (found.kind === 'records' ? found.records : []));
   const refusal = answers.find((answer) => REFUSED.test(answer));

@@ -1,4 +1,5 @@
 import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { type Clock, DAY, SECOND } from '../../core/clock.ts';
@@ -288,45 +289,36 @@ const NTP_EPOCH = 2_208_988_800;
  * How many ms the clock is ahead of the server (negative: behind), with half the round trip as the error; null when the
  * server does not answer or its own clock is not synchronized. Never rejects.
  */
-function clockOffset(options: SntpOptions): Promise<{ offsetMs: number; errorMs: number } | null> {
+async function clockOffset(options: SntpOptions): Promise<{ offsetMs: number; errorMs: number } | null> {
   const { address, port, timeoutMs, signal, clock, monotonic } = options;
   const limit = abortAfter(timeoutMs, signal);
-  return new Promise((resolve) => {
-    const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
-    const finish = (result: { offsetMs: number; errorMs: number } | null) => {
-      limit.removeEventListener('abort', stop);
-      socket.removeAllListeners('message');
-      socket.close();
-      resolve(result);
-      finished = true;
-    };
-    let finished = false;
-    const stop = () => {
-      if (!finished) finish(null);
-    };
-    limit.addEventListener('abort', stop, { once: true });
-    const request = Buffer.alloc(MESSAGE_BYTES);
-    request[0] = CLIENT_V4;
-    socket.on('error', stop);
-    socket.connect(port, address, () => {
-      if (finished) return;
-      const sentAt = clock.now();
-      const sentMonotonic = monotonic.now();
-      writeTimestamp(request, sentAt, TRANSMIT_AT);
-      socket.on('message', (response) => {
-        // The server repeats our timestamp: a response to another request is ignored.
-        if (finished || !isAnswerTo(request, response)) return;
-        const roundTrip = monotonic.now() - sentMonotonic;
-        const received = readTimestamp(response, RECEIVE_AT);
-        const transmitted = readTimestamp(response, TRANSMIT_AT);
-        const isUsable = response.readUInt8(0) >> 6 !== UNSYNCHRONIZED && response.readUInt8(1) !== 0;
-        if (!isUsable) return finish(null);
-        const offsetMs = (sentAt - received + (sentAt + roundTrip - transmitted)) / 2;
-        finish({ offsetMs, errorMs: roundTrip / 2 });
-      });
-      socket.send(request);
-    });
-  });
+  const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+  const request = Buffer.alloc(MESSAGE_BYTES);
+  request[0] = CLIENT_V4;
+  try {
+    socket.connect(port, address);
+    await once(socket, 'connect', { signal: limit });
+    const sentAt = clock.now();
+    const sentMonotonic = monotonic.now();
+    writeTimestamp(request, sentAt, TRANSMIT_AT);
+    socket.send(request);
+    for (;;) {
+      const [response]: Buffer[] = await once(socket, 'message', { signal: limit });
+      // The server repeats our timestamp: a response to another request is ignored.
+      if (response === undefined || !isAnswerTo(request, response)) continue;
+      const roundTrip = monotonic.now() - sentMonotonic;
+      const received = readTimestamp(response, RECEIVE_AT);
+      const transmitted = readTimestamp(response, TRANSMIT_AT);
+      const isUsable = response.readUInt8(0) >> 6 !== UNSYNCHRONIZED && response.readUInt8(1) !== 0;
+      const offsetMs = (sentAt - received + (sentAt + roundTrip - transmitted)) / 2;
+      return isUsable ? { offsetMs, errorMs: roundTrip / 2 } : null;
+    }
+  } catch {
+    // No answer in time, or the port is closed.
+    return null;
+  } finally {
+    socket.close();
+  }
 }
 
 function isAnswerTo(request: Buffer, response: Buffer): boolean {

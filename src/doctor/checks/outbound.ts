@@ -6,20 +6,7 @@ import { addressesOf } from '../../dns/dns-view.ts';
 import { isLocalNetwork } from '../../domains/platform/host-checks.ts';
 import type { DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
-import { connectionProblem, type Greeting, readGreeting } from '../probes/smtp.ts';
-
-/** Connections from one source address to the mail servers of others. */
-interface OutboundFacts {
-  /** An address of `delivery.egress`; null: the system chooses. */
-  source: string | null;
-  port: number;
-  /** Without hosts that could not be resolved. */
-  attempts: { host: string; greeting: Greeting }[];
-  /** Hosts without an address of the family. */
-  unresolved: string[];
-  /** Hosts for which DNS did not answer. */
-  unanswered: string[];
-}
+import { connectionProblem, readGreeting } from '../probes/smtp.ts';
 
 const TIMEOUT_MS = 5 * SECOND;
 const MAX_SOURCES = 8;
@@ -34,9 +21,7 @@ export async function examineOutbound(context: DoctorContext): Promise<Result[]>
       : [{ host: smartHost.host, port: smartHost.port }];
   const configured = ownAddresses(egress);
   const sources = configured.length > 0 ? [...new Set(configured)].slice(0, MAX_SOURCES) : [null];
-  return Promise.all(
-    sources.map(async (source) => judgeOutbound(await connectAll(source, targets, context))),
-  );
+  return Promise.all(sources.map((source) => examineSource(source, targets, context)));
 }
 
 /** The addresses in `delivery.egress` that this machine must have; not those of proxies. */
@@ -46,33 +31,75 @@ function ownAddresses(egress: Config['delivery']['egress']): string[] {
   );
 }
 
-async function connectAll(
+/**
+ * A failure if no mail server can be reached or the machine lacks the source address; a warning if only some can, or
+ * some refuse the address in their greeting. Unknown if no host could be tried. `source`: an address of `delivery.egress`;
+ * null: the system chooses.
+ */
+async function examineSource(
   source: string | null,
   targets: readonly { host: string; port: number }[],
   { view, signal }: DoctorContext,
-): Promise<OutboundFacts> {
-  const attempts = targets.map(async ({ host, port }) => {
-    const found = await addressOf(view, host, source);
-    if (found.kind !== 'address') return { host, result: found.kind };
-    const { address } = found;
-    const localAddress = source ?? undefined;
-    return {
-      host,
-      result: await readGreeting({ address, port, localAddress, timeoutMs: TIMEOUT_MS, signal }),
-    };
-  });
-  const done = await Promise.all(attempts);
+): Promise<Result> {
+  const answers = await Promise.all(
+    targets.map(async ({ host, port }) => {
+      const found = await addressOf(view, host, source);
+      if (found.kind !== 'address') return { host, ...found };
+      const { address } = found;
+      const localAddress = source ?? undefined;
+      return {
+        host,
+        ...(await readGreeting({ address, port, localAddress, timeoutMs: TIMEOUT_MS, signal })),
+      };
+    }),
+  );
   const hostsWith = (kind: 'absent' | 'unknown') =>
-    done.flatMap(({ host, result }) => (result === kind ? [host] : []));
-  return {
-    source,
-    port: targets[0]?.port ?? 25,
-    attempts: done.flatMap(({ host, result }) =>
-      typeof result === 'string' ? [] : [{ host, greeting: result }],
-    ),
-    unresolved: hostsWith('absent'),
-    unanswered: hostsWith('unknown'),
-  };
+    answers.flatMap((answer) => (answer.kind === kind ? [answer.host] : []));
+  const attempts = answers.flatMap((answer) =>
+    answer.kind === 'absent' || answer.kind === 'unknown' ? [] : [answer],
+  );
+  const unresolved = hostsWith('absent');
+  const unanswered = hostsWith('unknown');
+  const port = targets[0]?.port ?? 25;
+  const subject = source === null ? `port ${port}` : `port ${port} from ${source}`;
+  if (attempts.length === 0 && unanswered.length > 0)
+    return unknown(subject, `Not tested: DNS did not answer for ${unanswered.join(', ')}.`);
+  if (attempts.length === 0) {
+    const why =
+      unresolved.length === 0
+        ? 'doctor.mailHosts is empty'
+        : `DNS has no address for ${unresolved.join(', ')}`;
+    return unknown(subject, `Not tested: ${why}.`, 'doctor.mailHosts = ["gmail-smtp-in.l.google.com"]');
+  }
+  const reached = attempts.filter(({ kind }) => kind !== 'failed');
+  const [first] = attempts;
+  const problems = attempts.flatMap((answer) =>
+    answer.kind === 'failed' ? [`${answer.host}: ${connectionProblem(answer.code)}`] : [],
+  );
+  if (attempts.some((answer) => answer.kind === 'failed' && answer.code === 'EADDRNOTAVAIL'))
+    return failure(
+      subject,
+      `No network interface has the source address ${source}, so mail cannot leave from it.`,
+      `ip address add ${source}/${source !== null && isIPv6(source) ? 64 : 32} dev eth0, or correct delivery.egress`,
+    );
+  if (reached.length === 0)
+    return failure(
+      subject,
+      `No mail server can be reached (${problems.join('; ')}): the hosting provider or a firewall blocks outbound port ${port}.`,
+      `nc -vz -w 5 ${first?.host ?? ''} ${port}; then ask the hosting provider to open outbound TCP port ${port}`,
+    );
+  const refused = reached.flatMap((answer) =>
+    answer.kind === 'greeting' && answer.code !== 220 ? [`${answer.host}: ${quoted(answer.text)}`] : [],
+  );
+  if (refused.length > 0)
+    return warning(
+      subject,
+      `Mail servers refuse this address: ${refused.join('; ')}`,
+      'Follow the link in the reply; see the findings on reverse DNS and blocklists',
+    );
+  if (problems.length > 0)
+    return warning(subject, `Not every mail server can be reached: ${problems.join('; ')}.`);
+  return ok(subject, `${reached.map(({ host }) => host).join(', ')} can be reached.`);
 }
 
 /** An address of the family of `source`; without a source IPv4 is preferred. `unknown`: DNS did not answer. */
@@ -86,52 +113,6 @@ async function addressOf(
   if (found.kind !== 'records') return { kind: found.kind };
   const address = found.records.find((one) => source === null || isIPv6(one) === isIPv6(source));
   return address === undefined ? { kind: 'absent' } : { kind: 'address', address };
-}
-
-/**
- * A failure if no mail server can be reached or the machine lacks the source address; a warning if only some can, or
- * some refuse the address in their greeting. Unknown if no host could be tried.
- */
-function judgeOutbound({ source, port, attempts, unresolved, unanswered }: OutboundFacts): Result {
-  const subject = source === null ? `port ${port}` : `port ${port} from ${source}`;
-  if (attempts.length === 0 && unanswered.length > 0)
-    return unknown(subject, `Not tested: DNS did not answer for ${unanswered.join(', ')}.`);
-  if (attempts.length === 0) {
-    const why =
-      unresolved.length === 0
-        ? 'doctor.mailHosts is empty'
-        : `DNS has no address for ${unresolved.join(', ')}`;
-    return unknown(subject, `Not tested: ${why}.`, 'doctor.mailHosts = ["gmail-smtp-in.l.google.com"]');
-  }
-  const reached = attempts.filter(({ greeting }) => greeting.kind !== 'failed');
-  const [first] = attempts;
-  const problems = attempts.flatMap(({ host, greeting }) =>
-    greeting.kind === 'failed' ? [`${host}: ${connectionProblem(greeting.code)}`] : [],
-  );
-  if (attempts.some(({ greeting }) => greeting.kind === 'failed' && greeting.code === 'EADDRNOTAVAIL'))
-    return failure(
-      subject,
-      `No network interface has the source address ${source}, so mail cannot leave from it.`,
-      `ip address add ${source}/${source !== null && isIPv6(source) ? 64 : 32} dev eth0, or correct delivery.egress`,
-    );
-  if (reached.length === 0)
-    return failure(
-      subject,
-      `No mail server can be reached (${problems.join('; ')}): the hosting provider or a firewall blocks outbound port ${port}.`,
-      `nc -vz -w 5 ${first?.host ?? ''} ${port}; then ask the hosting provider to open outbound TCP port ${port}`,
-    );
-  const refused = reached.flatMap(({ host, greeting }) =>
-    greeting.kind === 'greeting' && greeting.code !== 220 ? [`${host}: ${quoted(greeting.text)}`] : [],
-  );
-  if (refused.length > 0)
-    return warning(
-      subject,
-      `Mail servers refuse this address: ${refused.join('; ')}`,
-      'Follow the link in the reply; see the findings on reverse DNS and blocklists',
-    );
-  if (problems.length > 0)
-    return warning(subject, `Not every mail server can be reached: ${problems.join('; ')}.`);
-  return ok(subject, `${reached.map(({ host }) => host).join(', ')} can be reached.`);
 }
 
 /**

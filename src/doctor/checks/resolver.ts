@@ -6,19 +6,6 @@ import { parseServer } from '../../dns/transport.ts';
 import type { DoctorContext } from '../context.ts';
 import { failure, ok, type Result, unknown, warning } from '../finding.ts';
 
-/** How one configured DNS server answers. */
-interface ServerFacts {
-  server: string;
-  /** Addresses in answers for names that cannot exist; null: it did not answer. */
-  forged: string[] | null;
-  /** Whether it validated a signed name; null: it did not answer. */
-  validates: boolean | null;
-  /** Whether its validation is trusted (`dns.trustAd`). */
-  isTrusted: boolean;
-  /** Median time of lookups that were answered, ms; null: none was. */
-  latencyMs: number | null;
-}
-
 /** Servers that are examined. */
 const MAX_SERVERS = 4;
 const TIMEOUT_MS = 4 * SECOND;
@@ -31,14 +18,17 @@ export async function examineResolvers(context: DoctorContext): Promise<Result[]
   const servers = (resolvers.length > 0 ? resolvers : getServers()).slice(0, MAX_SERVERS);
   if (servers.length === 0)
     return [failure('dns.resolvers', 'No DNS server is configured.', 'dns.resolvers = ["127.0.0.1"]')];
-  const facts = await Promise.all(servers.map((server) => measure(server, context)));
-  return facts.flatMap(judgeServer);
+  return (await Promise.all(servers.map((server) => examineServer(server, context)))).flat();
 }
 
-async function measure(
+/**
+ * A server that does not answer, or answers for names that do not exist, is a failure. No validation of DNSSEC and a
+ * median time of lookups of 300 ms or more are warnings.
+ */
+async function examineServer(
   server: string,
   { random, monotonic, signal, config }: DoctorContext,
-): Promise<ServerFacts> {
+): Promise<Result[]> {
   const resolver = createResolver({
     resolvers: [server],
     timeoutMs: TIMEOUT_MS,
@@ -65,54 +55,40 @@ async function measure(
     const names = [`www.${label}.com`, `${label}.invalid`];
     const root = await timed(resolver.ns(SIGNED_NAME, { signal }));
     const answers = await Promise.all(names.map((name) => timed(resolver.a(name, { signal }))));
-    const answered = answers.some((answer) => !(answer instanceof DnsError) || answer.absent);
-    return {
-      server,
-      forged: answered
-        ? answers.flatMap((answer) => (answer instanceof DnsError ? [] : answer.records))
-        : null,
-      validates: root instanceof DnsError ? null : root.authenticated,
-      isTrusted: trustsAd(config.dns.trustAd, parseServer(server)),
-      latencyMs: times.sort((one, two) => one - two)[times.length >> 1] ?? null,
-    };
+    const latencyMs = times.sort((one, two) => one - two)[times.length >> 1];
+    if (latencyMs === undefined)
+      return [failure(server, 'The DNS server does not answer, or cannot resolve anything.', OWN_RESOLVER)];
+    const results: Result[] = [];
+    const report = (status: typeof warning, reason: string) =>
+      results.push(status(server, reason, OWN_RESOLVER));
+    const forged = answers.flatMap((answer) => (answer instanceof DnsError ? [] : answer.records));
+    if (!answers.some((answer) => !(answer instanceof DnsError) || answer.absent))
+      report(unknown, 'It gave no answer for names that do not exist.');
+    else if (forged.length > 0)
+      report(
+        failure,
+        `It answers ${[...new Set(forged)].join(', ')} for names that do not exist, so mail to misspelled domains never bounces and blocklists list every address.`,
+      );
+    if (!(root instanceof DnsError) && !root.authenticated)
+      report(
+        warning,
+        'It does not validate DNSSEC (no AD flag in the answer for a signed name), so forged answers are not detected.',
+      );
+    if (latencyMs >= SLOW_MS)
+      report(warning, `A lookup takes ${Math.round(latencyMs)} ms; each delivery needs several.`);
+    if (root instanceof DnsError)
+      report(
+        unknown,
+        'It did not answer the query for the root zone, which is signed: whether it validates DNSSEC is not known.',
+      );
+    const time = `${latencyMs < 1 ? '<1' : Math.round(latencyMs)} ms`;
+    const trust = trustsAd(config.dns.trustAd, parseServer(server))
+      ? ''
+      : ' Its validation is not trusted (dns.trustAd), so TLSA records of mail servers do not apply.';
+    return results.length > 0 ? results : [ok(server, `Answers in ${time} and validates DNSSEC.${trust}`)];
   } finally {
     resolver.close();
   }
 }
 
 export const OWN_RESOLVER = 'apt install unbound, then set dns.resolvers = ["127.0.0.1"]';
-
-/**
- * A server that does not answer, or answers for names that do not exist, is a failure. No validation of DNSSEC and a
- * median time of lookups of 300 ms or more are warnings.
- */
-function judgeServer({ server, forged, validates, isTrusted, latencyMs }: ServerFacts): Result[] {
-  if (latencyMs === null)
-    return [failure(server, 'The DNS server does not answer, or cannot resolve anything.', OWN_RESOLVER)];
-  const results: Result[] = [];
-  const report = (status: typeof warning, reason: string) =>
-    results.push(status(server, reason, OWN_RESOLVER));
-  if (forged === null) report(unknown, 'It gave no answer for names that do not exist.');
-  else if (forged.length > 0)
-    report(
-      failure,
-      `It answers ${[...new Set(forged)].join(', ')} for names that do not exist, so mail to misspelled domains never bounces and blocklists list every address.`,
-    );
-  if (validates === false)
-    report(
-      warning,
-      'It does not validate DNSSEC (no AD flag in the answer for a signed name), so forged answers are not detected.',
-    );
-  if (latencyMs >= SLOW_MS)
-    report(warning, `A lookup takes ${Math.round(latencyMs)} ms; each delivery needs several.`);
-  if (validates === null)
-    report(
-      unknown,
-      'It did not answer the query for the root zone, which is signed: whether it validates DNSSEC is not known.',
-    );
-  const time = `${latencyMs < 1 ? '<1' : Math.round(latencyMs)} ms`;
-  const trust = isTrusted
-    ? ''
-    : ' Its validation is not trusted (dns.trustAd), so TLSA records of mail servers do not apply.';
-  return results.length > 0 ? results : [ok(server, `Answers in ${time} and validates DNSSEC.${trust}`)];
-}

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
+import { abortAfter } from '../../core/concurrency/abort.ts';
+import { errorCode } from '../../core/errors.ts';
 
 /** How a mail server answers a connection. */
 export type Greeting =
@@ -23,51 +26,37 @@ const MAX_GREETING_BYTES = 2048;
 const LAST_LINE = /^(\d{3})(?: .*)?\r?\n/m;
 
 /** Connects, reads the greeting and ends the session with QUIT. Never rejects. */
-export function readGreeting(options: GreetingOptions): Promise<Greeting> {
+export async function readGreeting(options: GreetingOptions): Promise<Greeting> {
   const { address, port, localAddress, timeoutMs, signal } = options;
-  return new Promise((resolve) => {
-    const socket = connect({ host: address, port, ...(localAddress === undefined ? {} : { localAddress }) });
-    let isConnected = false;
-    let isFinished = false;
-    let received = '';
-    const finish = (greeting: Greeting) => {
-      if (isFinished) return;
-      isFinished = true;
-      clearTimeout(timer);
-      signal.removeEventListener('abort', stop);
-      resolve(greeting);
-      if (greeting.kind !== 'greeting') {
-        socket.destroy();
-        return;
-      }
-      socket.end('QUIT\r\n');
-      // The server may not close the connection after QUIT.
-      timer = setTimeout(() => socket.destroy(), timeoutMs);
-    };
-    const stop = () => finish(isConnected ? { kind: 'silent' } : { kind: 'failed', code: 'ETIMEDOUT' });
-    let timer = setTimeout(stop, timeoutMs);
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
-    socket.on('connect', () => {
-      isConnected = true;
-      clearTimeout(timer);
-      timer = setTimeout(stop, timeoutMs);
-    });
-    socket.on('data', (bytes) => {
-      if (isFinished) return;
-      received += bytes.toString('latin1');
+  const socket = connect({ host: address, port, ...(localAddress === undefined ? {} : { localAddress }) });
+  socket.setEncoding('latin1');
+  // Reported by what waits for the socket; later ones are irrelevant.
+  socket.on('error', () => {});
+  const connecting = abortAfter(timeoutMs, signal);
+  try {
+    await once(socket, 'connect', { signal: connecting });
+  } catch (error) {
+    socket.destroy();
+    return { kind: 'failed', code: connecting.aborted ? 'ETIMEDOUT' : errorCode(error) || 'unknown' };
+  }
+  // Also closes the connection if the server does not after QUIT.
+  abortAfter(timeoutMs, signal).addEventListener('abort', () => socket.destroy(), { once: true });
+  let received = '';
+  try {
+    for await (const bytes of socket.iterator({ destroyOnReturn: false })) {
+      received += bytes;
       const code = LAST_LINE.exec(received)?.[1];
-      if (code !== undefined) finish({ kind: 'greeting', code: Number(code), text: received.trim() });
-      else if (received.length > MAX_GREETING_BYTES) finish({ kind: 'silent' });
-    });
-    socket.on('error', (error: NodeJS.ErrnoException) =>
-      finish(isConnected ? { kind: 'silent' } : { kind: 'failed', code: error.code ?? 'unknown' }),
-    );
-    socket.on('close', () => {
-      clearTimeout(timer);
-      finish({ kind: 'silent' });
-    });
-  });
+      if (code !== undefined) {
+        socket.resume().end('QUIT\r\n');
+        return { kind: 'greeting', code: Number(code), text: received.trim() };
+      }
+      if (received.length > MAX_GREETING_BYTES) break;
+    }
+  } catch {
+    // The connection was reset, or nothing arrived in time.
+  }
+  socket.destroy();
+  return { kind: 'silent' };
 }
 
 const CODES: Readonly<Record<string, string>> = {
