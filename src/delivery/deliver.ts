@@ -145,11 +145,13 @@ export function createDeliveries(
   }
 
   /** Sends the message over its slot, and releases the slot. */
-  async function send({ reservation, assignment, leased, release }: HeldMessage): Promise<SlotUse> {
+  async function send({ reservation, assignment, release }: HeldMessage): Promise<SlotUse> {
     const { message } = assignment;
     const { site, slot } = reservation;
+    const leased = assignment.lease !== undefined;
     let ticket: ReturnType<Egress['take']> = null;
     try {
+      if (leased && !(await assignment.lease)) return { kind: 'not-taken' };
       try {
         ticket = egress.take(site, slot, mailOf(assignment));
       } catch (error) {

@@ -20,7 +20,7 @@ import type { EgressObstacle } from '../source-address.ts';
 import { haltReason, type Waits } from '../waits.ts';
 import type { Claims } from './claims.ts';
 import type { FreedShares, Shares } from './shares.ts';
-import { type Assignment, type DroppedMessages, MIN_SHARE, type ReservedMessage, type Site } from './site.ts';
+import { type Assignment, MIN_SHARE, type ReservedMessage, type Site } from './site.ts';
 import { createTargets, type TargetParts, type Targets } from './targets.ts';
 
 /*
@@ -224,32 +224,8 @@ function createScheduler(
 
   /** Leases messages ahead for the slots that are released next. */
   function leaseAhead(site: Site): void {
-    for (;;) {
-      const assignment = site.nextToLease(admits(site));
-      if (assignment === null) return;
-      if (assignment.isLeased === true) {
-        site.addLeased(assignment);
-        continue;
-      }
-      void lease(site, assignment);
-    }
-  }
-
-  async function lease(site: Site, assignment: Assignment): Promise<void> {
-    if (await recording.take(assignment.message)) addLeased(site, assignment);
-    else site.leaseEnded();
-  }
-
-  /** The lease of a message is on disk. */
-  function addLeased(site: Site, assignment: Assignment): void {
-    const { message } = assignment;
-    if (running && !isPaused(controls, message)) {
-      site.addLeased(assignment);
-      if (site.hasFreeSlot(message.priority)) startAndRefill(site);
-      return;
-    }
-    site.leaseEnded();
-    void putBack(message);
+    for (const assignment of site.toLeaseAhead(admits(site)))
+      assignment.lease = recording.take(assignment.message);
   }
 
   /** The site of a new message, if it can be leased; null: it waits in the queue. */
@@ -301,7 +277,7 @@ function createScheduler(
       }
       const { site } = target;
       const assignment = targets.assign(message, target);
-      assignment.isLeased = true;
+      assignment.lease = LEASED;
       const starts = site.hasFreeSlot(message.priority);
       if (mayKeep(content, starts)) assignment.content = toJobContent(content);
       site.add(assignment);
@@ -309,9 +285,16 @@ function createScheduler(
     }
   }
 
-  function release({ unleased, leased }: DroppedMessages): void {
-    for (const message of unleased) claims.release(message);
-    for (const message of leased) void putBack(message);
+  /** Returns messages to the queue that waited in memory. */
+  function release(dropped: readonly Assignment[]): void {
+    for (const { message, lease } of dropped) {
+      if (lease === undefined) claims.release(message);
+      else void endLease(message, lease);
+    }
+  }
+
+  async function endLease(message: ReadyMessage, lease: Promise<boolean>): Promise<void> {
+    if (await lease) await putBack(message);
   }
 
   async function putBack(message: ReadyMessage): Promise<void> {
@@ -387,6 +370,8 @@ function createScheduler(
   };
 }
 
+/** The lease of a message that was stored with it. */
+const LEASED = Promise.resolve(true);
 /** Larger contents are read when they are sent: this bounds those of messages that are sent next. Bytes as stored. */
 const MAX_NEXT_BYTES = 64 * 1024;
 /** The same for messages that wait behind others, which are far more. */

@@ -84,28 +84,22 @@ export interface Site {
   release(reservation: SlotReservation): void;
 
   /**
-   * The next message to lease before a slot is free for it, so that the slot need not wait for a commit; null: none.
-   * Only healthy and fast sites lease ahead, one message for each connection: at others, mail would be shown as being
-   * sent while it waits. Followed by `addLeased` or `leaseEnded`. It may be leased already (`Assignment.isLeased`).
+   * The messages without a lease that get one before a slot is free for them, so that the slot need not wait for a commit.
+   * Only healthy and fast sites lease ahead, one message for each connection: at others, mail would be shown as being sent
+   * while it waits.
    */
-  nextToLease(admits: (assignment: Assignment) => boolean): Assignment | null;
+  toLeaseAhead(admits: (assignment: Assignment) => boolean): Assignment[];
   /**
    * Whether a message that is about to be stored can have a lease from then on, because no other mail waits for the site
    * and it can be sent immediately or is leased ahead. At a fast site also because it is short transactional mail that will be
    * sent within about a second, which then needs no separate commit. Reserves nothing. `ahead`: others that precede it.
    */
   mayLease(mail: MailToLease, ahead: number): boolean;
-  addLeased(assignment: Assignment): void;
-  /** The message was not leased, or is not sent. */
-  leaseEnded(): void;
 
-  /**
-   * Removes the messages in memory. Their keys wait again. The caller releases the claims on `unleased` and returns
-   * `leased` to the queue.
-   */
-  drop(): DroppedMessages;
+  /** Removes the messages in memory. Their keys wait again. The caller releases their claims, and returns those with a lease to the queue. */
+  drop(): Assignment[];
   /** Like `drop`, but removes only messages that were read so long ago that other keys get a turn. */
-  dropOutdated(): DroppedMessages;
+  dropOutdated(): Assignment[];
 
   /** A session ended with a reply that decides about the message; `accepted`: with 2xx. */
   answered(reservation: SlotReservation, accepted: boolean): void;
@@ -156,11 +150,6 @@ export interface Site {
   isUnused(ms: number): boolean;
 }
 
-export interface DroppedMessages {
-  unleased: ReadyMessage[];
-  leased: ReadyMessage[];
-}
-
 /** A slot that a message holds while it is sent. The numbers are those of the site when the session began. */
 export interface SlotReservation {
   readonly site: Site;
@@ -176,8 +165,6 @@ export interface SlotReservation {
 export interface ReservedMessage {
   reservation: SlotReservation;
   assignment: Assignment;
-  /** The message was leased before. */
-  leased: boolean;
 }
 
 export interface SiteProfile {
@@ -275,8 +262,6 @@ export function createSite(options: SiteOptions): Site {
   );
   /** Messages in progress by account. */
   const inFlight = new Map<string, number>();
-  /** Leases that are being committed. */
-  let leasing = 0;
   let usedAt = clock.now();
   let greylistMs = memory?.greylistMs ?? null;
   const pace = createPace(clock);
@@ -317,9 +302,9 @@ export function createSite(options: SiteOptions): Site {
     );
   }
 
-  function drop(matches: (assignment: Assignment) => boolean): DroppedMessages {
+  function drop(matches: (assignment: Assignment) => boolean): Assignment[] {
     const dropped = backlog.drop(matches);
-    for (const list of [dropped.unleased, dropped.leased]) for (const message of list) waiting.add(message);
+    for (const { message } of dropped) waiting.add(message);
     return dropped;
   }
 
@@ -396,9 +381,9 @@ export function createSite(options: SiteOptions): Site {
       if (!hasFreeSlot(TRANSACTIONAL_PRIORITY) || !mayStart()) return 'full';
       const lowest = hasFreeSlot(MARKETING_PRIORITY) ? MARKETING_PRIORITY : TRANSACTIONAL_PRIORITY;
       if (backlog.isEmpty(lowest)) return backlog.isEmpty(MARKETING_PRIORITY) ? 'none' : 'full';
-      const next = backlog.take(admitsAccount(admits), lowest);
-      if (next === null) return 'refused';
-      const { account_id: accountId } = next.assignment.message;
+      const assignment = backlog.take(admitsAccount(admits), lowest);
+      if (assignment === null) return 'refused';
+      const { account_id: accountId } = assignment.message;
       const slot = slots.take();
       inFlight.set(accountId, (inFlight.get(accountId) ?? 0) + 1);
       suspension.started();
@@ -408,7 +393,7 @@ export function createSite(options: SiteOptions): Site {
         limitEpoch: limiter.epoch(),
         accountEpoch: accounts.start(accountId),
       };
-      return { reservation: { site, slot, accountId, ...epochs }, ...next };
+      return { reservation: { site, slot, accountId, ...epochs }, assignment };
     },
     hasFreeSlot,
     release: ({ slot, accountId, suspensionEpoch }) => {
@@ -420,12 +405,12 @@ export function createSite(options: SiteOptions): Site {
       else inFlight.delete(accountId);
       usedAt = clock.now();
     },
-    nextToLease: (admits) => {
-      if (!isFast() || !mayStart()) return null;
-      if (leasing + backlog.leased() >= limiter.connections()) return null;
-      const found = backlog.takeAdded(admitsAccount(admits));
-      if (found !== null) leasing++;
-      return found;
+    toLeaseAhead: (admits) => {
+      if (!isFast() || !mayStart()) return [];
+      const isAdmitted = admitsAccount(admits);
+      return backlog
+        .first(limiter.connections())
+        .filter((assignment) => assignment.lease === undefined && isAdmitted(assignment));
     },
     mayLease: ({ priority, account_id: accountId, content_bytes: bytes }, ahead) => {
       if (waiting.count() > 0 || isHalted() || accounts.isLimited(accountId)) return false;
@@ -433,14 +418,7 @@ export function createSite(options: SiteOptions): Site {
       // A large one may wait for the budget.
       if (priority === TRANSACTIONAL_PRIORITY && bytes <= UNCOUNTED_BYTES && isFast())
         return queued + ahead < limitOf(priority);
-      return queued === 0 && mayStart() && leasing + backlog.leased() + ahead < placesForNew(priority);
-    },
-    addLeased: (assignment) => {
-      leasing--;
-      backlog.addLeased(assignment);
-    },
-    leaseEnded: () => {
-      leasing--;
+      return queued === 0 && mayStart() && ahead < placesForNew(priority);
     },
     drop: () => drop(() => true),
     dropOutdated: () => drop(isOutdated),
@@ -501,7 +479,6 @@ export function createSite(options: SiteOptions): Site {
       site.isUnused(OBSOLETE_AFTER_MS) && !suspension.isSuspended() && limiter.limitedMs() === 0,
     isUnused: (ms) =>
       slots.used() === 0 &&
-      leasing === 0 &&
       waiting.count() === 0 &&
       backlog.isEmpty(MARKETING_PRIORITY) &&
       clock.now() - usedAt > ms,
@@ -529,8 +506,11 @@ export interface Assignment {
   tls?: DestinationTls;
   /** When it was read from the queue (monotonic). */
   readAt: number;
-  /** It has a lease: since it was accepted, or ahead of its turn. */
-  isLeased?: boolean;
+  /**
+   * The commit of its lease, since it was accepted or ahead of its turn. False: it is not sent, and the reason is recorded.
+   * Absent: it has no lease yet.
+   */
+  lease?: Promise<boolean>;
   /** The content of a message that was accepted with a lease, if it is small. Absent: it is read when the job is built. */
   content?: JobContent | undefined;
 }
@@ -538,60 +518,37 @@ export interface Assignment {
 type Admits = (assignment: Assignment) => boolean;
 
 /**
- * The mail of a site in memory: messages that were read from the queue, and messages that were leased ahead.
+ * The messages of a site that wait in memory.
  *
  * Empty at first and without a bound: the site limits what is added (`Site.capacity`). Messages are in memory only; the
  * queue in the database has all of them.
  */
 export function createBacklog() {
-  /** Messages by priority: those of `add`, and those of `addLeased`. */
-  const added = [createTurns(), createTurns()] as const;
-  const ahead = [createTurns(), createTurns()] as const;
-  const transactional = [ahead[TRANSACTIONAL_PRIORITY], added[TRANSACTIONAL_PRIORITY]];
-  /** Down to each priority, in the order in which slots take from them. */
-  const downTo = [
-    transactional,
-    [...transactional, ahead[MARKETING_PRIORITY], added[MARKETING_PRIORITY]],
-  ] as const;
+  const turns = [createTurns(), createTurns()] as const;
+  const [transactional, marketing] = turns;
 
   return {
-    add: (assignment: Assignment): void => added[assignment.message.priority].add(assignment),
-    /** Adds a message that was leased ahead, and marks it as leased; it is sent before those of `add`. */
-    addLeased: (assignment: Assignment): void => {
-      assignment.isLeased = true;
-      ahead[assignment.message.priority].add(assignment);
-    },
-    /** Messages of a priority from `add`. */
-    size: (priority: QueuePriority): number => added[priority].size(),
-    /** Whether the account has messages of a priority from `add`. */
-    has: (priority: QueuePriority, accountId: string): boolean => added[priority].has(accountId),
-    /** Messages from `addLeased`. */
-    leased: (): number => ahead[TRANSACTIONAL_PRIORITY].size() + ahead[MARKETING_PRIORITY].size(),
+    add: (assignment: Assignment): void => turns[assignment.message.priority].add(assignment),
+    size: (priority: QueuePriority): number => turns[priority].size(),
+    /** Whether the account has messages of a priority. */
+    has: (priority: QueuePriority, accountId: string): boolean => turns[priority].has(accountId),
     /** Whether no message waits, down to the priority `lowest`. */
-    isEmpty: (lowest: QueuePriority): boolean => downTo[lowest].every((list) => list.size() === 0),
+    isEmpty: (lowest: QueuePriority): boolean =>
+      transactional.size() === 0 && (lowest === TRANSACTIONAL_PRIORITY || marketing.size() === 0),
     /**
-     * Removes and returns the next message that `admits` accepts, transactional and leased ones first, down to the
-     * priority `lowest`. Accounts take turns: one message of an account does not wait for those that another account had before.
+     * Removes and returns the next message that `admits` accepts, transactional ones first, down to the priority `lowest`.
+     * Accounts take turns: one message of an account does not wait for those that another account had before.
      */
-    take: (admits: Admits, lowest: QueuePriority): { assignment: Assignment; leased: boolean } | null => {
-      for (const list of downTo[lowest]) {
-        const assignment = list.take(admits);
-        if (assignment !== null) return { assignment, leased: assignment.isLeased === true };
-      }
-      return null;
+    take: (admits: Admits, lowest: QueuePriority): Assignment | null =>
+      transactional.take(admits) ?? (lowest === MARKETING_PRIORITY ? marketing.take(admits) : null),
+    /** The next messages in the order of their turns, at most `count`. */
+    first: (count: number): Assignment[] => {
+      const next = transactional.first(count);
+      return next.length < count ? [...next, ...marketing.first(count - next.length)] : next;
     },
-    /** Removes and returns the next message from `add`. */
-    takeAdded: (admits: Admits): Assignment | null =>
-      added[TRANSACTIONAL_PRIORITY].take(admits) ?? added[MARKETING_PRIORITY].take(admits),
-    /** Removes the messages that `isOutdated` accepts. */
-    drop: (
-      isOutdated: (assignment: Assignment) => boolean,
-    ): { unleased: ReadyMessage[]; leased: ReadyMessage[] } => {
-      const dropped = [...added, ...ahead].flatMap((list) => list.drop(isOutdated));
-      const those = (leased: boolean) =>
-        dropped.filter(({ isLeased = false }) => isLeased === leased).map(({ message }) => message);
-      return { unleased: those(false), leased: those(true) };
-    },
+    /** Removes and returns the messages that `isOutdated` accepts. */
+    drop: (isOutdated: (assignment: Assignment) => boolean): Assignment[] =>
+      turns.flatMap((list) => list.drop(isOutdated)),
   };
 }
 
@@ -622,6 +579,16 @@ function createTurns() {
         return assignment;
       }
       return null;
+    },
+    /** The next messages, at most `count`. */
+    first: (count: number): Assignment[] => {
+      const next: Assignment[] = [];
+      for (let turn = 0; next.length < Math.min(count, size); turn++)
+        for (const list of accounts.values()) {
+          const assignment = list[turn];
+          if (assignment !== undefined && next.length < count) next.push(assignment);
+        }
+      return next;
     },
     /** Removes and returns the messages that `isOutdated` accepts. */
     drop: (isOutdated: (assignment: Assignment) => boolean): Assignment[] => {

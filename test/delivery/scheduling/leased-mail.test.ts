@@ -101,7 +101,7 @@ describe('a new message', () => {
     expect(started).toEqual([]);
     accept();
     expect(started).toMatchObject([
-      { leased: true, assignment: { message: { seq, recipient: 'a@one.test' } } },
+      { assignment: { lease: expect.any(Promise), message: { seq, recipient: 'a@one.test' } } },
     ]);
   });
 
@@ -182,7 +182,7 @@ describe('a new message', () => {
     expect(store('b@one.test').lease).toBeNull();
     finish(1);
     expect(recipientsOf(started)).toEqual(['a1@one.test']);
-    expect(started[0]?.leased).toBe(true);
+    expect(started[0]?.assignment.lease).toBeDefined();
   });
 
   it('does not overtake mail of its key that is about to be read', () => {
@@ -268,7 +268,7 @@ describe('a new message behind others at a fast site', () => {
     expect(recipientsOf(started)).toEqual(['next0@one.test', 'next1@one.test']);
     finish(2);
     expect(recipientsOf(started)).toEqual(['behind0@one.test', 'behind1@one.test']);
-    expect(started.every(({ leased }) => leased)).toBe(true);
+    expect(started.every(({ assignment }) => assignment.lease !== undefined)).toBe(true);
   });
 
   it('has no lease when it is marketing mail, or so large that it may wait for the budget', async () => {
@@ -287,18 +287,19 @@ describe('a new message behind others at a fast site', () => {
   });
 
   it('goes back to the queue when its site asks for less mail', async () => {
-    const { store, tables, onlySite, scheduler, started, returned } = await startFast();
+    const { store, tables, onlySite, scheduler, started, returned, settle } = await startFast();
     const { seq, accept } = store('behind@one.test');
     accept();
     const [first] = started;
     if (first !== undefined) onlySite().throttled(first.reservation, 60_000);
     scheduler.advance(onlySite());
+    await settle();
     expect(returned).toContain(seq);
     expect(tables.queue.get(seq)?.lease).toBeNull();
   });
 
   it('goes back to the queue when its account is paused before its commit or later', async () => {
-    const { store, controls, returned, scheduler, started, claims } = await startFast();
+    const { store, controls, returned, scheduler, started, claims, settle } = await startFast();
     const later = store('later@one.test');
     later.accept();
     const before = store('before@one.test');
@@ -306,6 +307,7 @@ describe('a new message behind others at a fast site', () => {
     before.accept();
     expect(returned).toEqual([before.seq]);
     scheduler.readAgain();
+    await settle();
     expect(returned).toContain(later.seq);
     expect([started.length, claims.count()]).toEqual([2, 0]);
   });

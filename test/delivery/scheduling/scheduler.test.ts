@@ -182,8 +182,9 @@ describe('a fast and healthy site', () => {
   });
 
   it('puts messages back that were leased ahead when it cannot be reached any more', async () => {
-    const { failAll, returned, started, leasedCount } = await sendFour(true);
+    const { failAll, returned, started, leasedCount, settle } = await sendFour(true);
     failAll();
+    await settle();
     expect(returned).toHaveLength(2);
     expect(leasedCount()).toBe(4 + 2);
     expect(started).toEqual([]);

@@ -153,7 +153,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
         },
         expire: async (message) => leaseAndList(expired, message),
         deliver: (held) => {
-          if (!held.leased) lease(held.assignment.message);
+          if (held.assignment.lease === undefined) lease(held.assignment.message);
           started.push(held);
           return new Promise(() => {});
         },

@@ -220,31 +220,12 @@ describe('a site whose hosts cannot be reached', () => {
 });
 
 describe('a reservation', () => {
-  it('is for transactional mail first, and mail that is leased ahead before other mail of its priority', () => {
-    const { site, assignment, reserve, reserveAll } = createTestSite({ messages: 0, connections: 2 });
-    const add = (seq: number, priority: QueuePriority) => site.add(assignment(seq, { priority }));
-    const sent: [number, boolean][] = [];
-    const takeNext = () => {
-      const next = reserve();
-      sent.push([next.assignment.message.seq, next.leased]);
-      site.release(next.reservation);
-      site.answered(next.reservation, true);
-    };
-    for (let seq = 1; seq <= 4; seq++) add(seq, 0);
-    for (let n = 0; n < 2; n++) takeNext();
-    const ahead = site.nextToLease(() => true);
-    if (ahead === null) throw new Error('nothing is leased ahead');
-    add(5, 1);
-    site.addLeased(ahead);
-    for (let n = 0; n < 3; n++) takeNext();
-    expect(sent).toEqual([
-      [1, false],
-      [2, false],
-      [3, true],
-      [4, false],
-      [5, false],
-    ]);
-    expect(reserveAll()).toEqual([]);
+  it('is for transactional mail first', () => {
+    const { site, assignment, reserve } = createTestSite({ messages: 0, connections: 2 });
+    site.add(assignment(1, { priority: 1 }));
+    site.add(assignment(2));
+    const sent = [reserve(), reserve()].map((next) => next.assignment.message.seq);
+    expect(sent).toEqual([2, 1]);
   });
 
   it('passes over a refused message to one of another account', () => {
@@ -295,8 +276,7 @@ describe('a reservation', () => {
     reserveAll();
     expect(site.hasFreeSlot(0)).toBe(false);
     expect(site.reserve(() => true)).toBe('full');
-    const { unleased } = site.drop();
-    expect(unleased).toHaveLength(1);
+    expect(site.drop()).toHaveLength(1);
     expect(createTestSite({ messages: 0 }).site.reserve(() => true)).toBe('none');
   });
 
@@ -378,17 +358,53 @@ describe('the lookahead of marketing mail', () => {
   });
 });
 
+describe('messages that are leased ahead', () => {
+  /** Has sent two messages over its two connections. */
+  function createFastSite() {
+    const env = createTestSite({ messages: 2, connections: 2 });
+    for (const reservation of env.reserveAll()) {
+      env.site.release(reservation);
+      env.site.answered(reservation, true);
+    }
+    const seqs = () => env.site.toLeaseAhead(() => true).map(({ message }) => message.seq);
+    return { ...env, seqs };
+  }
+
+  it('are one for each connection, in the order of their turns, transactional ones first', () => {
+    const { site, assignment, seqs } = createFastSite();
+    site.add(assignment(3, { priority: 1 }));
+    for (const seq of [4, 5]) site.add(assignment(seq));
+    site.add(assignment(6, { account_id: 'acct_two' }));
+    expect(seqs()).toEqual([4, 6]);
+  });
+
+  it('have no lease yet, and are admitted', () => {
+    const { site, assignment, seqs } = createFastSite();
+    const first = assignment(3);
+    site.add(first);
+    site.add(assignment(4));
+    expect(site.toLeaseAhead(({ message }) => message.seq !== 4)).toEqual([first]);
+    first.lease = Promise.resolve(true);
+    expect(seqs()).toEqual([4]);
+  });
+
+  it('are none at a site that is not fast', () => {
+    const { clock, site, assignment, seqs } = createFastSite();
+    clock.advance(5000);
+    site.add(assignment(3));
+    expect(seqs()).toEqual([]);
+  });
+});
+
 describe('messages that are dropped', () => {
   it('are those read more than ten seconds ago, and their keys wait again', () => {
     const { clock, site, assignment } = createTestSite({ messages: 2 });
     clock.advance(1000);
     site.add(assignment(3, { account_id: 'acct_two' }));
     clock.advance(8999);
-    expect(site.dropOutdated()).toEqual({ unleased: [], leased: [] });
+    expect(site.dropOutdated()).toEqual([]);
     clock.advance(1);
-    const { unleased, leased } = site.dropOutdated();
-    expect(unleased.map(({ seq }) => seq)).toEqual([1, 2]);
-    expect(leased).toEqual([]);
+    expect(site.dropOutdated().map(({ message }) => message.seq)).toEqual([1, 2]);
     expect(site.waitingKeys()).toEqual([{ priority: 0, account_id: 'acct_one', destination: 'one.test' }]);
     expect(site.backlogSize(0)).toBe(1);
   });
@@ -401,7 +417,7 @@ describe('messages that are dropped', () => {
     site.add(assignment(3, { content_bytes: 100_000 }));
     site.add(assignment(4));
     clock.advance(2000);
-    expect(site.dropOutdated().unleased.map(({ seq }) => seq)).toEqual([2, 3]);
+    expect(site.dropOutdated().map(({ message }) => message.seq)).toEqual([2, 3]);
     expect(site.backlogSize(0)).toBe(1);
   });
 });
