@@ -1,11 +1,17 @@
+import { QuoteType, Tokenizer } from 'htmlparser2';
 import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
-import { type Span, scanHtmlInSteps } from './tokens.ts';
 
 /*
  * Walks HTML as the parser of a mail client tokenizes it: tags, their attributes, and text that can be rendered.
  * Comments (conditional ones too) and elements that are never rendered produce no text. No tree is built, so
  * time and memory are linear however deep or broken the HTML is.
  */
+
+/** Offsets; `end` is exclusive. */
+export interface Span {
+  start: number;
+  end: number;
+}
 
 /** Receives the parts of HTML in their order; all callbacks are optional. */
 export interface HtmlVisitor {
@@ -26,8 +32,6 @@ export interface HtmlVisitor {
   /** The text between `<!--` and `-->`. */
   comment?(span: Span): void;
 }
-
-export type { Span };
 
 /** Elements whose content is never rendered as part of the page. */
 const UNRENDERED = new Set([
@@ -77,12 +81,30 @@ export function walkHtml(html: string, visitor: HtmlVisitor, requested?: Readonl
   withoutPause(walkHtmlInSteps(html, visitor, requested));
 }
 
-const NONE: ReadonlySet<string> = new Set();
-
+/** Characters that are read between two yields. */
+const CHARACTERS_PER_STEP = 16 * 1024;
 /** A longer run of text arrives in several pieces, so that no step of the walk takes long. */
 const MAX_PIECE = 32 * 1024;
 /** Characters that belong together with the next one: a carriage return, the first half of a surrogate pair. */
 const CONTINUES = /[\r\ud800-\udbff]/;
+/** The characters between an attribute's name and its value. */
+const BEFORE_VALUE = /[ \t\n\f\r]*=[ \t\n\f\r]*["']?/y;
+
+/** The most frequent names; a lookup costs less than a conversion to lower case. */
+const COMMON_NAMES: ReadonlySet<string> = new Set(
+  'a b br body center div em font h1 h2 h3 head html i img li p s span strong table tbody td th title tr u ul align alt bgcolor border cellpadding cellspacing class clicktracking color data-no-track dir height href id lang role src style target valign width'.split(
+    ' ',
+  ),
+);
+
+function lowerCased(name: string): string {
+  return COMMON_NAMES.has(name) ? name : name.toLowerCase();
+}
+
+const NONE: ReadonlySet<string> = new Set();
+const NO_ATTRIBUTES: ReadonlyMap<string, string> = new Map();
+const NO_SPANS: ReadonlyMap<string, Span> = new Map();
+const ignore = () => undefined;
 
 /** `walkHtml` in steps. */
 export function* walkHtmlInSteps(
@@ -96,16 +118,70 @@ export function* walkHtmlInSteps(
   /** Text that was read but not yet passed on: tokens are shorter than the runs of text of `<<<<` or `a & b`. */
   let textStart = 0;
   let textEnd = 0;
+  /** The start tag being read. */
+  let tagName = '';
+  let tagStart = 0;
+  let attributes: Map<string, string> | null = null;
+  let spans: Map<string, Span> | null = null;
+  /** The attribute being read, '' when it is not requested. */
+  let attribute = '';
+  let value = '';
+  let nameEnd = 0;
 
   const endText = () => {
     if (textEnd > textStart) visitor.text?.(html.slice(textStart, textEnd), textStart);
     textStart = textEnd;
   };
-  yield* scanHtmlInSteps(
-    html,
+  const endTag = () => {
+    endText();
+    if (unrendered === '') {
+      visitor.open?.(tagName, attributes ?? NO_ATTRIBUTES, spans ?? NO_SPANS, tagStart);
+      if (UNRENDERED.has(tagName)) [unrendered, unrenderedDepth] = [tagName, 1];
+    } else if (tagName === unrendered) {
+      unrenderedDepth++;
+    }
+  };
+  const tokenizer = new Tokenizer(
+    {},
     {
-      text: (start, end) => {
-        if (unrendered !== '') return;
+      onopentagname: (start, end) => {
+        tagName = lowerCased(html.slice(start, end));
+        tagStart = start - 1;
+        attributes = spans = null;
+      },
+      onattribname: (start, end) => {
+        const name = requested.size > 0 ? lowerCased(html.slice(start, end)) : '';
+        // Of duplicates the first counts (HTML Standard §13.2.5.33).
+        attribute = requested.has(name) && attributes?.has(name) !== true ? name : '';
+        value = '';
+        nameEnd = end;
+      },
+      onattribdata: (start, end) => {
+        if (attribute !== '') value += html.slice(start, end);
+      },
+      onattribentity: (codePoint) => {
+        if (attribute !== '') value += String.fromCodePoint(codePoint);
+      },
+      onattribend: (quote, endIndex) => {
+        if (attribute === '') return;
+        (attributes ??= new Map()).set(attribute, value);
+        if (quote === QuoteType.NoValue) return;
+        BEFORE_VALUE.lastIndex = nameEnd;
+        const start = nameEnd + (BEFORE_VALUE.exec(html)?.[0].length ?? 0);
+        const end = quote >= QuoteType.Single ? endIndex - 1 : endIndex;
+        (spans ??= new Map()).set(attribute, { start: start - tagStart, end: end - tagStart });
+      },
+      onopentagend: endTag,
+      onselfclosingtag: endTag,
+      onclosetag: (start, end) => {
+        endText();
+        const name = lowerCased(html.slice(start, end));
+        if (unrendered === '') visitor.close?.(name, start - 2);
+        else if (name === unrendered && --unrenderedDepth === 0) unrendered = '';
+      },
+      ontext: (start, end) => {
+        // At the end of the HTML an unfinished tag is reported as text from -1. It is not text (HTML Standard §13.2.5.6).
+        if (start < 0 || unrendered !== '') return;
         if (start !== textEnd) {
           endText();
           textStart = start;
@@ -113,30 +189,24 @@ export function* walkHtmlInSteps(
         textEnd = end;
         if (end - textStart >= MAX_PIECE && !CONTINUES.test(html.charAt(end - 1))) endText();
       },
-      entity: (codePoint, end) => {
+      ontextentity: (codePoint, end) => {
         endText();
         if (unrendered === '') visitor.text?.(String.fromCodePoint(codePoint), end);
       },
-      startTag: ({ name, attributes, spans }, start) => {
+      oncomment: (start, end, endOffset) => {
         endText();
-        if (unrendered === '') {
-          visitor.open?.(name, attributes, spans, start);
-          if (UNRENDERED.has(name)) [unrendered, unrenderedDepth] = [name, 1];
-        } else if (name === unrendered) {
-          unrenderedDepth++;
-        }
+        if (unrendered === '') visitor.comment?.({ start, end: end - endOffset });
       },
-      endTag: (name, start) => {
-        endText();
-        if (unrendered === '') visitor.close?.(name, start);
-        else if (name === unrendered && --unrenderedDepth === 0) unrendered = '';
-      },
-      comment: (start, end) => {
-        endText();
-        if (unrendered === '') visitor.comment?.({ start, end });
-      },
+      oncdata: ignore,
+      ondeclaration: ignore,
+      onprocessinginstruction: ignore,
+      onend: ignore,
     },
-    requested,
   );
+  for (let at = 0; at < html.length; at += CHARACTERS_PER_STEP) {
+    tokenizer.write(html.slice(at, at + CHARACTERS_PER_STEP));
+    yield;
+  }
+  tokenizer.end();
   endText();
 }
