@@ -2,14 +2,13 @@ import type { Config } from '../config/schema.ts';
 import type { DeliveryRoute } from '../config/setting-types.ts';
 import { HOUR, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import { createLru } from '../core/lru.ts';
 import { memoized } from '../core/memoized.ts';
 import type { SmtpPhase } from '../mail/reply.ts';
 import type { Context } from '../store/context.ts';
 import type { Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
-import { MAX_REROUTES, type Reroute } from '../store/messages/queue-controls.ts';
+import type { Reroute } from '../store/messages/queue-controls.ts';
 import type { Tables } from '../store/tables.ts';
 import type {
   AttemptLog,
@@ -38,10 +37,7 @@ export type PathMessage = Pick<QueuedMessage, 'domain_id' | 'use_case' | 'second
 
 export type DeliveryPaths = ReturnType<typeof createDeliveryPaths>;
 
-/**
- * Equal next hops are the same object, because a route's password belongs to its object; those of reroutes are cached,
- * at most `MAX_REROUTES`. After a reload that changes `secondary`, the relay is a new object.
- */
+/** A route's password belongs to its object: the relay is a new one after a reload that changes `secondary`. */
 export function createDeliveryPaths(
   {
     config,
@@ -54,18 +50,6 @@ export function createDeliveryPaths(
 ) {
   /** The next hop of the secondary lane; null: it has none, as it is another egress pool. */
   const relay = memoized(() => config.secondary, relayRoute);
-  const hops = createLru<DeliveryRoute>(MAX_REROUTES);
-
-  function hopOf(row: Reroute): DeliveryRoute | null {
-    const { host, port, tls } = row;
-    if (host === null) return null;
-    const name = `${host} ${port} ${tls}`;
-    const known = hops.get(name);
-    if (known !== undefined) return known;
-    const hop = { match: '*', host, port: port ?? 25, tls: tlsModeOf(tls), allowUnverifiedAuth: false };
-    hops.set(name, hop);
-    return hop;
-  }
 
   /** Reads the domain, and the reroute of a rerouted message. */
   function of({ domain_id, use_case, secondary, reroute }: PathMessage): DeliveryPath {
@@ -87,6 +71,12 @@ function relayRoute(secondary: Config['secondary']): DeliveryRoute | null {
   if (secondary.type !== 'relay') return null;
   const { host, port, tls, user, passwordFile, allowUnverifiedAuth } = secondary;
   return { match: '*', host, port, tls, user, passwordFile, allowUnverifiedAuth };
+}
+
+/** The next hop that a reroute names; null: none. */
+function hopOf({ host, port, tls }: Reroute): DeliveryRoute | null {
+  if (host === null) return null;
+  return { match: '*', host, port: port ?? 25, tls: tlsModeOf(tls), allowUnverifiedAuth: false };
 }
 
 function tlsModeOf(text: string | null): TlsMode {

@@ -4,7 +4,7 @@ import { createGate } from '../core/concurrency/gate.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { withTimeout } from '../core/concurrency/with-timeout.ts';
 import { errorText } from '../core/errors.ts';
-import { createLru } from '../core/lru.ts';
+import { createExpiringCache } from '../core/lru.ts';
 import { type ConnectorOptions, createConnector, ForbiddenAddress } from '../dns/connector.ts';
 import { DnsError } from '../dns/dns-error.ts';
 import { canonicalName, fromWire } from '../dns/names.ts';
@@ -87,7 +87,7 @@ export function createStsPolicies(
   /** By account and domain: an account never waits for the queue of another one. */
   const inProgress = new Map<string, Promise<StsLookup>>();
   /** Failed fetches, by domain and id. */
-  const failures = createLru<{ fault: PolicyFault; until: number }>(MAX_FAILURES);
+  const failures = createExpiringCache<PolicyFault>(monotonic, MAX_FAILURES);
   const loop = createLoop({
     name: 'mta-sts-refresh',
     run: refreshSome,
@@ -121,7 +121,7 @@ export function createStsPolicies(
     const id = await announcedId(domain, accountId);
     if (id === null || id === row?.policy_id) return known;
     const failure = failures.get(`${domain} ${id}`);
-    if (failure !== undefined && failure.until > monotonic.now()) return { ...known, fault: failure.fault };
+    if (failure !== undefined) return { ...known, fault: failure };
     const fetched =
       (await withTimeout(fetchOnce(domain, id, accountId), maxWaitMs)) ??
       fetchFault(`the policy of ${domain} was not received within ${maxWaitMs / SECOND} s`);
@@ -150,16 +150,14 @@ export function createStsPolicies(
     // While the fetch waited, that of another account may have ended.
     if (known?.policy_id === id && known.fetched_at > clock.now() - RETRY_MS)
       return { policy: policyOf(known), fault: null };
-    const result = await fetcher.fetch(domain);
-    observe?.(result.kind === 'policy' ? 'fetched' : result.type);
-    if (result.kind === 'failed') {
-      const { type, reason } = result;
-      log.warn({ domain, result: type, reason }, 'MTA-STS policy could not be fetched');
-      const fault: PolicyFault = { type, text: reason };
-      failures.set(`${domain} ${id}`, { fault, until: monotonic.now() + RETRY_MS });
-      return { policy: null, fault };
+    const { policy, fault } = await fetcher.fetch(domain);
+    observe?.(fault === null ? 'fetched' : fault.type);
+    if (fault !== null) {
+      const { type: result, text: reason } = fault;
+      log.warn({ domain, result, reason }, 'MTA-STS policy could not be fetched');
+      failures.set(`${domain} ${id}`, fault, RETRY_MS);
+      return { policy, fault };
     }
-    const { policy } = result;
     const row = rowOf(domain, id, policy, clock.now());
     await writer.run((tx) => tx.stsPolicies.put(row));
     log.info({ domain, mode: policy.mode, maxAge: policy.maxAge }, 'MTA-STS policy fetched');
@@ -225,8 +223,8 @@ export function createStsPolicies(
   };
 }
 
-function fetchFault(text: string): StsLookup & { policy: null } {
-  return { policy: null, fault: { type: 'sts-policy-fetch-error', text } };
+function fetchFault(text: string): StsFailure {
+  return failed('sts-policy-fetch-error', text);
 }
 
 function policyOf({ mode, mx, max_age }: StsPolicyRow): StsPolicy {
@@ -249,9 +247,11 @@ function rowOf(domain: string, id: string, policy: StsPolicy, now: number): StsP
   };
 }
 
-type StsFetchResult =
-  | { kind: 'policy'; policy: StsPolicy }
-  | { kind: 'failed'; type: StsFetchFailure; reason: string };
+interface StsFailure {
+  policy: null;
+  fault: { type: StsFetchFailure; text: string };
+}
+type StsFetchResult = StsFailure | { policy: StsPolicy; fault: null };
 
 export type StsFetchFailure = 'sts-policy-fetch-error' | 'sts-policy-invalid' | 'sts-webpki-invalid';
 
@@ -308,18 +308,17 @@ function createStsFetcher(options: StsFetcherOptions) {
           // The rest of the response is not read.
         });
         body.destroy();
-        if (statusCode !== 200)
-          return failed('sts-policy-fetch-error', `${host} responds with status ${statusCode}`);
+        if (statusCode !== 200) return fetchFault(`${host} responds with status ${statusCode}`);
         const sent = type.slice(0, 80) || 'none';
         return failed('sts-policy-invalid', `${host} sends the media type ${sent} instead of text/plain`);
       }
       const policy = parseStsPolicy(await body.text());
       if (typeof policy === 'string')
         return failed('sts-policy-invalid', `the policy at ${host} is not valid: ${policy}`);
-      return { kind: 'policy', policy };
+      return { policy, fault: null };
     } catch (error) {
       return late.aborted
-        ? failed('sts-policy-fetch-error', `${host} did not send a policy within ${timeoutMs / SECOND} s`)
+        ? fetchFault(`${host} did not send a policy within ${timeoutMs / SECOND} s`)
         : failureOf(host, error);
     }
   }
@@ -334,17 +333,16 @@ function createStsFetcher(options: StsFetcherOptions) {
 }
 
 function failureOf(host: string, error: unknown): StsFetchResult {
-  if (error instanceof ForbiddenAddress)
-    return failed('sts-policy-fetch-error', `${host} has no address that may be called`);
+  if (error instanceof ForbiddenAddress) return fetchFault(`${host} has no address that may be called`);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const isCertificate = failureTypeOf(code) !== 'validation-failure';
   return isCertificate
     ? failed('sts-webpki-invalid', `the certificate of ${host} is not valid: ${code}`)
-    : failed('sts-policy-fetch-error', `no policy from ${host}: ${errorText(error).slice(0, 200)}`);
+    : fetchFault(`no policy from ${host}: ${errorText(error).slice(0, 200)}`);
 }
 
-function failed(type: StsFetchFailure, reason: string): StsFetchResult {
-  return { kind: 'failed', type, reason };
+function failed(type: StsFetchFailure, text: string): StsFailure {
+  return { policy: null, fault: { type, text } };
 }
 
 /** A valid policy (RFC 8461 §3.2). */

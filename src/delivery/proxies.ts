@@ -6,7 +6,7 @@ import { MINUTE, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import type { Runtime } from '../core/runtime.ts';
-import type { Resolver } from '../dns/resolver.ts';
+import { oneAddressOf, type Resolver } from '../dns/resolver.ts';
 import type { EgressEntry } from './egress-pools.ts';
 import type { JobEgress } from './worker/protocol.ts';
 
@@ -34,10 +34,7 @@ export function createEgressProxies(
     // Until the lookup ends, `refresh` starts no other one for the name.
     name.dueAt = Number.POSITIVE_INFINITY;
     try {
-      const { records } = await resolver.a(host).catch(() => resolver.aaaa(host));
-      const [address] = records;
-      if (address === undefined) throw new Error(`${host} has no address`);
-      name.address = address;
+      name.address = await oneAddressOf(resolver, host);
       name.isFailing = false;
     } catch (error) {
       // The last known address remains in use.

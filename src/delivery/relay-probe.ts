@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { Config } from '../config/schema.ts';
 import { MINUTE, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
-import type { Resolver } from '../dns/resolver.ts';
+import { oneAddressOf, type Resolver } from '../dns/resolver.ts';
 import type { Context } from '../store/context.ts';
 import { readPasswords } from './prepare.ts';
 import { configuredAuthorities } from './tls-policies.ts';
@@ -57,7 +57,8 @@ export async function probeRelay(
     const { host, port, tls, user, allowUnverifiedAuth: allowUnverified } = secondary;
     const auth =
       user === undefined || password === undefined ? {} : { auth: { user, password, allowUnverified } };
-    const record = newRecord(host, await addressOf(host, resolver), port, clock.now());
+    const address = isIP(host) === 0 ? await oneAddressOf(resolver, host) : host;
+    const record = newRecord(host, address, port, clock.now());
     const requirement = requirementOf({ tls, tlsSource: 'route' }, { name: host, addresses: [] });
     const terms = {
       port,
@@ -82,12 +83,4 @@ export async function probeRelay(
   } finally {
     await client.close();
   }
-}
-
-async function addressOf(host: string, resolver: Pick<Resolver, 'a' | 'aaaa'>): Promise<string> {
-  if (isIP(host) !== 0) return host;
-  const { records } = await resolver.a(host).catch(() => resolver.aaaa(host));
-  const [address] = records;
-  if (address === undefined) throw new Error(`${host} has no address`);
-  return address;
 }

@@ -1,6 +1,7 @@
 import type { DeliveryRoute } from '../config/setting-types.ts';
+import { SECOND } from '../core/clock.ts';
 import { createGate } from '../core/concurrency/gate.ts';
-import { createLru } from '../core/lru.ts';
+import { createExpiringCache } from '../core/lru.ts';
 import type { Runtime } from '../core/runtime.ts';
 import type { Ipv6Use } from './egress-pools.ts';
 import { type FindRoute, failure, type RouteResult } from './routes.ts';
@@ -35,7 +36,7 @@ export type RouteCache = ReturnType<typeof createRouteCache>;
  * the failure `dns-trouble`.
  */
 export function createRouteCache({ monotonic, log }: Pick<Runtime, 'monotonic' | 'log'>, find: FindRoute) {
-  const cache = createLru<{ result: RouteResult; until: number }>(MAX_CACHED);
+  const cache = createExpiringCache<RouteResult>(monotonic, MAX_CACHED);
   /** Callbacks of lookups in progress and waiting ones, by account and route: an account never waits for another one. */
   const pending = new Map<string, (() => void)[]>();
   const gate = createGate({
@@ -47,14 +48,9 @@ export function createRouteCache({ monotonic, log }: Pick<Runtime, 'monotonic' |
   /** Number of calls of `clear`: the result of a lookup that began before the last one is not cached. */
   let clears = 0;
 
-  function valid(key: string): RouteResult | null {
-    const entry = cache.get(key);
-    return entry !== undefined && entry.until > monotonic.now() ? entry.result : null;
-  }
-
   /** The route for an account: that of all, or its own. */
   function cached(accountId: string, key: string): RouteResult | null {
-    return valid(key) ?? valid(`${accountId} ${key}`);
+    return cache.get(key) ?? cache.get(`${accountId} ${key}`) ?? null;
   }
 
   async function lookUp(
@@ -72,12 +68,13 @@ export function createRouteCache({ monotonic, log }: Pick<Runtime, 'monotonic' |
       return failure('dns-trouble', MIN_TTL_SECONDS, via);
     });
     // Another account's lookup may have been answered meanwhile.
-    const isWorse = result.kind === 'failure' && result.failure === 'dns-trouble' && valid(key) !== null;
+    const isWorse =
+      result.kind === 'failure' && result.failure === 'dns-trouble' && cache.get(key) !== undefined;
     if (clearsBefore !== clears || isWorse) return;
     // The policy may be unknown because the account waits for many others: another account looks it up itself.
     const fault = result.kind === 'hosts' ? (result.tls?.fault ?? null) : null;
-    const until = monotonic.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000;
-    cache.set(fault === null ? key : `${accountId} ${key}`, { result, until });
+    const ms = Math.max(result.ttl, MIN_TTL_SECONDS) * SECOND;
+    cache.set(fault === null ? key : `${accountId} ${key}`, result, ms);
   }
 
   function callBack(name: string, hasRun: boolean): void {
@@ -115,7 +112,7 @@ export function createRouteCache({ monotonic, log }: Pick<Runtime, 'monotonic' |
 
   /** The route if it is known; never begins a lookup. */
   function peek(destination: string, ipv6: Ipv6Use, via: DeliveryRoute | null = null): RouteResult | null {
-    return valid(cacheKey(destination, ipv6, via));
+    return cache.get(cacheKey(destination, ipv6, via)) ?? null;
   }
 
   /** Removes all routes, and discards lookups in progress. Call after the settings have changed. */

@@ -120,17 +120,6 @@ export function createEgress(
   const faults = createAddressFaults(context.monotonic);
   const health = createAddressHealth(clock, tables.egressHealth.all());
   const warmup = createWarmup(context, { pools, usage });
-  const offsets = new WeakMap<object, number>();
-
-  /** Sites begin with different entries, so that each entry is the first one of some. */
-  function offsetOf(site: { key: string }): number {
-    let offset = offsets.get(site);
-    if (offset === undefined) {
-      offset = hash(site.key);
-      offsets.set(site, offset);
-    }
-    return offset;
-  }
 
   /** Why the quota of the day excludes one more message; null: it does not. `factor`: of the quota. */
   function quotaOf(
@@ -260,7 +249,8 @@ export function createEgress(
   function take(site: { key: string; pool: string }, slot: number, mail: EgressMail): EgressTicket | null {
     const { pool } = site;
     const entries = reachingEntries(pools.entries(pool), mail.hosts);
-    const first = (offsetOf(site) + slot) % entries.length;
+    // Sites begin with different entries, so that each entry is the first one of some.
+    const first = entries.length === 1 ? 0 : (hash(site.key) + slot) % entries.length;
     const preferred = entries[first];
     const choice =
       preferred !== undefined && isUnrestricted(entries, mail)

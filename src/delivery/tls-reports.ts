@@ -9,7 +9,7 @@ import { DAY, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
 import { abortAfter } from '../core/concurrency/abort.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { errorText } from '../core/errors.ts';
-import { createLru } from '../core/lru.ts';
+import { createExpiringCache } from '../core/lru.ts';
 import { type ConnectorOptions, createConnector } from '../dns/connector.ts';
 import { DnsError } from '../dns/dns-error.ts';
 import type { Resolver } from '../dns/resolver.ts';
@@ -92,7 +92,8 @@ export function createTlsReports(
 ) {
   const { config, clock, monotonic, log, tables, writer } = context;
   const { resolver } = https;
-  const known = createLru<{ wants: boolean; until: number }>(MAX_KNOWN);
+  /** Whether domains want reports. */
+  const known = createExpiringCache<boolean>(monotonic, MAX_KNOWN);
   const retries = new Map<string, Retry>();
   const queue = new PQueue({ concurrency: PARALLEL });
   const closing = new AbortController();
@@ -117,16 +118,15 @@ export function createTlsReports(
       if (!(error instanceof DnsError)) throw error;
       found = error.absent || error.code === 'EBADNAME' ? [] : null;
     }
-    const until = monotonic.now() + (found === null ? UNKNOWN_MS : KNOWN_MS);
-    known.set(domain, { wants: found === null || found.length > 0, until });
+    known.set(domain, found === null || found.length > 0, found === null ? UNKNOWN_MS : KNOWN_MS);
     return found;
   }
 
   function wantsReports(domain: string): boolean {
-    const found = known.get(domain);
-    if (found !== undefined && found.until > monotonic.now()) return found.wants;
+    const wants = known.get(domain);
+    if (wants !== undefined) return wants;
     // Until the answer arrives, and so that only one lookup is made.
-    known.set(domain, { wants: true, until: monotonic.now() + UNKNOWN_MS });
+    known.set(domain, true, UNKNOWN_MS);
     targetsOf(domain).catch((error: unknown) =>
       log.error({ err: error, domain }, 'TLSRPT record could not be looked up'),
     );

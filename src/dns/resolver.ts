@@ -4,7 +4,7 @@ import { StringDecoder } from 'node:string_decoder';
 import type { Answer } from 'dns-packet';
 import { type Clock, SECOND } from '../core/clock.ts';
 import { unlessAborted } from '../core/concurrency/abort.ts';
-import { createLru } from '../core/lru.ts';
+import { createExpiringCache } from '../core/lru.ts';
 import type { Random } from '../core/random.ts';
 import { isLoopback } from './address-kinds.ts';
 import { DnsError } from './dns-error.ts';
@@ -120,7 +120,7 @@ const PLACE_BYTES = 1024;
 export function createResolver(deps: ResolverOptions): ConfigurableResolver {
   const { monotonic, random } = deps;
   const exchange = createExchange({ ...exchangeOptions(deps), random });
-  const cache = createCache<QueryResult>(monotonic, deps.cacheSize ?? 20_000, placesOf);
+  const cache = createExpiringCache<QueryResult>(monotonic, deps.cacheSize ?? 20_000, placesOf);
   const inProgress = new Map<string, Promise<TimedResult>>();
   let closed = false;
 
@@ -128,7 +128,7 @@ export function createResolver(deps: ResolverOptions): ConfigurableResolver {
   function query(question: Question, fresh: boolean, owner: string): Promise<TimedResult> {
     const key = `${question.type} ${question.name}`;
     const cached = fresh || closed ? undefined : cache.get(key);
-    if (cached) return Promise.resolve({ result: cached.value, ttl: cached.ttl });
+    if (cached) return Promise.resolve({ result: cached, ttl: Math.ceil(cache.leftMs(key) / SECOND) });
     // The same query of another owner may be waiting behind many of theirs.
     const ownKey = `${key} ${owner}`;
     const same = inProgress.get(ownKey);
@@ -138,7 +138,7 @@ export function createResolver(deps: ResolverOptions): ConfigurableResolver {
       const ttl = lifetime(result);
       // A failed fresh query must not replace a valid answer.
       const isWorse = result.kind === 'failed' && cache.get(key) !== undefined;
-      if (ttl > 0 && !isWorse) cache.set(key, result, ttl);
+      if (ttl > 0 && !isWorse) cache.set(key, result, ttl * SECOND);
       return { result, ttl };
     });
     inProgress.set(ownKey, answer);
@@ -243,6 +243,14 @@ export function trustsAd(trust: AdTrust, { address }: ServerAddress): boolean {
   return trust === 'always' || (trust === 'loopback' && isLoopback(address));
 }
 
+/** One address of a host, IPv4 if it has any. Rejects if there is none. */
+export async function oneAddressOf(resolver: Pick<Resolver, 'a' | 'aaaa'>, host: string): Promise<string> {
+  const { records } = await resolver.a(host).catch(() => resolver.aaaa(host));
+  const [address] = records;
+  if (address === undefined) throw new Error(`${host} has no address`);
+  return address;
+}
+
 interface TimedResult {
   result: QueryResult;
   /** Seconds. */
@@ -252,25 +260,6 @@ interface TimedResult {
 /** How many places of the cache an answer takes. */
 function placesOf(result: QueryResult): number {
   return result.kind === 'records' ? 1 + Math.floor(result.size / PLACE_BYTES) : 1;
-}
-
-/** Values with a TTL in seconds by `clock`, a monotonic one. `size`: places of all of them; the least recently used are evicted. */
-function createCache<T extends object>(clock: Clock, size: number, places: (value: T) => number) {
-  const entries = createLru<{ value: T; expiresAt: number }>(size, ({ value }) => places(value));
-  return {
-    /** `ttl`: remaining whole seconds, at least 1. */
-    get: (key: string): { value: T; ttl: number } | undefined => {
-      const entry = entries.get(key);
-      if (!entry) return undefined;
-      const left = entry.expiresAt - clock.now();
-      if (left > 0) return { value: entry.value, ttl: Math.ceil(left / SECOND) };
-      entries.delete(key);
-      return undefined;
-    },
-    set: (key: string, value: T, ttl: number) =>
-      entries.set(key, { value, expiresAt: clock.now() + ttl * SECOND }),
-    clear: () => entries.clear(),
-  };
 }
 
 const ABSENT = {

@@ -1,5 +1,5 @@
 import { type Clock, HOUR, SECOND } from '../../core/clock.ts';
-import { createLru } from '../../core/lru.ts';
+import { createExpiringCache } from '../../core/lru.ts';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import { type Connection, isOk } from './connection.ts';
 import { SmtpSessionError } from './errors.ts';
@@ -278,14 +278,14 @@ function unexpected(phase: SmtpPhase, { code }: WireReply): SmtpSessionError {
 const FAULT_MS = HOUR;
 const MAX_FAULTS = 1000;
 
+/** Addresses of servers at which BDAT failed, in memory only. */
 export type BdatFaults = ReturnType<typeof createBdatFaults>;
 
-/** Addresses of servers at which BDAT failed, in memory only. `clock`: monotonic. */
 export function createBdatFaults(clock: Clock) {
-  const faults = createLru<{ until: number }>(MAX_FAULTS);
+  const faults = createExpiringCache<true>(clock, MAX_FAULTS);
   return {
-    has: (address: string): boolean => (faults.get(address)?.until ?? 0) > clock.now(),
-    add: (address: string): void => void faults.set(address, { until: clock.now() + FAULT_MS }),
+    has: (address: string): boolean => faults.get(address) === true,
+    add: (address: string): void => faults.set(address, true, FAULT_MS),
   };
 }
 
