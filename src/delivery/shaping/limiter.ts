@@ -44,13 +44,8 @@ const MAX_LEVEL = 8;
 /** Messages per second; a backoff does not go below it. */
 const MIN_RATE = 0.1;
 
-interface Step {
-  level: number;
-  pace: number;
-  limitedUntil: number;
-  steppedAt: number;
-  stored: LimiterMemory;
-}
+/** Like `LimiterMemory`; `limitedUntil` and `steppedAt` are of the monotonic clock. */
+type Step = LimiterMemory;
 
 export type Limiter = ReturnType<typeof createLimiter>;
 
@@ -74,6 +69,8 @@ interface LimiterOptions extends Pick<Runtime, 'clock' | 'monotonic'> {
 export function createLimiter({ clock, monotonic, memory = null, ...options }: LimiterOptions) {
   let { limits } = options;
   let step: Step | null = restore(memory, clock, monotonic);
+  /** What is stored of the step; null: its times are not computed yet. */
+  let stored = memory;
   let epoch = 0;
   let deliveries = 0;
   let bucket: { rate: number; tokens: TokenBucket } | null = null;
@@ -90,12 +87,8 @@ export function createLimiter({ clock, monotonic, memory = null, ...options }: L
     if (step === null) return;
     deliveries = 0;
     const level = step.level - steps;
-    if (level <= 0) {
-      step = null;
-      return;
-    }
-    const steppedAt = clock.now() - (monotonic.now() - at);
-    step = { ...step, level, steppedAt: at, stored: { ...step.stored, level, steppedAt } };
+    step = level <= 0 ? null : { ...step, level, steppedAt: at };
+    stored = null;
   }
 
   /** Messages per second allowed now; null: no limit. */
@@ -134,16 +127,9 @@ export function createLimiter({ clock, monotonic, memory = null, ...options }: L
   function stepTo(level: number, pace: number, ms: number): void {
     epoch++;
     deliveries = 0;
-    const now = clock.now();
-    const since = step?.stored.since ?? now;
     const limitedUntil = monotonic.now() + ms;
-    step = {
-      level,
-      pace,
-      limitedUntil,
-      steppedAt: limitedUntil,
-      stored: { level, pace, limitedUntil: now + ms, since, steppedAt: now + ms },
-    };
+    step = { level, pace, limitedUntil, since: step?.since ?? clock.now(), steppedAt: limitedUntil };
+    stored = null;
   }
 
   /** Connections allowed now, at least 1. */
@@ -230,7 +216,11 @@ export function createLimiter({ clock, monotonic, memory = null, ...options }: L
     /** What is stored; the same object while it does not change. Null: the limits are the configured ones. */
     memory: (): LimiterMemory | null => {
       settle();
-      return step?.stored ?? null;
+      if (step === null || stored !== null) return stored;
+      const toEpoch = (at: number) => clock.now() + at - monotonic.now();
+      const { limitedUntil, steppedAt } = step;
+      stored = { ...step, limitedUntil: toEpoch(limitedUntil), steppedAt: toEpoch(steppedAt) };
+      return stored;
     },
   };
 }
@@ -243,11 +233,11 @@ function restore(memory: LimiterMemory | null, clock: Clock, monotonic: Clock): 
   const isKnown = Number.isFinite(memory.pace) && memory.pace !== 0;
   const pace = isKnown ? Math.max(memory.pace, MIN_RATE) : memory.pace === 0 ? 0 : 1;
   return {
+    ...memory,
     level,
     pace,
     limitedUntil: toMonotonic(memory.limitedUntil),
     steppedAt: toMonotonic(memory.steppedAt),
-    stored: memory,
   };
 }
 

@@ -1,3 +1,4 @@
+import { createFairQueue } from '../../core/concurrency/fair-queue.ts';
 import type { Client } from './client.ts';
 import {
   type AttemptReport,
@@ -31,7 +32,8 @@ export function createRunner(
   client: Pick<Client, 'idle' | 'abort' | 'close'>,
   { begin, run, send, exit }: RunnerOptions,
 ): (message: ToWorker) => void {
-  const waiting = createWaitingJobs();
+  /** Jobs that have not begun, by class. */
+  const waiting = createFairQueue<DeliveryJob>();
   let running = 0;
   let reports: AttemptReport[] = [];
   let stopping = false;
@@ -39,12 +41,12 @@ export function createRunner(
   const startSome = () => {
     let bytes = 0;
     for (let started = 0; started < STARTS_PER_TURN && bytes < MAX_TURN_BYTES; started++) {
-      const job = waiting.take();
-      if (job === null) break;
+      const job = waiting.take(Number)?.item;
+      if (job === undefined) break;
       bytes += job.content.size + (job.shared?.size ?? 0);
       void start(job);
     }
-    if (waiting.count() > 0) setImmediate(startSome);
+    if (waiting.size > 0) setImmediate(startSome);
   };
 
   const start = async (job: DeliveryJob) => {
@@ -90,47 +92,9 @@ export function createRunner(
   return (message) => {
     if (message.kind === 'stop') void stop(message.graceMs);
     else if (!stopping) {
-      const isIdle = waiting.count() === 0;
-      for (const job of message.jobs) waiting.add(job);
+      const isIdle = waiting.size === 0;
+      for (const job of message.jobs) waiting.push(String(jobClassOf(job)), job);
       if (isIdle) startSome();
     }
-  };
-}
-
-/** Jobs that have not begun, marketing mail after all other. */
-function createWaitingJobs() {
-  const queues = [createJobQueue(), createJobQueue()] as const;
-  const [first, marketing] = queues;
-  return {
-    add: (job: DeliveryJob) => queues[jobClassOf(job)].add(job),
-    take: () => first.take() ?? marketing.take(),
-    count: () => first.count() + marketing.count(),
-    clear: () => {
-      first.clear();
-      marketing.clear();
-    },
-  };
-}
-
-/** Jobs in the order of their arrival. */
-function createJobQueue() {
-  let jobs: (DeliveryJob | undefined)[] = [];
-  let taken = 0;
-  const clear = () => {
-    jobs = [];
-    taken = 0;
-  };
-  return {
-    add: (job: DeliveryJob) => void jobs.push(job),
-    take: (): DeliveryJob | null => {
-      const job = jobs[taken];
-      if (job === undefined) return null;
-      // Drops the reference: a job can be freed before the last one of the queue has begun.
-      jobs[taken++] = undefined;
-      if (taken === jobs.length) clear();
-      return job;
-    },
-    count: () => jobs.length - taken,
-    clear,
   };
 }
