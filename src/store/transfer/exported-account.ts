@@ -5,15 +5,16 @@ import { statements } from '../database/statements.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
 import { seqFinder } from '../rows/page.ts';
 import {
+  columnsOf,
   TRANSFER_KINDS,
   TRANSFER_TYPES,
+  type TransferChild,
   type TransferRecord,
   type TransferType,
   type TransferValue,
   transferKind,
 } from './kinds.ts';
 import { MOVED_COLUMNS, type MovedMessage, movedMessages, type StoredMoved } from './moved-messages.ts';
-import type { TransferChild } from './transfer-kind.ts';
 
 export interface ExportScope {
   accountId: string;
@@ -78,7 +79,9 @@ function count(db: Database, type: TransferType, { accountId, now }: Scope): num
 }
 
 function* records(db: Database, type: TransferType, { accountId, now }: Scope): Generator<TransferRecord> {
-  const { table, columns, read, where, order, children = {} } = transferKind(type);
+  const kind = transferKind(type);
+  const { table, read, where, order, children = {} } = kind;
+  const columns = columnsOf(db, kind);
   const rows = db.prepare<Scope, Parent>(
     `SELECT t.*${translated(columns, read)} FROM ${table} t WHERE ${where} ORDER BY ${order}`,
   );
@@ -114,7 +117,8 @@ function pick(
 /** Rows of the table that belong to a parent. */
 function childReader(db: Database, child: TransferChild, now: number): (parent: TransferValue) => Columns[] {
   const sql = statements(db);
-  const { table, columns, read, link, where = '@now = @now', order } = child;
+  const { table, read, link, where = '@now = @now', order } = child;
+  const columns = columnsOf(db, child);
   const statement = sql.all<[{ parent: TransferValue; now: number }], Columns>(`
     SELECT t.*${translated(columns, read)} FROM ${table} t
     WHERE t.${link.column} = @parent AND ${where} ORDER BY ${order}`);

@@ -6,9 +6,16 @@ import type { contactTable } from '../contacts/contacts.ts';
 import type { subscriptionTable } from '../contacts/subscriptions.ts';
 import type { Database } from '../database/database.ts';
 import { columnValues, statements } from '../database/statements.ts';
-import { type TransferRecord, type TransferType, type TransferValue, transferKind } from './kinds.ts';
+import {
+  columnsOf,
+  type TransferChild,
+  type TransferKind,
+  type TransferRecord,
+  type TransferType,
+  type TransferValue,
+  transferKind,
+} from './kinds.ts';
 import type { movedMessageTable } from './moved-messages.ts';
-import type { TransferChild, TransferKind } from './transfer-kind.ts';
 
 /** Kinds whose records are rows of one table and of its children; the others are inserted by their tables. */
 export type PlainType = Exclude<TransferType, 'contact' | 'moved_message'>;
@@ -99,11 +106,13 @@ export function importedRecordTable(db: Database) {
     const kind = transferKind(type);
     const own = type === 'group_opt_out' ? {} : { account_id: '@accountId' };
     const known = prepared.get(type) ?? {
-      insert: db.prepare<[Values]>(insertInto(kind, { ...own, ...kind.fixed })),
+      insert: db.prepare<[Values]>(insertInto(db, kind, { ...own, ...kind.fixed })),
       children: Object.entries(kind.children ?? {}).map(([field, child]) => ({
         field,
         parent: child.link.parent,
-        insert: db.prepare<[Values]>(insertInto(child, { [child.link.column]: '@parent', ...child.fixed })),
+        insert: db.prepare<[Values]>(
+          insertInto(db, child, { [child.link.column]: '@parent', ...child.fixed }),
+        ),
       })),
     };
     prepared.set(type, known);
@@ -187,9 +196,11 @@ export function importedRecordTable(db: Database) {
 }
 
 function insertInto(
-  { table, columns }: Pick<TransferKind | TransferChild, 'table' | 'columns'>,
+  db: Database,
+  kind: TransferKind | TransferChild,
   written: Readonly<Record<string, string>>,
 ): string {
+  const columns = columnsOf(db, kind);
   const expressions = [
     ...columns.map((column) =>
       column === 'group_seq'
@@ -198,7 +209,7 @@ function insertInto(
     ),
     ...Object.values(written),
   ];
-  return `INSERT INTO ${table} (${[...columns, ...Object.keys(written)].join(', ')}) VALUES (${expressions.join(', ')})`;
+  return `INSERT INTO ${kind.table} (${[...columns, ...Object.keys(written)].join(', ')}) VALUES (${expressions.join(', ')})`;
 }
 
 /** The columns of a record without its children. */

@@ -1,15 +1,207 @@
-import { RECIPIENT_KINDS } from './recipient-kinds.ts';
-import { RESOURCE_KINDS } from './resource-kinds.ts';
-import type { TransferKind } from './transfer-kind.ts';
+import type { Database } from '../database/database.ts';
+import { COLUMNS_NOT_EXPORTED } from './policies.ts';
 
-/**
- * The records of an exported account in their order in the file: which columns of which table each has, and the rows that
- * belong to it. A record never contains a number that is valid in one database only: references are public ids.
- * Secrets are columns, too: the caller opens and seals them.
+/*
+ * The records of an exported account. A record has the columns of a table (`columnsOf`), and the rows of other tables that
+ * belong to a row. It never contains a number that is valid in one database only: references are public ids. Secrets are
+ * columns, too: the caller opens and seals them.
  *
- * `policies.ts` states for every table of the schema whether it is exported; a test compares columns with both.
+ * `policies.ts` states for every table of the schema whether it is exported; a test compares the schema with both, and
+ * with the schemas of records in transfer/records.ts.
  */
-export const TRANSFER_KINDS = { ...RESOURCE_KINDS, ...RECIPIENT_KINDS } as const;
+
+export interface TransferKind {
+  table: string;
+  /** Columns that are stored in another form: the expression that reads them (of row `t`). */
+  read?: Readonly<Record<string, string>>;
+  /** Columns that are not in the record: the expression that an import writes. */
+  fixed?: Readonly<Record<string, string>>;
+  /** Condition for the rows of an account, with the parameters `@accountId` and `@now`. */
+  where: string;
+  /** An order in which an index returns the rows. */
+  order: string;
+  /** Fields with the rows of other tables. */
+  children?: Readonly<Record<string, TransferChild>>;
+}
+
+export interface TransferChild {
+  table: string;
+  read?: Readonly<Record<string, string>>;
+  fixed?: Readonly<Record<string, string>>;
+  /** The column with the key of the parent, and that key. */
+  link: { column: string; parent: string };
+  /** A further condition. */
+  where?: string;
+  order: string;
+}
+
+/** The public id of the group with the number in a column of row `t`. */
+const groupId = '(SELECT g.subscription_group_id FROM subscription_groups g WHERE g.seq = t.group_seq)';
+
+/** The kinds in the order of their records in the file. */
+export const TRANSFER_KINDS = {
+  account: {
+    table: 'accounts',
+    // An account is enabled when requests are routed to its new installation.
+    fixed: { status: "'disabled'" },
+    where: 't.account_id = @accountId',
+    order: 't.account_id',
+    children: {
+      limits: {
+        table: 'account_limits',
+        link: { column: 'account_id', parent: 'account_id' },
+        order: 't.account_id',
+      },
+    },
+  },
+  api_key: {
+    table: 'api_keys',
+    // A key with the scope `operator` belongs to the installation.
+    where: `t.account_id = @accountId AND instr(t.scopes, '"operator"') = 0`,
+    order: 't.created_at, t.key_id',
+  },
+  domain_group: {
+    table: 'domain_groups',
+    where: 't.account_id = @accountId',
+    order: 't.created_at, t.group_id',
+  },
+  domain: {
+    table: 'domains',
+    // The domain is checked immediately. Its secondary lane has other records here, and is active once they are found.
+    fixed: {
+      alt_status: "'PENDING'",
+      alt_dkim_enabled: '0',
+      alt_spf_configured: '0',
+      alt_dmarc_configured: '0',
+      next_check_at: '@now',
+      check_count: '0',
+    },
+    where: 't.account_id = @accountId',
+    order: 't.created_at, t.domain_id',
+    children: {
+      dkim_keys: {
+        table: 'dkim_keys',
+        link: { column: 'domain_id', parent: 'domain_id' },
+        order: 't.key_id',
+      },
+    },
+  },
+  template: {
+    table: 'templates',
+    where: 't.account_id = @accountId',
+    order: 't.seq',
+  },
+  compliance_template: {
+    table: 'compliance_templates',
+    where: 't.account_id = @accountId',
+    order: 't.seq',
+  },
+  subscription_group: {
+    table: 'subscription_groups',
+    // The import of each membership increments the counts.
+    fixed: { total_subscribers: '0', active_subscribers: '0', import_status: 'NULL', deleted_at: 'NULL' },
+    where: 't.account_id = @accountId AND t.deleted_at IS NULL',
+    order: 't.seq',
+  },
+  webhook: {
+    table: 'webhooks',
+    where: 't.account_id = @accountId',
+    order: 't.number',
+    children: {
+      secrets: {
+        table: 'webhook_secrets',
+        link: { column: 'webhook', parent: 'number' },
+        where: '(t.expires_at IS NULL OR t.expires_at > @now)',
+        order: 't.secret_id',
+      },
+    },
+  },
+  campaign: {
+    table: 'campaigns',
+    where: 't.account_id = @accountId',
+    order: 't.seq',
+    children: {
+      sends: {
+        table: 'campaign_sends',
+        // Only a send in progress needs its position among the contacts.
+        fixed: { account_id: '@accountId', last_seq: 'NULL', at_seq: '0', next_at: '0', open: '0' },
+        link: { column: 'campaign_seq', parent: 'seq' },
+        order: 't.campaign_seq',
+      },
+      mails: {
+        table: 'campaign_mails',
+        link: { column: 'campaign_seq', parent: 'seq' },
+        order: 't.campaign_seq',
+      },
+      counts: {
+        table: 'campaign_counts',
+        link: { column: 'campaign_id', parent: 'campaign_id' },
+        order: 't.hour',
+      },
+      links: {
+        table: 'campaign_links',
+        link: { column: 'campaign_id', parent: 'campaign_id' },
+        order: 't.rowid',
+      },
+      providers: {
+        table: 'campaign_providers',
+        link: { column: 'campaign_id', parent: 'campaign_id' },
+        order: 't.provider',
+      },
+    },
+  },
+  // Records about recipients, and about messages that were sent to them.
+  contact: {
+    table: 'contacts',
+    where: 't.account_id = @accountId',
+    order: 't.seq',
+    children: {
+      consents: {
+        table: 'consents',
+        link: { column: 'contact_seq', parent: 'seq' },
+        order: 't.n',
+      },
+      subscriptions: {
+        table: 'subscriptions',
+        read: { group_seq: groupId },
+        link: { column: 'contact_seq', parent: 'seq' },
+        where: '(SELECT g.deleted_at FROM subscription_groups g WHERE g.seq = t.group_seq) IS NULL',
+        order: 't.group_seq',
+      },
+    },
+  },
+  group_opt_out: {
+    table: 'group_opt_outs',
+    read: { group_seq: groupId },
+    where:
+      't.group_seq IN (SELECT g.seq FROM subscription_groups g WHERE g.account_id = @accountId AND g.deleted_at IS NULL)',
+    order: 't.group_seq, t.recipient_hash',
+  },
+  suppression: {
+    table: 'suppressions',
+    // The message stays where it was sent.
+    fixed: { message_seq: 'NULL' },
+    where: 't.account_id = @accountId',
+    order: 't.seq',
+  },
+  strike: {
+    table: 'strikes',
+    where: 't.account_id = @accountId',
+    order: 't.recipient_hash, t.kind, t.at',
+  },
+  idempotency: {
+    table: 'idempotency',
+    where: 't.account_id = @accountId AND t.expires_at > @now',
+    order: 't.endpoint, t.key',
+  },
+  message_count: {
+    table: 'message_counts',
+    where: 't.account_id = @accountId',
+    order: 't.slot',
+  },
+  // Not rows of the table: see exported-account.ts.
+  moved_message: { table: 'moved_messages', where: '', order: '' },
+} as const satisfies Record<string, TransferKind>;
 
 export type TransferType = keyof typeof TRANSFER_KINDS;
 export const TRANSFER_TYPES = Object.keys(TRANSFER_KINDS) as readonly TransferType[]; // the keys of a constant
@@ -23,4 +215,17 @@ export interface TransferRecord {
 /** The kind of a type, in its general form. */
 export function transferKind(type: TransferType): TransferKind {
   return TRANSFER_KINDS[type];
+}
+
+/** The columns of the table that a record has: all but the account, the parent, those in `fixed` and COLUMNS_NOT_EXPORTED. */
+export function columnsOf(db: Database, kind: TransferKind | TransferChild): string[] {
+  const { table, fixed = {} } = kind;
+  const linked = 'link' in kind ? kind.link.column : 'account_id';
+  const columns = db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table);
+  return columns.filter(
+    (column) =>
+      column !== linked &&
+      fixed[column] === undefined &&
+      COLUMNS_NOT_EXPORTED[`${table}.${column}`] === undefined,
+  );
 }
