@@ -1,4 +1,3 @@
-import type { ConsoleOperation } from '../http/console/console-route.ts';
 import type { operations, paths } from './api-types.ts';
 
 /*
@@ -11,9 +10,6 @@ export type ApiOperationId = Exclude<
   keyof operations,
   'getHealth' | 'getAlive' | 'getReady' | 'getMetrics' | 'checkTlsHost' | 'getInstance'
 >;
-
-/** An operation as the audit log names it. */
-export type OperationId = ApiOperationId | `console.${ConsoleOperation}`;
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 

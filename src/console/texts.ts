@@ -2,21 +2,18 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { ErrorKey } from '../http/console/access.ts';
 import type { ApiError } from './api.ts';
-import type { OperationId } from './operations.ts';
 import { type Numbers, numbersIn } from './parts/numbers.ts';
 import en from './texts/en.json' with { type: 'json' };
 
 /*
  * The texts of the console are in files that translators' tools read, one for each language: `texts/en.json` and its
- * translations, which have the same keys. `{name}` is a value. The sentences of errors are the server's in English;
+ * translations, which have the same keys, and names of operations (`operation.<id>`), whose English names are the summaries of
+ * the server. `{name}` is a value. The sentences of errors are the server's in English;
  * `texts/errors` has those of the other languages.
  */
 
 export type TextKey = keyof typeof en;
 type Catalog = Readonly<Record<TextKey, string>>;
-
-// The audit log names every operation.
-en satisfies Record<`operation.${OperationId}`, string>;
 
 /** The beginnings of keys that have a text for each plural. */
 type PluralBase = TextKey extends infer Key ? (Key extends `${infer Base}.one` ? Base : never) : never;
@@ -31,8 +28,8 @@ export interface Texts extends Numbers {
   t(key: TextKey, values?: Readonly<Record<string, string | number>>): string;
   /** The text for a number, in the plural of the language: of the keys `<base>.one` and `<base>.other`. */
   plural(base: PluralBase, count: number, values?: Readonly<Record<string, string | number>>): string;
-  /** The text of a key that may not exist, such as that of a new status; otherwise `name`. */
-  named(prefix: string, name: string): string;
+  /** The text of a key that may not exist, such as that of a new status; otherwise `fallback`, by default the name. */
+  named(prefix: string, name: string, fallback?: string): string;
   /** A time in the time zone of the browser. */
   time(iso: string | null | undefined): string;
   /** The language, with the region of the browser if that has the same language: for `Intl`. */
@@ -93,9 +90,9 @@ function createTexts(language: Language, catalog: Catalog, errors: ErrorTexts = 
     t,
     plural: (base, count, values = {}) =>
       t(plurals.select(count) === 'one' ? `${base}.one` : `${base}.other`, { count, ...values }),
-    named: (prefix, name) => {
+    named: (prefix, name, fallback = name) => {
       const key = `${prefix}.${name}`;
-      return isKey(key) ? catalog[key] : name;
+      return isKey(key) ? catalog[key] : fallback;
     },
     errorText: ({ reason, code, message }) => {
       if (code === 'NETWORK') return catalog['app.error.network'];

@@ -39,7 +39,7 @@ export interface Operation extends NamedOperation {
 
 /** Operations that do not use the router: they redirect, or stream their responses. */
 export interface OperationGroup {
-  operations: readonly NamedOperation[];
+  operations: readonly (NamedOperation & { summary: string })[];
   middleware: Middleware;
 }
 

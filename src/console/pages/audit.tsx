@@ -1,4 +1,4 @@
-import type { PresentedRecord } from '../../http/console/audit-routes.ts';
+import type { ListedRecord } from '../../http/console/audit-routes.ts';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { saveExport } from '../api.ts';
 import { useConsoleData, useRefresh } from '../data.ts';
@@ -13,7 +13,7 @@ import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
 
 interface AuditList {
-  records: PresentedRecord[];
+  records: ListedRecord[];
   next: number | null;
 }
 
@@ -111,7 +111,7 @@ function AuditLog() {
   );
 }
 
-function Records({ records }: { records: readonly PresentedRecord[] }) {
+function Records({ records }: { records: readonly ListedRecord[] }) {
   const { t, time, named } = useTexts();
   return (
     <Table
@@ -126,10 +126,10 @@ function Records({ records }: { records: readonly PresentedRecord[] }) {
         { text: t('audit.time'), end: true },
       ]}
     >
-      {records.map(({ seq, at, email, operation, target, outcome, detail, address }) => (
+      {records.map(({ seq, at, email, operation, summary, target, outcome, detail, address }) => (
         <tr key={seq}>
           <th scope="row">
-            <span>{named('operation', operation)}</span>
+            <span>{named('operation', operation, summary)}</span>
             <p class="small value">{operation}</p>
           </th>
           <td class="second">{email || t('audit.nobody')}</td>

@@ -23,6 +23,7 @@ export function attentionRoutes(
   return [
     consoleRoute('GET /console/attention', {
       operationId: 'getAttention',
+      summary: 'See what needs attention',
       access: 'read',
       accountOptional: true,
       handle: async ({ caller }): Promise<AttentionResponse> => {
@@ -56,6 +57,7 @@ export function attentionRoutes(
     }),
     consoleRoute('PUT /console/attention/seen', {
       operationId: 'markAttentionSeen',
+      summary: 'Mark what needs attention as seen',
       access: 'read',
       accountOptional: true,
       // The person changes nothing that others have.

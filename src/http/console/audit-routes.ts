@@ -6,11 +6,23 @@ import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import { csvField } from './csv.ts';
 
-/** `/console/audit`: the audit log of an account, or for operators without X-Id of the installation. */
-export function auditRoutes({ access, audit }: { access: ConsoleAccess; audit: Audit }): ConsoleRoute[] {
+/**
+ * `/console/audit`: the audit log of an account, or for operators without X-Id of the installation. `summaryOf`: the English
+ * name of an operation; null: there is none with this id.
+ */
+export function auditRoutes({
+  access,
+  audit,
+  summaryOf,
+}: {
+  access: ConsoleAccess;
+  audit: Audit;
+  summaryOf(operationId: string): string | null;
+}): ConsoleRoute[] {
   return [
     consoleRoute('GET /console/audit', {
       operationId: 'listAuditRecords',
+      summary: 'Read the audit log',
       access: 'people',
       accountOptional: true,
       query: z.object({
@@ -24,7 +36,11 @@ export function auditRoutes({ access, audit }: { access: ConsoleAccess; audit: A
           { ...filter, ...(accountId === null ? {} : { accountId }) },
           limit,
         );
-        return { records: records.map(presentRecord), next };
+        const listed = records.map((record): ListedRecord => {
+          const summary = summaryOf(record.operation);
+          return { ...presentRecord(record), ...(summary === null ? {} : { summary }) };
+        });
+        return { records: listed, next };
       },
     }),
   ];
@@ -70,7 +86,10 @@ export async function* exportedRecords(
 }
 
 /** A record in responses. */
-export type PresentedRecord = Omit<AuditRecord, 'at'> & { at: string };
+type PresentedRecord = Omit<AuditRecord, 'at'> & { at: string };
+
+/** A record in the list, with the English name of its operation. */
+export type ListedRecord = PresentedRecord & { summary?: string };
 
 function presentRecord(record: AuditRecord): PresentedRecord {
   return { ...record, at: iso(record.at) };

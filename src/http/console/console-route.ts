@@ -16,59 +16,15 @@ interface ConsoleRouteDescription<
   Body extends z.ZodType,
 > extends AccessRule,
     Pick<RouteDescription<Path, Params, Query, Body>, 'params' | 'query' | 'body' | 'handle'> {
-  /** As the audit log names it, without `console.`. */
-  operationId: ConsoleOperation;
+  /** As in the audit log, without `console.`. */
+  operationId: string;
+  /** Its English name in the audit log; those of other languages are the texts `operation.console.<id>` of the application. */
+  summary: string;
   /** Bytes of the body. */
   limit?: number;
   /** Whether the handler writes its audit record itself, or none is needed. */
   ownAudit?: boolean;
 }
-
-/** Operations of the console itself, as the audit log names them without `console.`. */
-export type ConsoleOperation =
-  | 'signIn'
-  | 'signOut'
-  | 'signInWithLink'
-  | 'signInWithPassword'
-  | 'signInWithPasskey'
-  | 'confirmSession'
-  | 'confirmSessionWithPasskey'
-  | 'beginPasskey'
-  | 'setPassword'
-  | 'removePassword'
-  | 'beginTotp'
-  | 'setTotp'
-  | 'listMyPasskeys'
-  | 'beginMyPasskey'
-  | 'addMyPasskey'
-  | 'removeMyPasskey'
-  | 'getSession'
-  | 'getMe'
-  | 'getAttention'
-  | 'markAttentionSeen'
-  | 'getWebhookHealth'
-  | 'countMessages'
-  | 'listViews'
-  | 'saveView'
-  | 'deleteView'
-  | 'getAudience'
-  | 'getCampaignFigures'
-  | 'updateMe'
-  | 'listMySessions'
-  | 'revokeMySession'
-  | 'revokeMyOtherSessions'
-  | 'listPeople'
-  | 'invitePerson'
-  | 'updatePerson'
-  | 'removePerson'
-  | 'recoverPerson'
-  | 'sendTestMessage'
-  | 'createPreview'
-  | 'getPreview'
-  | 'listAuditRecords'
-  | 'exportAuditRecords'
-  | 'exportContacts'
-  | 'stream';
 
 const MAX_BODY_BYTES = 64 * 1024;
 const route = routesOf({ tag: '', scope: 'setup' });
@@ -83,7 +39,16 @@ export function consoleRoute<
   operation: `${HttpMethod} ${Path}`,
   description: ConsoleRouteDescription<Path, Params, Query, Body>,
 ): ConsoleRoute {
-  const { operationId, params, query, body, limit = MAX_BODY_BYTES, handle, ...options } = description;
+  const {
+    operationId,
+    summary,
+    params,
+    query,
+    body,
+    limit = MAX_BODY_BYTES,
+    handle,
+    ...options
+  } = description;
   const { ownAudit = false, ...rule } = options;
   const input = {
     ...(params === undefined ? {} : { params }),
@@ -93,6 +58,6 @@ export function consoleRoute<
   return {
     rule,
     ownAudit,
-    route: route(operation, { ...input, operationId: `console.${operationId}`, summary: '', limit, handle }),
+    route: route(operation, { ...input, operationId: `console.${operationId}`, summary, limit, handle }),
   };
 }

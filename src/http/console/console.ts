@@ -59,7 +59,7 @@ import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
 import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
 import { frameHandler, previewRoutes } from './previews.ts';
-import { createSignIn, type SessionServices, sessionRoutes } from './session-routes.ts';
+import { createSignIn, type SessionServices, SIGN_IN, sessionRoutes } from './session-routes.ts';
 import { createStaticFiles } from './static-files.ts';
 import { streamedOperations } from './streamed.ts';
 import { testMessageRoutes } from './test-messages.ts';
@@ -291,12 +291,12 @@ function assemble(
       send: config.limits.sendBytes,
     },
   };
-  const own = [
+  const own: readonly ConsoleRoute[] = [
     ...sessionRoutes(sessionServices, signIn),
     ...credentialRoutes({ access, sessions, credentials, signIn }),
     ...passkeyRoutes({ access, sessions, passkeys, signIn }),
     ...peopleRoutes({ access, people, url }),
-    ...auditRoutes({ access, audit }),
+    ...auditRoutes({ access, audit, summaryOf: (id) => summaries.get(id) ?? null }),
     ...attentionRoutes(context, { access, installation: services.installationAttention }),
     ...webhookRoutes({ access, webhooks: services.webhooks }),
     ...viewRoutes({ access, views: createSavedViews(context) }),
@@ -330,6 +330,14 @@ function assemble(
     };
   };
   const previews = previewRoutes(context, { access });
+  const streamed = streamedOperations(context, { access, auditing, audit, streams });
+  const described = [...own, previews.create, previews.content].map(({ route }) => route);
+  const summaries = new Map(
+    [SIGN_IN, ...routes, ...described, ...streamed.operations].map(({ operationId, summary }) => [
+      operationId,
+      summary,
+    ]),
+  );
   const previewContent = ownOperation(previews.content);
   return {
     operations: [
@@ -341,7 +349,7 @@ function assemble(
     ],
     oidc: oidcPages(context, { oidc, sessions, signIn, url }),
     closeOidc: oidc.close,
-    streamed: streamedOperations(context, { access, auditing, audit, streams }),
+    streamed,
     streams,
   };
 }

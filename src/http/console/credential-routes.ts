@@ -51,6 +51,7 @@ export function credentialRoutes({
   return [
     consoleRoute('POST /console/session/password', {
       operationId: 'signInWithPassword',
+      summary: 'Sign in with a password',
       access: 'anyone',
       ownAudit: true,
       body: z.strictObject({ email: z.string().min(1).max(320), password, totp }),
@@ -66,6 +67,7 @@ export function credentialRoutes({
     }),
     consoleRoute('POST /console/session/reauthenticate', {
       operationId: 'confirmSession',
+      summary: 'Confirm the session with a password',
       access: 'person',
       body: z.strictObject({ password, totp }),
       handle: async (call) => {
@@ -90,6 +92,7 @@ export function credentialRoutes({
     }),
     consoleRoute('PUT /console/me/password', {
       operationId: 'setPassword',
+      summary: 'Set the password',
       access: 'person',
       confirmed: true,
       addsCredential: true,
@@ -98,12 +101,14 @@ export function credentialRoutes({
     }),
     consoleRoute('DELETE /console/me/password', {
       operationId: 'removePassword',
+      summary: 'Remove the password',
       access: 'person',
       confirmed: true,
       handle: async (call) => (await credentials.removePassword(sessionOf(call))) ?? {},
     }),
     consoleRoute('POST /console/me/totp', {
       operationId: 'beginTotp',
+      summary: 'Begin to set up an authenticator app',
       access: 'person',
       confirmed: true,
       addsCredential: true,
@@ -111,6 +116,7 @@ export function credentialRoutes({
     }),
     consoleRoute('POST /console/me/totp/verify', {
       operationId: 'setTotp',
+      summary: 'Set up an authenticator app',
       access: 'person',
       confirmed: true,
       addsCredential: true,

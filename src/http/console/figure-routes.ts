@@ -28,6 +28,7 @@ export function figureRoutes({ clock, reader }: Pick<Context, 'clock' | 'reader'
   return [
     consoleRoute('GET /console/figures/campaigns', {
       operationId: 'getCampaignFigures',
+      summary: 'Get the figures of campaigns',
       access: 'read',
       query: z.object({
         /** Separated by commas. */
@@ -44,6 +45,7 @@ export function figureRoutes({ clock, reader }: Pick<Context, 'clock' | 'reader'
     }),
     consoleRoute('GET /console/figures/audience/{subscriptionGroupId}', {
       operationId: 'getAudience',
+      summary: 'Count the audience of a campaign',
       access: 'read',
       params: { subscriptionGroupId: z.string().max(MAX_ID_LENGTH) },
       handle: async ({ caller: { accountId }, params: { subscriptionGroupId: groupId } }) => {
@@ -60,6 +62,7 @@ export function figureRoutes({ clock, reader }: Pick<Context, 'clock' | 'reader'
     // Each count is of the newest messages that a page can examine.
     consoleRoute('GET /console/message-counts', {
       operationId: 'countMessages',
+      summary: 'Count messages by status',
       access: 'read',
       query: z.object(messageFilters),
       handle: async ({ caller, query }) => {

@@ -95,8 +95,18 @@ export function oidcPages(
   };
   return {
     operations: [
-      { method: 'GET', path: START, operationId: 'console.beginOidc' },
-      { method: 'GET', path: OIDC_CALLBACK, operationId: 'console.signInWithOidc' },
+      {
+        method: 'GET',
+        path: START,
+        operationId: 'console.beginOidc',
+        summary: 'Begin to sign in with the provider',
+      },
+      {
+        method: 'GET',
+        path: OIDC_CALLBACK,
+        operationId: 'console.signInWithOidc',
+        summary: 'Sign in with the provider',
+      },
     ],
     middleware,
   };

@@ -35,12 +35,14 @@ export function passkeyRoutes({
   return [
     consoleRoute('POST /console/session/passkey/options', {
       operationId: 'beginPasskey',
+      summary: 'Begin to sign in with a passkey',
       access: 'anyone',
       ownAudit: true,
       handle: async () => (passkeys.isAvailable() ? await passkeys.beginAuthentication() : noPasskeys()),
     }),
     consoleRoute('POST /console/session/passkey/verify', {
       operationId: 'signInWithPasskey',
+      summary: 'Sign in with a passkey',
       access: 'anyone',
       ownAudit: true,
       body: z.object({ response: authenticationSchema }),
@@ -59,6 +61,7 @@ export function passkeyRoutes({
     }),
     consoleRoute('POST /console/session/passkey/confirm', {
       operationId: 'confirmSessionWithPasskey',
+      summary: 'Confirm the session with a passkey',
       access: 'person',
       body: z.object({ response: authenticationSchema }),
       handle: async (call) => {
@@ -75,11 +78,13 @@ export function passkeyRoutes({
     }),
     consoleRoute('GET /console/me/passkeys', {
       operationId: 'listMyPasskeys',
+      summary: 'List passkeys',
       access: 'person',
       handle: (call) => ({ passkeys: passkeys.list(sessionOf(call).person.id).map(present) }),
     }),
     consoleRoute('POST /console/me/passkeys/options', {
       operationId: 'beginMyPasskey',
+      summary: 'Begin to add a passkey',
       access: 'person',
       confirmed: true,
       addsCredential: true,
@@ -88,6 +93,7 @@ export function passkeyRoutes({
     }),
     consoleRoute('POST /console/me/passkeys', {
       operationId: 'addMyPasskey',
+      summary: 'Add a passkey',
       access: 'person',
       confirmed: true,
       addsCredential: true,
@@ -102,6 +108,7 @@ export function passkeyRoutes({
     }),
     consoleRoute('DELETE /console/me/passkeys/{passkeyId}', {
       operationId: 'removeMyPasskey',
+      summary: 'Remove a passkey',
       access: 'person',
       confirmed: true,
       params: { passkeyId: z.string().max(1400) },

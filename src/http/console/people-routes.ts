@@ -48,6 +48,7 @@ export function peopleRoutes({
   return [
     consoleRoute('GET /console/people', {
       operationId: 'listPeople',
+      summary: 'List people',
       access: 'people',
       accountOptional: true,
       handle: (call) => {
@@ -58,6 +59,7 @@ export function peopleRoutes({
     }),
     consoleRoute('POST /console/people', {
       operationId: 'invitePerson',
+      summary: 'Invite a person',
       access: 'people',
       accountOptional: true,
       confirmed: true,
@@ -79,6 +81,7 @@ export function peopleRoutes({
     }),
     consoleRoute('PATCH /console/people/{personId}', {
       operationId: 'updatePerson',
+      summary: 'Change the role or status of a person',
       access: 'people',
       accountOptional: true,
       confirmed: true,
@@ -105,6 +108,7 @@ export function peopleRoutes({
     }),
     consoleRoute('DELETE /console/people/{personId}', {
       operationId: 'removePerson',
+      summary: 'Remove a person',
       access: 'people',
       accountOptional: true,
       confirmed: true,
@@ -119,6 +123,7 @@ export function peopleRoutes({
     }),
     consoleRoute('POST /console/people/{personId}/recovery', {
       operationId: 'recoverPerson',
+      summary: 'Create a new link for a person',
       access: 'people',
       accountOptional: true,
       confirmed: true,

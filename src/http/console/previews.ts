@@ -54,6 +54,7 @@ export function previewRoutes(
   return {
     create: consoleRoute('POST /console/previews', {
       operationId: 'createPreview',
+      summary: 'Create a preview',
       access: 'read',
       ownAudit: true,
       limit: MAX_BODY_BYTES,
@@ -72,6 +73,7 @@ export function previewRoutes(
     }),
     content: consoleRoute('GET /console/previews/{previewId}', {
       operationId: 'getPreview',
+      summary: 'Read a preview',
       access: 'person',
       secretInPath: true,
       params: { previewId: z.string().max(100) },

@@ -18,7 +18,7 @@ import type { SessionRow } from '../../store/people/sessions.ts';
 import { type Call, Reply } from '../route.ts';
 import type { ConsoleAccess, ConsoleReason } from './access.ts';
 import type { Auditing } from './auditing.ts';
-import { type ConsoleOperation, type ConsoleRoute, consoleRoute } from './console-route.ts';
+import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import type { ConsoleCookie } from './cookies.ts';
 
 /** The person of the session, for the application: the response of `GET /console/session` and of each sign-in. */
@@ -91,6 +91,9 @@ const FAILED = {
   oidc: 'PROVIDER_REFUSED',
 } as const satisfies Record<SessionRow['method'], ConsoleReason>;
 
+/** What the audit log has of every way to sign in. */
+export const SIGN_IN = { operationId: 'console.signIn', summary: 'Sign in' };
+
 /** Opens sessions after successful sign-ins, and counts failed ones. */
 export function createSignIn(services: SessionServices): SignIn {
   const { auditing, failures, sessions, cookie } = services;
@@ -103,7 +106,7 @@ export function createSignIn(services: SessionServices): SignIn {
     personId: person?.id ?? null,
     email: person?.email ?? email,
     accountId: null,
-    operation: 'console.signIn' satisfies `console.${ConsoleOperation}`,
+    operation: SIGN_IN.operationId,
     target: { method },
     address,
   });
@@ -146,11 +149,13 @@ export function sessionRoutes(services: SessionServices, signIn: SignIn): Consol
   return [
     consoleRoute('GET /console/session', {
       operationId: 'getSession',
+      summary: 'Get the session',
       access: 'anyone',
       handle: ({ caller }) => presentSession(services, access.identityOf(caller).session),
     }),
     consoleRoute('DELETE /console/session', {
       operationId: 'signOut',
+      summary: 'Sign out',
       access: 'anyone',
       handle: async ({ caller }) => {
         const { session } = access.identityOf(caller);
@@ -163,6 +168,7 @@ export function sessionRoutes(services: SessionServices, signIn: SignIn): Consol
     }),
     consoleRoute('POST /console/session/link', {
       operationId: 'signInWithLink',
+      summary: 'Sign in with a link',
       access: 'anyone',
       ownAudit: true,
       body: z.strictObject({ token: z.string().min(1).max(200) }),
@@ -180,11 +186,13 @@ export function sessionRoutes(services: SessionServices, signIn: SignIn): Consol
     }),
     consoleRoute('GET /console/me', {
       operationId: 'getMe',
+      summary: 'Get the profile',
       access: 'person',
       handle: (call) => presentMe(sessionOf(call).person),
     }),
     consoleRoute('PATCH /console/me', {
       operationId: 'updateMe',
+      summary: 'Update the profile',
       access: 'person',
       body: z.strictObject({
         name: z.string().max(100).optional(),
@@ -199,6 +207,7 @@ export function sessionRoutes(services: SessionServices, signIn: SignIn): Consol
     }),
     consoleRoute('GET /console/me/sessions', {
       operationId: 'listMySessions',
+      summary: 'List sessions',
       access: 'person',
       handle: (call) => ({
         sessions: sessions.list(sessionOf(call)).map(({ createdAt, seenAt, ...session }) => ({
@@ -210,6 +219,7 @@ export function sessionRoutes(services: SessionServices, signIn: SignIn): Consol
     }),
     consoleRoute('DELETE /console/me/sessions', {
       operationId: 'revokeMyOtherSessions',
+      summary: 'End all other sessions',
       access: 'person',
       handle: async (call) => {
         const revoked = await sessions.revokeOthers(sessionOf(call));
@@ -218,6 +228,7 @@ export function sessionRoutes(services: SessionServices, signIn: SignIn): Consol
     }),
     consoleRoute('DELETE /console/me/sessions/{sessionId}', {
       operationId: 'revokeMySession',
+      summary: 'End a session',
       access: 'person',
       params: { sessionId: z.string().max(100) },
       handle: async (call) => {

@@ -14,7 +14,6 @@ import type { OperationGroup, RequestState, RoutedRequest } from '../router.ts';
 import type { AccessRule, ConsoleAccess, Identity } from './access.ts';
 import { exportedRecords } from './audit-routes.ts';
 import type { Auditing } from './auditing.ts';
-import type { ConsoleOperation } from './console-route.ts';
 import { contactExportQuery, exportedContacts } from './contact-export.ts';
 import {
   type EventStreams,
@@ -40,7 +39,9 @@ export interface StreamedServices {
 interface StreamedOperation {
   /** Whether each use is recorded in the audit log. */
   isAudited: boolean;
-  operation: `console.${ConsoleOperation}`;
+  /** As in the audit log, with its English name. */
+  operation: string;
+  summary: string;
   rule: AccessRule;
   /** Starts the response, or refuses. `isAllowed`: whether the request would be permitted now. */
   handle(
@@ -101,10 +102,11 @@ export function streamedOperations(
     return undefined;
   };
   return {
-    operations: [...operations].map(([path, { operation }]) => ({
+    operations: [...operations].map(([path, { operation, summary }]) => ({
       method: 'GET',
       path,
       operationId: operation,
+      summary,
     })),
     middleware,
   };
@@ -124,6 +126,7 @@ function startOf(
 function streamOperation({ streams }: StreamedServices): StreamedOperation {
   return {
     operation: 'console.stream',
+    summary: 'Follow events',
     isAudited: false,
     rule: { access: 'read', accountInQuery: true, passive: true },
     handle: (ctx, { session, accountId }, isAllowed) => {
@@ -204,6 +207,7 @@ type StartDownload = ReturnType<typeof createDownloads>;
 function auditExport({ audit }: StreamedServices, download: StartDownload): StreamedOperation {
   return {
     operation: 'console.exportAuditRecords',
+    summary: 'Export the audit log',
     isAudited: true,
     rule: { access: 'people', accountOptional: true, accountInQuery: true },
     handle: (ctx, { accountId, session }, isAllowed) => {
@@ -224,6 +228,7 @@ function auditExport({ audit }: StreamedServices, download: StartDownload): Stre
 function contactExport(reader: Reader, download: StartDownload): StreamedOperation {
   return {
     operation: 'console.exportContacts',
+    summary: 'Export contacts',
     isAudited: true,
     rule: { access: 'export', accountInQuery: true },
     handle: (ctx, { accountId, session }, isAllowed) => {

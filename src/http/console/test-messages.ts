@@ -31,6 +31,7 @@ export function testMessageRoutes(
   return [
     consoleRoute('POST /console/test-messages', {
       operationId: 'sendTestMessage',
+      summary: 'Send a test message',
       access: 'send',
       limit: MAX_BODY_BYTES,
       body: z.strictObject({

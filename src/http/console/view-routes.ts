@@ -25,12 +25,14 @@ export function viewRoutes({ access, views }: { access: ConsoleAccess; views: Sa
   return [
     consoleRoute('GET /console/views', {
       operationId: 'listViews',
+      summary: 'List saved views',
       access: 'read',
       accountOptional: true,
       handle: (call) => ({ views: views.list(ownerOf(call)) }) satisfies SavedViewList,
     }),
     consoleRoute('POST /console/views', {
       operationId: 'saveView',
+      summary: 'Save a view',
       access: 'read',
       accountOptional: true,
       ownAudit: true,
@@ -42,6 +44,7 @@ export function viewRoutes({ access, views }: { access: ConsoleAccess; views: Sa
     }),
     consoleRoute('DELETE /console/views/{viewId}', {
       operationId: 'deleteView',
+      summary: 'Delete a saved view',
       access: 'read',
       accountOptional: true,
       ownAudit: true,

@@ -16,6 +16,7 @@ export function webhookRoutes({
   return [
     consoleRoute('GET /console/webhook-health', {
       operationId: 'getWebhookHealth',
+      summary: 'See how webhooks respond',
       access: 'read',
       query: z.object({ webhookId: z.string().max(100).optional() }),
       handle: async ({ caller, query }): Promise<WebhookHealthResponse> => {

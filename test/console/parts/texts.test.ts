@@ -17,7 +17,9 @@ const placeholdersOf = (text = '') => [...text.matchAll(/\{\w+\}/g)].map(([name]
 it.each(TRANSLATIONS)(
   '%s has the keys of the English texts, in their order, and no empty one',
   (_, texts) => {
-    expect(Object.keys(texts)).toEqual(Object.keys(en));
+    // The English names of operations are the summaries of the API.
+    const keys = Object.keys(texts).filter((key) => !key.startsWith('operation.'));
+    expect(keys).toEqual(Object.keys(en));
     expect(Object.entries(texts).filter(([, text]) => text.trim() === '')).toEqual([]);
   },
 );

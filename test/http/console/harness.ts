@@ -43,7 +43,11 @@ const description = {
 /** Operations that stand for the API: their responses show the account. */
 export const SAMPLE_ROUTES: Route[] = [
   route('GET /web-setup/messages', { ...description, operationId: 'listMessages' }),
-  route('POST /web-setup/templates', { ...description, operationId: 'createTemplate' }),
+  route('POST /web-setup/templates', {
+    ...description,
+    operationId: 'createTemplate',
+    summary: 'Create a template',
+  }),
   route('POST /web-setup/campaigns/{campaignId}/send', {
     ...description,
     operationId: 'sendCampaign',

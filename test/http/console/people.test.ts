@@ -207,7 +207,8 @@ describe('the audit log', () => {
       null,
     ]);
     const ofOwner = await operator.get(`/console/audit?personId=${idOf('owner@example.com')}`);
-    expect(ofOwner.data['records']).toHaveLength(4);
+    const names = (ofOwner.data['records'] as { summary: string }[]).map(({ summary }) => summary);
+    expect(names).toEqual(['Create a template', 'Create a template', 'Create a template', 'Sign in']);
   });
 
   it('is exported as CSV, without formulas, and as lines of JSON; the export is recorded', async () => {
