@@ -225,17 +225,17 @@ export function createContext(
       console.log(escapeControlsInText(typeof shown === 'string' ? shown : shown.join('\n')));
     },
     /**
-     * Prints rows as a table with the columns that `toColumns` selects, or as a JSON array; without rows prints `empty` to
-     * stderr.
+     * Prints rows as a table, with these fields or what the function returns as its columns, or as a JSON array; without rows
+     * prints `empty` to stderr.
      */
     printRows: <Row extends object>(
       rows: readonly Row[],
       empty: string,
-      toColumns?: (row: Row) => object,
+      columns?: readonly (keyof Row)[] | ((row: Row) => object),
     ): void => {
       if (printsJson) printJson(rows);
       else if (rows.length === 0) console.error(empty);
-      else console.log(formatTable(toColumns === undefined ? rows : rows.map(toColumns), tableOptions()));
+      else console.log(formatTable(columns === undefined ? rows : cellsOf(rows, columns), tableOptions()));
     },
     /** Prints an object as lines of name and value, or as JSON. */
     printRecord: (record: object): void => {
@@ -305,6 +305,14 @@ export function createContext(
       if (failures.length > 0) throw failures[0];
     },
   };
+}
+
+function cellsOf<Row extends object>(
+  rows: readonly Row[],
+  columns: readonly (keyof Row)[] | ((row: Row) => object),
+): object[] {
+  if (typeof columns === 'function') return rows.map(columns);
+  return rows.map((row) => Object.fromEntries(columns.map((name) => [name, row[name]])));
 }
 
 /**

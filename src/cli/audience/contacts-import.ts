@@ -1,7 +1,6 @@
-import { SingleBar } from 'cli-progress';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type FileImportResult, importFile } from '../../audience/import/file.ts';
-import type { ImportCounts } from '../../audience/import/import.ts';
+import type { ImportBatch, ImportCounts } from '../../audience/import/import.ts';
 import { fieldNamed } from '../../audience/import/rows.ts';
 import { importFormatOf } from '../../audience/import/source.ts';
 import { OperatorFault } from '../../core/operator-fault.ts';
@@ -9,6 +8,7 @@ import { isRefusal } from '../../core/refusal.ts';
 import { asJson, createCommand, ofAccount, option } from '../command.ts';
 import type { CliContext } from '../context.ts';
 import { requireReadable } from '../input-files.ts';
+import { createStepBar } from '../output/progress.ts';
 import { withStopSignal } from '../signals.ts';
 import { openAudience } from './open-audience.ts';
 
@@ -55,7 +55,10 @@ Examples:
       const dryRun = options.dryRun === true;
       const { importer } = await openAudience(context, accountId);
       const { tables, writer, clock } = await context.open();
-      const bar = createBar(process.stderr.isTTY && !context.json);
+      const bar = createStepBar(process.stderr.isTTY && !context.json);
+      let size = 0;
+      const draw = ({ position, counts }: Pick<ImportBatch, 'position' | 'counts'>) =>
+        bar.update('import', position.byte, size, `${counts.rows.toLocaleString('en')} rows`);
       // The first signal ends the import after the current batch.
       const result = await withStopSignal(new OperatorFault('Interrupted'), (signal) =>
         importFile(
@@ -73,8 +76,11 @@ Examples:
             dryRun,
             reportFile,
             signal,
-            onStart: ({ size, position, counts }) => bar.start(size, position.byte, counts.rows),
-            onProgress: ({ position, counts }) => bar.update(position.byte, counts.rows),
+            onStart: (begun) => {
+              size = begun.size;
+              draw(begun);
+            },
+            onProgress: draw,
           },
         ),
       ).finally(bar.stop);
@@ -100,32 +106,6 @@ function addMapping(text: string, before: readonly Mapping[]): readonly Mapping[
   if (before.some(([known]) => known === column))
     throw new InvalidArgumentError(`"${column}" is mapped twice`);
   return [...before, [column, field]];
-}
-
-/** A bar on stderr if `shown`. */
-function createBar(shown: boolean) {
-  const bar = new SingleBar({
-    format: '{bar} {percentage} %  {rows} rows  {duration_formatted}, {eta_formatted} left',
-    barCompleteChar: '█',
-    barIncompleteChar: '░',
-    hideCursor: true,
-    stream: process.stderr,
-  });
-  let running = false;
-  return {
-    start: (total: number, at: number, rows: number) => {
-      if (!shown) return;
-      running = true;
-      bar.start(total, at, { rows: rows.toLocaleString('en') });
-    },
-    update: (at: number, rows: number) => {
-      if (running) bar.update(at, { rows: rows.toLocaleString('en') });
-    },
-    stop: () => {
-      if (running) bar.stop();
-      running = false;
-    },
-  };
 }
 
 const HINT =

@@ -44,18 +44,14 @@ Examples:
               ? await contacts.list({ ...filter, beforeSeq: null })
               : await search(contacts, { ...filter, text });
           if (more) noteMore(context, limit);
-          context.printRows(
-            rows.map(presentContact),
-            'No contact matches',
-            ({ contactIdentifier, email, phone, firstName, lastName, globalStatus }) => ({
-              contactIdentifier,
-              email,
-              phone,
-              firstName,
-              lastName,
-              globalStatus,
-            }),
-          );
+          context.printRows(rows.map(presentContact), 'No contact matches', [
+            'contactIdentifier',
+            'email',
+            'phone',
+            'firstName',
+            'lastName',
+            'globalStatus',
+          ]);
         },
       }),
       createCommand(context, {

@@ -148,7 +148,7 @@ export async function planInit(
     check: (text) => faultOf(listenOrOff, text),
   });
   const tls = await chooseTls(answer, options, hostOf(every));
-  const account = await chooseAccount(answer, options);
+  const account = await chooseAccount(answer);
   const domain =
     account === null
       ? ''
@@ -263,7 +263,7 @@ async function chooseTls(answer: Answer, options: InitOptions, host: string): Pr
 
 const TLS_KINDS = ['acme', 'files', 'none'];
 
-async function chooseAccount(answer: Answer, options: InitOptions): Promise<InitPlan['account']> {
+async function chooseAccount(answer: Answer): Promise<InitPlan['account']> {
   const name = await answer('account', {
     text: 'Name of the first account',
     reason: 'Accounts own domains, keys and messages. "-" creates none.',

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
-import * as z from 'zod';
 import { iso } from '../../core/clock.ts';
+import type { SessionRecord } from '../../delivery/worker/protocol.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../events/message-view.ts';
 import { definedFields } from '../../http/api/fields.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import { recipientIdentifier } from '../../mail/identifier.ts';
+import type { SmtpReply } from '../../mail/reply.ts';
 import type { MessageFilter } from '../../store/messages/message-list.ts';
 import { type ListedMessage, MESSAGE_STATUSES } from '../../store/messages/messages.ts';
 import type { ScanPage } from '../../store/rows/page.ts';
@@ -138,45 +139,26 @@ function domainIds(tables: Tables, text: string, account: string | undefined): s
     .map((row) => row.domain_id);
 }
 
-const replySchema = z.object({ code: z.int(), enhanced: z.string().nullable(), text: z.string() }).nullable();
-const sessionSchema = z.object({
-  host: z.string(),
-  address: z.string(),
-  port: z.int(),
-  localAddress: z.string().nullable(),
-  tls: z
-    .object({
-      protocol: z.string(),
-      cipher: z.string(),
-      verified: z.boolean(),
-      policy: z.string(),
-      requiredBy: z.string(),
-      verification: z.string(),
-    })
-    .nullable(),
-  stage: z.string(),
-  reply: replySchema,
-  error: z.string().nullable(),
-  startedAt: z.string(),
-  endedAt: z.string(),
-});
-/** An attempt as `presentTimeline` returns it. */
-const attemptSchema = z.object({
-  attempt: z.int(),
-  lane: z.string(),
-  classification: z.string().optional(),
-  reply: replySchema,
-  lastAttempt: z.boolean().optional(),
-  sessions: z.array(sessionSchema),
-});
+/** An attempt as delivery stores it and `presentTimeline` returns it. */
+interface Attempt {
+  attempt: number;
+  lane: string;
+  classification?: string;
+  reply: SmtpReply | null;
+  lastAttempt?: true;
+  sessions: Session[];
+}
+interface Session extends Omit<SessionRecord, 'phase' | 'startedAt' | 'endedAt'> {
+  stage: string;
+  startedAt: string;
+  endedAt: string;
+}
 
 function timelineText(entry: Record<string, unknown>): string {
   const { type, timestamp, event, eventId: _, ...rest } = entry;
   const at = String(timestamp);
   if (type === 'event') return `${at}  ${String(event)}${detailsOf(ownFields(rest))}`;
-  const attempt = attemptSchema.safeParse(rest).data;
-  // Earlier versions recorded fewer fields.
-  if (attempt === undefined) return `${at}  attempt${detailsOf(rest)}`;
+  const attempt = rest as unknown as Attempt; // what is neither an event nor an attempt is not in a timeline
   const about = [
     `${attempt.lane} lane`,
     ...(attempt.lastAttempt === true ? ['the last'] : []),
@@ -186,13 +168,13 @@ function timelineText(entry: Record<string, unknown>): string {
   return [heading, ...attempt.sessions.flatMap(sessionLines)].join('\n');
 }
 
-function replyText(reply: z.output<typeof replySchema>): string {
+function replyText(reply: SmtpReply | null): string {
   return reply === null
     ? 'no reply'
     : escapeControls([reply.code, reply.enhanced, reply.text].filter((part) => part !== null).join(' '));
 }
 
-function sessionLines(session: z.output<typeof sessionSchema>): string[] {
+function sessionLines(session: Session): string[] {
   const { host, address, port, localAddress, tls, stage, reply, error, startedAt, endedAt } = session;
   const source = localAddress === null ? '' : ` from ${localAddress}`;
   const duration = `${Date.parse(endedAt) - Date.parse(startedAt)} ms`;

@@ -1,23 +1,15 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { ReplyAutomation } from '../../config/reply-rules.ts';
+import { REPLY_PHASES, type ReplyAutomation } from '../../config/reply-rules.ts';
 import { iso } from '../../core/clock.ts';
 import { createClassifier, operatorRuleFor } from '../../mail/classify/classifier.ts';
 import { classifyWithRule, enhancedCode } from '../../mail/classify/classify.ts';
 import type { ClassifierInput } from '../../mail/classify/rules.ts';
-import type { SmtpPhase, SmtpReply } from '../../mail/reply.ts';
+import type { SmtpReply } from '../../mail/reply.ts';
 import { asJson, createCommand, createGroup, option, rowLimit } from '../command.ts';
 import type { CliContext } from '../context.ts';
 
-const PHASES = [
-  'greeting',
-  'ehlo',
-  'starttls',
-  'auth',
-  'mail',
-  'rcpt',
-  'data',
-  'dot',
-] as const satisfies SmtpPhase[];
+/** Without reports. */
+const PHASES = REPLY_PHASES.filter((phase) => phase !== 'dsn');
 
 /** `postrider replies unclassified|classify`. */
 export function repliesCommand(context: CliContext): Command {
