@@ -17,8 +17,6 @@ import type { Person } from './scrub.ts';
 
 /** How long a stop waits for erasures in progress; the next start continues those that take longer. */
 const STOP_GRACE_MS = 3 * SECOND;
-/** Entries of a history that are deleted in the unit of work that begins the erasure. */
-const SHORT_HISTORY = 500;
 
 export interface ErasureOptions extends TracesOptions {
   /** Maximum time that a caller waits for the erasure, ms; default: until it is complete. */
@@ -27,11 +25,10 @@ export interface ErasureOptions extends TracesOptions {
 
 /**
  * Erases a person: the profile, memberships and history immediately, then, in portions, all data in the tables that
- * declare it (store/data-policies). A long history is deleted in portions, too, and the profile after it. A row of
- * `erasures` exists until the erasure is complete, so that it continues after a crash. Suppressions, opt-outs and
- * events remain, with the identifier only. Starts nothing: `erase` works without `start`, whose loop continues erasures
- * that an earlier process left. `stop` waits 3 s for those in progress, then ends them after their current portion.
- * `erasers` run in the order of the list.
+ * declare it (store/data-policies). A row of `erasures` exists until the erasure is complete, so that it continues after
+ * a crash. Suppressions, opt-outs and events remain, with the identifier only. Starts nothing: `erase` works without
+ * `start`, whose loop continues erasures that an earlier process left. `stop` waits 3 s for those in progress, then ends
+ * them after their current portion. `erasers` run in the order of the list.
  */
 export function createErasure(
   context: Pick<Context, 'tables' | 'writer' | 'clock' | 'log'>,
@@ -54,7 +51,6 @@ export function createErasure(
 
   /** Resolves with false when a worker is sending one of the messages, or after `stop`. */
   async function clear(seq: number): Promise<boolean> {
-    if (!(await removeContact(seq))) return false;
     const row = tables.erasures.get(seq);
     if (row === null) return true;
     const run = createErasureRun(row, portions, clock.now());
@@ -69,22 +65,6 @@ export function createErasure(
     // it, as their process ends afterwards.
     if (waitMs === undefined || (await traces.isShort())) await cleared;
     return true;
-  }
-
-  /**
-   * Removes a contact whose history is long: the entries in portions, the oldest first, then the profile. What was stored
-   * about the person until then is erased, too. Resolves with false after `stop`.
-   */
-  async function removeContact(seq: number): Promise<boolean> {
-    const { contact } = personIn(tables, seq);
-    if (contact === undefined) return true;
-    return portions.run((tx, rows) => {
-      const { contact: left, ...person } = personIn(tx, seq);
-      if (left === undefined) return { rows, isDone: true };
-      const isDone = removeHistory(tx, left, rows);
-      if (isDone) tx.erasures.beginAgain(seq, JSON.stringify(person));
-      return { rows, isDone };
-    });
   }
 
   /** The person is removed from every table already: a failed pass leaves data in unused space of the file only. */
@@ -122,8 +102,6 @@ export function createErasure(
       });
     }, accountId);
     if (isRefusal(seq)) return seq;
-    // A caller that was answered no longer finds the contact.
-    if (!(await removeContact(seq))) return { complete: false };
     const finished = finish(seq);
     if (waitMs === undefined) return { complete: await finished };
     const complete = await Promise.race([finished, sleep(waitMs, null, { ref: false })]);
@@ -174,25 +152,12 @@ export function createErasure(
 
 export type Erasure = ReturnType<typeof createErasure>;
 
-/** Removes the contact, or the first part of a long history. Returns the person to erase. */
+/** Removes the contact with its memberships and history. Returns the person to erase. */
 function removeProfile(tables: Tables, contact: KnownContact): Person {
-  const isRemoved = removeHistory(tables, contact.seq, SHORT_HISTORY);
-  return { ...personOf(contact), ...(!isRemoved && { contact: contact.seq }) };
-}
-
-/** Removes entries of the contact's history; with the last of them the contact. Returns whether it is removed. */
-function removeHistory(tables: Tables, contact: number, limit: number): boolean {
-  if (tables.consents.removeOldest(contact, limit) === limit) return false;
-  tables.subscriptions.removeOfContact(contact);
-  tables.contacts.remove(contact);
-  return true;
-}
-
-/** The person of an erasure, with `contact` while a long history is being removed; empty when the erasure is complete. */
-function personIn({ erasures }: Tables, seq: number): Partial<Person> {
-  const row = erasures.get(seq);
-  // Sound: only this module writes the column.
-  return row === null ? {} : (JSON.parse(row.person) as Person);
+  tables.consents.removeAll(contact.seq);
+  tables.subscriptions.removeOfContact(contact.seq);
+  tables.contacts.remove(contact.seq);
+  return personOf(contact);
 }
 
 function personOf(contact: KnownContact): Person {

@@ -9,8 +9,6 @@ export interface Person {
   phone: string | null;
   /** First and last name; null when only one is known, which could be any word. */
   fullName: string | null;
-  /** Seq of the contact while it is not removed yet, because its history is long. */
-  contact?: number;
 }
 
 const ERASED = '[erased]';

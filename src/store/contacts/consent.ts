@@ -69,9 +69,6 @@ export function consentTable(db: Database) {
   const history = sql.all<[number, number, number], ConsentRow>(
     'SELECT * FROM consents WHERE contact_seq = ? AND n < ? ORDER BY n DESC LIMIT +?',
   );
-  const removeOldest = sql.changes<[number, number, number]>(`
-    DELETE FROM consents WHERE contact_seq = ? AND n IN (
-      SELECT n FROM consents WHERE contact_seq = ? ORDER BY n LIMIT +?)`);
   return {
     /** Inserts an entry that has a number already, of a contact from another installation. */
     insert: (entry: ConsentRow): void => insert(entry),
@@ -89,7 +86,5 @@ export function consentTable(db: Database) {
     history: (contactSeq: number, before: number | null, limit: number): ConsentRow[] =>
       history(contactSeq, before ?? Number.MAX_SAFE_INTEGER, limit),
     removeAll: sql.run<[contactSeq: number]>('DELETE FROM consents WHERE contact_seq = ?'),
-    /** Returns how many were removed, at most `limit`. */
-    removeOldest: (contactSeq: number, limit: number): number => removeOldest(contactSeq, contactSeq, limit),
   };
 }

@@ -71,20 +71,12 @@ export function erasureTable(db: Database) {
     FROM erasures, json_each(person, '$.identifiers') AS identifier WHERE seq = ?`),
   );
   const setAt = sql.run<[number, number]>('UPDATE erasures SET at_message = ? WHERE seq = ?');
-  const beginAgain = sql.run<[string, number]>(`
-    UPDATE erasures SET person = ?, before_message = (SELECT coalesce(max(seq), 0) + 1 FROM messages),
-      before_event = (SELECT coalesce(max(seq), 0) + 1 FROM events) WHERE seq = ?`);
   return {
     /** Begins the erasure of what is stored at this moment, and closes the person's sign-up links. Returns its seq. */
     begin: (row: { account_id: string; person: string; created_at: number }): number => {
       const seq = insert(row);
       closeLinks(SIGN_UP_LIFETIME_MS, seq);
       return seq;
-    },
-    /** Includes what was stored since it began, with a new `person`. */
-    beginAgain: (seq: number, person: string): void => {
-      beginAgain(person, seq);
-      closeLinks(SIGN_UP_LIFETIME_MS, seq);
     },
     get: sql.get<[seq: number], ErasureRow>('SELECT * FROM erasures WHERE seq = ?'),
     pending: sql.values<[], number>('SELECT seq FROM erasures ORDER BY seq'),
