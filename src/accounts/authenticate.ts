@@ -1,10 +1,9 @@
-import { LRUCache } from 'lru-cache';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { isLoopback } from '../dns/address-kinds.ts';
 import type { ApiKeyWithAccount } from '../store/api-keys.ts';
 import type { Context } from '../store/context.ts';
 import { type Network, parseNetwork } from './caller-addresses.ts';
-import { type ApiScope, type KeyRights, keyHash, parseList, rightsOf } from './keys.ts';
+import { type ApiScope, type KeyRights, keyHash, rightsOf } from './keys.ts';
 import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
 
 /**
@@ -34,11 +33,9 @@ export interface Credentials {
 
 /** Longer secrets cannot be valid and are not hashed. */
 const MAX_SECRET_LENGTH = 200;
-const MAX_CACHED_ALLOW_LISTS = 1000;
 
 /**
- * Keeps the parsed networks of up to 1000 different allow-lists in memory, and the frozen caller of each key row until
- * the row changes. Only calls without a valid key count in `failures`.
+ * Keeps the frozen caller of each key row with its parsed networks in memory until the row changes. Only calls without a valid key count in `failures`.
  */
 export function createAuthenticator(
   { tables }: Pick<Context, 'tables'>,
@@ -51,12 +48,20 @@ export function createAuthenticator(
     onUse?: (keyId: string) => void;
   },
 ) {
-  const allowLists = new LRUCache<string, Network[]>({ max: MAX_CACHED_ALLOW_LISTS });
   /**
-   * Callers by the row of the key: the store returns the same one until it changes. Calls share them, so they are
-   * frozen.
+   * Callers and their networks by the row of the key: the store returns the same one until it changes. Calls share the
+   * callers, so they are frozen.
    */
-  const callers = new WeakMap<ApiKeyWithAccount, Caller>();
+  const known = new WeakMap<ApiKeyWithAccount, { caller: Caller; networks: readonly Network[] }>();
+
+  function callerOf(key: ApiKeyWithAccount): { caller: Caller; networks: readonly Network[] } {
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const caller = Object.freeze({ accountId: key.account_id, keyId: key.key_id, ...rightsOf(key) });
+    const networks = caller.allowIps.map(parseNetwork).filter((network) => network !== null);
+    known.set(key, { caller, networks });
+    return { caller, networks };
+  }
 
   function unauthenticated(from: CallerAddress): Refusal {
     const wait = failures.count(from.address);
@@ -72,20 +77,6 @@ export function createAuthenticator(
     );
   }
 
-  function allowed(allowIps: string, from: CallerAddress): boolean {
-    if (allowIps === '[]') return true;
-    // Behind a proxy that is not configured, every caller has the proxy's address.
-    if (from.forwarded && isLoopback(from.address)) return false;
-    let networks = allowLists.get(allowIps);
-    if (networks === undefined) {
-      networks = parseList(allowIps)
-        .map(parseNetwork)
-        .filter((network) => network !== null);
-      allowLists.set(allowIps, networks);
-    }
-    return networks.some((network) => network.contains(from.address));
-  }
-
   return {
     /** Checks in this order: key and account id, address allow-list, account enabled, scope. */
     authenticate: ({ secret, accountId, from }: Credentials, scope: ApiScope): Caller | Refusal => {
@@ -94,15 +85,14 @@ export function createAuthenticator(
       if (key === null || key.revoked_at !== null || key.account_id !== accountId) {
         return unauthenticated(from);
       }
-      if (!allowed(key.allow_ips, from)) {
+      const { caller, networks } = callerOf(key);
+      // Behind a proxy that is not configured, every caller has the proxy's address.
+      const isUnknown = from.forwarded && isLoopback(from.address);
+      const isAllowed = !isUnknown && networks.some((network) => network.contains(from.address));
+      if (caller.allowIps.length > 0 && !isAllowed) {
         return refuse('KEY_NOT_ALLOWED', 'This key may not be used from this address');
       }
       if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'This account is disabled');
-      let caller = callers.get(key);
-      if (caller === undefined) {
-        caller = Object.freeze({ accountId: key.account_id, keyId: key.key_id, ...rightsOf(key) });
-        callers.set(key, caller);
-      }
       if (!caller.scopes.includes(scope)) {
         return refuse('INSUFFICIENT_SCOPE', `This key does not have the scope "${scope}"`);
       }

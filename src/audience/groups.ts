@@ -3,6 +3,7 @@ import { createLoop } from '../core/concurrency/loop.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Context } from '../store/context.ts';
+import { createPortions } from '../store/maintenance/portions.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 
@@ -38,8 +39,6 @@ export function signUpFormOf({ sign_up }: Pick<SubscriptionGroupRow, 'sign_up'>)
   return sign_up === null ? null : (JSON.parse(sign_up) as SignUpForm);
 }
 
-/** Memberships that one unit of work deletes: few enough for a unit of a few milliseconds. */
-const REMOVAL_BATCH_SIZE = 200;
 /** Each deleted group wakes the loop. */
 const REMOVAL_INTERVAL_MS = HOUR;
 /** Pause after a failure. */
@@ -56,23 +55,19 @@ export function createSubscriptionGroups(
   mayAdd: MayAdd,
 ) {
   const { tables, reader, writer, clock, ids, log } = context;
-  let stopped = false;
+  const portions = createPortions({ writer, share: REMOVAL_SHARE });
   let isFirstRun = true;
 
   async function removeDeleted(): Promise<void> {
     if (isFirstRun) await writer.run((tx) => tx.subscriptionGroups.interruptImports());
     isFirstRun = false;
     for (const seq of tables.subscriptionGroups.deleted()) {
-      for (let removed = REMOVAL_BATCH_SIZE; removed > 0; ) {
-        if (stopped) return;
-        removed = await writer.run(
-          (tx) =>
-            tx.subscriptions.removeOfGroup(seq, REMOVAL_BATCH_SIZE) ||
-            tx.groupOptOuts.removeOfGroup(seq, REMOVAL_BATCH_SIZE),
-          REMOVAL_SHARE,
-        );
-      }
-      await writer.run((tx) => tx.subscriptionGroups.remove(seq), REMOVAL_SHARE);
+      const completed = await portions.run((tx, rows) => {
+        const removed = tx.subscriptions.removeOfGroup(seq, rows) || tx.groupOptOuts.removeOfGroup(seq, rows);
+        if (removed === 0) tx.subscriptionGroups.remove(seq);
+        return { rows, isDone: removed === 0 };
+      });
+      if (!completed) return;
     }
   }
 
@@ -143,7 +138,7 @@ export function createSubscriptionGroups(
     background: {
       start: loop.start,
       stop: () => {
-        stopped = true;
+        portions.stop();
         return loop.stop();
       },
     },

@@ -6,7 +6,7 @@ import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { countCampaignQueued } from '../events/campaign-counts.ts';
+import { countCampaignQueued } from '../events/counts.ts';
 import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
 import { hidingVariable } from '../mail/compliance.ts';

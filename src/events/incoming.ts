@@ -43,17 +43,12 @@ export function applyReport(
   const record = (event: MessageEvent): ReportResult =>
     recorder.message(tables, message, event, { reported: true }) ? 'recorded' : 'known';
   const { kind, reports, fingerprint, verified } = messageReport;
-  if (kind === 'arf') {
-    const feedbackType = reports[0]?.feedbackType ?? 'abuse';
-    if (NOT_COMPLAINTS.has(feedbackType)) return 'none';
-    return record({ kind: 'email_complained', fields: { source: 'arf', feedbackType, verified } });
-  }
-  if (kind !== 'dsn') return 'none';
-  const report = reportFor(message, reports);
+  const severe = severeEvent(message, messageReport);
+  if (severe !== null) return record(severe);
+  const report = kind === 'dsn' ? reportFor(message, reports) : undefined;
   if (report === undefined) return 'none';
   const { classification } = report;
   const fields = reportFields(message, report);
-  if (report.action === 'failed') return record(bounce(message, report, verified));
   if (report.action !== 'delayed')
     return record({ kind: 'email_delivered', fields: { ...fields, verified } });
   if (tables.delayNotices.count(message.seq) >= MAX_DELAY_NOTICES) return 'known';
@@ -69,18 +64,26 @@ export function applyReportToMoved(
   recorder: Recorder,
   tables: Tables,
   message: KnownMovedMessage,
-  { kind, reports, verified }: Omit<MessageReport, 'fingerprint'>,
+  report: Omit<MessageReport, 'fingerprint'>,
 ): ReportResult {
-  const record = (event: MovedEvent): ReportResult =>
-    recorder.moved(tables, message, event) ? 'recorded' : 'known';
+  const addressee = { recipient: message.recipient_hash, recipient_hash: message.recipient_hash };
+  const event = severeEvent(addressee, report);
+  if (event === null) return 'none';
+  return recorder.moved(tables, message, event) ? 'recorded' : 'known';
+}
+
+/** The complaint or the bounce that a report is about; null: neither. */
+function severeEvent(
+  message: Addressee,
+  { kind, reports, verified }: Omit<MessageReport, 'fingerprint'>,
+): MovedEvent | null {
   if (kind === 'arf') {
     const feedbackType = reports[0]?.feedbackType ?? 'abuse';
-    if (NOT_COMPLAINTS.has(feedbackType)) return 'none';
-    return record({ kind: 'email_complained', fields: { source: 'arf', feedbackType, verified } });
+    if (NOT_COMPLAINTS.has(feedbackType)) return null;
+    return { kind: 'email_complained', fields: { source: 'arf', feedbackType, verified } };
   }
-  const addressee = { recipient: message.recipient_hash, recipient_hash: message.recipient_hash };
-  const report = kind === 'dsn' ? reportFor(addressee, reports) : undefined;
-  return report?.action === 'failed' ? record(bounce(addressee, report, verified)) : 'none';
+  const report = kind === 'dsn' ? reportFor(message, reports) : undefined;
+  return report?.action === 'failed' ? bounce(message, report, verified) : null;
 }
 
 /** Types of feedback that are not complaints of a person (RFC 5965 §3.1, RFC 6430, RFC 6591). */

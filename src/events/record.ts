@@ -1,11 +1,12 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
+import { withoutNulls } from '../core/without-nulls.ts';
 import type { Context } from '../store/context.ts';
 import type { DomainRow, Stream } from '../store/domains/domains.ts';
 import type { NewEvent } from '../store/messages/events.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { MovedMessage, MovedReports } from '../store/transfer/moved-messages.ts';
-import { countCampaignEvent, isCancellation } from './campaign-counts.ts';
+import { countCampaignEvent, countEgressComplaint, countMessageEvent, isCancellation } from './counts.ts';
 import { type ReportedMessage, suppressAfterBounce, suppressAfterComplaint } from './effects.ts';
 import { fieldsAfterErasure, hasPersonalFields, isErased, withoutPersonalFields } from './erased.ts';
 import {
@@ -16,7 +17,6 @@ import {
   nextState,
   type OperatorEventKind,
 } from './event-types.ts';
-import { countEgressComplaint, countMessageEvent } from './message-counts.ts';
 
 export type KnownMovedMessage = MovedMessage & MovedReports;
 export type MovedEvent = Extract<MessageEvent, { kind: 'email_bounced' | 'email_complained' }>;
@@ -183,10 +183,10 @@ export function createRecorder(
       const context: MessageContext = {
         contactIdentifier: hash,
         useCase,
-        ...(message.campaign_id === null ? {} : { campaignId: message.campaign_id }),
-        ...(message.subscription_group_id === null
-          ? {}
-          : { subscriptionGroupId: message.subscription_group_id }),
+        ...withoutNulls({
+          campaignId: message.campaign_id,
+          subscriptionGroupId: message.subscription_group_id,
+        }),
       };
       insert(tables, {
         account_id: accountId,

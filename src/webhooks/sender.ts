@@ -17,7 +17,6 @@ import type { WebhookSecrets } from './secrets.ts';
  * endpoints of one account take no calls from others, and every webhook gets one.
  */
 const MAX_SHARED_CALLS = 256;
-const READ_AHEAD = 50;
 const PROMOTE_BATCH_SIZE = 1000;
 const PURGE_BATCH_SIZE = 500;
 const ROUND_INTERVAL_MS = SECOND;
@@ -39,8 +38,6 @@ interface EndpointQueue {
   pace: EndpointPace;
   /** Calls in progress, by event. */
   inFlight: Map<number, AbortController>;
-  /** Ready deliveries that were read ahead. */
-  ready: WebhookDeliveryRow[];
 }
 
 /**
@@ -48,8 +45,7 @@ interface EndpointQueue {
  * endpoint delays no other one. A delivery stays `ready` in the database until its outcome is committed; which ones are
  * being sent is known in memory only, because one daemon at a time uses a database. After a crash they are sent again:
  * delivery is at least once. Sends nothing until `start`, `round` or `due`. `start` begins a loop of one second, which
- * keeps the process running until `stop`. Reads 50 deliveries of a webhook ahead; a webhook without calls and failures
- * takes no memory.
+ * keeps the process running until `stop`. A webhook without calls and failures takes no memory.
  */
 export function createWebhookSender(
   { clock, random, log, tables, writer }: Pick<Context, 'clock' | 'random' | 'log' | 'tables' | 'writer'>,
@@ -72,7 +68,7 @@ export function createWebhookSender(
   let purgedAt = Number.NEGATIVE_INFINITY;
 
   function createQueue({ number, account_id: accountId }: WebhookRow): EndpointQueue {
-    const queue = { webhook: number, accountId, pace: createEndpointPace(), inFlight: new Map(), ready: [] };
+    const queue = { webhook: number, accountId, pace: createEndpointPace(), inFlight: new Map() };
     queues.set(number, queue);
     return queue;
   }
@@ -100,17 +96,14 @@ export function createWebhookSender(
     if (webhook === null || webhook.is_active === 0) return known && abortCalls(known);
     const queue = known ?? createQueue(webhook);
     const free = capacity(queue);
-    if (queue.ready.length === 0) queue.ready = readAhead(queue);
-    if (queue.ready.length > 0) {
-      const keys = secrets.keys(tables, webhook, clock.now());
-      for (const row of queue.ready.splice(0, free)) startCall(queue, webhook, row, keys);
-    } else if (queue.inFlight.size === 0 && queue.pace.isInitial(clock.now())) queues.delete(number);
-  }
-
-  function readAhead({ webhook, inFlight }: EndpointQueue): WebhookDeliveryRow[] {
-    return tables.webhookDeliveries
-      .ready(webhook, READ_AHEAD + inFlight.size)
+    const { inFlight, pace } = queue;
+    const ready = tables.webhookDeliveries
+      .ready(number, free + inFlight.size)
       .filter((row) => !inFlight.has(row.event_seq));
+    if (ready.length > 0) {
+      const keys = secrets.keys(tables, webhook, clock.now());
+      for (const row of ready.slice(0, free)) startCall(queue, webhook, row, keys);
+    } else if (inFlight.size === 0 && pace.isInitial(clock.now())) queues.delete(number);
   }
 
   function startCall(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
-import { countCampaignQueued } from '../../src/events/campaign-counts.ts';
+import { countCampaignQueued } from '../../src/events/counts.ts';
 import type { MessageEvent, MessageEventKind } from '../../src/events/event-types.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { exampleEvent } from '../support/events.ts';

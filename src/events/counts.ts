@@ -1,0 +1,161 @@
+import { DAY } from '../core/clock.ts';
+import { domainOf } from '../mail/address.ts';
+import { providerOf } from '../mail/providers.ts';
+import type { ProviderCount } from '../store/campaigns/campaign-counts.ts';
+import type { Stream } from '../store/domains/domains.ts';
+import { type CountedOutcome, hourOf, OTHER_PROVIDER } from '../store/messages/hourly-counts.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
+import type { Tables } from '../store/tables.ts';
+import { isErased } from './erased.ts';
+import { MESSAGE_EVENT_TYPES, type MessageEvent } from './event-types.ts';
+
+/*
+ * Counts of messages by hour, for `postrider stats` and the metrics, and of campaigns, updated in the transaction of each
+ * event, so that reading them reads no messages. Events are counted, not messages: a message that is delivered and bounces
+ * afterwards counts as both, and each deferral counts. Simulated mail is not counted.
+ */
+
+/** Counts an accepted message, in the unit of work that stores it. Must not be called for a simulated one. */
+export function countAccepted(
+  tables: Tables,
+  mail: { accountId: string; domainId: string; stream: Stream; destination: string },
+  at: number,
+): void {
+  const { destination, ...from } = mail;
+  tables.hourlyCounts.add({
+    hour: hourOf(at),
+    provider: providerOf(destination),
+    outcome: 'accepted',
+    outcomeClass: '',
+    ...from,
+  });
+}
+
+/** Counts an event of a message, in its unit of work. */
+export function countMessageEvent(
+  tables: Tables,
+  message: MessageRow,
+  event: MessageEvent,
+  at: number,
+): void {
+  if (message.simulated === 1) return;
+  const counted = outcomeOf(event);
+  if (counted === null) return;
+  tables.hourlyCounts.add({
+    hour: hourOf(at),
+    accountId: message.account_id,
+    domainId: message.domain_id,
+    provider: providerOfRecipient(message.recipient),
+    stream: message.use_case,
+    ...counted,
+  });
+}
+
+/** What an event counts as; null: nothing. */
+function outcomeOf(event: MessageEvent): { outcome: CountedOutcome; outcomeClass: string } | null {
+  const counted = (outcome: CountedOutcome, outcomeClass = '') => ({ outcome, outcomeClass });
+  switch (event.kind) {
+    case 'email_sent':
+      return null;
+    case 'email_delivered':
+      return counted('delivered');
+    case 'email_delayed':
+      return counted('deferred', event.fields.classification);
+    case 'email_bounced':
+    case 'email_rejected':
+      return counted('bounced', event.fields.classification);
+    case 'email_failed':
+      return isCancellation(event) ? counted('cancelled') : counted('failed', event.fields.reason);
+    case 'email_suppressed':
+      return counted('failed', 'suppressed');
+    case 'email_complained':
+      return counted('complained');
+    case 'email_unsubscribed':
+      return counted('unsubscribed');
+    default: {
+      const { isBot, isFirst } = event.fields;
+      if (isBot || !isFirst) return null;
+      return counted(event.kind === 'email_opened' ? 'opened' : 'clicked');
+    }
+  }
+}
+
+/**
+ * Counts a complaint about a delivered message for the source address that sent it, on the day of the complaint. Many
+ * complaints set the warm-up of the address back, for all accounts: call it for verified ones only, as an account can
+ * report its mail to itself.
+ */
+export function countEgressComplaint(tables: Tables, message: MessageRow, at: number): void {
+  if (message.simulated === 1) return;
+  for (const { report } of tables.messages.attemptsOf(message.seq)) {
+    const attempt: { action?: string; egress?: string; provider?: string } = JSON.parse(report);
+    if (attempt.action !== 'deliver' || attempt.egress === undefined || attempt.provider === undefined)
+      continue;
+    const key = { day: at - (at % DAY), entry: attempt.egress, provider: attempt.provider };
+    tables.egressCounts.add(key, { complained: 1 });
+    return;
+  }
+}
+
+/**
+ * Counts an event of a message, in its unit of work. Opens and clicks by programs (`isBot`) are counted by provider only.
+ */
+export function countCampaignEvent(
+  tables: Tables,
+  message: Pick<MessageRow, 'campaign_id' | 'simulated' | 'recipient'>,
+  event: MessageEvent,
+  at: number,
+): void {
+  const { campaign_id: campaignId } = message;
+  if (campaignId === null || message.simulated === 1) return;
+  const ofProvider = providerCountOf(event);
+  if (ofProvider !== null)
+    tables.campaignCounts.addOfProvider(campaignId, providerOfRecipient(message.recipient), ofProvider);
+  const { count, uniqueCount } = MESSAGE_EVENT_TYPES[event.kind];
+  const add = (name: typeof count) => tables.campaignCounts.add(campaignId, hourOf(at), name, 1);
+  if (event.kind !== 'email_opened' && event.kind !== 'email_clicked')
+    return add(isCancellation(event) ? 'cancelled' : count);
+  if (event.fields.isBot) return;
+  add(count);
+  if (uniqueCount !== undefined && event.fields.isFirst) add(uniqueCount);
+  // The link can contain the address.
+  if (event.kind === 'email_clicked' && !isErased(message))
+    tables.campaignCounts.addClick(campaignId, event.fields.url);
+}
+
+/** What an event counts as at the provider of the recipient; null: nothing. */
+function providerCountOf(event: MessageEvent): ProviderCount | null {
+  switch (event.kind) {
+    case 'email_delivered':
+      return 'delivered';
+    case 'email_bounced':
+    case 'email_rejected':
+      return 'bounced';
+    case 'email_complained':
+      return 'complained';
+    case 'email_unsubscribed':
+      return 'unsubscribed';
+    case 'email_opened':
+      return !event.fields.isFirst ? null : event.fields.isBot ? 'machineOpened' : 'uniqueOpened';
+    case 'email_clicked':
+      return !event.fields.isFirst ? null : event.fields.isBot ? 'machineClicked' : 'uniqueClicked';
+    default:
+      return null;
+  }
+}
+
+/** Whether the event cancels the message (contract §6: `email_failed`, reason `cancelled`). */
+export function isCancellation(event: MessageEvent): boolean {
+  return event.kind === 'email_failed' && event.fields.reason === 'cancelled';
+}
+
+/** Counts messages that enter the queue, in the transaction that stores them. Must not be called for simulated ones. */
+export function countCampaignQueued(tables: Tables, campaignId: string, messages: number, at: number): void {
+  if (messages > 0) tables.campaignCounts.add(campaignId, hourOf(at), 'queued', messages);
+}
+
+/** The mailbox provider of a message's recipient. The address of an erased person is empty. */
+function providerOfRecipient(recipient: string): string {
+  const domain = domainOf(recipient);
+  return domain === '' ? OTHER_PROVIDER : providerOf(domain);
+}
