@@ -1,7 +1,6 @@
 import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Ids } from '../core/ids.ts';
-import { countCampaignQueued } from '../events/counts.ts';
-import { countAccepted } from '../events/counts.ts';
+import { countAccepted, countCampaignQueued } from '../events/counts.ts';
 import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
 import type { Mailbox, MessageContent } from '../mail/content.ts';
