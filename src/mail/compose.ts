@@ -39,7 +39,7 @@ export interface ComposedMessage {
 
 const CRLF = Buffer.from('\r\n');
 
-/** Parts of a copy that were prepared with those of other copies (shared-parts.ts). */
+/** Parts of a copy that were prepared with those of other copies (shared-content.ts). */
 export interface CopyParts {
   /** The text derived from the HTML, before `personalize`; null: compose.ts derives it. */
   text: string | null;

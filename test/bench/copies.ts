@@ -2,15 +2,19 @@ import { readFileSync } from 'node:fs';
 import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { composeInSteps } from '../../src/mail/compose.ts';
 import type { CopyDetails } from '../../src/mail/content.ts';
-import { mergeContent, type SharedContent } from '../../src/mail/shared-content.ts';
-import { partsOf, preparePartsInSteps } from '../../src/mail/shared-parts.ts';
+import {
+  mergeContent,
+  partsOf,
+  preparePartsInSteps,
+  type SharedContent,
+} from '../../src/mail/shared-content.ts';
 import { copyWith, IDENTITY, sharedContent, TRACKING } from '../support/campaign-copy.ts';
 import { htmlOf } from './message.ts';
 import { readOptions } from './options.ts';
 
 /*
  * Processor time of composing one copy of a campaign that greets its recipient by name: like a single message, and with the
- * parts that the copies share (src/mail/shared-parts.ts). Both in turns in this process; the best round of each counts.
+ * parts that the copies share (src/mail/shared-content.ts). Both in turns in this process; the best round of each counts.
  *
  *     npm run bench:copies
  */

@@ -4,8 +4,13 @@ import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { composeInSteps, messageBytes } from '../../src/mail/compose.ts';
 import type { MessageContent, Tracking } from '../../src/mail/content.ts';
-import { mergeContent, type SharedTexts, type TemplatedContent } from '../../src/mail/shared-content.ts';
-import { partsOf, preparePartsInSteps } from '../../src/mail/shared-parts.ts';
+import {
+  mergeContent,
+  partsOf,
+  preparePartsInSteps,
+  type SharedTexts,
+  type TemplatedContent,
+} from '../../src/mail/shared-content.ts';
 import { unpackContent } from '../../src/mail/stored-content.ts';
 import type { Accepted } from '../../src/sending/accept.ts';
 import type { SendRequest } from '../../src/sending/request.ts';

@@ -7,12 +7,15 @@ import type { CopyDetails, MessageContent } from '../../mail/content.ts';
 import { signDkimInSteps } from '../../mail/dkim.ts';
 import {
   type CopyIdentity,
+  isPreparedFor,
   mergeContent,
   type OwnContent,
+  partsOf,
+  preparePartsInSteps,
+  type SharedParts,
   type SharedTexts,
   type TemplatedContent,
 } from '../../mail/shared-content.ts';
-import { isPreparedFor, partsOf, preparePartsInSteps, type SharedParts } from '../../mail/shared-parts.ts';
 import { type JobContent, unpackContent } from '../../mail/stored-content.ts';
 import { attempt, LocalRefusal } from './attempt.ts';
 import type { Client } from './client.ts';

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { withoutPause } from '../../src/core/concurrency/slices.ts';
-import { complianceVariables } from '../../src/mail/compliance.ts';
-import { fillSharedInSteps, joinShared, shareTemplateInSteps } from '../../src/mail/shared-template.ts';
-import { parseTemplate, renderTemplate, type TemplateKind } from '../../src/mail/template.ts';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
+import { complianceVariables } from '../../../src/mail/compliance.ts';
+import { joinShared } from '../../../src/mail/shared-content.ts';
+import { parseTemplate, renderTemplate, type TemplateKind } from '../../../src/mail/template.ts';
+import { fillSharedInSteps, shareTemplateInSteps } from '../../../src/sending/render/render-shared.ts';
 
 const SERVICE = complianceVariables({
   account: {

@@ -4,8 +4,13 @@ import { describe, expect, it } from 'vitest';
 import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { composeInSteps, messageBytes } from '../../src/mail/compose.ts';
 import { MARKS, type Tracking } from '../../src/mail/content.ts';
-import { mergeContent, type SharedContent } from '../../src/mail/shared-content.ts';
-import { isPreparedFor, partsOf, preparePartsInSteps } from '../../src/mail/shared-parts.ts';
+import {
+  isPreparedFor,
+  mergeContent,
+  partsOf,
+  preparePartsInSteps,
+  type SharedContent,
+} from '../../src/mail/shared-content.ts';
 import { copyWith, IDENTITY, sharedContent, TRACKING } from '../support/campaign-copy.ts';
 
 const TRACKINGS = [
