@@ -100,8 +100,6 @@ export interface GateOptions extends LimitOptions {
 /** A fair limit with bounds on the work that waits. Each number may be infinite. */
 export function createGate({ maxWaiting, maxWaitingPerKey = maxWaiting, ...options }: GateOptions) {
   const limit = createFairLimit(options);
-  /** Ends the wait of each work that has not begun. */
-  const abandons = new Set<() => void>();
   let closed = false;
 
   /** Like `enter` of the limit; null, and nothing happens, when too much work is waiting. */
@@ -114,24 +112,6 @@ export function createGate({ maxWaiting, maxWaitingPerKey = maxWaiting, ...optio
     return null;
   }
 
-  /** Resolves with the end of the work when it may begin; with null when it may not. */
-  function entered(key: string): Promise<(() => void) | null> {
-    return new Promise((resolve) => {
-      const abandon = () => {
-        leave?.();
-        resolve(null);
-      };
-      const leave = enter(key, () => {
-        // Abandoned works make place for others, which do not begin after `close`.
-        if (closed) return;
-        abandons.delete(abandon);
-        resolve(leave);
-      });
-      if (leave === null) resolve(null);
-      else abandons.add(abandon);
-    });
-  }
-
   return {
     enter,
     /**
@@ -139,19 +119,22 @@ export function createGate({ maxWaiting, maxWaitingPerKey = maxWaiting, ...optio
      * `close`.
      */
     run: async <T>(key: string, work: () => Promise<T>): Promise<T | null> => {
-      const leave = closed ? null : await entered(key);
+      let begin = () => {};
+      const begun = new Promise<void>((resolve) => {
+        begin = resolve;
+      });
+      const leave = closed ? null : enter(key, begin);
       if (leave === null) return null;
       try {
-        return await work();
+        await begun;
+        return closed ? null : await work();
       } finally {
         leave();
       }
     },
-    /** Waiting work resolves with null; running work continues. */
+    /** No further work begins: what waits resolves with null when its turn comes. */
     close: (): void => {
       closed = true;
-      for (const abandon of abandons) abandon();
-      abandons.clear();
     },
   };
 }

@@ -58,6 +58,7 @@ it('limits the waiting work of a key', async () => {
   const gate = createGate({ concurrency: 1, perKey: 1, maxWaiting: 10, maxWaitingPerKey: 1 });
   const admitted = [gate.run('a', job('a1')), gate.run('a', job('a2')), gate.run('b', job('b1'))];
   expect(await gate.run('a', job('a3'))).toBeNull();
+  await new Promise(setImmediate);
   for (const name of ['a1', 'a2', 'b1']) await end(name);
   expect(await Promise.all(admitted)).toEqual(['a1', 'a2', 'b1']);
 });
@@ -75,21 +76,23 @@ it('continues after failed work', async () => {
   expect(await next).toBe('a2');
 });
 
-it('limits waiting work, and abandons it when it is closed', async () => {
+it('limits waiting work, and begins none after it was closed', async () => {
   const { running, job, end } = jobs();
   const gate = createGate({ concurrency: 1, perKey: 1, maxWaiting: 1 });
   const first = gate.run('a', job('a1'));
   const waiting = gate.run('a', job('a2'));
   expect(await gate.run('a', job('a3'))).toBeNull();
+  await new Promise(setImmediate);
   gate.close();
-  expect(await waiting).toBeNull();
   expect(await gate.run('b', job('b1'))).toBeNull();
   expect(running).toEqual(['a1']);
   await end('a1');
   expect(await first).toBe('a1');
+  expect(await waiting).toBeNull();
+  expect(running).toEqual([]);
 });
 
-it('begins no work while it is closed, also when one that is about to begin gives up its place', async () => {
+it('begins no work while it is closed, also not the one that is about to begin', async () => {
   const { running, job } = jobs();
   const gate = createGate({ concurrency: 1, perKey: 1, maxWaiting: 10 });
   const all = [gate.run('a', job('a1')), gate.run('b', job('b1'))];
