@@ -8,24 +8,17 @@ const BASE32_VALUES: ReadonlyMap<string, number> = new Map(
   ]),
 );
 
-/** Two characters for each value of ten bits. */
-const BASE32_PAIRS = Array.from(BASE32).flatMap((first) => Array.from(BASE32, (second) => first + second));
-
 /** Encodes in lower case. */
 export function base32(bytes: Buffer): string {
   let text = '';
   let bits = 0;
   let held = 0;
   for (const byte of bytes) {
-    held = ((held << 8) | byte) & 0x3ffff;
-    bits += 8;
-    if (bits < 10) continue;
-    bits -= 10;
-    text += BASE32_PAIRS[(held >> bits) & 1023];
-  }
-  if (bits >= 5) {
-    bits -= 5;
-    text += BASE32[(held >> bits) & 31];
+    held = ((held << 8) | byte) & 0xfff;
+    for (bits += 8; bits >= 5; ) {
+      bits -= 5;
+      text += BASE32[(held >> bits) & 31];
+    }
   }
   return bits === 0 ? text : text + BASE32[(held << (5 - bits)) & 31];
 }

@@ -11,7 +11,6 @@ import type {
 } from '../store/domains/domains.ts';
 import { SLOTS } from './key-slots.ts';
 import { useCaseLabel } from './use-cases.ts';
-import type { CheckReport } from './verification/apply-results.ts';
 import { listed } from './verification/checks/check.ts';
 import {
   CHECKS,
@@ -21,6 +20,7 @@ import {
   type RequiredCheck,
   type SecondaryFlags,
 } from './verification/checks.ts';
+import type { CheckReport } from './verification/status.ts';
 
 /* Domains and domain groups as the API and the command line return them. */
 

@@ -1,6 +1,7 @@
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
+import type { Config } from '../config/schema.ts';
 import { type ListenAddress, parseListen } from '../config/setting-types.ts';
-import { SECOND } from '../core/clock.ts';
+import { MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { createErrorLog } from '../core/log.ts';
 import { listenFault } from '../core/operator-fault.ts';
@@ -8,10 +9,16 @@ import type { Runtime } from '../core/runtime.ts';
 import { storageFailure } from '../store/database/failure.ts';
 import type { CertificateSource } from './certificate.ts';
 import { type CommandRates, createCommandLimits } from './command-limits.ts';
-import { createConnections, type SmtpConnectionLimits } from './connections.ts';
+import { CONNECTION_LIMITS, createConnections } from './connections.ts';
 import { createLogWindow } from './log-window.ts';
 import { createCommandQueue, PacedServer } from './paced-server.ts';
-import type { EvictionReason, MailUpload, MailUploadOptions, ReceiveBudget } from './receive-budget.ts';
+import {
+  type BudgetOptions,
+  createReceiveBudget,
+  type EvictionReason,
+  type MailUpload,
+  type MailUploadOptions,
+} from './receive-budget.ts';
 import { SmtpRejection, tryLater } from './reply.ts';
 import { createHandshakeCheck, createStallCheck, limitSockets, translateProxyHeaders } from './sockets.ts';
 
@@ -25,22 +32,16 @@ import { createHandshakeCheck, createStallCheck, limitSockets, translateProxyHea
 
 /** What differs between the listeners. */
 export interface ListenerOptions {
-  /** The configuration key, `mx.listen`, for messages to the operator. */
-  name: string;
-  listen: string;
-  hostname: string;
+  /** The section of its settings. */
+  section: 'mx' | 'submission';
+  settings: Pick<Config['mx'], 'listen' | 'proxyProtocol' | 'connections' | 'connectionsPerAddress'>;
   certificate: CertificateSource;
-  /** Proxies that begin each connection with a PROXY header. */
-  proxies: readonly string[];
-  limits: SmtpConnectionLimits & {
-    mailBytes: number;
-    recipients: number;
-    idleMs: number;
-    commandLength: number;
-  };
+  /** Maximum size of a mail. */
+  mailBytes: number;
+  commandLength: number;
   commandRates: CommandRates;
-  /** Memory for the mails that are being received. */
-  budget: ReceiveBudget;
+  /** Memory for the mails that are being received and parsed, in mails of the maximum size, and its shares. */
+  budget: Omit<BudgetOptions, 'bytes'> & { mails: number };
   /** Options of smtp-server that differ between the listeners. */
   options: Pick<
     SMTPServerOptions,
@@ -71,17 +72,18 @@ export interface ListenerOptions {
   countsRejected?(session: SMTPServerSession): boolean;
   /** Called every few seconds while the listener is open. */
   onSweep?(): void;
+  /** Called when all connections have ended. */
+  onClosed(): Promise<void>;
 }
 
-export interface SmtpListener {
-  listen(): Promise<void>;
-  /** The bound address, port 0 resolved; null when it is not listening. */
-  address(): ListenAddress | null;
-  connections(): number;
-  /** Accepts no new connection or mail; mails in progress have `graceMs` to end. */
-  close(graceMs: number): Promise<void>;
-}
+export type SmtpListener = Awaited<ReturnType<typeof createSmtpListener>>;
 
+/** smtp-server's extra commands, and those for other kinds of proxies. */
+export const DISABLED_COMMANDS: readonly string[] = ['XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'];
+/** RFC 5321 §4.5.3.1.8: a limit must be at least 100. Python's smtplib drops the rest without an error. */
+export const MAX_RECIPIENTS = 100;
+/** RFC 5321 §4.5.3.2.7. */
+const IDLE_TIMEOUT_MS = 5 * MINUTE;
 /** Connections beyond the limit while they are greeted or rejected. */
 const CONNECTION_MARGIN = 200;
 const SWEEP_INTERVAL_MS = 2 * SECOND;
@@ -91,10 +93,21 @@ const SWEEP_INTERVAL_MS = 2 * SECOND;
  * usual faults are OperatorFaults, and begins a sweep every 2 s and the watch of the certificate; `close` ends both.
  */
 export async function createSmtpListener(
-  { monotonic, log }: Pick<Runtime, 'monotonic' | 'log'>,
+  { config, monotonic, log }: Pick<Runtime, 'monotonic' | 'log'> & { config: Pick<Config, 'hostname'> },
   listener: ListenerOptions,
-): Promise<SmtpListener> {
-  const { name, hostname, limits, budget } = listener;
+) {
+  const { section, mailBytes } = listener;
+  const {
+    listen,
+    proxyProtocol: proxies,
+    connections: most,
+    connectionsPerAddress: perAddress,
+  } = listener.settings;
+  /** The configuration key, for messages to the operator. */
+  const name = `${section}.listen`;
+  const limits = { ...CONNECTION_LIMITS, connections: most, perAddress };
+  const { mails, ...shares } = listener.budget;
+  const budget = createReceiveBudget(monotonic, { ...shares, bytes: mails * mailBytes });
   const logError = createErrorLog(log);
   const connections = createConnections(monotonic, limits, disconnect);
   const commands = createCommandLimits(monotonic, listener.commandRates);
@@ -106,18 +119,18 @@ export async function createSmtpListener(
     ...listener.options,
     ...(await listener.certificate.load()),
     minVersion: 'TLSv1.2',
-    name: hostname,
+    name: config.hostname,
     heloResponse: '%s',
-    size: limits.mailBytes,
+    size: mailBytes,
     rejectOversized: true,
-    maxRecipients: limits.recipients,
-    maxCommandLength: limits.commandLength,
+    maxRecipients: MAX_RECIPIENTS,
+    maxCommandLength: listener.commandLength,
     maxClients: limits.connections + CONNECTION_MARGIN,
-    socketTimeout: limits.idleMs,
+    socketTimeout: IDLE_TIMEOUT_MS,
     disableReverseLookup: true,
     hideENHANCEDSTATUSCODES: false,
     logger: false,
-    useProxy: listener.proxies.length > 0 ? [...listener.proxies] : false,
+    useProxy: proxies.length > 0 ? [...proxies] : false,
     onConnect: (session, callback) => {
       listener.onConnect?.(session);
       const rejection = commands.connect(session) ?? connections.admit(session);
@@ -141,8 +154,8 @@ export async function createSmtpListener(
   // Includes sockets that smtp-server has not admitted yet, or has rejected.
   server.server.maxConnections = limits.connections + 2 * CONNECTION_MARGIN;
 
-  const cleanups: (() => Promise<void> | void)[] = [translateProxyHeaders(server.server, listener.proxies)];
-  const removeClosedSockets = limitSockets(server.server, limits.perAddress, listener.proxies);
+  const cleanups: (() => Promise<void> | void)[] = [translateProxyHeaders(server.server, proxies)];
+  const removeClosedSockets = limitSockets(server.server, perAddress, proxies);
 
   function disconnect(session: SMTPServerSession, text: string): void {
     send421(session, `4.7.0 ${text}`);
@@ -212,7 +225,7 @@ export async function createSmtpListener(
       },
     });
     const onTooLarge = () => disconnect(session, 'The mail is far too large');
-    const reading = readBody(stream, upload, limits.mailBytes, onTooLarge);
+    const reading = readBody(stream, upload, mailBytes, onTooLarge);
     const answer = await processMail(reading, session);
     if (!(answer instanceof SmtpRejection) || listener.countsRejected?.(session) === true) {
       commands.complete(session, recipients);
@@ -245,10 +258,10 @@ export async function createSmtpListener(
   }
 
   return {
-    listen: () =>
+    listen: (): Promise<void> =>
       new Promise((resolve, reject) => {
-        const address = parseListen(listener.listen);
-        if (address === null) return reject(new Error(`${name}: "${listener.listen}" is not an address`));
+        const address = parseListen(listen);
+        if (address === null) return reject(new Error(`${name}: "${listen}" is not an address`));
         const onError = (error: Error) => reject(listenFault(name, address, error));
         server.once('error', onError);
         server.listen(address.port, address.host, () => {
@@ -261,19 +274,22 @@ export async function createSmtpListener(
           resolve();
         });
       }),
-    address: () => {
+    /** The bound address, port 0 resolved; null when it is not listening. */
+    address: (): ListenAddress | null => {
       const address = server.server.address();
       return address === null || typeof address === 'string'
         ? null
         : { host: address.address, port: address.port };
     },
-    connections: () => connections.count(),
-    close: async (graceMs) => {
+    connections: (): number => connections.count(),
+    /** Accepts no new connection or mail; mails in progress have `graceMs` to end. */
+    close: async (graceMs: number): Promise<void> => {
       const cleaned = Promise.all(cleanups.map(async (cleanup) => cleanup()));
       connections.drain();
       server.options.closeTimeout = graceMs;
       await new Promise<void>((resolve) => server.close(resolve));
       await cleaned;
+      await listener.onClosed();
     },
   };
 }

@@ -13,7 +13,7 @@ export interface MailUploadOptions {
 
 export type EvictionReason = 'memory-needed' | 'too-slow';
 
-interface BudgetOptions {
+export interface BudgetOptions {
   bytes: number;
   /** Parts of `bytes`, 0 to 1. */
   holderShare: number;

@@ -2,41 +2,34 @@ import { X509Certificate } from 'node:crypto';
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { OperatorFault } from '../../src/core/operator-fault.ts';
 import { generateSelfSignedCertificate } from '../../src/core/x509.ts';
 import { createCertificateSource, verifyCertificateFiles } from '../../src/smtp/certificate.ts';
 import { MX_COMMAND_RATES } from '../../src/smtp/command-limits.ts';
-import { CONNECTION_LIMITS } from '../../src/smtp/connections.ts';
 import { createSmtpListener, type ListenerOptions } from '../../src/smtp/listener.ts';
-import { createReceiveBudget } from '../../src/smtp/receive-budget.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { heldClock, temporaryDir } from '../support/store.ts';
 import { HOST, startMx } from './mx/setup.ts';
 
-const RUNTIME = { monotonic: heldClock(), log: createLog({ level: 'silent', hashAddresses: false }) };
+const RUNTIME = {
+  config: { hostname: HOST },
+  monotonic: heldClock(),
+  log: createLog({ level: 'silent', hashAddresses: false }),
+};
 const LISTENER: Omit<ListenerOptions, 'certificate'> = {
-  name: 'mx.listen',
-  listen: '127.0.0.1:0',
-  hostname: HOST,
-  proxies: [],
-  limits: {
-    ...CONNECTION_LIMITS,
-    connections: 100,
-    perAddress: 100,
-    mailBytes: 10_000,
-    recipients: 10,
-    idleMs: MINUTE,
-    commandLength: 2048,
-  },
+  section: 'mx',
+  settings: { listen: '127.0.0.1:0', proxyProtocol: [], connections: 100, connectionsPerAddress: 100 },
+  mailBytes: 10_000,
+  commandLength: 2048,
   commandRates: MX_COMMAND_RATES,
-  budget: createReceiveBudget(heldClock(), { bytes: 10_000, holderShare: 1, networkShare: 1, reserve: 0 }),
+  budget: { mails: 1, holderShare: 1, networkShare: 1, reserve: 0 },
   uploader: () => ({ holder: '', network: null, isProven: false }),
   options: {},
   onRecipient: () => null,
   onData: async () => 'OK',
+  onClosed: async () => {},
 };
 
 describe('the self-signed certificate', () => {

@@ -8,8 +8,8 @@ import {
 } from '../../domains/present.ts';
 import { dmarcProgress } from '../../domains/reports.ts';
 import { useCaseId } from '../../domains/use-cases.ts';
-import type { CheckReport } from '../../domains/verification/apply-results.ts';
 import { CHECKS, REQUIRED_CHECKS } from '../../domains/verification/checks.ts';
+import type { CheckReport } from '../../domains/verification/status.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
 import { asJson, createCommand, createGroup, type OptionValues, option, withoutAsking } from '../command.ts';

@@ -1,10 +1,10 @@
-import type { DnsView } from '../../dns/dns-view.ts';
+import type { DnsView, LookupResult } from '../../dns/dns-view.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { DnsRecord, RecordContext } from '../dns-record.ts';
 import type { DomainRecords } from '../records.ts';
-import type { CheckReport } from './apply-results.ts';
 import { CHECK_NAMES, checkOf, type ReportedCheck } from './checks.ts';
+import type { CheckReport } from './status.ts';
 
 /*
  * What a verification found for each record of a domain, as it is stored: so that the records can be shown next to it
@@ -32,12 +32,9 @@ export function recordKey({ type, name, value }: Pick<DnsRecord, 'type' | 'name'
 
 /** The results of the checks that look up a record, limited to what is stored. */
 export function checkedRecords(context: RecordContext, reports: readonly CheckReport[]): RecordResult[] {
-  return CHECK_NAMES.flatMap((name) => {
-    const { record } = checkOf(name);
-    const report = reports.find(({ check }) => check === name);
-    return record === null || report === undefined
-      ? []
-      : [limited({ record: recordKey(record.build(context)), ...report })];
+  return reports.flatMap((report) => {
+    const { record } = checkOf(report.check);
+    return record === null ? [] : [limited({ record: recordKey(record.build(context)), ...report })];
   });
 }
 
@@ -47,25 +44,24 @@ export function lookUpRecords(view: DnsView, records: readonly DnsRecord[]): Pro
     records.slice(0, MAX_RESULTS).map(async (record) => {
       const { type, name, value } = record;
       const answer = await (type === 'TXT' ? view.txt(name) : view.cname(name));
-      const of = { record: recordKey(record), check: null, expected: value };
-      if (answer.kind === 'unknown')
-        return limited({ ...of, result: 'unknown', found: null, hint: `No result: ${answer.reason}.` });
-      if (answer.kind === 'absent')
-        return limited({
-          ...of,
-          result: 'missing',
-          found: null,
-          hint: `There is no ${type} record at ${name}.`,
-        });
-      const passes = answer.records.some((found) => fulfills(found, record));
-      return limited({
-        ...of,
-        result: passes ? 'ok' : 'wrong',
-        found: answer.records.join('\n'),
-        hint: passes ? '' : `The ${type} record at ${name} has another value.`,
-      });
+      return limited({ record: recordKey(record), check: null, expected: value, ...judge(record, answer) });
     }),
   );
+}
+
+function judge(
+  record: DnsRecord,
+  answer: LookupResult<string>,
+): Pick<RecordResult, 'result' | 'found' | 'hint'> {
+  const { type, name } = record;
+  if (answer.kind === 'unknown')
+    return { result: 'unknown', found: null, hint: `No result: ${answer.reason}.` };
+  if (answer.kind === 'absent')
+    return { result: 'missing', found: null, hint: `There is no ${type} record at ${name}.` };
+  const found = answer.records.join('\n');
+  return answer.records.some((each) => fulfills(each, record))
+    ? { result: 'ok', found, hint: '' }
+    : { result: 'wrong', found, hint: `The ${type} record at ${name} has another value.` };
 }
 
 /**

@@ -18,7 +18,6 @@ import type { Platform } from '../platform/platform.ts';
 import { failingRequired } from '../present.ts';
 import { recordsOf } from '../records.ts';
 import { deleteRetiredKeys, pendingKey, promoteKey } from '../rotation.ts';
-import { applyResults, type CheckReport } from './apply-results.ts';
 import { CHECK_NAMES, type CheckResults, runChecks } from './checks.ts';
 import {
   checkedRecords,
@@ -28,6 +27,7 @@ import {
   storedResults,
   uncheckedRecords,
 } from './record-results.ts';
+import { applyResults, type CheckReport } from './status.ts';
 
 /*
  * Verification of one domain: runs the checks without a transaction, then applies the results in one unit of work to

@@ -1,16 +1,13 @@
 import type { Worker } from 'node:worker_threads';
 import type { SMTPServerSession } from 'smtp-server';
-import { MINUTE } from '../../core/clock.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import { domainOf } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import { smtpCaller } from '../caller.ts';
 import { createCertificateSource, mxCertificateFiles } from '../certificate.ts';
 import { MX_COMMAND_RATES } from '../command-limits.ts';
-import { CONNECTION_LIMITS } from '../connections.ts';
-import { createSmtpListener, type SmtpListener } from '../listener.ts';
+import { createSmtpListener, DISABLED_COMMANDS, type SmtpListener } from '../listener.ts';
 import { createMailParser } from '../parser/mail-parser.ts';
-import { createReceiveBudget } from '../receive-budget.ts';
 import { SmtpRejection } from '../reply.ts';
 import { createIntake, type IntakeOptions, type MxContext } from './intake.ts';
 import { createRcptPolicy, type Purpose, type RcptVerdict } from './rcpt-policy.ts';
@@ -25,16 +22,10 @@ export interface MxOptions extends IntakeOptions {
   startParserThread?: () => Worker;
 }
 
-/** RFC 5321 §4.5.3.1.8. */
-const MAX_RECIPIENTS = 100;
-/** RFC 5321 §4.5.3.2.7. */
-const IDLE_TIMEOUT_MS = 5 * MINUTE;
 /** RFC 5321 §4.5.3.1.4: 512 bytes, which extensions may increase. */
 const MAX_COMMAND_LENGTH = 2048;
-/** Memory for mails that are being received and parsed, in mails of the maximum size. */
-const BUDGET_MAILS = 8;
-/** Shares of that memory: of one address, of one network, and reserved for mail with a valid token. */
-const BUDGET_SHARES = { holderShare: 1 / 4, networkShare: 1 / 2, reserve: 1 / 4 };
+/** Shares of one address, of one network, and reserved for mail with a valid token. */
+const BUDGET = { mails: 8, holderShare: 1 / 4, networkShare: 1 / 2, reserve: 1 / 4 };
 
 /**
  * The MX listener: receives bounces, complaints and reports. Recipients are accepted or rejected before any mail is
@@ -42,7 +33,7 @@ const BUDGET_SHARES = { holderShare: 1 / 4, networkShare: 1 / 2, reserve: 1 / 4 
  * Does not listen yet. Rejects when the certificate cannot be used.
  */
 export async function createMx(context: MxContext, options: MxOptions): Promise<SmtpListener> {
-  const { config, monotonic, log, tables } = context;
+  const { config, log, tables } = context;
   const { tokens, resolver, isDiskLow } = options;
   const { mx, hostname } = config;
   const judge = createRcptPolicy({
@@ -77,25 +68,16 @@ export async function createMx(context: MxContext, options: MxOptions): Promise<
   }
 
   const listener = await createSmtpListener(context, {
-    name: 'mx.listen',
-    listen: mx.listen,
-    hostname,
+    section: 'mx',
+    settings: mx,
     certificate,
-    proxies: mx.proxyProtocol,
-    limits: {
-      ...CONNECTION_LIMITS,
-      connections: mx.connections,
-      perAddress: mx.connectionsPerAddress,
-      mailBytes: mx.mailBytes,
-      recipients: MAX_RECIPIENTS,
-      idleMs: IDLE_TIMEOUT_MS,
-      commandLength: MAX_COMMAND_LENGTH,
-    },
+    mailBytes: mx.mailBytes,
+    commandLength: MAX_COMMAND_LENGTH,
     commandRates: MX_COMMAND_RATES,
-    budget: createReceiveBudget(monotonic, { bytes: BUDGET_MAILS * mx.mailBytes, ...BUDGET_SHARES }),
+    budget: BUDGET,
     options: {
       ciphers: mx.ciphers,
-      disabledCommands: [...DISABLED_COMMANDS],
+      disabledCommands: ['AUTH', ...DISABLED_COMMANDS],
       lenientAddressParsing: true,
     },
     onRecipient: (address, session) => {
@@ -115,6 +97,7 @@ export async function createMx(context: MxContext, options: MxOptions): Promise<
       return { holder: block, network, isProven: proven.has(session.envelope) };
     },
     onData,
+    onClosed: () => parser.stop(),
   });
   const parser = createMailParser(log, {
     startThread: options.startParserThread,
@@ -136,15 +119,8 @@ export async function createMx(context: MxContext, options: MxOptions): Promise<
         );
       await listener.listen();
     },
-    close: async (graceMs) => {
-      await listener.close(graceMs);
-      await parser.stop();
-    },
   };
 }
-
-/** No login, and none of smtp-server's extra commands. */
-const DISABLED_COMMANDS = ['AUTH', 'XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'];
 
 function isPurpose(verdict: RcptVerdict): verdict is Purpose {
   return typeof verdict === 'object';

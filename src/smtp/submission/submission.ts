@@ -19,11 +19,9 @@ import { storageFailure } from '../../store/database/failure.ts';
 import type { Stream } from '../../store/domains/domains.ts';
 import { createCertificateSource, submissionCertificateFiles } from '../certificate.ts';
 import { SUBMISSION_COMMAND_RATES } from '../command-limits.ts';
-import { CONNECTION_LIMITS } from '../connections.ts';
-import { createSmtpListener, type SmtpListener } from '../listener.ts';
+import { createSmtpListener, DISABLED_COMMANDS, MAX_RECIPIENTS, type SmtpListener } from '../listener.ts';
 import { createLogWindow } from '../log-window.ts';
 import { createMailParser } from '../parser/mail-parser.ts';
-import { createReceiveBudget } from '../receive-budget.ts';
 import { SmtpRejection, tryLater } from '../reply.ts';
 import { authReplyTo, INVALID_CREDENTIALS, replyTo } from './replies.ts';
 import { requestedStream, submissionRequest } from './request.ts';
@@ -38,15 +36,10 @@ interface SubmissionOptions {
   startParserThread?: () => Worker;
 }
 
-const IDLE_TIMEOUT_MS = 5 * MINUTE;
 /** RFC 4954 §4: an AUTH response has up to 12,288 bytes. */
 const MAX_COMMAND_LENGTH = 12_288 + 512;
-/** Memory for mails that are being received and parsed, in mails of the maximum size. */
-const BUDGET_MAILS = 32;
 /** The share of one account. When two accounts use up theirs, the slowest upload is ended for a third. */
-const BUDGET_SHARES = { holderShare: 1 / 2, networkShare: 1, reserve: 0 };
-/** RFC 5321 §4.5.3.1.8: a limit must be at least 100. Python's smtplib drops the rest without an error. */
-const MAX_RECIPIENTS = 100;
+const BUDGET = { mails: 32, holderShare: 1 / 2, networkShare: 1, reserve: 0 };
 const SCOPES = { tx: 'transactional', mk: 'marketing' } as const;
 
 /** A login. Its credentials are checked again with each mail, so that a revoked key stops working immediately. */
@@ -69,9 +62,9 @@ export async function createSubmission(
   },
   options: SubmissionOptions,
 ): Promise<SmtpListener> {
-  const { config, monotonic, log } = context;
+  const { config, log } = context;
   const { authenticator, rateLimits, acceptance } = options;
-  const { submission, hostname } = config;
+  const { submission } = config;
   const logError = createErrorLog(log);
   const logins = new WeakMap<SMTPServerSession, Login>();
   const failures = createAuthFailures(context);
@@ -172,25 +165,13 @@ export async function createSubmission(
   }
 
   const listener = await createSmtpListener(context, {
-    name: 'submission.listen',
-    listen: submission.listen,
-    hostname,
-    certificate: createCertificateSource(context, hostname, () => submissionCertificateFiles(config)),
-    proxies: submission.proxyProtocol,
-    limits: {
-      ...CONNECTION_LIMITS,
-      connections: submission.connections,
-      perAddress: submission.connectionsPerAddress,
-      mailBytes: config.limits.sendBytes,
-      recipients: MAX_RECIPIENTS,
-      idleMs: IDLE_TIMEOUT_MS,
-      commandLength: MAX_COMMAND_LENGTH,
-    },
+    section: 'submission',
+    settings: submission,
+    certificate: createCertificateSource(context, config.hostname, () => submissionCertificateFiles(config)),
+    mailBytes: config.limits.sendBytes,
+    commandLength: MAX_COMMAND_LENGTH,
     commandRates: SUBMISSION_COMMAND_RATES,
-    budget: createReceiveBudget(monotonic, {
-      bytes: BUDGET_MAILS * config.limits.sendBytes,
-      ...BUDGET_SHARES,
-    }),
+    budget: BUDGET,
     options: {
       secure: submission.implicitTls,
       ciphers: AEAD_CIPHERS,
@@ -229,16 +210,13 @@ export async function createSubmission(
     // Applications may send many messages that are rejected, to suppressed recipients for example.
     countsRejected: (session) => logins.has(session),
     onSweep: failures.sweep,
+    onClosed: () => {
+      failures.flush();
+      return parser.stop();
+    },
   });
   const parser = createMailParser(log, { startThread: options.startParserThread });
-  return {
-    ...listener,
-    close: async (graceMs) => {
-      await listener.close(graceMs);
-      failures.flush();
-      await parser.stop();
-    },
-  };
+  return listener;
 }
 
 /**
@@ -250,9 +228,6 @@ function isOneIdentity({ method, authcid, authzid = '' }: SMTPServerAuthenticati
 }
 
 const AUTH_REQUIRED = 'Authentication required';
-
-/** smtp-server's extra commands, and those for other kinds of proxies. */
-const DISABLED_COMMANDS = ['XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'];
 
 function unreadable(reason: 'too-long' | 'failed' | 'stopping'): SmtpRejection {
   return reason === 'stopping' ? tryLater() : replyTo(invalid('mail', 'cannot be read'));

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { DnsRecord } from '../../../src/domains/dns-record.ts';
 import type { DomainGroup } from '../../../src/domains/present.ts';
-import type { CheckReport } from '../../../src/domains/verification/apply-results.ts';
+import type { CheckReport } from '../../../src/domains/verification/status.ts';
 import { domainGroupRoutes } from '../../../src/http/api/domains/domain-groups.ts';
 import { domainRoutes } from '../../../src/http/api/domains/domains.ts';
 import { createLocalReader } from '../../../src/store/readers/reads.ts';
