@@ -225,6 +225,7 @@ export function createDelivery(deps: DeliveryDeps) {
     controls,
     shares,
     connections,
+    isUnrecorded: recording.isUnrecorded,
     unrecorded: recording.unrecorded,
     stalled,
   });

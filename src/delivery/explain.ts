@@ -79,7 +79,8 @@ export interface ExplainedRoute {
   failure: string | null;
 }
 
-export interface ExplainedSite extends Omit<SiteFacts, 'suspendedMs' | 'limitedMs' | 'pause' | 'rateWaitMs'> {
+export interface ExplainedSite
+  extends Omit<SiteFacts, 'suspendedMs' | 'limitedMs' | 'pause' | 'rateWaitMs' | 'forMarketing'> {
   /** ISO 8601; null: it is not suspended. */
   suspendedUntil: string | null;
   /** ISO 8601: when it gets mail again, because it asked to send less; null: it gets mail. */
@@ -165,7 +166,7 @@ function withPolicy(reason: WaitReason, [last]: readonly ExplainedAttempt[]): Wa
 
 /** Converts the facts of a site to what the API returns. */
 export function presentSite(facts: SiteFacts, clock: Clock): ExplainedSite {
-  const { suspendedMs, limitedMs, pause, rateWaitMs: _, ...site } = facts;
+  const { suspendedMs, limitedMs, pause, rateWaitMs: _, forMarketing: __, ...site } = facts;
   return {
     ...site,
     suspendedUntil: suspendedMs === 0 ? null : iso(clock.now() + suspendedMs),

@@ -80,6 +80,8 @@ export function createRecording(
   let onNonePending = () => {};
   /** Outcomes that failed since the last one was recorded, with the time of their first failure. */
   const failing = new Map<number, number>();
+  /** Messages whose outcome failed at least once. */
+  const retried = new Set<number>();
   let failure: { since: number; reason: string } | null = null;
   let checking: Promise<void> | null = null;
   let readAt = Number.NEGATIVE_INFINITY;
@@ -224,6 +226,7 @@ export function createRecording(
       return await persistUnit(seq, unit, fallback);
     } finally {
       failing.delete(seq);
+      retried.delete(seq);
       pending--;
       if (pending === 0) onNonePending();
     }
@@ -238,6 +241,7 @@ export function createRecording(
         outcome = await writer.run(isGivenUp ? fallback : unit);
       } catch (error) {
         failing.set(seq, failing.get(seq) ?? monotonic.now());
+        retried.add(seq);
         if (manyFail()) markFailing(errorText(error));
         logFailure(error, seq, tries);
         suspect();
@@ -398,6 +402,8 @@ export function createRecording(
     persist,
     /** Number of outcomes that wait to be recorded. */
     pending: () => pending,
+    /** Whether the outcome of a message could not be recorded yet. */
+    isUnrecorded: (seq: number): boolean => retried.has(seq),
     firstOutcome,
     suspect,
     unrecorded,

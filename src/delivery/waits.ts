@@ -2,11 +2,14 @@ import { iso, MINUTE, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
 import { createLru } from '../core/lru.ts';
 import type { Runtime } from '../core/runtime.ts';
+import type { Context } from '../store/context.ts';
 import {
   type HoldReason,
   MARKETING_PRIORITY,
   type QueuedMessage,
   type QueueKey,
+  type QueuePriority,
+  queueKeyText,
   TRANSACTIONAL_PRIORITY,
 } from '../store/messages/queue.ts';
 import type { QueueControlRow } from '../store/messages/queue-controls.ts';
@@ -17,7 +20,7 @@ import { localRemedy } from './remedies.ts';
 import type { RouteFailure, RouteResult } from './routes.ts';
 import type { Shares } from './scheduling/shares.ts';
 import type { Site } from './scheduling/site.ts';
-import type { Sites } from './scheduling/sites.ts';
+import { MAX_SITES, MAX_SITES_OF_ACCOUNT, type Sites } from './scheduling/sites.ts';
 import type { Targets } from './scheduling/targets.ts';
 import type { EgressObstacle } from './source-address.ts';
 
@@ -35,6 +38,7 @@ import type { EgressObstacle } from './source-address.ts';
 interface WaitDetails {
   final: { status: string; at: number | null };
   sending: object;
+  unrecorded: object;
   held: { hold: HoldReason };
   paused: { control: QueueControlRow };
   rejected: { control: QueueControlRow };
@@ -43,19 +47,24 @@ interface WaitDetails {
   /** `cause`: a clause. */
   stopped: { cause: string };
   parked: { kind: 'domain' | 'account' };
+  /** Its row, or all rows of its queue key. */
+  unreadable: { what: 'message' | 'key' };
   no_route: { destination: string; failure: RouteFailure };
   route_unknown: object;
   site_suspended: { site: string; until: number };
   site_limited: { site: string; until: number };
   account_limited: { destination: string };
+  sites_full: object;
   /** `text`: what it waits for, a clause. */
   warmup: { text: string };
   address_unusable: { text: string };
   address_blocked: { block: NonNullable<EgressObstacle['block']> };
-  site_busy: SiteFacts['connections'] & { site: string };
+  /** `kept`: connections that marketing mail leaves free; 0: of transactional mail. */
+  site_busy: SiteFacts['connections'] & { site: string; kept: number };
   site_rate: { site: string; until: number };
   /** Of all destinations together; see `MessageFacts.exhausted`. */
   sessions_used: { used: number; limit: number; exhausted: MessageFacts['exhausted'] };
+  bytes_used: object;
   in_line: { isRunning: boolean };
 }
 
@@ -79,6 +88,10 @@ const REASONS: {
     remedy: 'See "postrider message show" for its timeline.',
   },
   sending: { text: 'It is being sent now.', remedy: null },
+  unrecorded: {
+    text: 'It was sent, but the outcome could not be recorded yet; this is tried again until it is.',
+    remedy: 'Run "postrider doctor"; see the log for the error.',
+  },
   held: { text: ({ hold }) => HOLDS[hold].text, remedy: ({ hold }) => HOLDS[hold].remedy },
   paused: { text: ({ control }) => sentence(describeControl(control)), remedy: resumeCommand },
   rejected: { text: ({ control }) => sentence(describeControl(control)), remedy: resumeCommand },
@@ -94,6 +107,13 @@ const REASONS: {
   parked: {
     text: ({ kind }) => `Mail of this ${kind} cannot be prepared.`,
     remedy: 'See the log for the error, such as a key that cannot be read.',
+  },
+  unreadable: {
+    text: ({ what }) =>
+      what === 'message'
+        ? 'It could not be read or updated in the database, and is tried again.'
+        : 'The queued mail of its account to its destination could not be read, and is tried again.',
+    remedy: 'See the log for the error, such as a damaged row.',
   },
   no_route: {
     text: ({ destination, failure }) => routeFailureText(destination, failure),
@@ -118,8 +138,15 @@ const REASONS: {
     remedy: 'Read the last replies; the rate adapts by itself.',
   },
   account_limited: {
-    text: ({ destination }) => `The mail hosts of ${destination} asked to send less mail of this account.`,
+    text: ({ destination, until }) =>
+      `The mail hosts of ${destination} asked to send less mail of this account${
+        until === undefined ? ', and what is sent of it now uses its limit up' : ''
+      }.`,
     remedy: 'Read the last replies: complaints or content of this sender are usually the cause.',
+  },
+  sites_full: {
+    text: `Its mail hosts are not in memory, and cannot be added now: mail waits for ${MAX_SITES} sites, or for ${MAX_SITES_OF_ACCOUNT} because of mail of its account.`,
+    remedy: 'Nothing, if the other mail is delivered: sites without mail give way within seconds.',
   },
   warmup: {
     text: ({ text }) => `It ${text}.`,
@@ -136,8 +163,10 @@ const REASONS: {
       `Find and stop the cause. ${block.delisting} Then "postrider queue retry" tries the address immediately.`,
   },
   site_busy: {
-    text: ({ site, used, allowed, limit }) =>
-      `All ${used} connections that the site ${site} may have are in use.${
+    text: ({ site, used, allowed, limit, kept }) =>
+      `All ${used} connections that the site ${site} may have${kept > 0 ? ' for marketing mail' : ''} are in use.${
+        kept > 0 ? ` It keeps ${kept} for transactional mail.` : ''
+      }${
         allowed < limit
           ? ` The number grows as the site answers and accepts mail, and as other sites leave more of all open connections; its limit is ${limit}.`
           : ''
@@ -158,6 +187,10 @@ const REASONS: {
         : `Its account or its site uses its whole share of the ${limit} sessions (delivery.connections), of which ${used} are in use.`;
     },
     remedy: 'Raise delivery.connections if this lasts, and the limit of open files with it.',
+  },
+  bytes_used: {
+    text: 'It is large, and the messages that are being sent use the memory for their contents up (delivery.inFlightBytes).',
+    remedy: 'Raise delivery.inFlightBytes if this lasts and the machine has the memory.',
   },
   in_line: {
     text: ({ isRunning }) =>
@@ -242,23 +275,19 @@ export function reasonsOf(
   now: number,
 ): WaitReason[] {
   if (queued.lease !== null && (live !== null || queued.status === 'sending'))
-    return [presentWait({ code: 'sending' })];
+    return [presentWait({ code: live?.facts.isUnrecorded === true ? 'unrecorded' : 'sending' })];
   const waits: Wait[] = [];
   const control = controls.ofKey(queued);
   if (control !== null) waits.push(controlWait(control));
   const pause = live === null ? null : pauseOfSite(controls, live.facts);
   if (pause !== null) waits.push(controlWait(pause));
   const hold = queued.hold_reason ?? (queued.paused === 1 ? 'campaign_paused' : null);
+  const { parked = null, obstacle = null } = live?.facts ?? {};
   if (hold !== null) waits.push({ code: 'held', hold });
-  else {
-    // It decides: the next attempt waits for the address, too.
-    const block = live?.facts.obstacle?.block;
-    if (block !== undefined) waits.push({ code: 'address_blocked', block, until: block.nextProbeAt });
-    if (queued.ready === 0 && queued.due_at > now) {
-      const isNew = queued.status === 'queued' && queued.attempts === 0;
-      waits.push({ code: isNew ? 'scheduled' : 'deferred', until: queued.due_at });
-    }
-  }
+  // It decides: the next attempt waits for the address, too.
+  else if (obstacle?.block !== undefined) waits.push(addressWait(obstacle));
+  if (parked !== null) waits.push({ code: 'parked', kind: parked.kind, until: now + parked.ms });
+  if (hold === null && !isDue(queued, now)) waits.push(...laterWaits(queued, { parked, obstacle }, now));
   if (live !== null) {
     waits.push(...liveWaits(queued, live, now));
     if (waits.length === 0 && live.facts.route === null) waits.push({ code: 'route_unknown' });
@@ -272,38 +301,66 @@ function pauseOfSite(controls: ControlIndex, { path, site }: MessageFacts): Queu
   return controls.ofSite(site === null ? { key: '', pool: path.pool } : { key: site.site, pool: site.pool });
 }
 
+const isDue = ({ ready, due_at }: ListedInQueue, now: number) => ready === 1 || due_at <= now;
+
+/** Milliseconds by which the due time of a message that waits for something may differ from the end of that. */
+const SAME_END_MS = SECOND;
+
+/**
+ * Why a message is due later: it waits for a source address or because its mail cannot be prepared, where that lasts until
+ * then, else it is scheduled or was deferred.
+ */
+function* laterWaits(
+  { status, attempts, due_at }: ListedInQueue,
+  { parked, obstacle }: Pick<MessageFacts, 'parked' | 'obstacle'>,
+  now: number,
+): Generator<Wait, void> {
+  const lastsUntilDue = (until: number) => until + SAME_END_MS >= due_at;
+  if (obstacle !== null && obstacle.block === undefined && lastsUntilDue(obstacle.until))
+    yield addressWait(obstacle);
+  else if (parked === null || !lastsUntilDue(now + parked.ms))
+    yield { code: status === 'queued' && attempts === 0 ? 'scheduled' : 'deferred', until: due_at };
+}
+
+function addressWait({ kind, text, until, block }: EgressObstacle): Wait {
+  if (block !== undefined) return { code: 'address_blocked', block, until: block.nextProbeAt };
+  return { code: kind === 'warmup' ? 'warmup' : 'address_unusable', text, until };
+}
+
 /** What only the daemon knows. */
 function* liveWaits(
   queued: ListedInQueue,
   { inspection, facts }: { inspection: Inspection; facts: MessageFacts },
   now: number,
 ): Generator<Wait, void> {
-  const { parked, route, site, accountLimitedMs, obstacle, exhausted } = facts;
+  const { route, site, accountLimitedMs, obstacle, unreadable, exhausted } = facts;
   const { destination } = queued;
   const cause = inspection.stopped();
   if (cause !== null) yield { code: 'stopped', cause };
-  if (parked !== null) yield { code: 'parked', kind: parked.kind, until: now + parked.ms };
-  if (queued.ready === 0 && queued.due_at > now) return;
+  if (!isDue(queued, now)) return;
+  if (unreadable !== null) yield { code: 'unreadable', what: unreadable.what, until: now + unreadable.ms };
   if (route?.kind === 'failure') yield { code: 'no_route', destination, failure: route };
   else {
-    if (site !== null) yield* siteWaits(site, now);
+    if (site !== null) yield* siteWaits(site, queued.priority, now);
+    else if (facts.isWithoutSite) yield { code: 'sites_full' };
     if (accountLimitedMs > 0) yield { code: 'account_limited', destination, until: now + accountLimitedMs };
-    if (obstacle !== null && obstacle.block === undefined) {
-      const { kind, text, until } = obstacle;
-      yield { code: kind === 'warmup' ? 'warmup' : 'address_unusable', text, until };
-    }
+    else if (facts.isAccountBusy) yield { code: 'account_limited', destination };
+    if (obstacle !== null && obstacle.block === undefined) yield addressWait(obstacle);
   }
   const { used, limit } = inspection.sessions();
-  if (used >= limit || exhausted !== null) yield { code: 'sessions_used', used, limit, exhausted };
+  if (exhausted === 'bytes') yield { code: 'bytes_used' };
+  else if (used >= limit || exhausted !== null) yield { code: 'sessions_used', used, limit, exhausted };
 }
 
 /** Why a site takes no mail now. */
-function* siteWaits(facts: SiteFacts, now: number): Generator<Wait, void> {
+function* siteWaits(facts: SiteFacts, priority: QueuePriority, now: number): Generator<Wait, void> {
   const { site, suspendedMs, limitedMs, rateWaitMs, connections } = facts;
-  const { used, allowed, limit } = connections;
+  const { used, limit } = connections;
+  const allowed = Math.min(connections.allowed, limit);
+  const kept = priority === MARKETING_PRIORITY ? allowed - Math.min(facts.forMarketing, allowed) : 0;
   if (suspendedMs > 0) yield { code: 'site_suspended', site, until: now + suspendedMs };
   else if (limitedMs > 0) yield { code: 'site_limited', site, until: now + limitedMs };
-  else if (used >= Math.min(allowed, limit)) yield { code: 'site_busy', site, used, allowed, limit };
+  else if (used >= allowed - kept) yield { code: 'site_busy', site, ...connections, kept };
   else if (rateWaitMs > 0) yield { code: 'site_rate', site, until: now + rateWaitMs };
 }
 
@@ -551,11 +608,18 @@ export interface MessageFacts {
   obstacle: EgressObstacle | null;
   /** Its domain or account is parked; null: neither is. */
   parked: { kind: 'domain' | 'account'; ms: number } | null;
+  /** There is no other site for its account or for all; see `Sites.mayCreate`. */
+  isWithoutSite: boolean;
+  /** The site takes less mail of the account, and what is sent of it now uses this up. */
+  isAccountBusy: boolean;
+  /** The message or its queue key could not be read or updated; null: it could. */
+  unreadable: { what: 'message' | 'key'; ms: number } | null;
+  /** It was sent, but its outcome could not be recorded yet. */
+  isUnrecorded: boolean;
   /**
-   * The share of the sessions that is used up: that of its account or site, or that of sites without an answer; null:
-   * neither is.
+   * The share that is used up: sessions of its account or site, sessions of sites without an answer, or bytes; null: none is.
    */
-  exhausted: 'sessions' | 'unanswered' | null;
+  exhausted: ReturnType<Shares['exhausted']>;
 }
 
 export interface SiteFacts {
@@ -570,6 +634,8 @@ export interface SiteFacts {
   rateWaitMs: number;
   /** `limit`: of its profile. `allowed`: now; fewer after an outage, and after the site asked to send less. */
   connections: { used: number; allowed: number; limit: number };
+  /** Of the allowed ones, those that marketing mail may use. */
+  forMarketing: number;
   /** Messages in memory that wait for a connection, transactional and marketing. */
   readAhead: { transactional: number; marketing: number };
   /** Pairs of account and destination with mail that wait for their turn. */
@@ -577,25 +643,30 @@ export interface SiteFacts {
 }
 
 interface InspectionParts {
-  waits: Pick<Waits, 'parkedOf'>;
+  waits: Pick<Waits, 'parkedOf' | 'msOf'>;
   sites: Sites;
   targets: Pick<Targets, 'locate' | 'egressObstacle'>;
   controls: Pick<Controls, 'ofKey' | 'ofSite'>;
   shares: Pick<Shares, 'exhausted' | 'sessions'>;
   /** Sessions at most. */
   connections: number;
+  /** Whether the outcome of a message could not be recorded yet. */
+  isUnrecorded(seq: number): boolean;
   /** Why no outcome can be recorded, or the queue is not read, a clause; null: they are. */
   unrecorded(): string | null;
   stalled(): string | null;
 }
 
-const MAX_SITES = 200;
+const MAX_LISTED_SITES = 200;
 
 /**
  * Keeps no state: each call reads the waits. Only `message` and `obstacle` read the database: the path of the message, and
  * the counts of a source address at their first use on a day.
  */
-export function createInspection({ clock }: Pick<Runtime, 'clock'>, parts: InspectionParts) {
+export function createInspection(
+  { clock, tables }: Pick<Context, 'clock' | 'tables'>,
+  parts: InspectionParts,
+) {
   const { waits, sites, targets, controls, shares, connections } = parts;
 
   const factsOf = (site: Site): SiteFacts => ({
@@ -605,7 +676,8 @@ export function createInspection({ clock }: Pick<Runtime, 'clock'>, parts: Inspe
     limitedMs: Math.ceil(site.limitedMs()),
     pause: controls.ofSite(site),
     rateWaitMs: Math.ceil(site.rateWaitMs()),
-    connections: { ...site.connections(), limit: site.profile().connections },
+    connections: { ...site.connections(TRANSACTIONAL_PRIORITY), limit: site.profile().connections },
+    forMarketing: site.connections(MARKETING_PRIORITY).allowed,
     readAhead: {
       transactional: site.backlogSize(TRANSACTIONAL_PRIORITY),
       marketing: site.backlogSize(MARKETING_PRIORITY),
@@ -616,6 +688,9 @@ export function createInspection({ clock }: Pick<Runtime, 'clock'>, parts: Inspe
   /** The path, the route and the site of a message, and what stops it there. */
   function message(queued: QueuedMessage): MessageFacts {
     const { path, route, site } = targets.locate(queued);
+    const unreadable = unreadableOf(queued);
+    // A row that cannot be read has no size.
+    const content_bytes = unreadable === null ? (tables.queue.ready(queued.seq)?.content_bytes ?? 0) : 0;
     return {
       path,
       route,
@@ -623,8 +698,20 @@ export function createInspection({ clock }: Pick<Runtime, 'clock'>, parts: Inspe
       accountLimitedMs: site === null ? 0 : Math.ceil(site.accountLimitedMs(queued.account_id)),
       obstacle: targets.egressObstacle(queued),
       parked: waits.parkedOf(queued),
-      exhausted: site === null ? null : shares.exhausted(site, queued),
+      isWithoutSite: route?.kind === 'hosts' && site === null && !sites.mayCreate(queued.account_id),
+      isAccountBusy: site?.isAccountBusy(queued.account_id) === true,
+      unreadable,
+      isUnrecorded: parts.isUnrecorded(queued.seq),
+      exhausted: site === null ? null : shares.exhausted(site, { ...queued, content_bytes }),
     };
+  }
+
+  /** Whether the message, or the mail of its queue key, could not be read or updated. */
+  function unreadableOf(queued: QueuedMessage): MessageFacts['unreadable'] {
+    const messageMs = waits.msOf('message_failed', queued.seq);
+    if (messageMs > 0) return { what: 'message', ms: messageMs };
+    const keyMs = waits.msOf('key_unreadable', queueKeyText(queued));
+    return keyMs > 0 ? { what: 'key', ms: keyMs } : null;
   }
 
   /** Why a due message is not sent, a clause; null: no obstacle is known. */
@@ -651,13 +738,15 @@ export function createInspection({ clock }: Pick<Runtime, 'clock'>, parts: Inspe
   return {
     message,
     obstacle,
-    /** Sites in memory with mail, those with the most connections first, at most `MAX_SITES`. */
+    /** Sites in memory with mail, those with the most connections first, at most `MAX_LISTED_SITES`. */
     sites: (): SiteFacts[] =>
       [...sites.all()]
         .toSorted(
-          (a, b) => b.connections().used - a.connections().used || b.waitingCount() - a.waitingCount(),
+          (a, b) =>
+            b.connections(TRANSACTIONAL_PRIORITY).used - a.connections(TRANSACTIONAL_PRIORITY).used ||
+            b.waitingCount() - a.waitingCount(),
         )
-        .slice(0, MAX_SITES)
+        .slice(0, MAX_LISTED_SITES)
         .map(factsOf),
     /** What stops all mail, a clause; null: nothing does. */
     stopped: (): string | null => parts.unrecorded() ?? parts.stalled(),

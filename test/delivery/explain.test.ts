@@ -22,6 +22,10 @@ function factsOf(via: DeliveryRoute | null, route: DeliveryRoute | null, isFound
     accountLimitedMs: 0,
     obstacle: null,
     parked: null,
+    isWithoutSite: false,
+    isAccountBusy: false,
+    unreadable: null,
+    isUnrecorded: false,
     exhausted: null,
   };
 }

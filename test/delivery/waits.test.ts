@@ -1,8 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { MINUTE } from '../../src/core/clock.ts';
+import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
-import { createWaits } from '../../src/delivery/waits.ts';
+import { createControlIndex } from '../../src/delivery/control.ts';
+import type { Shares } from '../../src/delivery/scheduling/shares.ts';
+import type { EgressObstacle } from '../../src/delivery/source-address.ts';
+import {
+  createInspection,
+  createWaits,
+  type MessageFacts,
+  reasonsOf,
+  type SiteFacts,
+} from '../../src/delivery/waits.ts';
+import { queueKeyText } from '../../src/store/messages/queue.ts';
+import type { ListedInQueue } from '../../src/store/messages/queue-list.ts';
 import { heldClock } from '../support/store.ts';
+import { readyMessage } from './messages.ts';
+import { createTestScheduling, KEY } from './scheduling/setup.ts';
 
 function start() {
   const clock = heldClock();
@@ -122,4 +135,158 @@ it('names the longer wait of a message whose domain and account are parked', () 
   const ms = waits.msOf('account_parked', 'acct_one');
   expect(waits.msOf('domain_parked', 'domain_four')).toBeLessThan(ms);
   expect(waits.parkedOf(of('domain_four'))).toEqual({ kind: 'domain', ms });
+});
+
+describe('the reasons of a message', () => {
+  const NOW = heldClock().now();
+  const FACTS: MessageFacts = {
+    path: { pool: 'default', lane: 'primary', via: null },
+    route: { kind: 'hosts', hosts: [], route: null, ttl: 60 },
+    site: null,
+    accountLimitedMs: 0,
+    obstacle: null,
+    parked: null,
+    isWithoutSite: false,
+    isAccountBusy: false,
+    unreadable: null,
+    isUnrecorded: false,
+    exhausted: null,
+  };
+  const SITE: SiteFacts = {
+    site: 'mx.one.test via default',
+    pool: 'default',
+    suspendedMs: 0,
+    limitedMs: 0,
+    pause: null,
+    rateWaitMs: 0,
+    connections: { used: 9, allowed: 10, limit: 10 },
+    forMarketing: 9,
+    readAhead: { transactional: 0, marketing: 0 },
+    waitingKeys: 0,
+  };
+  const quota = (until: number): EgressObstacle => ({
+    kind: 'warmup',
+    entry: 'out-1',
+    address: '192.0.2.1',
+    provider: 'Google',
+    limit: { cap: 50, used: 50 },
+    until,
+    text: "waits for tomorrow's warm-up quota",
+  });
+  const of = (facts: Partial<MessageFacts>, columns: Partial<ListedInQueue> = {}) => {
+    const queued = { ...readyMessage(1), ready: 1, paused: 0, hold_reason: null, ...columns } as const;
+    const inspection = {
+      message: () => FACTS,
+      sites: () => [],
+      stopped: () => null,
+      sessions: () => ({ used: 0, limit: 2 }),
+    };
+    const live = { inspection, facts: { ...FACTS, ...facts } };
+    return reasonsOf(queued, createControlIndex([]), live, NOW);
+  };
+  const codesOf = (...args: Parameters<typeof of>) => of(...args).map(({ code }) => code);
+  const later = (ms: number) => ({ ready: 0, due_at: NOW + ms }) as const;
+
+  it('name the busy site to marketing mail for which it keeps no connection', () => {
+    expect(codesOf({ site: SITE }, { priority: 0 })).toEqual(['in_line']);
+    expect(of({ site: SITE }, { priority: 1 })).toMatchObject([
+      {
+        code: 'site_busy',
+        text: 'All 9 connections that the site mx.one.test via default may have for marketing mail are in use. It keeps 1 for transactional mail.',
+      },
+    ]);
+    const full = { ...SITE, connections: { used: 10, allowed: 10, limit: 10 } };
+    expect(codesOf({ site: full }, { priority: 0 })).toEqual(['site_busy']);
+  });
+
+  it('name the source address that a message was postponed for, and not its due time', () => {
+    expect(codesOf({ obstacle: quota(NOW + HOUR) }, later(HOUR))).toEqual(['warmup']);
+    // A deferred message waits for it, too.
+    expect(
+      codesOf({ obstacle: quota(NOW + HOUR) }, { ...later(MINUTE), attempts: 1, status: 'deferred' }),
+    ).toEqual(['warmup']);
+    // It can be sent before the message is due.
+    expect(codesOf({ obstacle: quota(NOW + MINUTE) }, later(HOUR))).toEqual(['scheduled']);
+    expect(codesOf({}, { ...later(HOUR), attempts: 1, status: 'deferred' })).toEqual(['deferred']);
+  });
+
+  it('begin with the parked domain, and have the due time where that is later', () => {
+    const parked = { kind: 'domain', ms: MINUTE } as const;
+    expect(codesOf({ parked }, later(MINUTE))).toEqual(['parked']);
+    expect(codesOf({ parked }, later(HOUR))).toEqual(['parked', 'scheduled']);
+    expect(codesOf({ parked })).toEqual(['parked']);
+  });
+});
+
+describe('the facts of a message', () => {
+  /** Of a message that was read once, so that its site is in memory. */
+  function startInspection(shares: Pick<Shares, 'exhausted' | 'sessions'>) {
+    const env = createTestScheduling({ connections: 1 });
+    const controls = createControlIndex([]);
+    const { clock, tables, waits, sites, targets } = env;
+    const inspection = createInspection(
+      { clock, tables },
+      {
+        waits,
+        sites,
+        targets,
+        controls,
+        shares,
+        connections: 2,
+        isUnrecorded: () => false,
+        unrecorded: () => null,
+        stalled: () => null,
+      },
+    );
+    const [{ seq } = expect.fail('no message')] = env.put(['a@one.test']);
+    const facts = () => inspection.message(tables.queue.listed(seq) ?? expect.fail('no message'));
+    return { ...env, facts, seq };
+  }
+
+  it('have what could not be read', () => {
+    const { facts, waits, seq } = startInspection({ exhausted: () => null, sessions: () => 0 });
+    expect(facts().unreadable).toBeNull();
+    waits.begin('key_unreadable', queueKeyText(KEY), null);
+    expect(facts().unreadable?.what).toBe('key');
+    waits.begin('message_failed', seq, { queueKey: queueKeyText(KEY) });
+    expect(facts().unreadable?.what).toBe('message');
+  });
+
+  it('have whether another site can be created for it', () => {
+    const { facts, sites, announce } = startInspection({ exhausted: () => null, sessions: () => 0 });
+    expect(facts().isWithoutSite).toBe(false);
+    sites.mayCreate = () => false;
+    expect(facts().isWithoutSite).toBe(true);
+    sites.mayCreate = () => true;
+    announce();
+    sites.mayCreate = () => false;
+    expect(facts().isWithoutSite).toBe(false);
+  });
+
+  it('have whether what the site takes of its account is used up', () => {
+    const { facts, announce, started, onlySite, clock, put } = startInspection({
+      exhausted: () => null,
+      sessions: () => 0,
+    });
+    announce();
+    const [first] = started;
+    if (first !== undefined) onlySite().senderThrottled(first.reservation, SECOND);
+    put(['b@one.test']);
+    clock.advance(SECOND);
+    expect(facts()).toMatchObject({ accountLimitedMs: 0, isAccountBusy: true });
+  });
+
+  it('have the budget that is used up, for the size of its content', () => {
+    const sizes: number[] = [];
+    const { facts, announce } = startInspection({
+      exhausted: (_, { content_bytes }) => {
+        sizes.push(content_bytes);
+        return 'bytes';
+      },
+      sessions: () => 0,
+    });
+    announce();
+    expect(facts().exhausted).toBe('bytes');
+    expect(sizes).toHaveLength(1);
+  });
 });

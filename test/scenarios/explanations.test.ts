@@ -405,6 +405,10 @@ const FACTS: MessageFacts = {
   accountLimitedMs: 0,
   obstacle: null,
   parked: null,
+  isWithoutSite: false,
+  isAccountBusy: false,
+  unreadable: null,
+  isUnrecorded: false,
   exhausted: null,
 };
 
@@ -414,15 +418,33 @@ const WITHOUT_SCENARIO: [
   text: string,
   facts: Partial<MessageFacts>,
   stopped: string | null,
+  queued?: Partial<ListedInQueue>,
 ][] = [
   ['in_line', 'sent within a second or two', {}, null],
   ['parked', 'Mail of this domain cannot be prepared.', { parked: { kind: 'domain', ms: SECOND } }, null],
   ['stopped', 'No mail is sent: the disk is full.', {}, 'the disk is full'],
+  ['unreadable', 'It could not be read or updated', { unreadable: { what: 'message', ms: SECOND } }, null],
+  ['unreadable', 'The queued mail of its account', { unreadable: { what: 'key', ms: SECOND } }, null],
+  ['unrecorded', 'the outcome could not be recorded yet', { isUnrecorded: true }, null, { lease: 1 }],
+  [
+    'sites_full',
+    'mail waits for 10000 sites, or for 2500 because of mail of its account',
+    { isWithoutSite: true },
+    null,
+  ],
+  ['account_limited', 'and what is sent of it now uses its limit up.', { isAccountBusy: true }, null],
+  ['bytes_used', 'delivery.inFlightBytes', { exhausted: 'bytes' }, null],
 ];
 
 describe('a message that no mail host delays', () => {
-  it.each(WITHOUT_SCENARIO)('has the reason %s', (code, text, facts, stopped) => {
-    const queued: ListedInQueue = { ...readyMessage(1), ready: 1, paused: 0, hold_reason: null };
+  it.each(WITHOUT_SCENARIO)('has the reason %s', (code, text, facts, stopped, columns = {}) => {
+    const queued: ListedInQueue = {
+      ...readyMessage(1),
+      ready: 1,
+      paused: 0,
+      hold_reason: null,
+      ...columns,
+    };
     const inspection: Inspection = {
       message: () => FACTS,
       sites: () => [],

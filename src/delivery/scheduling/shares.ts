@@ -1,6 +1,5 @@
 import {
   type MailToLease,
-  type QueuedMessage,
   type QueuePriority,
   type ReadyMessage,
   TRANSACTIONAL_PRIORITY,
@@ -72,12 +71,12 @@ export function createShares(limits: { sessions: number; bytes: number }) {
       const shares = sharesOf(site, message);
       return unanswered.admits(shares.unanswered) && bytes.admits(shares.bytes);
     },
-    /** The budget that does not admit a message now, whatever its size; null: all of them do. */
-    exhausted: (site: Site, message: QueuedMessage): 'sessions' | 'unanswered' | null => {
-      const { account_id: account, priority } = message;
-      const session = { account, site: site.key, priority, size: 1 };
-      if (!site.hasAnswered() && !unanswered.admits(session)) return 'unanswered';
-      return sessions.admits(session) ? null : 'sessions';
+    /** The budget that does not admit the message now; null: all of them do. */
+    exhausted: (site: Site, message: MailToLease): 'sessions' | 'unanswered' | 'bytes' | null => {
+      const shares = sharesOf(site, message);
+      if (!unanswered.admits(shares.unanswered)) return 'unanswered';
+      if (!sessions.admits(shares.session)) return 'sessions';
+      return bytes.admits(shares.bytes) ? null : 'bytes';
     },
     /** Takes the shares of a message that is admitted; pass them to `release` once. */
     take: (site: Site, message: ReadyMessage): HeldShares => {

@@ -119,8 +119,8 @@ export interface Site {
   isSuspended(): boolean;
   /** Whether the operator has paused the site or its egress pool. */
   isPaused(): boolean;
-  /** Connections in use, and at most now. */
-  connections(): { used: number; allowed: number };
+  /** Connections in use, and how many may be in use now for a message of this priority. */
+  connections(priority: QueuePriority): { used: number; allowed: number };
   /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
   suspendedMs(): number;
   /** Lets one connection probe the site now, if it is suspended. */
@@ -133,6 +133,8 @@ export interface Site {
   rateWaitMs(): number;
   /** Milliseconds until the site takes mail of the account again; 0: now. */
   accountLimitedMs(accountId: string): number;
+  /** Whether the site takes less mail of the account, and what is sent of it now uses this up. */
+  isAccountBusy(accountId: string): boolean;
   /** The limits in force. */
   limits(): SiteLimits;
 
@@ -444,13 +446,14 @@ export function createSite(options: SiteOptions): Site {
     limitedMs: limiter.limitedMs,
     isHalted,
     isPaused,
-    connections: () => {
+    connections: (priority) => {
       const used = slots.used();
-      const allowed = suspension.isSuspended() ? 0 : Math.min(limiter.connections(), suspension.allowed());
+      const allowed = suspension.isSuspended() ? 0 : Math.min(connectionsOf(priority), suspension.allowed());
       return { used, allowed: slots.waitsForConnection() ? Math.min(used, allowed) : allowed };
     },
     rateWaitMs: limiter.waitMs,
     accountLimitedMs: accounts.limitedMs,
+    isAccountBusy: (accountId) => !accounts.admits(accountId, inFlight.get(accountId) ?? 0),
     limits: () => ({
       connections: limiter.connections(),
       perSecond: limiter.perSecond(),

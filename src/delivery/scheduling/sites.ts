@@ -31,9 +31,9 @@ export interface SitesOptions {
 }
 
 /** A site needs some 20 KB. */
-const MAX_SITES = 10_000;
+export const MAX_SITES = 10_000;
 /** Created for mail of one account, which chooses the destinations. */
-const MAX_SITES_OF_ACCOUNT = 2500;
+export const MAX_SITES_OF_ACCOUNT = 2500;
 /** Above this share of either maximum, sites without mail are removed soon. Their limits and suspensions are stored. */
 const CROWDED_SHARE = 0.5;
 const CROWDED_UNUSED_MS = SECOND;

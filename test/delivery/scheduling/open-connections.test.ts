@@ -70,7 +70,7 @@ describe('the open connections of all sites', () => {
     const ofTwo = reserve(two);
     expect(ofTwo).toHaveLength(2);
     expect(two.hasFreeSlot(0)).toBe(false);
-    expect(two.connections()).toEqual({ used: 2, allowed: 2 });
+    expect(two.connections(0)).toEqual({ used: 2, allowed: 2 });
     expect(reserve(one)).toHaveLength(10);
     release(ofTwo);
     expect(reserve(two)).toHaveLength(2);

@@ -136,7 +136,7 @@ describe('a site whose hosts cannot be reached', () => {
     const counts: number[] = [];
     const allowed: number[] = [];
     for (let round = 0; round < 5; round++) {
-      allowed.push(site.connections().allowed);
+      allowed.push(site.connections(0).allowed);
       const [probe, ...others] = reserveAll();
       counts.push(1 + others.length);
       for (const reservation of others) site.release(reservation);
