@@ -78,7 +78,7 @@ describe('refusals', () => {
   });
 
   it('are client errors, except three', () => {
-    const server = Object.entries(REFUSALS).filter(([, status]) => status >= 500);
+    const server = Object.entries(REFUSALS).filter(([, [status]]) => status >= 500);
     expect(server.map(([code]) => code)).toEqual(['INTERNAL_ERROR', 'UNAVAILABLE', 'QUERY_TOO_BROAD']);
   });
 });

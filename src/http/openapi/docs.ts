@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { isRefusalCode, REFUSALS, refuse } from '../../core/refusal.ts';
+import { isRefusalCode, REFUSALS, refuse, statusOf } from '../../core/refusal.ts';
 import { escapeHtml } from '../../mail/html/escape.ts';
 import { alternativesOf, isRecord, type JsonSchema } from '../json-schema.ts';
 import type { OpenRoute } from '../route.ts';
 import { staticPage } from '../static-page.ts';
-import { ERROR_DESCRIPTIONS } from './descriptions.ts';
 import {
   examplesOf,
   type OpenApiDocument,
@@ -223,11 +222,11 @@ ${example === undefined ? '' : `<pre><code>${escapeHtml(text)}</code></pre>`}`;
 function errorTable(responses: readonly OpenApiResponse[]): string {
   const contents = responses.flatMap(({ content = {} }) => Object.values(content));
   const codes = new Set(contents.flatMap(({ examples = {} }) => Object.keys(examples)).filter(isRefusalCode));
-  const statuses = [...new Set([...codes].map((code) => REFUSALS[code]))].toSorted((a, b) => a - b);
+  const statuses = [...new Set([...codes].map(statusOf))].toSorted((a, b) => a - b);
   const rows = statuses.map((status) => {
     const texts = [...codes]
-      .filter((code) => REFUSALS[code] === status)
-      .map((code) => prose(`\`${code}\`: ${ERROR_DESCRIPTIONS[code]}`));
+      .filter((code) => statusOf(code) === status)
+      .map((code) => prose(`\`${code}\`: ${REFUSALS[code][1]}`));
     return `<tr><th scope="row">${status}</th><td>${texts.join('<br>')}</td></tr>`;
   });
   return table('Errors', ['Status', 'Codes'], rows);

@@ -1,12 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import type { Work } from '../../core/concurrency/slices.ts';
-import { REFUSALS, type RefusalCode } from '../../core/refusal.ts';
+import { REFUSALS, type RefusalCode, statusOf } from '../../core/refusal.ts';
 import { type Direction, type JsonSchema, jsonSchemaOf } from '../json-schema.ts';
 import { JSON_TYPE } from '../responses.ts';
 import type { OpenRoute, Route } from '../route.ts';
 import { staticPage } from '../static-page.ts';
-import { ERROR_DESCRIPTIONS, TAG_DESCRIPTIONS } from './descriptions.ts';
 import type {
   OpenApiDocument,
   OpenApiOperation,
@@ -16,6 +15,28 @@ import type {
 } from './document.ts';
 
 const DESCRIPTION = `Requests are authenticated with the headers \`X-Api-Key\` and \`X-Id\`. A successful response is \`{ "success": true, "data": … }\`; an error response has a code, a message and the request id. Unknown fields of a request body are ignored and named in \`data.warnings\`, and so are read-only fields whose value differs from that of the resource. Every response has the header \`X-Request-Id\`.`;
+
+/** What each tag contains, as the documentation introduces it. */
+const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
+  Domains: 'Sending domains, their DNS records, verification and DKIM keys.',
+  'Domain groups': 'Groups that organize the domains of an account.',
+  Sending: 'Send transactional and marketing email, one message or a batch.',
+  'Messages and events': 'Status and history of messages, and the feed of all events.',
+  Templates: 'Stored content that a send refers to by id.',
+  'Compliance templates': 'Content of the compliance variables, such as the unsubscribe footer.',
+  Campaigns: 'Send an email to a subscription group, and read its results.',
+  Webhooks: 'Endpoints that receive events as signed POST requests, and their deliveries.',
+  Suppressions: 'Addresses that the account cannot send to.',
+  Contacts: 'Recipients with their profile and consent, and their erasure.',
+  'Subscription groups': 'Lists that contacts subscribe to.',
+  Subscriptions: 'Memberships of contacts in subscription groups.',
+  Account: 'Name, company and postal address of the account.',
+  Installation:
+    'The installation as a whole. Requires a key with the scope `operator`, which only the command line creates: `postrider key create --account ID --scope operator`.',
+  Queue:
+    'Queued mail of all accounts: why it waits, pauses, purging and rerouting. Requires a key with the scope `operator`.',
+  Operations: 'Health, metrics and documentation. These operations require no API key.',
+};
 
 export interface OpenApiOptions {
   routes: readonly Route[];
@@ -264,13 +285,13 @@ function errorResponses(
   components: Components,
 ): Record<string, OpenApiReference> {
   const common: readonly RefusalCode[] = COMMON_ERRORS[kind];
-  const listsForbidden = kind === 'keyed' && !codes.some((code) => REFUSALS[code] < 500);
+  const listsForbidden = kind === 'keyed' && !codes.some((code) => statusOf(code) < 500);
   const listed = listsForbidden ? [...codes, ...FORBIDDEN_ERRORS] : codes;
-  const statuses = [...new Set(listed.map((code) => REFUSALS[code]))];
+  const statuses = [...new Set(listed.map(statusOf))];
   return {
     ...Object.fromEntries(
       statuses.map((status) => {
-        const ofStatus = [...new Set([...listed, ...common])].filter((code) => REFUSALS[code] === status);
+        const ofStatus = [...new Set([...listed, ...common])].filter((code) => statusOf(code) === status);
         const name = listsForbidden ? 'Forbidden' : `${pascalCase(operationId)}${status}`;
         return [String(status), errorResponse(name, ofStatus, components)];
       }),
@@ -325,7 +346,7 @@ function errorResponse(
 ): OpenApiReference {
   const isShort = codes.length <= MAX_CODES_IN_NAME;
   const examples = codes.map((code) => {
-    const [message] = ERROR_DESCRIPTIONS[code].split(/[;:.]/, 1);
+    const [message] = REFUSALS[code][1].split(/[;:.]/, 1);
     const error = { code, message };
     const value = { success: false, error, message, reasonCode: code, requestId: 'order-10042' };
     return [code, share(components, 'examples', code, { value })];
@@ -333,7 +354,7 @@ function errorResponse(
   const name = isShort ? codes.map((code) => pascalCase(code.toLowerCase())).join('Or') : longName;
   return share(components, 'responses', name, {
     description: isShort
-      ? codes.map((code) => `\`${code}\`: ${ERROR_DESCRIPTIONS[code]}`).join('\n')
+      ? codes.map((code) => `\`${code}\`: ${REFUSALS[code][1]}`).join('\n')
       : 'One of the codes in the examples.',
     content: {
       'application/json': {

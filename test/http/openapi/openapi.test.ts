@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import type { Accounts } from '../../../src/accounts/accounts.ts';
 import { withoutPause } from '../../../src/core/concurrency/slices.ts';
-import { REFUSALS } from '../../../src/core/refusal.ts';
+import { type RefusalCode, statusOf } from '../../../src/core/refusal.ts';
 import { accountRoutes } from '../../../src/http/api/accounts/account.ts';
 import { overviewPage, subjectPage } from '../../../src/http/openapi/docs.ts';
 import {
@@ -147,7 +147,7 @@ describe('the OpenAPI document', () => {
         )) {
           const expected =
             status === 'default' ? [400, 401, 403, 408, 413, 415, 421, 429, 500, 503] : [Number(status)];
-          expect(expected, `${operationId} ${code}`).toContain(REFUSALS[code as keyof typeof REFUSALS]);
+          expect(expected, `${operationId} ${code}`).toContain(statusOf(code as RefusalCode));
           expect(value).toMatchObject({ success: false, reasonCode: code, error: { code } });
         }
       }

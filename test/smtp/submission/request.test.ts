@@ -257,7 +257,7 @@ describe('a refusal over SMTP', () => {
   /** States that end: another request with the same key, an account whose storage is full. */
   const TEMPORARY = ['IDEMPOTENCY_IN_PROGRESS', 'LIMIT_REACHED'];
 
-  it.each(Object.entries(REFUSALS))('%s is permanent unless its reason ends', (name, status) => {
+  it.each(Object.entries(REFUSALS))('%s is permanent unless its reason ends', (name, [status]) => {
     const { responseCode } = replyTo(refuse(name as RefusalCode, ''));
     const again = status >= 500 || status === 429 || TEMPORARY.includes(name);
     expect(String(responseCode)).toMatch(again ? /^4\d\d 4\./ : /^5\d\d 5\./);
