@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { loadConfig } from '../../config/load.ts';
 import { monotonicClock, systemClock } from '../../core/clock.ts';
 import { createLog } from '../../core/log.ts';
@@ -160,7 +161,14 @@ async function runSteps(
   let steps = 0;
   const step = (title: string) => print(`\n${++steps}. ${title}`);
   const line = (text: string) => print(`   ${text}`);
-  const showCalls = async (...types: string[]) => line(callLine(await webhooks.received(...types)));
+  /** Waits for the calls of these types, in any order. */
+  async function showCalls(...types: string[]): Promise<void> {
+    const calls: ReceivedCall[] = [];
+    while (calls.length < types.length) calls.push(await webhooks.next());
+    const received = calls.map(({ type }) => type).toSorted();
+    assert(isDeepStrictEqual(received, types.toSorted()), `unexpected webhook calls: ${received.join(', ')}`);
+    line(callLine(calls));
+  }
 
   step('Create an account with a key for each purpose');
   const { keys, account } = accepted(

@@ -1,11 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { EventEmitter, once } from 'node:events';
+import { EventEmitter, on, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { SMTPServer, type SMTPServerSession } from 'smtp-server';
-import { SECOND } from '../../core/clock.ts';
 import { forMailauth } from '../../dns/mailauth.ts';
 import { createNameserver } from '../../dns/nameserver.ts';
 import type { Resolver } from '../../dns/resolver.ts';
@@ -24,24 +23,21 @@ export const NAMES = { platform: 'mail.postrider.test', sender: 'shop.test', rec
 /** A local part that the receiving server rejects at RCPT. */
 export const UNKNOWN_USER = 'unknown';
 const LOOPBACK = '127.0.0.1';
-const ARRIVAL_TIMEOUT_MS = 10 * SECOND;
 
 /** Without records, a recipient domain has the receiving server as its MX, and a name of the sender does not exist. */
 export async function startPrivateDns() {
-  const published: ZoneRecord[] = [NAMES.receiver, NAMES.platform].map((name) => ({
-    name,
-    type: 'A',
-    value: LOOPBACK,
-    ttl: 60,
-  }));
+  const published = new Map<string, ZoneRecord>();
+  const publish = (records: readonly ZoneRecord[]): void => {
+    for (const record of records) published.set(`${record.type} ${record.name} ${record.value}`, record);
+  };
+  const ttl = 60;
+  for (const name of [NAMES.receiver, NAMES.platform]) publish([{ name, type: 'A', value: LOOPBACK, ttl }]);
   const isOfRecipient = (name: string) =>
     name.includes('.') && !name.endsWith(NAMES.sender) && !name.startsWith('_');
   const find = (name: string): ZoneRecord[] | undefined => {
-    const records = published.filter((record) => record.name.toLowerCase() === name);
+    const records = [...published.values()].filter((record) => record.name.toLowerCase() === name);
     if (records.length > 0) return records;
-    return isOfRecipient(name)
-      ? [{ name, type: 'MX', value: NAMES.receiver, priority: 10, ttl: 60 }]
-      : undefined;
+    return isOfRecipient(name) ? [{ name, type: 'MX', value: NAMES.receiver, priority: 10, ttl }] : undefined;
   };
   const server = await createNameserver({
     zone: { find },
@@ -49,47 +45,22 @@ export async function startPrivateDns() {
     listen: { host: LOOPBACK, port: 0 },
     onError: (error) => console.error('private DNS server failed:', error),
   });
-  return {
-    address: `${server.host}:${server.port}`,
-    publish: (records: readonly ZoneRecord[]): void => {
-      const isKnown = (record: ZoneRecord) =>
-        published.some((each) =>
-          (['name', 'type', 'value'] as const).every((key) => each[key] === record[key]),
-        );
-      published.push(...records.filter((record) => !isKnown(record)));
-    },
-    close: () => server.close(),
-  };
+  return { address: `${server.host}:${server.port}`, publish, close: () => server.close() };
 }
 
-/** What has arrived, until `onItem` is called. */
+/** What arrives: `next` waits for each item in turn, until `onItem` is called. */
 function createInbox<Item>() {
-  const items: Item[] = [];
-  const arrivals = new EventEmitter();
-  let listener: ((item: Item) => void) | null = null;
+  const arrivals = new EventEmitter<{ item: [Item] }>();
+  const items = on(arrivals, 'item');
   return {
-    add: (item: Item): void => {
-      if (listener !== null) return listener(item);
-      items.push(item);
-      arrivals.emit('item');
-    },
-    /** The first item that is wanted and was not returned yet, or the next one. Rejects when none arrives within 10 s. */
-    next: async (what: string, isWanted: (item: Item) => boolean = () => true): Promise<Item> => {
-      const signal = AbortSignal.timeout(ARRIVAL_TIMEOUT_MS);
-      for (;;) {
-        const at = items.findIndex(isWanted);
-        const [item] = at === -1 ? [] : items.splice(at, 1);
-        if (item !== undefined) return item;
-        await once(arrivals, 'item', { signal }).catch((error: unknown) => {
-          throw new Error(`no ${what} arrived`, { cause: error });
-        });
-      }
+    add: (item: Item): void => void arrivals.emit('item', item),
+    next: async (): Promise<Item> => {
+      const [item]: Item[] = (await items.next()).value;
+      if (item === undefined) throw new Error('the inbox is closed');
+      return item;
     },
     /** Calls `callback` with every further item. */
-    onItem: (callback: (item: Item) => void): void => {
-      listener = callback;
-      for (const item of items.splice(0)) callback(item);
-    },
+    onItem: (callback: (item: Item) => void): void => void arrivals.on('item', callback),
   };
 }
 
@@ -156,7 +127,7 @@ export async function startReceiver(resolver: Resolver) {
   server.on('error', (error) => console.error('demo receiver failed:', error.message));
   return {
     port: await listen(server.server),
-    next: () => inbox.next('message'),
+    next: inbox.next,
     onMail: inbox.onItem,
     close: () => new Promise<void>((resolve) => server.close(() => resolve())),
   };
@@ -203,9 +174,7 @@ export async function startWebhookReceiver() {
     trust: (secret: string): void => {
       key = Buffer.from(secret.replace('whsec_', ''), 'base64');
     },
-    /** Resolves with one call of each type; each call is returned once. */
-    received: (...types: string[]): Promise<ReceivedCall[]> =>
-      Promise.all(types.map((type) => inbox.next(`webhook call ${type}`, (call) => call.type === type))),
+    next: inbox.next,
     /** Ids of all received events. */
     eventIds: (): ReadonlySet<string> => eventIds,
     onCall: inbox.onItem,
