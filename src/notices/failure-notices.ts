@@ -1,4 +1,5 @@
 import PQueue from 'p-queue';
+import { readProgramFile } from '../config/program-file.ts';
 import { DAY, HOUR, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { DirectMail } from '../delivery/direct-mail.ts';
@@ -244,80 +245,25 @@ interface NoticeTextInput {
 /** Causes that a mail names. */
 const MAX_NAMED = 20;
 
-interface Words {
-  kinds: Record<NoticeKind, string>;
-  fails: (cause: string, account: string) => string;
-  worksAgain: (cause: string, account: string) => string;
-  several: (count: number, account: string) => string;
-  since: (time: string) => string;
-  consequence: Record<NoticeKind, string>;
-  failing: string;
-  again: string;
-  more: (count: number) => string;
-  why: (account: string, address: string) => string;
-}
+/** A text of each language in `config/failure-notices.toml`, in which `{name}` is replaced. */
+type Texts = Record<
+  NoticeKind | 'fails' | 'worksAgain' | 'several' | 'since' | 'failing' | 'again' | 'more' | 'why',
+  string
+> & { consequence: Record<NoticeKind, string> };
 
-const WORDS: Readonly<Record<'en' | 'de' | 'fr', Words>> = {
-  en: {
-    kinds: { domain: 'Domain', webhook: 'Webhook' },
-    fails: (cause, account) => `${cause} of ${account} fails`,
-    worksAgain: (cause, account) => `${cause} of ${account} works again`,
-    several: (count, account) => `${count} failures in ${account}`,
-    since: (time) => `since ${time}`,
-    consequence: {
-      domain: 'Its records in DNS are missing or wrong. If they stay so, mail of the domain stops.',
-      webhook: 'Every call fails. Events are tried again; after five days the webhook is disabled.',
-    },
-    failing: 'Failing:',
-    again: 'Works again:',
-    more: (count) => `and ${count} more`,
-    why: (account, address) =>
-      `You own the account ${account}. Turn this mail off in your profile: ${address}`,
-  },
-  de: {
-    kinds: { domain: 'Domain', webhook: 'Webhook' },
-    fails: (cause, account) => `${cause} von ${account} ist gestört`,
-    worksAgain: (cause, account) => `${cause} von ${account} ist wieder in Ordnung`,
-    several: (count, account) => `${count} Störungen in ${account}`,
-    since: (time) => `seit ${time}`,
-    consequence: {
-      domain:
-        'Ihre Einträge im DNS fehlen oder sind falsch. Bleibt es dabei, steht die Mail der Domain still.',
-      webhook:
-        'Jeder Aufruf scheitert. Ereignisse werden erneut versucht; nach fünf Tagen wird der Webhook deaktiviert.',
-    },
-    failing: 'Gestört:',
-    again: 'Wieder in Ordnung:',
-    more: (count) => `und ${count} weitere`,
-    why: (account, address) =>
-      `Sie sind Eigentümer des Kontos ${account}. Diese Mail lässt sich im Profil abschalten: ${address}`,
-  },
-  fr: {
-    kinds: { domain: 'Domaine', webhook: 'Webhook' },
-    fails: (cause, account) => `${cause} de ${account} est en échec`,
-    worksAgain: (cause, account) => `${cause} de ${account} fonctionne à nouveau`,
-    several: (count, account) => `${count} échecs dans ${account}`,
-    since: (time) => `depuis ${time}`,
-    consequence: {
-      domain:
-        'Ses enregistrements DNS manquent ou sont erronés. Si cela dure, les messages du domaine s’arrêtent.',
-      webhook:
-        'Chaque appel échoue. Les événements sont réessayés ; après cinq jours, le webhook est désactivé.',
-    },
-    failing: 'En échec :',
-    again: 'Fonctionne à nouveau :',
-    more: (count) => `et ${count} autres`,
-    why: (account, address) =>
-      `Vous êtes propriétaire du compte ${account}. Ce courrier se désactive dans votre profil : ${address}`,
-  },
-};
+/** Sound: the file is a part of the program, and a test checks its form. */
+const TEXTS = readProgramFile('failure-notices.toml') as Record<'en' | 'de' | 'fr', Texts>;
+
+function fill(text: string, values: Readonly<Record<string, string | number>>): string {
+  return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ''));
+}
 
 /** Pure. The mail about what began to fail in an account, and what works again. */
 function noticeText(input: NoticeTextInput): NoticeText {
   const { accountId, failing, worksAgain, language, consoleUrl } = input;
-  const words = WORDS[language === 'de' || language === 'fr' ? language : 'en'];
+  const texts = TEXTS[language === 'de' || language === 'fr' ? language : 'en'];
   const account = input.accountName || accountId;
-  const titleOf = ({ kind, name }: Cause) => `${words.kinds[kind]} ${name}`;
+  const titleOf = ({ kind, name }: Cause) => `${texts[kind]} ${name}`;
   const addressOf = (path: string) =>
     `${consoleUrl}/console/${path}?account=${encodeURIComponent(accountId)}`;
   const pageOf = ({ kind, id }: Cause) => addressOf(`${kind}s/${encodeURIComponent(id)}`);
@@ -328,28 +274,28 @@ function noticeText(input: NoticeTextInput): NoticeText {
           title,
           '',
           ...causes.slice(0, MAX_NAMED).flatMap((cause) => [...linesOf(cause), pageOf(cause), '']),
-          ...(causes.length > MAX_NAMED ? [words.more(causes.length - MAX_NAMED), ''] : []),
+          ...(causes.length > MAX_NAMED ? [fill(texts.more, { count: causes.length - MAX_NAMED }), ''] : []),
         ];
   const [failed] = failing;
   const [ended] = worksAgain;
   const subject =
     failed === undefined
       ? worksAgain.length === 1 && ended !== undefined
-        ? words.worksAgain(titleOf(ended), account)
-        : `${account}: ${words.again} ${worksAgain.map(titleOf).slice(0, MAX_NAMED).join(', ')}`
+        ? fill(texts.worksAgain, { cause: titleOf(ended), account })
+        : `${account}: ${texts.again} ${worksAgain.map(titleOf).slice(0, MAX_NAMED).join(', ')}`
       : failing.length === 1
-        ? words.fails(titleOf(failed), account)
-        : words.several(failing.length, account);
+        ? fill(texts.fails, { cause: titleOf(failed), account })
+        : fill(texts.several, { count: failing.length, account });
   return {
     subject: `[Postrider] ${subject}`,
     text: [
-      ...section(words.failing, failing, (cause) => [
-        `${titleOf(cause)} (${words.since(utcMinute(cause.since))})`,
-        words.consequence[cause.kind],
+      ...section(texts.failing, failing, (cause) => [
+        `${titleOf(cause)} (${fill(texts.since, { time: utcMinute(cause.since) })})`,
+        texts.consequence[cause.kind],
       ]),
-      ...section(words.again, worksAgain, (cause) => [titleOf(cause)]),
+      ...section(texts.again, worksAgain, (cause) => [titleOf(cause)]),
       '-- ',
-      words.why(account, addressOf('me')),
+      fill(texts.why, { account, address: addressOf('me') }),
       '',
     ].join('\n'),
   };

@@ -1,6 +1,7 @@
 import { simpleParser } from 'mailparser';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
+import { readProgramFile } from '../../src/config/program-file.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { DirectMessage, DirectResult } from '../../src/delivery/direct-mail.ts';
@@ -282,5 +283,34 @@ describe('the delivery', () => {
     const noticed = tables.failureNotices.list(5000).map(({ cause_id }) => cause_id);
     expect(noticed).toHaveLength(1102);
     expect(noticed).toContain('webhook_last');
+  });
+});
+
+describe('the texts', () => {
+  it('have the same names, and the same values to fill in, in each language', () => {
+    const languages = Object.entries(readProgramFile('failure-notices.toml') as Record<string, object>);
+    const form = (texts: object): [string, unknown][] =>
+      Object.entries(texts)
+        .map(([name, text]): [string, unknown] => [
+          name,
+          typeof text === 'string' ? text.match(/\{\w+\}/g)?.toSorted() : form(text),
+        ])
+        .toSorted(([one], [other]) => one.localeCompare(other));
+    expect(languages.map(([language]) => language)).toEqual(['en', 'de', 'fr']);
+    const [english] = languages.map(([, texts]) => form(texts));
+    for (const [language, texts] of languages) expect(form(texts), language).toEqual(english);
+    expect(english?.map(([name]) => name)).toEqual([
+      'again',
+      'consequence',
+      'domain',
+      'failing',
+      'fails',
+      'more',
+      'several',
+      'since',
+      'webhook',
+      'why',
+      'worksAgain',
+    ]);
   });
 });
