@@ -1,13 +1,6 @@
 import { DnsError } from './dns-error.ts';
 import { forMailauth } from './mailauth.ts';
-import {
-  type DnsAnswer,
-  type Lookup,
-  type LookupOptions,
-  type MxRecord,
-  mapLookups,
-  type Resolver,
-} from './resolver.ts';
+import { type DnsAnswer, type Lookup, type LookupOptions, mapLookups, type Resolver } from './resolver.ts';
 
 /** The result of a lookup as a value, for callers that treat "no record" and "no answer" as regular results. */
 export type LookupResult<T> =
@@ -17,23 +10,7 @@ export type LookupResult<T> =
   /** No usable answer; `reason` is a phrase for people. */
   | { kind: 'unknown'; reason: string };
 
-/**
- * DNS during one piece of work, such as the verification of a domain. Each query is sent once, however many callers
- * need its answer, so that all of them see the same state of the zone.
- */
-export interface DnsView {
-  /** Each record as one text, its strings joined (RFC 7208 §3.3, RFC 6376 §3.6.2.2). */
-  txt(name: string): Promise<LookupResult<string>>;
-  mx(name: string): Promise<LookupResult<MxRecord>>;
-  /** The CNAME at the name itself. */
-  cname(name: string): Promise<LookupResult<string>>;
-  ns(name: string): Promise<LookupResult<string>>;
-  a(name: string): Promise<LookupResult<string>>;
-  aaaa(name: string): Promise<LookupResult<string>>;
-  ptr(name: string): Promise<LookupResult<string>>;
-  /** Answers lookups of mailauth. */
-  resolve: ReturnType<typeof forMailauth>;
-}
+export type DnsView = ReturnType<typeof createDnsView>;
 
 /**
  * Characters of one TXT record, and of all at a name. Evaluating an SPF or DMARC record takes time of the event loop in
@@ -55,18 +32,30 @@ async function withoutExcess(
   throw new DnsError('EBADRESP', `TXT ${name}`, limits);
 }
 
-/** `fresh` bypasses our caches; after `signal` is aborted, further results are unknown. */
-export function createDnsView(resolver: Resolver, options: LookupOptions = {}): DnsView {
+/**
+ * DNS during one piece of work, such as the verification of a domain. Each query is sent once, however many callers
+ * need its answer, so that all of them see the same state of the zone. `fresh` bypasses our caches; after `signal` is
+ * aborted, further results are unknown.
+ */
+export function createDnsView(resolver: Resolver, options: LookupOptions = {}) {
   const once = mapLookups(resolver, (lookup) => memoized((name) => lookup(name, options)));
   once.txt = memoized((name) => withoutExcess(name, resolver.txt(name, options)));
+  const view =
+    <T>(lookup: Lookup<T>) =>
+    (name: string): Promise<LookupResult<T>> =>
+      toResult(lookup(name).then(({ records }) => records));
   return {
-    txt: (name) => toResult(once.txt(name).then(({ records }) => records.map((strings) => strings.join('')))),
-    mx: (name) => toResult(recordsOf(once.mx(name))),
-    cname: (name) => toResult(recordsOf(once.cname(name))),
-    ns: (name) => toResult(recordsOf(once.ns(name))),
-    a: (name) => toResult(recordsOf(once.a(name))),
-    aaaa: (name) => toResult(recordsOf(once.aaaa(name))),
-    ptr: (name) => toResult(recordsOf(once.ptr(name))),
+    /** Each record as one text, its strings joined (RFC 7208 §3.3, RFC 6376 §3.6.2.2). */
+    txt: (name: string): Promise<LookupResult<string>> =>
+      toResult(once.txt(name).then(({ records }) => records.map((strings) => strings.join('')))),
+    mx: view(once.mx),
+    /** The CNAME at the name itself. */
+    cname: view(once.cname),
+    ns: view(once.ns),
+    a: view(once.a),
+    aaaa: view(once.aaaa),
+    ptr: view(once.ptr),
+    /** Answers lookups of mailauth. */
     resolve: forMailauth(once),
   };
 }
@@ -96,10 +85,6 @@ function memoized<T>(lookup: (name: string) => Promise<DnsAnswer<T>>): Lookup<T>
     answers.set(key, answer);
     return answer;
   };
-}
-
-async function recordsOf<T>(answer: Promise<DnsAnswer<T>>): Promise<T[]> {
-  return (await answer).records;
 }
 
 async function toResult<T>(records: Promise<T[]>): Promise<LookupResult<T>> {

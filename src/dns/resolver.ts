@@ -14,39 +14,11 @@ import { MAX_HOPS, type QueryResult, TOO_MANY_HOPS } from './query-result.ts';
 import { parseServer, type ServerAddress } from './transport.ts';
 import type { Question, QuestionType } from './wire.ts';
 
-/**
- * The resolver for all lookups of the daemon: a caching stub resolver (RFC 1034 §5.3.1) that queries the configured
- * recursive resolvers, and distinguishes negative answers from failures. It reads no hosts file, has no search list and
- * does not validate DNSSEC: `authenticated` is the AD bit of a server that is trusted to validate (`trustAd`).
- *
- * Cached: records for their TTL, at least 60 s and at most 1 h; negative answers for the time of their SOA (RFC 2308 §5),
- * at most 5 min; failures for 5 s, so that a thousand messages to a broken domain cause one query (RFC 9520 §3.2).
- */
-export interface Resolver {
-  a: Lookup<string>;
-  aaaa: Lookup<string>;
-  mx: Lookup<MxRecord>;
-  /** Each record as its strings of at most 255 bytes, to be joined without a separator. */
-  txt: Lookup<string[]>;
-  /** The CNAME at the name itself, not followed. */
-  cname: Lookup<string>;
-  ptr: Lookup<string>;
-  ns: Lookup<string>;
-  soa: Lookup<SoaRecord>;
-  tlsa: Lookup<TlsaRecord>;
-  /** Clears the cache. */
-  clear(): void;
-  /** Cancels the lookups in progress; they, and all later ones, reject with ECANCELLED. */
-  close(): void;
-}
+/** A resolver whose servers can be changed. */
+export type ConfigurableResolver = ReturnType<typeof createResolver>;
+export type Resolver = Omit<ConfigurableResolver, 'configure'>;
 
 export type Lookup<T> = (name: string, options?: LookupOptions) => Promise<DnsAnswer<T>>;
-
-/** A resolver whose servers can be changed. */
-export interface ConfigurableResolver extends Resolver {
-  /** Uses other servers and clears the cache. Lookups in progress continue with the previous servers. */
-  configure(options: Pick<ResolverOptions, 'resolvers' | 'timeoutMs' | 'trustAd'>): void;
-}
 
 export interface LookupOptions {
   /** Bypasses the cache; the answer is cached. */
@@ -116,8 +88,17 @@ const FAILURE_TTL = 5;
 /** Bytes of an answer that one place of the cache holds; most answers are smaller. */
 const PLACE_BYTES = 1024;
 
-/** Throws for an invalid address in `resolvers`. Lookups reject only with a `DnsError` or the signal's reason. */
-export function createResolver(deps: ResolverOptions): ConfigurableResolver {
+/**
+ * The resolver for all lookups of the daemon: a caching stub resolver (RFC 1034 §5.3.1) that queries the configured
+ * recursive resolvers, and distinguishes negative answers from failures. It reads no hosts file, has no search list and
+ * does not validate DNSSEC: `authenticated` is the AD bit of a server that is trusted to validate (`trustAd`).
+ *
+ * Cached: records for their TTL, at least 60 s and at most 1 h; negative answers for the time of their SOA (RFC 2308 §5),
+ * at most 5 min; failures for 5 s, so that a thousand messages to a broken domain cause one query (RFC 9520 §3.2).
+ *
+ * Throws for an invalid address in `resolvers`. Lookups reject only with a `DnsError` or the signal's reason.
+ */
+export function createResolver(deps: ResolverOptions) {
   const { monotonic, random } = deps;
   const exchange = createExchange({ ...exchangeOptions(deps), random });
   const cache = createExpiringCache<QueryResult>(monotonic, deps.cacheSize ?? 20_000, placesOf);
@@ -179,22 +160,31 @@ export function createResolver(deps: ResolverOptions): ConfigurableResolver {
     throw new DnsError('EBADRESP', label, TOO_MANY_HOPS);
   }
 
+  const lookupOf =
+    <T>(type: QuestionType, read: (record: Answer) => T | null): Lookup<T> =>
+    (name, options) =>
+      lookup(type, name, read, options);
   return {
-    a: (name, options) => lookup('A', name, readAddress, options),
-    aaaa: (name, options) => lookup('AAAA', name, readAddress, options),
-    mx: (name, options) => lookup('MX', name, readMx, options),
-    txt: (name, options) => lookup('TXT', name, readTxt, options),
-    cname: (name, options) => lookup('CNAME', name, readTarget, options),
-    ptr: (name, options) => lookup('PTR', name, readTarget, options),
-    ns: (name, options) => lookup('NS', name, readTarget, options),
-    soa: (name, options) => lookup('SOA', name, readSoa, options),
-    tlsa: (name, options) => lookup('TLSA', name, readTlsa, options),
-    clear: () => cache.clear(),
-    configure: (options) => {
+    a: lookupOf('A', readAddress),
+    aaaa: lookupOf('AAAA', readAddress),
+    mx: lookupOf('MX', readMx),
+    /** Each record as its strings of at most 255 bytes, to be joined without a separator. */
+    txt: lookupOf('TXT', readTxt),
+    /** The CNAME at the name itself, not followed. */
+    cname: lookupOf('CNAME', readTarget),
+    ptr: lookupOf('PTR', readTarget),
+    ns: lookupOf('NS', readTarget),
+    soa: lookupOf('SOA', readSoa),
+    tlsa: lookupOf('TLSA', readTlsa),
+    /** Clears the cache. */
+    clear: (): void => cache.clear(),
+    /** Uses other servers and clears the cache. Lookups in progress continue with the previous servers. */
+    configure: (options: Pick<ResolverOptions, 'resolvers' | 'timeoutMs' | 'trustAd'>): void => {
       exchange.configure(exchangeOptions(options));
       cache.clear();
     },
-    close: () => {
+    /** Cancels the lookups in progress; they, and all later ones, reject with ECANCELLED. */
+    close: (): void => {
       closed = true;
       exchange.close();
     },

@@ -274,28 +274,13 @@ function answered(phase: SmtpPhase, reply: WireReply): SessionResult {
   return { kind: 'replied', phase, reply: replyOf(reply) };
 }
 
-/** The extensions that a server supports: the keywords of its reply to EHLO (RFC 5321 §4.1.1.1). */
-export interface ServerExtensions {
-  /** RFC 2920. */
-  pipelining: boolean;
-  /** RFC 3030: BDAT. */
-  chunking: boolean;
-  /** RFC 1870. */
-  size: boolean;
-  /** Largest message in bytes; `Infinity` when the server names no limit. */
-  maxSize: number;
-  /** RFC 3207. */
-  startTls: boolean;
-  /** RFC 6152. */
-  eightBitMime: boolean;
-  /** RFC 6531. */
-  smtpUtf8: boolean;
-  /** Mechanisms, upper case (RFC 4954). */
-  auth: string[];
-}
+export type ServerExtensions = ReturnType<typeof parseExtensions>;
 
-/** `lines` of the reply; the first is the greeting, not a keyword. The reply to HELO has no others. */
-export function parseExtensions(lines: readonly string[]): ServerExtensions {
+/**
+ * The extensions that a server supports: the keywords of its reply to EHLO (RFC 5321 §4.1.1.1). The first of the lines is
+ * the greeting, not a keyword. The reply to HELO has no others.
+ */
+export function parseExtensions(lines: readonly string[]) {
   const keywords = new Map<string, string>();
   for (const line of lines.slice(1)) {
     // `AUTH=PLAIN` is an obsolete form that servers still send.
@@ -304,13 +289,21 @@ export function parseExtensions(lines: readonly string[]): ServerExtensions {
   }
   const maxSize = Number(keywords.get('SIZE') ?? 0);
   return {
+    /** RFC 2920. */
     pipelining: keywords.has('PIPELINING'),
+    /** RFC 3030: BDAT. */
     chunking: keywords.has('CHUNKING'),
+    /** RFC 1870. */
     size: keywords.has('SIZE'),
+    /** Largest message in bytes; `Infinity` when the server names no limit. */
     maxSize: maxSize > 0 ? maxSize : Number.POSITIVE_INFINITY,
+    /** RFC 3207. */
     startTls: keywords.has('STARTTLS'),
+    /** RFC 6152. */
     eightBitMime: keywords.has('8BITMIME'),
+    /** RFC 6531. */
     smtpUtf8: keywords.has('SMTPUTF8'),
+    /** Mechanisms, upper case (RFC 4954). */
     auth: keywords.get('AUTH')?.split(' ') ?? [],
   };
 }
