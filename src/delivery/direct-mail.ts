@@ -66,11 +66,7 @@ export function createDirectMail(
       tls: route?.tls ?? 'opportunistic',
       tlsSource: route === null ? 'default' : 'route',
       chunking: false,
-      egress: {
-        hostname,
-        ...(address === undefined ? {} : { address }),
-        ...(address6 === undefined ? {} : { address6 }),
-      },
+      egress: { hostname, address, address6 },
       messagesPerConnection: 1,
       idleMs: 0,
     } as const;

@@ -13,60 +13,6 @@ import { routeFor } from './routes.ts';
 import { createEgress, type EgressObstacle } from './source-address.ts';
 import { dayOf, MAX_PROVIDERS, storedPosition } from './warmup.ts';
 
-/** The source addresses as they are stored: for commands, which run in another process than the daemon. */
-export interface EgressOverview {
-  entries: EntryOverview[];
-  warmup: WarmupRow[];
-  /** All refusals, also those of the address that the system chooses. */
-  refused: (ReceiverRefusal & { address: string; delisting: string })[];
-}
-
-/** A receiver that refuses a source address. Times are ISO 8601. */
-export interface ReceiverRefusal {
-  provider: string;
-  since: string;
-  nextProbeAt: string;
-  failures: number;
-  reply: string;
-  /** Mail that only this address can send waits. */
-  blocked: boolean;
-}
-
-export interface EntryOverview {
-  entry: string;
-  /** Source address that receivers see. */
-  address: string;
-  address6: string | null;
-  hostname: string;
-  pools: string[];
-  proxy: string | null;
-  /** `day 4 of 30`, `finished`; null: no warm-up. */
-  warmup: string | null;
-  /** Messages of today (UTC). */
-  today: { sent: number; delivered: number; throttled: number; refused: number; complained: number };
-  refusedBy: ReceiverRefusal[];
-}
-
-export interface WarmupRow {
-  entry: string;
-  address: string;
-  /** `*`: all providers without a row. */
-  provider: string;
-  /** Day of the warm-up at this provider; 0: it has not begun. */
-  day: number;
-  /** Null: unlimited. */
-  step: number | null;
-  cap: number | null;
-  /** Messages of today (UTC): transactional and marketing together. */
-  used: number;
-  transactional: number;
-  throttled: number;
-  refused: number;
-  complained: number;
-  /** Why the day is not that of the calendar; null: it is. */
-  reason: string | null;
-}
-
 /** The row of all providers that have none of their own. */
 export const OTHER_PROVIDERS = '*';
 
@@ -75,32 +21,34 @@ type OverviewContext = Pick<Context, 'config'> & {
 };
 
 /**
- * Reads the tables at each call, for entries with a name only. Warm-ups have a row for each provider with counts of
- * today or yesterday (UTC) or with a step back, and one for `OTHER_PROVIDERS`.
+ * The source addresses as they are stored: for commands, which run in another process than the daemon. Reads the tables at
+ * each call, for entries with a name only. Warm-ups have a row for each provider with counts of today or yesterday (UTC) or
+ * with a step back, and one for `OTHER_PROVIDERS`. `refused`: all refusals, also those of the address that the system
+ * chooses.
  */
-export function egressOverview({ config, tables }: OverviewContext, now: number): EgressOverview {
+export function egressOverview(context: OverviewContext, now: number) {
+  const { config, tables } = context;
   const steps = tables.egressWarmup.all();
   const refusals = tables.egressHealth.all();
-  const today = dayOf(now);
-  const entries: EntryOverview[] = [];
-  const warmup: WarmupRow[] = [];
   const all = createEgressPools(config).all();
-  for (const [index, entry] of all.entries()) {
-    const { name, address, address6, hostname, proxy } = entry;
-    if (name === null) continue;
-    const counts = tables.egressCounts.ofDay(today, name, MAX_PROVIDERS + 1);
+  const overviews = all.flatMap((entry, index) => {
+    const { name, address, address6, hostname, proxy, warmup: setting } = entry;
+    if (name === null) return [];
+    const counts = tables.egressCounts.ofDay(dayOf(now), name, MAX_PROVIDERS + 1);
     const sum = (valueOf: (row: (typeof counts)[number]) => number) =>
       counts.reduce((total, row) => total + valueOf(row), 0);
-    const rows = warmupRows({ config, tables }, now, entry, steps);
-    warmup.push(...rows);
-    entries.push({
+    const warmup = setting === undefined ? [] : warmupRows(context, now, { entry, name, setting }, steps);
+    const overview = {
       entry: name,
+      /** Source address that receivers see. */
       address: addressOf(entry),
       address6: address6 === undefined || address === undefined ? null : address6,
       hostname,
       pools: config.delivery.egress[index]?.pools ?? [],
       proxy: proxy === undefined ? null : `${proxy.host}:${proxy.port}`,
-      warmup: entry.warmup === undefined ? null : stateOf(rows, entry.warmup),
+      /** `day 4 of 30`, `finished`; null: no warm-up. */
+      warmup: setting === undefined ? null : stateOf(warmup, setting),
+      /** Messages of today (UTC). */
       today: {
         sent: sum((row) => row.transactional + row.marketing),
         delivered: sum((row) => row.delivered),
@@ -109,36 +57,35 @@ export function egressOverview({ config, tables }: OverviewContext, now: number)
         complained: sum((row) => row.complained),
       },
       refusedBy: refusals.filter((row) => row.entry === name).map(toRefusal),
-    });
-  }
+    };
+    return [{ overview, warmup }];
+  });
   const refused = refusals.map((row) => {
     const { address, delisting } = presentBlock(config, row);
     return { ...toRefusal(row), address, delisting };
   });
-  return { entries, warmup, refused };
+  return {
+    entries: overviews.map(({ overview }) => overview),
+    warmup: overviews.flatMap(({ warmup }) => warmup),
+    refused,
+  };
 }
 
-function toRefusal({
-  provider,
-  since,
-  probe_at,
-  failures,
-  reply,
-  blocked,
-}: EgressHealthRow): ReceiverRefusal {
+/** A receiver that refuses a source address. Times are ISO 8601. `blocked`: mail that only this address can send waits. */
+function toRefusal({ provider, since, probe_at, failures, reply, blocked }: EgressHealthRow) {
   const times = { since: iso(since), nextProbeAt: iso(probe_at) };
   return { provider, ...times, failures, reply, blocked: blocked === 1 };
 }
 
-/** The providers of today and yesterday and those with a step back, by name; then all others. Empty without a warm-up. */
+export type WarmupRow = ReturnType<typeof warmupRows>[number];
+
+/** The providers of today and yesterday and those with a step back, by name; then all others. */
 function warmupRows(
   context: OverviewContext,
   now: number,
-  entry: EgressEntry,
+  { entry, name, setting }: { entry: EgressEntry; name: string; setting: WarmupSetting },
   steps: readonly EgressWarmupRow[],
-): WarmupRow[] {
-  const { name, warmup: setting } = entry;
-  if (name === null || setting === undefined) return [];
+) {
   const countsOf = (day: number) => context.tables.egressCounts.ofDay(day, name, MAX_PROVIDERS + 1);
   const today = new Map(countsOf(dayOf(now)).map((row) => [row.provider, row]));
   const known = new Set([
@@ -154,8 +101,10 @@ function warmupRows(
     return {
       entry: name,
       address: addressOf(entry),
+      /** `*`: all providers without a row. */
       provider,
       ...position,
+      /** Messages of today (UTC): transactional and marketing together. */
       used: transactional + marketing,
       transactional,
       throttled,

@@ -9,18 +9,16 @@ import type { TargetHost } from './worker/protocol.ts';
  * pool sends a message is decided in source-address.ts.
  */
 
-/** An entry of `delivery.egress`: one source address. */
-export interface EgressEntry {
+/**
+ * An entry of `delivery.egress`: one source address. `publicAddress`: the address that receivers see, behind NAT. `proxy`:
+ * the SOCKS5 proxy that has the addresses.
+ */
+export interface EgressEntry
+  extends Partial<Pick<EgressSetting, 'address' | 'address6' | 'publicAddress' | 'warmup'>> {
   /** Null: `delivery.egress` is empty, and the system chooses the address. */
   name: string | null;
   hostname: string;
-  address?: string;
-  address6?: string;
-  /** The address that receivers see, behind NAT. */
-  publicAddress?: string;
-  /** The SOCKS5 proxy that has the addresses. */
-  proxy?: ProxyAddress;
-  warmup?: WarmupSetting;
+  proxy?: ProxyAddress | undefined;
 }
 
 export type WarmupSetting = NonNullable<EgressSetting['warmup']>;
@@ -81,18 +79,9 @@ export function createEgressPools(config: Config) {
   };
 }
 
-function toEntry(setting: EgressSetting, hostname: string): EgressEntry {
-  const { name, address, address6, publicAddress, warmup } = setting;
-  const proxy = setting.proxy === undefined ? null : parseProxy(setting.proxy);
-  return {
-    name,
-    hostname: setting.hostname ?? hostname,
-    ...(address === undefined ? {} : { address }),
-    ...(address6 === undefined ? {} : { address6 }),
-    ...(publicAddress === undefined ? {} : { publicAddress }),
-    ...(proxy === null ? {} : { proxy }),
-    ...(warmup === undefined ? {} : { warmup }),
-  };
+function toEntry({ hostname, proxy, ...setting }: EgressSetting, own: string): EgressEntry {
+  const parsed = proxy === undefined ? null : parseProxy(proxy);
+  return { ...setting, hostname: hostname ?? own, proxy: parsed ?? undefined };
 }
 
 /**
@@ -123,9 +112,7 @@ export function sendsIpv4(
 
 /** The address that identifies the entry to an operator: as receivers see it, else its name. */
 export function addressOf(
-  entry: Pick<EgressEntry, 'name'> & {
-    [Field in 'address' | 'address6' | 'publicAddress']?: string | undefined;
-  },
+  entry: Pick<EgressEntry, 'name' | 'address' | 'address6' | 'publicAddress'>,
 ): string {
   return entry.publicAddress ?? entry.address ?? entry.address6 ?? entry.name ?? 'the system address';
 }

@@ -54,11 +54,7 @@ export function createEgressProxies(
 
   /** What a worker needs of an entry. Throws for a proxy that was never resolved. */
   function jobEgress({ name, hostname, address, address6, proxy }: EgressEntry): JobEgress {
-    const own = {
-      hostname,
-      ...(address === undefined ? {} : { address }),
-      ...(address6 === undefined ? {} : { address6 }),
-    };
+    const own = { hostname, address, address6 };
     if (proxy === undefined) return own;
     const host = hostOf(proxy);
     if (host === undefined) throw new Error(`the name ${proxy.host} of a proxy is not resolved`);

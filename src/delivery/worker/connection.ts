@@ -89,18 +89,10 @@ async function openOnce(
   dueAt: number,
   client: ConnectionClient,
 ): Promise<Connection | SessionResult> {
-  const localAddress = localAddressFor(record.address, terms.egress);
-  const { address, port } = record;
-  const wire = await openWire(
-    {
-      host: address,
-      port,
-      ...(localAddress ? { localAddress } : {}),
-      ...(terms.egress.proxy ? { proxy: terms.egress.proxy } : {}),
-    },
-    dueAt,
-    client,
-  );
+  const { address: host, port } = record;
+  const { proxy } = terms.egress;
+  const localAddress = localAddressFor(host, terms.egress);
+  const wire = await openWire({ host, port, localAddress, proxy }, dueAt, client);
   record.localAddress = wire.localAddress;
   try {
     return await negotiate(wire, record, terms, client);

@@ -91,9 +91,9 @@ export interface SharedReference extends EncodedContent<SharedArrayBuffer> {
 /** The source address of a job. With `proxy`, the addresses are those from which the proxy connects. */
 export interface JobEgress {
   hostname: string;
-  address?: string;
-  address6?: string;
-  proxy?: JobProxy;
+  address?: string | undefined;
+  address6?: string | undefined;
+  proxy?: JobProxy | undefined;
 }
 
 /** A SOCKS5 proxy (RFC 1928); `user` and `password`: RFC 1929. */

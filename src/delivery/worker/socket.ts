@@ -53,9 +53,9 @@ export interface Wire {
 interface WireOptions {
   host: string;
   port: number;
-  localAddress?: string;
+  localAddress?: string | undefined;
   /** Connects through this SOCKS5 proxy. */
-  proxy?: JobProxy;
+  proxy?: JobProxy | undefined;
 }
 
 export type Dial = (options: Omit<WireOptions, 'proxy'>) => Socket;

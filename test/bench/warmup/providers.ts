@@ -42,7 +42,7 @@ export function jobFor(
   to: string,
   slot: string,
   hosts: DeliveryJob['hosts'],
-  { hostname, address }: { hostname: string; address?: string },
+  { hostname, address }: { hostname: string; address?: string | undefined },
 ): DeliveryJob {
   return {
     id,
