@@ -8,19 +8,9 @@ import { createRouteFinder } from './routes.ts';
 import { attempt } from './worker/attempt.ts';
 import { createSmtpClient } from './worker/client.ts';
 import { SMTP_TIMEOUTS, type SmtpTimeouts } from './worker/socket.ts';
+import type { OutgoingMessage } from './worker/transaction.ts';
 
 export type DirectMail = ReturnType<typeof createDirectMail>;
-
-export interface DirectMessage {
-  from: string;
-  to: string;
-  /** The fields and the empty line after them. */
-  header: Buffer;
-  /** CRLF lines. */
-  body: Buffer;
-  /** Whether it needs SMTPUTF8. */
-  utf8: boolean;
-}
 
 /** `aborted`: whether the mail was accepted is not known. */
 export type DirectResult =
@@ -48,7 +38,7 @@ export function createDirectMail(
   const findRoute = createRouteFinder(context, { resolver });
   const egress = createEgressPools(config);
 
-  async function send({ to, ...message }: DirectMessage): Promise<DirectResult> {
+  async function send({ to, ...message }: OutgoingMessage): Promise<DirectResult> {
     const found = await findRoute(domainOf(to), egress.ipv6Of(POOL));
     if (found.kind === 'failure') return refused(`no route: ${found.failure}`);
     const { route } = found;
@@ -81,7 +71,7 @@ export function createDirectMail(
 
   return {
     /** Never rejects. */
-    deliver: async (mail: DirectMessage): Promise<DirectResult> => {
+    deliver: async (mail: OutgoingMessage): Promise<DirectResult> => {
       try {
         const result = await send(mail);
         return client.aborted() && result.kind === 'refused' ? { kind: 'aborted' } : result;

@@ -204,13 +204,6 @@ const COMPLAINTS = /complain|abuse report|feedback loop|dmarc/i;
 /** An IPv4 or IPv6 address, or the words for one. */
 const ADDRESS = /\b\d{1,3}(?:\.\d{1,3}){3}\b|\[?[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,7}|\bip\b|\bclient host\b/i;
 
-interface FailoverLimits {
-  /** Maximum share of an account's attempts that may change the lane, 0 to 1. */
-  share: number;
-  /** Maximum number of changes per hour of all accounts together. */
-  perHour: number;
-}
-
 /** Messages of an account per hour that the share never excludes. */
 const MIN_OF_ACCOUNT = 20;
 /** Accounts whose attempts are counted in a period; others have the minimum. */
@@ -284,7 +277,10 @@ export function createFailoverCap(
   }
 
   /** Counts a message that changes its lane, if the cap admits it. */
-  function take(accountId: string, { share, perHour }: FailoverLimits): boolean {
+  function take(
+    accountId: string,
+    { share, perHour }: Pick<Config['secondary'], 'share' | 'perHour'>,
+  ): boolean {
     const all = lastHour().reduce((sum, { total }) => sum + total, 0);
     if (share === 0 || all >= perHour) return false;
     const most = Math.max(MIN_OF_ACCOUNT, Math.floor(sumOf('attempts', accountId) * share));

@@ -6,7 +6,7 @@ import { type DeliveryRoute, parseListen } from '../config/setting-types.ts';
 import { type Random, shuffled } from '../core/random.ts';
 import { isPublic, normalizeAddress } from '../dns/address-kinds.ts';
 import { DnsError } from '../dns/dns-error.ts';
-import { type DnsAnswer, lookupsOf, type Resolver } from '../dns/resolver.ts';
+import { type DnsAnswer, lookupsOf, type MxRecord, type Resolver } from '../dns/resolver.ts';
 import type { LocalFailure } from '../mail/classify/classify.ts';
 import type { Context } from '../store/context.ts';
 import type { Ipv6Use } from './egress-pools.ts';
@@ -128,7 +128,7 @@ export function routeFor(routes: DeliveryRoute[], destination: string): Delivery
 
 interface MailExchangers {
   kind: 'exchangers';
-  exchangers: Exchanger[];
+  exchangers: MxRecord[];
   ttl: number;
   /** There is no MX record. */
   implicit: boolean;
@@ -136,11 +136,6 @@ interface MailExchangers {
   secure: boolean;
   /** The destination, or the name at the end of its CNAMEs. */
   name: string;
-}
-
-interface Exchanger {
-  name: string;
-  preference: number;
 }
 
 /** MX hosts by preference, equal ones shuffled; the domain itself if there is no MX record (RFC 5321 §5.1). */
@@ -155,7 +150,6 @@ async function mailExchangers(
     if (records.every(({ exchange }) => exchange === '')) return failure('null-mx', ttl);
     const exchangers = shuffled(random, records)
       .filter(({ exchange }) => exchange !== '')
-      .map(({ exchange, preference }) => ({ name: exchange, preference }))
       .sort((a, b) => a.preference - b.preference);
     return { kind: 'exchangers', exchangers, ttl, implicit: false, secure, name };
   } catch (error) {
@@ -163,18 +157,17 @@ async function mailExchangers(
     const ttl = FAILURE_TTL_SECONDS;
     if (error.code === 'ENOTFOUND' || error.code === 'EBADNAME') return failure('no-such-domain', ttl);
     if (!error.absent) return failure('dns-trouble', ttl);
-    const exchangers = [{ name: destination, preference: 0 }];
+    const exchangers = [{ exchange: destination, preference: 0 }];
     // In a signed zone only a secure answer denies a record, and its addresses must be secure, too.
     return { kind: 'exchangers', exchangers, ttl, implicit: true, secure: true, name: destination };
   }
 }
 
 /** Removes this server and the hosts that are not preferred to it, which would return the mail (RFC 5321 §5.1). */
-function preferredTo(exchangers: readonly Exchanger[], isSelf: (name: string) => boolean): string[] {
-  const limit = Math.min(
-    ...exchangers.filter(({ name }) => isSelf(name)).map(({ preference }) => preference),
-  );
-  return exchangers.filter(({ preference }) => preference < limit).map(({ name }) => name);
+function preferredTo(exchangers: readonly MxRecord[], isSelf: (name: string) => boolean): string[] {
+  const own = exchangers.filter(({ exchange }) => isSelf(exchange));
+  const limit = Math.min(...own.map(({ preference }) => preference));
+  return exchangers.filter(({ preference }) => preference < limit).map(({ exchange }) => exchange);
 }
 
 /** The names that identify this server among the MX hosts. */

@@ -26,6 +26,7 @@ import type { TlsSessionKey, TlsSessionRow, UnreportedDay } from '../store/tls/t
 import type { DirectMail } from './direct-mail.ts';
 import type { DestinationTls } from './tls-policies.ts';
 import type { DanePolicy, SessionRecord, TargetHost, TlsFailureType } from './worker/protocol.ts';
+import type { OutgoingMessage } from './worker/transaction.ts';
 
 /*
  * TLS reports (RFC 8460): the sessions of each day are counted for the domains that want reports, and reported on the next
@@ -235,7 +236,7 @@ export function createTlsReports(
     const problem = await keyProblem(resolver, key);
     if (problem !== null) return problem;
     const message = composeReportMail(composed, submitterOf(config), to, key, clock.now());
-    const result = await mail.deliver({ ...message, utf8: false });
+    const result = await mail.deliver(message);
     if (result.kind === 'accepted') return null;
     return result.kind === 'aborted' ? 'the daemon stops' : result.reason;
   }
@@ -484,16 +485,6 @@ function withoutBlanks(fields: Record<string, string | number>): Record<string, 
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
 }
 
-/** A report as mail. */
-interface ReportMail {
-  from: string;
-  to: string;
-  /** The fields and the empty line after them. */
-  header: Buffer;
-  /** CRLF lines. */
-  body: Buffer;
-}
-
 /**
  * The report as mail (RFC 8460 §5.3): `multipart/report` with a text and the gzipped document, DKIM-signed with a key of
  * the submitter's domain. The boundary and the Message-ID derive from the id of the report and `to`, so a mail that is
@@ -505,7 +496,7 @@ function composeReportMail(
   to: string,
   signer: DkimSigner,
   now: number,
-): ReportMail {
+): OutgoingMessage {
   const from = `postmaster@${submitter.domain}`;
   const hash = createHash('sha256').update(`${report.id} ${to}`).digest('hex').slice(0, 32);
   const boundary = `=_tlsrpt_${hash}`;
@@ -545,7 +536,7 @@ function composeReportMail(
   ]);
   const message: SignableMessage = { header, body };
   const signatures = signDkim(message, [signer], now);
-  return { from, to, header: headerBytes(message, signatures), body };
+  return { from, to, header: headerBytes(message, signatures), body, utf8: false };
 }
 
 function lines(...texts: string[]): Buffer {

@@ -1,3 +1,4 @@
+import type { Config } from '../config/schema.ts';
 import { DAY, SECOND } from '../core/clock.ts';
 import { KNOWN_PROVIDERS } from '../mail/providers.ts';
 import type { Context } from '../store/context.ts';
@@ -70,17 +71,12 @@ export function reservedForTransactional(
 const MIN_ATTEMPTS = 20;
 const MIN_COMPLAINTS = 3;
 
-interface WarmupLimits {
-  /** Days. */
-  stepBack: number;
-  deferralPercent: number;
-  complaintPercent: number;
-}
+type WarmupLimits = Config['delivery']['warmup'];
 
 /** Why a day's attempts require a step back; null: they do not. */
 export function deferralFault(
   { attempts, throttled, refused }: { attempts: number; throttled: number; refused: number },
-  { deferralPercent }: WarmupLimits,
+  { deferralPercent }: Pick<WarmupLimits, 'deferralPercent'>,
 ): string | null {
   const bad = throttled + refused;
   if (attempts < MIN_ATTEMPTS || bad * 100 <= attempts * deferralPercent) return null;
@@ -90,7 +86,7 @@ export function deferralFault(
 /** Why the complaints of two days require a step back; null: they do not. */
 export function complaintFault(
   { delivered, complained }: { delivered: number; complained: number },
-  { complaintPercent }: WarmupLimits,
+  { complaintPercent }: Pick<WarmupLimits, 'complaintPercent'>,
 ): string | null {
   if (complained < MIN_COMPLAINTS || complained * 100 <= delivered * complaintPercent) return null;
   return `${complained} complaints about ${delivered} delivered messages (limit ${complaintPercent} %)`;

@@ -18,7 +18,7 @@ export interface DnsListener {
   close(): Promise<void>;
 }
 
-const DEFAULT_LIMITS: TcpLimits = { connections: 100, connectionsPerAddress: 100 };
+export const DEFAULT_LIMITS: TcpLimits = { connections: 100, connectionsPerAddress: 100 };
 const MAX_PORT_ATTEMPTS = 10;
 
 /** Listens on `host` (an address); with port 0, on a port that is free for both. Rejects when it cannot bind. */

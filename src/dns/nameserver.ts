@@ -11,10 +11,9 @@ import {
   soaOf,
   TRANSFERS,
 } from './authoritative.ts';
-import { type DnsListener, listenDns, type Peer } from './listener.ts';
+import { DEFAULT_LIMITS, type DnsListener, listenDns, type Peer } from './listener.ts';
 import { canonicalName, fromWire } from './names.ts';
 import { createResponseRateLimit, networkOf } from './server/rate-limit.ts';
-import type { TcpLimits } from './server/tcp-clients.ts';
 import { transferMessages, udpTransferResponse } from './server/transfer.ts';
 import { RCODE } from './wire.ts';
 import type { Zone } from './zone.ts';
@@ -65,20 +64,15 @@ export interface Transfers {
   records(origin: string): AsyncIterable<readonly ZoneRecord[]>;
 }
 
-export interface NameserverLimits {
-  /** Queries of all clients; those above the limit are dropped, and clients repeat them. */
-  queriesPerSecond: number;
-  /** Identical responses to one network over UDP; 0: no limit. */
-  responsesPerSecond: number;
-  tcp: TcpLimits;
-  /** Concurrent zone transfers. */
-  transfers: number;
-}
+export type NameserverLimits = typeof UNLIMITED;
 
-const UNLIMITED: NameserverLimits = {
+const UNLIMITED = {
+  /** Queries of all clients; those above the limit are dropped, and clients repeat them. */
   queriesPerSecond: Number.MAX_SAFE_INTEGER,
+  /** Identical responses to one network over UDP; 0: no limit. */
   responsesPerSecond: 0,
-  tcp: { connections: 100, connectionsPerAddress: 100 },
+  tcp: DEFAULT_LIMITS,
+  /** Concurrent zone transfers. */
   transfers: 4,
 };
 

@@ -4,7 +4,8 @@ import { loadConfig } from '../../src/config/load.ts';
 import { readProgramFile } from '../../src/config/program-file.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
-import type { DirectMessage, DirectResult } from '../../src/delivery/direct-mail.ts';
+import type { DirectResult } from '../../src/delivery/direct-mail.ts';
+import type { OutgoingMessage } from '../../src/delivery/worker/transaction.ts';
 import { createFailureNotices } from '../../src/notices/failure-notices.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { createLocalReader } from '../../src/store/readers/reads.ts';
@@ -29,7 +30,7 @@ async function start() {
   });
   const people = createPeople({ tables, writer, clock, ids });
   const sent: Sent[] = [];
-  const raw: DirectMessage[] = [];
+  const raw: OutgoingMessage[] = [];
   let result: DirectResult = { kind: 'accepted' };
   const log = createLog({ level: 'silent', hashAddresses: false });
   const create = () =>

@@ -314,44 +314,33 @@ export async function openWire(options: WireOptions, dueAt: number, client: Wire
   return wire;
 }
 
+export type SmtpTimeouts = typeof SMTP_TIMEOUTS;
+
 /**
  * How long a peer may take, ms. Not shorter than the minimum of RFC 5321 §4.5.3.2 where that section names one, except
  * `greeting`; `connect`, `handshake` and `message` are this program's, so that a dead or slow peer cannot hold a slot. A
  * timeout counts from the start of the wait: bytes that arrive do not restart it.
  */
-export interface SmtpTimeouts {
+export const SMTP_TIMEOUTS = {
   /** TCP connection. */
-  connect: number;
-  /** The 220 (§4.5.3.2.1 requires 5 min; a server that needs longer than one minute is skipped). */
-  greeting: number;
-  /** TLS handshake after STARTTLS. */
-  handshake: number;
-  /** Reply to EHLO, STARTTLS, AUTH, MAIL, RCPT, RSET (§4.5.3.2.2, §4.5.3.2.3). */
-  command: number;
-  /** The 354 (§4.5.3.2.4). */
-  data: number;
-  /** Until the peer has accepted one block of the message (§4.5.3.2.5). */
-  block: number;
-  /** Reply after the final dot (§4.5.3.2.6); a shorter timeout causes duplicates. */
-  dot: number;
-  /** All sessions of one message together. */
-  message: number;
-  /** Replies without effect: those after the deciding one, and the 221. */
-  trailing: number;
-  /** How often the deadlines are checked: the precision of all other timeouts. */
-  tick: number;
-}
-
-export const SMTP_TIMEOUTS: SmtpTimeouts = {
   connect: 30 * SECOND,
+  /** The 220 (§4.5.3.2.1 requires 5 min; a server that needs longer than one minute is skipped). */
   greeting: MINUTE,
+  /** TLS handshake after STARTTLS. */
   handshake: MINUTE,
+  /** Reply to EHLO, STARTTLS, AUTH, MAIL, RCPT, RSET (§4.5.3.2.2, §4.5.3.2.3). */
   command: 5 * MINUTE,
+  /** The 354 (§4.5.3.2.4). */
   data: 2 * MINUTE,
+  /** Until the peer has accepted one block of the message (§4.5.3.2.5). */
   block: 3 * MINUTE,
+  /** Reply after the final dot (§4.5.3.2.6); a shorter timeout causes duplicates. */
   dot: 10 * MINUTE,
+  /** All sessions of one message together. */
   message: 15 * MINUTE,
+  /** Replies without effect: those after the deciding one, and the 221. */
   trailing: 10 * SECOND,
+  /** How often the deadlines are checked: the precision of all other timeouts. */
   tick: SECOND,
 };
 
