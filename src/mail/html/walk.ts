@@ -90,17 +90,6 @@ const CONTINUES = /[\r\ud800-\udbff]/;
 /** The characters between an attribute's name and its value. */
 const BEFORE_VALUE = /[ \t\n\f\r]*=[ \t\n\f\r]*["']?/y;
 
-/** The most frequent names; a lookup costs less than a conversion to lower case. */
-const COMMON_NAMES: ReadonlySet<string> = new Set(
-  'a b br body center div em font h1 h2 h3 head html i img li p s span strong table tbody td th title tr u ul align alt bgcolor border cellpadding cellspacing class clicktracking color data-no-track dir height href id lang role src style target valign width'.split(
-    ' ',
-  ),
-);
-
-function lowerCased(name: string): string {
-  return COMMON_NAMES.has(name) ? name : name.toLowerCase();
-}
-
 const NONE: ReadonlySet<string> = new Set();
 const NO_ATTRIBUTES: ReadonlyMap<string, string> = new Map();
 const NO_SPANS: ReadonlyMap<string, Span> = new Map();
@@ -145,12 +134,12 @@ export function* walkHtmlInSteps(
     {},
     {
       onopentagname: (start, end) => {
-        tagName = lowerCased(html.slice(start, end));
+        tagName = html.slice(start, end).toLowerCase();
         tagStart = start - 1;
         attributes = spans = null;
       },
       onattribname: (start, end) => {
-        const name = requested.size > 0 ? lowerCased(html.slice(start, end)) : '';
+        const name = requested.size > 0 ? html.slice(start, end).toLowerCase() : '';
         // Of duplicates the first counts (HTML Standard §13.2.5.33).
         attribute = requested.has(name) && attributes?.has(name) !== true ? name : '';
         value = '';
@@ -175,7 +164,7 @@ export function* walkHtmlInSteps(
       onselfclosingtag: endTag,
       onclosetag: (start, end) => {
         endText();
-        const name = lowerCased(html.slice(start, end));
+        const name = html.slice(start, end).toLowerCase();
         if (unrendered === '') visitor.close?.(name, start - 2);
         else if (name === unrendered && --unrenderedDepth === 0) unrendered = '';
       },
