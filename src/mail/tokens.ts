@@ -58,7 +58,7 @@ export interface TrackedMessage {
 
 export interface Click extends TrackedMessage {
   url: string;
-  /** The link was created for the host; also true for links of older versions, which did not record the host. */
+  /** The link was created for the host. */
   madeForHost: boolean;
 }
 
@@ -88,23 +88,19 @@ const ADDRESS_PURPOSES = {
 } as const;
 type AddressPurpose = keyof typeof ADDRESS_PURPOSES;
 
-/**
- * The byte between message id and URL of a click token, followed by a hash of the host. No URL begins with it, which
- * distinguishes older tokens, with the URL directly after the message id.
- */
+/** The byte between message id and URL of a click token, followed by a hash of the host. */
 const WITH_HOST = 1;
 const HOST_TAG_LENGTH = 8;
 
 /** Identifies an account in 40 bits: with the byte before it, 8 characters of base64url; alone, 8 of base32. */
 const TAG_LENGTH = 5;
-/** The first byte of a URL token. Those of older versions begin with a small number. */
+/** The first byte of a URL token. */
 const WITH_TAG = 0xa2;
 const HEAD_LENGTH = 1 + TAG_LENGTH;
 /** With the bytes of tag and id 240 bits, which base32 encodes without spare bits: each token has one spelling. */
 const ADDRESS_MAC_LENGTH = 10;
 const URL_MAC_LENGTH = 16;
 const ADDRESS_TOKEN_LENGTH = 48;
-const OLD_ADDRESS_TOKEN_LENGTH = 40;
 /** Longer than the token of any tracked URL. */
 const MAX_URL_TOKEN_LENGTH = 16_384;
 /** Accounts whose keys are in memory; ten keys each. */
@@ -149,28 +145,23 @@ interface Verified {
  * Each account has its own key, and each purpose a key derived from it: a token of one purpose is invalid for all
  * others, and the key of an account that moves to another installation signs nothing of other accounts. A token begins
  * with the tag of its account, by which its key is found. Reading a token never throws, and compares the MAC in
- * constant time.
- *
- * Tokens of older versions have no tag and one key for all accounts. They are read, but not created. Derives the keys
- * from `seal`; the tokens of one data directory are invalid in another, unless an account moved.
+ * constant time. Derives the keys from `seal`; the tokens of one data directory are invalid in another, unless an account
+ * moved.
  */
 export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts = NO_ACCOUNTS) {
   const signers = new LRUCache<string, AccountSigner>({ max: MAX_CACHED_ACCOUNTS });
-  const own = new LRUCache<string, Keys>({ max: MAX_CACHED_ACCOUNTS });
-  const imported = new LRUCache<string, Keys>({ max: MAX_CACHED_ACCOUNTS });
-  const oldUrlKeys = keysOf((purpose) => seal.derive(`token/url/${purpose}`), URL_PURPOSES);
-  const oldAddressKeys = keysOf((purpose) => seal.derive(`token/${purpose}`), addressPurposes());
+  const cache = new LRUCache<string, Keys>({ max: MAX_CACHED_ACCOUNTS });
 
-  function cached(cache: LRUCache<string, Keys>, name: string, accountKey: () => Buffer): Keys {
+  function cached(name: string, accountKey: () => Buffer): Keys {
     const known = cache.get(name);
     if (known !== undefined) return known;
     const keys = derivedKeys(accountKey());
     cache.set(name, keys);
     return keys;
   }
-  const ownKeys = (tag: string) => cached(own, tag, () => seal.derive(`token/account/${tag}`));
+  const ownKeys = (tag: string) => cached(tag, () => seal.derive(`token/account/${tag}`));
   const importedKeys = ({ accountId, key }: ImportedTokenKey) =>
-    cached(imported, `${accountId} ${key.toString('hex')}`, () => key);
+    cached(`${accountId} ${key.toString('hex')}`, () => key);
 
   /** Verifies with the key of this installation, then with the one that was imported with the account. */
   function verify(
@@ -195,14 +186,9 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
   const readAddress = (purpose: AddressPurpose) => (token: string) => {
     const prefix = ADDRESS_PURPOSES[purpose];
     if (token.slice(0, prefix.length).toLowerCase() !== prefix) return null;
-    const length = token.length - prefix.length;
-    if (length !== ADDRESS_TOKEN_LENGTH && length !== OLD_ADDRESS_TOKEN_LENGTH) return null;
+    if (token.length - prefix.length !== ADDRESS_TOKEN_LENGTH) return null;
     const bytes = fromBase32(token.slice(prefix.length));
     if (bytes === null) return null;
-    if (length === OLD_ADDRESS_TOKEN_LENGTH) {
-      const payload = verifiedPayload(bytes, oldAddressKeys[purpose], ADDRESS_MAC_LENGTH);
-      return payload && unpackId(payload);
-    }
     const verified = verify(bytes, tagIn(bytes, 0), purpose, ADDRESS_MAC_LENGTH);
     const id = verified && unpackId(verified.payload.subarray(TAG_LENGTH));
     return id !== null && verified !== null && mayName(verified, id) ? id : null;
@@ -213,12 +199,9 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
     const bytes = Buffer.from(token, 'base64url');
     // Node ignores invalid characters and spare bits: only the canonical spelling is valid.
     if (bytes.toString('base64url') !== token) return null;
-    if (bytes[0] === WITH_TAG && bytes.length >= HEAD_LENGTH + URL_MAC_LENGTH) {
-      const verified = verify(bytes, tagIn(bytes, 1), purpose, URL_MAC_LENGTH);
-      return verified && { ...verified, payload: verified.payload.subarray(HEAD_LENGTH) };
-    }
-    const payload = verifiedPayload(bytes, oldUrlKeys[purpose], URL_MAC_LENGTH);
-    return payload && { payload, isOf: () => true };
+    if (bytes[0] !== WITH_TAG || bytes.length < HEAD_LENGTH + URL_MAC_LENGTH) return null;
+    const verified = verify(bytes, tagIn(bytes, 1), purpose, URL_MAC_LENGTH);
+    return verified && { ...verified, payload: verified.payload.subarray(HEAD_LENGTH) };
   }
 
   const readMail = (purpose: UrlPurpose) => (token: string) => {
@@ -274,7 +257,7 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
       if (id === null || verified === null) return null;
       const { payload, isOf } = verified;
       const rest = payload.subarray(PACKED_ID_LENGTH);
-      if (rest[0] !== WITH_HOST) return { id, isOf, url: rest.toString(), madeForHost: true };
+      if (rest[0] !== WITH_HOST) return null;
       const madeForHost = rest.subarray(1, 1 + HOST_TAG_LENGTH).equals(hostTag(host));
       return { id, isOf, url: rest.subarray(1 + HOST_TAG_LENGTH).toString(), madeForHost };
     },
