@@ -12,22 +12,15 @@ import { DAY, iso } from '../core/clock.ts';
 import { errorCode } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
-import { mac, type Seal } from '../core/seal.ts';
+import { mac } from '../core/seal.ts';
 import { ownTokenKey } from '../mail/tokens.ts';
 import { instanceIn } from '../store/backup/identity.ts';
 import type { Context } from '../store/context.ts';
 import { databaseFileIn } from '../store/database/connection.ts';
-import { dkimSealContext } from '../store/domains/domains.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import type { Tables } from '../store/tables.ts';
 import { type ExportedAccount, openExportedAccount } from '../store/transfer/exported-account.ts';
-import {
-  TRANSFER_TYPES,
-  type TransferRecord,
-  type TransferType,
-  type TransferValue,
-} from '../store/transfer/kinds.ts';
-import { webhookSealContext } from '../webhooks/secrets.ts';
+import { TRANSFER_TYPES, type TransferRecord, type TransferValue } from '../store/transfer/kinds.ts';
 import {
   type End,
   type FileContext,
@@ -41,6 +34,7 @@ import {
   totalOf,
   VERSION,
 } from './format.ts';
+import { withSecrets } from './secrets.ts';
 import { tokenKeySealContext } from './token-accounts.ts';
 
 type ExportContext = FileContext & Pick<Context, 'tables' | 'writer' | 'clock' | 'ids' | 'seal'>;
@@ -250,6 +244,7 @@ async function* lines(
   let waiting: Buffer[] = [];
   let size = 0;
   let records = 0;
+  const reseal = (secret: Buffer, context: string) => seal.seal(own.open(secret, context), context);
   const add = (value: object) => {
     const line = Buffer.from(`${JSON.stringify(value)}\n`);
     if (line.length > MAX_LINE_BYTES)
@@ -269,7 +264,7 @@ async function* lines(
   add(header);
   for (const type of TRANSFER_TYPES) {
     for (const record of account.records(type)) {
-      add({ type, record: portable(withSecrets(type, record, own, seal)) });
+      add({ type, record: portable(withSecrets(type, record, reseal)) });
       if (++records % PROGRESS_RECORDS === 0) {
         onProgress?.(records, total);
         checkLogGrowth(account);
@@ -297,39 +292,6 @@ function checkLogGrowth(account: ExportedAccount): void {
     );
 }
 
-/** Opens the secrets of a record and seals them for the file. */
-function withSecrets(type: TransferType, record: TransferRecord, own: Seal, seal: FileSeal): TransferRecord {
-  const resealed = (value: unknown, context: string): Buffer => {
-    if (!Buffer.isBuffer(value)) throw new Error(`${context} has no secret`);
-    return seal.seal(own.open(value, context), context);
-  };
-  if (type === 'domain')
-    return {
-      ...record,
-      dkim_keys: childrenOf(record, 'dkim_keys').map((key) => ({
-        ...key,
-        private_key: resealed(
-          key['private_key'],
-          dkimSealContext(textOf(record, 'domain_id'), textOf(key, 'selector')),
-        ),
-      })),
-    };
-  if (type === 'webhook')
-    return {
-      ...record,
-      secrets: childrenOf(record, 'secrets').map((secret) => ({
-        ...secret,
-        secret: resealed(secret['secret'], webhookSealContext(textOf(record, 'webhook_id'))),
-      })),
-    };
-  return record;
-}
-
-function childrenOf(record: TransferRecord, field: string): TransferRecord[] {
-  const rows = record[field];
-  return Array.isArray(rows) ? rows : [];
-}
-
 /** Converts bytes to base64. */
 function portable(record: TransferRecord): object {
   const entries = Object.entries(record).map(([field, value]): [string, TransferValue | object[]] => {
@@ -337,10 +299,4 @@ function portable(record: TransferRecord): object {
     return [field, Buffer.isBuffer(value) ? value.toString('base64') : value];
   });
   return Object.fromEntries(entries);
-}
-
-function textOf(record: TransferRecord, column: string): string {
-  const value = record[column];
-  if (typeof value !== 'string') throw new Error(`${column} is not text`);
-  return value;
 }

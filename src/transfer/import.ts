@@ -4,15 +4,14 @@ import { OperatorFault } from '../core/operator-fault.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { accountTag } from '../mail/tokens.ts';
 import type { Context } from '../store/context.ts';
-import { dkimSealContext } from '../store/domains/domains.ts';
 import { createPortions } from '../store/maintenance/portions.ts';
 import type { Tables } from '../store/tables.ts';
 import type { TransferRecord } from '../store/transfer/kinds.ts';
-import { webhookSealContext } from '../webhooks/secrets.ts';
 import { checkFile } from './check.ts';
 import { type AccountFile, openAccountFile } from './file.ts';
 import type { FileContext, Header } from './format.ts';
 import { BYTE_COLUMNS, type Records, type TypedRecord } from './records.ts';
+import { withSecrets } from './secrets.ts';
 import { tokenKeySealContext } from './token-accounts.ts';
 
 type ImportContext = FileContext & Pick<Context, 'tables' | 'writer' | 'clock' | 'seal'>;
@@ -184,8 +183,7 @@ function createInserter(
 ): (tables: Tables, typed: TypedRecord) => void {
   const { accountId } = file.header;
   const now = clock.now();
-  const resealed = (sealed: string, context: string) =>
-    seal.seal(file.seal.open(Buffer.from(sealed, 'base64'), context), context);
+  const reseal = (secret: Buffer, context: string) => seal.seal(file.seal.open(secret, context), context);
 
   function contact(tables: Tables, record: Records['contact']): void {
     const { consents, subscriptions, ...columns } = record;
@@ -199,36 +197,12 @@ function createInserter(
     }
   }
 
-  /** The record as it is stored: bytes instead of base64, and secrets sealed with the key of this installation. */
-  function stored({ type, record }: TypedRecord): TransferRecord {
-    if (type === 'domain')
-      return {
-        ...record,
-        dkim_keys: record.dkim_keys.map((key) => ({
-          ...key,
-          private_key: resealed(key.private_key, dkimSealContext(record.domain_id, key.selector)),
-        })),
-      };
-    if (type === 'webhook')
-      return {
-        ...record,
-        secrets: record.secrets.map((secret) => ({
-          ...secret,
-          secret: resealed(secret.secret, webhookSealContext(record.webhook_id)),
-        })),
-      };
-    const entries = Object.entries(record).map(([column, value]) => [
-      column,
-      BYTE_COLUMNS.has(column) && typeof value === 'string' ? Buffer.from(value, 'base64') : value,
-    ]);
-    return Object.fromEntries(entries);
-  }
-
   return (tables, typed) => {
     if (typed.type === 'contact') return contact(tables, typed.record);
     if (typed.type === 'moved_message')
       return tables.movedMessages.insert({ ...typed.record, account_id: accountId });
-    tables.importedRecords.insert(typed.type, stored(typed), { accountId, now });
+    const stored = withSecrets(typed.type, withBytes(typed.record), reseal);
+    tables.importedRecords.insert(typed.type, stored, { accountId, now });
     if (typed.type !== 'account') return;
     tables.tokenKeys.insert({
       tag: accountTag(accountId).toString('hex'),
@@ -236,4 +210,14 @@ function createInserter(
       key: seal.seal(file.tokenKey, tokenKeySealContext(accountId)),
     });
   };
+}
+
+/** Bytes instead of base64. */
+function withBytes(record: TransferRecord): TransferRecord {
+  const entries = Object.entries(record).map(([column, value]): [string, TransferRecord[string]] => {
+    if (Array.isArray(value)) return [column, value.map(withBytes)];
+    const isBytes = BYTE_COLUMNS.has(column) && typeof value === 'string';
+    return [column, isBytes ? Buffer.from(value, 'base64') : value];
+  });
+  return Object.fromEntries(entries);
 }

@@ -123,40 +123,12 @@ export type StoredQueued = [
   reroute: number | null,
 ];
 
-/**
- * `message`: decoded from the same row. Lists every field: copying so many with `...message` takes a hundred times as long,
- * and each message that is sent is read here.
- */
+/** `message`: decoded from the same row. Adds to it in place: copying so many fields would take much longer. */
 function toReady(
   message: MessageRow,
   stored: readonly [...StoredQueued, contentBytes: number],
 ): ReadyMessage {
-  return {
-    seq: message.seq,
-    message_id: message.message_id,
-    account_id: message.account_id,
-    content_id: message.content_id,
-    use_case: message.use_case,
-    domain_id: message.domain_id,
-    job_id: message.job_id,
-    campaign_id: message.campaign_id,
-    subscription_group_id: message.subscription_group_id,
-    from_address: message.from_address,
-    recipient: message.recipient,
-    recipient_hash: message.recipient_hash,
-    role: message.role,
-    subject: message.subject,
-    status: message.status,
-    attempts: message.attempts,
-    simulated: message.simulated,
-    track_clicks: message.track_clicks,
-    track_opens: message.track_opens,
-    essential: message.essential,
-    created_at: message.created_at,
-    updated_at: message.updated_at,
-    expires_at: message.expires_at,
-    sent_at: message.sent_at,
-    final_at: message.final_at,
+  return Object.assign(message, {
     destination: stored[25],
     priority: stored[26],
     lease: stored[27],
@@ -164,10 +136,10 @@ function toReady(
     secondary: stored[29],
     reroute: stored[30],
     content_bytes: stored[31],
-  };
+  });
 }
 
-/** A message that was inserted just now and is due, as if it was read from the queue. Lists every field, like `toReady`. */
+/** A message that was inserted just now and is due, as if it was read from the queue. Lists every field: it is faster than copying them. */
 export function toNewReady(
   row: NewMessage,
   queued: Pick<QueuedMessage, 'seq' | 'destination' | 'priority' | 'due_at'>,
