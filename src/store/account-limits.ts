@@ -1,7 +1,7 @@
 import { DAY } from '../core/clock.ts';
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database/database.ts';
-import { columnValues, statements } from './database/statements.ts';
+import { statements } from './database/statements.ts';
 import { type BoundId, idNumbers } from './rows/id-numbers.ts';
 
 /** Limits of one account. Null: the configured default applies; -1: unlimited. */
@@ -61,10 +61,7 @@ export function accountLimitTable(db: Database) {
   return {
     get: (accountId: string): AccountLimitsRow | null => ofAccount(accountId),
     /** Inserts or replaces the limits of an account. */
-    put: sql.run<[row: AccountLimitsRow]>(`
-      INSERT OR REPLACE INTO account_limits ${columnValues(`account_id, domains, webhooks, templates, contacts,
-        messages_per_hour, messages_per_day, concurrent_requests, stored_bytes, campaigns, subscription_groups,
-        suppressions`)}`),
+    put: sql.run<[row: AccountLimitsRow]>(`INSERT OR REPLACE INTO ${sql.row('account_limits')}`),
     /** The number of resources of this kind that the account has. */
     count: (resource: CountedResource, accountId: string): number => counts[resource].get(accountId) ?? 0,
     /** Bytes of what the account manages and of the contents of its messages. */

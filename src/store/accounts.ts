@@ -1,6 +1,6 @@
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database/database.ts';
-import { columnsSet, columnValues, statements } from './database/statements.ts';
+import { columnsSet, statements } from './database/statements.ts';
 import { type Page, pageOf } from './rows/page.ts';
 
 /** The address of an account's company, for the compliance footer. */
@@ -71,9 +71,7 @@ export function accountTable(db: Database) {
     .pluck();
   const byId = cachedLookup(db, (accountId: string) => get(accountId));
   return {
-    insert: sql.run<[row: AccountRow]>(`
-      INSERT INTO accounts ${columnValues(`account_id, name, status, company_name, company_address, abuse_email,
-        logo_url, created_at, updated_at`)}`),
+    insert: sql.run<[row: AccountRow]>(`INSERT INTO ${sql.row('accounts')}`),
     /** Writes every column except the id and the creation time. */
     update: sql.run<[row: AccountRow]>(`
       UPDATE accounts SET ${columnsSet(`name, status, company_name, company_address, abuse_email, logo_url,

@@ -2,7 +2,7 @@ import type { AccountRow } from './accounts.ts';
 import { cachedLookup } from './cached-rows.ts';
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database/database.ts';
-import { columnValues, statements } from './database/statements.ts';
+import { statements } from './database/statements.ts';
 import { type Page, pageOf } from './rows/page.ts';
 
 /** An API key, found by the SHA-256 of its secret; the secret itself is not stored. */
@@ -73,9 +73,7 @@ export function apiKeyTable(db: Database) {
     'UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL',
   );
   return {
-    insert: sql.run<[row: ApiKeyRow]>(`
-      INSERT INTO api_keys ${columnValues(`key_id, account_id, name, hash, scopes, allow_ips, allow_from,
-        allow_essential, strict_compliance, created_at, revoked_at`)}`),
+    insert: sql.run<[row: ApiKeyRow]>(`INSERT INTO ${sql.row('api_keys')}`),
     /** The key, revoked or not, with the status of its account. */
     byHash: (hash: Buffer): ApiKeyWithAccount | null => found(hash.toString('hex')) ?? null,
     get: (keyId: string): ListedApiKeyRow | null => get(keyId),

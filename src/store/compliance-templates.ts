@@ -1,6 +1,6 @@
 import { cachedLookup } from './cached-rows.ts';
 import { type Database, preparedByText } from './database/database.ts';
-import { columnsSet, columnValues, statements } from './database/statements.ts';
+import { columnsSet, statements } from './database/statements.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
 /* Texts that an account sets for the compliance variables. Each type has at most one default for a domain. */
@@ -45,9 +45,9 @@ export function complianceTemplateTable(db: Database) {
   const listed = preparedByText<ComplianceTemplateFilter, ComplianceTemplateRow>(db);
   return {
     /** Returns its seq. */
-    insert: sql.insert<[row: Omit<ComplianceTemplateRow, 'seq'>]>(`
-      INSERT INTO compliance_templates ${columnValues(`template_id, account_id, name, type, domain, is_default,
-        html_content, created_at, updated_at`)}`),
+    insert: sql.insert<[row: Omit<ComplianceTemplateRow, 'seq'>]>(
+      `INSERT INTO ${sql.row('compliance_templates')}`,
+    ),
     update: sql.run<[row: ComplianceTemplateRow]>(`
       UPDATE compliance_templates SET ${columnsSet('name, type, domain, is_default, html_content, updated_at')}
       WHERE seq = @seq`),

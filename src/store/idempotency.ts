@@ -1,6 +1,6 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database/database.ts';
-import { columnValues, statements } from './database/statements.ts';
+import { statements } from './database/statements.ts';
 
 /** Responses to requests with an idempotency key, by account, endpoint and key. */
 export interface IdempotencyRow {
@@ -37,9 +37,7 @@ export function idempotencyTable(db: Database) {
   const removeExpired = sql.run<[string, string, string, number]>(
     'DELETE FROM idempotency WHERE account_id = ? AND endpoint = ? AND key = ? AND expires_at <= ?',
   );
-  const insert = sql.run<[IdempotencyRow]>(`
-    INSERT INTO idempotency ${columnValues('account_id, endpoint, key, fingerprint, status, body, expires_at')}
-    `);
+  const insert = sql.run<[IdempotencyRow]>(`INSERT INTO ${sql.row('idempotency')}`);
   return {
     get: sql.get<[accountId: string, endpoint: string, key: string, now: number], IdempotencyRow>(
       'SELECT * FROM idempotency WHERE account_id = ? AND endpoint = ? AND key = ? AND expires_at > ?',

@@ -1,6 +1,6 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database/database.ts';
-import { columnValues, statements } from './database/statements.ts';
+import { statements } from './database/statements.ts';
 
 /*
  * Received mail for the operator to read. Each box is bounded, and so is each network's share of it: a flood displaces
@@ -78,9 +78,7 @@ interface PageParameters {
  */
 export function keptMailTable(db: Database) {
   const sql = statements(db);
-  const insert = sql.run<[Omit<KeptMailRow, 'seq'>]>(`
-    INSERT INTO kept_mail ${columnValues(`box, kind, recipient, sender, remote_address, network, message_seq,
-      size, received_at, raw`)}`);
+  const insert = sql.run<[Omit<KeptMailRow, 'seq'>]>(`INSERT INTO ${sql.row('kept_mail')}`);
   const dropOfNetwork = sql.run<[{ box: Box; network: string; max: number }]>(`
     DELETE FROM kept_mail WHERE box = @box AND network = @network AND seq <= (
       SELECT seq FROM kept_mail WHERE box = @box AND network = @network ORDER BY seq DESC LIMIT 1 OFFSET +@max)`);

@@ -1,6 +1,6 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database/database.ts';
-import { columnValues, statements } from './database/statements.ts';
+import { statements } from './database/statements.ts';
 import type { SuppressionReason, SuppressionRow, SuppressionStream } from './suppressions.ts';
 
 /** A suppression that the account removed. */
@@ -40,9 +40,9 @@ export const MAX_LISTED_REMOVALS = 50;
  */
 export function suppressionRemovalTable(db: Database) {
   const sql = statements(db);
-  const insert = sql.run<[Omit<SuppressionRemovalRow, 'seq'>]>(`
-    INSERT INTO suppression_removals ${columnValues(`account_id, recipient_hash, stream, reason, suppressed_at,
-      note, removed_by, removed_at`)}`);
+  const insert = sql.run<[Omit<SuppressionRemovalRow, 'seq'>]>(
+    `INSERT INTO ${sql.row('suppression_removals')}`,
+  );
   return {
     /** Records the removal of a suppression. `at`: epoch ms. */
     record: (

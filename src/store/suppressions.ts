@@ -1,6 +1,6 @@
 import type { DataPolicy } from './data-policy.ts';
 import { type Database, preparedByText } from './database/database.ts';
-import { columnValues, statements } from './database/statements.ts';
+import { statements } from './database/statements.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
 /* Recipients that an account may not send to, and the strikes that lead to a suppression. */
@@ -69,8 +69,7 @@ export const STRIKE_POLICY = {
 export function suppressionTable(db: Database) {
   const sql = statements(db);
   const add = sql.changed<[NewSuppression]>(`
-    INSERT INTO suppressions ${columnValues(`account_id, recipient_hash, stream, reason, email, message_seq,
-      created_at`)}
+    INSERT INTO ${sql.row('suppressions')}
     ON CONFLICT DO NOTHING`);
   const strikes = sql.all<[string, string, StrikeKind, number], { at: number }>(
     'SELECT at FROM strikes WHERE account_id = ? AND recipient_hash = ? AND kind = ? AND at >= ? ORDER BY at',

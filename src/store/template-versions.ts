@@ -1,5 +1,5 @@
 import type { Database } from './database/database.ts';
-import { columnValues, statements } from './database/statements.ts';
+import { statements } from './database/statements.ts';
 import type { TemplateRow } from './templates.ts';
 
 /** A content that a template had before a change. */
@@ -22,9 +22,7 @@ export function templateVersionTable(db: Database) {
   const newest = sql.count<[number]>(
     'SELECT version FROM template_versions WHERE template_seq = ? ORDER BY version DESC LIMIT 1',
   );
-  const insert = sql.run<[TemplateVersionRow]>(`
-    INSERT INTO template_versions ${columnValues('template_seq, version, name, type, subject, html, text, saved_at')}
-    `);
+  const insert = sql.run<[TemplateVersionRow]>(`INSERT INTO ${sql.row('template_versions')}`);
   const drop = sql.run<[number, number]>(
     'DELETE FROM template_versions WHERE template_seq = ? AND version <= ?',
   );

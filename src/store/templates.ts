@@ -1,5 +1,5 @@
 import type { Database } from './database/database.ts';
-import { columnsSet, columnValues, statements } from './database/statements.ts';
+import { columnsSet, statements } from './database/statements.ts';
 import type { NamedPageFilter, Page } from './rows/page.ts';
 
 /* Templates of messages. A lookup by account never returns a template of another account. */
@@ -37,9 +37,7 @@ export function templateTable(db: Database) {
     ORDER BY seq DESC LIMIT 1`);
   return {
     /** Returns its seq. */
-    insert: sql.insert<[row: Omit<TemplateRow, 'seq'>]>(`
-      INSERT INTO templates ${columnValues(`template_id, account_id, name, type, subject, html, text, variables,
-        created_at, updated_at`)}`),
+    insert: sql.insert<[row: Omit<TemplateRow, 'seq'>]>(`INSERT INTO ${sql.row('templates')}`),
     update: sql.run<[row: TemplateRow]>(`
       UPDATE templates SET ${columnsSet('name, type, subject, html, text, variables, updated_at')}
       WHERE seq = @seq`),

@@ -1,6 +1,6 @@
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database/database.ts';
-import { columnsSet, columnValues, statements } from './database/statements.ts';
+import { columnsSet, statements } from './database/statements.ts';
 import { type NoticePeriod, noticedCause } from './people/notices.ts';
 
 /** Webhooks and the secrets that sign their calls. */
@@ -61,9 +61,7 @@ export function webhookTable(db: Database) {
 
   return {
     /** Returns its number. */
-    insert: sql.insert<[row: NewWebhook]>(`
-      INSERT INTO webhooks ${columnValues(`webhook_id, account_id, name, description, url, events, is_active,
-        off_reason, failing_since, created_at, updated_at`)}`),
+    insert: sql.insert<[row: NewWebhook]>(`INSERT INTO ${sql.row('webhooks')}`),
     update: sql.run<[row: WebhookRow]>(`
       UPDATE webhooks SET ${columnsSet(`name, description, url, events, is_active, off_reason, failing_since,
         updated_at`)}

@@ -1,5 +1,5 @@
 import type { Database } from '../database/database.ts';
-import { columnsSet, columnValues, statements } from '../database/statements.ts';
+import { columnsSet, statements } from '../database/statements.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 
 /* Campaigns. Their messages refer to them, and remain when a campaign is deleted. */
@@ -35,9 +35,7 @@ export function campaignTable(db: Database) {
   );
   return {
     /** Returns its seq. */
-    insert: sql.insert<[row: Omit<CampaignRow, 'seq'>]>(`
-      INSERT INTO campaigns ${columnValues(`campaign_id, account_id, name, description, status, prepared,
-        created_at, updated_at`)}`),
+    insert: sql.insert<[row: Omit<CampaignRow, 'seq'>]>(`INSERT INTO ${sql.row('campaigns')}`),
     update: sql.run<[row: CampaignRow]>(`
       UPDATE campaigns SET ${columnsSet('name, description, status, prepared, updated_at')}
       WHERE seq = @seq`),

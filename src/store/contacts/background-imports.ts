@@ -1,5 +1,5 @@
 import type { Database } from '../database/database.ts';
-import { columnsSet, columnValues, statements } from '../database/statements.ts';
+import { columnsSet, statements } from '../database/statements.ts';
 
 /** An import of contacts that the daemon runs after the upload. Its file is in IMPORT_FOLDER until it ends. */
 export interface BackgroundImportRow {
@@ -136,8 +136,7 @@ export function contactImportTable(db: Database) {
   return {
     get: sql.get<[importKey: string], ContactImportRow>('SELECT * FROM contact_imports WHERE import_key = ?'),
     put: sql.run<[row: ContactImportRow]>(`
-      INSERT INTO contact_imports ${columnValues(`import_key, account_id, at_byte, at_line, counts, report_bytes,
-        started_at, updated_at`)}
+      INSERT INTO ${sql.row('contact_imports')}
       ON CONFLICT DO UPDATE SET at_byte = @at_byte, at_line = @at_line, counts = @counts, report_bytes = @report_bytes,
         updated_at = @updated_at`),
     remove: sql.run<[importKey: string]>('DELETE FROM contact_imports WHERE import_key = ?'),

@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 
 /*
  * The consent history of each contact, numbered: the first entry, the one in effect, and the newest. Entries are added and
@@ -61,9 +61,7 @@ export const CONSENT_POLICY = {
 export function consentTable(db: Database) {
   const sql = statements(db);
   const last = sql.count<[number]>('SELECT max(n) FROM consents WHERE contact_seq = ?');
-  const insert = sql.run<[ConsentRow]>(`
-    INSERT INTO consents ${columnValues(`contact_seq, n, action, subscription_group_id, method, details,
-      ip_address, user_agent, said_at, recorded_at, recorded_by`)}`);
+  const insert = sql.run<[ConsentRow]>(`INSERT INTO ${sql.row('consents')}`);
   const removeOne = sql.run<[number, number, number]>(`
     DELETE FROM consents WHERE contact_seq = ? AND n = ? AND n IS NOT (SELECT consent_n FROM contacts WHERE seq = ?)`);
   const history = sql.all<[number, number, number], ConsentRow>(

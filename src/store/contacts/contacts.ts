@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnsSet, columnValues, statements } from '../database/statements.ts';
+import { columnsSet, statements } from '../database/statements.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 import type { ConsentMethod } from './consent.ts';
 import {
@@ -115,10 +115,7 @@ export const CONTACT_POLICIES = [
  */
 export function contactTable(db: Database) {
   const sql = statements(db);
-  const insert = sql.insert<[Omit<ContactRow, 'seq'>]>(`
-    INSERT INTO contacts ${columnValues(`account_id, user_id, email, email_hash, phone, phone_hash, first_name,
-      last_name, custom_fields, global_status, consent_n, source, added_by, email_key, name_key, last_name_key,
-      search_text, created_at, updated_at`)}`);
+  const insert = sql.insert<[Omit<ContactRow, 'seq'>]>(`INSERT INTO ${sql.row('contacts')}`);
   const update = sql.run<[ContactRow]>(`
     UPDATE contacts SET ${columnsSet(`email, email_hash, phone, phone_hash, first_name, last_name, custom_fields,
       global_status, source, email_key, name_key, last_name_key, search_text, updated_at`)}

@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnsSet, columnValues, statements } from '../database/statements.ts';
+import { columnsSet, statements } from '../database/statements.ts';
 import { type Page, pageOf } from '../rows/page.ts';
 import type { ConsentMethod, OptOutMethod } from './consent.ts';
 import { CONTACT_COLUMNS, type KnownContact, WITH_CONSENT } from './contacts.ts';
@@ -74,9 +74,7 @@ export function subscriptionTable(db: Database) {
         ON g.subscription_group_id = ? AND g.account_id = c.account_id AND g.deleted_at IS NULL
       LEFT JOIN subscriptions s ON s.group_seq = g.seq AND s.contact_seq = c.seq
     WHERE c.account_id = ? AND c.email_hash = ?`);
-  const insert = sql.run<[SubscriptionRow]>(`
-    INSERT INTO subscriptions ${columnValues(`group_seq, contact_seq, is_active, source, consent_method,
-      consent_details, joined_at, updated_at`)}`);
+  const insert = sql.run<[SubscriptionRow]>(`INSERT INTO ${sql.row('subscriptions')}`);
   const update = sql.run<[SubscriptionRow]>(`
     UPDATE subscriptions SET ${columnsSet('is_active, source, consent_method, consent_details, updated_at')}
     WHERE group_seq = @group_seq AND contact_seq = @contact_seq`);
@@ -240,7 +238,7 @@ export function groupOptOutTable(db: Database) {
   return {
     /** Returns false when there is an opt-out already, which stays. */
     add: sql.changed<[row: OptOutRow]>(`
-      INSERT INTO group_opt_outs ${columnValues('group_seq, recipient_hash, method, created_at')}
+      INSERT INTO ${sql.row('group_opt_outs')}
       ON CONFLICT DO NOTHING`),
     has: (groupSeq: number, recipientHash: string): boolean =>
       since.get(groupSeq, recipientHash) !== undefined,

@@ -10,6 +10,20 @@ type Statement<Parameters extends unknown[], Result> = (...parameters: Parameter
  */
 export function statements(db: Database) {
   return {
+    /**
+     * For an INSERT of a whole row: the table and all columns with a parameter of the same name for each, except for a
+     * number that SQLite assigns (`INTEGER PRIMARY KEY`): `a_table (a, b) VALUES (@a, @b)`.
+     */
+    row: (table: string): string => {
+      const columns = db
+        .prepare<[string], { name: string; type: string; pk: number }>(
+          'SELECT name, type, pk FROM pragma_table_info(?)',
+        )
+        .all(table);
+      const keys = columns.filter(({ pk }) => pk > 0);
+      const given = columns.filter(({ pk, type }) => pk === 0 || keys.length > 1 || type !== 'INTEGER');
+      return `${table} ${columnValues(given.map(({ name }) => name).join(', '))}`;
+    },
     /** Writes. */
     run: <Parameters extends unknown[] = []>(text: string): Statement<Parameters, void> => {
       const statement = db.prepare<Parameters>(text);

@@ -1,5 +1,5 @@
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 
 /**
  * Certificates of the public pages and the attempts to obtain them, one row per host name. The caller seals the private
@@ -42,8 +42,7 @@ export function certificateTable(db: Database) {
     get: sql.get<[host: string], CertificateRow>('SELECT * FROM certificates WHERE host = ?'),
     /** Inserts or replaces the row of a host. */
     put: sql.run<[row: CertificateRow]>(`
-      INSERT INTO certificates ${columnValues(`host, private_key, chain, not_after, due_at, tried_at, failures,
-        last_error`)}
+      INSERT INTO ${sql.row('certificates')}
       ON CONFLICT (host) DO UPDATE SET private_key = excluded.private_key, chain = excluded.chain,
         not_after = excluded.not_after, due_at = excluded.due_at, tried_at = excluded.tried_at,
         failures = excluded.failures, last_error = excluded.last_error`),

@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 import { reportShares } from './report-shares.ts';
 
 /** DMARC aggregate reports (RFC 9990) about domains, and their sums by source address. */
@@ -96,11 +96,10 @@ export const DMARC_REPORT_POLICY = {
 export function dmarcReportTable(db: Database) {
   const sql = statements(db);
   const insert = db.prepare<Omit<DmarcReportRow, 'seq'>>(`
-    INSERT INTO dmarc_reports ${columnValues(`domain, policy_domain, organization, report_id, begin_at, end_at,
-      policy, truncated, received_at, network, signer, verified`)}
+    INSERT INTO ${sql.row('dmarc_reports')}
     ON CONFLICT DO NOTHING`);
   const insertSource = sql.run<[DmarcSourceRow & { report_seq: number }]>(`
-    INSERT INTO dmarc_sources ${columnValues('report_seq, source_ip, header_from, disposition, dkim, spf, messages')}
+    INSERT INTO ${sql.row('dmarc_sources')}
     ON CONFLICT DO UPDATE SET messages = messages + excluded.messages`);
   const replaceForged = sql.run<
     [Pick<DmarcReportRow, 'domain' | 'organization' | 'report_id' | 'verified'>]

@@ -1,5 +1,5 @@
 import type { Database } from '../database/database.ts';
-import { columnsSet, columnValues, statements } from '../database/statements.ts';
+import { columnsSet, statements } from '../database/statements.ts';
 
 /** Domain groups. Every domain is in one group, and every account has a default group. */
 export interface DomainGroupRow {
@@ -36,9 +36,7 @@ export function domainGroupTable(db: Database) {
     ${counted} WHERE g.account_id = @accountId AND (g.created_at, g.group_id) > (@created_at, @group_id)
     ORDER BY g.created_at, g.group_id LIMIT +@limit`);
   return {
-    insert: sql.run<[row: DomainGroupRow]>(`
-      INSERT INTO domain_groups ${columnValues(`group_id, account_id, name, description, color, icon, is_default,
-        created_at, updated_at`)}`),
+    insert: sql.run<[row: DomainGroupRow]>(`INSERT INTO ${sql.row('domain_groups')}`),
     update: (row: DomainGroupRow): void => update({ ...row }),
     get: sql.get<[accountId: string, groupId: string], CountedDomainGroup>(
       `${counted} WHERE g.account_id = ? AND g.group_id = ?`,

@@ -1,6 +1,6 @@
 import { cachedLookup } from '../cached-rows.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 import { type NoticePeriod, noticedCause } from '../people/notices.ts';
 
 /* Sending domains with their verification flags, and their DKIM keys. */
@@ -233,9 +233,7 @@ export function dkimSealContext(domainId: string, selector: string): string {
  */
 export function dkimKeyTable(db: Database) {
   const sql = statements(db);
-  const insert = sql.insert<[Omit<DkimKeyRow, 'key_id'>]>(`
-    INSERT INTO dkim_keys ${columnValues(`domain_id, lane, slot, selector, state, private_key, public_key,
-      created_at, changed_at`)}`);
+  const insert = sql.insert<[Omit<DkimKeyRow, 'key_id'>]>(`INSERT INTO ${sql.row('dkim_keys')}`);
   const signing = sql.all<[string, Lane], SigningKeyRow>(`
     SELECT k.*, d.name FROM dkim_keys k JOIN domains d USING (domain_id)
     WHERE k.domain_id = ? AND k.lane = ? AND k.state = 'active' ORDER BY k.key_id`);

@@ -1,5 +1,5 @@
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 import type { DkimKeyState } from './domains.ts';
 
 /** The DKIM keys of the platform's own signature, and the number of changes of keys in the platform's zone. */
@@ -31,9 +31,7 @@ export function platformKeyTable(db: Database) {
     'UPDATE platform_keys SET state = ?, changed_at = ? WHERE key_id = ?',
   );
   return {
-    insert: sql.run<[row: Omit<PlatformKeyRow, 'key_id'>]>(`
-      INSERT INTO platform_keys ${columnValues('selector, state, private_key, public_key, created_at, changed_at')}
-      `),
+    insert: sql.run<[row: Omit<PlatformKeyRow, 'key_id'>]>(`INSERT INTO ${sql.row('platform_keys')}`),
     list: sql.all<[], PlatformKeyRow>('SELECT * FROM platform_keys ORDER BY key_id'),
     setState: (keyId: number, state: DkimKeyState, at: number): void => setState(state, at, keyId),
     remove: sql.run<[keyId: number]>('DELETE FROM platform_keys WHERE key_id = ?'),

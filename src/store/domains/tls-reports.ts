@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 import { type BoundPeriod, boundPeriod, type ReportPeriod } from './dmarc-reports.ts';
 import { reportShares } from './report-shares.ts';
 
@@ -60,11 +60,10 @@ export const TLS_REPORT_POLICY = {
 export function tlsReportTable(db: Database) {
   const sql = statements(db);
   const insert = db.prepare<Omit<TlsReportRow, 'seq'>>(`
-    INSERT INTO tls_reports ${columnValues(`host, policy_type, organization, report_id, begin_at, end_at,
-      successful, failed, received_at, network, signer, verified`)}
+    INSERT INTO ${sql.row('tls_reports')}
     ON CONFLICT DO NOTHING`);
   const insertFailure = sql.run<[TlsFailureRow & { report_seq: number }]>(`
-    INSERT INTO tls_failures ${columnValues('report_seq, type, receiving_host, reason, sessions')}
+    INSERT INTO ${sql.row('tls_failures')}
     ON CONFLICT DO UPDATE SET sessions = sessions + excluded.sessions`);
   const replaceForged = sql.run<
     [Pick<TlsReportRow, 'host' | 'organization' | 'report_id' | 'policy_type' | 'verified'>]

@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 import { codeOfKind } from '../rows/row-keys.ts';
 import {
   dataOf,
@@ -38,8 +38,7 @@ export const EVENT_POLICY = {
 export function eventTable(db: Database) {
   const sql = statements(db);
   const { toRow, toStored } = eventRows(db);
-  const insert = sql.insert<[NewStoredEvent]>(`
-    INSERT INTO events ${columnValues('event_key, account, kind_code, at, message_seq, domain, data')}`);
+  const insert = sql.insert<[NewStoredEvent]>(`INSERT INTO ${sql.row('events')}`);
   const bySeq = db.prepare<[number], StoredEvent>(`${SELECT} WHERE e.seq = ?`);
   const ofMessage = sql.all<[number], StoredEvent>(`${SELECT} WHERE e.message_seq = ? ORDER BY e.seq`);
   const lastFailure = db.prepare<[number], { at: number; data: StoredData }>(`

@@ -1,7 +1,7 @@
 import { HOUR } from '../../core/clock.ts';
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 import type { Stream } from '../domains/domains.ts';
 import { createPendingCounts } from '../pending-counts.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
@@ -117,8 +117,7 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
     WHERE hour = @hour AND account = @account AND provider = @provider AND domain = @domain
       AND stream_code = @stream_code AND outcome_code = @outcome_code AND class = @class`);
   const insert = sql.run<[StoredCount]>(`
-    INSERT INTO hourly_counts ${columnValues(`hour, account, provider, domain, stream_code, outcome_code, class,
-      messages`)}
+    INSERT INTO ${sql.row('hourly_counts')}
     ON CONFLICT DO UPDATE SET messages = messages + excluded.messages`);
   const rowsOf = sql.count<[number, BoundId, number]>(
     'SELECT count(*) FROM (SELECT 1 FROM hourly_counts WHERE hour = ? AND account = ? LIMIT +?)',

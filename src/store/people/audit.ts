@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 
 /** What a person did with the console. */
 export interface AuditRow {
@@ -47,9 +47,7 @@ export function auditTable(db: Database) {
     SELECT * FROM audit_records INDEXED BY audit_records_by_person WHERE person_id = ? AND seq < ?
     ORDER BY seq DESC LIMIT +?`);
   return {
-    insert: sql.run<[row: Omit<AuditRow, 'seq'>]>(`
-      INSERT INTO audit_records ${columnValues(`recorded_at, person_id, person_email, account_id, operation,
-        target, outcome, detail, remote_address`)}`),
+    insert: sql.run<[row: Omit<AuditRow, 'seq'>]>(`INSERT INTO ${sql.row('audit_records')}`),
     /** Newest first. Examines at most `limit` rows: with both filters, rows of other people are left out. */
     list: ({ accountId, personId, before = Number.MAX_SAFE_INTEGER }: AuditFilter, limit: number) => {
       if (accountId !== undefined) {

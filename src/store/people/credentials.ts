@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 
 /** A passkey (WebAuthn credential) of a person. */
 export interface PasskeyRow {
@@ -43,9 +43,7 @@ export function passkeyTable(db: Database) {
     'UPDATE passkeys SET counter = ?, used_at = ? WHERE credential_id = ?',
   );
   return {
-    insert: sql.run<[row: PasskeyRow]>(`
-      INSERT INTO passkeys ${columnValues(`credential_id, person_id, name, public_key, counter, transports,
-        created_at, used_at`)}`),
+    insert: sql.run<[row: PasskeyRow]>(`INSERT INTO ${sql.row('passkeys')}`),
     get: sql.get<[credentialId: string], PasskeyRow>('SELECT * FROM passkeys WHERE credential_id = ?'),
     ofPerson: sql.all<[personId: string, limit: number], PasskeyRow>(`
       SELECT * FROM passkeys INDEXED BY passkeys_by_person WHERE person_id = ? ORDER BY credential_id LIMIT +?`),

@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 
 /** What can begin to fail, and its owners are notified of. */
 export type NoticeKind = 'domain' | 'webhook';
@@ -92,7 +92,7 @@ export function failureNoticeTable(db: Database) {
   );
   return {
     put: sql.run<[row: FailureNoticeRow]>(`
-      INSERT INTO failure_notices ${columnValues('account_id, kind, cause_id, state, noticed_at')}
+      INSERT INTO ${sql.row('failure_notices')}
       ON CONFLICT (account_id, kind, cause_id) DO UPDATE SET state = @state, noticed_at = @noticed_at`),
     list: sql.all<[limit: number], FailureNoticeRow>('SELECT * FROM failure_notices LIMIT +?'),
     remove: ({
@@ -108,9 +108,7 @@ export function failureNoticeTable(db: Database) {
 export function noticeMailTable(db: Database) {
   const sql = statements(db);
   return {
-    insert: sql.run<[row: NoticeMailRow]>(`
-      INSERT INTO notice_mails ${columnValues(`mail_id, person_id, subject, text, state, attempts, due_at,
-        created_at`)}`),
+    insert: sql.run<[row: NoticeMailRow]>(`INSERT INTO ${sql.row('notice_mails')}`),
     update: sql.run<[row: NoticeMailRow]>(
       'UPDATE notice_mails SET state = @state, attempts = @attempts, due_at = @due_at WHERE mail_id = @mail_id',
     ),

@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnsSet, columnValues, statements } from '../database/statements.ts';
+import { columnsSet, statements } from '../database/statements.ts';
 
 /** A person who uses the console: an operator, or a member of accounts. */
 export interface PersonRow {
@@ -60,9 +60,7 @@ export const MEMBERSHIP_POLICY = {
 export function peopleTable(db: Database) {
   const sql = statements(db);
   return {
-    insert: sql.run<[row: PersonRow]>(`
-      INSERT INTO people ${columnValues(`person_id, email, email_key, name, operator, operator_by_group, status,
-        language, password, totp, totp_used, created_at, updated_at, signed_in_at, shortcuts, failure_mail`)}`),
+    insert: sql.run<[row: PersonRow]>(`INSERT INTO ${sql.row('people')}`),
     /** Writes every column except the id and the creation time. */
     update: sql.run<[row: PersonRow]>(`
       UPDATE people SET ${columnsSet(`email, email_key, name, operator, operator_by_group, status, language,
@@ -88,7 +86,7 @@ export function membershipTable(db: Database) {
   const sql = statements(db);
   return {
     put: sql.run<[row: MembershipRow]>(`
-      INSERT INTO memberships ${columnValues('person_id, account_id, role, source, created_at')}
+      INSERT INTO ${sql.row('memberships')}
       ON CONFLICT (person_id, account_id) DO UPDATE SET role = @role, source = @source`),
     get: sql.get<[personId: string, accountId: string], MembershipRow>(
       'SELECT * FROM memberships WHERE person_id = ? AND account_id = ?',

@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 
 /** Filters of a list of the console that a person saved under a name. */
 export interface SavedViewRow {
@@ -26,9 +26,7 @@ export const SAVED_VIEW_POLICY = {
 export function savedViewTable(db: Database) {
   const sql = statements(db);
   return {
-    insert: sql.run<[row: SavedViewRow]>(`
-      INSERT INTO saved_views ${columnValues('view_id, person_id, account_id, page, name, query, created_at')}
-      `),
+    insert: sql.run<[row: SavedViewRow]>(`INSERT INTO ${sql.row('saved_views')}`),
     /** All of a person, oldest first. */
     ofPerson: sql.all<[personId: string, limit: number], SavedViewRow>(`
       SELECT * FROM saved_views INDEXED BY saved_views_by_person WHERE person_id = ? ORDER BY view_id LIMIT +?`),

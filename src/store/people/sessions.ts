@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 
 /** A link that signs a person in once; the token itself is not stored. */
 export interface SignInLinkRow {
@@ -58,8 +58,7 @@ export const SESSION_POLICY = {
 export function signInLinkTable(db: Database) {
   const sql = statements(db);
   return {
-    insert: sql.run<[row: SignInLinkRow]>(`
-      INSERT INTO sign_in_links ${columnValues('link_hash, person_id, purpose, created_at, expires_at')}`),
+    insert: sql.run<[row: SignInLinkRow]>(`INSERT INTO ${sql.row('sign_in_links')}`),
     /** Deletes a link and returns it; null: there is none. */
     take: sql.get<[hash: Buffer], SignInLinkRow>('DELETE FROM sign_in_links WHERE link_hash = ? RETURNING *'),
     removeOf: sql.run<[personId: string]>('DELETE FROM sign_in_links WHERE person_id = ?'),
@@ -72,9 +71,7 @@ export function signInLinkTable(db: Database) {
  */
 export function sessionTable(db: Database) {
   const sql = statements(db);
-  const insert = sql.run<[SessionRow]>(`
-    INSERT INTO console_sessions ${columnValues(`session_hash, session_id, person_id, method, user_agent,
-      remote_address, created_at, authenticated_at, seen_at, expires_at`)}`);
+  const insert = sql.run<[SessionRow]>(`INSERT INTO ${sql.row('console_sessions')}`);
   const touch = sql.run<[number, number, Buffer]>(
     'UPDATE console_sessions SET seen_at = ?, expires_at = ? WHERE session_hash = ?',
   );

@@ -1,7 +1,7 @@
 import { DAY } from '../../core/clock.ts';
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 
 /**
  * MTA-STS policies of recipient domains (RFC 8461), one row per domain. They are stored because a policy protects only
@@ -44,8 +44,7 @@ export function stsPolicyTable(db: Database, max = MAX_STS_POLICIES) {
   const sql = statements(db);
   const get = db.prepare<[string], StsPolicyRow>('SELECT * FROM sts_policies WHERE domain = ?');
   const put = sql.run<[StsPolicyRow]>(`
-    INSERT INTO sts_policies ${columnValues(`domain, policy_id, mode, mx, max_age, fetched_at, expires_at,
-      refresh_at, used_at`)}
+    INSERT INTO ${sql.row('sts_policies')}
     ON CONFLICT (domain) DO UPDATE SET policy_id = excluded.policy_id, mode = excluded.mode, mx = excluded.mx,
       max_age = excluded.max_age, fetched_at = excluded.fetched_at, expires_at = excluded.expires_at,
       refresh_at = excluded.refresh_at, used_at = max(used_at, excluded.used_at)`);

@@ -5,7 +5,7 @@ import type { consentTable } from '../contacts/consent.ts';
 import type { contactTable } from '../contacts/contacts.ts';
 import type { subscriptionTable } from '../contacts/subscriptions.ts';
 import type { Database } from '../database/database.ts';
-import { columnValues, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 import {
   columnsOf,
   type TransferChild,
@@ -268,7 +268,7 @@ export function accountImportTable(db: Database) {
     /** Null: no import of the account is in progress. */
     get: sql.get<[accountId: string], AccountImportRow>('SELECT * FROM account_imports WHERE account_id = ?'),
     put: sql.run<[row: AccountImportRow]>(`
-      INSERT INTO account_imports ${columnValues('account_id, digest, records, started_at, updated_at')}
+      INSERT INTO ${sql.row('account_imports')}
       ON CONFLICT (account_id) DO UPDATE SET records = excluded.records, updated_at = excluded.updated_at`),
     remove: sql.run<[accountId: string]>('DELETE FROM account_imports WHERE account_id = ?'),
   };
