@@ -1,6 +1,6 @@
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database/database.ts';
-import { columnsSet, statements } from './database/statements.ts';
+import { statements } from './database/statements.ts';
 import { type Page, pageOf } from './rows/page.ts';
 
 /** The address of an account's company, for the compliance footer. */
@@ -74,8 +74,7 @@ export function accountTable(db: Database) {
     insert: sql.run<[row: AccountRow]>(`INSERT INTO ${sql.row('accounts')}`),
     /** Writes every column except the id and the creation time. */
     update: sql.run<[row: AccountRow]>(`
-      UPDATE accounts SET ${columnsSet(`name, status, company_name, company_address, abuse_email, logo_url,
-        updated_at`)}
+      UPDATE accounts SET ${sql.rowExcept('accounts', ['account_id', 'created_at'])}
       WHERE account_id = @account_id`),
     get: (accountId: string): AccountRow | null => byId(accountId),
     list: sql.all<[], AccountRow>('SELECT * FROM accounts ORDER BY created_at, account_id'),

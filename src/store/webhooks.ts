@@ -1,6 +1,6 @@
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database/database.ts';
-import { columnsSet, statements } from './database/statements.ts';
+import { statements } from './database/statements.ts';
 import { type NoticePeriod, noticedCause } from './people/notices.ts';
 
 /** Webhooks and the secrets that sign their calls. */
@@ -63,8 +63,7 @@ export function webhookTable(db: Database) {
     /** Returns its number. */
     insert: sql.insert<[row: NewWebhook]>(`INSERT INTO ${sql.row('webhooks')}`),
     update: sql.run<[row: WebhookRow]>(`
-      UPDATE webhooks SET ${columnsSet(`name, description, url, events, is_active, off_reason, failing_since,
-        updated_at`)}
+      UPDATE webhooks SET ${sql.rowExcept('webhooks', ['number', 'webhook_id', 'account_id', 'created_at'])}
       WHERE number = @number`),
     get: (accountId: string, webhookId: string): WebhookRow | null => get(webhookId, accountId),
     byNumber: sql.get<[number: number], WebhookRow>('SELECT * FROM webhooks WHERE number = ?'),

@@ -15,15 +15,19 @@ export function statements(db: Database) {
      * number that SQLite assigns (`INTEGER PRIMARY KEY`): `a_table (a, b) VALUES (@a, @b)`.
      */
     row: (table: string): string => {
-      const columns = db
-        .prepare<[string], { name: string; type: string; pk: number }>(
-          'SELECT name, type, pk FROM pragma_table_info(?)',
-        )
-        .all(table);
+      const columns = columnsOf(db, table);
       const keys = columns.filter(({ pk }) => pk > 0);
       const given = columns.filter(({ pk, type }) => pk === 0 || keys.length > 1 || type !== 'INTEGER');
       return `${table} ${columnValues(given.map(({ name }) => name).join(', '))}`;
     },
+    /** For an UPDATE of a whole row, except for the columns that are fixed: `a = @a, b = @b`. */
+    rowExcept: (table: string, fixed: readonly string[]): string =>
+      columnsSet(
+        columnsOf(db, table)
+          .map(({ name }) => name)
+          .filter((name) => !fixed.includes(name))
+          .join(', '),
+      ),
     /** Writes. */
     run: <Parameters extends unknown[] = []>(text: string): Statement<Parameters, void> => {
       const statement = db.prepare<Parameters>(text);
@@ -77,6 +81,13 @@ export function statements(db: Database) {
       return (...parameters) => statement.get(...parameters) !== undefined;
     },
   };
+}
+
+function columnsOf(db: Database, table: string): { name: string; type: string; pk: number }[] {
+  const columns = db.prepare<[string], { name: string; type: string; pk: number }>(
+    'SELECT name, type, pk FROM pragma_table_info(?)',
+  );
+  return columns.all(table);
 }
 
 /** The columns of an INSERT with a parameter of the same name for each: `(a, b) VALUES (@a, @b)`. */

@@ -43,10 +43,7 @@ export function siteLimitTable(db: Database) {
     /** The rows of a site and of the accounts at it. */
     ofSite: sql.all<[site: string], SiteLimitRow>('SELECT * FROM site_limits WHERE site = ?'),
     /** Inserts or replaces a row. */
-    put: sql.run<[SiteLimitRow]>(
-      `INSERT OR REPLACE INTO site_limits VALUES (@site, @account, @level, @pace, @paused_until, @since, @stepped_at,
-        @suspensions, @suspended_until, @greylist_ms, @updated_at)`,
-    ),
+    put: sql.run<[SiteLimitRow]>(`INSERT OR REPLACE INTO ${sql.row('site_limits')}`),
     remove: sql.run<[site: string, account: string]>(
       'DELETE FROM site_limits WHERE site = ? AND account = ?',
     ),

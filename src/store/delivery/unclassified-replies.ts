@@ -41,9 +41,7 @@ const MAX_ROWS = 1000;
  */
 export function unclassifiedReplyTable(db: Database, maxRows = MAX_ROWS) {
   const sql = statements(db);
-  const add = sql.run<
-    [UnclassifiedReplyRow]
-  >(`INSERT INTO unclassified_replies VALUES (@code, @enhanced, @phase, @text, @host, @replies, @first_at, @last_at)
+  const add = sql.run<[UnclassifiedReplyRow]>(`INSERT INTO ${sql.row('unclassified_replies')}
     ON CONFLICT DO UPDATE SET replies = replies + excluded.replies, host = excluded.host, last_at = excluded.last_at`);
   const count = sql.count('SELECT count(*) FROM unclassified_replies');
   const removeOldest = sql.run<

@@ -41,11 +41,7 @@ export function certificateTable(db: Database) {
   return {
     get: sql.get<[host: string], CertificateRow>('SELECT * FROM certificates WHERE host = ?'),
     /** Inserts or replaces the row of a host. */
-    put: sql.run<[row: CertificateRow]>(`
-      INSERT INTO ${sql.row('certificates')}
-      ON CONFLICT (host) DO UPDATE SET private_key = excluded.private_key, chain = excluded.chain,
-        not_after = excluded.not_after, due_at = excluded.due_at, tried_at = excluded.tried_at,
-        failures = excluded.failures, last_error = excluded.last_error`),
+    put: sql.run<[row: CertificateRow]>(`INSERT OR REPLACE INTO ${sql.row('certificates')}`),
     /** Hosts whose certificate is due for renewal, the longest due first. */
     due: sql.values<[now: number, limit: number], string>(
       'SELECT host FROM certificates WHERE chain IS NOT NULL AND due_at <= ? ORDER BY due_at LIMIT +?',

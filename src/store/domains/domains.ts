@@ -51,29 +51,8 @@ export interface DomainRow extends CheckFlags {
   updated_at: number;
 }
 
-/** Every column of the table, and whether `update` writes it. */
-const COLUMNS: Record<keyof DomainRow, 'fixed' | 'updated'> = {
-  domain_id: 'fixed',
-  account_id: 'fixed',
-  group_id: 'updated',
-  name: 'fixed',
-  use_case: 'fixed',
-  region: 'fixed',
-  status: 'updated',
-  ...checkColumns('updated' as const),
-  return_path: 'updated',
-  tracking_domain: 'updated',
-  tracking_host: 'updated',
-  alt_domain_id: 'fixed',
-  alt_status: 'updated',
-  alt_provisioned: 'updated',
-  last_checked_at: 'updated',
-  next_check_at: 'updated',
-  check_count: 'updated',
-  failing_since: 'updated',
-  created_at: 'fixed',
-  updated_at: 'updated',
-};
+/** The columns that never change. */
+const FIXED = ['domain_id', 'account_id', 'name', 'use_case', 'region', 'alt_domain_id', 'created_at'];
 
 /**
  * `domains`; `byId`, `named` and `sendingStop` are cached until a write to domains or accounts. Checks that are due are
@@ -81,8 +60,6 @@ const COLUMNS: Record<keyof DomainRow, 'fixed' | 'updated'> = {
  */
 export function domainTable(db: Database) {
   const sql = statements(db);
-  const columns = Object.keys(COLUMNS);
-  const updated = Object.entries(COLUMNS).flatMap(([column, kind]) => (kind === 'updated' ? [column] : []));
   const sendingStop = sql.value<[string], 'account_disabled' | 'domain_failed'>(`
     SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed' END
     FROM domains d JOIN accounts a ON a.account_id = d.account_id WHERE d.domain_id = ?`);
@@ -114,13 +91,10 @@ export function domainTable(db: Database) {
   const withId = cachedLookup(db, (domainId: string) => byId(domainId));
   const withName = cachedLookup(db, (accountId: string, name: string) => named(accountId, name));
   return {
-    insert: sql.run<[row: DomainRow]>(`
-      INSERT INTO domains (${columns.join(', ')})
-      VALUES (${columns.map((column) => `@${column}`).join(', ')})`),
-    /** Writes the columns that may change (COLUMNS). */
+    insert: sql.run<[row: DomainRow]>(`INSERT INTO ${sql.row('domains')}`),
+    /** Writes the columns that may change. */
     update: sql.run<[row: DomainRow]>(`
-      UPDATE domains SET ${updated.map((column) => `${column} = @${column}`).join(', ')}
-      WHERE domain_id = @domain_id`),
+      UPDATE domains SET ${sql.rowExcept('domains', FIXED)} WHERE domain_id = @domain_id`),
     /** Why messages of a domain are held; null: they are not, or the domain was deleted. */
     sendingStop: (domainId: string): 'account_disabled' | 'domain_failed' | null => stopOf(domainId),
     /** A domain of any account: for the daemon's work, not for responses to callers. */

@@ -55,12 +55,10 @@ export function emptyCounts(): EgressCounts {
 export function egressCountTable(db: Database) {
   const sql = statements(db);
   const add = sql.run<[EgressCountRow]>(`
-    INSERT INTO egress_counts (day, entry, provider, ${EGRESS_COUNTERS.join(', ')})
-    VALUES (@day, @entry, @provider, ${EGRESS_COUNTERS.map((name) => `@${name}`).join(', ')})
+    INSERT INTO ${sql.row('egress_counts')}
     ON CONFLICT DO UPDATE SET ${EGRESS_COUNTERS.map((name) => `${name} = ${name} + excluded.${name}`).join(', ')}`);
   const one = sql.get<[number, string, string], EgressCountRow>(`
-    SELECT day, entry, provider, ${EGRESS_COUNTERS.join(', ')} FROM egress_counts
-    WHERE day = ? AND entry = ? AND provider = ?`);
+    SELECT * FROM egress_counts WHERE day = ? AND entry = ? AND provider = ?`);
 
   const pending = createPendingCounts<EgressCountRow>((row, added) => {
     for (const counter of EGRESS_COUNTERS) row[counter] += added[counter];
@@ -79,8 +77,7 @@ export function egressCountTable(db: Database) {
     discard: pending.discard,
     /** The counts of an entry on one day, by provider, at most `limit`. */
     ofDay: sql.all<[day: number, entry: string, limit: number], EgressCountRow>(`
-      SELECT day, entry, provider, ${EGRESS_COUNTERS.join(', ')} FROM egress_counts
-      WHERE day = ? AND entry = ? ORDER BY provider LIMIT +?`),
+      SELECT * FROM egress_counts WHERE day = ? AND entry = ? ORDER BY provider LIMIT +?`),
     /** Null when nothing was counted. */
     get: ({ day, entry, provider }: EgressCountKey): EgressCountRow | null => one(day, entry, provider),
   };

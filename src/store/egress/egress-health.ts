@@ -53,21 +53,17 @@ export const EGRESS_HEALTH_POLICY = {
   retention: { until: 'the provider accepts mail from the address again, or the entry is removed' },
 } as const satisfies DataPolicy;
 
-/** A table with one row for each entry and provider, whose other columns are `values`. */
-function standings<Row extends object>(db: Database, table: string, values: readonly (keyof Row & string)[]) {
+/** A table with one row for each entry and provider. */
+function standings<Row extends object>(db: Database, table: string) {
   const sql = statements(db);
-  const columns = ['entry', 'provider', ...values];
-  const put = db.prepare<Row>(`
-    INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map((column) => `@${column}`).join(', ')})
-    ON CONFLICT DO UPDATE SET ${values.map((column) => `${column} = excluded.${column}`).join(', ')}`);
   return {
     /** Inserts or replaces the row of an entry and a provider. */
-    put: (row: Row): void => void put.run(row),
+    put: sql.run<[row: Row]>(`INSERT OR REPLACE INTO ${sql.row(table)}`),
     /** Null: there is none. */
     get: sql.get<[entry: string, provider: string], Row>(
-      `SELECT ${columns.join(', ')} FROM ${table} WHERE entry = ? AND provider = ?`,
+      `SELECT * FROM ${table} WHERE entry = ? AND provider = ?`,
     ),
-    all: sql.all<[], Row>(`SELECT ${columns.join(', ')} FROM ${table} ORDER BY entry, provider`),
+    all: sql.all<[], Row>(`SELECT * FROM ${table} ORDER BY entry, provider`),
   };
 }
 
@@ -78,13 +74,7 @@ function standings<Row extends object>(db: Database, table: string, values: read
 export function egressWarmupTable(db: Database) {
   const remove = db.prepare<[string]>('DELETE FROM egress_warmup WHERE entry = ?');
   return {
-    ...standings<EgressWarmupRow>(db, 'egress_warmup', [
-      'started',
-      'shift',
-      'finished',
-      'changed_at',
-      'reason',
-    ]),
+    ...standings<EgressWarmupRow>(db, 'egress_warmup'),
     /** Removes the rows of an entry: for all providers and for each one. */
     removeAll: (entry: string): void => void remove.run(entry),
   };
@@ -97,14 +87,7 @@ export function egressWarmupTable(db: Database) {
 export function egressHealthTable(db: Database) {
   const remove = db.prepare<[string, string]>('DELETE FROM egress_health WHERE entry = ? AND provider = ?');
   return {
-    ...standings<EgressHealthRow>(db, 'egress_health', [
-      'since',
-      'probe_at',
-      'failures',
-      'passed',
-      'blocked',
-      'reply',
-    ]),
+    ...standings<EgressHealthRow>(db, 'egress_health'),
     remove: (entry: string, provider: string): void => void remove.run(entry, provider),
   };
 }

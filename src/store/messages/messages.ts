@@ -139,9 +139,7 @@ export function messageTable(db: Database) {
     WHERE status_code IN (${STATUS_CODES.sql('delivered')}, ${STATUS_CODES.sql('complained')}) AND simulated = 0
     ORDER BY seq DESC LIMIT 1`);
   const setAttempts = sql.run<[number, number]>('UPDATE messages SET attempts = ? WHERE seq = ?');
-  const insertAttempt = sql.run<[StoredAttempt]>(
-    'INSERT INTO attempts (message_seq, attempt, at, lane_code, report) VALUES (@message_seq, @attempt, @at, @lane_code, @report)',
-  );
+  const insertAttempt = sql.run<[StoredAttempt]>(`INSERT INTO ${sql.row('attempts')}`);
   const attemptsOf = sql.all<[number], StoredAttempt>(
     'SELECT * FROM attempts WHERE message_seq = ? ORDER BY attempt',
   );

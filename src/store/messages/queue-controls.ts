@@ -30,21 +30,16 @@ export const MAX_QUEUE_CONTROLS = 500;
  */
 export function queueControlTable(db: Database) {
   const sql = statements(db);
-  const COLUMNS = 'scope, target, action, reason, until, created_at, created_by';
   return {
     /** Controls that are in force at `now`, oldest first. */
     list: sql.all<[now: number], QueueControlRow>(
-      `SELECT ${COLUMNS} FROM queue_controls WHERE until IS NULL OR until > ? ORDER BY created_at, scope, target LIMIT ${MAX_QUEUE_CONTROLS}`,
+      `SELECT * FROM queue_controls WHERE until IS NULL OR until > ? ORDER BY created_at, scope, target LIMIT ${MAX_QUEUE_CONTROLS}`,
     ),
     get: sql.get<[scope: ControlScope, target: string], QueueControlRow>(
-      `SELECT ${COLUMNS} FROM queue_controls WHERE scope = ? AND target = ?`,
+      `SELECT * FROM queue_controls WHERE scope = ? AND target = ?`,
     ),
     /** Inserts a control, or replaces the one with the same scope and target. */
-    put: sql.run<[row: QueueControlRow]>(`
-      INSERT INTO queue_controls (${COLUMNS})
-      VALUES (@scope, @target, @action, @reason, @until, @created_at, @created_by)
-      ON CONFLICT DO UPDATE SET action = excluded.action, reason = excluded.reason, until = excluded.until,
-        created_at = excluded.created_at, created_by = excluded.created_by`),
+    put: sql.run<[row: QueueControlRow]>(`INSERT OR REPLACE INTO ${sql.row('queue_controls')}`),
     /** Returns false when there is none. */
     remove: sql.changed<[scope: ControlScope, target: string]>(
       'DELETE FROM queue_controls WHERE scope = ? AND target = ?',

@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { columnsSet, statements } from '../database/statements.ts';
+import { statements } from '../database/statements.ts';
 
 /** A person who uses the console: an operator, or a member of accounts. */
 export interface PersonRow {
@@ -63,8 +63,7 @@ export function peopleTable(db: Database) {
     insert: sql.run<[row: PersonRow]>(`INSERT INTO ${sql.row('people')}`),
     /** Writes every column except the id and the creation time. */
     update: sql.run<[row: PersonRow]>(`
-      UPDATE people SET ${columnsSet(`email, email_key, name, operator, operator_by_group, status, language,
-        password, totp, totp_used, updated_at, signed_in_at, shortcuts, failure_mail`)}
+      UPDATE people SET ${sql.rowExcept('people', ['person_id', 'created_at'])}
       WHERE person_id = @person_id`),
     get: sql.get<[personId: string], PersonRow>('SELECT * FROM people WHERE person_id = ?'),
     /** `emailKey`: in lower case. */

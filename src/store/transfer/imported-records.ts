@@ -237,9 +237,7 @@ export function tokenKeyTable(db: Database) {
   const byTag = sql.get<[string], TokenKeyRow>('SELECT * FROM token_keys WHERE tag = ?');
   const withTag = cachedLookup(db, (tag: string) => byTag(tag));
   return {
-    insert: sql.run<[row: TokenKeyRow]>(
-      'INSERT INTO token_keys (tag, account_id, key) VALUES (@tag, @account_id, @key)',
-    ),
+    insert: sql.run<[row: TokenKeyRow]>(`INSERT INTO ${sql.row('token_keys')}`),
     /** Null: no account with this tag came from another installation. */
     byTag: (tag: string): TokenKeyRow | null => withTag(tag),
     /** Null: the account was created here. */
