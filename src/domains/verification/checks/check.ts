@@ -39,6 +39,13 @@ export interface CheckContext {
   files: { fetch: (url: URL) => Promise<FetchedFile>; now: number } | null;
 }
 
+/** The parts of the context that a check uses. */
+export interface CheckSubject<P extends keyof Platform, D extends keyof DomainRow> {
+  view: DnsView;
+  platform: Pick<Platform, P>;
+  domain: Pick<DomainRow, D>;
+}
+
 /** The judgment that a check passes. `found`: the value in DNS; null: none. `hint`: what could be improved. */
 export function pass(found: string | null, hint = ''): Judgment {
   return { verdict: 'pass', found, hint };

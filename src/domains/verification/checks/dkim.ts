@@ -3,7 +3,15 @@ import { type DnsRecord, type RecordContext, txtRecord } from '../../dns-record.
 import { SLOTS, slotHost, slotRecordName } from '../../key-slots.ts';
 import { type DkimKeyName, keyRecordName, keyRecordTags, keyRecordValue } from '../../keys.ts';
 import { activeKey, announcedKey, pendingKey } from '../../rotation.ts';
-import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown } from './check.ts';
+import {
+  type CheckContext,
+  type CheckResult,
+  type CheckSubject,
+  fail,
+  type Judgment,
+  pass,
+  unknown,
+} from './check.ts';
 import { findDelegation, findMisplaced } from './misplaced.ts';
 
 /*
@@ -82,53 +90,43 @@ export function secondaryDkimRecord({ domain, platform }: RecordContext): DnsRec
   };
 }
 
-/** Whether the secondary DKIM key is found at its selector. */
+/**
+ * Whether the secondary selector leads to its key. The owner of the domain publishes a CNAME and the platform's zone
+ * the key: the hint states which of the two is missing.
+ */
 export async function checkSecondaryDkim({
   view,
   platform,
   domain,
   keys,
-}: CheckContext): Promise<CheckResult> {
+}: CheckSubject<'hostname', 'name' | 'alt_domain_id'> & Pick<CheckContext, 'keys'>): Promise<CheckResult> {
   const key = activeKey(keys, 'secondary');
   const target = slotHost(platform, domain.alt_domain_id, key?.slot ?? 's');
-  const published =
-    key === undefined ? null : { domain: domain.name, selector: key.selector, publicKey: key.public_key };
-  return { ...(await checkSecondaryKey(view, published, target)), expected: `CNAME ${target}` };
-}
-
-/**
- * Whether the secondary selector leads to its key. The owner of the domain publishes a CNAME and the platform's zone
- * the key: the hint states which of the two is missing.
- */
-export async function checkSecondaryKey(
-  view: DnsView,
-  key: PublishedKey | null,
-  target: string,
-): Promise<Judgment> {
-  if (key === null)
-    return fail(null, 'The secondary lane is not set up yet; its record is available afterwards.');
-  const judgment = await checkKey(view, key);
-  if (judgment.verdict !== 'fail') return judgment;
-  const name = keyRecordName(key);
+  const expected = `CNAME ${target}`;
+  if (key === undefined)
+    return {
+      ...fail(null, 'The secondary lane is not set up yet; its record is available afterwards.'),
+      expected,
+    };
+  const published = { domain: domain.name, selector: key.selector, publicKey: key.public_key };
+  const judgment = await checkKey(view, published);
+  if (judgment.verdict !== 'fail') return { ...judgment, expected };
+  const name = keyRecordName(published);
   const alias = await view.cname(name);
-  if (alias.kind === 'records' && alias.records.includes(target)) {
-    return fail(
-      judgment.found ?? `CNAME ${target}`,
-      `The CNAME is correct, but its target has no key yet: the operator of this platform must publish the records of "postrider zone".`,
-    );
+  if (alias.kind !== 'records') {
+    const hint =
+      judgment.found === null
+        ? `There is no record at ${name}. Publish: ${expected}`
+        : `${judgment.hint} Better: publish the CNAME to ${target}, which follows every change of the key.`;
+    return { ...fail(judgment.found, hint), expected };
   }
-  if (alias.kind === 'records') {
-    return fail(
-      `CNAME ${alias.records[0]}`,
-      `${name} leads to ${alias.records[0]}. Change it to: CNAME ${target}`,
-    );
-  }
-  return judgment.found === null
-    ? fail(null, `There is no record at ${name}. Publish: CNAME ${target}`)
-    : fail(
-        judgment.found,
-        `${judgment.hint} Better: publish the CNAME to ${target}, which follows every change of the key.`,
-      );
+  const judged = alias.records.includes(target)
+    ? fail(
+        judgment.found ?? expected,
+        `The CNAME is correct, but its target has no key yet: the operator of this platform must publish the records of "postrider zone".`,
+      )
+    : fail(`CNAME ${alias.records[0]}`, `${name} leads to ${alias.records[0]}. Change it to: ${expected}`);
+  return { ...judged, expected };
 }
 
 /** Looks up and judges the key; where its record is missing, the hint states where it was found instead. */

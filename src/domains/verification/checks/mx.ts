@@ -3,7 +3,8 @@ import type { MxRecord } from '../../../dns/resolver.ts';
 import type { DnsRecord, RecordContext } from '../../dns-record.ts';
 import { returnPathHost } from '../../names.ts';
 import { configuredAddresses } from '../../platform/egress-addresses.ts';
-import { type CheckContext, type CheckResult, fail, type Judgment, listed, pass, unknown } from './check.ts';
+import type { Platform } from '../../platform/platform.ts';
+import { type CheckResult, type CheckSubject, fail, type Judgment, listed, pass, unknown } from './check.ts';
 import { doubledNameHint } from './misplaced.ts';
 
 /** The MX record of the return path. */
@@ -18,59 +19,43 @@ export function mxRecord({ domain, platform }: RecordContext): DnsRecord {
   };
 }
 
-/** Whether bounces and complaints for the return path of the domain reach us. */
-export async function checkMx({ view, platform, domain }: CheckContext): Promise<CheckResult> {
-  const { hostname, egress } = platform;
-  const judgment = await checkReturnPath(view, {
-    domain: domain.name,
-    host: returnPathHost(domain.name),
-    hostname,
-    hasKnownAddress: egress.some((entry) => configuredAddresses(entry).length > 0),
-  });
-  return { ...judgment, expected: `MX 10 ${hostname}` };
-}
-
-export interface ReturnPath {
-  domain: string;
-  /** The name that the MX record is at. */
-  host: string;
-  /** The platform's name. */
-  hostname: string;
-  /**
-   * Whether the configuration names an address of the platform. Without one, as in a first trial, a host name
-   * without an address is only a hint.
-   */
-  hasKnownAddress: boolean;
-}
-
-/** Whether bounces and complaints reach us: an MX host of the return path is our name, which has an address. */
-export async function checkReturnPath(view: DnsView, returnPath: ReturnPath): Promise<Judgment> {
-  const { domain, host, hostname } = returnPath;
+/**
+ * Whether bounces and complaints for the return path of the domain reach us: one of its MX hosts is our name, which has an
+ * address.
+ */
+export async function checkMx({
+  view,
+  platform,
+  domain,
+}: CheckSubject<'hostname' | 'egress', 'name'>): Promise<CheckResult> {
+  const expected = `MX 10 ${platform.hostname}`;
+  const host = returnPathHost(domain.name);
   const answer = await view.mx(host);
-  const judgment = judgeMx(host, hostname, answer);
-  if (judgment.verdict === 'pass') return requireAddress(view, judgment, returnPath);
-  if (answer.kind !== 'absent') return judgment;
-  const doubled = `${host}.${domain}`;
+  const judgment = judgeMx(host, platform.hostname, answer);
+  if (judgment.verdict === 'pass') return { ...(await requireAddress(view, judgment, platform)), expected };
+  if (answer.kind !== 'absent') return { ...judgment, expected };
+  const doubled = `${host}.${domain.name}`;
   const [elsewhere, alias] = await Promise.all([view.mx(doubled), view.cname(host)]);
-  if (elsewhere.kind === 'records') return fail(null, doubledNameHint(doubled, host, domain));
-  if (alias.kind === 'records') {
-    return fail(
-      null,
-      `${host} is a CNAME to ${alias.records[0]}, which has no MX record. Replace the CNAME with: MX 10 ${hostname}`,
-    );
-  }
-  return judgment;
+  const hint =
+    elsewhere.kind === 'records'
+      ? doubledNameHint(doubled, host, domain.name)
+      : alias.kind === 'records'
+        ? `${host} is a CNAME to ${alias.records[0]}, which has no MX record. Replace the CNAME with: ${expected}`
+        : judgment.hint;
+  return { ...fail(null, hint), expected };
 }
 
+/** Where the configuration names no address of the platform, as in a first trial, a host name without one is only a hint. */
 async function requireAddress(
   view: DnsView,
   judgment: Judgment,
-  { hostname, hasKnownAddress }: ReturnPath,
+  { hostname, egress }: Pick<Platform, 'hostname' | 'egress'>,
 ): Promise<Judgment> {
   const addresses = await addressesOf(view, hostname);
   if (addresses.kind === 'records') return judgment;
   if (addresses.kind === 'unknown') return unknown(addresses.reason);
   const hint = `The MX record is correct, but ${hostname} has no A or AAAA record, so bounces cannot reach it: the operator of this platform must publish the records of "postrider zone".`;
+  const hasKnownAddress = egress.some((entry) => configuredAddresses(entry).length > 0);
   return hasKnownAddress ? fail(judgment.found, hint) : { ...judgment, hint };
 }
 

@@ -6,7 +6,15 @@ import type { DnsRecord, RecordContext } from '../../dns-record.ts';
 import { linkHost } from '../../names.ts';
 import type { HttpsProbe } from '../../platform/https-probe.ts';
 import { trackHost } from '../../platform/platform.ts';
-import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown } from './check.ts';
+import {
+  type CheckContext,
+  type CheckResult,
+  type CheckSubject,
+  fail,
+  type Judgment,
+  pass,
+  unknown,
+} from './check.ts';
 
 /* The host of tracked links: the domain's own host only while it leads here, so that no link is ever broken. */
 
@@ -25,20 +33,32 @@ export function trackingRecord({ domain, platform }: RecordContext): DnsRecord {
 }
 
 /**
- * The verdict is that of the preferred host. `changes.tracking_host` is the host for links: null for the platform's
- * own, absent while it is not known. With an https `publicUrl` the host must answer over HTTPS.
+ * The verdict is that of the preferred host: the custom one, if there is one. `changes.tracking_host` is the host for links,
+ * the first one that passes: null for the platform's own, absent while it is not known. With an https `publicUrl` the host
+ * must answer over HTTPS.
  */
-export async function checkTracking(context: CheckContext): Promise<CheckResult> {
-  const { view, platform, domain, answersHttps } = context;
+export async function checkTracking({
+  view,
+  platform,
+  domain,
+  answersHttps,
+}: CheckSubject<'hostname' | 'publicUrl', 'name' | 'tracking_domain'> &
+  Pick<CheckContext, 'answersHttps'>): Promise<CheckResult> {
   const target = trackHost(platform);
-  const { host, ...judgment } = await chooseLinkHost(view, {
-    custom: domain.tracking_domain,
-    standard: linkHost(domain.name),
-    target,
-    answersHttps: platform.publicUrl.startsWith('https:') ? answersHttps : null,
-  });
+  const probe = platform.publicUrl.startsWith('https:') ? answersHttps : null;
+  const standard = linkHost(domain.name);
+  const custom = domain.tracking_domain;
+  const hosts = custom === null ? [standard] : [custom, standard];
+  const judged = await Promise.all(
+    hosts.map(async (host) => ({ host, ...(await checkHost(view, host, target, probe)) })),
+  );
+  const host = firstPassing(judged);
+  const [{ verdict, found, hint } = unknown('')] = judged;
+  const until = custom !== null && verdict === 'fail' ? ` Until then links use ${currentHost(host)}.` : '';
   return {
-    ...judgment,
+    verdict,
+    found,
+    hint: `${hint}${until}`,
     expected: `CNAME ${target}`,
     changes: host === undefined ? {} : { tracking_host: host },
   };
@@ -65,50 +85,14 @@ export async function resetUncheckedHosts(
   });
 }
 
-export interface LinkHostCandidates {
-  /** Preferred; null: none. */
-  custom: string | null;
-  /** `link.<domain>` */
-  standard: string;
-  /** `track.<hostname>` */
-  target: string;
-  /** Null where links use http. */
-  answersHttps: HttpsProbe | null;
-}
-
-export interface LinkHostChoice extends Judgment {
-  /** The host for links, null for the platform's own; undefined: not known. */
-  host: string | null | undefined;
-}
-
-/** Judges the preferred host; `host` is the first candidate that passes. */
-export async function chooseLinkHost(view: DnsView, candidates: LinkHostCandidates): Promise<LinkHostChoice> {
-  const { custom } = candidates;
-  const standard = checkHost(view, candidates.standard, candidates);
-  if (custom === null) {
-    const judgment = await standard;
-    return { ...judgment, host: firstPassing([[candidates.standard, judgment]]) };
-  }
-  const [preferred, fallback] = await Promise.all([checkHost(view, custom, candidates), standard]);
-  const host = firstPassing([
-    [custom, preferred],
-    [candidates.standard, fallback],
-  ]);
-  const hint =
-    preferred.verdict === 'fail'
-      ? `${preferred.hint} Until then links use ${currentHost(host)}.`
-      : preferred.hint;
-  return { ...preferred, hint, host };
-}
-
-function currentHost(host: LinkHostChoice['host']): string {
+function currentHost(host: string | null | undefined): string {
   if (host === undefined) return 'the same host as before';
   return host ?? "the platform's own address";
 }
 
-/** The first host that passes; undefined when the result of one before it is unknown. */
-function firstPassing(hosts: [string, Judgment][]): string | null | undefined {
-  for (const [host, { verdict }] of hosts) {
+/** The first host that passes, null: none; undefined when the result of one before it is unknown. */
+function firstPassing(hosts: (Judgment & { host: string })[]): string | null | undefined {
+  for (const { host, verdict } of hosts) {
     if (verdict === 'unknown') return undefined;
     if (verdict === 'pass') return host;
   }
@@ -118,7 +102,8 @@ function firstPassing(hosts: [string, Judgment][]): string | null | undefined {
 async function checkHost(
   view: DnsView,
   host: string,
-  { target, answersHttps }: LinkHostCandidates,
+  target: string,
+  answersHttps: HttpsProbe | null,
 ): Promise<Judgment> {
   const [alias, addresses, ours] = await Promise.all([
     view.cname(host),

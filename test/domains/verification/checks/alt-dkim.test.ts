@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { checkSecondaryKey } from '../../../../src/domains/verification/checks/dkim.ts';
+import { checkSecondaryDkim } from '../../../../src/domains/verification/checks/dkim.ts';
+import type { DkimKeyRow } from '../../../../src/store/domains/domains.ts';
 import { fixedPublicKey } from '../../../support/rsa-keys.ts';
 import { viewOf, type Zone } from '../../zone.ts';
 
@@ -9,7 +10,29 @@ const TARGET = 'alt_1.dkim.mail.example.net';
 const ALIAS: Zone = { [`CNAME ${NAME}`]: [TARGET] };
 const KEY: Zone = { [`TXT ${TARGET}`]: [`v=DKIM1; k=rsa; p=${P}`] };
 
-describe('checkSecondaryKey', () => {
+const ROW: DkimKeyRow = {
+  key_id: 1,
+  domain_id: 'domain_one',
+  selector: 'ps1',
+  lane: 'secondary',
+  slot: 's',
+  state: 'active',
+  private_key: Buffer.alloc(0),
+  public_key: P,
+  created_at: 0,
+  changed_at: 0,
+};
+
+function check(zone: Zone, keys: DkimKeyRow[] = [ROW]) {
+  return checkSecondaryDkim({
+    view: viewOf(zone),
+    platform: { hostname: 'mail.example.net' },
+    domain: { name: 'example.com', alt_domain_id: 'alt_1' },
+    keys,
+  });
+}
+
+describe('checkSecondaryDkim', () => {
   it.each<[string, Zone, string, string]>([
     ['passes through its CNAME', { ...ALIAS, ...KEY }, 'pass', ''],
     ['passes as a TXT record', { [`TXT ${NAME}`]: [`v=DKIM1; k=rsa; p=${P}`] }, 'pass', ''],
@@ -29,15 +52,14 @@ describe('checkSecondaryKey', () => {
     ],
     ['is unknown when DNS does not answer', { [`TXT ${NAME}`]: 'ETIMEOUT' }, 'unknown', ''],
   ])('%s', async (_, zone, verdict, hint) => {
-    const key = { domain: 'example.com', selector: 'ps1', publicKey: P };
-    expect(await checkSecondaryKey(viewOf(zone), key, TARGET)).toMatchObject({
+    expect(await check(zone)).toMatchObject({
       verdict,
       hint: expect.stringContaining(hint),
     });
   });
 
   it('fails without a lookup before the lane is provisioned', async () => {
-    expect(await checkSecondaryKey(viewOf({}), null, TARGET)).toMatchObject({
+    expect(await check({}, [])).toMatchObject({
       verdict: 'fail',
       hint: expect.stringContaining('not set up yet'),
     });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkReturnPath } from '../../../../src/domains/verification/checks/mx.ts';
+import { checkMx } from '../../../../src/domains/verification/checks/mx.ts';
 import { viewOf, type Zone } from '../../zone.ts';
 
 const HOST = 'return-a.example.com';
@@ -7,11 +7,13 @@ const HOST = 'return-a.example.com';
 const PLATFORM: Zone = { 'A mail.example.net': ['192.0.2.25'] };
 
 function check(zone: Zone, hasKnownAddress = true, platform = PLATFORM) {
-  return checkReturnPath(viewOf({ ...platform, ...zone }), {
-    domain: 'example.com',
-    host: HOST,
-    hostname: 'mail.example.net',
-    hasKnownAddress,
+  return checkMx({
+    view: viewOf({ ...platform, ...zone }),
+    platform: {
+      hostname: 'mail.example.net',
+      egress: [{ pools: ['default'], ...(hasKnownAddress ? { address: '192.0.2.25' } : {}) }],
+    },
+    domain: { name: 'example.com' },
   });
 }
 
@@ -53,7 +55,12 @@ describe('the return path', () => {
       'Replace the CNAME with: MX 10 mail.example.net',
     ],
   ])('fails %s', async (_, zone, found, hint) => {
-    expect(await check(zone)).toEqual({ verdict: 'fail', found, hint: expect.stringContaining(hint) });
+    expect(await check(zone)).toEqual({
+      verdict: 'fail',
+      expected: 'MX 10 mail.example.net',
+      found,
+      hint: expect.stringContaining(hint),
+    });
   });
 
   it.each<[string, Zone, boolean, string]>([

@@ -1,31 +1,34 @@
 import { describe, expect, it } from 'vitest';
-import { chooseLinkHost } from '../../../../src/domains/verification/checks/tracking.ts';
+import { checkTracking } from '../../../../src/domains/verification/checks/tracking.ts';
 import { viewOf, type Zone } from '../../zone.ts';
 
 const US: Zone = { 'A track.mail.example.net': ['192.0.2.25'] };
 const LINK: Zone = { 'CNAME link.example.com': ['track.mail.example.net'] };
 const CUSTOM: Zone = { 'CNAME eu.example.com': ['track.mail.example.net'] };
 
-function check(zone: Zone, { custom = false, https = null as ((host: string) => boolean) | null } = {}) {
-  return chooseLinkHost(viewOf(zone), {
-    custom: custom ? 'eu.example.com' : null,
-    standard: 'link.example.com',
-    target: 'track.mail.example.net',
-    answersHttps: https === null ? null : (host) => Promise.resolve(https(host)),
+async function check(
+  zone: Zone,
+  { custom = false, https = null as ((host: string, address: string) => boolean) | null } = {},
+) {
+  const { changes, ...result } = await checkTracking({
+    view: viewOf(zone),
+    platform: {
+      hostname: 'mail.example.net',
+      publicUrl: https === null ? 'http://links.example.net' : 'https://links.example.net',
+    },
+    domain: { name: 'example.com', tracking_domain: custom ? 'eu.example.com' : null },
+    answersHttps: async (host, address) => https?.(host, address) ?? true,
   });
+  return { ...result, host: changes?.tracking_host };
 }
 
 it('is probed at an address of the platform, whatever addresses it has', async () => {
   const probed: [string, string][] = [];
-  await chooseLinkHost(viewOf({ ...US, 'A link.example.com': ['10.0.0.1', '192.0.2.25'] }), {
-    custom: null,
-    standard: 'link.example.com',
-    target: 'track.mail.example.net',
-    answersHttps: (...where) => {
-      probed.push(where);
-      return Promise.resolve(true);
-    },
-  });
+  const https = (...where: [string, string]) => {
+    probed.push(where);
+    return true;
+  };
+  await check({ ...US, 'A link.example.com': ['10.0.0.1', '192.0.2.25'] }, { https });
   expect(probed).toEqual([['link.example.com', '192.0.2.25']]);
 });
 
