@@ -141,18 +141,15 @@ export function createDomains(
 
   /** Makes the rotation of the keys in the platform's zone due: the next check takes the step. */
   async function rotateManaged(accountId: string, domainId: string): Promise<RotationStart | Refusal> {
-    const result = await writer.run((tx): RotationStart | Refusal => {
-      const row = findDomain(tx, accountId, domainId);
-      if (isRefusal(row)) return row;
-      const now = clock.now();
+    const now = clock.now();
+    const domain = await update(accountId, domainId, (row, tx) => {
       for (const key of tx.dkimKeys.of(domainId))
         if (key.slot !== null && key.state === 'active') tx.dkimKeys.setState(key.key_id, 'active', 0);
-      const domain = { ...row, next_check_at: now, updated_at: now };
-      tx.domains.update(domain);
-      return { domain, started: true, isManaged: true };
-    }, accountId);
-    if (!isRefusal(result)) log.info({ domainId, domain: result.domain.name }, 'DKIM key rotation requested');
-    return result;
+      return { ...row, next_check_at: now, updated_at: now };
+    });
+    if (isRefusal(domain)) return domain;
+    log.info({ domainId, domain: domain.name }, 'DKIM key rotation requested');
+    return { domain, started: true, isManaged: true };
   }
 
   return {
