@@ -9,7 +9,7 @@ import type { MessageRow } from '../store/messages/messages.ts';
 import type { ListedInQueue, QueueCounts } from '../store/messages/queue-list.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
-import { createControlIndex, presentControl, type QueueControl } from './control.ts';
+import { createControlIndex, presentControl } from './control.ts';
 import { localRemedy, policyOf, replyRemedy } from './remedies.ts';
 import {
   type Inspection,
@@ -27,66 +27,10 @@ import {
  */
 
 /** Why a message is not delivered yet, and what it waits for. */
-export interface MessageExplanation {
-  messageId: string;
-  accountId: string;
-  recipient: string;
-  destination: string;
-  stream: 'transactional' | 'marketing';
-  status: MessageRow['status'];
-  /** Lane of the next attempt. */
-  lane: 'primary' | 'secondary';
-  attempts: number;
-  acceptedAt: string;
-  /** When the next attempt is due; null: it is held, or final. */
-  nextAttemptAt: string | null;
-  expiresAt: string;
-  /** Since when a receiver blocks the only source address that could send it; null: none is blocked. */
-  blockedAt: string | null;
-  /** The deciding one first. */
-  reasons: WaitReason[];
-  /** Due messages of the same account to the same destination that precede it, counted up to `MAX_AHEAD`. */
-  ahead: number;
-  /** The last attempts, the latest first. */
-  lastAttempts: ExplainedAttempt[];
-  /** Null: not known, see `unknown`. */
-  route: ExplainedRoute | null;
-  site: ExplainedSite | null;
-  /** What could not be determined, and why. */
-  unknown: string[];
-}
-
-export interface ExplainedAttempt {
-  attempt: number;
-  at: string;
-  lane: AttemptRow['lane'];
-  /** The host with the deciding reply, and its address; null: no host was contacted. */
-  host: string | null;
-  address: string | null;
-  reply: SmtpReply | null;
-  classification: string | null;
-  /** What the reply means and what to do; null: the message was accepted, or the classification is not known. */
-  remedy: string | null;
-}
-
-export interface ExplainedRoute {
-  pool: string;
-  /** `mx`: the hosts of the destination. `configured`: delivery.routes. `rerouted`, `relay`: another next hop. */
-  via: 'mx' | 'configured' | 'rerouted' | 'relay';
-  /** In the order in which they are tried; empty when there is no route. */
-  hosts: { name: string; addresses: string[] }[];
-  /** Why there is no route, a sentence; null: there is one. */
-  failure: string | null;
-}
-
-export interface ExplainedSite
-  extends Omit<SiteFacts, 'suspendedMs' | 'limitedMs' | 'pause' | 'rateWaitMs' | 'forMarketing'> {
-  /** ISO 8601; null: it is not suspended. */
-  suspendedUntil: string | null;
-  /** ISO 8601: when it gets mail again, because it asked to send less; null: it gets mail. */
-  limitedUntil: string | null;
-  pause: QueueControl | null;
-}
+export type MessageExplanation = Exclude<ReturnType<typeof explainMessage>, Refusal>;
+type ExplainedAttempt = ReturnType<typeof explainAttempt>;
+type ExplainedRoute = NonNullable<ReturnType<typeof presentRoute>>;
+type ExplainedSite = ReturnType<typeof presentSite>;
 
 export interface ExplainDeps {
   tables: Tables;
@@ -101,7 +45,7 @@ export const MAX_AHEAD = 10_000;
 const MAX_ATTEMPTS = 5;
 
 /** Explains a message. Refuses an unknown id. Reads a few rows. */
-export function explainMessage(messageId: string, deps: ExplainDeps): MessageExplanation | Refusal {
+export function explainMessage(messageId: string, deps: ExplainDeps) {
   const { tables, clock, inspection } = deps;
   const message = tables.messages.byId(messageId);
   if (message === null) return refuse('MESSAGE_NOT_FOUND', `There is no message ${messageId}`);
@@ -122,7 +66,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
     return {
       ...common,
       destination: domainOf(message.recipient),
-      lane: 'primary',
+      lane: 'primary' as const,
       nextAttemptAt: null,
       blockedAt: null,
       reasons: [presentWait({ code: 'final', status: message.status, at: message.final_at })],
@@ -136,20 +80,26 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
   return {
     ...common,
     destination: queued.destination,
-    lane: queued.secondary === 1 ? 'secondary' : 'primary',
+    /** Of the next attempt. */
+    lane: queued.secondary === 1 ? ('secondary' as const) : ('primary' as const),
+    /** When the next attempt is due; null: it is held, or final. */
     nextAttemptAt: queued.paused === 1 ? null : iso(queued.due_at),
     blockedAt: blockedAt(facts),
+    /** The deciding one first. */
     reasons: reasonsOf(queued, controls, live, clock.now()).map((reason) =>
       withPolicy(reason, common.lastAttempts),
     ),
+    /** Due messages of the same account to the same destination that precede it, counted up to `MAX_AHEAD`. */
     ahead: queued.ready === 1 ? tables.queue.ahead(queued, queued.seq, MAX_AHEAD) : 0,
+    /** Null: not known, see `unknown`. */
     route: facts === null ? null : presentRoute(facts, queued),
     site: facts?.site === undefined || facts.site === null ? null : presentSite(facts.site, clock),
+    /** What could not be determined, and why. */
     unknown: unknownOf(deps, facts),
   };
 }
 
-/** ISO 8601: since when the source address of the message is blocked; null: it is not. */
+/** ISO 8601: since when a receiver blocks the only source address that could send the message; null: none is blocked. */
 function blockedAt(facts: MessageFacts | null): string | null {
   const block = facts?.obstacle?.block;
   return block === undefined ? null : iso(block.since);
@@ -165,11 +115,13 @@ function withPolicy(reason: WaitReason, [last]: readonly ExplainedAttempt[]): Wa
 }
 
 /** Converts the facts of a site to what the API returns. */
-export function presentSite(facts: SiteFacts, clock: Clock): ExplainedSite {
+export function presentSite(facts: SiteFacts, clock: Clock) {
   const { suspendedMs, limitedMs, pause, rateWaitMs: _, forMarketing: __, ...site } = facts;
   return {
     ...site,
+    /** ISO 8601; null: it is not suspended. */
     suspendedUntil: suspendedMs === 0 ? null : iso(clock.now() + suspendedMs),
+    /** ISO 8601: when it gets mail again, because it asked to send less; null: it gets mail. */
     limitedUntil: limitedMs === 0 ? null : iso(clock.now() + limitedMs),
     pause: pause === null ? null : presentControl(pause),
   };
@@ -179,14 +131,17 @@ export function presentSite(facts: SiteFacts, clock: Clock): ExplainedSite {
 export function presentRoute(
   { path, route }: MessageFacts,
   { destination, reroute }: Pick<ListedInQueue, 'destination' | 'reroute'>,
-): ExplainedRoute | null {
+) {
   if (route === null) return null;
   const { pool } = path;
   // A reroute precedes the relay of the secondary lane, and both precede the configured routes.
   const nextHop = reroute === null ? 'relay' : 'rerouted';
-  const via = path.via !== null ? nextHop : route.route === null ? 'mx' : 'configured';
+  /** `mx`: the hosts of the destination. `configured`: delivery.routes. `rerouted`, `relay`: another next hop. */
+  const via: 'mx' | 'configured' | 'rerouted' | 'relay' =
+    path.via !== null ? nextHop : route.route === null ? 'mx' : 'configured';
   if (route.kind === 'failure')
     return { pool, via, hosts: [], failure: routeFailureText(destination, route) };
+  /** In the order in which they are tried. */
   const hosts = route.hosts.map(({ name, addresses }) => ({ name, addresses: [...addresses] }));
   return { pool, via, hosts, failure: null };
 }
@@ -208,7 +163,7 @@ function lastAttempts(tables: Tables, seq: number): ExplainedAttempt[] {
 }
 
 /** Converts an attempt to what the API returns: the deciding session and the remedy of its classification. */
-export function explainAttempt({ attempt, at, lane, report }: AttemptRow): ExplainedAttempt {
+export function explainAttempt({ attempt, at, lane, report }: AttemptRow) {
   // In the form that attempt-result stores.
   const stored: {
     action?: string;
@@ -223,10 +178,12 @@ export function explainAttempt({ attempt, at, lane, report }: AttemptRow): Expla
     attempt,
     at: iso(at),
     lane,
+    /** The host with the deciding reply, and its address; null: no host was contacted. */
     host: deciding?.host ?? null,
     address: deciding === undefined || deciding.address === '' ? null : deciding.address,
     reply,
     classification,
+    /** What the reply means and what to do; null: the message was accepted, or the classification is not known. */
     remedy: isBounceClass(classification)
       ? (localRemedy(conclusion, deciding?.error) ?? replyRemedy(classification, reply))
       : null,
@@ -238,31 +195,9 @@ function isBounceClass(text: string | null): text is BounceClass {
 }
 
 /** Why the mail to a recipient domain waits. */
-export interface DestinationExplanation {
-  destination: string;
-  messages: number;
-  sending: number;
-  deferred: number;
-  /** Held: with their campaigns, accounts or domains. */
-  held: number;
-  /** ISO 8601: when the first of the examined messages was accepted; null: there are none. */
-  oldestAcceptedAt: string | null;
-  /** ISO 8601: when the next attempt is due; null: there is none. */
-  nextAttemptAt: string | null;
-  /** Since when a receiver blocks the only source address that could send an examined message; null: none is blocked. */
-  blockedAt: string | null;
-  control: QueueControl | null;
-  /** Why the examined messages wait, with the number of messages; the most frequent first. */
-  reasons: (WaitReason & { messages: number })[];
-  /** The last replies to the examined messages, the most frequent first. */
-  replies: (Omit<ExplainedAttempt, 'attempt'> & { messages: number })[];
-  /** Number of messages examined: those that are due first. */
-  examined: number;
-  routes: ExplainedRoute[];
-  sites: ExplainedSite[];
-  unknown: string[];
-}
+export type DestinationExplanation = Exclude<Awaited<ReturnType<typeof explainDestination>>, Refusal>;
 
+/** Messages examined: those that are due first. */
 const MAX_EXAMINED = 100;
 const MAX_REPLIES = 10;
 
@@ -285,7 +220,7 @@ export async function explainDestination(
   name: string,
   deps: ExplainDeps,
   read: (destination: string) => Promise<DestinationState>,
-): Promise<DestinationExplanation | Refusal> {
+) {
   const destination = destinationOf(name);
   if (isRefusal(destination)) return destination;
   const { tables, clock, inspection } = deps;
@@ -322,12 +257,15 @@ export async function explainDestination(
     messages: counts.messages,
     sending: counts.sending,
     deferred: counts.deferred,
+    /** With their campaigns, accounts or domains. */
     held: counts.paused,
     oldestAcceptedAt: rows.length === 0 ? null : iso(Math.min(...rows.map(({ created_at }) => created_at))),
     nextAttemptAt: due.length === 0 ? null : iso(Math.min(...due.map(({ due_at }) => due_at))),
     blockedAt: blocked,
     control: control === null ? null : presentControl(control),
+    /** Why the examined messages wait, with the number of messages; the most frequent first. */
     reasons: byFrequency(reasons),
+    /** The last replies to the examined messages, likewise. */
     replies: byFrequency(replies).slice(0, MAX_REPLIES),
     examined: rows.length,
     routes: [...routes.values()],

@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { gaugesOf } from '../core/metrics.ts';
+import { addSeries, gaugesOf } from '../core/metrics.ts';
 import { createTopLabels } from '../core/top-labels.ts';
 import { CONTROL_SCOPES } from '../store/messages/queue-controls.ts';
 import type { Delivery, DeliveryDeps } from './delivery.ts';
@@ -106,57 +106,53 @@ export function registerDeliveryGauges(
     'Sites to which no mail is sent for a while because their hosts cannot be reached.',
     () => delivery.sites().suspended.length,
   );
-  const suspended = new Gauge({
-    name: 'postrider_delivery_site_suspended_seconds',
-    help: `Time until a suspended site is probed: the ${MAX_SUSPENDED} with the longest.`,
-    labelNames: ['site'],
-    registers: [],
-    collect() {
-      this.reset();
-      const longest = delivery.sites().suspended.toSorted((a, b) => b.ms - a.ms);
-      for (const { site, ms } of longest.slice(0, MAX_SUSPENDED))
-        this.set({ site: siteLabel(site) }, ms / 1000);
-    },
-  });
-  registry.registerMetric(suspended);
+  addSeries(
+    registry,
+    [
+      'postrider_delivery_site_suspended_seconds',
+      `Time until a suspended site is probed: the ${MAX_SUSPENDED} with the longest.`,
+    ],
+    ['site'],
+    () =>
+      delivery
+        .sites()
+        .suspended.toSorted((a, b) => b.ms - a.ms)
+        .slice(0, MAX_SUSPENDED)
+        .map(({ site, ms }) => [{ site: siteLabel(site) }, ms / 1000]),
+  );
   registerSiteMetrics(registry, delivery.siteLimits);
-  const refused = new Gauge({
-    name: 'postrider_egress_problems',
-    help: `1 for each source address that cannot be used (provider \`all\`) or that a provider refuses: at most ${MAX_PROBLEMS}.`,
-    labelNames: ['entry', 'provider'],
-    registers: [],
-    collect() {
-      this.reset();
-      for (const { entry, provider } of delivery.egressProblems().slice(0, MAX_PROBLEMS))
-        this.set({ entry, provider: provider ?? 'all' }, 1);
-    },
-  });
-  registry.registerMetric(refused);
-  const blocked = new Gauge({
-    name: 'postrider_source_address_blocked',
-    help: `1 for each source address that a receiver blocks, so that its mail waits: at most ${MAX_PROBLEMS}.`,
-    labelNames: ['address', 'receiver'],
-    registers: [],
-    collect() {
-      this.reset();
-      for (const { address, receiver } of delivery.addressBlocks().slice(0, MAX_PROBLEMS))
-        this.set({ address, receiver: siteLabel(receiver) }, 1);
-    },
-  });
-  registry.registerMetric(blocked);
+  addSeries(
+    registry,
+    [
+      'postrider_egress_problems',
+      `1 for each source address that cannot be used (provider \`all\`) or that a provider refuses: at most ${MAX_PROBLEMS}.`,
+    ],
+    ['entry', 'provider'],
+    () =>
+      delivery
+        .egressProblems()
+        .slice(0, MAX_PROBLEMS)
+        .map(({ entry, provider }) => [{ entry, provider: provider ?? 'all' }, 1]),
+  );
+  addSeries(
+    registry,
+    [
+      'postrider_source_address_blocked',
+      `1 for each source address that a receiver blocks, so that its mail waits: at most ${MAX_PROBLEMS}.`,
+    ],
+    ['address', 'receiver'],
+    () =>
+      delivery
+        .addressBlocks()
+        .slice(0, MAX_PROBLEMS)
+        .map(({ address, receiver }) => [{ address, receiver: siteLabel(receiver) }, 1]),
+  );
   const warmup = (name: string, help: string, value: (row: WarmupUse) => number) =>
-    registry.registerMetric(
-      new Gauge({
-        name,
-        help,
-        labelNames: ['entry', 'provider'],
-        registers: [],
-        collect() {
-          this.reset();
-          for (const row of delivery.warmupUse().slice(0, MAX_WARMUPS))
-            this.set({ entry: row.entry, provider: row.provider }, value(row));
-        },
-      }),
+    addSeries(registry, [name, help], ['entry', 'provider'], () =>
+      delivery
+        .warmupUse()
+        .slice(0, MAX_WARMUPS)
+        .map((row) => [{ entry: row.entry, provider: row.provider }, value(row)]),
     );
   warmup(
     'postrider_warmup_used',
@@ -189,14 +185,13 @@ export function registerDeliveryGauges(
     },
   });
   registry.registerMetric(busy);
-  const parked = new Gauge({
-    name: 'postrider_delivery_parked',
-    help: 'Domains and accounts that are parked because their mail cannot be prepared.',
-    labelNames: ['kind'],
-    registers: [],
-    collect() {
-      for (const kind of ['domain', 'account'] as const) this.set({ kind }, delivery.parkedCount(kind));
-    },
-  });
-  registry.registerMetric(parked);
+  addSeries(
+    registry,
+    [
+      'postrider_delivery_parked',
+      'Domains and accounts that are parked because their mail cannot be prepared.',
+    ],
+    ['kind'],
+    () => (['domain', 'account'] as const).map((kind) => [{ kind }, delivery.parkedCount(kind)]),
+  );
 }

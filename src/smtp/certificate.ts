@@ -1,10 +1,11 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
 import { SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { errorText } from '../core/errors.ts';
+import { addSeries } from '../core/metrics.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import type { Runtime } from '../core/runtime.ts';
 import { verifyTlsPair } from '../core/tls-pair.ts';
@@ -151,21 +152,24 @@ export function registerListenerCertificates(
   registry: Registry,
   config: Pick<Config, 'mx' | 'submission'>,
 ): void {
-  const expiry = new Gauge({
-    name: 'postrider_listener_certificate_expiry_timestamp_seconds',
-    help: 'Expiry of the certificate files of the SMTP listeners (mx, submission).',
-    labelNames: ['listener'],
-    registers: [],
-    async collect() {
-      this.reset();
+  addSeries(
+    registry,
+    [
+      'postrider_listener_certificate_expiry_timestamp_seconds',
+      'Expiry of the certificate files of the SMTP listeners (mx, submission).',
+    ],
+    ['listener'],
+    async () => {
       // Read at each scrape: a reload can add, change and remove the files.
-      for (const { listener, files } of certificateFilesOf(config)) {
-        const expiresAt = await expiryOf(files.certificateFile);
-        if (expiresAt !== null) this.set({ listener }, expiresAt / 1000);
-      }
+      const expiries = certificateFilesOf(config).map(async ({ listener, files }) => ({
+        listener,
+        expiresAt: await expiryOf(files.certificateFile),
+      }));
+      return (await Promise.all(expiries)).flatMap(({ listener, expiresAt }) =>
+        expiresAt === null ? [] : [[{ listener }, expiresAt / 1000] as const],
+      );
     },
-  });
-  registry.registerMetric(expiry);
+  );
 }
 
 /** Epoch ms; null when the file has no readable certificate. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { explainAttempt } from '../../src/delivery/explain.ts';
-import { policyOf, replyRemedy } from '../../src/delivery/remedies.ts';
+import { localRemedy, policyOf, replyRemedy } from '../../src/delivery/remedies.ts';
 import { classifyLocal, type LocalFailure } from '../../src/mail/classify/classify.ts';
+import { BOUNCE_CLASSES } from '../../src/mail/classify/rules.ts';
 
 /** The advice for an attempt that ended with this failure. `error`: of its session. */
 function adviceFor(failure: LocalFailure, conclusion: string, error: string | null = null): string | null {
@@ -77,4 +78,16 @@ describe('the advice for a reply', () => {
     if (policy === null) expect(advice).toContain('"tls" of the shaping profile');
     else expect(advice).toContain(policy);
   });
+});
+
+it('has advice for every classification', () => {
+  const without = BOUNCE_CLASSES.filter((bounceClass) => !replyRemedy(bounceClass, null));
+  expect(without).toEqual([]);
+});
+
+it('has advice for the failures on this side that have a reason of their own', () => {
+  const failures = ['dns-trouble', 'ipv6-only', 'no-mail-service', 'no-mail-host', 'private-network'];
+  const others = ['egress-failed', 'rejected-by-operator', 'unanswered', 'worker-lost'];
+  expect([...failures, ...others].filter((conclusion) => localRemedy(conclusion) === null)).toEqual([]);
+  expect(localRemedy('replied')).toBeNull();
 });

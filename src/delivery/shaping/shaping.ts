@@ -1,7 +1,8 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { type Clock, HOUR, iso, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import { addSeries } from '../../core/metrics.ts';
 import { createClassifier } from '../../mail/classify/classifier.ts';
 import {
   createUnclassifiedReplies,
@@ -286,22 +287,13 @@ export function registerSiteMetrics(registry: Registry, sites: () => LimitedSite
     return shown.sites;
   };
   const scope = `the ${MAX_SITES} sites that are slowed most, then those with the most messages in progress`;
-  const gauge = (name: string, help: string, value: (site: LimitedSite) => number | null) => {
-    const metric = new Gauge({
-      name,
-      help: `${help}: ${scope}.`,
-      labelNames: ['site'],
-      registers: [],
-      collect() {
-        this.reset();
-        for (const site of shownSites()) {
-          const current = value(site);
-          if (current !== null) this.set({ site: siteLabel(site.site) }, current);
-        }
-      },
-    });
-    registry.registerMetric(metric);
-  };
+  const gauge = (name: string, help: string, value: (site: LimitedSite) => number | null) =>
+    addSeries(registry, [name, `${help}: ${scope}.`], ['site'], () =>
+      shownSites().flatMap((site) => {
+        const current = value(site);
+        return current === null ? [] : [[{ site: siteLabel(site.site) }, current] as const];
+      }),
+    );
   gauge(
     'postrider_site_connections_limit',
     'Connections that a site may have now',

@@ -1,5 +1,4 @@
-import { Gauge } from 'prom-client';
-import { gaugesOf } from '../../core/metrics.ts';
+import { addSeries, gaugesOf } from '../../core/metrics.ts';
 import type { Context } from '../context.ts';
 import { ReadRejected } from '../database/failure.ts';
 import type { QueueKey } from '../messages/queue.ts';
@@ -99,18 +98,9 @@ export function registerBacklogMetrics(
     label: string,
     values: (backlog: BacklogFigures) => [string, number][],
   ): void {
-    const metric = new Gauge({
-      name,
-      help,
-      labelNames: [label],
-      registers: [],
-      async collect() {
-        const backlog = await latest.get();
-        this.reset();
-        for (const [value, number] of values(backlog)) this.set({ [label]: value }, number);
-      },
-    });
-    registry.registerMetric(metric);
+    addSeries(registry, [name, help], [label], async () =>
+      values(await latest.get()).map(([value, number]) => [{ [label]: value }, number]),
+    );
   }
 }
 
