@@ -316,8 +316,8 @@ function cellsOf<Row extends object>(
 }
 
 /**
- * In earlier versions data.dir was relative to the working directory. Throws StoreFault when a database would be created
- * although one exists there.
+ * Without a configuration file data.dir is relative to the working directory. Throws StoreFault when a database would be
+ * created although one exists there.
  */
 export function refuseMovedData({ data, file }: Config): void {
   const earlier = resolve('data');

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { createHeldMail, type HeldMail, type HeldSelection } from '../backup/held.ts';
+import { createHeldMail } from '../backup/held.ts';
 import {
   holdUnfinished,
   type Restored,
@@ -168,35 +168,25 @@ function webhookDeliveries(count: number): string {
   return counted(count, 'webhook delivery', 'webhook deliveries');
 }
 
-interface Action {
-  verb: 'release' | 'drop';
-  description: string;
-  done: string;
-  messages(held: HeldMail, which: HeldSelection): Promise<number>;
-  webhooks(held: HeldMail, accountId: string | null): Promise<number>;
-}
-
-const ACTIONS: readonly Action[] = [
+const ACTIONS = [
   {
     verb: 'release',
     description: 'Send held messages, by id or filter; those that the original has sent are then sent twice',
     done: 'released',
-    messages: (held, which) => held.release(which),
-    webhooks: (held, accountId) => held.releaseWebhooks(accountId),
+    webhooks: 'releaseWebhooks',
   },
   {
     verb: 'drop',
     description: 'Cancel held messages, by id or filter',
     done: 'dropped',
-    messages: (held, which) => held.drop(which),
-    webhooks: (held, accountId) => held.dropWebhooks(accountId),
+    webhooks: 'dropWebhooks',
   },
-];
+] as const;
 
 async function act(
   context: CliContext,
   ids: string[],
-  action: Action,
+  action: (typeof ACTIONS)[number],
   options: OptionValues<typeof actOptions>,
 ): Promise<void> {
   const { all, account, domain, campaign } = options;
@@ -222,14 +212,14 @@ async function act(
       .filter((row) => account === undefined || row.account_id === account)
       .reduce((sum, { deliveries }) => sum + deliveries, 0);
     if (!(await confirmed(count, webhookDeliveries(count)))) return;
-    const changed = count === 0 ? 0 : await action.webhooks(held, account ?? null);
+    const changed = count === 0 ? 0 : await held[action.webhooks](account ?? null);
     return printDone(changed, webhookDeliveries(changed));
   }
   if (ids.length > 0) {
     const found = ids.map((id) => ({ id, seq: messages.byId(id)?.seq }));
     const seqs = found.flatMap(({ seq }) => (seq === undefined ? [] : [seq]));
     const faults = found.flatMap(({ id, seq }) => (seq === undefined ? [`There is no message ${id}`] : []));
-    const changed = await action.messages(held, { seqs });
+    const changed = await held[action.verb]({ seqs });
     printDone(changed, counted(changed, 'message'));
     if (changed < seqs.length)
       faults.push(`Not held since a restore: ${counted(seqs.length - changed, 'message')}`);
@@ -238,6 +228,6 @@ async function act(
   const filter: HeldFilter = definedFields({ accountId: account, domainId: domain, campaignId: campaign });
   const count = restoreHolds.countMatching(filter);
   if (!(await confirmed(count, counted(count, 'message')))) return;
-  const changed = count === 0 ? 0 : await action.messages(held, { filter });
+  const changed = count === 0 ? 0 : await held[action.verb]({ filter });
   printDone(changed, counted(changed, 'message'));
 }

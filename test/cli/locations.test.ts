@@ -55,7 +55,7 @@ it('uses the file in the working directory', async () => {
   expect(existsSync(join(checkout, 'here/postrider.db'))).toBe(true);
 });
 
-it('refuses to create a second database if an earlier version has one elsewhere', async () => {
+it('refuses to create a second database if there is one of the time without a configuration file', async () => {
   const checkout = temporary();
   mkdirSync(join(checkout, 'config'));
   expect((await runProgram(['account', 'create', '--name', 'Shop'], {}, checkout)).status).toBe(0);

@@ -50,7 +50,7 @@ Examples:
         usage: 'reset <entry>',
         description: 'Restart the warm-up with day 1 today, at all providers or at one',
         options: [option('--provider <name>', 'only at this provider')],
-        run: (entry, { provider = '' }) => change(context, entry, { provider, toDay: 1, reason: 'reset' }),
+        run: (entry, { provider = '' }) => change(context, entry, { provider, toDay: 1 }, 'reset'),
       }),
       createCommand(context, {
         usage: 'skip <entry>',
@@ -60,28 +60,18 @@ Examples:
           option('--to-day <n>', 'continue with this day today', { parse: wholeNumber(1, 365) }),
         ],
         run: (entry, { provider = '', toDay = null }) =>
-          change(context, entry, {
-            provider,
-            toDay,
-            reason: toDay === null ? 'skipped' : `skipped to day ${toDay}`,
-          }),
+          change(context, entry, { provider, toDay }, toDay === null ? 'skipped' : `skipped to day ${toDay}`),
       }),
     ],
   });
 }
 
-interface Change {
-  /** '': all providers. */
-  provider: string;
-  /** Null: the warm-up ends. */
-  toDay: number | null;
-  reason: string;
-}
-
+/** `provider`: '' for all. `toDay`: null ends the warm-up. */
 async function change(
   context: CliContext,
   entry: string,
-  { provider, toDay, reason }: Change,
+  { provider, toDay }: { provider: string; toDay: number | null },
+  reason: string,
 ): Promise<void> {
   const { clock, writer, config, tables } = await context.open();
   const setting = settingOf(context, config, entry);

@@ -18,6 +18,7 @@ import {
   createGroup,
   momentOf,
   noteMore,
+  type OptionValues,
   ofAccount,
   option,
   rowLimit,
@@ -25,9 +26,15 @@ import {
 import type { CliContext } from '../context.ts';
 import { counted, fieldLines } from '../output/table.ts';
 
+const options = [ofAccount, asJson] as const;
+const deliveryOptions = [
+  ...options,
+  option('--status <status>', 'only with this status', { choices: DELIVERY_STATUSES }),
+  rowLimit,
+] as const;
+
 /** `postrider webhook …`. */
 export function webhookCommand(context: CliContext): Command {
-  const options = [ofAccount, asJson] as const;
   return createGroup('webhook', 'Manage webhooks', {
     help: `
 Examples:
@@ -114,11 +121,7 @@ Examples:
       createCommand(context, {
         usage: 'deliveries <id>',
         description: 'List the deliveries of a webhook, newest event first',
-        options: [
-          ...options,
-          option('--status <status>', 'only with this status', { choices: DELIVERY_STATUSES }),
-          rowLimit,
-        ],
+        options: deliveryOptions,
         run: (id, given) => deliveries(context, id, given),
       }),
       createCommand(context, {
@@ -200,11 +203,7 @@ function print(context: CliContext, result: WebhookDetail | Refusal): void {
 async function deliveries(
   context: CliContext,
   id: string,
-  {
-    account,
-    status,
-    limit,
-  }: { account: string; status: (typeof DELIVERY_STATUSES)[number] | undefined; limit: number },
+  { account, status, limit }: OptionValues<typeof deliveryOptions>,
 ): Promise<void> {
   const webhooks = await openWebhooks(context, account);
   const rows: WebhookDelivery[] = [];

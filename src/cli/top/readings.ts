@@ -1,20 +1,6 @@
 import type { Sample, Samples } from '../../doctor/exposition.ts';
 
-/** The metrics of two scrapes of a daemon, and the changes between them. */
-export interface Readings {
-  /** The sum of a metric's samples with these labels; null: there is none. */
-  value(name: string, labels?: Labels): number | null;
-  /** The samples of a metric with the largest values, by one label. */
-  largest(name: string, label: string, count: number): { name: string; value: number }[];
-  /** Increase of a counter per second; null: there is only one scrape. */
-  rate(name: string, labels?: Labels): number | null;
-  /** All values of a label of a metric. */
-  values(name: string, label: string): string[];
-  /** Average of a histogram's observations between the scrapes; null: there was none. */
-  mean(histogram: string): number | null;
-  /** Upper bound of the bucket that contains the quantile of the observations between the scrapes; null: there was none. */
-  quantile(histogram: string, quantile: number): number | null;
-}
+export type Readings = ReturnType<typeof createReadings>;
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -24,8 +10,8 @@ export interface Scrape {
   at: number;
 }
 
-/** `before` null: there is one scrape only. */
-export function createReadings(now: Scrape, before: Scrape | null): Readings {
+/** The metrics of two scrapes of a daemon, and the changes between them. `before` null: there is one scrape only. */
+export function createReadings(now: Scrape, before: Scrape | null) {
   const seconds = before === null ? 0 : (now.at - before.at) / 1000;
 
   function sum(samples: Samples, name: string, labels: Labels): number | null {
@@ -45,21 +31,28 @@ export function createReadings(now: Scrape, before: Scrape | null): Readings {
   }
 
   return {
-    value: (name, labels = {}) => sum(now.samples, name, labels),
-    largest: (name, label, count) =>
+    /** The sum of a metric's samples with these labels; null: there is none. */
+    value: (name: string, labels: Labels = {}): number | null => sum(now.samples, name, labels),
+    /** The samples of a metric with the largest values, by one label. */
+    largest: (name: string, label: string, count: number): { name: string; value: number }[] =>
       (now.samples.get(name) ?? [])
         .map(({ labels, value }) => ({ name: labels[label] ?? '', value }))
         .toSorted((a, b) => b.value - a.value)
         .slice(0, count),
-    rate: (name, labels = {}) => (before === null || seconds <= 0 ? null : increase(name, labels) / seconds),
-    values: (name, label) => [
+    /** Increase of a counter per second; null: there is only one scrape. */
+    rate: (name: string, labels: Labels = {}): number | null =>
+      before === null || seconds <= 0 ? null : increase(name, labels) / seconds,
+    /** All values of a label of a metric. */
+    values: (name: string, label: string): string[] => [
       ...new Set((now.samples.get(name) ?? []).map(({ labels }) => labels[label] ?? '')),
     ],
-    mean: (histogram) => {
+    /** Average of a histogram's observations between the scrapes; null: there was none. */
+    mean: (histogram: string): number | null => {
       const count = increase(`${histogram}_count`, {});
       return before === null || count === 0 ? null : increase(`${histogram}_sum`, {}) / count;
     },
-    quantile: (histogram, quantile) => {
+    /** Upper bound of the bucket that contains the quantile of the observations between the scrapes; null: there was none. */
+    quantile: (histogram: string, quantile: number): number | null => {
       const count = increase(`${histogram}_count`, {});
       if (before === null || count === 0) return null;
       const bounds = (now.samples.get(`${histogram}_bucket`) ?? []).map(({ labels }) => labels['le'] ?? '');

@@ -1,19 +1,3 @@
-/**
- * The terminal as one screen: the alternate buffer without a cursor, keys without echo. The terminal is restored however
- * the command ends: by a key, a signal, an error or `process.exit`; only SIGKILL leaves it as it is (`reset` restores it).
- */
-export interface Screen {
-  /** Columns and rows. */
-  size(): { width: number; height: number };
-  /** Replaces the content. Lines must not be wider than the screen. */
-  draw(lines: readonly string[]): void;
-  onResize(callback: () => void): void;
-  /** Aborts when the user quits or a signal ends the process. */
-  closed: AbortSignal;
-  /** Restores the terminal. May be called more than once. */
-  close(): void;
-}
-
 /** https://invisible-island.net/xterm/ctlseqs/ctlseqs.html */
 const OPEN = '\x1b[?1049h\x1b[?25l';
 const CLOSE = '\x1b[?25h\x1b[?1049l';
@@ -26,8 +10,12 @@ const QUIT_KEYS = new Set(['q', 'Q', '\x03', '\x04', '\x1b']);
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 const DEFAULT_SIZE = { width: 80, height: 24 };
 
-/** Both standard input and output must be a terminal. */
-export function openScreen(stdin = process.stdin, stdout = process.stdout): Screen {
+/**
+ * The terminal as one screen: the alternate buffer without a cursor, keys without echo. The terminal is restored however
+ * the command ends: by a key, a signal, an error or `process.exit`; only SIGKILL leaves it as it is (`reset` restores it).
+ * Both standard input and output must be a terminal.
+ */
+export function openScreen(stdin = process.stdin, stdout = process.stdout) {
   const closing = new AbortController();
   const undo: (() => void)[] = [];
   let isOpen = true;
@@ -70,18 +58,22 @@ export function openScreen(stdin = process.stdin, stdout = process.stdout): Scre
   stdout.write(OPEN);
 
   return {
+    /** Columns and rows. */
     size: () => ({
       width: stdout.columns > 0 ? stdout.columns : DEFAULT_SIZE.width,
       height: stdout.rows > 0 ? stdout.rows : DEFAULT_SIZE.height,
     }),
-    draw: (lines) => {
+    /** Replaces the content. Lines must not be wider than the screen. */
+    draw: (lines: readonly string[]): void => {
       if (isOpen) stdout.write(`${HOME}${lines.map((line) => line + CLEAR_LINE).join('\r\n')}${CLEAR_BELOW}`);
     },
-    onResize: (callback) => {
+    onResize: (callback: () => void): void => {
       stdout.on('resize', callback);
       undo.push(() => stdout.off('resize', callback));
     },
+    /** Aborts when the user quits or a signal ends the process. */
     closed: closing.signal,
+    /** Restores the terminal. May be called more than once. */
     close,
   };
 }

@@ -4,7 +4,7 @@ import { errorText } from '../../core/errors.ts';
 import { OperatorFault } from '../../core/operator-fault.ts';
 import { localUrl, requestDaemon } from '../../doctor/daemon-client.ts';
 import { parseExposition } from '../../doctor/exposition.ts';
-import { createCommand, option } from '../command.ts';
+import { createCommand, type OptionValues, option } from '../command.ts';
 import { type CliContext, tableOptions } from '../context.ts';
 import { renderFrame } from './frame.ts';
 import { createReadings, type Scrape } from './readings.ts';
@@ -18,14 +18,7 @@ export function topCommand(context: CliContext): Command {
   return createCommand(context, {
     usage: 'top',
     description: 'Show the running daemon live: rates, queue, sites, accounts, database',
-    options: [
-      option('--url <url>', 'base URL of the API (default: api.listen of the configuration)'),
-      option('--interval <seconds>', 'time between two readings, 1 to 60', {
-        parse: intervalSeconds,
-        default: 2,
-      }),
-      option('--once', 'print one frame, after two readings; the default without a terminal'),
-    ],
+    options: topOptions,
     help: `
 Keys: q or Ctrl-C quits.
 
@@ -36,14 +29,8 @@ Examples:
   postrider top
   postrider top --interval 1
   postrider top --once | head -8`,
-    run: ({ url, interval, once }) => showTop(context, { url, interval, once: once === true }),
+    run: (options) => showTop(context, options),
   });
-}
-
-interface TopOptions {
-  url: string | undefined;
-  interval: number;
-  once: boolean;
 }
 
 const MIN_INTERVAL_S = 1;
@@ -59,12 +46,24 @@ function intervalSeconds(text: string): number {
   return seconds;
 }
 
-async function showTop(context: CliContext, { url, interval, once }: TopOptions): Promise<void> {
+const topOptions = [
+  option('--url <url>', 'base URL of the API (default: api.listen of the configuration)'),
+  option('--interval <seconds>', 'time between two readings, 1 to 60', {
+    parse: intervalSeconds,
+    default: 2,
+  }),
+  option('--once', 'print one frame, after two readings; the default without a terminal'),
+] as const;
+
+async function showTop(
+  context: CliContext,
+  { url, interval, once }: OptionValues<typeof topOptions>,
+): Promise<void> {
   const { api } = context.config();
   const target = metricsUrl(url ?? localUrl('api.listen', api.listen), api.metricsKey !== undefined);
   const read = () => readMetrics(target, api.metricsKey);
   const frame = { source: target.host, color: tableOptions().color };
-  if (once || !process.stdout.isTTY || !process.stdin.isTTY) {
+  if (once === true || !process.stdout.isTTY || !process.stdin.isTTY) {
     const first = await read();
     await sleep(interval * 1000);
     const readings = createReadings(await read(), first);
