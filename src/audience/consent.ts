@@ -1,4 +1,4 @@
-import type { ConsentMethod, ConsentRow } from '../store/contacts/consent.ts';
+import type { ConsentAction, ConsentMethod, ConsentRow } from '../store/contacts/consent.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { Tables } from '../store/tables.ts';
 import type { ConsentInput } from './profile.ts';
@@ -47,6 +47,26 @@ export function evidenceOf(
   };
 }
 
+/** A new entry of the history of a contact, without a method and evidence. */
+export function entryOf(
+  contactSeq: number,
+  action: ConsentAction,
+  { by, at }: Provenance,
+): Omit<ConsentRow, 'n'> {
+  return {
+    contact_seq: contactSeq,
+    action,
+    subscription_group_id: null,
+    method: null,
+    details: null,
+    ip_address: null,
+    user_agent: null,
+    said_at: at,
+    recorded_at: at,
+    recorded_by: by,
+  };
+}
+
 /**
  * Records a consent in a unit of work. `defaults.method` applies when neither the input nor the contact has a method.
  * Returns false if it repeats the current consent.
@@ -65,14 +85,11 @@ export function giveConsent(
   const before = isSameMethod ? evidenceOnRecord(contact) : null;
   const details = isSameMethod ? contact.consent_details : null;
   const n = tables.consents.add({
-    contact_seq: contact.seq,
-    action: 'given',
+    ...entryOf(contact.seq, 'given', provenance),
     subscription_group_id: groupId,
     method,
     details: input.details === undefined ? details : input.details,
     ...evidenceOf(input, method, provenance, before),
-    recorded_at: provenance.at,
-    recorded_by: provenance.by,
   });
   tables.contacts.setConsent(contact.seq, n, provenance.at);
   return true;
@@ -120,18 +137,7 @@ const NOT_EXPRESS: readonly ConsentMethod[] = ['implicit_api', 'imported'];
 /** Records that consent is withdrawn. Returns false if there was none. */
 export function withdrawConsent(tables: Tables, contact: KnownContact, provenance: Provenance): boolean {
   if (contact.consent_n === null) return false;
-  tables.consents.add({
-    contact_seq: contact.seq,
-    action: 'withdrawn',
-    subscription_group_id: null,
-    method: null,
-    details: null,
-    ip_address: null,
-    user_agent: null,
-    said_at: provenance.at,
-    recorded_at: provenance.at,
-    recorded_by: provenance.by,
-  });
+  tables.consents.add(entryOf(contact.seq, 'withdrawn', provenance));
   tables.contacts.setConsent(contact.seq, null, provenance.at);
   return true;
 }

@@ -4,7 +4,7 @@ import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups
 import type { Stream } from '../store/domains/domains.ts';
 import type { NewSuppression, SuppressionRow } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Provenance } from './consent.ts';
+import { entryOf, type Provenance } from './consent.ts';
 import { identifiersOf } from './people.ts';
 import type { ConsentInput } from './profile.ts';
 
@@ -98,7 +98,7 @@ export function leaveGroup(
   const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
   const { at } = optOut.provenance;
   let left = false;
-  for (const identifier of new Set([recipientHash, ...(contact === null ? [] : identifiersOf(contact))])) {
+  for (const identifier of knownIdentifiers(recipientHash, contact)) {
     const row = { group_seq: group.seq, recipient_hash: identifier, method: optOut.method, created_at: at };
     left = tables.groupOptOuts.add(row) || left;
   }
@@ -119,7 +119,7 @@ export function returnToGroup(
 ): boolean {
   const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
   let returned = false;
-  for (const identifier of new Set([recipientHash, ...(contact === null ? [] : identifiersOf(contact))])) {
+  for (const identifier of knownIdentifiers(recipientHash, contact)) {
     returned = tables.groupOptOuts.remove(group.seq, identifier) || returned;
   }
   if (contact === null) return returned;
@@ -128,6 +128,11 @@ export function returnToGroup(
   if (returned)
     record(tables, contact, group.subscription_group_id, 'returned_to_group', { method, provenance });
   return returned;
+}
+
+/** This identifier and those of its contact. */
+export function knownIdentifiers(identifier: string, contact: KnownContact | null): ReadonlySet<string> {
+  return new Set([identifier, ...(contact === null ? [] : identifiersOf(contact))]);
 }
 
 /** Whether this person has opted out of the group, a member or not. */
@@ -163,15 +168,12 @@ function record(
   { method, provenance, details = null, chosenAt = provenance.at }: OptOut,
 ): void {
   tables.consents.add({
-    contact_seq: contact.seq,
-    action,
+    ...entryOf(contact.seq, action, provenance),
     subscription_group_id: groupId,
     method,
     details,
     ip_address: provenance.ipAddress,
     user_agent: provenance.userAgent,
     said_at: chosenAt,
-    recorded_at: provenance.at,
-    recorded_by: provenance.by,
   });
 }

@@ -5,7 +5,7 @@ import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { ConsentMethod } from '../store/contacts/consent.ts';
 import type { ContactRow, KnownContact } from '../store/contacts/contacts.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
-import { evidenceOf, giveConsent, type Provenance, withdrawConsent } from './consent.ts';
+import { entryOf, evidenceOf, giveConsent, type Provenance, withdrawConsent } from './consent.ts';
 import { mergeCustomFields, type ProfileChanges } from './profile.ts';
 import { searchKeys } from './search-key.ts';
 import { statusOf } from './standing.ts';
@@ -71,14 +71,10 @@ export function addUnknownPerson(
   if (consent !== null) {
     const method = consent.method ?? defaultMethod;
     tables.consents.begin({
-      contact_seq: seq,
-      action: 'given',
-      subscription_group_id: null,
+      ...entryOf(seq, 'given', provenance),
       method,
       details: consent.details ?? null,
       ...evidenceOf(consent, method, provenance),
-      recorded_at: provenance.at,
-      recorded_by: provenance.by,
     });
   }
   return seq;

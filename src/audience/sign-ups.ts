@@ -11,8 +11,8 @@ import type { Provenance } from './consent.ts';
 import type { Actor } from './contacts.ts';
 import { findSubscriptionGroup } from './groups.ts';
 import { setStatus } from './marketing-status.ts';
-import { returnToGroup } from './opt-out.ts';
-import { addPerson, changePerson, identifiersOf, reread } from './people.ts';
+import { knownIdentifiers, returnToGroup } from './opt-out.ts';
+import { addPerson, changePerson, reread } from './people.ts';
 import type { ConsentInput } from './profile.ts';
 import { changeMembership, joinGroup } from './subscriptions.ts';
 
@@ -77,8 +77,7 @@ function optedOutAfter(
   group: SubscriptionGroupRow,
   { identifier, contact, at }: { identifier: string; contact: KnownContact | null; at: number },
 ): boolean {
-  const identifiers = new Set([identifier, ...(contact === null ? [] : identifiersOf(contact))]);
-  return [...identifiers].some(
+  return [...knownIdentifiers(identifier, contact)].some(
     (each) =>
       (tables.groupOptOuts.since(group.seq, each) ?? 0) > at ||
       tables.suppressions

@@ -6,7 +6,6 @@ import { gaugesOf } from '../core/metrics.ts';
 import { recordOf } from '../core/record-of.ts';
 import type { Context } from '../store/context.ts';
 import { type DeclaredRetentionRule, RETENTION_RULES } from '../store/data-policies.ts';
-import type { AgedRows } from '../store/maintenance/aged-rows.ts';
 import type { FilePages } from '../store/maintenance/free-space.ts';
 import { createPortions, type Portion, type PortionStep } from '../store/maintenance/portions.ts';
 import type { PurgedPortion } from '../store/maintenance/retention.ts';
@@ -43,7 +42,7 @@ const MIN_FREE_PAGES = 4096;
 
 interface PassStep {
   kind: PurgedKind;
-  estimate?: () => number;
+  estimate?: (() => number) | undefined;
   step: PortionStep<Deletion>;
 }
 
@@ -58,18 +57,35 @@ interface Deletion extends Portion {
  */
 const ROWS_PER_STATEMENT = 16;
 
-/** Repeats a step that handles few rows until the portion's rows or its time are used up. */
-function inStatements(step: PortionStep<Deletion>): PortionStep<Deletion> {
-  return (tables, rows, isOver) => {
+/** A step that continues each statement at the place where the previous one ended. */
+function walkStep<Place>(
+  kind: PurgedKind,
+  start: Place,
+  purge: (tx: Tables, place: Place, rows: number, isOver: () => boolean) => PurgedPortion<Place>,
+  estimate?: () => number,
+): PassStep {
+  let place = start;
+  const step = (tx: Tables, rows: number, isOver: () => boolean): Deletion => {
     const sum: Deletion = { rows: 0, deleted: 0, isDone: false };
     do {
-      const part = step(tables, Math.min(ROWS_PER_STATEMENT, rows - sum.rows), isOver);
-      sum.rows += part.rows;
-      sum.deleted += part.deleted;
-      sum.isDone = part.isDone;
+      const count = Math.min(ROWS_PER_STATEMENT, rows - sum.rows);
+      const { removed, next } = purge(tx, place, count, isOver);
+      place = next ?? place;
+      sum.rows += count;
+      sum.deleted += removed;
+      sum.isDone = next === null;
     } while (!sum.isDone && sum.rows < rows && !isOver());
     return sum;
   };
+  return { kind, step, estimate };
+}
+
+/** A step whose statements find the rows that are left. */
+function deletionStep(kind: PurgedKind, remove: (tx: Tables, rows: number) => number): PassStep {
+  return walkStep(kind, 0, (tx, place, rows) => {
+    const removed = remove(tx, rows);
+    return { removed, next: removed < rows ? null : place };
+  });
 }
 
 /**
@@ -107,70 +123,44 @@ export function createRetention(
 
   /** The steps of a pass, in their order. */
   function passOf(now: number): PassStep[] {
-    const bodiesBefore = now - config.limits.bodyDays * DAY;
-    const eventsBefore = now - config.limits.eventDays * DAY;
+    const { bodyDays, eventDays } = config.limits;
+    // Rows that expire are valid until that time, inclusive.
+    const before = { bodies: now - bodyDays * DAY, events: now - eventDays * DAY, expiry: now + 1 };
+    /** All events before this number are deleted or were skipped. */
     let eventsEnd = 0;
-    const aged = (kind: PurgedKind, select: (all: Tables) => AgedRows) => {
-      let from = 0;
-      return {
-        kind,
-        estimate: () => select(tables).estimate(eventsBefore),
-        step: inStatements((tx, rows) => {
-          const { removed, next, end } = select(tx).purge({ from, before: eventsBefore, now, rows });
-          from = next ?? end;
-          // All earlier events are deleted or were skipped.
-          if (kind === 'events') eventsEnd = from;
-          return { rows, deleted: removed, isDone: next === null };
-        }),
-      };
-    };
-    const walked = <Place>(
-      kind: PurgedKind,
-      start: Place,
-      walk: (all: Tables, place: Place, rows: number, isOver: () => boolean) => PurgedPortion<Place>,
-    ) => {
-      let place = start;
-      return {
-        kind,
-        step: inStatements((tx, rows, isOver) => {
-          const { removed, next } = walk(tx, place, rows, isOver);
-          place = next ?? place;
-          return { rows, deleted: removed, isDone: next === null };
-        }),
-      };
-    };
-    const timed = (kind: PurgedKind, remove: (all: Tables, rows: number) => number) => ({
-      kind,
-      step: inStatements((tx, rows) => {
-        const deleted = remove(tx, rows);
-        return { rows: deleted, deleted, isDone: deleted < rows };
-      }),
-    });
     const { contents, webhookDeliveries } = tables.retention;
     const stepOf = (rule: DeclaredRetentionRule): PassStep => {
       switch (rule.rows) {
         case 'contents':
-          return walked(rule.kind, contents.start, (tx, place, rows, isOver) =>
-            tx.retention.contents.purge(place, { before: bodiesBefore, now, rows, isOver }),
+          return walkStep(rule.kind, contents.start, (tx, place, rows, isOver) =>
+            tx.retention.contents.purge(place, { before: before.bodies, now, rows, isOver }),
           );
         case 'shared contents':
-          return timed(rule.kind, (tx, rows) => tx.sharedContents.purge(bodiesBefore, rows));
+          return deletionStep(rule.kind, (tx, rows) => tx.sharedContents.purge(before.bodies, rows));
         case 'deliveries':
-          return walked(rule.kind, webhookDeliveries.start, (tx, place, rows) =>
+          return walkStep(rule.kind, webhookDeliveries.start, (tx, place, rows) =>
             tx.retention.webhookDeliveries.purge(place, { end: eventsEnd, rows }),
           );
         case 'aged':
-          return aged(rule.kind, (tx) => tx.retention[rule.kind]);
-        default: {
-          // Rows that expire are valid until that time, inclusive.
-          const before = rule.period === 'expiry' ? now + 1 : eventsBefore;
-          return timed(rule.kind, (tx, rows) => tx.retention[rule.kind].purge(before, rows));
-        }
+          return walkStep(
+            rule.kind,
+            0,
+            (tx, from, rows) => {
+              const portion = tx.retention[rule.kind].purge({ from, before: before.events, now, rows });
+              if (rule.kind === 'events') eventsEnd = portion.next ?? portion.end;
+              return portion;
+            },
+            () => tables.retention[rule.kind].estimate(before.events),
+          );
+        default:
+          return deletionStep(rule.kind, (tx, rows) =>
+            tx.retention[rule.kind].purge(before[rule.period], rows),
+          );
       }
     };
     return [
       ...RETENTION_RULES.map(stepOf),
-      timed('freePages', (tx, rows) => {
+      deletionStep('freePages', (tx, rows) => {
         const surplus = mayShrink() ? surplusPages(tx) : 0;
         return surplus > 0 ? tx.freeSpace.release(Math.min(rows, surplus)) : 0;
       }),

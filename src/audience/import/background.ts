@@ -55,9 +55,6 @@ export const MAX_UNFINISHED = 5;
 const FAIR_TURN_MS = 5 * SECOND;
 /** How often imports of accounts that were enabled again are found; each upload wakes the loop. */
 const INTERVAL_MS = MINUTE;
-/** Rows of a batch, and the pause after it, as for an import over HTTP. */
-const BATCH_ROWS = 100;
-const PAUSE_SHARE = 0.25;
 
 /** Ends a unit of work without its rows. */
 const ENDED = refuse('INVALID_STATE', 'the import has ended, or its account is disabled');
@@ -228,8 +225,6 @@ export function createBackgroundImports(
             if (isOver) abort.abort(TURN_OVER);
           },
           signal: abort.signal,
-          batchRows: BATCH_ROWS,
-          pauseShare: PAUSE_SHARE,
         });
         if (result === ENDED) return;
         if (isRefusal(result) && result.code === 'UNAVAILABLE') return;

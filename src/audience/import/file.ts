@@ -60,8 +60,6 @@ export interface FileImportResult extends ImportResult {
 const HEAD_BYTES = 64 * 1024;
 /** Rows of a batch. Writes of a running daemon wait for its commit. */
 const BATCH_ROWS = 500;
-/** Pause after a batch, relative to its duration: a running daemon can write meanwhile. */
-const PAUSE_SHARE = 0.3;
 
 /** Rejects when the file cannot be read or the report cannot be written. */
 export async function importFile(
@@ -116,7 +114,6 @@ export async function importFile(
       afterBatch: options.onProgress,
       signal: options.signal,
       batchRows: BATCH_ROWS,
-      pauseShare: PAUSE_SHARE,
     });
     if (isRefusal(result)) return result;
     if (result.complete && !options.dryRun) await writer.run((tx) => tx.contactImports.remove(key));

@@ -59,10 +59,10 @@ export interface ImportJob {
   storageRefusal?(): Refusal | null;
   /** Ends the import after the batch in progress. With the reason TURN_OVER it is not interrupted, but continues later. */
   signal: AbortSignal;
-  /** Rows in a unit of work, for which other writes wait. */
-  batchRows: number;
-  /** Pause after a batch as a share of its duration, for other writes; at most MAX_PAUSE_MS. */
-  pauseShare: number;
+  /** Rows in a unit of work, for which other writes wait. Default: 100. */
+  batchRows?: number;
+  /** Pause after a batch as a share of its duration, for other writes; at most MAX_PAUSE_MS. Default: 0.25. */
+  pauseShare?: number;
 }
 
 export interface ImportBatch {
@@ -85,6 +85,8 @@ export const TURN_OVER = 'the turn of the import is over';
 
 /** Maximum number of rejected rows in a result. */
 export const MAX_REJECTED = 100;
+const BATCH_ROWS = 100;
+const PAUSE_SHARE = 0.25;
 /** A batch ends after this many characters, as one row may be as long as MAX_RECORD. */
 const BATCH_CHARACTERS = 256 * 1024;
 /** Characters that are parsed in one turn of the account: a few milliseconds. The last record may exceed them. */
@@ -145,7 +147,7 @@ export function createImporter(
       rejected.push(...batch.rejected.slice(0, MAX_REJECTED - rejected.length));
       complete = !signal.aborted;
       if (!complete) break;
-      await sleep(Math.min((performance.now() - began) * job.pauseShare, MAX_PAUSE_MS));
+      await sleep(Math.min((performance.now() - began) * (job.pauseShare ?? PAUSE_SHARE), MAX_PAUSE_MS));
     }
     return { counts, rejected, complete };
   }
@@ -200,7 +202,7 @@ async function* batches({
   records,
   reader,
   accountId,
-  batchRows,
+  batchRows = BATCH_ROWS,
 }: ImportJob): AsyncGenerator<{ rows: ImportRow[]; position: StreamPosition }> {
   let rows: ImportRow[] = [];
   let characters = 0;

@@ -156,8 +156,6 @@ async function importUpload(
       dryRun: dryRun === 'true',
       storageRefusal: () => storageRefusal(call.caller.accountId),
       signal: call.signal,
-      batchRows: BATCH_ROWS,
-      pauseShare: PAUSE_SHARE,
     });
     if (isRefusal(imported)) return imported;
     const { counts, rejected, complete } = imported;
@@ -199,10 +197,6 @@ async function importInBackground(
 function ignoredColumn(name: string): string {
   return `unknown column "${name}" was ignored`;
 }
-
-/** The daemon serves sends and other requests between batches of an import. */
-const BATCH_ROWS = 100;
-const PAUSE_SHARE = 0.25;
 
 function summary({ rows, rejected }: ImportCounts, isDryRun: boolean): string {
   const counted = rejected === 0 ? `${rows} rows` : `${rows - rejected} of ${rows} rows`;
