@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { iso } from '../core/clock.ts';
 import { recordOf } from '../core/record-of.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { AccountRow, PostalAddress } from '../store/accounts.ts';
@@ -153,8 +154,8 @@ function accountOf(row: AccountRow) {
     companyAddress: row.company_address === null ? null : (JSON.parse(row.company_address) as PostalAddress),
     abuseEmail: row.abuse_email,
     logoUrl: row.logo_url,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
+    createdAt: iso(row.created_at),
+    updatedAt: iso(row.updated_at),
   };
 }
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Clock } from '../core/clock.ts';
+import { type Clock, iso, isoOrNull } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
@@ -125,7 +125,7 @@ export function createKeys({
         if (!tables.apiKeys.revoke(keyId, revokedAt)) {
           return refuse('INVALID_STATE', `Key ${keyId} is already revoked`);
         }
-        return { ...apiKeyOf(row), revokedAt };
+        return apiKeyOf({ ...row, revoked_at: revokedAt });
       }),
   };
 }
@@ -234,10 +234,10 @@ function apiKeyOf(row: ListedApiKeyRow) {
     keyId: row.key_id,
     accountId: row.account_id,
     name: row.name,
-    createdAt: row.created_at,
-    revokedAt: row.revoked_at,
+    createdAt: iso(row.created_at),
+    revokedAt: isoOrNull(row.revoked_at),
     // At most a minute too old; null: not used yet.
-    lastUsedAt: row.used_at,
+    lastUsedAt: isoOrNull(row.used_at),
     ...rightsOf(row),
   };
 }

@@ -17,7 +17,6 @@ import {
   readLimits,
 } from '../accounts/limits.ts';
 import { ADDRESS_FORM, parsePostalAddress } from '../accounts/postal-address.ts';
-import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { parseInput } from '../http/validation/parse.ts';
 import { linkPrefix } from '../mail/tokens.ts';
@@ -277,11 +276,6 @@ function orNull(value: string | boolean | undefined): string | null | undefined 
 }
 
 function record(account: Account) {
-  return {
-    ...account,
-    // Load balancers route links by it.
-    linkPrefix: linkPrefix(account.accountId),
-    createdAt: iso(account.createdAt),
-    updatedAt: iso(account.updatedAt),
-  };
+  // Load balancers route links by it.
+  return { ...account, linkPrefix: linkPrefix(account.accountId) };
 }

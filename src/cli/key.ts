@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { type ApiKey, createKeys, keyHash, SCOPES } from '../accounts/keys.ts';
-import { iso } from '../core/clock.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import type { Tables } from '../store/tables.ts';
 import { asJson, createCommand, createGroup, option } from './command.ts';
@@ -57,7 +56,7 @@ Examples:
               strictCompliance: options.strictCompliance === true,
             }),
           );
-          context.printJson({ ...record(key), key: secret });
+          context.printJson({ ...key, key: secret });
           for (const domain of key.allowFrom)
             if (deps.tables.domains.named(accountId, domain).length === 0)
               context.note(
@@ -80,7 +79,7 @@ Examples:
           const deps = await context.open({ account });
           const all = createKeys(deps).list(account ?? null);
           const keys = secret === undefined ? all : await leaked(context, deps.tables, all, secret);
-          if (context.json) return context.printJson(keys.map(record));
+          if (context.json) return context.printJson(keys);
           context.printRows(keys, 'There are no keys; create one with: key create', (key) => ({
             key: key.keyId,
             account: key.accountId,
@@ -88,9 +87,9 @@ Examples:
             scopes: key.scopes.join(', '),
             allowed: [...key.allowIps, ...key.allowFrom].join(', '),
             restrictions: restrictionsOf(key).join(', '),
-            created: iso(key.createdAt),
-            used: key.lastUsedAt === null ? '' : iso(key.lastUsedAt),
-            revoked: key.revokedAt === null ? '' : iso(key.revokedAt),
+            created: key.createdAt,
+            used: key.lastUsedAt ?? '',
+            revoked: key.revokedAt ?? '',
           }));
         },
       }),
@@ -100,7 +99,7 @@ Examples:
         options: [asJson],
         run: async (keyId) => {
           const key = context.accepted(await createKeys(await context.open()).revoke(keyId));
-          context.show(record(key), () => `Key ${key.keyId} is revoked`);
+          context.show(key, () => `Key ${key.keyId} is revoked`);
         },
       }),
     ],
@@ -158,13 +157,4 @@ function restrictionsOf({ allowEssential, strictCompliance }: ApiKey): string[] 
 /** Options may be repeated or list several values with commas. */
 function parts(values: string[] | undefined): string[] {
   return (values ?? []).flatMap((value) => value.split(',')).filter((value) => value.trim() !== '');
-}
-
-function record({ createdAt, revokedAt, lastUsedAt, ...key }: ApiKey): object {
-  return {
-    ...key,
-    createdAt: iso(createdAt),
-    revokedAt: revokedAt === null ? null : iso(revokedAt),
-    lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt),
-  };
 }

@@ -39,7 +39,7 @@ Examples:
           const { people } = await openPeople(context);
           const operators = people.list().filter(({ operator }) => operator);
           context.printRows(
-            operators.map(record),
+            operators,
             'There are no operators; create one with: operator create --email <address>',
             ({ email, name, status, passkeys, hasPassword, signedInAt }) => ({
               email,
@@ -71,7 +71,7 @@ Examples:
           const person = find(email);
           if (yes !== true && !(await context.confirm(`Delete ${person.email}?`))) return;
           context.accepted(await people.remove(person.id));
-          context.show(record(person), () => `${person.email} is deleted`);
+          context.show(person, () => `${person.email} is deleted`);
         },
       }),
     ],
@@ -96,15 +96,7 @@ function printLink(context: CliContext, invited: Invited | Refusal): void {
   const { listen, url } = context.config().console;
   const address = linkAddress(url, link);
   const expiresAt = iso(link.expiresAt);
-  context.show({ ...record(person), link: address, expiresAt }, () => address);
+  context.show({ ...person, link: address, expiresAt }, () => address);
   context.note(`The link signs in ${person.email} once, until ${expiresAt}`);
   if (listen === 'off') context.note('warning: the console is off: set console.listen in the configuration');
-}
-
-function record({ createdAt, signedInAt, ...person }: ConsolePerson) {
-  return {
-    ...person,
-    createdAt: iso(createdAt),
-    signedInAt: signedInAt === null ? null : iso(signedInAt),
-  };
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts';
+import { type Clock, iso } from '../core/clock.ts';
 import { shortened } from '../core/refusal.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { AuditFilter, AuditRow } from '../store/people/audit.ts';
@@ -55,7 +55,7 @@ function rowOf(input: AuditInput, at: number): Omit<AuditRow, 'seq'> {
 function presentRecord(row: AuditRow) {
   return {
     seq: row.seq,
-    at: row.recorded_at,
+    at: iso(row.recorded_at),
     personId: row.person_id,
     email: row.person_email,
     // Null: the installation.

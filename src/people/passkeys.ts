@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
-import { type Clock, MINUTE } from '../core/clock.ts';
+import { type Clock, iso, isoOrNull, MINUTE } from '../core/clock.ts';
 import { systemRandom } from '../core/random.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { createSeal } from '../core/seal.ts';
@@ -194,7 +194,12 @@ function withoutTransports({ response }: RegistrationInput): {
 export type ListedPasskey = ReturnType<typeof presentPasskey>;
 
 function presentPasskey(row: PasskeyRow) {
-  return { id: row.credential_id, name: row.name, createdAt: row.created_at, usedAt: row.used_at };
+  return {
+    id: row.credential_id,
+    name: row.name,
+    createdAt: iso(row.created_at),
+    usedAt: isoOrNull(row.used_at),
+  };
 }
 
 const LIFETIME_MS = 5 * MINUTE;

@@ -1,3 +1,4 @@
+import { iso, isoOrNull } from '../core/clock.ts';
 import type { PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
 
@@ -22,8 +23,8 @@ export function presentPerson(tables: Tables, row: PersonRow) {
     hasPassword: row.password !== null,
     hasTotp: row.totp !== null,
     passkeys: tables.passkeys.countOf(row.person_id),
-    createdAt: row.created_at,
-    signedInAt: row.signed_in_at,
+    createdAt: iso(row.created_at),
+    signedInAt: isoOrNull(row.signed_in_at),
     // Whether keyboard shortcuts of one key are on.
     shortcuts: row.shortcuts === 1,
     // Whether the person wants mail about failures of the accounts that they own.

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import { HOUR, MINUTE } from '../core/clock.ts';
+import { HOUR, iso, MINUTE } from '../core/clock.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { mac } from '../core/seal.ts';
 import type { Context } from '../store/context.ts';
@@ -184,8 +184,8 @@ export function createSessions({
           method: row.method,
           userAgent: row.user_agent,
           address: row.remote_address,
-          createdAt: row.created_at,
-          seenAt: row.seen_at,
+          createdAt: iso(row.created_at),
+          seenAt: iso(row.seen_at),
           current: row.session_id === id,
         })),
     /** Ends another session of the person; false: there is none. */

@@ -1,4 +1,4 @@
-import { DAY } from '../core/clock.ts';
+import { DAY, iso } from '../core/clock.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import type { RecentDelivery } from '../store/webhook-deliveries.ts';
@@ -11,13 +11,13 @@ export interface CallCounts {
   failed: number;
 }
 
-/** How an endpoint responded in the last 24 hours. Times are epoch ms. */
+/** How an endpoint responded in the last 24 hours. Times are ISO 8601. */
 export interface WebhookHealth extends CallCounts {
   webhookId: string;
   /** The last call; null: there was none, also before the period. */
-  last: { at: number; succeeded: boolean; responseCode: number | null; error: string | null } | null;
+  last: { at: string; succeeded: boolean; responseCode: number | null; error: string | null } | null;
   /** Begin of the period: later than 24 hours ago if there were more deliveries than are read. */
-  since: number;
+  since: string;
   /** The period in HEALTH_PARTS equal parts, oldest first. */
   parts: CallCounts[];
   /** Deliveries that are not finished, at most MAX_WAITING. */
@@ -57,12 +57,14 @@ export const webhookHealth = readQuery(
 );
 
 function lastCall(rows: readonly RecentDelivery[]): WebhookHealth['last'] {
-  let last: WebhookHealth['last'] = null;
-  for (const { attempted_at: at, state, response_code: responseCode, error } of rows) {
-    if (at === null || (last !== null && last.at >= at)) continue;
-    last = { at, succeeded: state === 'succeeded', responseCode, error };
+  let last: (RecentDelivery & { at: number }) | null = null;
+  for (const row of rows) {
+    const { attempted_at: at } = row;
+    if (at !== null && (last === null || last.at < at)) last = { ...row, at };
   }
-  return last;
+  if (last === null) return null;
+  const { at, state, response_code: responseCode, error } = last;
+  return { at: iso(at), succeeded: state === 'succeeded', responseCode, error };
 }
 
 function countsOf(
@@ -79,5 +81,5 @@ function countsOf(
     if (part !== undefined) part[state === 'succeeded' ? 'succeeded' : 'failed']++;
   }
   const sum = (kind: keyof CallCounts) => parts.reduce((total, part) => total + part[kind], 0);
-  return { since, parts, succeeded: sum('succeeded'), failed: sum('failed') };
+  return { since: iso(since), parts, succeeded: sum('succeeded'), failed: sum('failed') };
 }

@@ -1,4 +1,4 @@
-import { DAY } from '../core/clock.ts';
+import { DAY, isoOrNull } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { EVENT_TYPES, type EventKind, isEventKind, isMessageEventKind } from '../events/event-types.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
@@ -96,9 +96,12 @@ export function createWebhooks(
     health: async (
       accountId: string,
       webhookId?: string,
-    ): Promise<(WebhookHealth & { nextProbeAt: number | null })[]> => {
+    ): Promise<(WebhookHealth & { nextProbeAt: string | null })[]> => {
       const found = await reader.query(accountId, webhookHealth, { accountId, webhookId, now: clock.now() });
-      return found.map(({ number, ...health }) => ({ ...health, nextProbeAt: nextProbeAt(number) }));
+      return found.map(({ number, ...health }) => ({
+        ...health,
+        nextProbeAt: isoOrNull(nextProbeAt(number)),
+      }));
     },
     create: async (accountId: string, input: WebhookInput): Promise<WebhookDetail | Refusal> => {
       const fields = newFields(input, allowPrivateNetworks());

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAccounts } from '../../src/accounts/accounts.ts';
+import { iso } from '../../src/core/clock.ts';
 import { codeOf, granted, openStore } from './store.ts';
 
 let store: ReturnType<typeof openStore>;
@@ -63,7 +64,7 @@ describe('updating an account', () => {
       companyAddress: null,
       abuseEmail: 'a@b.example',
       createdAt: account.createdAt,
-      updatedAt: account.createdAt + 5000,
+      updatedAt: iso(Date.parse(account.createdAt) + 5000),
     });
     expect(accounts.get(account.accountId)).toEqual(changed);
   });

@@ -3,6 +3,7 @@ import { createAccounts } from '../../src/accounts/accounts.ts';
 import { createAuthenticator } from '../../src/accounts/authenticate.ts';
 import { createKeys, createKeyUses } from '../../src/accounts/keys.ts';
 import { createFailureLimits } from '../../src/accounts/rate-limits.ts';
+import { iso } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { granted, openStore } from './store.ts';
@@ -43,7 +44,7 @@ it('writes the last use of a key with the next write, not with the call', async 
   call();
   expect(usedAt().map(([, at]) => at)).toEqual([null, null, null]);
   await uses.write();
-  expect(usedAt()).toContainEqual(['setup', store.clock.time]);
+  expect(usedAt()).toContainEqual(['setup', iso(store.clock.time)]);
   expect(usedAt().filter(([, at]) => at !== null)).toHaveLength(1);
 });
 
@@ -54,7 +55,7 @@ it('writes nothing when no key was used since the last write', async () => {
   const first = store.clock.time;
   store.clock.time += 60_000;
   await uses.write();
-  expect(usedAt()).toContainEqual(['setup', first]);
+  expect(usedAt()).toContainEqual(['setup', iso(first)]);
 });
 
 it('does not count a call that was refused', async () => {
@@ -70,7 +71,7 @@ it('writes the last uses when it stops', async () => {
   uses.start();
   call();
   await uses.stop();
-  expect(usedAt()).toContainEqual(['setup', store.clock.time]);
+  expect(usedAt()).toContainEqual(['setup', iso(store.clock.time)]);
 });
 
 it('keeps the later time after the clock was set back', async () => {
@@ -81,5 +82,5 @@ it('keeps the later time after the clock was set back', async () => {
   store.clock.time -= 3_600_000;
   call();
   await uses.write();
-  expect(usedAt()).toContainEqual(['setup', first]);
+  expect(usedAt()).toContainEqual(['setup', iso(first)]);
 });

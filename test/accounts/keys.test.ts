@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import { type ApiKeyInput, createKeys, type KeyRights } from '../../src/accounts/keys.ts';
+import { iso } from '../../src/core/clock.ts';
 import { codeOf, granted, openStore } from './store.ts';
 
 let store: ReturnType<typeof openStore>;
@@ -65,8 +66,8 @@ describe('revoking a key', () => {
     const { key } = granted(await keys.create(input({})));
     store.clock.time += 1000;
 
-    expect(granted(await keys.revoke(key.keyId)).revokedAt).toBe(store.clock.time);
-    expect(keys.list('shop').find(({ keyId }) => keyId === key.keyId)?.revokedAt).toBe(store.clock.time);
+    expect(granted(await keys.revoke(key.keyId)).revokedAt).toBe(iso(store.clock.time));
+    expect(keys.list('shop').find(({ keyId }) => keyId === key.keyId)?.revokedAt).toBe(iso(store.clock.time));
     expect(codeOf(await keys.revoke(key.keyId))).toBe('INVALID_STATE');
     expect(codeOf(await keys.revoke('key_none'))).toBe('KEY_NOT_FOUND');
   });

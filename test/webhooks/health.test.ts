@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { DAY, HOUR, SECOND } from '../../src/core/clock.ts';
+import { DAY, HOUR, iso, SECOND } from '../../src/core/clock.ts';
 import { granted } from '../support/refusal.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
 import { startWebhooks } from './setup.ts';
@@ -15,7 +15,7 @@ it('counts accepted and failed events of 24 hours by their time, and knows the l
       last: null,
       succeeded: 0,
       failed: 0,
-      since: clock.now() - DAY,
+      since: iso(clock.now() - DAY),
       parts: Array.from({ length: 24 }, () => ({ succeeded: 0, failed: 0 })),
       waiting: 0,
       nextProbeAt: null,
@@ -31,7 +31,7 @@ it('counts accepted and failed events of 24 hours by their time, and knows the l
     succeeded: 2,
     failed: 1,
     waiting: 1,
-    last: { succeeded: false, responseCode: 503, at: clock.now() - HOUR + SECOND },
+    last: { succeeded: false, responseCode: 503, at: iso(clock.now() - HOUR + SECOND) },
   });
   expect(health?.parts.slice(-3)).toEqual([
     { succeeded: 1, failed: 0 },
@@ -60,7 +60,7 @@ it('states when an overloaded endpoint is called again', async () => {
   await sent();
   await sendDue();
   const [health] = granted(await webhooks.health('acct_one'));
-  expect(health?.nextProbeAt).toBeGreaterThan(clock.now());
+  expect(Date.parse(health?.nextProbeAt ?? '')).toBeGreaterThan(clock.now());
 });
 
 it('counts the newest deliveries only, of the period that these have', async () => {
@@ -80,5 +80,5 @@ it('counts the newest deliveries only, of the period that these have', async () 
   clock.advance(HOUR);
   // Every event of the period has a number: the first one is of an earlier time.
   const [health] = await webhooks.health('acct_one');
-  expect(health).toMatchObject({ succeeded: 20_000, since: begin + 2, waiting: 0 });
+  expect(health).toMatchObject({ succeeded: 20_000, since: iso(begin + 2), waiting: 0 });
 });

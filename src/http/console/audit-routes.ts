@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { iso } from '../../core/clock.ts';
 import type { Audit, AuditRecord } from '../../people/audit.ts';
 import type { AuditFilter } from '../../store/people/audit.ts';
 import type { ConsoleAccess } from './access.ts';
@@ -38,7 +37,7 @@ export function auditRoutes({
         );
         const listed = records.map((record): ListedRecord => {
           const summary = summaryOf(record.operation);
-          return { ...presentRecord(record), ...(summary === null ? {} : { summary }) };
+          return { ...record, ...(summary === null ? {} : { summary }) };
         });
         return { records: listed, next };
       },
@@ -72,25 +71,16 @@ export async function* exportedRecords(
   for (;;) {
     await turn();
     const { records, next } = audit.list({ ...filter, before }, EXPORT_PAGE);
-    const lines = records
-      .map(presentRecord)
-      .map((record) =>
-        format === 'ndjson'
-          ? `${JSON.stringify(record)}\n`
-          : `${COLUMNS.map((column) => csvField(record[column])).join(',')}\r\n`,
-      );
+    const lines = records.map((record) =>
+      format === 'ndjson'
+        ? `${JSON.stringify(record)}\n`
+        : `${COLUMNS.map((column) => csvField(record[column])).join(',')}\r\n`,
+    );
     if (lines.length > 0) yield lines.join('');
     if (next === null) return;
     before = next;
   }
 }
 
-/** A record in responses. */
-type PresentedRecord = Omit<AuditRecord, 'at'> & { at: string };
-
 /** A record in the list, with the English name of its operation. */
-export type ListedRecord = PresentedRecord & { summary?: string };
-
-function presentRecord(record: AuditRecord): PresentedRecord {
-  return { ...record, at: iso(record.at) };
-}
+export type ListedRecord = AuditRecord & { summary?: string };

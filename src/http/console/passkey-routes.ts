@@ -1,13 +1,7 @@
 import * as z from 'zod';
 import type { Caller } from '../../accounts/authenticate.ts';
-import { iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
-import {
-  authenticationSchema,
-  type ListedPasskey,
-  type Passkeys,
-  registrationSchema,
-} from '../../people/passkeys.ts';
+import { authenticationSchema, type Passkeys, registrationSchema } from '../../people/passkeys.ts';
 import { lacksCredential, type Session, type Sessions } from '../../people/sessions.ts';
 import { Reply } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
@@ -80,7 +74,7 @@ export function passkeyRoutes({
       operationId: 'listMyPasskeys',
       summary: 'List passkeys',
       access: 'person',
-      handle: (call) => ({ passkeys: passkeys.list(sessionOf(call).person.id).map(present) }),
+      handle: (call) => ({ passkeys: passkeys.list(sessionOf(call).person.id) }),
     }),
     consoleRoute('POST /console/me/passkeys/options', {
       operationId: 'beginMyPasskey',
@@ -103,7 +97,7 @@ export function passkeyRoutes({
         const added = await passkeys.register(session, call.body.name, call.body.response);
         if (isRefusal(added)) return added;
         if (lacksCredential(session)) await sessions.confirm(session);
-        return new Reply({ data: present(added) }, { status: 201 });
+        return new Reply({ data: added }, { status: 201 });
       },
     }),
     consoleRoute('DELETE /console/me/passkeys/{passkeyId}', {
@@ -126,8 +120,4 @@ function noPasskeys(): Refusal {
     'INVALID_STATE',
     'Passkeys need a console with https, or with the host name localhost: see console.url',
   );
-}
-
-function present({ createdAt, usedAt, ...passkey }: ListedPasskey): object {
-  return { ...passkey, createdAt: iso(createdAt), usedAt: usedAt === null ? null : iso(usedAt) };
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Caller } from '../../accounts/authenticate.ts';
 import { iso } from '../../core/clock.ts';
-import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { invalid, type Refusal, refuse } from '../../core/refusal.ts';
 import { type IssuedLink, linkAddress } from '../../people/links.ts';
 import type { People } from '../../people/people.ts';
 import type { ConsolePerson } from '../../people/person.ts';
@@ -9,7 +9,6 @@ import { ROLES, type Standing } from '../../people/roles.ts';
 import { mapResult, Reply } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
-import { presentMe } from './session-routes.ts';
 
 /*
  * `/console/people`: with X-Id the members of an account, for its owners and for operators; without X-Id all people of the
@@ -41,8 +40,7 @@ export function peopleRoutes({
   const invited = (result: { person: ConsolePerson; link: IssuedLink | null } | Refusal) =>
     mapResult(
       result,
-      ({ person, link }) =>
-        new Reply({ data: { person: presentMe(person), ...presentLink(link) } }, { status: 201 }),
+      ({ person, link }) => new Reply({ data: { person, ...presentLink(link) } }, { status: 201 }),
     );
 
   return [
@@ -54,7 +52,7 @@ export function peopleRoutes({
       handle: (call) => {
         const { accountId } = scopeOf(call);
         const listed = accountId === null ? people.list() : people.members(accountId);
-        return { people: listed.map(presentMe) };
+        return { people: listed };
       },
     }),
     consoleRoute('POST /console/people', {
@@ -100,7 +98,7 @@ export function peopleRoutes({
           if (status === undefined) return invalid('status', 'is required');
           if (personId === ownId(call)) return refuse('INVALID_STATE', 'You cannot disable yourself');
           const person = await people.setStatus(personId, status);
-          return isRefusal(person) ? person : presentMe(person);
+          return person;
         }
         if (newRole === undefined) return invalid('role', 'is required');
         return (await people.setRole(accountId, personId, newRole)) ?? {};

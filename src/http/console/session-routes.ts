@@ -188,7 +188,7 @@ export function sessionRoutes(services: SessionServices, signIn: SignIn): Consol
       operationId: 'getMe',
       summary: 'Get the profile',
       access: 'person',
-      handle: (call) => presentMe(sessionOf(call).person),
+      handle: (call) => sessionOf(call).person satisfies PresentedPerson,
     }),
     consoleRoute('PATCH /console/me', {
       operationId: 'updateMe',
@@ -202,7 +202,7 @@ export function sessionRoutes(services: SessionServices, signIn: SignIn): Consol
       }),
       handle: async (call) => {
         const person = await people.update(sessionOf(call).person.id, call.body);
-        return isRefusal(person) ? person : presentMe(person);
+        return person satisfies PresentedPerson | Refusal;
       },
     }),
     consoleRoute('GET /console/me/sessions', {
@@ -210,11 +210,7 @@ export function sessionRoutes(services: SessionServices, signIn: SignIn): Consol
       summary: 'List sessions',
       access: 'person',
       handle: (call) => ({
-        sessions: sessions.list(sessionOf(call)).map(({ createdAt, seenAt, ...session }) => ({
-          ...session,
-          createdAt: iso(createdAt),
-          seenAt: iso(seenAt),
-        })),
+        sessions: sessions.list(sessionOf(call)),
       }),
     }),
     consoleRoute('DELETE /console/me/sessions', {
@@ -275,21 +271,4 @@ function presentSession(
 }
 
 /** A person in responses; with `role` in the list of the members of an account. */
-export interface PresentedPerson extends Omit<ConsolePerson, 'createdAt' | 'signedInAt'> {
-  role?: MemberRole;
-  createdAt: string;
-  signedInAt: string | null;
-}
-
-/** A person as the console shows them. */
-export function presentMe({
-  createdAt,
-  signedInAt,
-  ...person
-}: ConsolePerson & { role?: MemberRole }): PresentedPerson {
-  return {
-    ...person,
-    createdAt: iso(createdAt),
-    signedInAt: signedInAt === null ? null : iso(signedInAt),
-  };
-}
+export type PresentedPerson = ConsolePerson & { role?: MemberRole };

@@ -1,6 +1,4 @@
 import * as z from 'zod';
-import { iso } from '../../core/clock.ts';
-import type { CallCounts, WebhookHealth } from '../../webhooks/health.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
@@ -22,33 +20,14 @@ export function webhookRoutes({
       handle: async ({ caller, query }): Promise<WebhookHealthResponse> => {
         const { accountId } = access.identityOf(caller);
         const found = accountId === null ? [] : await webhooks.health(accountId, query.webhookId);
-        return { webhooks: found.map(present) };
+        return { webhooks: found };
       },
     }),
   ];
 }
 
-function present({ last, since, nextProbeAt, ...health }: FoundHealth): PresentedHealth {
-  return {
-    ...health,
-    last: last === null ? null : { ...last, at: iso(last.at) },
-    since: iso(since),
-    nextProbeAt: nextProbeAt === null ? null : iso(nextProbeAt),
-  };
-}
-
-type FoundHealth = WebhookHealth & { nextProbeAt: number | null };
-
-/** As in `WebhookHealth`; times are ISO 8601. */
-export interface PresentedHealth extends CallCounts {
-  webhookId: string;
-  last: (Omit<NonNullable<WebhookHealth['last']>, 'at'> & { at: string }) | null;
-  since: string;
-  parts: CallCounts[];
-  waiting: number;
-  /** While its deliveries wait for the endpoint, which is overloaded: time of the next call. */
-  nextProbeAt: string | null;
-}
+/** `nextProbeAt`: while its deliveries wait for the endpoint, which is overloaded: time of the next call. */
+export type PresentedHealth = Awaited<ReturnType<Webhooks['health']>>[number];
 
 export interface WebhookHealthResponse {
   webhooks: PresentedHealth[];

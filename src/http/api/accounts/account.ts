@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { type Account, type Accounts, accountPatchSchema } from '../../../accounts/accounts.ts';
 import type { LimitName, LimitReading } from '../../../accounts/limits.ts';
-import { iso } from '../../../core/clock.ts';
 import { refuse } from '../../../core/refusal.ts';
 import { withoutNulls } from '../../../core/without-nulls.ts';
 import { mapResult, type Route, routesOf } from '../../route.ts';
@@ -127,14 +126,14 @@ function presentUsage(
 
 /** The account as the API returns it. */
 export function presentAccount(account: Account): z.output<typeof accountSchema> {
-  const { accountId, name, companyName, companyAddress, abuseEmail, logoUrl } = account;
+  const { accountId, name, companyName, companyAddress, abuseEmail, logoUrl, createdAt, updatedAt } = account;
   return {
     accountId,
     name,
     ...withoutNulls({ companyName, abuseEmail, logoUrl }),
     companyAddress,
-    createdAt: iso(account.createdAt),
-    updatedAt: iso(account.updatedAt),
+    createdAt,
+    updatedAt,
   };
 }
 

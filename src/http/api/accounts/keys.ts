@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import type { Accounts } from '../../../accounts/accounts.ts';
 import { type ApiKey, type CreatedKey, type Keys, SCOPES } from '../../../accounts/keys.ts';
-import { iso } from '../../../core/clock.ts';
 import { refuse } from '../../../core/refusal.ts';
 import type { ApiKeyFilter } from '../../../store/api-keys.ts';
 import { mapResult, type Route, routesOf } from '../../route.ts';
@@ -184,14 +183,6 @@ function presentCreated({ key, secret }: CreatedKey) {
 }
 
 function presentKey(key: ApiKey): z.output<typeof keySchema> {
-  const { accountId: _, scopes, allowIps, allowFrom, createdAt, lastUsedAt, revokedAt, ...fields } = key;
-  return {
-    ...fields,
-    scopes: [...scopes],
-    allowIps: [...allowIps],
-    allowFrom: [...allowFrom],
-    createdAt: iso(createdAt),
-    lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt),
-    revokedAt: revokedAt === null ? null : iso(revokedAt),
-  };
+  const { accountId: _, scopes, allowIps, allowFrom, ...fields } = key;
+  return { ...fields, scopes: [...scopes], allowIps: [...allowIps], allowFrom: [...allowFrom] };
 }
