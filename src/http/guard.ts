@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import type { Authenticator, Caller } from '../accounts/authenticate.ts';
 import type { RateClass, RateLimits } from '../accounts/rate-limits.ts';
-import type { Turns } from '../core/concurrency/turns.ts';
+import type { Config } from '../config/schema.ts';
+import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
 import { ReadRejected } from '../store/database/failure.ts';
@@ -40,13 +41,12 @@ export interface GuardDeps {
   concurrencyOf(accountId: string): number | null;
   inFlight: InFlight;
   pageKeys: PageKeys;
-  turns: Turns;
   bodies: BodyReader;
   signals: CallSignals;
   /** Resolves when all readable data is on disk: what a response contains survives a crash. */
   durable(): Promise<void>;
-  /** Limits of request bodies, in bytes. */
-  limits: { readonly setup: number; readonly send: number };
+  /** Limits of request bodies, in bytes; a reload changes them. */
+  config: { limits: Pick<Config['limits'], 'setupBytes' | 'sendBytes'> };
 }
 
 /** Identifies the caller of a request and checks that the caller may use the route. */
@@ -70,8 +70,8 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     const slot = deps.inFlight.enter(caller.accountId, deps.concurrencyOf(caller.accountId));
     if (isRefusal(slot)) return refusalResponse(slot, requestId, headers);
     whenClosed(incoming.res, slot.release);
-    // A reload changes the configured limits.
-    const limit = typeof route.limit === 'number' ? route.limit : deps.limits[route.limit ?? 'setup'];
+    const { limit: limitName = 'setup' } = route;
+    const limit = typeof limitName === 'number' ? limitName : deps.config.limits[`${limitName}Bytes`];
     const input = await inputOf(incoming, caller, route, written, limit, deps);
     if (input === null) return null;
     if (isRefusal(input)) return refusalResponse(input, requestId, headers);
@@ -211,10 +211,10 @@ async function inputOf(
   route: Route,
   written: WrittenResource,
   limit: number,
-  { bodies, turns }: GuardDeps,
+  { bodies }: GuardDeps,
 ): Promise<Input | Refusal | null> {
   let sent: unknown;
-  const turn = () => turns.next(owner.accountId);
+  const turn = () => eventLoopTurns.next(owner.accountId);
   if (route.body === undefined) await turn();
   else {
     const { list } = route;
@@ -325,7 +325,7 @@ function callOf(
   caller: Caller,
   input: Input,
   after: unknown,
-  { signals, turns }: GuardDeps,
+  { signals }: GuardDeps,
 ): AnyCall {
   let signal: AbortSignal | null = null;
   return {
@@ -339,7 +339,7 @@ function callOf(
     headers: headersOf(incoming.req),
     requestId: incoming.requestId,
     warnings: input.warnings,
-    turn: () => turns.next(caller.accountId),
+    turn: () => eventLoopTurns.next(caller.accountId),
     get signal() {
       signal ??= signals.of(incoming.res);
       return signal;

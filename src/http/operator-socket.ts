@@ -1,20 +1,13 @@
 import { chmodSync, rmSync } from 'node:fs';
-import { createServer, METHODS } from 'node:http';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
-import Koa from 'koa';
 import type { Caller } from '../accounts/authenticate.ts';
 import { OPERATOR_SOCKET } from '../config/data-files.ts';
-import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { errorText } from '../core/errors.ts';
 import type { Context } from '../store/context.ts';
-import { createBodyReader } from './body/body.ts';
-import { createCallSignals } from './call-signals.ts';
-import { createFront, refuseUnknownPath, respond } from './front.ts';
-import { guardedHandler } from './guard.ts';
-import { createInFlight } from './in-flight.ts';
+import { createApplication } from './application.ts';
 import { pageKeysOf } from './page-keys.ts';
 import type { Route } from './route.ts';
-import { createRouter } from './router.ts';
 
 const MAX_CONNECTIONS = 16;
 const MAX_BODY_BYTES = 64 * 1024;
@@ -43,40 +36,25 @@ export function createOperatorSocket(
   { routes }: { routes: readonly Route[] },
 ) {
   const path = join(config.data.dir, OPERATOR_SOCKET);
-  const signals = createCallSignals();
-  let stopping = false;
-  const app = new Koa();
-  app.on('error', (error) => log.debug({ err: error }, 'connection to the operator socket failed'));
-  app.use(
-    createFront({
-      log,
-      metrics: { observe: () => {} },
+  const application = createApplication(
+    { log, ids },
+    {
+      failure: 'connection to the operator socket failed',
       callerAddressOf: () => ({ address: '127.0.0.1', forwarded: false }),
       isHostAllowed: () => true,
       isTrustedProxy: () => false,
-      createRequestId: () => ids.uuid(),
-      isStopping: () => stopping,
-    }),
+      rateLimits: { take: () => null, takeOfAccount: () => null, configure: () => {} },
+      concurrencyOf: () => MAX_CONNECTIONS,
+      pageKeys: pageKeysOf(seal),
+      durable: writer.durable,
+      config: { limits: { setupBytes: MAX_BODY_BYTES, sendBytes: MAX_BODY_BYTES } },
+    },
   );
-  const guard = {
-    authenticate: () => CALLER,
-    rateLimits: { take: () => null, takeOfAccount: () => null, configure: () => {} },
-    concurrencyOf: () => MAX_CONNECTIONS,
-    inFlight: createInFlight(),
-    pageKeys: pageKeysOf(seal),
-    turns: eventLoopTurns,
-    bodies: createBodyReader(),
-    signals,
-    durable: writer.durable,
-    limits: { setup: MAX_BODY_BYTES, send: MAX_BODY_BYTES },
-  };
   const operations = routes
     .filter(({ scope }) => scope === 'operator')
-    .map((route) => ({ ...route, handler: guardedHandler(route, guard) }));
-  app.use(createRouter(operations, respond, METHODS));
-  app.use(refuseUnknownPath);
-  const handle = app.callback();
-  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (req, res) => void handle(req, res));
+    .map((route) => ({ ...route, handler: application.guarded(route, () => CALLER) }));
+  const handle = application.serve(operations);
+  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, handle);
   server.maxConnections = MAX_CONNECTIONS;
 
   return {
@@ -99,8 +77,7 @@ export function createOperatorSocket(
       }
     },
     close: (graceMs: number): Promise<void> => {
-      stopping = true;
-      signals.stop();
+      application.stop();
       if (!server.listening) return Promise.resolve();
       return new Promise((resolve) => {
         const cut = setTimeout(() => server.closeAllConnections(), graceMs);

@@ -1,24 +1,22 @@
-import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import Koa from 'koa';
 import type { Registry } from 'prom-client';
 import type { Authenticator } from '../accounts/authenticate.ts';
 import type { RateLimits } from '../accounts/rate-limits.ts';
 import type { Config } from '../config/schema.ts';
-import { eventLoopTurns, inSlices } from '../core/concurrency/slices.ts';
+import { inSlices } from '../core/concurrency/slices.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { memoized } from '../core/memoized.ts';
 import { refuse } from '../core/refusal.ts';
 import { isLoopback } from '../dns/address-kinds.ts';
 import { createHostCheck } from './allowed-hosts.ts';
-import { type BodyReader, createBodyReader } from './body/body.ts';
-import { createCallSignals, whenClosed } from './call-signals.ts';
+import { type Application, createApplication } from './application.ts';
+import type { BodyReader } from './body/body.ts';
+import { whenClosed } from './call-signals.ts';
 import { createCallerAddresses, createTrust } from './caller-address.ts';
-import { createFront, refuseUnknownPath, respond } from './front.ts';
-import { byKey, type GuardDeps, guardedHandler } from './guard.ts';
+import { byKey } from './guard.ts';
 import { healthRoutes, type ReadinessCheck } from './health.ts';
-import { createInFlight } from './in-flight.ts';
 import { createListener, type HttpConnectionLimits } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
 import { openHandler } from './open-handler.ts';
@@ -29,7 +27,7 @@ import type { PageKeys } from './page-keys.ts';
 import { oneAtATime, type PipeliningOptions } from './pipelining.ts';
 import { refusalBody, refusalResponse } from './responses.ts';
 import type { OpenRoute, Route } from './route.ts';
-import { createRouter, type Operation } from './router.ts';
+import type { Operation } from './router.ts';
 import { endSlowly, isLingering } from './unread-body.ts';
 
 const CONNECTION_LIMITS: HttpConnectionLimits = {
@@ -76,33 +74,22 @@ export interface HttpServerOptions {
  * route or the configuration is inconsistent.
  */
 export function createHttpServer(options: HttpServerOptions) {
-  const { config, log, ids } = options;
-  const signals = createCallSignals();
-  let stopping = false;
-
+  const { config, ids } = options;
   const isTrustedProxy = createTrust(() => config.api.trustedProxies, 'api.trustedProxies');
   const hostCheck = memoized(
     () => config.api.hosts,
     (hosts) => createHostCheck({ hostname: config.hostname, hosts }),
   );
-  const app = new Koa();
-  // Koa prints errors by default; those that reach it are disconnected clients.
-  app.on('error', (error) => log.debug({ err: error }, 'connection failed'));
-  app.use(
-    createFront({
-      log,
-      metrics: createHttpMetrics(options.registry),
-      callerAddressOf: createCallerAddresses(() => config.api.trustedProxies, 'api.trustedProxies'),
-      isHostAllowed: (host) => hostCheck()(host),
-      isTrustedProxy,
-      createRequestId: () => ids.uuid(),
-      isStopping: () => stopping,
-    }),
-  );
-  const bodies = options.bodies ?? createBodyReader();
-  const { operations, document } = operationsOf(options, signals, bodies);
-  app.use(createRouter(operations, respond, METHODS));
-  app.use(refuseUnknownPath);
+  const application = createApplication(options, {
+    ...options,
+    failure: 'connection failed',
+    metrics: createHttpMetrics(options.registry),
+    callerAddressOf: createCallerAddresses(() => config.api.trustedProxies, 'api.trustedProxies'),
+    isHostAllowed: (host) => hostCheck()(host),
+    isTrustedProxy,
+  });
+  const { bodies } = application;
+  const { operations, document } = operationsOf(options, application);
 
   const limits: HttpConnectionLimits = {
     ...CONNECTION_LIMITS,
@@ -116,10 +103,9 @@ export function createHttpServer(options: HttpServerOptions) {
     ...options.connectionLimits,
   };
   const { server, listen, address, close } = createListener(config.api.listen, 'api.listen', limits);
-  const handle = app.callback();
   /** The last request of each connection. */
   const exchanges = new WeakMap<Duplex, ServerResponse>();
-  const handleInOrder = oneAtATime((req, res) => void handle(req, res), options.pipelining);
+  const handleInOrder = oneAtATime(application.serve(operations), options.pipelining);
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
     exchanges.set(req.socket, res);
     handleInOrder(req, res);
@@ -151,8 +137,7 @@ export function createHttpServer(options: HttpServerOptions) {
      * have not ended after `graceMs`.
      */
     close: (graceMs: number): Promise<void> => {
-      stopping = true;
-      signals.stop();
+      application.stop();
       return close(graceMs);
     },
   };
@@ -160,27 +145,10 @@ export function createHttpServer(options: HttpServerOptions) {
 
 function operationsOf(
   options: HttpServerOptions,
-  signals: GuardDeps['signals'],
-  bodies: BodyReader,
+  { guarded }: Application,
 ): { operations: Operation[]; document: OpenRoute } {
   const { config, routes, registry } = options;
-  const guard: GuardDeps = {
-    authenticate: byKey(options.authenticator),
-    rateLimits: options.rateLimits,
-    concurrencyOf: options.concurrencyOf,
-    inFlight: createInFlight(),
-    pageKeys: options.pageKeys,
-    turns: eventLoopTurns,
-    durable: options.durable,
-    bodies,
-    signals,
-    limits: {
-      get setup() {
-        return config.limits.setupBytes;
-      },
-      send: config.limits.sendBytes,
-    },
-  };
+  const authenticate = byKey(options.authenticator);
   // Read at each use: a reload changes it.
   const metricsKey = () => config.api.metricsKey;
   const described: OpenRoute[] = [
@@ -200,10 +168,7 @@ function operationsOf(
   const openApi = openApiRoute(document);
   const documents = [openApi, ...docsRoutes(document)];
   const operations = [
-    ...routes.map((route) => ({
-      ...route,
-      handler: guardedHandler(route, guard),
-    })),
+    ...routes.map((route) => ({ ...route, handler: guarded(route, authenticate) })),
     ...described.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
     ...documents.map((route) => ({ ...route, method: 'GET', handler: boundedHandler(route) })),
   ];

@@ -3,7 +3,7 @@ import { createTurns } from './turns.ts';
 /*
  * Runs long computations in slices, so that none of them blocks the event loop. Work is a generator that yields often;
  * `inSlices` runs it a few milliseconds at a time and lets timers, sockets and other work run in between. Accounts
- * share that time fairly (see `Turns`).
+ * share that time fairly (`createTurns`).
  */
 
 export type { Order, Work } from './turns.ts';

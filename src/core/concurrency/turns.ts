@@ -218,8 +218,6 @@ export function createTurns(now: () => number = () => performance.now()) {
   };
 }
 
-export type Turns = ReturnType<typeof createTurns>;
-
 function isIdle({ waiting, begun }: Flow): boolean {
   return waiting.length === 0 && begun.length === 0;
 }

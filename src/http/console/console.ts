@@ -1,11 +1,9 @@
-import { METHODS } from 'node:http';
-import Koa, { type Context as KoaContext, type Middleware } from 'koa';
+import type { Context as KoaContext, Middleware } from 'koa';
 import { callerBlock } from '../../accounts/caller-addresses.ts';
 import { createFailureLimits, createRateLimits } from '../../accounts/rate-limits.ts';
 import type { Config } from '../../config/schema.ts';
 import { formatListen, parseListen } from '../../config/setting-types.ts';
 import { programVersion } from '../../config/version.ts';
-import { eventLoopTurns } from '../../core/concurrency/slices.ts';
 import { errorCode } from '../../core/errors.ts';
 import { OperatorFault } from '../../core/operator-fault.ts';
 import { isRefusal } from '../../core/refusal.ts';
@@ -25,25 +23,15 @@ import type { Acceptance } from '../../sending/accept.ts';
 import type { Context } from '../../store/context.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { createHostCheck } from '../allowed-hosts.ts';
-import { type BodyReader, createBodyReader } from '../body/body.ts';
-import { createCallSignals } from '../call-signals.ts';
+import { type Application, createApplication } from '../application.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
-import { createFront, refuseUnknownPath, respond } from '../front.ts';
-import { type GuardDeps, guardedHandler } from '../guard.ts';
-import { createInFlight } from '../in-flight.ts';
+import { respond } from '../front.ts';
 import { createListener, type HttpConnectionLimits, refuseInvalid } from '../listener.ts';
 import { openHandler } from '../open-handler.ts';
 import { pageKeysOf } from '../page-keys.ts';
 import { oneAtATime } from '../pipelining.ts';
 import type { OpenRoute, Route } from '../route.ts';
-import {
-  createRouter,
-  type NamedOperation,
-  type Operation,
-  type OperationGroup,
-  type RequestState,
-  type RoutedRequest,
-} from '../router.ts';
+import { type NamedOperation, type Operation, type OperationGroup, type RequestState } from '../router.ts';
 import { type AccessRule, type ConsoleAccess, createConsoleAccess } from './access.ts';
 import { attentionRoutes } from './attention-routes.ts';
 import { auditRoutes } from './audit-routes.ts';
@@ -110,11 +98,8 @@ const RATE = { burst: 300, perSecond: 50 };
  * `close` ends. Rate limits, body budget and concurrency are separate from those of the API.
  */
 export function createConsole(context: Omit<Context, 'registry' | 'expiry'>, services: ConsoleServices) {
-  const { config, log, ids } = context;
+  const { config } = context;
   const settings = config.console;
-  const signals = createCallSignals();
-  const bodies = createBodyReader();
-  let stopping = false;
   const isTrustedProxy = createTrust(() => settings.trustedProxies, 'console.trustedProxies');
   const limits: HttpConnectionLimits = {
     ...LIMITS,
@@ -133,41 +118,35 @@ export function createConsole(context: Omit<Context, 'registry' | 'expiry'>, ser
   const cookie = sessionCookie(settings.url);
   const isHostAllowed = createHostCheck({ hostname: new URL(settings.url).hostname, hosts: [] });
 
-  const { operations, oidc, closeOidc, streamed, streams } = assemble(context, services, {
-    signals,
-    bodies,
-    cookie,
-    url,
+  const application = createApplication(context, {
+    failure: 'connection to the console failed',
+    callerAddressOf: createCallerAddresses(() => settings.trustedProxies, 'console.trustedProxies'),
+    isHostAllowed,
+    isTrustedProxy,
+    hostAdvice: (host) =>
+      `The console is not served under the host name "${host}": set console.url in the configuration`,
+    rateLimits: createRateLimits(context.clock, { setup: RATE, send: RATE }),
+    concurrencyOf: (accountId) => (accountId === '' ? null : services.concurrencyOf(accountId)),
+    pageKeys: pageKeysOf(context.seal),
+    durable: context.writer.durable,
+    config,
   });
+  const { bodies } = application;
+  const parts = { application, cookie, url };
+  const { operations, oidc, closeOidc, streamed, streams } = assemble(context, services, parts);
   const allOperations: readonly NamedOperation[] = [
     ...oidc.operations,
     ...streamed.operations,
     ...operations,
   ];
-  const app = new Koa();
-  app.on('error', (error) => log.debug({ err: error }, 'connection to the console failed'));
-  app.use(
-    createFront({
-      log,
-      metrics: { observe: () => {} },
-      callerAddressOf: createCallerAddresses(() => settings.trustedProxies, 'console.trustedProxies'),
-      isHostAllowed,
-      isTrustedProxy,
-      hostAdvice: (host) =>
-        `The console is not served under the host name "${host}": set console.url in the configuration`,
-      createRequestId: () => ids.uuid(),
-      isStopping: () => stopping,
-    }),
-  );
-  app.use(pageHeaders());
-  app.use(staticFiles(services.directory, allOperations));
-  app.use(oidc.middleware);
-  app.use(requestOrigin(url));
-  app.use(streamed.middleware);
-  app.use(createRouter(operations, respond, METHODS));
-  app.use(refuseUnknownPath);
-  const handle = app.callback();
-  const onRequest = oneAtATime((req, res) => void handle(req, res));
+  const handle = application.serve(operations, [
+    pageHeaders(),
+    staticFiles(services.directory, allOperations),
+    oidc.middleware,
+    requestOrigin(url),
+    streamed.middleware,
+  ]);
+  const onRequest = oneAtATime(handle);
   for (const { server } of other === null ? [listener] : [listener, other]) {
     server.on('request', onRequest);
     server.on('checkContinue', onRequest);
@@ -194,8 +173,7 @@ export function createConsole(context: Omit<Context, 'registry' | 'expiry'>, ser
     /** What answers requests, without the files of the application. */
     operations: allOperations,
     close: async (graceMs: number): Promise<void> => {
-      stopping = true;
-      signals.stop();
+      application.stop();
       await Promise.all([streams.stop(), closeOidc()]);
       await Promise.all([listener.close(graceMs), other?.close(graceMs)]);
     },
@@ -218,8 +196,7 @@ function otherAddressOfLocalhost({ listen, url }: Config['console']): string | n
 const OTHER_LOOPBACK: Readonly<Record<string, string>> = { '127.0.0.1': '::1', '::1': '127.0.0.1' };
 
 interface Parts {
-  signals: GuardDeps['signals'];
-  bodies: BodyReader;
+  application: Application;
   cookie: ConsoleCookie;
   url(): string;
 }
@@ -238,7 +215,7 @@ function assemble(
 } {
   const { clock, tables, config, reader, writer } = context;
   const { resolver, routes, passwordLogCost } = services;
-  const { cookie, url } = parts;
+  const { application, cookie, url } = parts;
   const people = createPeople(context);
   const sessions = createSessions(context);
   const audit = createAudit(context);
@@ -275,22 +252,6 @@ function assemble(
       return rows.map((row) => ({ seq: row.seq, event: hideUrls(presentEvent(row), 'query') }));
     },
   });
-  const guard: Omit<GuardDeps, 'authenticate'> = {
-    rateLimits: createRateLimits(clock, { setup: RATE, send: RATE }),
-    concurrencyOf: (accountId) => (accountId === '' ? null : services.concurrencyOf(accountId)),
-    inFlight: createInFlight(),
-    pageKeys: pageKeysOf(context.seal),
-    turns: eventLoopTurns,
-    bodies: parts.bodies,
-    signals: parts.signals,
-    durable: writer.durable,
-    limits: {
-      get setup() {
-        return config.limits.setupBytes;
-      },
-      send: config.limits.sendBytes,
-    },
-  };
   const own: readonly ConsoleRoute[] = [
     ...sessionRoutes(sessionServices, signIn),
     ...credentialRoutes({ access, sessions, credentials, signIn }),
@@ -304,10 +265,8 @@ function assemble(
     ...testMessageRoutes(context, { access, acceptance: services.acceptance }),
   ];
 
-  const guarded = (route: Route, rule: AccessRule) => {
-    const authenticate = (incoming: RoutedRequest) => access.authenticate(incoming, rule);
-    return guardedHandler(route, { ...guard, authenticate });
-  };
+  const guarded = (route: Route, rule: AccessRule) =>
+    application.guarded(route, (incoming) => access.authenticate(incoming, rule));
   /** An operation of the console itself. */
   const ownOperation = ({ route, rule, ownAudit }: ConsoleRoute): Operation => {
     const { operationId, method } = route;

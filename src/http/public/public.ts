@@ -15,8 +15,6 @@ import { type SignUpServices, signUpRoutes } from './sign-up.ts';
 import { clickRoute, openRoute } from './tracking.ts';
 import { unsubscribeRoute } from './unsubscribe.ts';
 
-export type PublicPages = ReturnType<typeof createPublicPages>;
-
 /** What the public pages show and record. */
 export interface PublicServices extends Pick<SignUpServices, 'audience' | 'accept' | 'storageRefusal'> {
   recorder: Recorder;
