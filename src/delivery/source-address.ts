@@ -34,14 +34,14 @@ export function receiverOf({ provider, receiver }: EgressMail): string | null {
 /** The source address of one attempt, and what the attempt counts toward. `createEgress` describes how it ends. */
 export interface EgressTicket {
   entry: EgressEntry;
-  /** Provider of the recipient; null: mail over a fixed route. */
-  provider: string | null;
   /** The provider to which the message counts. */
   countedAs: string;
   /** Epoch ms at which the day of the count begins. */
   day: number;
   pool: string;
   mail: EgressMail;
+  /** See `receiverOf`. */
+  receiver: string | null;
   /** Whether the provider refuses the address, and the attempt tests whether it still does. */
   isProbe: boolean;
 }
@@ -55,13 +55,8 @@ export type SettledReport = Pick<AttemptReport, 'sessions'> & {
 /** What a message waits for: a limit, or an address that can be used. */
 export interface EgressObstacle {
   kind: 'warmup' | 'unusable' | 'blocked';
-  entry: string | null;
-  address: string;
-  provider: string;
   /** Of an address that is blocked. */
   block?: AddressBlock;
-  /** Messages of the day; null: the obstacle is not a limit of messages. */
-  limit: { cap: number; used: number } | null;
   /** Epoch ms of the next attempt. */
   until: number;
   /** `waits for tomorrow's warm-up quota of 192.0.2.1 at Google (50 of 50 used)` */
@@ -144,45 +139,26 @@ export function createEgress(
     const what = day === 0 ? 'the warm-up' : "tomorrow's warm-up quota";
     const kept = reserved === 0 ? '' : `, ${reserved} kept for transactional mail`;
     const text = `waits for ${what} of ${address} at ${countedAs} (${used} of ${cap} used${kept})`;
-    const limit = { cap, used };
-    return { kind: 'warmup', entry: entry.name, address, provider: countedAs, limit, until, text };
+    return { kind: 'warmup', until, text };
   }
 
-  function unusable(entry: EgressEntry, { provider }: EgressMail): EgressObstacle | null {
+  function unusable(entry: EgressEntry): EgressObstacle | null {
     const waitMs = proxies.isResolved(entry) ? faults.waitMs(entry) : UNRESOLVED_WAIT_MS;
     if (waitMs === 0) return null;
-    const address = addressOf(entry);
-    return {
-      kind: 'unusable',
-      entry: entry.name,
-      address,
-      provider: provider ?? '',
-      limit: null,
-      until: clock.now() + Math.ceil(waitMs),
-      text: `waits for the source address ${address}, which cannot be used now`,
-    };
+    const text = `waits for the source address ${addressOf(entry)}, which cannot be used now`;
+    return { kind: 'unusable', until: clock.now() + Math.ceil(waitMs), text };
   }
 
   /** What mail waits for that only a blocked address can send; null: the address is not blocked. */
-  function blockOf(entry: EgressEntry, mail: EgressMail): EgressObstacle | null {
-    const row = health.blockOf(entry, receiverOf(mail));
+  function blockOf(entry: EgressEntry, receiver: string | null): EgressObstacle | null {
+    const row = health.blockOf(entry, receiver);
     if (row === null) return null;
-    const address = addressOf(entry);
-    return {
-      kind: 'blocked',
-      entry: entry.name,
-      address,
-      provider: row.provider,
-      limit: null,
-      block: presentBlock(config, row),
-      until: health.probeAt(row),
-      text: `waits until ${row.provider} accepts mail from ${address} again`,
-    };
+    const text = `waits until ${row.provider} accepts mail from ${addressOf(entry)} again`;
+    return { kind: 'blocked', block: presentBlock(config, row), until: health.probeAt(row), text };
   }
 
   /** Whether an entry other than `entry` could send the message, now or when its quota allows it. */
-  function hasAlternative({ entry, pool, mail }: EgressTicket): boolean {
-    const receiver = receiverOf(mail);
+  function hasAlternative({ entry, pool, mail, receiver }: EgressTicket): boolean {
     return reachingEntries(pools.entries(pool), mail.hosts).some(
       (other) => other !== entry && faults.waitMs(other) === 0 && !health.isRefused(other, receiver),
     );
@@ -195,7 +171,7 @@ export function createEgress(
     const areAllRefused = ordered.every((entry) => health.isRefused(entry, receiver));
     const obstacles: EgressObstacle[] = [];
     const usable = ordered.filter((entry) => {
-      const found = unusable(entry, mail);
+      const found = unusable(entry);
       if (found !== null) obstacles.push(found);
       return found === null;
     });
@@ -204,7 +180,7 @@ export function createEgress(
       areAllRefused ? health.blockOf(entry, receiver) !== null : health.isRefused(entry, receiver);
     const accepted = usable.filter((entry) => !isAvoided(entry));
     const avoided = usable.filter(isAvoided);
-    obstacles.push(...avoided.flatMap((entry) => blockOf(entry, mail) ?? []));
+    obstacles.push(...avoided.flatMap((entry) => blockOf(entry, receiver) ?? []));
     const probe = avoided.find(
       (entry) => health.mayProbe(entry, receiver) && quotaOf(entry, mail, 1) === null,
     );
@@ -258,9 +234,8 @@ export function createEgress(
         : choose(entries, first, mail);
     if (!('isProbe' in choice)) return null;
     const { entry, isProbe } = choice;
-    const { provider } = mail;
-    const countedAs = provider === null ? '' : usage.countedAs(entry, provider);
-    const ticket = { entry, provider, countedAs, day: usage.today(), pool, mail, isProbe };
+    const countedAs = mail.provider === null ? '' : usage.countedAs(entry, mail.provider);
+    const ticket = { entry, countedAs, day: usage.today(), pool, mail, receiver: receiverOf(mail), isProbe };
     const counts = countsOf(ticket);
     if (counts !== null) counts.inFlight++;
     faults.begun(entry);
@@ -269,13 +244,12 @@ export function createEgress(
   }
 
   /** Null: the ticket counts nowhere, or its day (UTC) is over. */
-  function countsOf({ entry, provider, countedAs, day }: EgressTicket) {
-    if (entry.name === null || provider === null || day !== usage.today()) return null;
+  function countsOf({ entry, mail, countedAs, day }: EgressTicket) {
+    if (entry.name === null || mail.provider === null || day !== usage.today()) return null;
     return usage.of(entry.name, countedAs);
   }
 
-  function setProbing({ isProbe, entry, mail }: EgressTicket, isProbing: boolean): void {
-    const receiver = receiverOf(mail);
+  function setProbing({ isProbe, entry, receiver }: EgressTicket, isProbing: boolean): void {
     if (isProbe && receiver !== null) health.setProbing(entry, receiver, isProbing);
   }
 
@@ -293,10 +267,10 @@ export function createEgress(
 
   function settle(ticket: EgressTicket, result: AttemptResult, report: SettledReport): Settlement {
     end(ticket);
-    const { entry, provider, countedAs, day, mail } = ticket;
+    const { entry, countedAs, day, mail } = ticket;
     const waitMs = judgeUse(ticket, report);
     const used = entry.name === null ? undefined : { egress: entry.name, provider: countedAs };
-    if (provider === null || !isCounted(result, report))
+    if (mail.provider === null || !isCounted(result, report))
       return { ...withoutRecord(deferForAddress(ticket, result, waitMs)), used };
     const added: Partial<EgressCounts> = {
       [mail.priority === TRANSACTIONAL_PRIORITY ? 'transactional' : 'marketing']: 1,
@@ -341,8 +315,7 @@ export function createEgress(
 
   /** What the attempt shows about whether the receiver accepts the address. */
   function judge(ticket: EgressTicket, result: AttemptResult, report: SettledReport): HealthChange | null {
-    const { entry, mail } = ticket;
-    const receiver = receiverOf(mail);
+    const { entry, receiver } = ticket;
     if (receiver === null) return null;
     if (result.classification.action === 'deliver') {
       const change = health.accepted(entry, receiver);
@@ -371,7 +344,7 @@ export function createEgress(
   /** Defers a message that the address could not send, or that was refused because of the address. */
   function deferForAddress(ticket: EgressTicket, result: AttemptResult, waitMs: number): AttemptResult {
     const isUnusable = result.failure === 'egress-failed';
-    const isAvoided = health.isRefused(ticket.entry, receiverOf(ticket.mail));
+    const isAvoided = health.isRefused(ticket.entry, ticket.receiver);
     if (!isUnusable && !(isAvoided && isRefusal(result))) return result;
     const canChange = hasAlternative(ticket);
     if (!canChange && waitMs === 0) return result;
@@ -390,12 +363,11 @@ export function createEgress(
     report: SettledReport,
     change: HealthChange | null,
   ): AttemptResult['address'] {
-    const { entry, mail } = ticket;
+    const { entry, receiver } = ticket;
     const { bounceClass, scope } = result.classification;
     if (scope === 'sender' && bounceClass === 'rate-limited')
       return namesAddress(result.reply.text, entry, report) ? 'throttled' : undefined;
     if (change?.kind === 'remove') return change.wasBlocked ? 'recovered' : undefined;
-    const receiver = receiverOf(mail);
     if (!isRefusal(result)) return undefined;
     const isLeft = health.isRefused(entry, receiver) && hasAlternative(ticket);
     return isLeft || health.blockOf(entry, receiver) !== null ? 'refused' : undefined;

@@ -19,7 +19,7 @@ function setup(settings: Record<string, string> = {}) {
 }
 
 it('is the source address of the message', () => {
-  expect(setup().obstacle()).toMatchObject({ kind: 'warmup', entry: 'new' });
+  expect(setup().obstacle()).toMatchObject({ kind: 'warmup' });
 });
 
 it('is none over a configured route, to which no warm-up applies', () => {

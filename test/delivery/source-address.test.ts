@@ -341,7 +341,7 @@ describe('a source address that cannot be used', () => {
     expect(env.take(marketing())).toBeNull();
     expect(env.egress().obstacle('default', marketing())).toMatchObject({
       kind: 'unusable',
-      address: '192.0.2.3',
+      text: 'waits for the source address 192.0.2.3, which cannot be used now',
     });
     env.unresolved.clear();
     expect(env.take(marketing())).not.toBeNull();

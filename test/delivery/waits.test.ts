@@ -166,10 +166,6 @@ describe('the reasons of a message', () => {
   };
   const quota = (until: number): EgressObstacle => ({
     kind: 'warmup',
-    entry: 'out-1',
-    address: '192.0.2.1',
-    provider: 'Google',
-    limit: { cap: 50, used: 50 },
     until,
     text: "waits for tomorrow's warm-up quota",
   });

@@ -5,10 +5,6 @@ import { createTestScheduling, recipientsOf, users } from './setup.ts';
 
 const obstacle = (until: number): EgressObstacle => ({
   kind: 'warmup',
-  entry: 'new',
-  address: '192.0.2.1',
-  provider: 'one.test',
-  limit: { cap: 50, used: 50 },
   until,
   text: "waits for tomorrow's warm-up quota of 192.0.2.1 at one.test (50 of 50 used)",
 });
