@@ -49,16 +49,6 @@ export interface MxRecord {
   exchange: string;
 }
 
-export interface SoaRecord {
-  mname: string;
-  rname: string;
-  serial: number;
-  refresh: number;
-  retry: number;
-  expire: number;
-  minimum: number;
-}
-
 export interface TlsaRecord {
   usage: number;
   selector: number;
@@ -174,7 +164,6 @@ export function createResolver(deps: ResolverOptions) {
     cname: lookupOf('CNAME', readTarget),
     ptr: lookupOf('PTR', readTarget),
     ns: lookupOf('NS', readTarget),
-    soa: lookupOf('SOA', readSoa),
     tlsa: lookupOf('TLSA', readTlsa),
     /** Clears the cache. */
     clear: (): void => cache.clear(),
@@ -202,7 +191,6 @@ export function mapLookups(resolver: Resolver, wrap: <T>(lookup: Lookup<T>) => L
     cname: wrap(resolver.cname),
     ptr: wrap(resolver.ptr),
     ns: wrap(resolver.ns),
-    soa: wrap(resolver.soa),
     tlsa: wrap(resolver.tlsa),
   };
 }
@@ -292,12 +280,6 @@ function readTxt(record: Answer): string[] | null {
     .map((chunk) => (typeof chunk === 'string' ? Buffer.from(chunk) : chunk));
   const decoder = new StringDecoder(isUtf8(Buffer.concat(chunks)) ? 'utf8' : 'latin1');
   return chunks.map((chunk) => decoder.write(chunk));
-}
-
-function readSoa(record: Answer): SoaRecord | null {
-  if (record.type !== 'SOA') return null;
-  const { mname, rname, serial = 0, refresh = 0, retry = 0, expire = 0, minimum = 0 } = record.data;
-  return { mname: mname.toLowerCase(), rname: rname.toLowerCase(), serial, refresh, retry, expire, minimum };
 }
 
 function readTlsa(record: Answer): TlsaRecord | null {

@@ -62,20 +62,8 @@ describe('a lookup returns', () => {
     expect((await resolver.ns('shop.test')).records).toEqual(['ns1.test', 'ns2.test']);
   });
 
-  it('SOA and TLSA', async () => {
-    dns.set('shop.test', 'SOA', ['ns1.test hostmaster.test 7 3600 600 86400 60']);
+  it('TLSA', async () => {
     dns.set('_25._tcp.mx.test', 'TLSA', [`3 1 1 ${'ab'.repeat(32)}`]);
-    expect((await resolver.soa('shop.test')).records).toEqual([
-      {
-        mname: 'ns1.test',
-        rname: 'hostmaster.test',
-        serial: 7,
-        refresh: 3600,
-        retry: 600,
-        expire: 86_400,
-        minimum: 60,
-      },
-    ]);
     expect((await resolver.tlsa('_25._tcp.mx.test')).records).toEqual([
       { usage: 3, selector: 1, matchingType: 1, certificate: Buffer.alloc(32, 0xab) },
     ]);

@@ -35,7 +35,6 @@ export function resolverOf(zone: Zone): Resolver {
         const [preference, exchange = ''] = value.split(' ');
         return { preference: Number(preference), exchange: exchange === '.' ? '' : exchange };
       }),
-    soa: unexpected,
     tlsa: unexpected,
     clear: () => {},
     close: () => {},
