@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import type { ReplyRule } from '../../config/reply-rules.ts';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { createParseQueue, type JobOrigin } from './parse-queue.ts';
+import { createParseQueue, type JobOrigin, type JobPriority } from './parse-queue.ts';
 import type { ParseJob, ParseResults, RulesMessage, StartedMessage } from './thread.ts';
 
 /** too-long, failed: the mail is the cause. stopping: the mail was not parsed. */
@@ -21,6 +21,14 @@ interface Waiting {
 const TIMEOUT_MS = 5 * SECOND;
 /** Time limit of the start of a thread, which loads its modules: on a busy machine that takes more than 5 s. */
 const START_TIMEOUT_MS = 60 * SECOND;
+/**
+ * Limits of jobs posted to the thread ahead of time, so that it continues while a commit occupies the main thread. Only
+ * small mails: the order of posted jobs no longer changes.
+ */
+const MAX_AHEAD = 32;
+const MAX_BYTES_AHEAD = 512 * 1024;
+/** A report waits until the thread is idle: jobs that arrive meanwhile go first. */
+const MAX_AHEAD_BY_PRIORITY: Record<JobPriority, number> = { first: MAX_AHEAD, normal: 4, last: 0 };
 /** Pause before a thread that exited is replaced. */
 const RESTART_DELAY_MS = SECOND;
 
@@ -50,7 +58,8 @@ export type MailParser = ReturnType<typeof createMailParser>;
  * the mails behind it go to the next thread. Callers and recipients share the thread fairly (parse-queue.ts), so a flood
  * delays no other sender by more than the mail in progress.
  *
- * Not piscina: its queue has no time per caller, and a task of a thread that exits fails. Not shared with store/readers/pool.ts, which runs one
+ * Not piscina: it posts a fixed number of tasks to a busy thread whatever their priority, starts a task's time limit when
+ * the task is posted, and fails all tasks of a thread that exits. Not shared with store/readers/pool.ts, which runs one
  * read at a time on each of several threads and lets overdue reads end; only the event handlers of a thread are alike.
  *
  * Starts the thread immediately; `stop` terminates it, and mails that wait resolve as `stopping`. A thread that exits
@@ -59,15 +68,17 @@ export type MailParser = ReturnType<typeof createMailParser>;
 export function createMailParser(log: Log, options: MailParserOptions = {}) {
   const { startThread = () => startParserThread(), rules = () => NO_RULES, timeoutMs = TIMEOUT_MS } = options;
   const queue = createParseQueue<Waiting>(() => performance.now());
-  /** The job in progress, and when it began. */
-  let current: Waiting | null = null;
+  /** Jobs posted to the thread, which parses them in this order: the first is in progress. */
+  let posted: Waiting[] = [];
+  let postedBytes = 0;
+  /** When the thread began with the first one. */
   let begunAt = 0;
   let thread: Worker | null = null;
   /** The rules that the thread has. */
   let threadRules = NO_RULES;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
-  /** Whether the thread has started: the time of its first job begins then. */
+  /** Whether the thread has started: the time of the first job begins then. */
   let isReady = false;
 
   function start(): void {
@@ -94,22 +105,25 @@ export function createMailParser(log: Log, options: MailParserOptions = {}) {
   }
 
   function done(result: ParseResults[keyof ParseResults]): void {
-    clearTimeout(timer);
-    if (current !== null) {
-      queue.charge(current.origin, performance.now() - begunAt);
-      current.resolve(result);
+    const finished = posted.shift();
+    if (finished !== undefined) {
+      postedBytes -= finished.job.raw.length;
+      queue.charge(finished.origin, performance.now() - begunAt);
+      finished.resolve(result);
     }
-    current = null;
+    restartTimer();
     next();
   }
 
   function next(): void {
-    if (thread === null || current !== null) return;
-    current = queue.take() ?? null;
-    if (current === null) return;
-    postRules(thread);
-    thread.postMessage(current.job);
-    restartTimer();
+    if (thread === null || posted.length >= MAX_AHEAD) return;
+    for (let waiting = queue.take(mayPost); waiting !== undefined; waiting = queue.take(mayPost)) {
+      posted.push(waiting);
+      postedBytes += waiting.job.raw.length;
+      postRules(thread);
+      thread.postMessage(waiting.job);
+      if (posted.length === 1) restartTimer();
+    }
   }
 
   function postRules(to: Worker): void {
@@ -120,42 +134,54 @@ export function createMailParser(log: Log, options: MailParserOptions = {}) {
     to.postMessage(message);
   }
 
-  /** Starts the time limit of the job, or of the start of the thread. */
+  function mayPost({ job, origin }: Waiting): boolean {
+    if (posted.length === 0) return true;
+    const samePriority = posted.filter((each) => each.origin.priority === origin.priority).length;
+    return (
+      posted.length < MAX_AHEAD &&
+      samePriority < MAX_AHEAD_BY_PRIORITY[origin.priority] &&
+      postedBytes + job.raw.length <= MAX_BYTES_AHEAD
+    );
+  }
+
+  /** Starts the time limit of the first job, or of the start of the thread. */
   function restartTimer(): void {
     clearTimeout(timer);
     begunAt = performance.now();
-    if (current !== null) timer = setTimeout(timedOut, limitMs());
+    if (posted.length > 0) timer = setTimeout(timedOut, limitMs());
   }
 
   function limitMs(): number {
     return isReady ? timeoutMs : (options.timeoutMs ?? START_TIMEOUT_MS);
   }
 
-  /** Returns the job in progress; those that wait are for the next thread. */
-  function detach(): Waiting | null {
+  /** Returns the job in progress; those behind it wait for the next thread. */
+  function detach(): Waiting | undefined {
     clearTimeout(timer);
-    const job = current;
     thread = null;
-    current = null;
-    return job;
+    const [first, ...others] = posted;
+    posted = [];
+    postedBytes = 0;
+    for (const waiting of others.toReversed()) queue.putBack(waiting);
+    return first;
   }
 
   /** A busy thread handles no messages, so it is terminated. */
   function timedOut(): void {
     const slow = thread;
-    const job = detach();
-    const caller = job?.origin.caller;
-    log.error({ timeoutMs: limitMs(), purpose: job?.job.purpose, caller }, 'mail parser timed out');
-    if (job !== null) queue.charge(job.origin, limitMs());
-    job?.resolve({ unreadable: 'too-long' });
+    const first = detach();
+    const caller = first?.origin.caller;
+    log.error({ timeoutMs: limitMs(), purpose: first?.job.purpose, caller }, 'mail parser timed out');
+    if (first !== undefined) queue.charge(first.origin, limitMs());
+    first?.resolve({ unreadable: 'too-long' });
     void slow?.terminate();
     if (!stopped) start();
   }
 
   function onExit(): void {
-    const job = detach();
-    if (job !== null && ++job.crashes < 2) queue.putBack(job);
-    else job?.resolve({ unreadable: 'failed' });
+    const first = detach();
+    if (first !== undefined && ++first.crashes < 2) queue.putBack(first);
+    else first?.resolve({ unreadable: 'failed' });
     setTimeout(() => stopped || start(), RESTART_DELAY_MS).unref();
   }
 
@@ -180,10 +206,10 @@ export function createMailParser(log: Log, options: MailParserOptions = {}) {
     parse,
     stop: async (): Promise<void> => {
       stopped = true;
-      const last = thread;
+      const current = thread;
       detach()?.resolve(STOPPING);
       for (const { resolve } of queue.clear()) resolve(STOPPING);
-      await last?.terminate();
+      await current?.terminate();
     },
   };
 }

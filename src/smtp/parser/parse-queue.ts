@@ -114,17 +114,19 @@ export function createParseQueue<Job extends { origin: JobOrigin }>(now: () => n
       queues[job.origin.priority].putBack(ownerOf(job.origin), entryOf(job));
       countJob(job, 1);
     },
-    /** Takes the next job; undefined: there is none. */
-    take: (): Job | undefined => {
+    /** Takes the next job; undefined, and nothing taken, when there is none or `accepts` returns false for it. */
+    take: (accepts: (job: Job) => boolean): Job | undefined => {
       decay();
       const priority = nextPriority();
       if (priority === undefined) return undefined;
       const queue = queues[priority];
       // Of those that have used the least, the one that was served the longest time ago.
-      const job = queue.take((_, [first]) =>
+      const owner = queue.next((_, [first]) =>
         first === undefined ? null : first.uses[0].ms + first.uses[1].ms,
-      )?.item.job;
-      if (job === undefined) return undefined;
+      );
+      const job = owner === undefined ? undefined : queue.first(owner)?.job;
+      if (owner === undefined || job === undefined || !accepts(job)) return undefined;
+      queue.takeOf(owner);
       taken++;
       countJob(job, -1);
       return job;

@@ -11,7 +11,7 @@ function start() {
   /** Takes all waiting jobs; each job costs its caller and subject `ms`. */
   const drain = (ms: (name: string) => number = () => 1) => {
     const order: string[] = [];
-    for (let job = queue.take(); job !== undefined; job = queue.take()) {
+    for (let job = queue.take(() => true); job !== undefined; job = queue.take(() => true)) {
       order.push(job.name);
       queue.charge(job.origin, ms(job.name));
     }
@@ -72,6 +72,14 @@ describe('the order of the fair queue', () => {
     expect(order.slice(0, 64).filter((name) => name === 'report')).toHaveLength(4);
     expect(order).toHaveLength(70);
   });
+
+  it('keeps a job that is not accepted in its place', () => {
+    const { queue, push, drain } = start();
+    push('1');
+    push('2');
+    expect(queue.take(() => false)).toBeUndefined();
+    expect(drain()).toEqual(['1', '2']);
+  });
 });
 
 describe('the shares of the fair queue', () => {
@@ -93,7 +101,7 @@ describe('the shares of the fair queue', () => {
   it('do not reject a job that is put back', () => {
     const { queue, push, drain } = start();
     for (let n = 0; n < 8; n++) push(`${n}`);
-    const first = queue.take();
+    const first = queue.take(() => true);
     push('8');
     if (first !== undefined) queue.putBack(first);
     expect(drain()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8']);
