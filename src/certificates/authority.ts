@@ -231,15 +231,17 @@ export function createCertificateAuthority({
     errorsOf: (item: Item) => (Problem | undefined)[],
   ): Promise<Item> {
     for (let polls = 1, waitMs = FIRST_POLL_MS; ; polls++, waitMs = Math.min(waitMs * 2, MAX_POLL_MS)) {
-      try {
-        const item = await get();
-        if (item.status === 'valid') return item;
-        if (!UNFINISHED.has(item.status)) throw new OrderFailed(item.status, errorsOf(item));
-        if (polls === MAX_POLLS) throw new Error('the authority did not complete the order in time');
-      } catch (error) {
+      const item = await get().catch((error: unknown) => {
         // The next request may succeed.
-        if (error instanceof OrderFailed || closing.signal.aborted || polls === MAX_POLLS) throw error;
+        if (closing.signal.aborted || polls === MAX_POLLS) throw error;
+        return null;
+      });
+      if (item?.status === 'valid') return item;
+      if (item !== null && !UNFINISHED.has(item.status)) {
+        const problem = errorsOf(item).find((each) => each !== undefined);
+        throw new Error(problem?.detail ?? `the authority states "${item.status}"`);
       }
+      if (polls === MAX_POLLS) throw new Error('the authority did not complete the order in time');
       await sleep(waitMs, undefined, { signal: closing.signal });
     }
   }
@@ -327,14 +329,6 @@ class Refused extends Error {
     super(problem.detail ?? `the authority replied ${status}${target}`);
     this.problem = problem;
     this.headers = headers;
-  }
-}
-
-/** The authority has refused the order: with a problem, or without one. */
-class OrderFailed extends Error {
-  constructor(status: Status, problems: readonly (Problem | undefined)[]) {
-    const problem = problems.find((each) => each !== undefined);
-    super(problem?.detail ?? `the authority states "${status}"`);
   }
 }
 

@@ -1,8 +1,7 @@
-import type { DnsView } from '../../../dns/dns-view.ts';
 import { type DnsRecord, type RecordContext, txtRecord } from '../../dns-record.ts';
 import { reportAddress } from '../../names.ts';
 import type { DmarcRequirement } from '../../platform/platform.ts';
-import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown } from './check.ts';
+import { type CheckResult, type CheckSubject, fail, type Judgment, pass, unknown } from './check.ts';
 import {
   type DiscoveredPolicy,
   type Discovery,
@@ -28,11 +27,6 @@ export function dmarcRecord({ domain: { name }, platform }: RecordContext): DnsR
 /** For domains for which other systems send mail that is not authenticated yet. */
 const ACCEPT_ANY = 'the operator of this platform has set verification.dmarcPolicy = "any"';
 
-/** Whether the DMARC policy of the domain fulfills the requirement of the platform. */
-export function checkDmarc({ view, platform, domain: { name } }: CheckContext): Promise<CheckResult> {
-  return checkPolicy(view, { domain: name, reportTo: reportAddress(name), policy: platform.dmarcPolicy });
-}
-
 export interface DmarcSubject {
   domain: string;
   /** Our address for aggregate reports. */
@@ -42,10 +36,15 @@ export interface DmarcSubject {
 
 /**
  * Whether receivers find a DMARC policy for the domain, its own or inherited from the organizational domain
- * (RFC 9989), that fulfills the requirement.
+ * (RFC 9989), that fulfills the requirement of the platform.
  */
-export async function checkPolicy(view: DnsView, subject: DmarcSubject): Promise<CheckResult> {
-  const { domain, reportTo } = subject;
+export async function checkDmarc({
+  view,
+  platform,
+  domain: { name: domain },
+}: CheckSubject<'dmarcPolicy', 'name'>): Promise<CheckResult> {
+  const reportTo = reportAddress(domain);
+  const subject = { domain, reportTo, policy: platform.dmarcPolicy };
   const discovery = await discoverPolicy(view, domain);
   const expected = mergedDmarc(discovery.own, reportTo);
   const judgment = judge(discovery, subject, expected);

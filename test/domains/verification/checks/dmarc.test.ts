@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { dmarc } from 'mailauth/lib/dmarc/index.js';
 import { describe, expect, it } from 'vitest';
 import type { DmarcRequirement } from '../../../../src/domains/platform/platform.ts';
-import { checkPolicy, dmarcRecord } from '../../../../src/domains/verification/checks/dmarc.ts';
+import { checkDmarc, dmarcRecord } from '../../../../src/domains/verification/checks/dmarc.ts';
 import { discoverPolicy, mergedDmarc } from '../../../../src/domains/verification/checks/dmarc-record.ts';
 import { insertDomain, startStore } from '../../../support/store.ts';
 import { viewOf, type Zone } from '../../zone.ts';
@@ -13,7 +13,11 @@ const AT = 'TXT _dmarc.shop.example.com';
 const ABOVE = 'TXT _dmarc.example.com';
 
 function check(zone: Zone, policy: DmarcRequirement = 'enforced') {
-  return checkPolicy(viewOf(zone), { domain: 'shop.example.com', reportTo: US, policy });
+  return checkDmarc({
+    view: viewOf(zone),
+    platform: { dmarcPolicy: policy },
+    domain: { name: 'shop.example.com' },
+  });
 }
 
 describe('with verification.dmarcPolicy = "any"', () => {
