@@ -14,20 +14,23 @@ import { EGRESS_COUNT_POLICY } from './egress/egress-counts.ts';
 import { EGRESS_HEALTH_POLICY, EGRESS_WARMUP_POLICY } from './egress/egress-health.ts';
 import { IDEMPOTENCY_POLICY } from './idempotency.ts';
 import { KEPT_MAIL_POLICY } from './kept-mail.ts';
-import { DELAY_NOTICE_POLICY } from './messages/delay-notices.ts';
 import { EVENT_POLICY } from './messages/events.ts';
 import { HOURLY_COUNT_POLICY } from './messages/hourly-counts.ts';
-import { ATTEMPT_POLICY, CONTENT_POLICY, MESSAGE_POLICY } from './messages/messages.ts';
+import {
+  ATTEMPT_POLICY,
+  CONTENT_POLICY,
+  DELAY_NOTICE_POLICY,
+  MESSAGE_POLICY,
+  SHARED_CONTENT_POLICY,
+} from './messages/messages.ts';
 import { QUEUE_POLICY } from './messages/queue.ts';
-import { SHARED_CONTENT_POLICY } from './messages/shared-contents.ts';
 import { AUDIT_POLICY } from './people/audit.ts';
 import { IDENTITY_POLICY, PASSKEY_POLICY } from './people/credentials.ts';
 import { ATTENTION_SEEN_POLICY, NOTICE_MAIL_POLICY } from './people/notices.ts';
 import { MEMBERSHIP_POLICY, PEOPLE_POLICY } from './people/people.ts';
 import { SAVED_VIEW_POLICY } from './people/saved-views.ts';
 import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from './people/sessions.ts';
-import { SUPPRESSION_REMOVAL_POLICY } from './suppression-removals.ts';
-import { STRIKE_POLICY, SUPPRESSION_POLICY } from './suppressions.ts';
+import { STRIKE_POLICY, SUPPRESSION_POLICY, SUPPRESSION_REMOVAL_POLICY } from './suppressions.ts';
 import { STS_POLICY_POLICY } from './tls/sts-policies.ts';
 import { TLS_SESSION_POLICY } from './tls/tls-sessions.ts';
 import { MOVED_MESSAGE_POLICY } from './transfer/moved-messages.ts';

@@ -6,10 +6,10 @@ import { parseMailbox } from '../mail/address.ts';
 import { emailIdentifier, isEmailIdentifier, recipientIdentifier } from '../mail/identifier.ts';
 import type { Context } from '../store/context.ts';
 import type { Page } from '../store/rows/page.ts';
-import type { SuppressionRemovalRow } from '../store/suppression-removals.ts';
 import type {
   SuppressionFilter,
   SuppressionReason,
+  SuppressionRemovalRow,
   SuppressionRow,
   SuppressionStream,
 } from '../store/suppressions.ts';

@@ -8,8 +8,12 @@ import type { Context } from '../store/context.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
-import type { TemplateVersionHead, TemplateVersionRow } from '../store/template-versions.ts';
-import type { TemplateRow, TemplateType } from '../store/templates.ts';
+import type {
+  TemplateRow,
+  TemplateType,
+  TemplateVersionHead,
+  TemplateVersionRow,
+} from '../store/templates.ts';
 
 /*
  * Stored templates that a send can name. A template that lacks compliance variables causes a warning here and a refusal

@@ -2,7 +2,7 @@ import { DAY, MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { createTally } from '../core/concurrency/tally.ts';
 import type { Context } from '../store/context.ts';
-import { commitWithRetries } from '../store/database/commit-retry.ts';
+import { commitWithRetries } from '../store/database/writer.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import type { Tables } from '../store/tables.ts';
 import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';

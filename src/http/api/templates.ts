@@ -2,8 +2,7 @@ import * as z from 'zod';
 import { iso } from '../../core/clock.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { withoutNulls } from '../../core/without-nulls.ts';
-import { MAX_VERSIONS, type TemplateVersionHead } from '../../store/template-versions.ts';
-import type { TemplateRow } from '../../store/templates.ts';
+import { MAX_VERSIONS, type TemplateRow, type TemplateVersionHead } from '../../store/templates.ts';
 import {
   presentTemplate,
   subjectTemplateFault,

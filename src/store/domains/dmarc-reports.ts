@@ -78,6 +78,9 @@ export interface ReportPeriod {
 /** A period as parameters of a statement. */
 export type BoundPeriod = Omit<ReportPeriod, 'verified'> & { verified: 0 | 1 | null };
 
+/** The condition for reports in a `BoundPeriod`. */
+export const IN_PERIOD = 'end_at >= @from AND end_at < @to AND (@verified IS NULL OR verified = @verified)';
+
 /** The parameters of a statement for a period. */
 export function boundPeriod({ verified, ...period }: ReportPeriod): BoundPeriod {
   return { ...period, verified: verified === undefined ? null : verified ? 1 : 0 };
@@ -109,8 +112,7 @@ export function dmarcReportTable(db: Database) {
   const enforceShares = reportShares(db, { table: 'dmarc_reports', about: 'domain' });
   const list = sql.all<[BoundPeriod & { domain: string }], DmarcReportRow & { messages: number }>(`
     SELECT r.*, (SELECT coalesce(sum(messages), 0) FROM dmarc_sources s WHERE s.report_seq = r.seq) AS messages
-    FROM dmarc_reports r WHERE domain = @domain AND end_at >= @from AND end_at < @to
-      AND (@verified IS NULL OR verified = @verified) ORDER BY end_at DESC LIMIT +@limit`);
+    FROM dmarc_reports r WHERE domain = @domain AND ${IN_PERIOD} ORDER BY end_at DESC LIMIT +@limit`);
   const sources = sql.all<[BoundPeriod & { domain: string }], DmarcSourceSum>(`
     SELECT source_ip, sum(messages) AS messages,
       sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)) AS passed,
@@ -119,8 +121,7 @@ export function dmarcReportTable(db: Database) {
       sum(iif(disposition = 'quarantine', messages, 0)) AS quarantined,
       sum(iif(disposition = 'reject', messages, 0)) AS rejected
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
-    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
-      AND (@verified IS NULL OR r.verified = @verified)
+    WHERE r.domain = @domain AND ${IN_PERIOD}
     GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT +@limit`);
   // A report may end at the first moment of the day after the one that it is about. The sums by `end_at` are in the order of
   // the index: only those are sorted.
@@ -133,15 +134,13 @@ export function dmarcReportTable(db: Database) {
         sum(iif(dkim = 'pass', messages, 0)) AS dkim_passed,
         sum(iif(spf = 'pass', messages, 0)) AS spf_passed
       FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
-      WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
-        AND (@verified IS NULL OR r.verified = @verified) GROUP BY r.end_at)
+      WHERE r.domain = @domain AND ${IN_PERIOD} GROUP BY r.end_at)
     GROUP BY day ORDER BY day DESC LIMIT +@limit`);
   const total = db.prepare<BoundPeriod & { domain: string }, { messages: number; passed: number }>(`
     SELECT coalesce(sum(messages), 0) AS messages,
       coalesce(sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)), 0) AS passed
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
-    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
-      AND (@verified IS NULL OR r.verified = @verified) AND @limit > 0`);
+    WHERE r.domain = @domain AND ${IN_PERIOD} AND @limit > 0`);
   const history = db.prepare<[string], DmarcReportHistory>(`
     SELECT min(iif(verified, begin_at, NULL)) AS firstAt, max(iif(verified, end_at, NULL)) AS lastAt,
       max(iif(verified AND EXISTS (

@@ -243,3 +243,15 @@ export function dkimKeyTable(db: Database) {
       WHERE d.alt_domain_id = ? AND k.slot IS NOT NULL ORDER BY k.slot`),
   };
 }
+
+/** What the last check of a domain found for each of its records, as JSON. */
+export function domainCheckTable(db: Database) {
+  const sql = statements(db);
+  return {
+    put: sql.run<[domainId: string, results: string]>(`
+      INSERT INTO domain_checks (domain_id, results) VALUES (?, ?)
+      ON CONFLICT DO UPDATE SET results = excluded.results`),
+    /** Null before the first check. */
+    get: sql.value<[domainId: string], string>('SELECT results FROM domain_checks WHERE domain_id = ?'),
+  };
+}

@@ -1,7 +1,7 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
-import { type BoundPeriod, boundPeriod, type ReportPeriod } from './dmarc-reports.ts';
+import { type BoundPeriod, boundPeriod, IN_PERIOD, type ReportPeriod } from './dmarc-reports.ts';
 import { reportShares } from './report-shares.ts';
 
 /** SMTP TLS reports (RFC 8460) about return hosts, one row per reported policy. */
@@ -72,24 +72,20 @@ export function tlsReportTable(db: Database) {
       AND verified = 0 AND (@verified OR signer = '')`);
   const enforceShares = reportShares(db, { table: 'tls_reports', about: 'host' });
   const list = sql.all<[BoundPeriod & { host: string }], TlsReportRow>(`
-    SELECT * FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to
-      AND (@verified IS NULL OR verified = @verified) ORDER BY end_at DESC LIMIT +@limit`);
+    SELECT * FROM tls_reports WHERE host = @host AND ${IN_PERIOD} ORDER BY end_at DESC LIMIT +@limit`);
   const failures = db.prepare<BoundPeriod & { host: string }, TlsFailureRow>(`
     SELECT type, receiving_host, reason, sum(sessions) AS sessions
     FROM tls_reports r JOIN tls_failures f ON f.report_seq = r.seq
-    WHERE r.host = @host AND r.end_at >= @from AND r.end_at < @to
-      AND (@verified IS NULL OR r.verified = @verified)
+    WHERE r.host = @host AND ${IN_PERIOD}
     GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT +@limit`);
   // A report may end at the first moment of the day after the one that it is about.
   const days = sql.all<[BoundPeriod & { host: string }], TlsDaySum>(`
     SELECT date((end_at - 1) / 1000, 'unixepoch') AS day, sum(successful) AS successful, sum(failed) AS failed
-    FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to
-      AND (@verified IS NULL OR verified = @verified)
+    FROM tls_reports WHERE host = @host AND ${IN_PERIOD}
     GROUP BY day ORDER BY day DESC LIMIT +@limit`);
   const total = db.prepare<BoundPeriod & { host: string }, { successful: number; failed: number }>(`
     SELECT coalesce(sum(successful), 0) AS successful, coalesce(sum(failed), 0) AS failed FROM tls_reports
-    WHERE host = @host AND end_at >= @from AND end_at < @to
-      AND (@verified IS NULL OR verified = @verified) AND @limit > 0`);
+    WHERE host = @host AND ${IN_PERIOD} AND @limit > 0`);
   function insertPolicy(report: Omit<TlsReportRow, 'seq'>, failures: readonly TlsFailureRow[]): boolean {
     // As for DMARC reports.
     if (report.signer !== '') replaceForged(report);

@@ -9,15 +9,13 @@ import { TLS_REPORT_POLICY } from '../domains/tls-reports.ts';
 import { EGRESS_COUNT_POLICY } from '../egress/egress-counts.ts';
 import { IDEMPOTENCY_POLICY } from '../idempotency.ts';
 import { KEPT_MAIL_POLICY } from '../kept-mail.ts';
-import { DELAY_NOTICE_POLICY } from '../messages/delay-notices.ts';
 import { EVENT_POLICY } from '../messages/events.ts';
 import { HOURLY_COUNT_POLICY } from '../messages/hourly-counts.ts';
 import { FINAL_AT } from '../messages/message-rows.ts';
-import { MESSAGE_POLICY } from '../messages/messages.ts';
+import { DELAY_NOTICE_POLICY, MESSAGE_POLICY } from '../messages/messages.ts';
 import { AUDIT_POLICY } from '../people/audit.ts';
 import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from '../people/sessions.ts';
-import { SUPPRESSION_REMOVAL_POLICY } from '../suppression-removals.ts';
-import { STRIKE_POLICY } from '../suppressions.ts';
+import { STRIKE_POLICY, SUPPRESSION_REMOVAL_POLICY } from '../suppressions.ts';
 import { MOVED_MESSAGE_POLICY } from '../transfer/moved-messages.ts';
 import { agedRows } from './aged-rows.ts';
 

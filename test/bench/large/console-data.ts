@@ -7,7 +7,7 @@ import { BOXES } from '../../../src/store/kept-mail.ts';
 import type { CountedOutcome } from '../../../src/store/messages/hourly-counts.ts';
 import type { MemberRole } from '../../../src/store/people/people.ts';
 import { createTables, type Tables } from '../../../src/store/tables.ts';
-import { MAX_VERSIONS } from '../../../src/store/template-versions.ts';
+import { MAX_VERSIONS } from '../../../src/store/templates.ts';
 import { htmlOf, SUBJECT } from '../message.ts';
 import { DAY_MS, HOUR_MS } from './history.ts';
 import { type Installation, readInstallation } from './installation.ts';
