@@ -134,8 +134,27 @@ export function plainContentWriter(): ContentWriter {
   };
 }
 
-/** The JSON of a string. */
-export function* jsonStringPieces(text: string): Generator<string> {
+/** What `JSON.stringify` returns for an object with long texts, in pieces. Lists in it have no undefined elements. */
+export function* jsonPieces(value: object): Generator<string> {
+  const isList = Array.isArray(value);
+  let separator = isList ? '[' : '{';
+  for (const [name, member] of Object.entries(value) as [string, unknown][]) {
+    if (member === undefined) continue;
+    yield isList ? separator : `${separator}${JSON.stringify(name)}:`;
+    separator = ',';
+    if (typeof member === 'string') yield* stringPieces(member);
+    else if (typeof member === 'object' && member !== null) yield* jsonPieces(member);
+    else yield JSON.stringify(member);
+  }
+  if (separator !== ',') yield separator;
+  yield isList ? ']' : '}';
+}
+
+function* stringPieces(text: string): Generator<string> {
+  if (text.length <= PIECE_CHARACTERS) {
+    yield JSON.stringify(text);
+    return;
+  }
   yield '"';
   for (let at = 0; at < text.length; ) {
     let end = at + PIECE_CHARACTERS;

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { inSlices, type Order, type Work } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { MessageContent } from '../mail/content.ts';
-import type { SharedContent, SharedPart, SharedTexts, TemplatedContent } from '../mail/shared-content.ts';
+import type { SharedContent, SharedTexts, TemplatedContent } from '../mail/shared-content.ts';
 import {
   contentWriter,
-  jsonStringPieces,
+  jsonPieces,
   type LongContent,
   type PackedContent,
   packContent,
@@ -55,7 +55,8 @@ function* encodeContentsInSteps(
   let size = 0;
   for (const content of contents) {
     const writer = createWriter(textLength(content));
-    for (const piece of contentPieces(content)) {
+    const isShort = textLength(content) <= SHORT_CHARACTERS;
+    for (const piece of isShort ? [JSON.stringify(content)] : jsonPieces(content)) {
       size += piece.length;
       if (size > MAX_STORED_CHARACTERS) {
         const message = `The message is too large: all its copies together can have at most ${MAX_STORED_CHARACTERS} characters`;
@@ -81,21 +82,6 @@ function textLength({ html, text }: MessageContent): number {
   return html.length + (text?.length ?? 0);
 }
 
-/** The JSON of a content. */
-function* contentPieces(content: MessageContent): Generator<string> {
-  const { html, text, ...rest } = content;
-  if (textLength(content) <= SHORT_CHARACTERS) {
-    yield JSON.stringify(content);
-    return;
-  }
-  yield `${JSON.stringify(rest).slice(0, -1)},"html":`;
-  yield* jsonStringPieces(html);
-  yield ',"text":';
-  if (text === null) yield 'null';
-  else yield* jsonStringPieces(text);
-  yield '}';
-}
-
 /** A shared content for storage. */
 export interface PackedShared {
   packed: PackedContent;
@@ -115,44 +101,11 @@ export async function packShared(
 
 /** Encodes in steps: the texts may be megabytes long. */
 function* encodeSharedInSteps(content: SharedTexts | SharedContent): Work<PackedContent | LongContent> {
-  const texts = Object.values(partsOf(content)).flatMap((part) => part?.texts ?? []);
+  const texts = [content.html, content.text].flatMap((part) => part?.texts ?? []);
   const writer = contentWriter(texts.reduce((sum, text) => sum + text.length, 0));
-  for (const piece of sharedContentPieces(content)) {
+  for (const piece of jsonPieces(content)) {
     writer.write(piece);
     yield;
   }
   return writer.end();
-}
-
-/** The parts by name. */
-function partsOf(content: SharedTexts | SharedContent): Record<string, SharedPart | null> {
-  const { html, text } = content;
-  return 'subject' in content ? { subject: content.subject, html, text } : { html, text };
-}
-
-/** The JSON of a content. */
-function* sharedContentPieces(content: SharedTexts | SharedContent): Generator<string> {
-  const parts = partsOf(content);
-  const others = Object.entries(content).filter(([name]) => !(name in parts));
-  let opening = '{';
-  for (const [name, value] of others) {
-    yield `${opening}${JSON.stringify(name)}:${JSON.stringify(value)}`;
-    opening = ',';
-  }
-  for (const [name, part] of Object.entries(parts)) {
-    yield `${opening}${JSON.stringify(name)}:`;
-    opening = ',';
-    if (part === null) yield 'null';
-    else yield* partPieces(part);
-  }
-  yield '}';
-}
-
-function* partPieces({ texts, ...rest }: SharedPart): Generator<string> {
-  yield `${JSON.stringify(rest).slice(0, -1)},"texts":[`;
-  for (const [index, text] of texts.entries()) {
-    if (index > 0) yield ',';
-    yield* jsonStringPieces(text);
-  }
-  yield ']}';
 }

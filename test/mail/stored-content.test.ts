@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import {
   contentWriter,
   type EncodedContent,
-  jsonStringPieces,
+  jsonPieces,
   type LongContent,
   type PackedContent,
   packContent,
@@ -64,9 +64,9 @@ describe('a content', () => {
     const characters = fc.string({ unit: fc.oneof(fc.string({ unit: 'binary' }), ODD), maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(padding, characters, fc.integer({ min: 1, max: 3 }), async (length, text, times) => {
-        const content = `${'x'.repeat(length)}${text}`.repeat(times);
-        for (const writer of [contentWriter(100), contentWriter(content.length), plainContentWriter()]) {
-          for (const piece of jsonStringPieces(content)) writer.write(piece);
+        const content = { text: `${'x'.repeat(length)}${text}`.repeat(times) };
+        for (const writer of [contentWriter(100), contentWriter(content.text.length), plainContentWriter()]) {
+          for (const piece of jsonPieces(content)) writer.write(piece);
           const packed = await packLongContent(writer.end());
           // Not `toBe`, whose report of a difference would take half a minute.
           expect(unpackContent(stored(packed)) === JSON.stringify(content)).toBe(true);
@@ -77,6 +77,16 @@ describe('a content', () => {
     );
   });
 
+  it('that is written in pieces is the same for any object', () => {
+    const values = fc.object({ withObjectString: true, withNullPrototype: false, maxDepth: 3 });
+    fc.assert(
+      fc.property(values, (value) => {
+        const content = JSON.parse(JSON.stringify(value));
+        expect([...jsonPieces({ ...content, nothing: undefined })].join('')).toBe(JSON.stringify(content));
+      }),
+    );
+  });
+
   it.each([
     ['a pair', '🐎'],
     ['a half', '\ud83d'],
@@ -84,8 +94,8 @@ describe('a content', () => {
     ['two halves before a pair', '\ud83d\ud83d🐎'],
   ])('that is written in pieces is the same with %s of surrogates at the end of a piece', (_, text) => {
     for (let before = 65_530; before <= 65_540; before++) {
-      const content = 'x'.repeat(before) + text;
-      expect([...jsonStringPieces(content)].join('') === JSON.stringify(content), String(before)).toBe(true);
+      const content = ['x'.repeat(before) + text];
+      expect([...jsonPieces(content)].join('') === JSON.stringify(content), String(before)).toBe(true);
     }
   });
 
