@@ -5,85 +5,14 @@
  */
 
 import { HOUR, MINUTE, SECOND } from '../../core/clock.ts';
+import { WORDINGS } from './rules.ts';
 
 const MAX_RETRY_AFTER_MS = 24 * HOUR;
 /** A reply is longer only if it is hostile. */
 const MAX_TEXT_LENGTH = 2000;
 
-/** Words that ask to wait, at the start of a word; in Chinese and Japanese the number precedes them. */
-const REQUESTS = [
-  // English
-  'again',
-  'retry',
-  'retries',
-  'retried',
-  'wait',
-  'back',
-  'later',
-  'delay',
-  'delayed',
-  'resend',
-  'resubmit',
-  'reconnect',
-  'greylist\\w{0,3}',
-  'graylist\\w{0,3}',
-  'deferred',
-  'deferring',
-  'blocked for',
-  'suspended for',
-  'throttled for',
-  'expires in',
-  'retry-after',
-  'postgrey',
-  'unavailable for',
-  // German
-  'erneut',
-  'nochmals?',
-  'wieder',
-  'warten',
-  'später',
-  'spaeter',
-  // French
-  'réessaye[rz]',
-  'reessaye[rz]',
-  'réessai',
-  'reessai',
-  'ressaye[rz]',
-  'patiente[rz]',
-  'attendre',
-  'attendez',
-  'renouvele[rz]',
-  // Spanish, Portuguese
-  'intente',
-  'inténtelo',
-  'intentelo',
-  'reintente',
-  'reinténtelo',
-  'reintentar',
-  'nuevo',
-  'espere',
-  'tente',
-  'tentar',
-  'novamente',
-  'aguarde',
-  // Italian
-  'riprova(?:re|te)?',
-  'ritenta(?:re|te)?',
-  'attendere',
-  'nuovo',
-  // Dutch, Polish
-  'opnieuw',
-  'ponownie',
-  'spróbuj',
-  // Russian
-  'повторите',
-  'повторно',
-  'попробуйте',
-  'попытайтесь',
-  'подождите',
-  'снова',
-  'позже',
-];
+/** Expressions for words that ask to wait, at the start of a word; in Chinese and Japanese the number precedes them. */
+const REQUESTS = Object.values(WORDINGS).flatMap(({ retry = [] }) => retry);
 
 /** Words for units, and how Chinese and Japanese text behind a number begins. "ms", "mb" and "messages" are no units. */
 const UNITS: readonly { ms: number; word: RegExp; ideograph: RegExp }[] = [

@@ -129,17 +129,14 @@ export interface Rule extends Conditions {
 }
 
 /** Phrases by language (ISO 639-1) and subject. */
-export type Wordings = Record<string, Record<string, readonly string[]>>;
+type Wordings = Record<string, Record<string, readonly string[]>>;
 
-/** Reads `config/reply-languages.toml`. */
-export function readWordings(): Wordings {
-  // Sound: the file is a part of the program, and a test checks its form.
-  return readProgramFile('reply-languages.toml') as Wordings;
-}
+// Sound: the file is a part of the program, and a test checks its form.
+export const WORDINGS = readProgramFile('reply-languages.toml') as Wordings;
 
 /** Reads the rules of the program, with the phrases of their wording. */
 export function readRules(): Rule[] {
-  const wordings = Object.values(readWordings());
+  const wordings = Object.values(WORDINGS);
   // Sound: the file is a part of the program, and a test checks its form.
   const { rule: rules } = readProgramFile('replies.toml') as { rule: Rule[] };
   return rules.map((rule) => {
