@@ -2,7 +2,7 @@ import { HOUR, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
 import type { EventFields } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
-import type { Classify, LocalFailure } from '../mail/classify/classify.ts';
+import type { Classify } from '../mail/classify/classify.ts';
 import type { Context } from '../store/context.ts';
 import type { Lane } from '../store/domains/domains.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
@@ -20,6 +20,7 @@ import type { BuildJob } from './prepare.ts';
 import type { Recording } from './recording.ts';
 import type { Claims } from './scheduling/claims.ts';
 import type { Assignment, ReservedMessage } from './scheduling/site.ts';
+import type { LocalTarget } from './scheduling/targets.ts';
 import type { Feedback } from './shaping/feedback.ts';
 import { playSimulation } from './simulator.ts';
 import type { Egress, Settlement } from './source-address.ts';
@@ -51,14 +52,6 @@ export type Deliveries = ReturnType<typeof createDeliveries>;
 export interface HeldMessage extends ReservedMessage {
   release(): void;
 }
-
-/** Why a message needs no connection. */
-export type LocalTarget =
-  | { kind: 'simulator' }
-  /** The operator rejects the mail to its destination. */
-  | { kind: 'rejected'; control: QueueControlRow }
-  /** The destination has no usable route. */
-  | { kind: 'failure'; failure: LocalFailure };
 
 /** `site`: the key of the site. `result`: what the attempt led to. */
 export type ObserveAttempt = (site: string, result: 'delivered' | 'deferred' | 'bounced', lane: Lane) => void;

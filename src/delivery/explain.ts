@@ -5,7 +5,6 @@ import type { BounceClass } from '../mail/classify/classify.ts';
 import { BOUNCE_CLASSES } from '../mail/classify/rules.ts';
 import type { SmtpReply } from '../mail/reply.ts';
 import type { AttemptRow } from '../store/messages/message-rows.ts';
-import type { MessageRow } from '../store/messages/messages.ts';
 import type { ListedInQueue, QueueCounts } from '../store/messages/queue-list.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';

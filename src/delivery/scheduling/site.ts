@@ -23,134 +23,7 @@ import { createOpenConnections, createSlots, type OpenConnections } from './slot
 import { createSuspension } from './suspension.ts';
 import { createWaitingIndex, createWaitingKeys, type WaitingIndex } from './waiting-keys.ts';
 
-/**
- * A site: the set of MX hosts behind a destination, or all destinations of a shaping profile, times an egress pool.
- * Limits of connections and rate belong to the site, because a thousand domains may share one mailbox provider. A site has
- * one slot for each connection that it may have; a message holds a slot while it is sent, and a worker has at most one
- * connection for each slot.
- *
- * A site whose hosts cannot be reached is suspended (suspension.ts). A site that asks to send less gets no mail for a time,
- * and then fewer connections and a lower rate until it accepts mail again (shaping/limiter.ts); when the request concerns
- * one sender, only its account is limited.
- *
- * The site owns its state; other modules change it only through these functions.
- */
-export interface Site {
-  readonly key: string;
-  /** Unique in this process; together with a slot it selects the worker. */
-  readonly number: number;
-  readonly pool: string;
-  /** Whether destinations share it because of the names of their MX hosts, which their owners choose. */
-  readonly isShared: boolean;
-  /** Limits of the site; `configure` replaces them. */
-  profile(): SiteProfile;
-  /** Changes the limits. Sessions above a lower number of connections end by themselves. */
-  configure(profile: SiteProfile): void;
-
-  /** How many messages of a priority may wait in memory for a slot. */
-  lookahead(): number;
-  /**
-   * How many more messages of a priority the site accepts now of the account, or of any account; 0 while it is halted. An
-   * account that has none in memory may add one although others have used the lookahead up, until twice the lookahead
-   * waits.
-   */
-  capacity(priority: QueuePriority, accountId?: string): number;
-  backlogSize(priority: QueuePriority): number;
-  /** Adds a message that was read from the queue to the backlog. */
-  add(assignment: Assignment): void;
-
-  /** Stores a key that has more messages in the queue than the site had capacity for. */
-  addWaitingKey(key: QueueKey): void;
-  waitingCount(): number;
-  /** A copy. */
-  waitingKeys(): QueueKey[];
-  /**
-   * Removes and returns the waiting keys of a priority that may be read now: only as many as can get a share of the
-   * capacity each. Accounts take turns; those without a message in memory need not wait for the others.
-   */
-  takeReadable(priority: QueuePriority): QueueKey[];
-  /** Removes all waiting keys: the scan of the queue finds them again. */
-  clearWaitingKeys(): void;
-
-  /**
-   * Reserves a slot for the first message that `admits` accepts, transactional before marketing, which leaves a tenth of
-   * the connections free. `full`: no message may start now, because the site has no free slot for those that wait, is
-   * suspended or paused, or its rate or ramp-up allows none; `none`: no message waits; `refused`: `admits` or the limits of their accounts accepted none of those that wait.
-   */
-  reserve(admits: (assignment: Assignment) => boolean): ReservedMessage | 'full' | 'none' | 'refused';
-  /** Whether a message of this priority could take a slot. */
-  hasFreeSlot(priority: QueuePriority): boolean;
-  /** Frees the slot. Call exactly once for each reservation. */
-  release(reservation: SlotReservation): void;
-
-  /**
-   * The messages without a lease that get one before a slot is free for them, so that the slot need not wait for a commit.
-   * Only healthy and fast sites lease ahead, one message for each connection: at others, mail would be shown as being sent
-   * while it waits.
-   */
-  toLeaseAhead(admits: (assignment: Assignment) => boolean): Assignment[];
-  /**
-   * Whether a message that is about to be stored can have a lease from then on, because no other mail waits for the site
-   * and it can be sent immediately or is leased ahead. At a fast site also because it is short transactional mail that will be
-   * sent within about a second, which then needs no separate commit. Reserves nothing. `ahead`: others that precede it.
-   */
-  mayLease(mail: MailToLease, ahead: number): boolean;
-
-  /** Removes the messages in memory. Their keys wait again. The caller releases their claims, and returns those with a lease to the queue. */
-  drop(): Assignment[];
-  /** Like `drop`, but removes only messages that were read so long ago that other keys get a turn. */
-  dropOutdated(): Assignment[];
-
-  /** A session ended with a reply that decides about the message; `accepted`: with 2xx. */
-  answered(reservation: SlotReservation, accepted: boolean): void;
-  /** No host of the site could be reached. Returns for how many ms the site is suspended because of it; 0: it is not. */
-  unreachable(reservation: SlotReservation): number;
-  /** The site asked to send less, see `Limiter.throttled`. Returns for how many ms it gets no mail; 0: counted already. */
-  throttled(reservation: SlotReservation, waitMs: number | null, resumesWithOne?: boolean): number;
-  /** Limits the site immediately, see `Limiter.restrict`. Returns the epoch in which sessions begin from now on. */
-  restrict(restriction: Restriction): number;
-  /**
-   * The site asked the sender to send less: limits only the account of the message. Returns what `throttled` returns.
-   */
-  senderThrottled(reservation: SlotReservation, waitMs: number | null): number;
-
-  /** Whether the site replied in its last session; false before the first one. */
-  hasAnswered(): boolean;
-  isSuspended(): boolean;
-  /** Whether the operator has paused the site or its egress pool. */
-  isPaused(): boolean;
-  /** Connections in use, and how many may be in use now for a message of this priority. */
-  connections(priority: QueuePriority): { used: number; allowed: number };
-  /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
-  suspendedMs(): number;
-  /** Lets one connection probe the site now, if it is suspended. */
-  probeNow(): void;
-  /** Milliseconds until the site gets mail again, because it asked to send less; 0: it gets mail. Only the operator pauses it. */
-  limitedMs(): number;
-  /** Whether no message is sent to the site: it is suspended, asked to send less, or is paused by the operator. */
-  isHalted(): boolean;
-  /** Milliseconds until the rate allows the next message; 0: now. */
-  rateWaitMs(): number;
-  /** Milliseconds until the site takes mail of the account again; 0: now. */
-  accountLimitedMs(accountId: string): number;
-  /** Whether the site takes less mail of the account, and what is sent of it now uses this up. */
-  isAccountBusy(accountId: string): boolean;
-  /** The limits in force. */
-  limits(): SiteLimits;
-
-  /** The wait after which the site accepted greylisted mail, ms; null: not known. */
-  greylistMs(): number | null;
-  learnGreylisting(ms: number | null): void;
-  /** What survives a restart; the parts are the same objects while they do not change. */
-  memory(): SiteMemory;
-
-  /** Marks the site as used, so that it is not removed. */
-  touch(): void;
-  /** Whether the site has been unused for so long that its state is obsolete. */
-  isObsolete(): boolean;
-  /** Whether the site has no mail in memory and was not used for `ms`. */
-  isUnused(ms: number): boolean;
-}
+export type Site = ReturnType<typeof createSite>;
 
 /** A slot that a message holds while it is sent. The numbers are those of the site when the session began. */
 export interface SlotReservation {
@@ -238,10 +111,21 @@ const MAX_AGE_MS = 10 * SECOND;
 const MAX_AGE_HELD_BACK_MS = 2 * SECOND;
 
 /**
- * Creates a site without mail. `memory` restores its limits, its suspension and the wait that it requires from
+ * A site: the set of MX hosts behind a destination, or all destinations of a shaping profile, times an egress pool.
+ * Limits of connections and rate belong to the site, because a thousand domains may share one mailbox provider. A site has
+ * one slot for each connection that it may have; a message holds a slot while it is sent, and a worker has at most one
+ * connection for each slot.
+ *
+ * A site whose hosts cannot be reached is suspended (suspension.ts). A site that asks to send less gets no mail for a time,
+ * and then fewer connections and a lower rate until it accepts mail again (shaping/limiter.ts); when the request concerns
+ * one sender, only its account is limited.
+ *
+ * The site owns its state; other modules change it only through these functions.
+ *
+ * Created without mail. `memory` restores its limits, its suspension and the wait that it requires from
  * greylisted mail. Starts no timer: what depends on time is computed when a function is called.
  */
-export function createSite(options: SiteOptions): Site {
+export function createSite(options: SiteOptions) {
   const { clock, key, number, pool, memory, isShared = false, isPaused = () => false } = options;
   const clocks = { clock: options.wallClock ?? clock, monotonic: clock };
   let { profile } = options;
@@ -345,32 +229,49 @@ export function createSite(options: SiteOptions): Site {
     return accounts.admits(account_id, inFlight.get(account_id) ?? 0) && admits(assignment);
   };
 
-  const site: Site = {
+  const site = {
     key,
+    /** Unique in this process; together with a slot it selects the worker. */
     number,
     pool,
+    /** Whether destinations share it because of the names of their MX hosts, which their owners choose. */
     isShared,
     // Not a getter: objects with one are hash tables, and every decision about the next message reads this one.
-    profile: () => profile,
-    configure: (next) => {
+    /** Limits of the site; `configure` replaces them. */
+    profile: (): SiteProfile => profile,
+    /** Changes the limits. Sessions above a lower number of connections end by themselves. */
+    configure: (next: SiteProfile): void => {
       profile = next;
       limiter.configure(next);
       accounts.configure(next);
       suspension.configure(next.connections);
       slots.configure(next);
     },
+    /** How many messages of a priority may wait in memory for a slot. */
     lookahead,
-    capacity: (priority, accountId) => {
+    /**
+     * How many more messages of a priority the site accepts now of the account, or of any account; 0 while it is halted. An
+     * account that has none in memory may add one although others have used the lookahead up, until twice the lookahead
+     * waits.
+     */
+    capacity: (priority: QueuePriority, accountId?: string): number => {
       if (isHalted()) return 0;
       const mayAdd = accountId !== undefined && addsFirst(priority, accountId);
       return Math.max(limitOf(priority) - backlog.size(priority), mayAdd ? 1 : 0);
     },
     backlogSize: backlog.size,
+    /** Adds a message that was read from the queue to the backlog. */
     add: backlog.add,
+    /** Stores a key that has more messages in the queue than the site had capacity for. */
     addWaitingKey: waiting.add,
     waitingCount: waiting.count,
+    /** A copy. */
     waitingKeys: waiting.list,
-    takeReadable: (priority) => {
+    /**
+     * Removes and returns the waiting keys of a priority that may be read now: only as many as can get a share of the
+     * capacity each. Accounts take turns; those without a message in memory need not wait for the others.
+     */
+    takeReadable: (priority: QueuePriority): QueueKey[] => {
       if (waiting.count() === 0 || isHalted()) return [];
       const limit = limitOf(priority);
       const left = limit - backlog.size(priority);
@@ -378,8 +279,14 @@ export function createSite(options: SiteOptions): Site {
       if (left * 2 >= limit && left > 0) return waiting.take(priority, Math.ceil(left / MIN_SHARE));
       return waiting.takeOf(priority, FIRST_KEYS, (accountId) => addsFirst(priority, accountId));
     },
+    /** Removes all waiting keys: the scan of the queue finds them again. */
     clearWaitingKeys: waiting.clear,
-    reserve: (admits) => {
+    /**
+     * Reserves a slot for the first message that `admits` accepts, transactional before marketing, which leaves a tenth of
+     * the connections free. `full`: no message may start now, because the site has no free slot for those that wait, is
+     * suspended or paused, or its rate or ramp-up allows none; `none`: no message waits; `refused`: `admits` or the limits of their accounts accepted none of those that wait.
+     */
+    reserve: (admits: (assignment: Assignment) => boolean): ReservedMessage | 'full' | 'none' | 'refused' => {
       if (!hasFreeSlot(TRANSACTIONAL_PRIORITY) || !mayStart()) return 'full';
       const lowest = hasFreeSlot(MARKETING_PRIORITY) ? MARKETING_PRIORITY : TRANSACTIONAL_PRIORITY;
       if (backlog.isEmpty(lowest)) return backlog.isEmpty(MARKETING_PRIORITY) ? 'none' : 'full';
@@ -397,8 +304,10 @@ export function createSite(options: SiteOptions): Site {
       };
       return { reservation: { site, slot, accountId, ...epochs }, assignment };
     },
+    /** Whether a message of this priority could take a slot. */
     hasFreeSlot,
-    release: ({ slot, accountId, suspensionEpoch }) => {
+    /** Frees the slot. Call exactly once for each reservation. */
+    release: ({ slot, accountId, suspensionEpoch }: SlotReservation): void => {
       suspension.ended(suspensionEpoch);
       pace.count();
       slots.release(slot, suspension.answers() > 0);
@@ -407,14 +316,27 @@ export function createSite(options: SiteOptions): Site {
       else inFlight.delete(accountId);
       usedAt = clock.now();
     },
-    toLeaseAhead: (admits) => {
+    /**
+     * The messages without a lease that get one before a slot is free for them, so that the slot need not wait for a commit.
+     * Only healthy and fast sites lease ahead, one message for each connection: at others, mail would be shown as being sent
+     * while it waits.
+     */
+    toLeaseAhead: (admits: (assignment: Assignment) => boolean): Assignment[] => {
       if (!isFast() || !mayStart()) return [];
       const isAdmitted = admitsAccount(admits);
       return backlog
         .first(limiter.connections())
         .filter((assignment) => assignment.lease === undefined && isAdmitted(assignment));
     },
-    mayLease: ({ priority, account_id: accountId, content_bytes: bytes }, ahead) => {
+    /**
+     * Whether a message that is about to be stored can have a lease from then on, because no other mail waits for the site
+     * and it can be sent immediately or is leased ahead. At a fast site also because it is short transactional mail that will be
+     * sent within about a second, which then needs no separate commit. Reserves nothing. `ahead`: others that precede it.
+     */
+    mayLease: (
+      { priority, account_id: accountId, content_bytes: bytes }: MailToLease,
+      ahead: number,
+    ): boolean => {
       if (waiting.count() > 0 || isHalted() || accounts.isLimited(accountId)) return false;
       const queued = backlog.size(TRANSACTIONAL_PRIORITY) + backlog.size(MARKETING_PRIORITY);
       // A large one may wait for the budget.
@@ -422,39 +344,62 @@ export function createSite(options: SiteOptions): Site {
         return queued + ahead < limitOf(priority);
       return queued === 0 && mayStart() && ahead < placesForNew(priority);
     },
-    drop: () => drop(() => true),
-    dropOutdated: () => drop(isOutdated),
-    answered: ({ suspensionEpoch, limitEpoch, accountId, accountEpoch }, accepted) => {
+    /** Removes the messages in memory. Their keys wait again. The caller releases their claims, and returns those with a lease to the queue. */
+    drop: (): Assignment[] => drop(() => true),
+    /** Like `drop`, but removes only messages that were read so long ago that other keys get a turn. */
+    dropOutdated: (): Assignment[] => drop(isOutdated),
+    /** A session ended with a reply that decides about the message; `accepted`: with 2xx. */
+    answered: (
+      { suspensionEpoch, limitEpoch, accountId, accountEpoch }: SlotReservation,
+      accepted: boolean,
+    ): void => {
       suspension.answered(suspensionEpoch);
       if (!accepted) return;
       limiter.delivered(limitEpoch);
       accounts.delivered(accountId, accountEpoch);
     },
-    unreachable: ({ suspensionEpoch }) => suspension.unreachable(suspensionEpoch),
-    throttled: ({ limitEpoch }, waitMs, resumesWithOne) =>
+    /** No host of the site could be reached. Returns for how many ms the site is suspended because of it; 0: it is not. */
+    unreachable: ({ suspensionEpoch }: SlotReservation): number => suspension.unreachable(suspensionEpoch),
+    /** The site asked to send less, see `Limiter.throttled`. Returns for how many ms it gets no mail; 0: counted already. */
+    throttled: ({ limitEpoch }: SlotReservation, waitMs: number | null, resumesWithOne?: boolean): number =>
       limiter.throttled(limitEpoch, waitMs, measuredPace(), resumesWithOne),
-    restrict: (restriction) => {
+    /** Limits the site immediately, see `Limiter.restrict`. Returns the epoch in which sessions begin from now on. */
+    restrict: (restriction: Restriction): number => {
       limiter.restrict(restriction);
       return limiter.epoch();
     },
-    senderThrottled: ({ accountId, accountEpoch }, waitMs) =>
+    /**
+     * The site asked the sender to send less: limits only the account of the message. Returns what `throttled` returns.
+     */
+    senderThrottled: ({ accountId, accountEpoch }: SlotReservation, waitMs: number | null): number =>
       accounts.throttled(accountId, accountEpoch, waitMs, measuredPace()),
-    hasAnswered: () => suspension.answers() > 0,
+    /** Whether the site replied in its last session; false before the first one. */
+    hasAnswered: (): boolean => suspension.answers() > 0,
     isSuspended: suspension.isSuspended,
+    /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
     suspendedMs: suspension.suspendedMs,
+    /** Lets one connection probe the site now, if it is suspended. */
     probeNow: suspension.probeNow,
+    /** Milliseconds until the site gets mail again, because it asked to send less; 0: it gets mail. Only the operator pauses it. */
     limitedMs: limiter.limitedMs,
+    /** Whether no message is sent to the site: it is suspended, asked to send less, or is paused by the operator. */
     isHalted,
+    /** Whether the operator has paused the site or its egress pool. */
     isPaused,
-    connections: (priority) => {
+    /** Connections in use, and how many may be in use now for a message of this priority. */
+    connections: (priority: QueuePriority): { used: number; allowed: number } => {
       const used = slots.used();
       const allowed = suspension.isSuspended() ? 0 : Math.min(connectionsOf(priority), suspension.allowed());
       return { used, allowed: slots.waitsForConnection() ? Math.min(used, allowed) : allowed };
     },
+    /** Milliseconds until the rate allows the next message; 0: now. */
     rateWaitMs: limiter.waitMs,
+    /** Milliseconds until the site takes mail of the account again; 0: now. */
     accountLimitedMs: accounts.limitedMs,
-    isAccountBusy: (accountId) => !accounts.admits(accountId, inFlight.get(accountId) ?? 0),
-    limits: () => ({
+    /** Whether the site takes less mail of the account, and what is sent of it now uses this up. */
+    isAccountBusy: (accountId: string): boolean => !accounts.admits(accountId, inFlight.get(accountId) ?? 0),
+    /** The limits in force. */
+    limits: (): SiteLimits => ({
       connections: limiter.connections(),
       perSecond: limiter.perSecond(),
       level: limiter.level(),
@@ -464,23 +409,28 @@ export function createSite(options: SiteOptions): Site {
       accounts: accounts.count(),
       inFlight: slots.used(),
     }),
-    greylistMs: () => greylistMs,
-    learnGreylisting: (ms) => {
+    /** The wait after which the site accepted greylisted mail, ms; null: not known. */
+    greylistMs: (): number | null => greylistMs,
+    learnGreylisting: (ms: number | null): void => {
       greylistMs = ms;
     },
-    memory: () => ({
+    /** What survives a restart; the parts are the same objects while they do not change. */
+    memory: (): SiteMemory => ({
       limits: limiter.memory(),
       suspension: suspension.memory(),
       greylistMs,
       accounts: accounts.memory(),
     }),
-    touch: () => {
+    /** Marks the site as used, so that it is not removed. */
+    touch: (): void => {
       usedAt = clock.now();
     },
     // A site that the operator has paused is created again, and is paused again, when mail for it is read.
-    isObsolete: () =>
+    /** Whether the site has been unused for so long that its state is obsolete. */
+    isObsolete: (): boolean =>
       site.isUnused(OBSOLETE_AFTER_MS) && !suspension.isSuspended() && limiter.limitedMs() === 0,
-    isUnused: (ms) =>
+    /** Whether the site has no mail in memory and was not used for `ms`. */
+    isUnused: (ms: number): boolean =>
       slots.used() === 0 &&
       waiting.count() === 0 &&
       backlog.isEmpty(MARKETING_PRIORITY) &&

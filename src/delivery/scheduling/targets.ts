@@ -19,12 +19,17 @@ export type TargetMail = QueueKey & PathMessage & Pick<QueuedMessage, 'simulated
 
 export type Targets = ReturnType<typeof createTargets>;
 
-export type Target =
-  | SiteTarget
+/** Why a message needs no connection. */
+export type LocalTarget =
   | { kind: 'simulator' }
   /** The operator rejects the mail to its destination. */
   | { kind: 'rejected'; control: QueueControlRow }
-  | { kind: 'failure'; failure: LocalFailure }
+  /** The destination has no usable route. */
+  | { kind: 'failure'; failure: LocalFailure };
+
+export type Target =
+  | SiteTarget
+  | LocalTarget
   /** No source address of the pool may send it now. */
   | { kind: 'blocked'; obstacle: EgressObstacle }
   /** Its route is being looked up, its account has too many sites, or its egress pool is paused and it has no site to wait at. */
