@@ -24,6 +24,7 @@ import { lockFolder, nameOfBackup, PARTIAL, removePartials } from './folder.ts';
 import {
   type BackupFile,
   DATABASE_COPY,
+  FORMAT,
   formatManifest,
   KEY_COPY,
   MANIFEST_FILE,
@@ -101,7 +102,7 @@ export async function createBackup(options: CreateOptions): Promise<CreatedBacku
         files.push({ path: to, ...copied, mode, source });
       }
       const manifest: Manifest = {
-        format: 1,
+        format: FORMAT,
         version: programVersion(),
         schema: content.schema,
         createdAt: iso(createdAt),

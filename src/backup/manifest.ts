@@ -23,7 +23,8 @@ export const DATABASE_COPY = 'postrider.db';
 export const KEY_COPY = 'master.key';
 export const DATA_FOLDER = 'data';
 export const CONFIG_FOLDER = 'config';
-const FORMAT = 1;
+/** 1: backups of versions before 0.2.0, whose schemas had other numbers. */
+export const FORMAT = 2;
 
 const fileSchema = z.object({
   /** Relative to the backup, with `/`. */
@@ -94,6 +95,10 @@ export async function readManifest(backup: string): Promise<Manifest> {
   const { sha256, ...rest }: { sha256?: unknown; format?: unknown } = parsed;
   if (typeof rest.format === 'number' && rest.format > FORMAT)
     throw new ManifestFault(`${backup} was written by a newer version of postrider: install that version`);
+  if (rest.format === 1)
+    throw new ManifestFault(
+      `${backup} was written by a development version of postrider before 0.2.0, whose databases cannot be migrated: restore it with that version, and move its accounts with "postrider account export"`,
+    );
   // The order of the fields is that of the file: the digest is over the text as it was written.
   if (sha256 !== digestOf(rest)) throw new ManifestFault(`${file} is damaged: its checksum does not match`);
   const result = manifestSchema.safeParse(rest);

@@ -133,7 +133,7 @@ describe('restoreBackup', () => {
     expect(await restoreBackup(path, target)).toMatchObject({ isKeyMissing: false });
   });
 
-  it('refuses to overwrite, a running daemon, a newer schema and a damaged backup', async () => {
+  it('refuses to overwrite, a running daemon, another schema and a damaged backup', async () => {
     const installation = await startInstallation();
     const { path, manifest } = await installation.backup();
     const target = installation.target();
@@ -144,6 +144,10 @@ describe('restoreBackup', () => {
     const file = join(path, 'manifest.json');
     writeFileSync(file, formatManifest({ ...manifest, schema: 9999, version: '9.0.0' }));
     await expect(restoreBackup(path, target)).rejects.toThrow('written by version 9.0.0');
+    writeFileSync(file, JSON.stringify({ ...manifest, format: 1, schema: 52 }));
+    await expect(restoreBackup(path, target)).rejects.toThrow(
+      /development version of postrider before 0\.2\.0/,
+    );
     writeFileSync(file, formatManifest(manifest));
     const copy = readFileSync(join(path, 'postrider.db'));
     const damaged = Buffer.from(copy);
