@@ -173,19 +173,20 @@ export function createCertificateAuthority({
    * Returns the function that sends requests signed with the account's key (RFC 8555 §6.2), which `kid` names once it is
    * registered. A `payload` of null is a POST-as-GET (§6.3).
    */
-  function createPost(agent: Agent, key: KeyObject, { newNonce }: Directory) {
-    const jwk = publicKeyOf(key);
+  function createPost(
+    agent: Agent,
+    { directory: { newNonce }, key, kid }: Omit<Account, 'kid'> & { kid: string | null },
+  ) {
+    const signer = kid === null ? { jwk: publicKeyOf(key) } : { kid };
     let nonce: string | undefined;
 
     return async <Body>(
       url: string,
-      kid: string | null,
       payload: object | null,
       parse: (text: string) => Body,
     ): Promise<Reply<Body>> => {
       for (let nonces = 1; ; nonces++) {
         nonce ??= nonceOf((await request(newNonce, agent, { method: 'HEAD' }, () => null)).headers);
-        const signer = kid === null ? { jwk } : { kid };
         const head = base64url(JSON.stringify({ alg: 'ES256', nonce, url, ...signer }));
         const content = payload === null ? '' : base64url(JSON.stringify(payload));
         const signature = sign('sha256', Buffer.from(`${head}.${content}`), {
@@ -212,17 +213,13 @@ export function createCertificateAuthority({
     const { body: found } = await request(directory, agent, { method: 'GET' }, parseDirectory);
     const key = createPrivateKey(await accountKey());
     const contact = email === null ? [] : [`mailto:${email}`];
-    const post = createPost(agent, key, found);
-    const created = await post(
-      found.newAccount,
-      null,
-      { termsOfServiceAgreed: true, ...(email === null ? {} : { contact }) },
-      () => null,
-    );
-    const kid = locationOf(created.headers);
+    const post = createPost(agent, { directory: found, key, kid: null });
+    const terms = { termsOfServiceAgreed: true, ...(email === null ? {} : { contact }) };
+    const created = await post(found.newAccount, terms, () => null);
+    const registered = { directory: found, key, kid: locationOf(created.headers) };
     // An existing account keeps the contact that it has, unless it is updated (RFC 8555 §7.3.2).
-    if (created.status === 200) await post(kid, kid, { contact }, () => null);
-    return { directory: found, key, kid };
+    if (created.status === 200) await createPost(agent, registered)(registered.kid, { contact }, () => null);
+    return registered;
   }
 
   /** Requests the state until it is valid. Rejects with the authority's error when it has failed, or after `close`. */
@@ -248,17 +245,13 @@ export function createCertificateAuthority({
 
   async function order(host: string, agent: Agent): Promise<IssuedCertificate> {
     account ??= register(agent);
-    const { directory: found, key, kid } = await account;
-    const post = createPost(agent, key, found);
+    const { directory: found, key } = await account;
+    const post = createPost(agent, await account);
     const get = async <Body>(url: string, schema: z.ZodType<Body>) =>
-      (await post(url, kid, null, readerOf(schema))).body;
+      (await post(url, null, readerOf(schema))).body;
 
-    const placed = await post(
-      found.newOrder,
-      kid,
-      { identifiers: [{ type: 'dns', value: host }] },
-      readerOf(orderSchema),
-    );
+    const identifiers = [{ type: 'dns', value: host }];
+    const placed = await post(found.newOrder, { identifiers }, readerOf(orderSchema));
     const url = locationOf(placed.headers);
     for (const authorization of placed.body.authorizations) {
       const { status, challenges } = await get(authorization, authorizationSchema);
@@ -270,7 +263,7 @@ export function createCertificateAuthority({
       // RFC 8555 §8.1.
       publish(token, `${token}.${thumbprint(key)}`);
       try {
-        await post(challenge.url, kid, {}, () => null);
+        await post(challenge.url, {}, () => null);
         await completed(
           () => get(authorization, authorizationSchema),
           (item) => item.challenges.map(({ error }) => error),
@@ -280,13 +273,13 @@ export function createCertificateAuthority({
       }
     }
     const generated = generateCertificateRequest(host);
-    await post(placed.body.finalize, kid, { csr: base64url(generated.request) }, () => null);
+    await post(placed.body.finalize, { csr: base64url(generated.request) }, () => null);
     const { certificate } = await completed(
       () => get(url, orderSchema),
       ({ error }) => [error],
     );
     if (certificate === undefined) throw new Error('the authority names no certificate of the order');
-    const chain = await post(certificate, kid, null, (text) => text);
+    const chain = await post(certificate, null, (text) => text);
     return { key: generated.key, chain: chain.body };
   }
 

@@ -66,8 +66,6 @@ export function createIntake(
   { config, clock, log, writer }: MxContext,
   { recorder, tokens, observe, optOut }: IntakeOptions,
 ): ApplyMail {
-  const hostname = config.hostname.toLowerCase().replace(/\.$/, '');
-
   /** `stored`: results of the report by domain. `boxes`: those that already have this mail, one copy per mail and box. */
   function handle(
     tx: Tables,
@@ -196,7 +194,7 @@ export function createIntake(
   ): Promise<StoredReports> {
     if ('unreadable' in outcome) return new Map();
     const domains = recipients.flatMap(({ purpose }) => ('domain' in purpose ? [purpose.domain] : []));
-    const origin = { hostname, now: clock.now(), network, signer };
+    const origin = { hostname: config.hostname, now: clock.now(), network, signer };
     return storeReports(writer, origin, outcome.parsed, domains);
   }
 

@@ -1,7 +1,6 @@
 import type { Worker } from 'node:worker_threads';
 import type { SMTPServerSession } from 'smtp-server';
 import type { Resolver } from '../../dns/resolver.ts';
-import { domainOf } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import { smtpCaller } from '../caller.ts';
 import { createCertificateSource, mxCertificateFiles } from '../certificate.ts';
@@ -36,15 +35,7 @@ export async function createMx(context: MxContext, options: MxOptions): Promise<
   const { config, log, tables } = context;
   const { tokens, resolver, isDiskLow } = options;
   const { mx, hostname } = config;
-  const judge = createRcptPolicy({
-    hostname,
-    tokens,
-    isRegistered: tables.domains.isRegistered,
-    senderDomain: (id) => {
-      const message = tables.messages.byId(id);
-      return message === null ? null : domainOf(message.from_address);
-    },
-  });
+  const judge = createRcptPolicy(tables, { hostname, tokens });
   /** Envelopes with at least one recipient that is a valid token. */
   const proven = new WeakSet<SMTPServerSession['envelope']>();
   const certificate = createCertificateSource(context, hostname, () => mxCertificateFiles(config));

@@ -1,6 +1,8 @@
 import { returnPathDomain } from '../../domains/names.ts';
-import { normalizeDomain } from '../../mail/address.ts';
+import { domainOf, normalizeDomain } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
+import type { MessageRow } from '../../store/messages/messages.ts';
+import type { Tables } from '../../store/tables.ts';
 
 /** What an accepted recipient is for. */
 export type Purpose =
@@ -13,24 +15,21 @@ export type Purpose =
 
 export type RcptVerdict = Purpose | 'no-such-address' | 'not-ours';
 
-interface RcptPolicyOptions {
-  hostname: string;
-  tokens: Pick<Tokens, 'returnPath' | 'feedback' | 'unsubscribe'>;
-  /** Whether any account has registered this domain. */
-  isRegistered(domain: string): boolean;
-  /** The From domain of a message, null when the message no longer exists. */
-  senderDomain(messageId: string): string | null;
+/** What the policy reads from the database. */
+interface RcptPolicyTables {
+  domains: Pick<Tables['domains'], 'isRegistered'>;
+  messages: { byId(messageId: string): Pick<MessageRow, 'from_address'> | null };
 }
 
 /**
  * The recipients that the MX listener accepts, with their purpose: tokens that this server signed, which identify their
  * message, and a few fixed names for the operator and for reports. All others are rejected before any mail is sent. A
- * guessed address costs one MAC, and one lookup in a small table if its host can be that of a return path. `hostname` is compared in lower case and without a trailing dot.
+ * guessed address costs one MAC, and one lookup in a small table if its host can be that of a return path.
  */
-export function createRcptPolicy(options: RcptPolicyOptions) {
-  const { tokens } = options;
-  const hostname = options.hostname.toLowerCase().replace(/\.$/, '');
-
+export function createRcptPolicy(
+  { domains, messages }: RcptPolicyTables,
+  { hostname, tokens }: { hostname: string; tokens: Pick<Tokens, 'returnPath' | 'feedback' | 'unsubscribe'> },
+) {
   function signedFor(local: string): Purpose | null {
     const kinds = { bounce: tokens.returnPath, feedback: tokens.feedback, unsubscribe: tokens.unsubscribe };
     for (const kind of ['bounce', 'feedback', 'unsubscribe'] as const) {
@@ -69,12 +68,13 @@ export function createRcptPolicy(options: RcptPolicyOptions) {
     const domain = isOwn ? null : returnPathDomain(host);
     if (!isOwn && domain === null) return 'not-ours';
     const signed = signedFor(local);
-    if (domain === null || options.isRegistered(domain))
+    if (domain === null || domains.isRegistered(domain))
       return signed ?? named(local, domain) ?? 'no-such-address';
     // The domain was deleted since: bounces of its messages still arrive.
-    const isLate =
-      signed !== null && 'messageId' in signed && options.senderDomain(signed.messageId) === domain;
-    return isLate ? signed : 'not-ours';
+    const message = signed !== null && 'messageId' in signed ? messages.byId(signed.messageId) : null;
+    return signed !== null && message !== null && domainOf(message.from_address) === domain
+      ? signed
+      : 'not-ours';
   };
 }
 

@@ -11,15 +11,18 @@ const ids = createIds({ now: () => 1768478400000 }, systemRandom);
 const ID = ids.make('msg');
 
 let lookups = 0;
-const judge = createRcptPolicy({
-  hostname: 'mx.postrider.example',
-  tokens,
-  isRegistered: (domain) => {
-    lookups++;
-    return ['example.com', 'xn--bcher-kva.example'].includes(domain);
+const judge = createRcptPolicy(
+  {
+    domains: {
+      isRegistered: (domain) => {
+        lookups++;
+        return ['example.com', 'xn--bcher-kva.example'].includes(domain);
+      },
+    },
+    messages: { byId: (id) => (id === ID ? { from_address: 'ada@deleted.example' } : null) },
   },
-  senderDomain: (id) => (id === ID ? 'deleted.example' : null),
-});
+  { hostname: 'mx.postrider.example', tokens },
+);
 
 const BOUNCE = tokens.of('acct_one').returnPath(ID);
 const FEEDBACK = tokens.of('acct_one').feedback(ID);
