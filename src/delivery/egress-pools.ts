@@ -32,7 +32,7 @@ export type Ipv6Use = 'always' | 'fallback' | 'never';
 export type EgressPools = ReturnType<typeof createEgressPools>;
 
 /**
- * Reads the configuration only, and again when a reload has replaced `delivery.egress` or `regions`. While
+ * Reads the configuration only, and again when a reload has replaced `delivery.egress`. While
  * `delivery.egress` is empty, every pool has one entry without a name.
  */
 export function createEgressPools(config: Config) {
@@ -48,13 +48,6 @@ export function createEgressPools(config: Config) {
       return { all, byName };
     },
   );
-  const counts = memoized(
-    () => config.regions,
-    (regions) => ({
-      tx: new Set(regions.map((region) => region.pools.tx)).size,
-      mk: new Set(regions.map((region) => region.pools.mk)).size,
-    }),
-  );
 
   /** The entries of a pool, of the pool `default` if it has none; at least one. */
   function entries(pool: string): readonly EgressEntry[] {
@@ -69,7 +62,7 @@ export function createEgressPools(config: Config) {
     /** All entries with a name. */
     all: (): readonly EgressEntry[] => pools().all,
     /** The number of pools that mail of one account to one destination may leave through. */
-    poolCount: (useCase: Stream): number => counts()[useCase],
+    poolCount: (useCase: Stream): number => new Set(config.regions.map(({ pools }) => pools[useCase])).size,
     ipv6Of: (pool: string): Ipv6Use => {
       const list = entries(pool);
       if (list.some(({ address6 }) => address6 !== undefined)) return 'always';

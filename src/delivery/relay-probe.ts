@@ -56,13 +56,13 @@ export async function probeRelay(
     const { relay: password } = readPasswords(config);
     const { host, port, tls, user, allowUnverifiedAuth: allowUnverified } = secondary;
     const auth =
-      user === undefined || password === undefined ? {} : { auth: { user, password, allowUnverified } };
+      user === undefined || password === undefined ? undefined : { user, password, allowUnverified };
     const address = isIP(host) === 0 ? await oneAddressOf(resolver, host) : host;
     const record = newRecord(host, address, port, clock.now());
     const requirement = requirementOf({ tls, tlsSource: 'route' }, { name: host, addresses: [] });
     const terms = {
       port,
-      ...auth,
+      auth,
       egress: { hostname: config.hostname },
       requirement,
       chunking: false,

@@ -44,7 +44,12 @@ const ANY_TTL = 3600;
 
 /** The sections of the response to a query. Throws for a malformed record. */
 export function sectionsOf(query: Query, data: AuthoritativeData): ResponseSections {
-  return query.badVersion ? BAD_VERSION : find(query.question, data);
+  return query.badVersion ? errorSections(RCODE.BADVERS) : find(query.question, data);
+}
+
+/** The sections of an error response: none. */
+export function errorSections(rcode: number): ResponseSections {
+  return { rcode, authoritative: false, answers: [], authorities: [] };
 }
 
 export interface Query {
@@ -107,13 +112,6 @@ export function headerOnly(query: Buffer, rcode: number): Buffer {
   return response;
 }
 
-const BAD_VERSION: ResponseSections = {
-  rcode: RCODE.BADVERS,
-  authoritative: false,
-  answers: [],
-  authorities: [],
-};
-
 /** The response as bytes; over UDP a response that is too large is truncated to its question, with TC, as with `truncate`. */
 export function encodeResponse(
   { packet, question, edns }: Query,
@@ -143,44 +141,37 @@ export function encodeResponse(
 /** The records that answer the question. Names in it keep the letter case of the question (RFC 4343 §4.1). */
 export function find(question: PacketQuestion, { zone, origins }: AuthoritativeData): ResponseSections {
   let name = fromWire(question.name) ?? '';
-  if (question.class !== 'IN' || TRANSFERS.includes(question.type)) return REFUSAL;
-  if (originOf(name, origins) === undefined) return REFUSAL;
+  if (question.class !== 'IN' || TRANSFERS.includes(question.type)) return errorSections(RCODE.REFUSED);
+  if (originOf(name, origins) === undefined) return errorSections(RCODE.REFUSED);
 
   const queried = name;
   const inQuestionCase = (answer: Answer): Answer =>
     answer.name === queried ? { ...answer, name: question.name } : answer;
   const answers: Answer[] = [];
+  const respond = (rcode: number, authorities: Answer[] = []) => ({
+    rcode,
+    authoritative: true,
+    answers,
+    authorities,
+  });
   for (let hops = 0; hops <= MAX_CHAIN; hops++) {
     const origin = originOf(name, origins);
-    if (origin === undefined) return { rcode: RCODE.NOERROR, authoritative: true, answers, authorities: [] };
+    if (origin === undefined) return respond(RCODE.NOERROR);
     const records = recordsAt(name, origin, zone);
-    if (!records)
-      return { rcode: RCODE.NXDOMAIN, authoritative: true, answers, authorities: negative(origin, zone) };
+    if (!records) return respond(RCODE.NXDOMAIN, negative(origin, zone));
     const matches = matching(question.type, name, records);
     if (matches.length > 0) {
-      return {
-        rcode: RCODE.NOERROR,
-        authoritative: true,
-        answers: [...answers, ...matches.map(inQuestionCase)],
-        authorities: [],
-      };
+      answers.push(...matches.map(inQuestionCase));
+      return respond(RCODE.NOERROR);
     }
     const alias = records.find((record) => record.type === 'CNAME');
-    if (!alias)
-      return { rcode: RCODE.NOERROR, authoritative: true, answers, authorities: negative(origin, zone) };
+    if (!alias) return respond(RCODE.NOERROR, negative(origin, zone));
     const answer = toAnswer({ ...alias, name });
     answers.push(inQuestionCase(answer));
     if (answer.type === 'CNAME') name = answer.data;
   }
-  return { rcode: RCODE.SERVFAIL, authoritative: false, answers: [], authorities: [] }; // a loop of CNAMEs
+  return errorSections(RCODE.SERVFAIL); // a loop of CNAMEs
 }
-
-const REFUSAL: ResponseSections = {
-  rcode: RCODE.REFUSED,
-  authoritative: false,
-  answers: [],
-  authorities: [],
-};
 
 /**
  * The records of the name: its own, else those of the wildcard of its closest encloser (RFC 4592 §3.3.1). Undefined: the

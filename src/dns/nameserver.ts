@@ -3,6 +3,7 @@ import { createTokenBucket } from '../core/token-bucket.ts';
 import {
   type AuthoritativeData,
   encodeResponse,
+  errorSections,
   headerOnly,
   originOf,
   type Query,
@@ -128,7 +129,7 @@ export async function createNameserver(options: NameserverOptions): Promise<DnsL
   /** RFC 5936 §2.2: only over TCP, and only for listed servers. */
   function startTransfer(query: Query, peer: Peer, reply: (response: Buffer) => void): QueryOutcome {
     const origin = fromWire(query.question.name) ?? '';
-    const refusal = encodeResponse(query, peer.via, { ...EMPTY, rcode: RCODE.REFUSED });
+    const refusal = encodeResponse(query, peer.via, errorSections(RCODE.REFUSED));
     const soa = originOf(origin, origins) === origin ? soaOf(origin, zone) : undefined;
     const isRefused =
       transfers === undefined ||
@@ -161,7 +162,7 @@ export async function createNameserver(options: NameserverOptions): Promise<DnsL
       }
     } catch (error) {
       onError(error);
-      reply(encodeResponse(query, 'tcp', { ...EMPTY, rcode: RCODE.SERVFAIL }));
+      reply(encodeResponse(query, 'tcp', errorSections(RCODE.SERVFAIL)));
     }
   }
 
@@ -188,8 +189,6 @@ const OUTCOMES: Readonly<Record<number, QueryOutcome>> = {
   [RCODE.SERVFAIL]: 'failed',
   [RCODE.BADVERS]: 'malformed',
 };
-
-const EMPTY = { authoritative: false, answers: [], authorities: [] };
 
 async function* answersOf(portions: AsyncIterable<readonly ZoneRecord[]>) {
   for await (const portion of portions) yield portion.map(toAnswer);

@@ -111,7 +111,7 @@ function createIdleConnections(limit = Number.POSITIVE_INFINITY) {
       remove(slot)?.connection.wire.quit();
     }
     const { port, auth, egress, chunking } = job;
-    idle.set(job.slot, { connection, terms: { port, egress, chunking, ...(auth ? { auth } : {}) } });
+    idle.set(job.slot, { connection, terms: { port, egress, chunking, auth } });
     wire.startIdle(job.idleMs, () => idle.delete(job.slot));
   }
 

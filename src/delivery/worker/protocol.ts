@@ -123,7 +123,7 @@ export interface Destination {
    * SMTP AUTH at a fixed route. The password is sent only to a host whose certificate was verified, unless
    * `allowUnverified` is set; on an unencrypted connection only over loopback.
    */
-  auth?: { user: string; password: string; allowUnverified: boolean };
+  auth?: { user: string; password: string; allowUnverified: boolean } | undefined;
   egress: JobEgress;
   messagesPerConnection: number;
   idleMs: number;
