@@ -1,13 +1,7 @@
 import { DAY, HOUR, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
-import type {
-  CampaignTotals,
-  CountedSpan,
-  CountFilter,
-  LinkClicks,
-  ProviderTotals,
-} from '../store/campaigns/campaign-counts.ts';
+import type { CountFilter } from '../store/campaigns/campaign-counts.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
 import type { Context } from '../store/context.ts';
 import { readQuery } from '../store/readers/reads.ts';
@@ -35,26 +29,22 @@ export interface AnalyticsQuery {
   interval: AnalyticsInterval;
 }
 
-export interface CampaignAnalytics {
-  totals: CampaignTotals;
-  /** Counts by time, in order, without spans of zeros. `start`: epoch ms. */
-  series: CountedSpan[];
-  /** Links with their clicks in the whole lifetime, the most clicked first. */
-  links: LinkClicks[];
-  /** Providers with their counts in the whole lifetime, those with the most messages first. */
-  providers: ProviderTotals[];
-}
-
 const WIDTHS: Record<AnalyticsInterval, number> = { hour: HOUR, day: DAY };
 const MAX_LINKS = 100;
 const NO_END = Number.MAX_SAFE_INTEGER;
 
-/** Reads the counts of a campaign, in a reader thread. */
+/**
+ * Reads the counts of a campaign, in a reader thread: by time, in order, without spans of zeros, and the most clicked
+ * links and the largest providers in the whole lifetime. `timestamp`: the beginning of each span, ISO 8601.
+ */
 export const campaignAnalytics = readQuery(
   'campaignAnalytics',
-  (tables: Tables, filter: CountFilter, width: number): CampaignAnalytics => ({
+  (tables: Tables, filter: CountFilter, width: number) => ({
+    campaignId: filter.campaignId,
     totals: tables.campaignCounts.totals(filter),
-    series: tables.campaignCounts.series(filter, width),
+    series: tables.campaignCounts
+      .series(filter, width)
+      .map(({ start, ...counts }) => ({ timestamp: iso(start), ...counts })),
     links: tables.campaignCounts.links(filter.campaignId, MAX_LINKS),
     providers: tables.campaignCounts.providers(filter.campaignId),
   }),
@@ -145,7 +135,7 @@ export function createCampaigns(
       accountId: string,
       campaignId: string,
       { from, to, interval }: AnalyticsQuery,
-    ): Promise<CampaignAnalytics | Refusal> => {
+    ): Promise<ReturnType<typeof campaignAnalytics.run> | Refusal> => {
       const campaign = findCampaign(tables, accountId, campaignId);
       if (isRefusal(campaign)) return campaign;
       const filter = {
@@ -188,20 +178,6 @@ export function presentCampaign(row: CampaignRow) {
     prepared: readPrepared(row.prepared),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
-  };
-}
-
-/** The counts as the API returns them: `timestamp` is the beginning of each hour or day, in ISO 8601. */
-export function presentAnalytics(
-  campaignId: string,
-  { totals, series, links, providers }: CampaignAnalytics,
-) {
-  return {
-    campaignId,
-    totals,
-    series: series.map(({ start, ...counts }) => ({ timestamp: iso(start), ...counts })),
-    links,
-    providers,
   };
 }
 

@@ -43,8 +43,8 @@ const CLIENT_ATTEMPTS = { burst: 60, perSecond: 1 / 2 };
 const MAX_CLIENTS = 10_000;
 /** Newest audit records of a person, whose clients the person uses. */
 const MAX_RECORDS = 200;
-/** Sessions whose attempts are counted. */
-const MAX_SESSIONS = 10_000;
+/** People, clients that they use, and sessions whose attempts are counted. */
+const MAX_KNOWN = 3 * MAX_PEOPLE;
 /** Changes of one person's password, each of which costs a hash. */
 const CHANGES = { burst: 5, perSecond: 1 / 60 };
 /** Unknown addresses whose attempts are counted. */
@@ -78,11 +78,9 @@ export function createPasswordCredentials(
 ) {
   const attemptsOfClients = createTokenBuckets(clock, CLIENT_ATTEMPTS, MAX_CLIENTS);
   // Separate, so that attempts for many unknown addresses evict no bucket of a person.
-  const attemptsOfPeople = createTokenBuckets(clock, ATTEMPTS, MAX_PEOPLE);
+  const attemptsOfKnown = createTokenBuckets(clock, ATTEMPTS, MAX_KNOWN);
   const changesOfPeople = createTokenBuckets(clock, CHANGES, MAX_PEOPLE);
   const attemptsOfUnknown = createTokenBuckets(clock, ATTEMPTS, MAX_UNKNOWN);
-  const attemptsOfUsed = createTokenBuckets(clock, ATTEMPTS, MAX_CLIENTS);
-  const attemptsOfSessions = createTokenBuckets(clock, ATTEMPTS, MAX_SESSIONS);
 
   /** The bucket of an attempt, and whether it is from a client that the person uses. */
   function attemptsOf(
@@ -90,14 +88,11 @@ export function createPasswordCredentials(
     key: string,
     { client, session }: PasswordInput,
   ): { bucket: TokenBucket; isKnown: boolean } {
-    if (session !== undefined) return { bucket: attemptsOfSessions.of(session.id), isKnown: true };
+    if (session !== undefined) return { bucket: attemptsOfKnown.of(`session ${session.id}`), isKnown: true };
     // Records are read for an unknown address, too, so that both take as long.
     const isKnown = usesClient(row?.person_id, client);
     if (row === null) return { bucket: attemptsOfUnknown.of(key), isKnown: false };
-    const bucket = isKnown
-      ? attemptsOfUsed.of(`${row.person_id} ${client}`)
-      : attemptsOfPeople.of(row.person_id);
-    return { bucket, isKnown };
+    return { bucket: attemptsOfKnown.of(`${row.person_id} ${isKnown ? client : ''}`), isKnown };
   }
 
   /** Whether the person (undefined: anyone) has used the console from this client. Failed sign-ins name no person. */

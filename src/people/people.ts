@@ -14,11 +14,6 @@ import {
 } from './person.ts';
 import type { Standing } from './roles.ts';
 
-/** A person in the list of the members of an account. */
-export interface AccountMember extends ConsolePerson {
-  role: MemberRole;
-}
-
 /** An account that a person may use. */
 export interface AccountMembership {
   accountId: string;
@@ -73,7 +68,7 @@ export function createPeople(context: Pick<Context, 'tables' | 'writer' | 'clock
     /** All people of the installation, oldest first, up to MAX_PEOPLE. */
     list: (): ConsolePerson[] => tables.people.list(MAX_PEOPLE).map((row) => presentPerson(tables, row)),
     /** The members of an account, oldest first. */
-    members: (accountId: string): AccountMember[] =>
+    members: (accountId: string) =>
       tables.memberships
         .ofAccount(accountId, MAX_MEMBERS)
         .map((row) => ({ ...presentPerson(tables, row), role: row.role })),

@@ -6,14 +6,6 @@ import type { Writer } from '../store/database/writer.ts';
 import type { SavedViewRow } from '../store/people/saved-views.ts';
 import type { Tables } from '../store/tables.ts';
 
-/** Filters of a list that a person saved under a name. */
-export interface SavedView {
-  id: string;
-  page: string;
-  name: string;
-  query: Record<string, string>;
-}
-
 /** Saved views of one person, in all accounts. */
 const MAX_VIEWS = 100;
 
@@ -78,6 +70,9 @@ export function createSavedViews(deps: { tables: Tables; writer: Writer; clock: 
 
 export type SavedViews = ReturnType<typeof createSavedViews>;
 
-function presentView({ view_id, page, name, query }: SavedViewRow): SavedView {
+/** Filters of a list that a person saved under a name. */
+export type SavedView = ReturnType<typeof presentView>;
+
+function presentView({ view_id, page, name, query }: SavedViewRow) {
   return { id: view_id, page, name, query: querySchema.parse(JSON.parse(query)) };
 }

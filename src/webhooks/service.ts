@@ -1,5 +1,6 @@
 import { DAY, isoOrNull } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { withoutNulls } from '../core/without-nulls.ts';
 import { EVENT_TYPES, type EventKind, isEventKind, isMessageEventKind } from '../events/event-types.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { Context } from '../store/context.ts';
@@ -16,7 +17,7 @@ import type { CallResult, WebhookCaller } from './call.ts';
 import { type WebhookHealth, webhookHealth } from './health.ts';
 import { changedFields, EVERY_EVENT, newFields, type WebhookInput, type WebhookPatch } from './input.ts';
 import { errorOf } from './outcome.ts';
-import { signatureHeaders, type WebhookPayload, webhookPayload } from './payload.ts';
+import { signatureHeaders, webhookPayload } from './payload.ts';
 import {
   fieldsOf,
   findWebhook,
@@ -196,11 +197,6 @@ function columns({ url, events, name, description, isActive }: WebhookFields) {
   };
 }
 
-interface WebhookDeliveryDetail extends WebhookDelivery {
-  /** Null: retention has deleted the event. */
-  payload: WebhookPayload | null;
-}
-
 export interface DeliveryPage {
   deliveries: WebhookDelivery[];
   nextSeq: number | null;
@@ -299,11 +295,12 @@ function createWebhookDeliveries(
       return { deliveries: rows.map(present), nextSeq };
     },
     /** One delivery with the body of its calls. */
-    delivery: (accountId: string, webhookId: string, deliveryId: string): WebhookDeliveryDetail | Refusal => {
+    delivery: (accountId: string, webhookId: string, deliveryId: string) => {
       const webhook = findWebhook(tables, accountId, webhookId);
       if (isRefusal(webhook)) return webhook;
       const row = tables.webhookDeliveries.byId(webhook.number, deliveryId);
       if (row === null) return unknownDelivery(webhookId, deliveryId);
+      // Null: retention has deleted the event.
       const event = tables.events.bySeq(row.event_seq);
       return { ...present(row), payload: event === null ? null : webhookPayload(event) };
     },
@@ -361,23 +358,11 @@ function unknownDelivery(webhookId: string, deliveryId: string): Refusal {
   return refuse('NOT_FOUND', `There is no delivery ${deliveryId} of webhook ${webhookId}`);
 }
 
-/** The result of a test call, which is not stored and counts in no statistics. */
-interface WebhookTestResult {
-  webhookId: string;
-  /** The endpoint replied 2xx in time. */
-  delivered: boolean;
-  responseCode?: number;
-  /** The first KiB. */
-  responseBody?: string;
-  error?: string;
-  durationMs: number;
-  payload: WebhookPayload;
-}
-
 /**
  * Calls the endpoint with a signed sample event of this kind (default: the first kind to which the webhook subscribes).
- * Calls disabled webhooks too, so that an account can test a webhook before it enables it. Refuses an unknown webhook, and a second test of a webhook while one is in progress (`RATE_LIMITED`). Writes nothing;
- * an abort of `signal` is a result with an error.
+ * Calls disabled webhooks too, so that an account can test a webhook before it enables it. Refuses an unknown
+ * webhook, and a second test of a webhook while one is in progress (`RATE_LIMITED`). Writes nothing and counts in no
+ * statistics; an abort of `signal` is a result with an error.
  */
 function createWebhookTester(
   { tables, clock, ids }: Pick<Context, 'tables' | 'clock' | 'ids'>,
@@ -387,12 +372,7 @@ function createWebhookTester(
   /** Numbers of the webhooks that are being tested. */
   const running = new Set<number>();
 
-  return async (
-    accountId: string,
-    webhookId: string,
-    kind: EventKind | undefined,
-    signal: AbortSignal,
-  ): Promise<WebhookTestResult | Refusal> => {
+  return async (accountId: string, webhookId: string, kind: EventKind | undefined, signal: AbortSignal) => {
     const webhook = findWebhook(tables, accountId, webhookId);
     if (isRefusal(webhook)) return webhook;
     if (running.has(webhook.number))
@@ -410,14 +390,17 @@ function createWebhookTester(
       });
       const result = (await caller.call({ accountId, url: webhook.url, headers, body }, signal)) ?? CANCELLED;
       const error = errorOf(result);
-      return {
+      return withoutNulls({
         webhookId,
+        // The endpoint replied 2xx in time.
         delivered: error === null,
-        ...(result.kind === 'response' ? { responseCode: result.status, responseBody: result.body } : {}),
-        ...(error === null ? {} : { error }),
+        responseCode: result.kind === 'response' ? result.status : null,
+        // The first KiB.
+        responseBody: result.kind === 'response' ? result.body : null,
+        error,
         durationMs: clock.now() - startedAt,
         payload,
-      };
+      });
     } finally {
       running.delete(webhook.number);
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type AnalyticsQuery, createCampaigns } from '../../src/campaigns/campaigns.ts';
-import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
+import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import type { CampaignStatus } from '../../src/store/campaigns/campaigns.ts';
 import { granted } from '../support/refusal.ts';
@@ -121,10 +121,11 @@ describe('analytics', () => {
   it('contain the totals, the days with events, and the links', async () => {
     const { ask, noon } = await counted();
     expect(await ask()).toEqual({
+      campaignId: expect.any(String),
       totals: { ...NONE, sent: 3, delivered: 2, bounced: 1 },
       series: [
-        { start: noon - 12 * HOUR, ...NONE, sent: 3, delivered: 2 },
-        { start: noon + 12 * HOUR, ...NONE, bounced: 1 },
+        { timestamp: iso(noon - 12 * HOUR), ...NONE, sent: 3, delivered: 2 },
+        { timestamp: iso(noon + 12 * HOUR), ...NONE, bounced: 1 },
       ],
       links: [{ url: 'https://example.com/', clicks: 1 }],
       providers: [],
@@ -139,7 +140,7 @@ describe('analytics', () => {
       interval: 'hour',
     });
     expect(totals).toEqual({ ...NONE, delivered: 2 });
-    expect(series).toEqual([{ start: noon + HOUR, ...NONE, delivered: 2 }]);
+    expect(series).toEqual([{ timestamp: iso(noon + HOUR), ...NONE, delivered: 2 }]);
     expect((await ask({ from: noon + 2 * HOUR, to: noon + DAY })).totals).toEqual(NONE);
     expect((await ask({ to: noon + DAY + 1 })).totals.bounced).toBe(1);
   });

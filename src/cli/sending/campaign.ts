@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import * as z from 'zod';
-import { createCampaigns, presentAnalytics, presentCampaign } from '../../campaigns/campaigns.ts';
+import { createCampaigns, presentCampaign } from '../../campaigns/campaigns.ts';
 import { type CampaignSending, createCampaignSending } from '../../campaigns/send.ts';
 import { line, lines } from '../../http/api/fields.ts';
 import { parseInput } from '../../http/validation/parse.ts';
@@ -152,7 +152,7 @@ async function show(context: CliContext, id: string, account: string): Promise<v
   const period = { from: null, to: null, interval: 'day' } as const;
   const counted = context.accepted(await campaigns.analytics(account, id, period), FAILED);
   const shown = presentCampaign(campaign);
-  const { totals, series, links } = presentAnalytics(id, counted);
+  const { totals, series, links } = counted;
   const progress = sendingOf(deps).progress(campaign);
   context.show({ ...shown, ...(progress === null ? {} : { progress }), totals, series, links }, () => {
     const { skipped, ...counts } = progress ?? {};

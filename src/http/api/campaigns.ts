@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { ANALYTICS_INTERVALS, type Campaigns, presentAnalytics } from '../../campaigns/campaigns.ts';
+import { ANALYTICS_INTERVALS, type Campaigns } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
 import {
@@ -171,8 +171,7 @@ function analytics(campaigns: Campaigns): Route {
       const to = query.to === undefined ? null : Date.parse(query.to);
       if (from !== null && to !== null && from > to) return invalid('to', 'must not be before `from`');
       const period = { from, to, interval: query.interval };
-      const found = await campaigns.analytics(caller.accountId, campaignId, period);
-      return isRefusal(found) ? found : presentAnalytics(campaignId, found);
+      return campaigns.analytics(caller.accountId, campaignId, period);
     },
   });
 }
