@@ -8,7 +8,8 @@ import { hasBody } from './body/body.ts';
 import { type CallerAddressOf, isForwarded } from './caller-address.ts';
 import { hasTooManyFields, MAX_HEADER_FIELDS } from './listener.ts';
 import type { HttpMetrics } from './metrics.ts';
-import { faultRefusal, type HttpResponse, refusalResponse } from './responses.ts';
+import { faultRefusal, refusalResponse } from './responses.ts';
+import type { HttpResponse } from './route.ts';
 import type { RequestState } from './router.ts';
 import { discard, respondBeforeBody } from './unread-body.ts';
 
@@ -93,7 +94,7 @@ export function respond(ctx: Context, reply: HttpResponse | null): void {
   res.setHeader('X-Request-Id', state.requestId);
   res.setHeader('Cache-Control', 'no-store');
   res.setHeader('X-Content-Type-Options', 'nosniff');
-  for (const [name, value] of Object.entries(reply.headers)) res.setHeader(name, value);
+  for (const [name, value] of Object.entries(reply.headers ?? {})) res.setHeader(name, value);
   if (reply.contentType !== '') res.setHeader('Content-Type', reply.contentType);
   if (Buffer.byteLength(reply.body) <= CHUNK_BYTES) {
     ctx.body = reply.body;

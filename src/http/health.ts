@@ -10,7 +10,7 @@ import type { Pressure } from '../sending/pressure.ts';
 import { storageFailure } from '../store/database/failure.ts';
 import { mayReadMetrics } from './metrics.ts';
 import { JSON_TYPE, refusalEnvelope, refusalResponse, successBody } from './responses.ts';
-import type { OpenResponse, OpenRoute } from './route.ts';
+import type { HttpResponse, OpenRoute } from './route.ts';
 
 /*
  * The state of the daemon: `/web-setup/health` for clients of the interface, `/healthz` (alive) and `/readyz` (can do its
@@ -202,7 +202,7 @@ export function instanceRoute(instance: { instanceId: string; generation: number
   };
 }
 
-function json(value: object): OpenResponse {
+function json(value: object): HttpResponse {
   return { status: 200, contentType: JSON_TYPE, body: JSON.stringify(value) };
 }
 
@@ -263,18 +263,13 @@ export function notReady(
   results: ReadinessResult[],
   failed: ReadinessResult[],
   requestId: string,
-): OpenResponse {
+): HttpResponse {
   const refusal = refuse('UNAVAILABLE', `Not ready: ${failed.map(({ check }) => check).join(', ')}`, {
     details: failed.map(({ check, message = '' }) => ({ field: check, message })),
   });
-  const { status, contentType, headers } = refusalResponse(refusal, requestId);
   const data = { status: 'not ready', checks: results };
-  return {
-    status,
-    contentType,
-    headers,
-    body: JSON.stringify({ ...refusalEnvelope(refusal, requestId), data }),
-  };
+  const body = JSON.stringify({ ...refusalEnvelope(refusal, requestId), data });
+  return { ...refusalResponse(refusal, requestId), body };
 }
 
 export type Probe = ReturnType<typeof createProbe>;

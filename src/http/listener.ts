@@ -94,7 +94,7 @@ export function createListener(
         : { host: address.address, port: address.port };
     },
     close: (graceMs) => {
-      const closed = close(server, graceMs).finally(() => clearInterval(sweeps));
+      const closed = closeServer(server, graceMs).finally(() => clearInterval(sweeps));
       connections.endHandshakes();
       return closed;
     },
@@ -169,7 +169,8 @@ function listen(server: Server, at: string, setting: string): Promise<void> {
   });
 }
 
-function close(server: Server, graceMs: number): Promise<void> {
+/** Accepts no new connections, and closes those that have not ended after `graceMs`. */
+export function closeServer(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
     // The only possible error is that the server was not open.

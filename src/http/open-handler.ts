@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { openResponse, refusalResponse } from './responses.ts';
+import { refusalResponse } from './responses.ts';
 import type { OpenRoute } from './route.ts';
 import type { Handler, RoutedRequest } from './router.ts';
 
@@ -18,6 +18,6 @@ export function openHandler(
       headers: incoming.req.headers,
       requestId: incoming.requestId,
     });
-    return isRefusal(page) ? refusalResponse(page, incoming.requestId) : openResponse(page);
+    return isRefusal(page) ? refusalResponse(page, incoming.requestId) : page;
   };
 }

@@ -6,6 +6,7 @@ import { OPERATOR_SOCKET } from '../config/data-files.ts';
 import { errorText } from '../core/errors.ts';
 import type { Context } from '../store/context.ts';
 import { createApplication } from './application.ts';
+import { closeServer } from './listener.ts';
 import { pageKeysOf } from './page-keys.ts';
 import type { Route } from './route.ts';
 
@@ -78,15 +79,7 @@ export function createOperatorSocket(
     },
     close: (graceMs: number): Promise<void> => {
       application.stop();
-      if (!server.listening) return Promise.resolve();
-      return new Promise((resolve) => {
-        const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-        server.close(() => {
-          clearTimeout(cut);
-          resolve();
-        });
-        server.closeIdleConnections();
-      });
+      return closeServer(server, graceMs);
     },
   };
 }

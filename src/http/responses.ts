@@ -2,17 +2,9 @@ import type { RateClass } from '../accounts/rate-limits.ts';
 import { type Refusal, type RefusalCode, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
 import { PartlyDone, storageFailure } from '../store/database/failure.ts';
-import { type OpenResponse, Reply } from './route.ts';
+import { type HttpResponse, Reply } from './route.ts';
 
 /* Responses as they are sent: the envelopes and header fields of all responses of the API. */
-
-/** A complete response. */
-export interface HttpResponse {
-  status: number;
-  contentType: string;
-  body: string | Buffer;
-  headers: Record<string, string>;
-}
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -57,16 +49,6 @@ export function successResponse(
     contentType: JSON_TYPE,
     body: 'raw' in content ? content.raw : successBody(content.data, [...warnings, ...answer.warnings]),
     headers: { ...headers, ...answer.headers },
-  };
-}
-
-/** The response of a route without a key, without an envelope. */
-export function openResponse(page: OpenResponse): HttpResponse {
-  return {
-    status: page.status,
-    contentType: page.contentType,
-    body: page.body,
-    headers: page.headers ?? {},
   };
 }
 

@@ -275,9 +275,10 @@ export interface OpenRequest {
   requestId: string;
 }
 
-/** The response of an open route, sent unchanged. */
-export interface OpenResponse {
+/** A complete response. */
+export interface HttpResponse {
   status: number;
+  /** '': the response has no body. */
   contentType: string;
   body: string | Buffer;
   headers?: Record<string, string>;
@@ -300,5 +301,5 @@ export interface OpenRoute {
   >;
   /** Errors beyond those that every operation may return. */
   refusals?: RefusalCode[];
-  handle(request: OpenRequest): Promise<OpenResponse | Refusal> | OpenResponse | Refusal;
+  handle(request: OpenRequest): Promise<HttpResponse | Refusal> | HttpResponse | Refusal;
 }

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { invalid, refuse } from '../core/refusal.ts';
-import { type HttpResponse, refusalResponse } from './responses.ts';
-import type { CallerAddress } from './route.ts';
+import { refusalResponse } from './responses.ts';
+import type { CallerAddress, HttpResponse } from './route.ts';
 
 /*
  * Finds the handler for a path and method. The router matches paths, a table under each path the methods, so that an

@@ -7,7 +7,8 @@ import type { MigrationProgress } from '../store/migrate/migrate.ts';
 import { SMALL_DATABASE_BYTES, schemaState, upgradeInThread } from '../store/migrate/upgrade.ts';
 import { HEALTH, notReady } from './health.ts';
 import { createListener, type HttpConnectionLimits } from './listener.ts';
-import { type HttpResponse, JSON_TYPE, refusalResponse } from './responses.ts';
+import { JSON_TYPE, refusalResponse } from './responses.ts';
+import type { HttpResponse } from './route.ts';
 import { respondBeforeBody } from './unread-body.ts';
 
 export interface StartupServerOptions {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { OpenRequest, OpenResponse } from './route.ts';
+import type { HttpResponse, OpenRequest } from './route.ts';
 
 const compress = promisify(gzip);
 
@@ -20,7 +20,7 @@ export function staticPage(
   contentType: string,
   write: () => Promise<string>,
   headers: Record<string, string> = {},
-): (request: OpenRequest) => Promise<OpenResponse> {
+): (request: OpenRequest) => Promise<HttpResponse> {
   let forms: Promise<{ plain: PageForm; gzip: PageForm }> | null = null;
   return async ({ headers: request }) => {
     forms ??= write().then(formsOf);

@@ -3,7 +3,7 @@ import { MINUTE } from '../../core/clock.ts';
 import type { Runtime } from '../../core/runtime.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
 import type { Audit, AuditInput } from '../../people/audit.ts';
-import type { HttpResponse } from '../responses.ts';
+import type { HttpResponse } from '../route.ts';
 import type { Handler, RoutedRequest } from '../router.ts';
 import type { ConsoleAccess } from './access.ts';
 

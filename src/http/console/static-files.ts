@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import { extname, join, posix, sep } from 'node:path';
 import { refuse } from '../../core/refusal.ts';
-import { type HttpResponse, refusalResponse } from '../responses.ts';
+import { refusalResponse } from '../responses.ts';
+import type { HttpResponse } from '../route.ts';
 import { acceptsCoding, matchesTag } from '../static-page.ts';
 
 /**
