@@ -268,32 +268,21 @@ export type Tokens = ReturnType<typeof createTokens>;
 
 function accountTokens(tag: Buffer, keys: Keys): AccountTokens {
   const head = headOf(tag);
-  // A message has four addresses and two links of the same payload.
-  const addressPayload = withLastResult((id: string) => Buffer.concat([tag, packId(id)]));
-  const linkPayload = withLastResult(packSentMail);
   const address = (purpose: AddressPurpose) => (id: string) =>
-    ADDRESS_PURPOSES[purpose] + base32(signed(keys[purpose], addressPayload(id), ADDRESS_MAC_LENGTH));
+    ADDRESS_PURPOSES[purpose] +
+    base32(signed(keys[purpose], Buffer.concat([tag, packId(id)]), ADDRESS_MAC_LENGTH));
   const url = (purpose: UrlPurpose, payload: Buffer) => urlToken(keys[purpose], head, payload);
   return {
     returnPath: address('return-path'),
     feedback: address('feedback'),
     unsubscribe: address('unsubscribe-address'),
     signedId: address('message-id'),
-    unsubscribeUrl: (mail) => url('unsubscribe', linkPayload(mail)),
-    reportUrl: (mail) => url('report', linkPayload(mail)),
+    unsubscribeUrl: (mail) => url('unsubscribe', packSentMail(mail)),
+    reportUrl: (mail) => url('report', packSentMail(mail)),
     openUrl: (id) => url('open', packId(id)),
     signUp: ({ groupId, email, firstName, lastName, at }) =>
       url('sign-up', Buffer.from(JSON.stringify([groupId, email, firstName, lastName, at]))),
     click: { key: keys.click, head },
-  };
-}
-
-/** `compute` with its last result, for calls with the same argument. The result must depend on nothing else. */
-function withLastResult<Argument, Result>(compute: (argument: Argument) => Result): typeof compute {
-  let last: { argument: Argument; result: Result } | null = null;
-  return (argument) => {
-    if (last === null || last.argument !== argument) last = { argument, result: compute(argument) };
-    return last.result;
   };
 }
 
