@@ -99,7 +99,7 @@ const HOUSEKEEPING_INTERVAL_MS = SECOND;
  * threads also without it. Throws an `OperatorFault` when a password file of a proxy or a route cannot be used.
  */
 export function createDelivery(deps: DeliveryDeps) {
-  const { monotonic, log, tables, recorder } = deps;
+  const { monotonic, log, recorder } = deps;
   const config = deps.config.delivery;
   const connections = config.connections ?? defaultConnections(openFilesLimit());
   let stopping = false;
@@ -152,14 +152,7 @@ export function createDelivery(deps: DeliveryDeps) {
   const failover = createFailover(deps);
   const results = createAttemptResults(deps, { recorder, retry: config.retry, failover });
   const { prepare, signersOf } = deps;
-  const jobs = createJobBuilder({
-    config: deps.config,
-    tables,
-    jobEgress: proxies.jobEgress,
-    paths,
-    prepare,
-    signersOf,
-  });
+  const jobs = createJobBuilder(deps, { jobEgress: proxies.jobEgress, paths, prepare, signersOf });
   const shares = createShares({ sessions: connections, bytes: config.inFlightBytes });
   const pool = createWorkerPool(deps, {
     script: deps.workerScript,

@@ -140,22 +140,6 @@ function senderIdOf(hostname: string): string {
 /** The keys that sign a domain's mail in a lane; empty when there are none yet. */
 export type SignersOf = (domain: DomainRow, lane: Lane) => DkimSigner[];
 
-/**
- * Builds what a worker needs to send one message. Returns the reason when the message can never be sent. Throws when
- * something that the message needs cannot be read.
- */
-export type BuildJob = (
-  reservation: SlotReservation,
-  assignment: Assignment,
-  entry: EgressEntry,
-) => DeliveryJob | 'domain_deleted' | 'content_invalid';
-
-export interface JobBuilder {
-  build: BuildJob;
-  /** Replaces the passwords of the configured routes; `passwords`: see `readPasswords`. */
-  usePasswords(passwords: RoutePasswords): void;
-}
-
 /** Undefined: no authentication. */
 export interface RoutePasswords {
   /** Passwords of the fixed routes, by position in `delivery.routes`. */
@@ -164,31 +148,37 @@ export interface RoutePasswords {
   relay: string | undefined;
 }
 
-export interface JobsDeps {
-  config: Pick<Config, 'delivery' | 'secondary'>;
-  paths: Pick<DeliveryPaths, 'relay'>;
-  tables: Tables;
-  /** What a worker needs of a source address. */
-  jobEgress(entry: EgressEntry): JobEgress;
-  prepare: Prepare;
-  signersOf: SignersOf;
-}
+export type BuildJob = ReturnType<typeof createJobBuilder>['build'];
 
 /** Reads the password files of the routes: a file that cannot be read throws an `OperatorFault` here. */
-export function createJobBuilder(deps: JobsDeps): JobBuilder {
-  const { tables, jobEgress, paths, prepare, signersOf } = deps;
-  const config = deps.config.delivery;
+export function createJobBuilder(
+  { config: settings, tables }: { config: Pick<Config, 'delivery' | 'secondary'>; tables: Tables },
+  {
+    jobEgress,
+    paths,
+    prepare,
+    signersOf,
+  }: {
+    /** What a worker needs of a source address. */
+    jobEgress(entry: EgressEntry): JobEgress;
+    paths: Pick<DeliveryPaths, 'relay'>;
+    prepare: Prepare;
+    signersOf: SignersOf;
+  },
+) {
+  const config = settings.delivery;
   /** Messages in memory refer to routes that a reload has replaced. */
   const passwords = new WeakMap<DeliveryRoute, string>();
-  const usePasswords = (given: RoutePasswords) => {
+  /** Replaces the passwords of the configured routes; `given`: see `readPasswords`. */
+  function usePasswords(given: RoutePasswords): void {
     for (const [index, route] of config.routes.entries()) {
       const password = given.routes[index];
       if (password !== undefined) passwords.set(route, password);
     }
     const relay = paths.relay();
     if (relay !== null && given.relay !== undefined) passwords.set(relay, given.relay);
-  };
-  usePasswords(readPasswords(deps.config));
+  }
+  usePasswords(readPasswords(settings));
   const sharedContent = createSharedContentReader(tables);
 
   /** A domain whose key of the secondary lane was removed meanwhile is signed with the other one. */
@@ -205,7 +195,15 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
     return content;
   }
 
-  const build: BuildJob = ({ site, slot }, assignment, entry) => {
+  /**
+   * Builds what a worker needs to send one message. Returns the reason when the message can never be sent. Throws when
+   * something that the message needs cannot be read.
+   */
+  function build(
+    { site, slot }: SlotReservation,
+    assignment: Assignment,
+    entry: EgressEntry,
+  ): DeliveryJob | 'domain_deleted' | 'content_invalid' {
     const { message, hosts, route, lane } = assignment;
     const domain = tables.domains.byId(message.domain_id);
     if (domain === null) return 'domain_deleted';
@@ -236,7 +234,8 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
         ? {}
         : { auth: { user: route.user, password, allowUnverified: route.allowUnverifiedAuth } }),
     };
-  };
+  }
+
   return { build, usePasswords };
 }
 
