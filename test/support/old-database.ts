@@ -34,7 +34,7 @@ export function createOldDatabase(dir: string, { large = false } = {}): string {
   const db = openConnection(file, {});
   db.exec('PRAGMA journal_mode = WAL');
   db.exec("INSERT INTO accounts VALUES ('acct_old', 'Old', 'active', NULL, NULL, NULL, NULL, 1, 1)");
-  db.exec("INSERT INTO contents (body, created_at) VALUES ('body', 1)");
+  db.exec("INSERT INTO contents (body, size, created_at) VALUES ('body', 4, 1)");
   db.close();
   // A sparse extension of the file: SQLite uses the number of pages in the header.
   if (large) truncateSync(file, SMALL_DATABASE_BYTES + 1);

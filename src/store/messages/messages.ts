@@ -107,10 +107,8 @@ export function messageTable(db: Database) {
   const insertContent = sql.insert<[string | Uint8Array, number, number | null, number, BoundId | null]>(
     'INSERT INTO contents (body, size, shared_id, created_at, account) VALUES (?, ?, ?, ?, ?)',
   );
-  // Rows of older programs have no size, and are JSON.
   const content = db.prepare<[number], Omit<ContentRow, 'bytes'> & { bytes: Buffer }>(`
-    SELECT CAST(body AS BLOB) AS bytes, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding,
-      coalesce(size, octet_length(body)) AS size, shared_id
+    SELECT CAST(body AS BLOB) AS bytes, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding, size, shared_id
     FROM contents WHERE content_id = ?`);
   const insert = sql.insert<[NewStoredMessage]>(`
     INSERT INTO messages (message_key, account, content_id, use_case_code, domain, job_key, campaign, subscription_group,

@@ -250,7 +250,7 @@ export function queueTable(db: Database) {
   const ready = db
     .prepare<[number], [...StoredQueued, contentBytes: number]>(`
       SELECT ${MESSAGE_COLUMNS}, ${QUEUED_COLUMNS},
-        coalesce((SELECT coalesce(c.size, octet_length(c.body)) FROM contents c WHERE c.content_id = m.content_id), 0)
+        coalesce((SELECT c.size FROM contents c WHERE c.content_id = m.content_id), 0)
       FROM queue q JOIN messages m USING (seq)
       WHERE q.seq = ? AND q.ready = 1 AND q.lease IS NULL`)
     .raw();

@@ -114,7 +114,7 @@ CREATE TABLE contents (
   content_id INTEGER PRIMARY KEY,
   -- Columns before the body, which can be megabytes long.
   created_at INTEGER NOT NULL,
-  size       INTEGER,              -- bytes of the JSON; null: octet_length(body)
+  size       INTEGER NOT NULL,     -- bytes of the JSON
   -- Not null: the content is the part of one copy, the rest is in shared_contents, and size is that of both parts.
   shared_id  INTEGER,
   body       ANY NOT NULL,         -- mail/stored-content.ts
@@ -139,7 +139,7 @@ CREATE TABLE messages (
   seq                INTEGER PRIMARY KEY AUTOINCREMENT,
   -- Keys are bytes (store/rows/row-keys), or text without the usual shape.
   message_key        ANY NOT NULL UNIQUE,
-  -- Numbers (store/rows/id-numbers), or the id of a resource that was deleted before numbers existed.
+  -- Numbers (store/rows/id-numbers).
   account            ANY NOT NULL,
   content_id         INTEGER NOT NULL,
   use_case_code      INTEGER NOT NULL CHECK (use_case_code IN (0, 1)),           -- tx, mk

@@ -2,8 +2,8 @@ import type { Database } from '../database/database.ts';
 
 /**
  * Numbers that stand for public ids in tables with millions of rows. A number is assigned when its id is first
- * stored and stays assigned when the resource is deleted, because messages and events outlive their domain. An id of a
- * resource that was deleted before numbers existed has none: rows contain its text instead.
+ * stored and stays assigned when the resource is deleted, because messages and events outlive their domain. An id that is
+ * stored nowhere has none: its text, which no row contains, stands for it in a search.
  */
 export const NUMBERED = ['account', 'domain', 'campaign', 'subscription_group'] as const;
 export type Numbered = (typeof NUMBERED)[number];

@@ -340,9 +340,10 @@ function fillChunk(
     FROM sends ORDER BY seq`).run();
   fillEvents(db, begin + Math.floor((last / messages) * span));
   db.prepare(`
-    INSERT INTO contents (content_id, body, created_at)
-    SELECT seq, ?, created_at FROM sends WHERE created_at >= ? ORDER BY seq`).run(
+    INSERT INTO contents (content_id, body, size, created_at)
+    SELECT seq, ?, ?, created_at FROM sends WHERE created_at >= ? ORDER BY seq`).run(
     content,
+    Buffer.byteLength(content),
     now - BODY_DAYS * DAY_MS,
   );
 }

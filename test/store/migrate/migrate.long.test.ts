@@ -194,7 +194,7 @@ describe('an example in place and one that writes a table anew', () => {
     const db = openConnection(file, {});
     // More than two chunks of the copy.
     db.exec(`WITH RECURSIVE n (x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n WHERE x < 1000)
-      INSERT INTO contents (body, created_at) SELECT hex(randomblob(5000)), x FROM n`);
+      INSERT INTO contents (body, size, created_at) SELECT hex(randomblob(5000)), 10000, x FROM n`);
     db.exec(`WITH RECURSIVE n (x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n WHERE x < 1000)
       INSERT INTO strikes SELECT 'acct_old', 'email_' || x, 'soft', x FROM n`);
     db.close();
