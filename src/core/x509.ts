@@ -1,17 +1,11 @@
 import { generateKeyPairSync, type KeyPairKeyObjectResult, randomBytes, sign } from 'node:crypto';
 import { DAY } from './clock.ts';
+import type { TlsPair } from './tls-pair.ts';
 
 /*
  * Self-signed certificates (RFC 5280) and certificate requests (PKCS #10, RFC 2986) for one host name, with keys on P-256,
  * and the subset of DER (X.690) that they need.
  */
-
-export interface KeyAndCertificate {
-  /** PEM. */
-  key: string;
-  /** PEM, followed by the chain if there is one. */
-  cert: string;
-}
 
 const VALID_DAYS = 3650;
 
@@ -19,7 +13,7 @@ const VALID_DAYS = 3650;
  * Generates a certificate for one host name, valid for ten years from `now` (epoch ms). Mail servers accept it for
  * opportunistic encryption (RFC 7435).
  */
-export function generateSelfSignedCertificate(hostname: string, now: number): KeyAndCertificate {
+export function generateSelfSignedCertificate(hostname: string, now: number): TlsPair {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(
     der(SET, sequence(COMMON_NAME, der(UTF8_STRING, Buffer.from(hostname.slice(0, 64))))),

@@ -8,8 +8,8 @@ import { errorText } from '../core/errors.ts';
 import { addSeries } from '../core/metrics.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import type { Runtime } from '../core/runtime.ts';
-import { verifyTlsPair } from '../core/tls-pair.ts';
-import { generateSelfSignedCertificate, type KeyAndCertificate } from '../core/x509.ts';
+import { type TlsPair, verifyTlsPair } from '../core/tls-pair.ts';
+import { generateSelfSignedCertificate } from '../core/x509.ts';
 
 /*
  * The certificate of a listener, read again when its files change, so that a renewal needs no restart. A certificate and
@@ -24,36 +24,29 @@ export interface CertificateFiles {
   section: string;
 }
 
-/** The files that `mx.tls` names; null: the certificate is self-signed. */
-export function mxCertificateFiles({ mx }: Pick<Config, 'mx'>): CertificateFiles | null {
-  return filesOf('mx.tls', mx.tls);
-}
-
-/** The files that `submission.tls` names, otherwise those of `mx.tls`; null: the certificate is self-signed. */
-export function submissionCertificateFiles(
-  config: Pick<Config, 'mx' | 'submission'>,
+/** The files that the first of the sections with files names; null: the certificate is self-signed. */
+export function certificateFiles(
+  sections: Record<string, Pick<Config['mx'], 'tls'>>,
 ): CertificateFiles | null {
-  return filesOf('submission.tls', config.submission.tls) ?? mxCertificateFiles(config);
-}
-
-function filesOf(
-  section: string,
-  { certificateFile, keyFile }: Config['mx']['tls'],
-): CertificateFiles | null {
-  return certificateFile === undefined || keyFile === undefined
-    ? null
-    : { certificateFile, keyFile, section };
+  for (const [name, { tls }] of Object.entries(sections)) {
+    const { certificateFile, keyFile } = tls;
+    if (certificateFile !== undefined && keyFile !== undefined)
+      return { certificateFile, keyFile, section: `${name}.tls` };
+  }
+  return null;
 }
 
 /** The certificate files of the SMTP listeners that are on. */
-export function certificateFilesOf(
-  config: Pick<Config, 'mx' | 'submission'>,
-): { listener: 'mx' | 'submission'; files: CertificateFiles }[] {
-  const files = { mx: mxCertificateFiles(config), submission: submissionCertificateFiles(config) };
-  return (['mx', 'submission'] as const).flatMap((listener) => {
-    const found = config[listener].listen === 'off' ? null : files[listener];
-    return found === null ? [] : [{ listener, files: found }];
-  });
+export function certificateFilesOf({
+  mx,
+  submission,
+}: Pick<Config, 'mx' | 'submission'>): { listener: 'mx' | 'submission'; files: CertificateFiles }[] {
+  const ofListener = (listener: 'mx' | 'submission', listen: string, files: CertificateFiles | null) =>
+    listen === 'off' || files === null ? [] : [{ listener, files }];
+  return [
+    ...ofListener('mx', mx.listen, certificateFiles({ mx })),
+    ...ofListener('submission', submission.listen, certificateFiles({ submission, mx })),
+  ];
 }
 
 const CHECK_INTERVAL_MS = 5 * SECOND;
@@ -71,14 +64,14 @@ export function createCertificateSource(
   filesNow: () => CertificateFiles | null,
   checkIntervalMs = CHECK_INTERVAL_MS,
 ) {
-  let generated: KeyAndCertificate | null = null;
-  let loaded: KeyAndCertificate | null = null;
+  let generated: TlsPair | null = null;
+  let loaded: TlsPair | null = null;
   let section = '';
   const pairOf = async (files: CertificateFiles | null) =>
     files === null
       ? (generated ??= generateSelfSignedCertificate(hostname, clock.now()))
       : readPair(files, loaded);
-  const reload = async (onChange: (pair: KeyAndCertificate) => void) => {
+  const reload = async (onChange: (pair: TlsPair) => void) => {
     const files = filesNow();
     const pair = await pairOf(files);
     if (pair === loaded) return;
@@ -88,14 +81,14 @@ export function createCertificateSource(
   };
   return {
     /** The certificate to start with. Rejects when the files cannot be used. */
-    load: async (): Promise<KeyAndCertificate> => {
+    load: async (): Promise<TlsPair> => {
       const files = filesNow();
       section = files?.section ?? 'self-signed';
       loaded = await pairOf(files);
       return loaded;
     },
     /** Calls back with every later one until the returned function is called. */
-    watch: (onChange: (pair: KeyAndCertificate) => void): (() => Promise<void>) => {
+    watch: (onChange: (pair: TlsPair) => void): (() => Promise<void>) => {
       const loop = createLoop({
         name: `certificate ${section}`,
         run: () => reload(onChange),
@@ -115,10 +108,7 @@ export async function verifyCertificateFiles(files: CertificateFiles): Promise<v
 }
 
 /** Reads both files; returns `known`, which is not verified again, when they contain it. */
-async function readPair(
-  files: CertificateFiles,
-  known: KeyAndCertificate | null,
-): Promise<KeyAndCertificate> {
+async function readPair(files: CertificateFiles, known: TlsPair | null): Promise<TlsPair> {
   const { certificateFile, keyFile, section } = files;
   const cert = await readPem('certificateFile', certificateFile, section);
   const key = await readPem('keyFile', keyFile, section);

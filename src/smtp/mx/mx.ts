@@ -3,7 +3,7 @@ import type { SMTPServerSession } from 'smtp-server';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import { smtpCaller } from '../caller.ts';
-import { createCertificateSource, mxCertificateFiles } from '../certificate.ts';
+import { certificateFiles, createCertificateSource } from '../certificate.ts';
 import { MX_COMMAND_RATES } from '../command-limits.ts';
 import { createSmtpListener, DISABLED_COMMANDS, type SmtpListener } from '../listener.ts';
 import { createMailParser } from '../parser/mail-parser.ts';
@@ -38,7 +38,7 @@ export async function createMx(context: MxContext, options: MxOptions): Promise<
   const judge = createRcptPolicy(tables, { hostname, tokens });
   /** Envelopes with at least one recipient that is a valid token. */
   const proven = new WeakSet<SMTPServerSession['envelope']>();
-  const certificate = createCertificateSource(context, hostname, () => mxCertificateFiles(config));
+  const certificate = createCertificateSource(context, hostname, () => certificateFiles({ mx: config.mx }));
 
   function diskRejection(): SmtpRejection | null {
     return isDiskLow()

@@ -17,7 +17,7 @@ import type { AccountRow } from '../../store/accounts.ts';
 import type { Context } from '../../store/context.ts';
 import { storageFailure } from '../../store/database/failure.ts';
 import type { Stream } from '../../store/domains/domains.ts';
-import { createCertificateSource, submissionCertificateFiles } from '../certificate.ts';
+import { certificateFiles, createCertificateSource } from '../certificate.ts';
 import { SUBMISSION_COMMAND_RATES } from '../command-limits.ts';
 import { createSmtpListener, DISABLED_COMMANDS, MAX_RECIPIENTS, type SmtpListener } from '../listener.ts';
 import { createLogWindow } from '../log-window.ts';
@@ -167,7 +167,9 @@ export async function createSubmission(
   const listener = await createSmtpListener(context, {
     section: 'submission',
     settings: submission,
-    certificate: createCertificateSource(context, config.hostname, () => submissionCertificateFiles(config)),
+    certificate: createCertificateSource(context, config.hostname, () =>
+      certificateFiles({ submission: config.submission, mx: config.mx }),
+    ),
     mailBytes: config.limits.sendBytes,
     commandLength: MAX_COMMAND_LENGTH,
     commandRates: SUBMISSION_COMMAND_RATES,
