@@ -13,12 +13,17 @@ export type SessionResult =
   /** The connection was lost after the final dot: the server may have accepted the message. */
   | { kind: 'unanswered'; phase: 'dot'; reply: null; error: string };
 
+/** The result when this side does not offer the message; `nextHost`: another host may be able to take it. */
+export function refusedLocally(phase: SmtpPhase, reply: SmtpReply, nextHost: boolean): SessionResult {
+  return { kind: 'refused-locally', phase, reply, nextHost };
+}
+
 /**
  * The result when TLS is required and not available: a temporary failure, so that the mail is deferred, not bounced
  * (RFC 8461 §5).
  */
 export function insecure(phase: SmtpPhase, text: string): SessionResult {
-  return { kind: 'refused-locally', phase, reply: { code: 454, enhanced: '4.7.5', text }, nextHost: true };
+  return refusedLocally(phase, { code: 454, enhanced: '4.7.5', text }, true);
 }
 
 /** What follows a session. After a decisive reply about the recipient or the message no other host is tried. */

@@ -4,7 +4,7 @@ import type { SmtpPhase } from '../../mail/reply.ts';
 import { type Connection, isOk } from './connection.ts';
 import { SmtpSessionError } from './errors.ts';
 import { replyOf, type WireReply } from './reply-reader.ts';
-import type { SessionResult } from './session-result.ts';
+import { refusedLocally, type SessionResult } from './session-result.ts';
 import type { Deadlines, SmtpTimeouts, Wire } from './socket.ts';
 
 /** What a transaction needs of the client. */
@@ -158,22 +158,12 @@ function* dataBlocks({ header, body }: OutgoingMessage): Generator<Buffer> {
 function refusalOf({ extensions, host }: Connection, message: OutgoingMessage): SessionResult | null {
   if (message.utf8 && !extensions.smtpUtf8) {
     const text = `${host} does not support internationalized addresses (SMTPUTF8)`;
-    return {
-      kind: 'refused-locally',
-      phase: 'ehlo',
-      reply: { code: 553, enhanced: '5.6.7', text },
-      nextHost: true,
-    };
+    return refusedLocally('ehlo', { code: 553, enhanced: '5.6.7', text }, true);
   }
   const length = sizeOf(message);
   if (length > extensions.maxSize) {
     const text = `the message has ${length} bytes, ${host} accepts ${extensions.maxSize} at most`;
-    return {
-      kind: 'refused-locally',
-      phase: 'ehlo',
-      reply: { code: 552, enhanced: '5.3.4', text },
-      nextHost: false,
-    };
+    return refusedLocally('ehlo', { code: 552, enhanced: '5.3.4', text }, false);
   }
   return null;
 }
