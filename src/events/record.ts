@@ -84,6 +84,23 @@ export function createRecorder(
     }
   }
 
+  /** Inserts an event that belongs to no message. `data`: its fields as JSON. */
+  function insertOther(
+    tables: Tables,
+    of: { accountId: string; domainId?: string | null },
+    kind: NewEvent['kind'],
+    data: string,
+  ): void {
+    insert(tables, {
+      account_id: of.accountId,
+      kind,
+      at: clock.now(),
+      message_seq: null,
+      domain_id: of.domainId ?? null,
+      data,
+    });
+  }
+
   /** Counts an event of a message and inserts it. `data`: its fields as JSON. */
   function insertMessageEvent(
     tables: Tables,
@@ -108,14 +125,7 @@ export function createRecorder(
     (tables: Tables, { accountId, domainId, fields }: EventWithoutMessage<Kind>) => {
       const data = JSON.stringify(fields);
       const mayBeErased = hasPersonalFields(fields) && !isContact(tables, accountId, fields);
-      insert(tables, {
-        account_id: accountId,
-        kind,
-        at: clock.now(),
-        message_seq: null,
-        domain_id: domainId,
-        data: mayBeErased ? withoutPersonalFields(data) : data,
-      });
+      insertOther(tables, { accountId, domainId }, kind, mayBeErased ? withoutPersonalFields(data) : data);
     };
 
   /** Returns whether the event suppressed the recipient, which simulated mail never does; null for other events. */
@@ -188,14 +198,8 @@ export function createRecorder(
           subscriptionGroupId: message.subscription_group_id,
         }),
       };
-      insert(tables, {
-        account_id: accountId,
-        kind: event.kind,
-        at,
-        message_seq: null,
-        domain_id: null,
-        data: JSON.stringify({ ...context, ...event.fields, ...(suppressed === null ? {} : { suppressed }) }),
-      });
+      const fields = { ...context, ...event.fields, ...(suppressed === null ? {} : { suppressed }) };
+      insertOther(tables, { accountId }, event.kind, JSON.stringify(fields));
       return true;
     },
     /**
@@ -224,30 +228,18 @@ export function createRecorder(
       tables.events.insert({ ...event, message_seq: null, domain_id: null });
       return refuse('UNAVAILABLE', 'The event was inserted only as a test');
     },
-    domain: (tables: Tables, domain: DomainRow, kind: DomainEventKind, fields: DomainEventFields): void =>
-      insert(tables, {
-        account_id: domain.account_id,
-        kind,
-        at: clock.now(),
-        message_seq: null,
-        domain_id: domain.domain_id,
-        data: JSON.stringify({ domain: domain.name, ...fields }),
-      }),
+    domain: (tables: Tables, domain: DomainRow, kind: DomainEventKind, fields: DomainEventFields): void => {
+      const of = { accountId: domain.account_id, domainId: domain.domain_id };
+      insertOther(tables, of, kind, JSON.stringify({ domain: domain.name, ...fields }));
+    },
     /** Records an event of the installation for each account of the operator. */
     operator: <Kind extends OperatorEventKind>(
       tables: Tables,
       kind: Kind,
       fields: EventFields[Kind],
     ): void => {
-      for (const account_id of operatorAccounts(tables))
-        insert(tables, {
-          account_id,
-          kind,
-          at: clock.now(),
-          message_seq: null,
-          domain_id: null,
-          data: JSON.stringify(fields),
-        });
+      for (const accountId of operatorAccounts(tables))
+        insertOther(tables, { accountId }, kind, JSON.stringify(fields));
     },
     /** Records that a send was refused because of its recipient; there is no message. */
     refusedSend: withoutMessage('email_suppressed'),
