@@ -91,5 +91,3 @@ export function agedRows(db: Database, { table, number, time, only, children }: 
     },
   };
 }
-
-export type AgedRows = ReturnType<typeof agedRows>;
