@@ -5,7 +5,7 @@ import { programVersion } from '../config/version.ts';
 import { type Clock, iso } from '../core/clock.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import type { DatabaseContent } from '../store/backup/content.ts';
-import { type CopyPrograms, createCopier, type TaskKind, type TaskProgress } from '../store/backup/copy.ts';
+import { createCopier, type TaskKind, type TaskProgress } from '../store/backup/copy.ts';
 import { databaseFileIn } from '../store/database/connection.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import {
@@ -39,8 +39,6 @@ export interface CreateOptions {
   clock: Clock;
   onProgress?(progress: BackupProgress): void;
   signal?: AbortSignal;
-  /** The programs of the threads; default: the compiled ones. */
-  programs?: CopyPrograms | undefined;
 }
 
 export interface BackupProgress {
@@ -163,7 +161,6 @@ async function copyDatabase(
     bytesPerSecond: options.config.backup.bytesPerSecond,
     onProgress: watch,
     signal: AbortSignal.any(signals),
-    programs: options.programs,
   });
   try {
     await copier.copy(file, to, { maxLogBytes: MAX_LOG_GROWTH_BYTES });

@@ -5,7 +5,7 @@ import { type Clock, iso } from '../core/clock.ts';
 import { errorCode, errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import type { DatabaseContent } from '../store/backup/content.ts';
-import { type Copier, type CopyPrograms, createCopier } from '../store/backup/copy.ts';
+import { type Copier, createCopier } from '../store/backup/copy.ts';
 import { ensureLocation, markAsCopy, takeOver } from '../store/backup/identity.ts';
 import { DATABASE_FILE, type DaemonLock, openDatabase, tryLockDaemon } from '../store/database/database.ts';
 import { createWriter } from '../store/database/writer.ts';
@@ -32,8 +32,6 @@ export interface RestoreOptions {
   /** Bytes that were copied. */
   onProgress?(done: number, total: number): void;
   onMigration?: ((progress: MigrationProgress) => void) | undefined;
-  /** The programs of the threads; default: the compiled ones. */
-  programs?: CopyPrograms | undefined;
 }
 
 export interface Restored {
@@ -232,10 +230,9 @@ function lockFor(dir: string): DaemonLock {
   return lock;
 }
 
-function copierOf({ onProgress, programs }: RestoreOptions): Copier {
+function copierOf({ onProgress }: RestoreOptions): Copier {
   return createCopier({
     bytesPerSecond: UNLIMITED,
-    programs,
     onProgress: (kind, { done, total }) => (kind === 'copy' ? onProgress?.(done, total) : undefined),
   });
 }

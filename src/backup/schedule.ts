@@ -3,7 +3,6 @@ import { Counter } from 'prom-client';
 import { DAY, HOUR, iso, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { gaugesOf } from '../core/metrics.ts';
-import type { CopyPrograms } from '../store/backup/copy.ts';
 import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
 import { createBackup } from './create.ts';
@@ -48,13 +47,10 @@ export function createBackupSchedule(
   {
     schedule,
     instanceId,
-    programs,
   }: {
     /** `backup.schedule` */
     schedule: string;
     instanceId: string;
-    /** The programs of the threads; default: the compiled ones. */
-    programs?: CopyPrograms | undefined;
   },
 ) {
   const { config, clock, monotonic, log, tables, writer, registry } = context;
@@ -112,7 +108,6 @@ export function createBackupSchedule(
       includeKey: false,
       clock,
       signal: stopping.signal,
-      programs,
     });
     const seconds = Math.round((performance.now() - began) / 1000);
     log.info({ backup: path, bytes: manifest.bytes, seconds }, 'backup created');

@@ -2,13 +2,7 @@ import { join } from 'node:path';
 import { systemRandom } from '../core/random.ts';
 import { createSeal } from '../core/seal.ts';
 import type { DatabaseContent, SealedSample } from '../store/backup/content.ts';
-import {
-  type Copier,
-  type CopyPrograms,
-  createCopier,
-  type TaskKind,
-  type TaskProgress,
-} from '../store/backup/copy.ts';
+import { type Copier, createCopier, type TaskKind, type TaskProgress } from '../store/backup/copy.ts';
 import { StoreFault } from '../store/database/failure.ts';
 import { keyFingerprint, readMasterKey } from '../store/master-key.ts';
 import { knownMigrations, newestOf } from '../store/migrate/migrations.ts';
@@ -26,8 +20,6 @@ export interface BackupVerifyOptions {
   /** The master key that is tested when the backup does not include one; it need not exist. */
   masterKeyFile: string;
   onProgress?(step: TaskKind, progress: TaskProgress): void;
-  /** The programs of the threads; default: the compiled ones. */
-  programs?: CopyPrograms | undefined;
 }
 
 /** `unavailable`: the backup needs a key, and there is none to test. */
@@ -58,10 +50,9 @@ export async function verifyBackup(path: string, options: BackupVerifyOptions): 
     if (!(error instanceof ManifestFault)) throw error;
     return { path, manifest: null, key: 'unavailable', problems: [error.message] };
   }
-  const { onProgress, programs } = options;
+  const { onProgress } = options;
   const copier = createCopier({
     bytesPerSecond: UNLIMITED,
-    programs,
     ...(onProgress === undefined ? {} : { onProgress }),
   });
   try {

@@ -1,5 +1,6 @@
 import type { AccountLimits } from '../accounts/limits.ts';
 import { type Audience, createAudience } from '../audience/service.ts';
+import { builtProgram } from '../core/built-program.ts';
 import { HOUR, SECOND } from '../core/clock.ts';
 import type { Recorder } from '../events/record.ts';
 import type { DaemonBase } from './storage.ts';
@@ -9,13 +10,13 @@ export function startAudience(
   base: DaemonBase,
   { recorder, limits }: { recorder: Recorder; limits: AccountLimits },
 ): Audience {
-  const { config, env, onStop } = base;
+  const { config, onStop } = base;
   const audience = createAudience(base, {
     recorder,
     mayAdd: limits.mayAdd,
     responsesKeptMs: config.limits.idempotencyHours * HOUR,
     waitMs: 5 * SECOND,
-    slackScript: env.slackScript ?? new URL('../store/maintenance/slack-thread.js', import.meta.url),
+    slackScript: builtProgram('store/maintenance/slack-thread'),
   });
   audience.background.start();
   onStop(() => audience.background.stop());

@@ -6,10 +6,12 @@ import type { DaemonBase } from './storage.ts';
 
 export type DaemonBackups = ReturnType<typeof createBackups>;
 
-/** Creates the schedule of backups and the expiry of what a restore holds, with its metrics. Starts neither. `schedule`: null if no
- * backups are scheduled. */
+/**
+ * Creates the schedule of backups, null if none are scheduled, and the expiry of what a restore holds, with its metrics. Starts
+ * neither.
+ */
 export function createBackups(base: DaemonBase, recorder: Recorder) {
-  const { config, env, registry } = base;
+  const { config, registry } = base;
   const held = createHeldExpiry(base, recorder);
   const gauge = gaugesOf(registry);
   gauge(
@@ -28,7 +30,6 @@ export function createBackups(base: DaemonBase, recorder: Recorder) {
       : createBackupSchedule(base, {
           schedule: config.backup.schedule,
           instanceId: base.instanceId,
-          programs: env.copyPrograms,
         });
   return { held, schedule };
 }

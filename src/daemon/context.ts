@@ -1,4 +1,3 @@
-import type { Worker } from 'node:worker_threads';
 import { Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
 import { formatListen, type ListenAddress } from '../config/setting-types.ts';
@@ -10,11 +9,10 @@ import type { Random } from '../core/random.ts';
 import type { Runtime } from '../core/runtime.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { GenerateKey } from '../domains/key-queue.ts';
-import type { CopyPrograms } from '../store/backup/copy.ts';
 import type { Context } from '../store/context.ts';
 import type { Superseded } from '../store/database/failure.ts';
 
-/** The dependencies of a daemon: time, randomness, DNS, and the programs of its threads. */
+/** The dependencies of a daemon: time, randomness, DNS. */
 export interface DaemonEnv {
   clock: Clock;
   /** Default: the process's own. */
@@ -29,24 +27,8 @@ export interface DaemonEnv {
   resolver?: Resolver;
   /** Generates DKIM keys; default: new RSA keys. */
   generateKey?: GenerateKey;
-  /** The delivery worker's program; default: the compiled one. */
+  /** The delivery worker's program; default: the built one. */
   workerScript?: URL;
-  /** The program of the thread that flushes the write-ahead log; default: the compiled one. */
-  flushScript?: URL;
-  /** The program of the threads that read the database; default: the compiled one. */
-  storeReaderScript?: URL;
-  /** The program of the thread that clears unused space of the database; default: the compiled one. */
-  slackScript?: URL;
-  /** The program of the thread that migrates a large database; default: the compiled one. */
-  migrationScript?: URL;
-  /** The program of the process that checks the database for damage; default: the compiled one. */
-  integrityScript?: URL;
-  /** Starts a thread that parses received mail; default: of the compiled program. */
-  startParserThread?: () => Worker;
-  /** The programs of the threads of a backup; default: the compiled ones. */
-  copyPrograms?: CopyPrograms;
-  /** The directory with the files of the console; default: of the compiled program. */
-  consoleDirectory?: string;
   /** Aborts a migration at the start. */
   startSignal?: AbortSignal;
   /** Whether this daemon takes over from daemons with copies of its database that were restored before. */

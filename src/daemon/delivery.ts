@@ -1,4 +1,5 @@
 import { programVersion } from '../config/version.ts';
+import { builtProgram } from '../core/built-program.ts';
 import { createDelivery } from '../delivery/delivery.ts';
 import { createDirectMail } from '../delivery/direct-mail.ts';
 import { createHolds } from '../delivery/holds.ts';
@@ -63,7 +64,7 @@ export function startDelivery(base: DaemonBase, { resolver, recorder, domains, p
     observeAttempt: counters.observeAttempt,
     tls,
     observeFailover: counters.observeFailover,
-    workerScript: env.workerScript ?? new URL('../delivery/worker/main.js', import.meta.url),
+    workerScript: env.workerScript ?? builtProgram('delivery/worker/main'),
   });
   onStop(async () => {
     unrecorded = await delivery.stop();

@@ -5,6 +5,7 @@ import type { AccountLimits } from '../accounts/limits.ts';
 import type { Audience } from '../audience/service.ts';
 import { formatListen, isAnyAddress, type ListenAddress } from '../config/setting-types.ts';
 import { programVersion } from '../config/version.ts';
+import { builtProgram } from '../core/built-program.ts';
 import { SECOND } from '../core/clock.ts';
 import { measureEventLoopDelay } from '../core/event-loop-delay.ts';
 import type { Log } from '../core/log.ts';
@@ -81,7 +82,7 @@ interface HttpParts
 
 /** Starts the API, the operator socket and the console. */
 export async function startHttp(base: DaemonBase, parts: HttpParts) {
-  const { config, env, clock, monotonic, random, log, ids, registry } = base;
+  const { config, clock, monotonic, random, log, ids, registry } = base;
   const { tables, reader, writer, generation, instanceId, tokens, onStop } = base;
   const { delivery, publicPages, linkHosts, limits, backups } = parts;
   const databaseProbe = createProbe({
@@ -119,7 +120,6 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
       },
     }),
     machine: thisMachine,
-    integrityScript: env.integrityScript,
   });
   const publicUrl = publicPages.url();
   const routes = apiRoutes(base, {
@@ -187,11 +187,11 @@ async function startConsole(
   bound: ListenAddress,
   services: Omit<ConsoleServices, 'directory' | 'apiUrl'>,
 ): Promise<WebConsole | null> {
-  const { config, env, log, onStop } = base;
+  const { config, log, onStop } = base;
   if (config.console.listen === 'off') return null;
   const webConsole = createConsole(base, {
     ...services,
-    directory: env.consoleDirectory ?? fileURLToPath(new URL('../console/', import.meta.url)),
+    directory: fileURLToPath(new URL('console/', builtProgram('main'))),
     apiUrl: `http://${formatListen(isAnyAddress(bound) ? { ...bound, host: config.hostname } : bound)}`,
   });
   if (!(await isBound(webConsole, log))) return null;

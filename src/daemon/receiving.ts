@@ -13,7 +13,7 @@ import type { SmtpListener } from '../smtp/listener.ts';
 import { createMx } from '../smtp/mx/mx.ts';
 import { createSubmission } from '../smtp/submission/submission.ts';
 import type { Unsubscribing } from '../suppression/unsubscribe.ts';
-import { type DaemonEnv, GRACE_MS, logListener } from './context.ts';
+import { GRACE_MS, logListener } from './context.ts';
 import type { DaemonBase } from './storage.ts';
 
 interface MxParts {
@@ -28,7 +28,7 @@ export async function startMx(
   base: DaemonBase,
   { resolver, recorder, unsubscribing, pressure }: MxParts,
 ): Promise<SmtpListener | null> {
-  const { config, env, registry, tokens, onStop } = base;
+  const { config, registry, tokens, onStop } = base;
   const mailIn = new Counter({
     name: 'postrider_mail_in_total',
     help: 'Received mail by purpose and result.',
@@ -42,7 +42,6 @@ export async function startMx(
     resolver,
     isDiskLow: pressure.isDiskLow,
     observe: (purpose, result) => mailIn.inc({ purpose, result }),
-    ...threadsOf(env),
     optOut: (tx, message) => {
       const source = { method: 'mailto', ip: null, userAgent: null } as const;
       unsubscribing.optOut(tx, sentMailOf(message), 'list', source);
@@ -75,14 +74,13 @@ export async function startSubmission(
   base: DaemonBase,
   { authenticator, rateLimits, acceptance }: DaemonAuthentication & { acceptance: Acceptance },
 ): Promise<SmtpListener | null> {
-  const { config, env, tables, onStop } = base;
+  const { config, tables, onStop } = base;
   if (config.submission.listen === 'off') return null;
   const submission = await createSubmission(base, {
     authenticator,
     rateLimits,
     acceptance,
     account: tables.accounts.get,
-    ...threadsOf(env),
   });
   onStop(() => submission.close(GRACE_MS));
   return submission;
@@ -97,8 +95,4 @@ export async function listenForMail(
   logListener(log, 'mx', mx?.address());
   await submission?.listen();
   logListener(log, 'submission', submission?.address());
-}
-
-function threadsOf({ startParserThread }: DaemonEnv) {
-  return startParserThread === undefined ? {} : { startParserThread };
 }

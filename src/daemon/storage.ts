@@ -30,7 +30,7 @@ export async function startStorage(context: DaemonContext): Promise<DaemonStorag
   const { config, env, clock, random, log, registry, onStop } = context;
   const lock = lockDaemon(config.data.dir);
   onStop(() => lock.release());
-  await migrateAtStart(context, { script: env.migrationScript, signal: env.startSignal });
+  await migrateAtStart(context, env.startSignal);
   const standby = createStandby({ peers: config.standby.peers, log });
   onStop(() => standby.stop());
   const onSuperseded =
@@ -46,8 +46,6 @@ export async function startStorage(context: DaemonContext): Promise<DaemonStorag
     turn: eventLoopTurns.next,
     onSuperseded,
     minGeneration: env.takeOver === true ? Math.max(clock.now(), (await standby.highestGeneration()) + 1) : 0,
-    readerScript: env.storeReaderScript ?? new URL('../reader.js', import.meta.url),
-    flushScript: env.flushScript,
   });
   onStop(close);
   const { tables, writer, generation, instanceId } = storage;

@@ -93,8 +93,6 @@ export interface DoctorOptions {
   maxDomains: number;
   /** Time limit of the integrity check. */
   integrityMs: number;
-  /** The program of the integrity check; default: the compiled one. */
-  integrityScript?: URL | undefined;
 }
 
 /** Shared by the checks of one run; each part is determined once. */

@@ -1,7 +1,7 @@
 import { SECOND } from '../core/clock.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { CHECKS } from './checks.ts';
-import type { DoctorOptions, DoctorParts } from './context.ts';
+import type { DoctorParts } from './context.ts';
 import { FINDING_STATUSES, type Finding, type FindingStatus } from './finding.ts';
 import { runChecks } from './run.ts';
 
@@ -24,11 +24,9 @@ const INTEGRITY_MS = 10 * SECOND;
  * The checks in the daemon, for its API: one run at a time, with its result cached. Runs no check until `examine`. A run
  * examines 20 domains and reads the database for up to 10 s (integrity); its result is cached for 30 s after its end, an
  * error is not cached.
- *
- * `integrityScript`: the program of the integrity check; default: the compiled one.
  */
-export function createDoctor(parts: DoctorParts & Pick<DoctorOptions, 'integrityScript'>) {
-  const { clock, monotonic, integrityScript } = parts;
+export function createDoctor(parts: DoctorParts) {
+  const { clock, monotonic } = parts;
   const stopping = new AbortController();
   let last: { report: DoctorReport; endedAt: number } | null = null;
   let running: Promise<DoctorReport | Refusal> | null = null;
@@ -36,7 +34,7 @@ export function createDoctor(parts: DoctorParts & Pick<DoctorOptions, 'integrity
   async function run(): Promise<DoctorReport> {
     const checkedAt = clock.now();
     const began = monotonic.now();
-    const options = { domain: null, maxDomains: MAX_DOMAINS, integrityMs: INTEGRITY_MS, integrityScript };
+    const options = { domain: null, maxDomains: MAX_DOMAINS, integrityMs: INTEGRITY_MS };
     const findings = await runChecks(CHECKS, parts, options, { signal: stopping.signal });
     const endedAt = monotonic.now();
     const report = {

@@ -67,22 +67,16 @@ function replyTo(url: string, message: string, requestId: string): HttpResponse 
   return refusalResponse(refuse('UNAVAILABLE', `Not ready: ${message}`, { retryAfter }), requestId);
 }
 
-interface MigrationThread {
-  /** The program of the migration thread. Default: the compiled one. */
-  script?: URL | undefined;
-  /** Ends the migration; the next start begins again. */
-  signal?: AbortSignal | undefined;
-}
-
 const LOG_INTERVAL_MS = 10 * SECOND;
 
 /**
  * Migrates a large database at the start of the daemon, which holds the daemon lock. Logs progress and responds to health
- * checks during the migration. Small databases are migrated when they are opened.
+ * checks during the migration. Small databases are migrated when they are opened. `signal` ends the migration; the next start
+ * begins again.
  */
 export async function migrateAtStart(
   { config, ids, log, monotonic }: Pick<Context, 'config' | 'ids' | 'log' | 'monotonic'>,
-  { script, signal }: MigrationThread,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
   const dataDir = config.data.dir;
   const { found, newest, bytes } = schemaState(dataDir);
@@ -98,7 +92,6 @@ export async function migrateAtStart(
   const timer = setInterval(() => log.info(meter.fields(), 'migrating the database'), LOG_INTERVAL_MS);
   try {
     const result = await upgradeInThread(dataDir, {
-      script,
       signal,
       onEstimate: ({ steps, neededBytes, freeBytes }) =>
         log.info({ steps, neededBytes, freeBytes }, 'migration estimated'),

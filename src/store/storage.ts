@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { builtProgram } from '../core/built-program.ts';
 import { ensureLocation, instanceIn, recordIdentity, requireOriginal } from './backup/identity.ts';
 import type { Context } from './context.ts';
 import { type DaemonLock, openDatabase } from './database/database.ts';
@@ -43,12 +44,8 @@ export interface StorageOptions {
   turn: NonNullable<ReaderPoolOptions['turn']>;
   /** Called when another daemon has taken over this database: the process must exit and send nothing more. */
   onSuperseded(error: Superseded): void;
-  /** The program of the reader threads. */
-  readerScript: URL;
   /** The generation becomes at least this. */
   minGeneration?: number;
-  /** The program of the threads of the write-ahead log; default: the compiled one. */
-  flushScript?: URL | undefined;
 }
 
 /** Heap of a reader thread in megabytes: many times the largest page of a list. */
@@ -63,7 +60,7 @@ export async function createStorage(
   { config, log, registry, clock }: Pick<Context, 'config' | 'log' | 'registry' | 'clock'>,
   options: StorageOptions,
 ): Promise<Storage> {
-  const { lock, turn, readerScript, flushScript } = options;
+  const { lock, turn } = options;
   const dataDir = config.data.dir;
   const closeSteps: (() => Promise<void> | void)[] = [];
   const close = async () => {
@@ -80,7 +77,7 @@ export async function createStorage(
     prepareTables(tables);
     requireOriginal(tables, dataDir);
     const location = ensureLocation(dataDir);
-    const writeAheadLog = openWriteAheadLog(db, { script: flushScript });
+    const writeAheadLog = openWriteAheadLog(db);
     closeSteps.push(() => writeAheadLog.close());
     const pool = createReaderPool({
       threads: config.readers.threads,
@@ -89,7 +86,7 @@ export async function createStorage(
       },
       log,
       startThread: () =>
-        new Worker(readerScript, {
+        new Worker(builtProgram('reader'), {
           workerData: { file: db.name } satisfies ReaderThreadData,
           resourceLimits: { maxOldGenerationSizeMb: READER_HEAP_MB },
         }),

@@ -6,7 +6,7 @@ import { verifyBackup } from '../../src/backup/verify.ts';
 import { eventually } from '../support/eventually.ts';
 import { RSA_KEY } from '../support/rsa-keys.ts';
 import { enqueue, insertDomain, temporaryDir } from '../support/store.ts';
-import { PROGRAMS, startInstallation } from './setup.ts';
+import { startInstallation } from './setup.ts';
 
 const filesOf = (backup: string) =>
   readdirSync(backup, { recursive: true, withFileTypes: true })
@@ -88,7 +88,6 @@ describe('createBackup', () => {
     expect(manifest.counts?.messages).toEqual({ queued: manifest.counts?.queued });
     const verified = await verifyBackup(path, {
       masterKeyFile: config.data.masterKeyFile,
-      programs: PROGRAMS,
     });
     expect(verified).toMatchObject({ key: 'fits', problems: [] });
     expect(tables.queue.count()).toBe(accepted);
@@ -179,7 +178,7 @@ describe('verifyBackup', () => {
   it('finds a changed byte in every file, and a missing file', async () => {
     const { backup, config, dir } = await startInstallation();
     writeFileSync(join(dir, 'notes.txt'), 'text of the operator');
-    const options = { masterKeyFile: config.data.masterKeyFile, programs: PROGRAMS };
+    const options = { masterKeyFile: config.data.masterKeyFile };
     const { path } = await backup();
     for (const name of filesOf(path)) {
       const file = join(path, name);
@@ -218,8 +217,7 @@ describe('verifyBackup', () => {
       created_at: clock.now(),
     });
     const { path } = await backup();
-    const programs = PROGRAMS;
-    const verify = (masterKeyFile: string) => verifyBackup(path, { masterKeyFile, programs });
+    const verify = (masterKeyFile: string) => verifyBackup(path, { masterKeyFile });
     expect(await verify(config.data.masterKeyFile)).toMatchObject({ key: 'fits', problems: [] });
     const other = otherKey();
     expect(await verify(other)).toMatchObject({
@@ -231,7 +229,7 @@ describe('verifyBackup', () => {
     expect(await verify(`${other}.missing`)).toMatchObject({ key: 'unavailable', problems: [] });
     const included = await backup({ includeKey: true });
     expect(existsSync(join(included.path, 'master.key'))).toBe(true);
-    expect(await verifyBackup(included.path, { masterKeyFile: other, programs })).toMatchObject({
+    expect(await verifyBackup(included.path, { masterKeyFile: other })).toMatchObject({
       key: 'fits',
       problems: [],
     });

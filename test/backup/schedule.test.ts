@@ -7,7 +7,7 @@ import { createBackupSchedule } from '../../src/backup/schedule.ts';
 import type { Clock } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { heldClock } from '../support/store.ts';
-import { PROGRAMS, startInstallation } from './setup.ts';
+import { startInstallation } from './setup.ts';
 
 type Installation = Awaited<ReturnType<typeof startInstallation>>;
 
@@ -27,7 +27,7 @@ function start(installation: Installation, dir: string, monotonic: Clock = insta
       writer,
       registry,
     },
-    { schedule: '30 3 * * *', instanceId: 'one', programs: PROGRAMS },
+    { schedule: '30 3 * * *', instanceId: 'one' },
   );
   onTestFinished(backups.stop);
   backups.start();

@@ -9,13 +9,7 @@ import { openDatabase } from '../../src/store/database/database.ts';
 import { createWriter } from '../../src/store/database/writer.ts';
 import { loadMasterKey, openSeal } from '../../src/store/master-key.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { builtThread } from '../support/built-thread.ts';
 import { startStore, temporaryDir } from '../support/store.ts';
-
-export const PROGRAMS = {
-  copy: builtThread('store/backup/copy-thread.ts'),
-  check: builtThread('store/backup/check-thread.ts'),
-};
 
 /** A data directory in use, with a master key and a configuration file, and functions that create backups of it. */
 export async function startInstallation() {
@@ -32,13 +26,13 @@ export async function startInstallation() {
     seal,
     backups,
     backup: (options: Partial<CreateOptions> = {}) =>
-      createBackup({ config, dir: backups, includeKey: false, clock, programs: PROGRAMS, ...options }),
+      createBackup({ config, dir: backups, includeKey: false, clock, ...options }),
     /** Options of a restore into a new directory that has the master key. */
     target: ({ withKey = true } = {}): RestoreOptions => {
       const dataDir = temporaryDir();
       const masterKeyFile = join(dataDir, 'master.key');
       if (withKey) writeFileSync(masterKeyFile, readFileSync(config.data.masterKeyFile), { mode: 0o600 });
-      return { dataDir, masterKeyFile, clock, programs: PROGRAMS };
+      return { dataDir, masterKeyFile, clock };
     },
     otherKey: () => {
       const key = join(temporaryDir(), 'other.key');

@@ -20,7 +20,6 @@ import { domainRecords } from '../../src/domains/records.ts';
 import type { DomainRow } from '../../src/store/domains/domains.ts';
 import { loadMasterKey } from '../../src/store/master-key.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { builtThread } from '../support/built-thread.ts';
 import { type Authority, type Certificate, createAuthority } from '../support/certificates.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { fixedPublicKey } from '../support/rsa-keys.ts';
@@ -194,7 +193,6 @@ export async function startHealthySetup(options: SetupOptions = {}) {
             domain: named,
             maxDomains: 10,
             integrityMs,
-            integrityScript: builtThread('store/maintenance/integrity-process.ts'),
           },
           { signal: new AbortController().signal },
         );

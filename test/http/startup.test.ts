@@ -8,7 +8,6 @@ import { createProgressMeter, migrateAtStart } from '../../src/http/startup.ts';
 import { openConnection } from '../../src/store/database/connection.ts';
 import { schemaOf } from '../../src/store/migrate/migrate.ts';
 import { knownMigrations, newestOf } from '../../src/store/migrate/migrations.ts';
-import { builtThread } from '../support/built-thread.ts';
 import { freePort } from '../support/free-port.ts';
 import { createOldDatabase, OLD_SCHEMA } from '../support/old-database.ts';
 import { temporaryDir } from '../support/store.ts';
@@ -29,8 +28,7 @@ async function start({ signal, large = true }: { signal?: AbortSignal; large?: b
     log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) }),
     monotonic: monotonicClock,
   };
-  const script = builtThread('store/migrate/migration-thread.ts');
-  const migrated = migrateAtStart(context, { script, signal });
+  const migrated = migrateAtStart(context, signal);
   return { file, lines, migrated, release: () => other.close(), url: `http://127.0.0.1:${port}` };
 }
 

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { createKeys } from '../../src/accounts/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
@@ -12,12 +11,10 @@ import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { startDaemon } from '../../src/daemon.ts';
 import { createPeople } from '../../src/people/people.ts';
-import { startParserThread } from '../../src/smtp/parser/mail-parser.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { createWriter } from '../../src/store/database/writer.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { type ApiClient, createApiClient } from './api-client.ts';
-import { builtThread } from './built-thread.ts';
 import { PATIENT_SETTINGS, variables } from './daemon.ts';
 import { startDnsServer } from './dns-server.ts';
 import { fixedKeys } from './rsa-keys.ts';
@@ -76,13 +73,7 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
     random: systemRandom,
     generateKey: fixedKeys(),
     log: options.log ?? createLog({ level: 'silent', hashAddresses: false }),
-    workerScript: options.workerScript ?? builtThread('delivery/worker/main.ts'),
-    flushScript: builtThread('store/database/flush-thread.ts'),
-    storeReaderScript: builtThread('reader.ts'),
-    slackScript: builtThread('store/maintenance/slack-thread.ts'),
-    startParserThread: () => startParserThread(builtThread('smtp/parser/thread.ts')),
-    integrityScript: builtThread('store/maintenance/integrity-process.ts'),
-    consoleDirectory: fileURLToPath(new URL('../../dist/console/', import.meta.url)),
+    ...(options.workerScript === undefined ? {} : { workerScript: options.workerScript }),
   });
   const db = openDatabase(dataDir);
   const tables = createTables(db);

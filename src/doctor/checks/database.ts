@@ -11,12 +11,12 @@ import { fileFacts } from '../probes/disk.ts';
  * is a result in addition.
  */
 export async function examineIntegrity(context: DoctorContext): Promise<Result[]> {
-  const { config, database, integrityMs, integrityScript, signal } = context;
+  const { config, database, integrityMs, signal } = context;
   const file = join(config.data.dir, DATABASE_FILE);
   const results = database.kind === 'closed' ? [database.finding] : [];
   if ((await fileFacts(file)) === null)
     return results.length > 0 ? results : [unknown(file, 'There is no database.')];
-  const result = await checkIntegrity(file, { timeoutMs: integrityMs, signal, script: integrityScript });
+  const result = await checkIntegrity(file, { timeoutMs: integrityMs, signal });
   return [...results, judgeResult(file, result)];
 }
 

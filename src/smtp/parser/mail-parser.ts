@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { ReplyRule } from '../../config/reply-rules.ts';
+import { builtProgram } from '../../core/built-program.ts';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createParseQueue, type JobOrigin, type JobPriority } from './parse-queue.ts';
@@ -35,9 +36,10 @@ const RESTART_DELAY_MS = SECOND;
 /** Limit of the heap of a thread: many times what a mail of the largest size needs. */
 const HEAP_LIMIT_MB = 512;
 
-/** Starts a thread that runs `script`, by default the compiled thread.ts. */
-export function startParserThread(script = new URL('./thread.js', import.meta.url)): Worker {
-  return new Worker(script, { resourceLimits: { maxOldGenerationSizeMb: HEAP_LIMIT_MB } });
+export function startParserThread(): Worker {
+  return new Worker(builtProgram('smtp/parser/thread'), {
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_LIMIT_MB },
+  });
 }
 
 const NO_RULES: readonly ReplyRule[] = [];

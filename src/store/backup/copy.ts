@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { builtProgram } from '../../core/built-program.ts';
 import { StoreFault } from '../database/failure.ts';
 import type { DatabaseContent } from './content.ts';
 
@@ -68,8 +69,8 @@ export type TaskMessage =
  */
 export function createCopier(options: CopierOptions) {
   const programs = options.programs ?? {
-    copy: new URL('./copy-thread.js', import.meta.url),
-    check: new URL('./check-thread.js', import.meta.url),
+    copy: builtProgram('store/backup/copy-thread'),
+    check: builtProgram('store/backup/check-thread'),
   };
   const { bytesPerSecond } = options;
   const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));

@@ -1,5 +1,6 @@
 import { closeSync, openSync, realpathSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import { builtProgram } from '../../core/built-program.ts';
 import type { Database } from './database.ts';
 import { StoreUnavailable } from './failure.ts';
 import type { LogRequest, LogResult, LogThreadData } from './flush-thread.ts';
@@ -42,7 +43,7 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
   // target of a symbolic link.
   const fd = openSync(`${realpathSync(db.name)}-wal`, 'r');
   const data: LogThreadData = { fd, file: db.name };
-  const script = options.script ?? new URL('./flush-thread.js', import.meta.url);
+  const script = options.script ?? builtProgram('store/database/flush-thread');
   const flusher = startThread(script, data, 'the WAL flush thread');
   /** Null: not started yet. Nothing is lost when it ends unexpectedly: the next checkpoint starts another one. */
   let copier: LogThread | null = null;

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { builtProgram } from '../../core/built-program.ts';
 import type { IntegrityLine } from './integrity-process.ts';
 
 /** The result of an integrity check of the database. */
@@ -26,7 +27,7 @@ const HEAP_MB = 64;
 
 /** Checks the tables and indexes of the database `file` in a separate process. Never rejects: a failure is an outcome. */
 export function checkIntegrity(file: string, options: IntegrityOptions): Promise<IntegrityResult> {
-  const script = options.script ?? new URL('./integrity-process.js', import.meta.url);
+  const script = options.script ?? builtProgram('store/maintenance/integrity-process');
   const result: IntegrityResult = { outcome: 'incomplete', tables: 0, examined: 0, problems: [] };
   return new Promise((resolve) => {
     const args = [

@@ -3,6 +3,7 @@ import { basename, dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { SqliteError } from 'better-sqlite3';
 import { programVersion } from '../../config/version.ts';
+import { builtProgram } from '../../core/built-program.ts';
 import { databaseFileIn, openConnection } from '../database/connection.ts';
 import { StoreFault } from '../database/failure.ts';
 import { copiesOf, removeLeftovers } from './files.ts';
@@ -175,8 +176,6 @@ export type ThreadMessage =
   | { kind: 'failed'; message: string; code: string | undefined; isFault: boolean };
 
 export interface ThreadedUpgradeOptions {
-  /** The program of the thread; default: the compiled one in this directory. */
-  script?: URL | undefined;
   onEstimate(estimate: MigrationEstimate): void;
   onProgress(progress: MigrationProgress): void;
   /** Ends the migration at its next report of progress; the next start begins again. */
@@ -194,7 +193,7 @@ export async function upgradeInThread(
   const { signal } = options;
   const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const request: ThreadRequest = { dir, migrations: knownMigrations(), stop };
-  const thread = new Worker(options.script ?? new URL('./migration-thread.js', import.meta.url), {
+  const thread = new Worker(builtProgram('store/migrate/migration-thread'), {
     workerData: request,
   });
   const onAbort = () => Atomics.store(stop, 0, 1);

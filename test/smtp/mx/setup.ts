@@ -11,7 +11,6 @@ import type { MxContext } from '../../../src/smtp/mx/intake.ts';
 import { createMx, type MxOptions } from '../../../src/smtp/mx/mx.ts';
 import { startParserThread } from '../../../src/smtp/parser/mail-parser.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
-import { builtThread } from '../../support/built-thread.ts';
 import { exampleEvent } from '../../support/events.ts';
 import { type ClientOptions, smtpClient } from '../../support/smtp-client.ts';
 import { enqueue, startStore } from '../../support/store.ts';
@@ -21,7 +20,7 @@ const idleThreads: Worker[] = [];
 
 /** Starts a parser thread, or reuses one that was stopped without a job in progress. */
 export function startParser(): Worker {
-  const thread = idleThreads.pop() ?? startParserThread(builtThread('smtp/parser/thread.ts'));
+  const thread = idleThreads.pop() ?? startParserThread();
   let open = 0;
   thread.ref();
   thread.on('message', () => open--);
