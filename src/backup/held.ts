@@ -81,8 +81,6 @@ export function createHeldMail(
   }
 }
 
-export type HeldMail = ReturnType<typeof createHeldMail>;
-
 function isHeld(tables: Tables, seq: number): boolean {
   return tables.queue.get(seq)?.due_at === HELD_BY_RESTORE;
 }
@@ -154,5 +152,3 @@ export function createHeldExpiry(
     counts: (): HeldCounts => ({ ...counts }),
   };
 }
-
-export type HeldExpiry = ReturnType<typeof createHeldExpiry>;
