@@ -119,10 +119,10 @@ function entriesWalk(
   const max = typeof limit === 'number' ? limit : DEFAULT_MAX_ENTRIES;
   return (value, path, walked) => {
     if (typeof value !== 'object' || value === null || !isOfType(value)) return null;
-    const entries = Object.entries(value);
-    if (entries.length > max) return tooMany(path || walked.whole, entries.length, max, code);
+    const count = Array.isArray(value) ? value.length : Object.keys(value).length;
+    if (count > max) return tooMany(path || walked.whole, count, max, code);
     if (entry === null) return null;
-    for (const [key, item] of entries) {
+    for (const [key, item] of Object.entries(value)) {
       const inner = Array.isArray(value) ? `${path}[${key}]` : fieldPath(path, key);
       const refusal = entry(item, inner, walked);
       if (refusal !== null) return refusal;
@@ -133,7 +133,8 @@ function entriesWalk(
 
 /** A list is counted by the alternative that is a list. The alternative with the fewest unknown fields reports them. */
 function unionWalk(walks: readonly Walk[]): Walk | null {
-  if (walks.length === 0) return null;
+  const [only = null, ...others] = walks;
+  if (others.length === 0) return only;
   return (value, path, walked) => {
     let best: Walked | null = null;
     for (const walk of walks) {
