@@ -169,9 +169,12 @@ export function createSite(options: SiteOptions) {
     return Math.min(Math.max(measuredPace(), usable), allowed * perConnection);
   }
 
-  /** Marketing mail gets what transactional mail leaves of the lookahead, as it would wait behind it. */
+  /**
+   * Messages of a priority in memory: the lookahead, and those that are leased ahead. Marketing mail gets what transactional
+   * mail leaves of it, as it would wait behind it.
+   */
   function limitOf(priority: QueuePriority): number {
-    const all = lookahead();
+    const all = lookahead() + (isFast() ? limiter.connections() : 0);
     if (priority === TRANSACTIONAL_PRIORITY) return all;
     return Math.min(all, Math.max(MIN_LOOKAHEAD, all - backlog.size(TRANSACTIONAL_PRIORITY)));
   }
