@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { type Database, openConnection, readNumber } from '../database/connection.ts';
-import { StoreFault } from '../database/failure.ts';
+import { isBusy, StoreFault } from '../database/failure.ts';
 import {
   copyBytes,
   copyOwner,
@@ -46,6 +46,7 @@ export interface MigrationResult {
 }
 
 const BUSY_TIMEOUT_MS = 5000;
+const BUSY_RETRY_MS = 50;
 /** Memory that sorting for an index may use before it uses a temporary file. */
 const CACHE_KIB = 65_536;
 
@@ -140,7 +141,7 @@ function createDatabase(file: string, steps: readonly Migration[]): void {
 function openExclusively(file: string, busyTimeoutMs: number): Database {
   const db = openConnection(file, { timeout: busyTimeoutMs, fileMustExist: true });
   try {
-    db.exec('PRAGMA journal_mode = DELETE');
+    leaveWal(db, performance.now() + busyTimeoutMs);
     db.exec('PRAGMA locking_mode = EXCLUSIVE');
     db.exec('BEGIN EXCLUSIVE');
     const mode = db.prepare<[], string>('PRAGMA journal_mode').pluck().get();
@@ -150,6 +151,20 @@ function openExclusively(file: string, busyTimeoutMs: number): Database {
   } catch (error) {
     db.close();
     throw error;
+  }
+}
+
+/** Tries until `deadline` (monotonic): SQLite's busy timeout does not apply to this statement. */
+function leaveWal(db: Database, deadline: number): void {
+  const sleeper = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  for (;;) {
+    try {
+      db.exec('PRAGMA journal_mode = DELETE');
+      return;
+    } catch (error) {
+      if (!isBusy(error) || performance.now() >= deadline) throw error;
+      Atomics.wait(sleeper, 0, 0, BUSY_RETRY_MS);
+    }
   }
 }
 
