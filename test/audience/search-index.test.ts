@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { contactSearch, type SearchPosition } from '../../src/audience/search.ts';
-import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { granted } from '../support/refusal.ts';
 import { CALLER, startAudience } from './setup.ts';

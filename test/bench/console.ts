@@ -1,7 +1,6 @@
 import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { startBrowser } from '../support/browser.ts';
 import { freePort } from '../support/free-port.ts';
 import { measurePages, type PageResult } from './console/measure.ts';

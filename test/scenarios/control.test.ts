@@ -4,7 +4,6 @@ import { bounced, delivered } from './support/attempts.ts';
 import { changeQueued, control, resume } from './support/controls.ts';
 import { paused } from './support/paused.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 
 const PURGED = {
   attempts: [],

@@ -7,7 +7,6 @@ import { AUTHORITY } from './support/environment.ts';
 import { BY_DANE, BY_POLICY, OPPORTUNISTIC, policyOf } from './support/published-policies.ts';
 import { registerScenarios } from './support/register.ts';
 import type { ScenarioRun } from './support/run.ts';
-import type { Scenario } from './support/scenario.ts';
 import {
   BOGUS_TLSA,
   BOGUS_ZONE,

@@ -5,7 +5,6 @@ import { startSocksServer } from '../support/socks-server.ts';
 import { deferred, delivered } from './support/attempts.ts';
 import { many } from './support/many.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 import {
   addressSettings,
   expectReason,

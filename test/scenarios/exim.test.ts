@@ -4,7 +4,6 @@ import { eximRelay } from './support/exim-relay.ts';
 import { exim } from './support/real-servers.ts';
 import { registerScenarios } from './support/register.ts';
 import { LISTED, overRelay, RELAY_LOGIN, relaySettings } from './support/relay.ts';
-import type { Scenario } from './support/scenario.ts';
 import { LANE_SETTINGS } from './support/secondary-lane.ts';
 
 const DOMAIN = 'exim-mailstore-down.example';

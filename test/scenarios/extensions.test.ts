@@ -3,7 +3,6 @@ import { MINUTE } from '../../src/core/clock.ts';
 import { inTurn } from './support/answers.ts';
 import { bounced, deferred, delivered } from './support/attempts.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 
 const FOOTER = '{{company_address_html}}{{unsubscribe_email_html}}';
 const SEVEN_BITS = /^[\t\r\n\x20-\x7e]+$/;

@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 import {
   CHANGES_LANE,
   LANE_SETTINGS,

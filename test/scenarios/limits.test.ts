@@ -3,7 +3,6 @@ import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
 import { inTurn } from './support/answers.ts';
 import { bounced, deferred, delivered } from './support/attempts.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 import { expectReason } from './support/source-addresses.ts';
 
 const GREYLISTED = '450 4.2.0 Recipient address rejected: Greylisted';

@@ -2,7 +2,6 @@ import { MINUTE } from '../../src/core/clock.ts';
 import { bounced, deferred, delivered } from './support/attempts.ts';
 import { deferredForLookup } from './support/deferred-for-lookup.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 
 registerScenarios('lookups', {
   'alias-loop': {

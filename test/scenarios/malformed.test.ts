@@ -3,7 +3,6 @@ import { inTurn, onConnection } from './support/answers.ts';
 import { bounced, deferred, delivered } from './support/attempts.ts';
 import { failedConnection } from './support/failed-connection.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 
 registerScenarios('malformed', {
   'bare-line-feeds': {

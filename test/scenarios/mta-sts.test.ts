@@ -7,7 +7,6 @@ import { deferredForTls } from './support/deferred-for-tls.ts';
 import { AUTHORITY } from './support/environment.ts';
 import { BY_POLICY, OPPORTUNISTIC, policyOf } from './support/published-policies.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 import { unavailablePolicy } from './support/unavailable-policy.ts';
 import { announcePolicy } from './support/zone.ts';
 

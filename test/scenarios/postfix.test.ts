@@ -5,7 +5,7 @@ import { requiring } from './support/deferred-for-tls.ts';
 import { postfix } from './support/real-servers.ts';
 import { registerScenarios } from './support/register.ts';
 import { LISTED, overRelay, RELAY_LOGIN } from './support/relay.ts';
-import type { ExpectedMessage, Scenario } from './support/scenario.ts';
+import type { ExpectedMessage } from './support/scenario.ts';
 import { LANE_SETTINGS } from './support/secondary-lane.ts';
 
 const DEFERRED_ONCE: ExpectedMessage = {

@@ -5,7 +5,6 @@ import { inTurn } from './support/answers.ts';
 import { bounced } from './support/attempts.ts';
 import { SENDERS } from './support/environment.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 
 const HTML = '<p>Again.</p>{{company_address_html}}{{unsubscribe_email_html}}';
 

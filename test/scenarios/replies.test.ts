@@ -3,7 +3,6 @@ import { MINUTE } from '../../src/core/clock.ts';
 import { inTurn, onConnection } from './support/answers.ts';
 import { bounced, deferred, delivered } from './support/attempts.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 
 const BLOCKED_EHLO_BLOCKLISTED = '554 5.7.1 Client host blocked using bl.spamcop.net';
 

@@ -4,7 +4,6 @@ import { eventually } from '../support/eventually.ts';
 import { inTurn, repeated } from './support/answers.ts';
 import { bounced, deferred, delivered } from './support/attempts.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 
 const deferral = (wait: number) => deferred('451 4.3.0', 'server-error', wait, 'mx rcpt 451');
 

@@ -5,7 +5,6 @@ import { inTurn } from './support/answers.ts';
 import { bounced, deferred, delivered } from './support/attempts.ts';
 import { forbiddenAddress } from './support/forbidden-address.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 
 /** More preferred than the host with an address, and more than the hosts that one attempt tries. */
 const GONE_FIRST_HOSTS_WITHOUT_ADDRESS = Array.from({ length: 8 }, (_, n) => `gone${n}`);

@@ -3,7 +3,6 @@ import { inTurn } from './support/answers.ts';
 import { deferred, delivered } from './support/attempts.ts';
 import { LARGE_ATTACHMENT } from './support/large-attachment.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 import { shutdown } from './support/shutdown.ts';
 
 registerScenarios('shutdowns', {

@@ -7,7 +7,6 @@ import { AUTHORITY } from './support/environment.ts';
 import { many } from './support/many.ts';
 import { registerScenarios } from './support/register.ts';
 import type { ScenarioRun } from './support/run.ts';
-import type { Scenario } from './support/scenario.ts';
 import { twoCustomers } from './support/two-customers.ts';
 
 const BLOCKED =

@@ -5,7 +5,6 @@ import { deferred, delivered } from './support/attempts.ts';
 import { deferredForTls, requiring } from './support/deferred-for-tls.ts';
 import { AUTHORITY } from './support/environment.ts';
 import { registerScenarios } from './support/register.ts';
-import type { Scenario } from './support/scenario.ts';
 
 const NAMES_VERIFIED_EXPIRED = ['mx.verified-expired.example'];
 

@@ -159,8 +159,8 @@ const CODES_OF_STATUSES = new Map<string, number>(
 /** The forms in which rows have their values (store/rows). */
 function createFunctions(db: Sqlite.Database): void {
   const functions = {
-    id_key: (kind: unknown, id: unknown) => (id === null ? null : keyOfId(String(kind), String(id))),
-    event_key: (id: unknown, at: unknown) => keyOfEvent(String(id), Number(at)),
+    id_key: (kind: string, id: string | null) => (id === null ? null : keyOfId(kind, id)),
+    event_key: (id: string, at: number) => keyOfEvent(id, at),
     recipient_key: (identifier: unknown) => keyOfRecipient(String(identifier)),
     packed_json: (json: unknown, at: unknown) => packJson(JSON.parse(String(json)), Number(at)),
     status_code: (status: unknown) => CODES_OF_STATUSES.get(String(status)) ?? null,

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import {
   columnsOf,
-  TRANSFER_KINDS,
   TRANSFER_TYPES,
   type TransferChild,
   type TransferKind,
