@@ -16,8 +16,8 @@ import { type Sink, startSink } from '../support/smtp-sink.ts';
 const MESSAGES = 10;
 /** One of them counts the message among those that share the texts of the template. */
 const MAX_STATEMENTS = 24;
-/** Reads of `PRAGMA data_version`, by which the caches notice other processes. */
-const MAX_CACHE_CHECKS = 5;
+/** Reads of `PRAGMA data_version`, by which the caches notice other processes: one microsecond each. */
+const MAX_CACHE_CHECKS = 7;
 const CACHE_CHECK = 'PRAGMA data_version';
 /** One for the acceptance with the lease, one for the result. */
 const COMMITS = 2;
