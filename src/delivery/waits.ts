@@ -37,7 +37,7 @@ import type { EgressObstacle } from './source-address.ts';
 /** What a wait knows, by reason. */
 interface WaitDetails {
   final: { status: string; at: number | null };
-  sending: object;
+  sending: { isRunning: boolean };
   unrecorded: object;
   held: { hold: HoldReason };
   paused: { control: QueueControlRow };
@@ -87,9 +87,15 @@ const REASONS: {
       `It is ${status}${at === null ? '' : ` since ${iso(at)}`} and no longer in the queue.`,
     remedy: 'See "postrider message show" for its timeline.',
   },
-  sending: { text: 'It is being sent now.', remedy: null },
+  sending: {
+    text: ({ isRunning }) =>
+      isRunning
+        ? 'It is being sent now.'
+        : 'Its delivery has begun. A daemon that was stopped meanwhile sends it again after its next start, and it may arrive twice.',
+    remedy: ({ isRunning }) => (isRunning ? null : 'Start the daemon, unless it runs.'),
+  },
   unrecorded: {
-    text: 'It was sent, but the outcome could not be recorded yet; this is tried again until it is.',
+    text: 'Its delivery has ended, but how could not be recorded yet; this is tried again until it is.',
     remedy: 'Run "postrider doctor"; see the log for the error.',
   },
   held: { text: ({ hold }) => HOLDS[hold].text, remedy: ({ hold }) => HOLDS[hold].remedy },
@@ -194,7 +200,9 @@ const REASONS: {
   },
   in_line: {
     text: ({ isRunning }) =>
-      isRunning ? 'It is due and is sent within a second or two.' : 'It is due, but the daemon does not run.',
+      isRunning
+        ? 'It is due and is sent within a second or two.'
+        : 'It is due, but the daemon does not run, or does not answer.',
     remedy: ({ isRunning }) => (isRunning ? null : 'Start the daemon.'),
   },
 };
@@ -274,8 +282,12 @@ export function reasonsOf(
   live: { inspection: Inspection; facts: MessageFacts } | null,
   now: number,
 ): WaitReason[] {
-  if (queued.lease !== null && (live !== null || queued.status === 'sending'))
-    return [presentWait({ code: live?.facts.isUnrecorded === true ? 'unrecorded' : 'sending' })];
+  if (queued.lease !== null) {
+    const isUnrecorded = live?.facts.isUnrecorded === true;
+    return [
+      presentWait(isUnrecorded ? { code: 'unrecorded' } : { code: 'sending', isRunning: live !== null }),
+    ];
+  }
   const waits: Wait[] = [];
   const control = controls.ofKey(queued);
   if (control !== null) waits.push(controlWait(control));

@@ -183,6 +183,13 @@ describe('the reasons of a message', () => {
   const codesOf = (...args: Parameters<typeof of>) => of(...args).map(({ code }) => code);
   const later = (ms: number) => ({ ready: 0, due_at: NOW + ms }) as const;
 
+  it('name the possible repetition of an attempt that no daemon continues', () => {
+    const queued = { ...readyMessage(1), ready: 1, paused: 0, hold_reason: null, lease: 1 } as const;
+    const [reason] = reasonsOf(queued, createControlIndex([]), null, NOW);
+    expect(reason).toMatchObject({ code: 'sending', remedy: 'Start the daemon, unless it runs.' });
+    expect(reason?.text).toContain('may arrive twice');
+  });
+
   it('name the busy site to marketing mail for which it keeps no connection', () => {
     expect(codesOf({ site: SITE }, { priority: 0 })).toEqual(['in_line']);
     expect(of({ site: SITE }, { priority: 1 })).toMatchObject([

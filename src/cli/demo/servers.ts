@@ -4,14 +4,12 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'no
 import type { AddressInfo, Server } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
+import { type ParsedMail, simpleParser } from 'mailparser';
 import { SMTPServer, type SMTPServerSession } from 'smtp-server';
 import { forMailauth } from '../../dns/mailauth.ts';
 import { createNameserver } from '../../dns/nameserver.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
-import type { Fields } from '../../mail/incoming/fields.ts';
-import { INCOMING_LIMITS } from '../../mail/incoming/limits.ts';
-import { leavesOf, readMail, textOf } from '../../mail/incoming/mime.ts';
 
 /*
  * What surrounds a mail platform, in this process: the DNS, the mail server of all recipients, and the application that
@@ -65,14 +63,10 @@ function createInbox<Item>() {
 }
 
 export interface DeliveredMail {
-  /** Envelope sender. */
-  from: string;
-  to: string;
+  envelope: { from: string; to: string };
   tls: string | null;
   dkim: string;
-  header: Fields;
-  text: string;
-  html: string;
+  mail: ParsedMail;
 }
 
 const MAX_MAIL_BYTES = 16 * 1024 * 1024;
@@ -87,19 +81,14 @@ export async function startReceiver(resolver: Resolver) {
   ): Promise<DeliveredMail> {
     const { results } = await dkimVerify(raw, { resolver: forMailauth(resolver) });
     const dkim = results.map(({ status, signingDomain }) => `${status.result} (d=${signingDomain})`);
-    const mail = readMail(raw, INCOMING_LIMITS);
-    const textOfType = (type: string) =>
-      [...leavesOf(mail)]
-        .flatMap((leaf) => (leaf.type === type ? [textOf(leaf, MAX_MAIL_BYTES)] : []))
-        .join('');
     return {
-      from: mailFrom === false ? '' : mailFrom.address,
-      to: rcptTo.map(({ address }) => address).join(', '),
+      envelope: {
+        from: mailFrom === false ? '' : mailFrom.address,
+        to: rcptTo.map(({ address }) => address).join(', '),
+      },
       tls: typeof tlsOptions === 'object' && 'standardName' in tlsOptions ? tlsOptions.standardName : null,
       dkim: dkim.join(', ') || 'none',
-      header: mail.fields,
-      text: textOfType('text/plain'),
-      html: textOfType('text/html'),
+      mail: await simpleParser(raw),
     };
   }
 

@@ -270,7 +270,7 @@ function createScheduler(
   function accepted(messages: readonly { message: ReadyMessage; content: PackedContent }[]): void {
     targets.startBatch();
     for (const { message, content } of messages) {
-      const target = running && !isPaused(controls, message) ? targets.find(message, null) : null;
+      const target = running && !isPaused(controls, message) ? targetOfAccepted(message) : null;
       if (target?.kind !== 'site') {
         void putBack(message);
         continue;
@@ -282,6 +282,19 @@ function createScheduler(
       if (mayKeep(content, starts)) assignment.content = toJobContent(content);
       site.add(assignment);
       if (starts) startAndRefill(site);
+    }
+  }
+
+  /** Null when data that it needs cannot be read: the message waits in the queue. */
+  function targetOfAccepted(message: ReadyMessage) {
+    try {
+      return targets.find(message, null);
+    } catch (error) {
+      log.warn(
+        { err: error, accountId: message.account_id, message: message.seq },
+        'new message waits in the queue: its route cannot be read',
+      );
+      return null;
     }
   }
 
@@ -646,7 +659,7 @@ const MAX_PENDING_KEYS = 1000;
 /** Deferred messages that one run makes ready. */
 const PROMOTE_BATCH_SIZE = 1000;
 export const SCAN_INTERVAL_MS = SECOND;
-/** The pause after a run that requested keys and did not reach the end. */
+/** The pause after a run that did not reach the end. */
 const BUSY_SCAN_INTERVAL_MS = 100;
 /** Failed runs in succession after which the queue counts as unreadable: a single one may be caused by a lock. */
 const MIN_FAILED_RUNS = 2;
@@ -684,12 +697,14 @@ function createQueueScan(
   /** Waiting keys that this run may still read again. */
   let rechecks = 0;
 
-  /** Makes messages that came due ready. */
-  async function promote(): Promise<void> {
+  /** Makes messages that came due ready; returns whether others are due. */
+  async function promote(): Promise<boolean> {
     const due = tables.queue.nextDue();
-    if (due === null || due > clock.now()) return;
+    if (due === null || due > clock.now()) return false;
     const keys = await writer.run((tx) => tx.queue.promote(clock.now(), PROMOTE_BATCH_SIZE));
     for (const key of keys) scheduler.request(key);
+    const next = tables.queue.nextDue();
+    return next !== null && next <= clock.now();
   }
 
   /**
@@ -789,10 +804,7 @@ function createQueueScan(
     /** Scans the next part of the queue. Resolves with the pause until the next run, ms. Never rejects. */
     run: async (): Promise<number> => {
       completedAt ??= monotonic.now();
-      const promoted = await attempt('promote', async () => {
-        await promote();
-        return true;
-      });
+      const hasMoreDue = await attempt('promote', promote);
       await attempt('advance', advanceSites);
       await attempt('expire', expireWaiting);
       rechecks = RECHECK_BATCH_SIZE;
@@ -800,13 +812,14 @@ function createQueueScan(
         await attempt('transactional', () => requestKeys(TRANSACTIONAL_PRIORITY)),
         await attempt('marketing', () => requestKeys(MARKETING_PRIORITY)),
       ];
-      const isReadable = promoted !== null && !parts.includes(null);
+      const isReadable = hasMoreDue !== null && !parts.includes(null);
       if (isReadable) completedAt = monotonic.now();
       failedRuns = isReadable ? 0 : failedRuns + 1;
       const isBusy = parts.some(
         (part) => part !== null && !part.isAtEnd && part.requested >= MIN_REQUESTED_KEYS,
       );
-      return isBusy || expiry !== null || unadvanced !== null ? BUSY_SCAN_INTERVAL_MS : SCAN_INTERVAL_MS;
+      const hasMore = isBusy || hasMoreDue === true || expiry !== null || unadvanced !== null;
+      return hasMore ? BUSY_SCAN_INTERVAL_MS : SCAN_INTERVAL_MS;
     },
     /**
      * Monotonic time at which the scan last reached the end without errors, initially that of the first run. Null: it has

@@ -228,6 +228,15 @@ describe('a new message', () => {
     expect(returned).toEqual([seq]);
   });
 
+  it('goes back to the queue when its site cannot be read after the commit', () => {
+    const { store, tables, started, returned } = startNewMessages();
+    const { seq, accept } = store('a@one.test');
+    vi.spyOn(tables.domains, 'byId').mockImplementation(unreadable);
+    accept();
+    expect([started, returned]).toEqual([[], [seq]]);
+    vi.mocked(tables.domains.byId).mockRestore();
+  });
+
   it('goes back to the queue when its route is no longer known after the commit', () => {
     let route: RouteResult | null = routeTo('one.test');
     const { store, started, returned } = startNewMessages({ routeOf: () => route });

@@ -23,6 +23,14 @@ describe('queue scan', () => {
     expect(started).toHaveLength(510);
   });
 
+  it('continues soon while more messages are due than one run makes ready', async () => {
+    const { put, scan, clock } = createTestScheduling();
+    put(users(1001), { dueAt: clock.now() + 1000 });
+    clock.advance(1000);
+    expect(await scan.run()).toBe(100);
+    expect(await scan.run()).toBe(1000);
+  });
+
   it('reads one priority although the other cannot be read, and reports that it fails', async () => {
     const { put, runScan, tables, clock, scan, started } = createTestScheduling();
     put(users(1), { priority: 1 });
