@@ -701,8 +701,7 @@ export function createInspection(
   function message(queued: QueuedMessage): MessageFacts {
     const { path, route, site } = targets.locate(queued);
     const unreadable = unreadableOf(queued);
-    // A row that cannot be read has no size.
-    const content_bytes = unreadable === null ? (tables.queue.ready(queued.seq)?.content_bytes ?? 0) : 0;
+    const content_bytes = unreadable === null ? sizeOf(queued) : 0;
     return {
       path,
       route,
@@ -716,6 +715,15 @@ export function createInspection(
       isUnrecorded: parts.isUnrecorded(queued.seq),
       exhausted: site === null ? null : shares.exhausted(site, { ...queued, content_bytes }),
     };
+  }
+
+  /** Bytes of its content; 0 when its row cannot be read, which is logged when its turn comes. */
+  function sizeOf({ seq }: QueuedMessage): number {
+    try {
+      return tables.queue.ready(seq)?.content_bytes ?? 0;
+    } catch {
+      return 0;
+    }
   }
 
   /** Whether the message, or the mail of its queue key, could not be read or updated. */

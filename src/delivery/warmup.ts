@@ -216,12 +216,17 @@ export function createWarmup(
   const position = (entry: string, setting: WarmupSetting, provider: string) =>
     storedPosition({ config, tables }, entry, setting, provider, clock.now());
 
-  /** One step back a day at most. */
+  /** Whether it went a step back today: it does so once a day at most. */
+  function hasSteppedBack(tx: Tables, name: string, setting: WarmupSetting, provider: string): boolean {
+    const step = currentStep(tx, name, setting, provider);
+    return step !== undefined && step.reason !== '' && dayOf(step.changed_at) === dayOf(clock.now());
+  }
+
   function stepBack(tx: Tables, { name, warmup: setting }: EgressEntry, provider: string, reason: string) {
     if (name === null || setting === undefined) return;
+    if (hasSteppedBack(tx, name, setting, provider)) return;
     const before = currentStep(tx, name, setting, provider);
     const now = clock.now();
-    if (before !== undefined && before.reason !== '' && dayOf(before.changed_at) === dayOf(now)) return;
     const { day, cap } = position(name, setting, provider);
     if (cap === null || day === 0) return;
     // On the first days the next day repeats the first one.
@@ -244,7 +249,7 @@ export function createWarmup(
     if (reason !== null) stepBack(tx, entry, provider, reason);
   }
 
-  /** The providers at which an entry has too many complaints today and yesterday, with the reason. */
+  /** The providers at which an entry has too many complaints today and yesterday, and was not set back for it, with the reason. */
   function complaintsOf({ name, warmup: setting }: EgressEntry): { provider: string; reason: string }[] {
     if (name === null || setting === undefined) return [];
     const [today = [], yesterday = []] = [usage.today(), usage.today() - DAY].map((day) =>
@@ -256,7 +261,7 @@ export function createWarmup(
       const delivered = row.delivered + (before.get(provider)?.delivered ?? 0);
       const complained = row.complained + (before.get(provider)?.complained ?? 0);
       const reason = complaintFault({ delivered, complained }, config.delivery.warmup);
-      return reason === null ? [] : [{ provider, reason }];
+      return reason === null || hasSteppedBack(tables, name, setting, provider) ? [] : [{ provider, reason }];
     });
   }
 

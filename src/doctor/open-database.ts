@@ -18,12 +18,14 @@ export function openForDoctor(dir: string): { database: DatabaseState; close(): 
     if (statSync(file, { throwIfNoEntry: false }) === undefined)
       return closed(warning(file, 'There is no database yet.', 'postrider init'));
     const db = openForReading(file);
-    const found = readSchema(db);
     const newest = newestOf(knownMigrations());
-    if (found !== newest) {
-      db.close();
-      return closed(otherSchema(file, found, newest));
+    let found: number | null = null;
+    try {
+      found = readSchema(db);
+    } finally {
+      if (found !== newest) db.close();
     }
+    if (found !== newest) return closed(otherSchema(file, found, newest));
     const tables = createTables(db);
     prepareTables(tables);
     const database = { kind: 'open' as const, tables, reader: createLocalReader(tables) };

@@ -1,4 +1,4 @@
-import { type ParsedMail, simpleParser } from 'mailparser';
+import { type Attachment, type ParsedMail, simpleParser } from 'mailparser';
 import { textFromHtml } from '../mail/html/text-part.ts';
 import { decodeWords, type Fields, isFieldName } from '../mail/incoming/fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from '../mail/incoming/limits.ts';
@@ -79,7 +79,13 @@ export const inboxMail = readQuery(
 async function contentOf(raw: Buffer): Promise<Pick<ParsedMail, 'attachments'> & { text: string }> {
   try {
     const { text, html, attachments } = await simpleParser(raw, PARSER_OPTIONS);
-    return { text: text ?? (html === false ? '' : textFromHtml(html)), attachments };
+    // Empty, not absent, in a mail that is only HTML.
+    const shown = text || (html === false ? '' : textFromHtml(html));
+    const parts = attachments.filter(isText).map(({ content }) => content.toString());
+    return {
+      text: [shown, ...parts].filter((part) => part !== '').join('\n\n'),
+      attachments: attachments.filter((attachment) => !isText(attachment)),
+    };
   } catch (error) {
     // More parts, or longer header fields, than mailparser reads: the operator sees the source.
     if (!(error instanceof Error && 'code' in error && error.code === 'EMAXLEN')) throw error;
@@ -113,3 +119,8 @@ function entryOf(tables: Tables, { seq, message_seq, ...head }: KeptMailHead, fi
 
 /** Characters of a subject or a sender in a list. */
 const MAX_LINE = 500;
+
+/** A part without a file name whose content is for people: that of a report, its original header, a forwarded mail. */
+function isText({ filename, contentType }: Attachment): boolean {
+  return filename === undefined && /^(?:text|message)\//.test(contentType);
+}

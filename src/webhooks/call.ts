@@ -83,7 +83,9 @@ export function createWebhookCaller(options: WebhookCallerOptions) {
     max: MAX_AGENTS,
     dispose: (agent) => {
       ending.add(agent);
-      void agent.close().finally(() => ending.delete(agent));
+      const forget = () => ending.delete(agent);
+      // Rejected when the caller has destroyed it.
+      agent.close().then(forget, forget);
     },
   });
 

@@ -175,7 +175,7 @@ function createScheduler(
   function waitForRate(site: Site): void {
     const ms = site.rateWaitMs();
     if (ms === 0 || ms > MAX_RATE_WAIT_MS || paced.has(site)) return;
-    if (site.backlogSize(TRANSACTIONAL_PRIORITY) + site.backlogSize(MARKETING_PRIORITY) === 0) return;
+    if (backlogOf(site) === 0) return;
     const cancel = after(ms, () => {
       paced.delete(site);
       startAndRefill(site);
@@ -228,33 +228,27 @@ function createScheduler(
       assignment.lease = recording.take(assignment.message);
   }
 
-  /** The site of a new message, if it can be leased; null: it waits in the queue. */
-  function siteToLease(mail: MailToLease, ahead: ReadonlyMap<Site, number>): Site | null {
-    if (requested[mail.priority].has(queueKeyText(mail)) || isPaused(controls, mail)) return null;
-    if (waits.parkedOf(mail) !== null) return null;
+  /** Whether a new message can be leased; false: it waits in the queue. */
+  function mayLease(mail: MailToLease): boolean {
+    if (requested[mail.priority].has(queueKeyText(mail)) || isPaused(controls, mail)) return false;
+    if (waits.parkedOf(mail) !== null) return false;
     // The lookup of an unknown route begins when the message is read from the queue.
     const target = targets.find({ ...mail, simulated: 0, secondary: 0, reroute: null }, null);
-    if (target.kind !== 'site') return null;
-    const { site } = target;
-    return site.mayLease(mail, ahead.get(site) ?? 0) && shares.admits(site, mail) ? site : null;
+    return target.kind === 'site' && shares.admits(target.site, mail) && target.site.promiseLease(mail);
   }
 
   /**
    * The lease of each new message that can be sent as soon as it is stored; null: it waits in the queue, as do those whose
-   * route is not known. Reserves nothing: those that are stored at the same time may become more than the sites can send
-   * immediately, and then wait in memory for their turn.
+   * route is not known. Reserves nothing but the number of those that its site expects: a message that does not arrive, or
+   * later than in a second, at most makes others wait in memory for their turn.
    */
   function leaseNow(mails: readonly MailToLease[]): (Lease | null)[] {
     if (!running || !parts.mayStart()) return mails.map(() => null);
     targets.startBatch();
-    const ahead = new Map<Site, number>();
     const lease = { generation: parts.generation, at: clock.now() };
     return mails.map((mail) => {
       try {
-        const site = siteToLease(mail, ahead);
-        if (site === null) return null;
-        ahead.set(site, (ahead.get(site) ?? 0) + 1);
-        return lease;
+        return mayLease(mail) ? lease : null;
       } catch (error) {
         // The message is accepted all the same; what cannot be read is retried when it is read from the queue.
         log.warn(
@@ -278,10 +272,11 @@ function createScheduler(
       const { site } = target;
       const assignment = targets.assign(message, target);
       assignment.lease = LEASED;
-      const starts = site.hasFreeSlot(message.priority);
-      if (mayKeep(content, starts)) assignment.content = toJobContent(content);
+      const isNext = backlogOf(site) === 0 && site.rateWaitMs() === 0 && site.hasFreeSlot(message.priority);
+      if (mayKeep(content, isNext)) assignment.content = toJobContent(content);
+      site.arrived();
       site.add(assignment);
-      if (starts) startAndRefill(site);
+      if (site.hasFreeSlot(message.priority)) startAndRefill(site);
     }
   }
 
@@ -396,6 +391,11 @@ const MAX_WAITING_BYTES = 1024;
  */
 function mayKeep({ body, sharedId }: PackedContent, starts: boolean): boolean {
   return starts ? body.length <= MAX_NEXT_BYTES : sharedId !== undefined && body.length <= MAX_WAITING_BYTES;
+}
+
+/** Messages of a site that wait in memory. */
+function backlogOf(site: Site): number {
+  return site.backlogSize(TRANSACTIONAL_PRIORITY) + site.backlogSize(MARKETING_PRIORITY);
 }
 
 /** Whether the operator has paused the mail of a key. */

@@ -102,6 +102,8 @@ const OBSOLETE_AFTER_MS = 10 * MINUTE;
 export const MIN_SHARE = 10;
 /** Keys of accounts without a message in memory that are read although the lookahead is used up. */
 const FIRST_KEYS = 4;
+/** How long a new message with a lease is expected: a commit takes some milliseconds. */
+const PROMISE_MS = SECOND;
 /** Messages in memory that no slot was free for in this time are read again later: their routes may have changed. */
 const MAX_AGE_MS = 10 * SECOND;
 /**
@@ -150,6 +152,8 @@ export function createSite(options: SiteOptions) {
   const inFlight = new Map<string, number>();
   let usedAt = clock.now();
   let greylistMs = memory?.greylistMs ?? null;
+  /** New messages with a lease that were not stored yet: those of sends that fail are forgotten. */
+  let promised = { messages: 0, at: Number.NEGATIVE_INFINITY };
   const pace = createPace(clock);
 
   /** A new site counts as fast over the connections that it has, and two more. */
@@ -167,6 +171,12 @@ export function createSite(options: SiteOptions) {
     // Connections that the budgets of all sites do not admit need no messages: they would become stale and be read again.
     const usable = Math.min(allowed, slots.used() + MIN_LOOKAHEAD);
     return Math.min(Math.max(measuredPace(), usable), allowed * perConnection);
+  }
+
+  const expected = (): number => (clock.now() - promised.at > PROMISE_MS ? 0 : promised.messages);
+
+  function expect(messages: number): void {
+    promised = { messages, at: clock.now() };
   }
 
   /**
@@ -263,7 +273,7 @@ export function createSite(options: SiteOptions) {
       return Math.max(limitOf(priority) - backlog.size(priority), mayAdd ? 1 : 0);
     },
     backlogSize: backlog.size,
-    /** Adds a message that was read from the queue to the backlog. */
+    /** Adds a message to the backlog: it was read from the queue, or accepted with a lease. */
     add: backlog.add,
     /** Stores a key that has more messages in the queue than the site had capacity for. */
     addWaitingKey: waiting.add,
@@ -321,8 +331,8 @@ export function createSite(options: SiteOptions) {
     },
     /**
      * The messages without a lease that get one before a slot is free for them, so that the slot need not wait for a commit.
-     * Only healthy and fast sites lease ahead, one message for each connection: at others, mail would be shown as being sent
-     * while it waits.
+     * Only healthy and fast sites lease ahead, of the next messages, one for each connection: at others, mail would be shown
+     * as being sent while it waits.
      */
     toLeaseAhead: (admits: (assignment: Assignment) => boolean): Assignment[] => {
       if (!isFast() || !mayStart()) return [];
@@ -334,19 +344,22 @@ export function createSite(options: SiteOptions) {
     /**
      * Whether a message that is about to be stored can have a lease from then on, because no other mail waits for the site
      * and it can be sent immediately or is leased ahead. At a fast site also because it is short transactional mail that will be
-     * sent within about a second, which then needs no separate commit. Reserves nothing. `ahead`: others that precede it.
+     * sent within about a second, which then needs no separate commit. The message is expected for a second, so that sends
+     * at the same time get no more leases than this.
      */
-    mayLease: (
-      { priority, account_id: accountId, content_bytes: bytes }: MailToLease,
-      ahead: number,
-    ): boolean => {
+    promiseLease: ({ priority, account_id: accountId, content_bytes: bytes }: MailToLease): boolean => {
       if (waiting.count() > 0 || isHalted() || accounts.isLimited(accountId)) return false;
       const queued = backlog.size(TRANSACTIONAL_PRIORITY) + backlog.size(MARKETING_PRIORITY);
       // A large one may wait for the budget.
-      if (priority === TRANSACTIONAL_PRIORITY && bytes <= UNCOUNTED_BYTES && isFast())
-        return queued + ahead < limitOf(priority);
-      return queued === 0 && mayStart() && ahead < placesForNew(priority);
+      const isAhead = priority === TRANSACTIONAL_PRIORITY && bytes <= UNCOUNTED_BYTES && isFast();
+      const maySend = isAhead
+        ? queued + expected() < limitOf(priority)
+        : queued === 0 && mayStart() && expected() < placesForNew(priority);
+      if (maySend) expect(expected() + 1);
+      return maySend;
     },
+    /** A message with such a lease was stored. */
+    arrived: (): void => expect(Math.max(0, expected() - 1)),
     /** Removes the messages in memory. Their keys wait again. The caller releases their claims, and returns those with a lease to the queue. */
     drop: (): Assignment[] => drop(() => true),
     /** Like `drop`, but removes only messages that were read so long ago that other keys get a turn. */
@@ -460,7 +473,7 @@ export interface Assignment {
   receiver?: string | undefined;
   /** What the destination has published about TLS; absent with a configured route. */
   tls?: DestinationTls;
-  /** When it was read from the queue (monotonic). */
+  /** When it was read from the queue, or accepted with a lease (monotonic). */
   readAt: number;
   /**
    * The commit of its lease, since it was accepted or ahead of its turn. False: it is not sent, and the reason is recorded.
@@ -539,10 +552,11 @@ function createTurns() {
     /** The next messages, at most `count`. */
     first: (count: number): Assignment[] => {
       const next: Assignment[] = [];
-      for (let turn = 0; next.length < Math.min(count, size); turn++)
+      for (let turn = 0; next.length < size; turn++)
         for (const list of accounts.values()) {
+          if (next.length >= count) return next;
           const assignment = list[turn];
-          if (assignment !== undefined && next.length < count) next.push(assignment);
+          if (assignment !== undefined) next.push(assignment);
         }
       return next;
     },

@@ -40,7 +40,9 @@ export async function readGreeting(options: GreetingOptions): Promise<Greeting> 
     return { kind: 'failed', code: connecting.aborted ? 'ETIMEDOUT' : errorCode(error) || 'unknown' };
   }
   // Also closes the connection if the server does not after QUIT.
-  abortAfter(timeoutMs, signal).addEventListener('abort', () => socket.destroy(), { once: true });
+  const reading = abortAfter(timeoutMs, signal);
+  reading.addEventListener('abort', () => socket.destroy(), { once: true });
+  if (reading.aborted) socket.destroy();
   let received = '';
   try {
     for await (const bytes of socket.iterator({ destroyOnReturn: false })) {

@@ -10,7 +10,7 @@ import { alternativesOf, isRecord, type JsonSchema, jsonSchemaOf } from '../json
  * working; a warning makes a typo in an optional field visible.
  */
 
-/** Unknown fields: the first `MAX_LISTED` with their values, all by number. */
+/** Unknown fields: the first `MAX_LISTED` of the value itself and as many inside of it, with their values; all by number. */
 export interface UnknownFields {
   count: number;
   listed: UnknownField[];
@@ -36,6 +36,9 @@ export const CODE_KEYWORD = 'x-error-code';
 /** `whole` names the value as a whole in messages (`body`). */
 interface Walked extends UnknownFields {
   whole: string;
+  /** Numbers of unknown fields: of the value itself, and inside of it. */
+  own: number;
+  inside: number;
 }
 
 /** Adds the unknown fields of a value to `walked`, or refuses it. Values of another type are left to the schema. */
@@ -50,7 +53,7 @@ export function unknownFields(schema: z.ZodType, value: unknown, whole: string):
     known = { walk: compileSchema(schema) };
     compiled.set(schema, known);
   }
-  const walked: Walked = { whole, count: 0, listed: [] };
+  const walked: Walked = { whole, count: 0, listed: [], own: 0, inside: 0 };
   return known.walk?.(value, '', walked) ?? walked;
 }
 
@@ -102,8 +105,7 @@ function objectWalk(known: KnownFields, findsUnknown: boolean): Walk {
       if (field !== undefined) {
         const refusal = field.walk?.(value[name], fieldPath(path, name), walked) ?? null;
         if (refusal !== null) return refusal;
-      } else if (findsUnknown && walked.count++ < MAX_LISTED)
-        walked.listed.push({ object: path, name, value: value[name], known });
+      } else if (findsUnknown) list(walked, { object: path, name, value: value[name], known });
     }
     return null;
   };
@@ -138,16 +140,24 @@ function unionWalk(walks: readonly Walk[]): Walk | null {
   return (value, path, walked) => {
     let best: Walked | null = null;
     for (const walk of walks) {
-      const current: Walked = { whole: walked.whole, count: 0, listed: [] };
+      const current: Walked = { whole: walked.whole, count: 0, listed: [], own: 0, inside: 0 };
       const refusal = walk(value, path, current);
       if (refusal !== null) return refusal;
       if (best === null || current.count < best.count) best = current;
     }
     if (best === null) return null;
-    walked.count += best.count;
-    walked.listed.push(...best.listed.slice(0, Math.max(0, MAX_LISTED - walked.listed.length)));
+    for (const field of best.listed) list(walked, field);
+    walked.count += best.count - best.listed.length;
     return null;
   };
+}
+
+/** Counts an unknown field. Those of the value itself are listed also behind many that are inside of it. */
+function list(walked: Walked, field: UnknownField): void {
+  walked.count++;
+  const isOwn = field.object === '';
+  const listed = isOwn ? walked.own++ : walked.inside++;
+  if (listed < MAX_LISTED) walked.listed.push(field);
 }
 
 function tooMany(field: string, count: number, max: number, code: unknown): Refusal {

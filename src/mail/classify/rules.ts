@@ -87,7 +87,7 @@ export const MEANINGS = {
   'rate limit': { ...meaning('rate-limited', 'soft', 'site', 'never'), isRetried: true },
   /** A limit on one sender's volume or complaints, not on the number of our connections. */
   'sender rate limit': meaning('rate-limited', 'soft', 'sender', 'never'),
-  /** The same for our address, whatever the sender is. */
+  /** The same for our address, whoever the sender is. */
   'IP address rate limit': { ...meaning('rate-limited', 'soft', 'sender', 'never'), isAboutAddress: true },
   greylisted: meaning('greylisted', 'soft', 'recipient', 'never'),
   'network error': meaning('network-error', 'soft', 'site', 'never'),

@@ -53,7 +53,7 @@ const CACHE_KIB = 65_536;
 /**
  * Migrates the database with exclusive access to it: the caller holds the daemon lock, and the migration does not begin
  * while another process has the database open. When it throws, the database is unchanged, except that it is no longer in
- * WAL mode.
+ * WAL mode; an error of the disk at the last rename can leave it migrated.
  */
 export function migrateDatabase(options: MigrateOptions): MigrationResult {
   const { file, migrations, onProgress = () => {}, busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
@@ -90,6 +90,8 @@ export function migrateDatabase(options: MigrateOptions): MigrationResult {
       report('sync', basename(partial));
       syncPath(partial);
       renameSync(partial, migrated);
+      // Without hard links, the old file loses its name: the new one must have its own on disk by then.
+      syncPath(dirname(file));
       keepOldFile(file, copy);
       syncPath(dirname(file));
       report('linked', basename(copy));
@@ -100,7 +102,7 @@ export function migrateDatabase(options: MigrateOptions): MigrationResult {
       old.close();
     }
   } catch (error) {
-    rmSync(partial, { force: true });
+    removeLeftovers(file);
     throw error;
   } finally {
     closeSync(fd);

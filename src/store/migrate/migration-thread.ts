@@ -17,8 +17,9 @@ try {
     onEstimate: (estimate) => send({ kind: 'estimate', estimate }),
     onProgress: (progress) => {
       send({ kind: 'progress', progress });
-      // After the rename there is nothing left to stop.
-      if (Atomics.load(stop, 0) !== 0 && progress.step !== 'renamed') throw new Stopped('stopped');
+      // When the old file has its second name, only the last rename is left.
+      const isEnding = progress.step === 'linked' || progress.step === 'renamed';
+      if (Atomics.load(stop, 0) !== 0 && !isEnding) throw new Stopped('stopped');
     },
   });
   send({ kind: 'done', result });

@@ -173,9 +173,22 @@ describe('a new message', () => {
     expect(leases(storeAll(users(1)))).toEqual([null]);
   });
 
-  it('waits for a connection when others were stored at the same time', () => {
-    const { store, started, finish, onlySite } = startNewMessages({ connections: 1 });
-    const both = users(2).map((user) => store(user));
+  it('is leased only where a connection is free for it among those that are stored at the same time', () => {
+    const { store, clock } = startNewMessages({ connections: 1 });
+    const [first, second] = users(2).map((user) => store(user));
+    expect(first?.lease?.generation).toBe(GENERATION);
+    expect(second?.lease).toBeNull();
+    // The send of the first one failed.
+    clock.advance(1001);
+    expect(store('b@one.test').lease?.generation).toBe(GENERATION);
+  });
+
+  it('waits for a connection when others were stored more than a second before', () => {
+    const { store, started, finish, onlySite, clock } = startNewMessages({ connections: 1 });
+    const both = users(2).map((user) => {
+      clock.advance(1001);
+      return store(user);
+    });
     for (const { accept } of both) accept();
     expect(recipientsOf(started)).toEqual(['a0@one.test']);
     expect(onlySite().backlogSize(0)).toBe(1);

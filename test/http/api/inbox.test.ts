@@ -98,6 +98,35 @@ describe('the inbox', () => {
     expect(data.text).toMatch(/^Subject: hostile\r\nContent-Type: multipart/);
   });
 
+  it('reads a mail that is only HTML, and the parts of a report', async () => {
+    const html = await keep(
+      'abuse',
+      'Subject: html\r\nContent-Type: text/html\r\n\r\n<p>Please remove me</p>',
+    );
+    expect((await client.get<Mail>(`${INBOX}/${html}`)).data.text).toBe('Please remove me');
+    const report = [
+      'Content-Type: multipart/report; report-type=feedback-report; boundary=x',
+      '',
+      '--x',
+      '',
+      'A complaint.',
+      '--x',
+      'Content-Type: message/feedback-report',
+      '',
+      'Feedback-Type: abuse',
+      '--x',
+      'Content-Type: text/rfc822-headers',
+      '',
+      'Subject: News',
+      '--x--',
+      '',
+    ].join('\r\n');
+    const number = await keep('abuse', report);
+    const { data } = await client.get<Mail>(`${INBOX}/${number}`);
+    expect(data.attachments).toEqual([]);
+    expect(data.text).toMatch(/^A complaint\.\s+Feedback-Type: abuse\s+Subject: News$/);
+  });
+
   it('reports that only the beginning of a large mail is stored', async () => {
     const number = await keep('bounce', `Subject: large\r\n\r\n${'x'.repeat(300 * 1024)}`);
     const { data } = await client.get<Mail & { size: number }>(`${INBOX}/${number}`);
