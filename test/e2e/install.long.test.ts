@@ -54,7 +54,8 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, () => {
     const packages = buildPackages(dir);
     [system] = await Promise.all([installDebian(DEBIAN_PACKAGES), packages]);
     const { deb, tarball } = await packages;
-    for (const file of [deb, await withVersion(deb, '0.2.0'), tarball])
+    const [, next = ''] = /### Upgrade\s[^#]*postrider_([\d.]+)_/.exec(text(DOCUMENT)) ?? [];
+    for (const file of [deb, await withVersion(deb, next), tarball])
       copyFileSync(file, join(system.root, 'root', basename(file)));
     dns = await startDnsServer();
     sink = await startSink();
