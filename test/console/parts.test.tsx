@@ -102,7 +102,7 @@ describe('a table', () => {
       'Mails',
       'Actions',
     ]);
-    expect(screen.getByRole('region', { name: 'People' }).dataset['end']).toBe('2');
+    expect(screen.getByRole('region', { name: 'People' }).dataset['end']).toBe('2 3');
     expect(screen.getByRole('table').style.getPropertyValue('--head-1')).toBe('"Name"');
   });
 
