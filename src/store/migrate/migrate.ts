@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, renameSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { type Database, openConnection, readNumber } from '../database/connection.ts';
 import { isBusy, StoreFault } from '../database/failure.ts';
