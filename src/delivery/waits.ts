@@ -95,7 +95,7 @@ const REASONS: {
     remedy: ({ isRunning }) => (isRunning ? null : 'Start the daemon, unless it runs.'),
   },
   unrecorded: {
-    text: 'Its delivery has ended, but how could not be recorded yet; this is tried again until it is.',
+    text: 'Its delivery has ended, but its outcome could not be recorded yet; this is tried again until it is.',
     remedy: 'Run "postrider doctor"; see the log for the error.',
   },
   held: { text: ({ hold }) => HOLDS[hold].text, remedy: ({ hold }) => HOLDS[hold].remedy },

@@ -425,7 +425,7 @@ const WITHOUT_SCENARIO: [
   ['stopped', 'No mail is sent: the disk is full.', {}, 'the disk is full'],
   ['unreadable', 'It could not be read or updated', { unreadable: { what: 'message', ms: SECOND } }, null],
   ['unreadable', 'The queued mail of its account', { unreadable: { what: 'key', ms: SECOND } }, null],
-  ['unrecorded', 'the outcome could not be recorded yet', { isUnrecorded: true }, null, { lease: 1 }],
+  ['unrecorded', 'its outcome could not be recorded yet', { isUnrecorded: true }, null, { lease: 1 }],
   [
     'sites_full',
     'mail waits for 10000 sites, or for 2500 because of mail of its account',
