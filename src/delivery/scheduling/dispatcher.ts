@@ -21,7 +21,7 @@ import { haltReason, type Waits } from '../waits.ts';
 import type { Claims } from './claims.ts';
 import type { FreedShares, Shares } from './shares.ts';
 import { type Assignment, MIN_SHARE, type ReservedMessage, type Site } from './site.ts';
-import { createTargets, type TargetParts, type Targets } from './targets.ts';
+import { createTargets, type Target, type TargetMail, type TargetParts, type Targets } from './targets.ts';
 
 /*
  * Decides which message is sent next. `createQueueScan` searches the queue once a second for keys with mail that is due, and
@@ -233,8 +233,8 @@ function createScheduler(
     if (requested[mail.priority].has(queueKeyText(mail)) || isPaused(controls, mail)) return false;
     if (waits.parkedOf(mail) !== null) return false;
     // The lookup of an unknown route begins when the message is read from the queue.
-    const target = targets.find({ ...mail, simulated: 0, secondary: 0, reroute: null }, null);
-    return target.kind === 'site' && shares.admits(target.site, mail) && target.site.promiseLease(mail);
+    const target = targetOfNew({ ...mail, simulated: 0, secondary: 0, reroute: null });
+    return target?.kind === 'site' && shares.admits(target.site, mail) && target.site.promiseLease(mail);
   }
 
   /**
@@ -246,25 +246,14 @@ function createScheduler(
     if (!running || !parts.mayStart()) return mails.map(() => null);
     targets.startBatch();
     const lease = { generation: parts.generation, at: clock.now() };
-    return mails.map((mail) => {
-      try {
-        return mayLease(mail) ? lease : null;
-      } catch (error) {
-        // The message is accepted all the same; what cannot be read is retried when it is read from the queue.
-        log.warn(
-          { err: error, accountId: mail.account_id },
-          'new message waits in the queue: its route cannot be read',
-        );
-        return null;
-      }
-    });
+    return mails.map((mail) => (mayLease(mail) ? lease : null));
   }
 
   /** Begins the delivery of messages that were stored with a lease (committed), with their contents as long as they are small. */
   function accepted(messages: readonly { message: ReadyMessage; content: PackedContent }[]): void {
     targets.startBatch();
     for (const { message, content } of messages) {
-      const target = running && !isPaused(controls, message) ? targetOfAccepted(message) : null;
+      const target = running && !isPaused(controls, message) ? targetOfNew(message) : null;
       if (target?.kind !== 'site') {
         void putBack(message);
         continue;
@@ -280,13 +269,13 @@ function createScheduler(
     }
   }
 
-  /** Null when data that it needs cannot be read: the message waits in the queue. */
-  function targetOfAccepted(message: ReadyMessage) {
+  /** Null when data that it needs cannot be read. The message is accepted all the same, and read again from the queue. */
+  function targetOfNew(mail: TargetMail): Target | null {
     try {
-      return targets.find(message, null);
+      return targets.find(mail, null);
     } catch (error) {
       log.warn(
-        { err: error, accountId: message.account_id, message: message.seq },
+        { err: error, accountId: mail.account_id },
         'new message waits in the queue: its route cannot be read',
       );
       return null;

@@ -102,7 +102,7 @@ const OBSOLETE_AFTER_MS = 10 * MINUTE;
 export const MIN_SHARE = 10;
 /** Keys of accounts without a message in memory that are read although the lookahead is used up. */
 const FIRST_KEYS = 4;
-/** How long a new message with a lease is expected: a commit takes some milliseconds. */
+/** How long new messages with a lease are expected at most: a commit takes some milliseconds. */
 const PROMISE_MS = SECOND;
 /** Messages in memory that no slot was free for in this time are read again later: their routes may have changed. */
 const MAX_AGE_MS = 10 * SECOND;
@@ -152,8 +152,8 @@ export function createSite(options: SiteOptions) {
   const inFlight = new Map<string, number>();
   let usedAt = clock.now();
   let greylistMs = memory?.greylistMs ?? null;
-  /** New messages with a lease that were not stored yet: those of sends that fail are forgotten. */
-  let promised = { messages: 0, at: Number.NEGATIVE_INFINITY };
+  /** New messages with a lease that were not stored yet. Those of sends that fail are forgotten after a second, with all others. */
+  const promised = { messages: 0, since: Number.NEGATIVE_INFINITY };
   const pace = createPace(clock);
 
   /** A new site counts as fast over the connections that it has, and two more. */
@@ -173,10 +173,12 @@ export function createSite(options: SiteOptions) {
     return Math.min(Math.max(measuredPace(), usable), allowed * perConnection);
   }
 
-  const expected = (): number => (clock.now() - promised.at > PROMISE_MS ? 0 : promised.messages);
-
-  function expect(messages: number): void {
-    promised = { messages, at: clock.now() };
+  function expected(): number {
+    if (clock.now() - promised.since > PROMISE_MS) {
+      promised.messages = 0;
+      promised.since = clock.now();
+    }
+    return promised.messages;
   }
 
   /**
@@ -344,7 +346,7 @@ export function createSite(options: SiteOptions) {
     /**
      * Whether a message that is about to be stored can have a lease from then on, because no other mail waits for the site
      * and it can be sent immediately or is leased ahead. At a fast site also because it is short transactional mail that will be
-     * sent within about a second, which then needs no separate commit. The message is expected for a second, so that sends
+     * sent within about a second, which then needs no separate commit. The message is expected for up to a second, so that sends
      * at the same time get no more leases than this.
      */
     promiseLease: ({ priority, account_id: accountId, content_bytes: bytes }: MailToLease): boolean => {
@@ -355,11 +357,13 @@ export function createSite(options: SiteOptions) {
       const maySend = isAhead
         ? queued + expected() < limitOf(priority)
         : queued === 0 && mayStart() && expected() < placesForNew(priority);
-      if (maySend) expect(expected() + 1);
+      if (maySend) promised.messages++;
       return maySend;
     },
     /** A message with such a lease was stored. */
-    arrived: (): void => expect(Math.max(0, expected() - 1)),
+    arrived: (): void => {
+      promised.messages = Math.max(0, expected() - 1);
+    },
     /** Removes the messages in memory. Their keys wait again. The caller releases their claims, and returns those with a lease to the queue. */
     drop: (): Assignment[] => drop(() => true),
     /** Like `drop`, but removes only messages that were read so long ago that other keys get a turn. */
