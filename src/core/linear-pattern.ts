@@ -19,6 +19,8 @@ type State =
 type Part = (next: State) => State;
 
 const MAX_STATES = 500;
+/** Copies of repeated parts: an empty group has no state that would be counted. */
+const MAX_COPIES = 10_000;
 const MAX_REPEATS = 50;
 
 class PatternFault extends Error {}
@@ -71,6 +73,7 @@ const CLASSES: Readonly<Record<string, RegExp>> = { d: /\d/, w: /\w/, s: /\s/, D
 function parse(source: string): State {
   let at = 0;
   let states = 0;
+  let copies = 0;
   const peek = () => source.charAt(at);
   const next = () => source.charAt(at++);
 
@@ -125,6 +128,10 @@ function parse(source: string): State {
 
   function repeated(part: Part): Part {
     const [least, most] = times();
+    const copied = (after: State) => {
+      if (++copies > MAX_COPIES) throw new PatternFault('is too large');
+      return part(after);
+    };
     return (after) => {
       let first = after;
       if (most === Number.POSITIVE_INFINITY) {
@@ -132,7 +139,7 @@ function parse(source: string): State {
         loop.next.push(part(loop));
         first = loop;
       } else for (let n = least; n < most; n++) first = counted({ kind: 'fork', next: [part(first), after] });
-      for (let n = 0; n < least; n++) first = part(first);
+      for (let n = 0; n < least; n++) first = copied(first);
       return first;
     };
   }

@@ -1,7 +1,7 @@
 /**
- * Expected errors: all error codes with their HTTP status and their meaning, for the API reference. A refusal is a value, not an exception: a function that can
- * refuse returns `T | Refusal`, and the caller checks with `isRefusal`. All other errors are thrown, logged once, and
- * answered with 500 or retried.
+ * Expected errors: all error codes with their HTTP status and, for the API reference, their meaning. A refusal is a value, not
+ * an exception: a function that can refuse returns `T | Refusal`, and the caller checks with `isRefusal`. All other errors are
+ * thrown, logged once, and answered with 500 or retried.
  */
 export const REFUSALS = {
   INVALID_JSON: [400, 'The body is not valid JSON.'],

@@ -37,6 +37,7 @@ describe('a linear pattern', () => {
     ['(a)\\1', 'must not have \\1'],
     ['a{1,99}', 'must repeat at most 50 times'],
     ['(abcdefghij){50}(abcdefghij){50}', 'is too large'],
+    ['((((((){50}){50}){50}){50}){50}){50}', 'is too large'],
   ])('is refused: %s', (pattern, fault) => {
     expect(compilePattern(pattern)).toBe(fault);
   });
