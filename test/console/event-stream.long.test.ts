@@ -1,12 +1,10 @@
 // Long: opens many tabs of the console, twice.
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
-import { insertDomain } from '../support/store.ts';
-import { type OpenConsole, openConsole } from './open-console.ts';
+import { insertShopDomain, type OpenConsole, openConsole } from './open-console.ts';
 
 /* Several tabs of one browser, in Chromium over a daemon in this process: they share connections. */
 const TABS = 8;
@@ -19,18 +17,7 @@ let client: ApiClient;
 beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
   client = await daemon.account('Shop');
-  const [group] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: group?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'shop.test',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertShopDomain(daemon, client);
   browser = await startBrowser(['localhost']);
   open = openConsole(daemon, browser);
 });

@@ -3,12 +3,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { DAY } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
-import { insertDomain } from '../support/store.ts';
-import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { findings, HOSTILE, insertShopDomain, type OpenConsole, openConsole } from './open-console.ts';
 
 /* Subscription groups, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -19,18 +17,7 @@ let client: ApiClient;
 beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0', 'public.url': 'http://127.0.0.1:0' });
   client = await daemon.account('Shop');
-  const [domainGroup] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: domainGroup?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'shop.test',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertShopDomain(daemon, client);
   browser = await startBrowser(['localhost']);
   open = openConsole(daemon, browser);
 });

@@ -2,11 +2,13 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import type { MemberRole } from '../../src/store/people/people.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, type TestBrowser, type Window } from '../support/browser.ts';
 import type { InProcess } from '../support/in-process-daemon.ts';
+import { insertDomain } from '../support/store.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -26,6 +28,23 @@ export interface OpenConsole {
    * screenshots. `client`: null for a person who has not signed in.
    */
   examine(pages: Readonly<Record<string, string>>, client: ApiClient | null): Promise<void>;
+}
+
+/** Inserts the domain shop.test of an account, `domain_1`; no check of it is due. */
+export function insertShopDomain({ tables }: InProcess, { accountId }: ApiClient): void {
+  const [group] = tables.domainGroups.list(accountId);
+  const now = Date.now();
+  insertDomain(
+    tables,
+    {
+      account_id: accountId,
+      group_id: group?.group_id ?? '',
+      domain_id: 'domain_1',
+      name: 'shop.test',
+      next_check_at: now + DAY,
+    },
+    now,
+  );
 }
 
 let people = 0;

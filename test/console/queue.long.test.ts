@@ -5,7 +5,7 @@ import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { enqueue, insertDomain } from '../support/store.ts';
-import { chooseLanguage, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { chooseLanguage, HOSTILE, insertShopDomain, type OpenConsole, openConsole } from './open-console.ts';
 
 /* The queue, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -16,18 +16,7 @@ let client: ApiClient;
 beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
   client = await daemon.account('Shop');
-  const [group] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: group?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'shop.test',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertShopDomain(daemon, client);
   browser = await startBrowser(['localhost']);
   open = openConsole(daemon, browser);
 });

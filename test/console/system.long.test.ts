@@ -4,8 +4,8 @@ import { DAY } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
-import { enqueue, insertDomain } from '../support/store.ts';
-import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { enqueue } from '../support/store.ts';
+import { findings, HOSTILE, insertShopDomain, type OpenConsole, openConsole } from './open-console.ts';
 
 /* The page of the system and the palette, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -19,18 +19,7 @@ beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
   client = await daemon.account('Shop');
   other = await daemon.account(HOSTILE);
-  const [group] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: group?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'shop.test',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertShopDomain(daemon, client);
   ({ message_id: messageId } = enqueue(daemon.tables, Date.now(), {
     account_id: client.accountId,
     domain_id: 'domain_1',

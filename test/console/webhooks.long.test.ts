@@ -2,13 +2,11 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { DAY } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
-import { insertDomain } from '../support/store.ts';
-import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { findings, HOSTILE, insertShopDomain, type OpenConsole, openConsole } from './open-console.ts';
 
 /* Suppressions and webhooks, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -27,18 +25,7 @@ beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0', 'webhooks.allowPrivateNetworks': true });
   client = await daemon.account('Shop');
   address = `http://localhost:${(endpoint.address() as AddressInfo).port}/hook`;
-  const [group] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: group?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'shop.test',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertShopDomain(daemon, client);
   browser = await startBrowser(['localhost']);
   open = openConsole(daemon, browser);
 });
