@@ -20,8 +20,9 @@ import { createRecording } from './recording.ts';
 import { createRouteCache } from './route-cache.ts';
 import { createRouteFinder } from './routes.ts';
 import { createClaims } from './scheduling/claims.ts';
-import { createScheduling, SCAN_INTERVAL_MS } from './scheduling/dispatcher.ts';
+import { createDispatcher, SCAN_INTERVAL_MS } from './scheduling/dispatcher.ts';
 import { createShares, defaultConnections } from './scheduling/shares.ts';
+import { createTargets } from './scheduling/targets.ts';
 import { createShaping } from './shaping/shaping.ts';
 import { createEgress } from './source-address.ts';
 import type { TlsSystem } from './tls-system.ts';
@@ -107,7 +108,7 @@ export function createDelivery(deps: DeliveryDeps) {
   const pools = createEgressPools(deps.config);
   const paths = createDeliveryPaths(deps, pools);
   const controls = createControls(deps, {
-    onChange: () => scheduler.readAgain(),
+    onChange: () => dispatcher.readAgain(),
     onRetried: () => {
       for (const site of sites.all()) site.probeNow();
       egress.probeNow();
@@ -174,15 +175,14 @@ export function createDelivery(deps: DeliveryDeps) {
     observeAttempt: deps.observeAttempt,
     tls: deps.tls,
   });
-  const { targets, scheduler, scan } = createScheduling(deps, {
+  const targets = createTargets(deps, { sites, routes, pools, egress, paths, controls });
+  const dispatcher = createDispatcher(deps, {
     sites,
+    targets,
+    pools,
+    controls,
     claims,
     waits,
-    routes,
-    pools,
-    egress,
-    paths,
-    controls,
     deliveries,
     recording,
     generation: deps.generation,
@@ -195,7 +195,12 @@ export function createDelivery(deps: DeliveryDeps) {
     maxWaitMs: config.retry.max,
     isStopping: () => stopping,
   });
-  const scanLoop = createLoop({ name: 'delivery-scan', run: scan.run, intervalMs: SCAN_INTERVAL_MS, log });
+  const scanLoop = createLoop({
+    name: 'delivery-scan',
+    run: dispatcher.scan,
+    intervalMs: SCAN_INTERVAL_MS,
+    log,
+  });
   const housekeepingLoop = createLoop({
     name: 'delivery-housekeeping',
     run: async () => {
@@ -222,11 +227,11 @@ export function createDelivery(deps: DeliveryDeps) {
     unrecorded: recording.unrecorded,
     stalled,
   });
-  const sinceScan = () => monotonic.now() - (scan.completedAt() ?? monotonic.now());
+  const sinceScan = () => monotonic.now() - (dispatcher.scannedAt() ?? monotonic.now());
 
   /** Null while the queue is read, else what is wrong. */
   function stalled(): string | null {
-    if (scan.isFailing()) return 'the queue cannot be read; see the log';
+    if (dispatcher.isScanFailing()) return 'the queue cannot be read; see the log';
     const ms = sinceScan();
     return ms < STALLED_AFTER_MS ? null : `the queue was last scanned ${Math.round(ms / SECOND)} s ago`;
   }
@@ -237,20 +242,20 @@ export function createDelivery(deps: DeliveryDeps) {
     /** What only this process knows about queued mail. */
     inspection,
     /** Drops what was read ahead, so that it is read again: messages were rerouted. */
-    readAgain: (): void => scheduler.readAgain(),
+    readAgain: (): void => dispatcher.readAgain(),
     start: (): void => {
       // Before anything is read: what was paused stays paused over a restart.
       controls.refresh();
       controls.start();
       recording.suspect();
-      scheduler.start();
+      dispatcher.start();
       housekeepingLoop.start();
       scanLoop.start();
     },
-    leaseNow: scheduler.leaseNow,
-    accepted: scheduler.accepted,
+    leaseNow: dispatcher.leaseNow,
+    accepted: dispatcher.accepted,
     /** Announces new mail of a key in the queue (committed). */
-    announce: scheduler.request,
+    announce: dispatcher.request,
     /** The first outcome of a message; null after `ms` or when the signal aborts. Call before its delivery can begin. */
     firstOutcome: recording.firstOutcome,
     /** Messages that hold a slot. */
@@ -276,7 +281,7 @@ export function createDelivery(deps: DeliveryDeps) {
     slowSites: shaping.slow,
     stalled,
     /** Time since the queue was last read to its end, ms; 0 while reading it fails: `stalled` has the reason. */
-    unscannedMs: (): number => (scan.isFailing() ? 0 : sinceScan()),
+    unscannedMs: (): number => (dispatcher.isScanFailing() ? 0 : sinceScan()),
     /** Null while outcomes can be recorded, else since when they cannot, and why. */
     unrecorded: recording.unrecorded,
     /** Domains and accounts whose mail cannot be prepared, at most 100. */
@@ -313,7 +318,7 @@ export function createDelivery(deps: DeliveryDeps) {
       const graceMs = deps.graceMs ?? GRACE_MS;
       const until = monotonic.now() + graceMs;
       stopping = true;
-      scheduler.stop();
+      dispatcher.stop();
       // The stop does not wait for a run in progress, which may move millions of rows and starts no delivery.
       void housekeepingLoop.stop();
       void scanLoop.stop();

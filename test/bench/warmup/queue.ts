@@ -10,9 +10,11 @@ import { createDeliveries } from '../../../src/delivery/deliver.ts';
 import { createEgressPools } from '../../../src/delivery/egress-pools.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes.ts';
 import { createRecording } from '../../../src/delivery/recording.ts';
+import type { RouteResult } from '../../../src/delivery/routes.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
-import { createScheduling } from '../../../src/delivery/scheduling/dispatcher.ts';
+import { createDispatcher } from '../../../src/delivery/scheduling/dispatcher.ts';
 import { createShares } from '../../../src/delivery/scheduling/shares.ts';
+import { createTargets } from '../../../src/delivery/scheduling/targets.ts';
 import { createShaping } from '../../../src/delivery/shaping/shaping.ts';
 import { createEgress } from '../../../src/delivery/source-address.ts';
 import { createWaits } from '../../../src/delivery/waits.ts';
@@ -85,21 +87,29 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     },
   );
   const controls: ControlIndex = { ofKey: () => null, ofSite: () => null };
-  const { scheduler, scan } = createScheduling(
+  const routes = {
+    clear: () => {},
+    get: (destination: string): RouteResult => ({
+      kind: 'hosts',
+      hosts: hostsOf(destination),
+      route: null,
+      ttl: 3600,
+    }),
+    peek: () => null,
+  };
+  const targets = createTargets(
+    { monotonic: clock },
+    { sites, routes, pools, egress, paths: createDeliveryPaths(context, pools), controls },
+  );
+  const dispatcher = createDispatcher(
     { clock, monotonic: clock, expiry, log, tables, writer },
     {
       sites,
+      targets,
+      pools,
+      controls,
       claims,
       waits,
-      routes: {
-        clear: () => {},
-        get: (destination) => ({ kind: 'hosts', hosts: hostsOf(destination), route: null, ttl: 3600 }),
-        peek: () => null,
-      },
-      pools,
-      egress,
-      paths: createDeliveryPaths(context, pools),
-      controls,
       deliveries,
       recording,
       generation: 1,
@@ -107,13 +117,13 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
       mayStart: () => true,
     },
   );
-  scheduler.start();
+  dispatcher.start();
 
   const drain = async () => {
     for (let seen = -1; seen !== providers.count(); ) {
       seen = providers.count();
       await egress.refresh();
-      await scan.run();
+      await dispatcher.scan();
       do {
         for (let n = 0; n < 3; n++) await turn();
         // A commit has passed.
@@ -121,5 +131,5 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
       } while (shares.sessions() > 0 || recording.pending() > 0);
     }
   };
-  return { drain, stop: scheduler.stop };
+  return { drain, stop: dispatcher.stop };
 }

@@ -39,7 +39,7 @@ interface Stored {
 /** New messages over a real queue, which are stored as the acceptance does. */
 function startNewMessages(options: SchedulingOptions = {}) {
   const scheduling = createTestScheduling(options);
-  const { db, tables, clock, scheduler } = scheduling;
+  const { db, tables, clock, dispatcher } = scheduling;
   let stored = 0;
   /** Asks for leases and stores the messages; delivery is not informed of the commit yet. */
   const storeAll = (
@@ -49,7 +49,7 @@ function startNewMessages(options: SchedulingOptions = {}) {
     contentBytes = 2,
   ): Stored[] => {
     const use_case = priority === 0 ? 'tx' : 'mk';
-    const leases = scheduler.leaseNow(
+    const leases = dispatcher.leaseNow(
       recipients.map((recipient) => ({
         account_id: 'acct_one',
         domain_id: 'domain_one',
@@ -82,7 +82,7 @@ function startNewMessages(options: SchedulingOptions = {}) {
           campaign_seq: null,
         });
         const message = toNewReady(row, { seq, ...queued }, contentBytes);
-        return { seq, lease, accept: () => scheduler.accepted([{ message, content }]) };
+        return { seq, lease, accept: () => dispatcher.accepted([{ message, content }]) };
       })();
     });
   };
@@ -150,7 +150,7 @@ describe('a new message', () => {
   });
 
   it('leaves no trace when it is not stored', () => {
-    const { scheduler, onlySite, claims, store, started } = startNewMessages({ connections: 1 });
+    const { dispatcher, onlySite, claims, store, started } = startNewMessages({ connections: 1 });
     const mail = {
       account_id: 'acct_one',
       domain_id: 'domain_one',
@@ -159,7 +159,7 @@ describe('a new message', () => {
       destination: 'one.test',
       content_bytes: 2,
     } as const;
-    expect(scheduler.leaseNow([mail])).toMatchObject([{ generation: GENERATION }]);
+    expect(dispatcher.leaseNow([mail])).toMatchObject([{ generation: GENERATION }]);
     expect([claims.count(), onlySite().backlogSize(0), onlySite().isUnused(-1)]).toEqual([0, 0, true]);
     store('b@one.test').accept();
     expect(recipientsOf(started)).toEqual(['b@one.test']);
@@ -199,9 +199,9 @@ describe('a new message', () => {
   });
 
   it('does not overtake mail of its key that is about to be read', () => {
-    const { store, put, scheduler, runTasks, started } = startNewMessages();
+    const { store, put, dispatcher, runTasks, started } = startNewMessages();
     put(['old@one.test']);
-    scheduler.request({ priority: 0, account_id: 'acct_one', destination: 'one.test' });
+    dispatcher.request({ priority: 0, account_id: 'acct_one', destination: 'one.test' });
     expect(store('new@one.test').lease).toBeNull();
     runTasks();
     expect(recipientsOf(started)).toEqual(['old@one.test', 'new@one.test']);
@@ -233,9 +233,9 @@ describe('a new message', () => {
   });
 
   it('goes back to the queue when delivery stops before the commit', () => {
-    const { store, scheduler, started, returned } = startNewMessages();
+    const { store, dispatcher, started, returned } = startNewMessages();
     const { seq, accept } = store('a@one.test');
-    scheduler.stop();
+    dispatcher.stop();
     accept();
     expect(started).toEqual([]);
     expect(returned).toEqual([seq]);
@@ -309,26 +309,26 @@ describe('a new message behind others at a fast site', () => {
   });
 
   it('goes back to the queue when its site asks for less mail', async () => {
-    const { store, tables, onlySite, scheduler, started, returned, settle } = await startFast();
+    const { store, tables, onlySite, runScan, started, returned, settle } = await startFast();
     const { seq, accept } = store('behind@one.test');
     accept();
     const [first] = started;
     if (first !== undefined) onlySite().throttled(first.reservation, 60_000);
-    scheduler.advance(onlySite());
+    await runScan();
     await settle();
     expect(returned).toContain(seq);
     expect(tables.queue.get(seq)?.lease).toBeNull();
   });
 
   it('goes back to the queue when its account is paused before its commit or later', async () => {
-    const { store, controls, returned, scheduler, started, claims, settle } = await startFast();
+    const { store, controls, returned, dispatcher, started, claims, settle } = await startFast();
     const later = store('later@one.test');
     later.accept();
     const before = store('before@one.test');
     controls.push(PAUSE);
     before.accept();
     expect(returned).toEqual([before.seq]);
-    scheduler.readAgain();
+    dispatcher.readAgain();
     await settle();
     expect(returned).toContain(later.seq);
     expect([started.length, claims.count()]).toEqual([2, 0]);

@@ -16,24 +16,30 @@ describe('queue reader', () => {
   });
 
   it("uses the egress pool of each message's use case", () => {
-    const { put, reader, targets, sites } = createTestScheduling({
+    const { put, announce, sites } = createTestScheduling({
       poolOf: (_region, useCase) => `pool-${useCase}`,
     });
     put(users(1));
     put(users(1), { priority: 1 });
-    targets.startBatch();
-    reader.read(KEY, 0, new Set());
-    reader.read({ ...KEY, priority: 1 }, 0, new Set());
+    announce();
+    announce({ priority: 1 });
     expect([...sites.all()].map(({ pool }) => pool)).toEqual(['pool-tx', 'pool-mk']);
   });
 
   it('reads no more than a share of the capacity when other keys compete', () => {
-    const { put, reader, targets, onlySite } = createTestScheduling({ connections: 5 });
+    const { put, dispatcher, runTasks, tables } = createTestScheduling({ connections: 5 });
+    const other = put(['b@two.test']);
     put(users(200));
-    targets.startBatch();
-    expect(reader.read(KEY, 1, new Set())).toBe(20);
-    expect(onlySite().waitingCount()).toBe(1);
-    expect(onlySite().capacity(0)).toBe(20);
+    const read: number[] = [];
+    const { ready } = tables.queue;
+    tables.queue.ready = (seq) => {
+      read.push(seq);
+      return ready(seq);
+    };
+    dispatcher.request(KEY);
+    dispatcher.request({ ...KEY, destination: 'two.test' });
+    runTasks();
+    expect(read.indexOf(other[0]?.seq ?? 0)).toBe(20);
   });
 });
 

@@ -13,64 +13,68 @@ describe('queue scan', () => {
   });
 
   it('continues where the previous run stopped when there are many keys', async () => {
-    const { put, scan, runTasks, started } = createTestScheduling({ connections: 600 });
+    const { put, dispatcher, runTasks, started } = createTestScheduling({ connections: 600 });
     put(Array.from({ length: 510 }, (_, n) => `a@d${n}.test`));
-    expect(await scan.run()).toBe(100);
+    expect(await dispatcher.scan()).toBe(100);
     runTasks();
     expect(started).toHaveLength(500);
-    expect(await scan.run()).toBe(1000);
+    expect(await dispatcher.scan()).toBe(1000);
     runTasks();
     expect(started).toHaveLength(510);
   });
 
   it('continues soon while more messages are due than one run makes ready', async () => {
-    const { put, scan, clock } = createTestScheduling();
+    const { put, dispatcher, clock } = createTestScheduling();
     put(users(1001), { dueAt: clock.now() + 1000 });
     clock.advance(1000);
-    expect(await scan.run()).toBe(100);
-    expect(await scan.run()).toBe(1000);
+    expect(await dispatcher.scan()).toBe(100);
+    expect(await dispatcher.scan()).toBe(1000);
   });
 
   it('reads one priority although the other cannot be read, and reports that it fails', async () => {
-    const { put, runScan, tables, clock, scan, started } = createTestScheduling();
+    const { put, runScan, tables, clock, dispatcher, started } = createTestScheduling();
     put(users(1), { priority: 1 });
     const { keyAfter } = tables.queue;
     tables.queue.keyAfter = (priority, after) => (priority === 0 ? unreadable() : keyAfter(priority, after));
     const first = clock.now();
     await runScan();
     expect(recipientsOf(started)).toEqual(users(1));
-    expect([scan.isFailing(), scan.completedAt()]).toEqual([false, first]);
+    expect([dispatcher.isScanFailing(), dispatcher.scannedAt()]).toEqual([false, first]);
     clock.advance(1000);
     await runScan();
-    expect([scan.isFailing(), scan.completedAt()]).toEqual([true, first]);
+    expect([dispatcher.isScanFailing(), dispatcher.scannedAt()]).toEqual([true, first]);
     tables.queue.keyAfter = keyAfter;
     await runScan();
-    expect([scan.isFailing(), scan.completedAt()]).toEqual([false, first + 1000]);
+    expect([dispatcher.isScanFailing(), dispatcher.scannedAt()]).toEqual([false, first + 1000]);
   });
 });
 
 describe('the sites', () => {
   it('are advanced in portions, each once, also after one that fails', async () => {
-    const { put, scan, runTasks, scheduler, sites, clock } = createTestScheduling();
+    const { put, dispatcher, runTasks, sites, clock } = createTestScheduling();
     put(Array.from({ length: 700 }, (_, n) => `a@d${n}.example`));
-    for (let n = 0; n < 2; n++) {
-      await scan.run();
+    const scan = async () => {
+      const pause = await dispatcher.scan();
       runTasks();
-    }
+      return pause;
+    };
+    for (let n = 0; n < 2; n++) await scan();
     const keys = Array.from(sites.all(), ({ key }) => key);
     expect(keys).toHaveLength(700);
     const advanced: string[] = [];
-    scheduler.advance = ({ key }) => {
-      advanced.push(key);
-      if (advanced.length === 1) throw new Error('no');
-    };
+    for (const site of sites.all())
+      site.rateWaitMs = () => {
+        advanced.push(site.key);
+        if (advanced.length === 1) throw new Error('no');
+        return 0;
+      };
     clock.advance(1000);
-    expect([await scan.run(), advanced.length]).toEqual([100, 500]);
-    expect([await scan.run(), advanced]).toEqual([1000, keys]);
-    await scan.run();
+    expect([await scan(), advanced.length]).toEqual([100, 500]);
+    expect([await scan(), advanced]).toEqual([1000, keys]);
+    await scan();
     expect(advanced).toEqual(keys);
     clock.advance(1000);
-    await scan.run();
+    await scan();
     expect(advanced).toHaveLength(1200);
   });
 
@@ -100,7 +104,7 @@ describe('messages that expire while their site is suspended', () => {
   });
 
   it('fail in portions: one run reads a bounded number of them', async () => {
-    const { db, clock, announce, addAccount, failAll, scan, put, expired } = createTestScheduling({
+    const { db, clock, announce, addAccount, failAll, dispatcher, put, expired } = createTestScheduling({
       connections: 2,
     });
     const accounts = Array.from({ length: 6 }, (_, n) => `acct_${n}`);
@@ -115,7 +119,7 @@ describe('messages that expire while their site is suspended', () => {
     clock.advance(32_000);
     const portions: number[] = [];
     for (let before = 0; before < 358; before = expired.length) {
-      expect(await scan.run()).toBe(before + 100 < 358 ? 100 : 1000);
+      expect(await dispatcher.scan()).toBe(before + 100 < 358 ? 100 : 1000);
       portions.push(expired.length - before);
     }
     expect(Math.max(...portions)).toBeLessThanOrEqual(100);

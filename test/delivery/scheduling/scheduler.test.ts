@@ -4,7 +4,7 @@ import { createTestScheduling, KEY, recipientsOf, routeTo, users } from './setup
 
 const TWO = { account_id: 'acct_two', domain_id: 'domain_two' };
 
-describe('scheduler', () => {
+describe('dispatcher', () => {
   it('starts waiting messages at start', async () => {
     const { put, runScan, started } = createTestScheduling();
     put(users(1));
@@ -104,10 +104,10 @@ describe('scheduler', () => {
   });
 
   it('leaves what it has not started in the queue when it stops', () => {
-    const { put, announce, scheduler, started, claims, tables } = createTestScheduling({ connections: 1 });
+    const { put, announce, dispatcher, started, claims, tables } = createTestScheduling({ connections: 1 });
     const messages = put(users(10));
     announce();
-    scheduler.stop();
+    dispatcher.stop();
     expect(started).toHaveLength(1);
     const leased = messages.filter(({ seq }) => tables.queue.get(seq)?.lease !== null);
     expect(leased.map(({ recipient }) => recipient)).toEqual(recipientsOf(started));
@@ -115,8 +115,8 @@ describe('scheduler', () => {
   });
 
   it('starts nothing after it has stopped', () => {
-    const { put, announce, scheduler, started } = createTestScheduling();
-    scheduler.stop();
+    const { put, announce, dispatcher, started } = createTestScheduling();
+    dispatcher.stop();
     put(users(1));
     announce();
     expect(started).toEqual([]);

@@ -9,10 +9,11 @@ import type { HeldMessage } from '../../../src/delivery/deliver.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes.ts';
 import type { RouteResult } from '../../../src/delivery/routes.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
-import { createScheduling } from '../../../src/delivery/scheduling/dispatcher.ts';
+import { createDispatcher } from '../../../src/delivery/scheduling/dispatcher.ts';
 import type { FreedShares, HeldShares } from '../../../src/delivery/scheduling/shares.ts';
 import type { ReservedMessage, Site } from '../../../src/delivery/scheduling/site.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
+import { createTargets } from '../../../src/delivery/scheduling/targets.ts';
 import type { EgressMail, EgressObstacle } from '../../../src/delivery/source-address.ts';
 import { createWaits } from '../../../src/delivery/waits.ts';
 import type { MailToLease, QueuedMessage, QueueKey } from '../../../src/store/messages/queue.ts';
@@ -45,8 +46,8 @@ export function routeTo(destination: string): RouteResult {
 }
 
 /**
- * Sites, reader, scheduler and scan over a real queue, with a clock that is set by the test. Leases take effect
- * without a commit; deliveries do not end before `finish`. Tasks that the scheduler defers run in `runTasks`.
+ * Sites and dispatcher over a real queue, with a clock that is set by the test. Leases take effect
+ * without a commit; deliveries do not end before `finish`. Tasks that the dispatcher defers run in `runTasks`.
  */
 export function createTestScheduling(options: SchedulingOptions = {}) {
   const store = startStore();
@@ -86,11 +87,11 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
   const unprepared: string[] = [];
   const expired: string[] = [];
   const rejected: string[] = [];
-  /** Controls of the operator; a test changes them, and then calls `scheduler.readAgain`. */
+  /** Controls of the operator; a test changes them, and then calls `dispatcher.readAgain`. */
   const controls: QueueControlRow[] = [];
   const lookups: (() => void)[] = [];
   const tasks: (() => void)[] = [];
-  /** Timers that the scheduler has set and that have not fired. */
+  /** Timers that the dispatcher has set and that have not fired. */
   const timers: { ms: number; task: () => void }[] = [];
 
   const lease = (message: QueuedMessage) => {
@@ -121,12 +122,11 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     ofKey: (key) => createControlIndex(controls).ofKey(key),
     ofSite: (site) => createControlIndex(controls).ofSite(site),
   };
-  const { targets, reader, scheduler, scan } = createScheduling(
-    { clock, monotonic: clock, expiry: createExpiryClock(clock, clock), log, tables, writer },
+  const pools = { ipv6Of: () => 'never' as const, poolCount: () => options.poolCount ?? 1 };
+  const targets = createTargets(
+    { monotonic: clock },
     {
       sites,
-      claims,
-      waits,
       routes: {
         clear: () => {},
         peek: (destination) =>
@@ -137,13 +137,24 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
           return route;
         },
       },
-      pools: { ipv6Of: () => 'never', poolCount: () => options.poolCount ?? 1 },
+      pools,
       paths: createDeliveryPaths(
         { config: { secondary: { type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 } }, tables },
         { poolOf: options.poolOf ?? (() => 'default') },
       ),
       controls: index,
       egress: { obstacle: (_, mail) => options.egressObstacle?.(mail) ?? null },
+    },
+  );
+  const dispatcher = createDispatcher(
+    { clock, monotonic: clock, expiry: createExpiryClock(clock, clock), log, tables, writer },
+    {
+      sites,
+      targets,
+      pools,
+      controls: index,
+      claims,
+      waits,
       deliveries: {
         conclude: async (message, { kind }) =>
           leaseAndList({ failure: unroutable, simulator: simulated, rejected }[kind], message),
@@ -170,12 +181,11 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       defer: (task) => void tasks.push(task),
       after: (ms, task) => {
         timers.push({ ms, task });
-        return () => void timers.splice(0);
       },
     },
   );
-  scheduler.start();
-  onTestFinished(() => scheduler.stop());
+  dispatcher.start();
+  onTestFinished(() => dispatcher.stop());
 
   /** Runs deferred tasks, and those that they defer, until there are none. */
   const runTasks = () => {
@@ -187,9 +197,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     claims,
     waits,
     targets,
-    reader,
-    scheduler,
-    scan,
+    dispatcher,
     started,
     returned,
     postponed,
@@ -211,11 +219,11 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       )(),
     /** Runs the scan once, as at start or when its time has come. */
     runScan: async () => {
-      await scan.run();
+      await dispatcher.scan();
       runTasks();
     },
     announce: (key: Partial<QueueKey> = {}) => {
-      scheduler.request({ ...KEY, ...key });
+      dispatcher.request({ ...KEY, ...key });
       runTasks();
     },
     /** Ends the first `count` deliveries. */
