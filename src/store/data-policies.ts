@@ -4,6 +4,7 @@ import { CLOSED_SIGN_UP_POLICY } from './contacts/closed-sign-ups.ts';
 import { CONSENT_POLICY } from './contacts/consent.ts';
 import { CONTACT_POLICIES } from './contacts/contacts.ts';
 import { ERASURE_POLICY } from './contacts/contacts-erasure.ts';
+import { ENGAGEMENT_POLICIES } from './contacts/engagement.ts';
 import { OPT_OUT_POLICY, SUBSCRIPTION_POLICY } from './contacts/subscriptions.ts';
 import { type DataPolicy, ERASURE_STEPS, type ErasureStep } from './data-policy.ts';
 import { SITE_LIMIT_POLICY } from './delivery/site-limits.ts';
@@ -60,6 +61,7 @@ export const DATA_POLICIES = [
   TLS_REPORT_POLICY,
   IDEMPOTENCY_POLICY,
   ...CONTACT_POLICIES,
+  ...ENGAGEMENT_POLICIES,
   CONSENT_POLICY,
   SUBSCRIPTION_POLICY,
   OPT_OUT_POLICY,

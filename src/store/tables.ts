@@ -13,6 +13,7 @@ import { closedSignUpTable } from './contacts/closed-sign-ups.ts';
 import { consentTable } from './contacts/consent.ts';
 import { contactTable } from './contacts/contacts.ts';
 import { erasureTable } from './contacts/contacts-erasure.ts';
+import { engagementTable } from './contacts/engagement.ts';
 import { subscriptionGroupTable } from './contacts/subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './contacts/subscriptions.ts';
 import type { Database } from './database/database.ts';
@@ -83,6 +84,7 @@ export function createTables(db: Database) {
     suppressions: () => suppressionTable(db),
     contacts: () => contactTable(db),
     consents: () => consentTable(db),
+    engagement: () => engagementTable(db),
     subscriptionGroups: () => subscriptionGroupTable(db),
     subscriptions: () => subscriptionTable(db),
     closedSignUps: () => closedSignUpTable(db),

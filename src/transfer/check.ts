@@ -119,6 +119,7 @@ function createChecker({
     domainGroup: new Set<string>(),
     complianceTemplate: new Set<string>(),
     subscriptionGroup: new Set<string>(),
+    campaign: new Set<string>(),
   };
   let accounts = 0;
   let defaultGroups = 0;
@@ -176,10 +177,12 @@ function createChecker({
     for (const hash of [record.email_hash, record.phone_hash]) if (hash !== null) once('identifier', hash);
     for (const { group_seq: group } of record.subscriptions)
       requireKnown(ids.subscriptionGroup, 'subscription group', group);
+    for (const { campaign_seq: campaign } of record.campaigns)
+      requireKnown(ids.campaign, 'campaign', campaign);
   }
 
   function campaign(record: Records['campaign']): void {
-    once('campaign', record.campaign_id);
+    addId(ids.campaign, 'campaign', record.campaign_id);
     for (const { job_id: job } of record.sends) once('job', job);
     for (const { hour } of record.counts) once('hour of campaign', record.campaign_id, hour);
     for (const { url } of record.links) once('link of campaign', record.campaign_id, url);

@@ -186,7 +186,7 @@ function createInserter(
   const reseal = (secret: Buffer, context: string) => seal.seal(file.seal.open(secret, context), context);
 
   function contact(tables: Tables, record: Records['contact']): void {
-    const { consents, subscriptions, ...columns } = record;
+    const { consents, subscriptions, engagement, campaigns, ...columns } = record;
     const row = { ...columns, account_id: accountId };
     const seq = tables.contacts.insert({ ...row, ...searchKeys(row) });
     for (const entry of consents) tables.consents.insert({ ...entry, contact_seq: seq });
@@ -194,6 +194,12 @@ function createInserter(
       const group = tables.subscriptionGroups.get(accountId, id);
       if (group === null) throw new Error(`subscription group ${id} was not imported`);
       tables.subscriptions.insert({ ...membership, group_seq: group.seq, contact_seq: seq });
+    }
+    for (const times of engagement) tables.engagement.insert({ ...times, contact_seq: seq });
+    for (const { campaign_seq: id, bits } of campaigns) {
+      const campaign = tables.campaigns.get(accountId, id);
+      if (campaign === null) throw new Error(`campaign ${id} was not imported`);
+      tables.engagement.addOfCampaign(campaign.seq, seq, bits);
     }
   }
 

@@ -112,6 +112,18 @@ const subscription = z.strictObject({
   updated_at: time,
 });
 
+const engagement = z.strictObject({
+  received_at: time.nullable(),
+  opened_at: time.nullable(),
+  clicked_at: time.nullable(),
+});
+
+const campaignContact = z.strictObject({
+  /** The public id of the campaign. */
+  campaign_seq: id,
+  bits: z.int().min(1).max(7),
+});
+
 export const RECORD_SCHEMAS = {
   account: z.strictObject({
     name: short,
@@ -292,6 +304,9 @@ export const RECORD_SCHEMAS = {
       updated_at: time,
       consents: z.array(consent).max(1_000_000),
       subscriptions: z.array(subscription).max(100_000),
+      // Files of older versions do not have the next two.
+      engagement: z.array(engagement).max(1).default([]),
+      campaigns: z.array(campaignContact).max(1_000_000).default([]),
     })
     .refine(
       ({ consents, consent_n: n }) => n === null || consents.some((entry) => entry.n === n),
@@ -305,6 +320,10 @@ export const RECORD_SCHEMAS = {
       ({ subscriptions }) =>
         new Set(subscriptions.map(({ group_seq: group }) => group)).size === subscriptions.length,
       'is in one group twice',
+    )
+    .refine(
+      ({ campaigns }) => new Set(campaigns.map(({ campaign_seq: one }) => one)).size === campaigns.length,
+      'has one campaign twice',
     ),
   group_opt_out: z.strictObject({
     group_seq: id,

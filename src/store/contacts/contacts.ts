@@ -160,6 +160,8 @@ export function contactTable(db: Database) {
     last_name_key: walkBy('last_name_key'),
   };
   const remove = sql.run<[number]>('DELETE FROM contacts WHERE seq = ?');
+  const removeEngagement = sql.run<[number]>('DELETE FROM contact_engagement WHERE contact_seq = ?');
+  const removeCampaigns = sql.run<[number]>('DELETE FROM campaign_contacts WHERE contact_seq = ?');
   const index = contactSearchIndex(db);
   const indexed = db.prepare<[number], IndexedContact>(
     'SELECT seq, account_id, user_id, email_hash, phone_hash, search_text FROM contacts WHERE seq = ?',
@@ -232,6 +234,8 @@ export function contactTable(db: Database) {
     remove: (seq: number): void => {
       const before = indexed.get(seq);
       if (before !== undefined) index.remove(before);
+      removeEngagement(seq);
+      removeCampaigns(seq);
       remove(seq);
     },
   };

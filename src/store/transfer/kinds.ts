@@ -168,6 +168,19 @@ export const TRANSFER_KINDS = {
         where: '(SELECT g.deleted_at FROM subscription_groups g WHERE g.seq = t.group_seq) IS NULL',
         order: 't.group_seq',
       },
+      engagement: {
+        table: 'contact_engagement',
+        link: { column: 'contact_seq', parent: 'seq' },
+        order: 't.contact_seq',
+      },
+      campaigns: {
+        table: 'campaign_contacts',
+        read: { campaign_seq: '(SELECT c.campaign_id FROM campaigns c WHERE c.seq = t.campaign_seq)' },
+        link: { column: 'contact_seq', parent: 'seq' },
+        // Rows of deleted campaigns are deleted in the background.
+        where: 'EXISTS (SELECT 1 FROM campaigns c WHERE c.seq = t.campaign_seq)',
+        order: 't.campaign_seq',
+      },
     },
   },
   group_opt_out: {
