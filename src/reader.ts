@@ -1,4 +1,5 @@
 import { contentWithoutPerson } from './audience/erasure/erasers.ts';
+import { personalDataPage } from './audience/personal-data.ts';
 import { contactSearch } from './audience/search.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { customFieldsPortion } from './campaigns/fields.ts';
@@ -34,6 +35,7 @@ serveReads([
   messageHistory,
   messagePage,
   messageSeries,
+  personalDataPage,
   readDestination,
   sentContent,
   webhookHealth,

@@ -64,6 +64,7 @@ export function entryOf(
     said_at: at,
     recorded_at: at,
     recorded_by: by,
+    evidence: null,
   };
 }
 
@@ -89,6 +90,7 @@ export function giveConsent(
     subscription_group_id: groupId,
     method,
     details: input.details === undefined ? details : input.details,
+    evidence: input.signUp === undefined ? null : JSON.stringify(input.signUp),
     ...evidenceOf(input, method, provenance, before),
   });
   tables.contacts.setConsent(contact.seq, n, provenance.at);

@@ -74,6 +74,7 @@ export function addUnknownPerson(
       ...entryOf(seq, 'given', provenance),
       method,
       details: consent.details ?? null,
+      evidence: consent.signUp === undefined ? null : JSON.stringify(consent.signUp),
       ...evidenceOf(consent, method, provenance),
     });
   }

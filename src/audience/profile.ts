@@ -4,7 +4,7 @@ import { INEXACT, isInexact } from '../core/exact-numbers.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { parsePhone } from '../mail/identifier.ts';
 import { textFault } from '../mail/text-fault.ts';
-import { CONSENT_METHODS, type ConsentMethod } from '../store/contacts/consent.ts';
+import { CONSENT_METHODS, type ConsentMethod, type SignUpEvidence } from '../store/contacts/consent.ts';
 
 /**
  * A parsed field of a profile. The API and imports use the same parsers, so that both accept the same values. `fault`:
@@ -35,6 +35,8 @@ export interface ConsentInput {
   userAgent?: string | null | undefined;
   /** Epoch ms. */
   consentedAt?: number | null | undefined;
+  /** Of a confirmed sign-up. */
+  signUp?: SignUpEvidence | undefined;
 }
 
 const MAX_NAME = 200;

@@ -1,15 +1,17 @@
+import { MINUTE } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { SignUp } from '../mail/tokens.ts';
+import type { SignUpEvidence } from '../store/contacts/consent.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Context } from '../store/context.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Provenance } from './consent.ts';
 import type { Actor } from './contacts.ts';
-import { findSubscriptionGroup } from './groups.ts';
+import { findSubscriptionGroup, signUpFormOf } from './groups.ts';
 import { setStatus } from './marketing-status.ts';
 import { knownIdentifiers, returnToGroup } from './opt-out.ts';
 import { addPerson, changePerson, reread } from './people.ts';
@@ -102,6 +104,7 @@ function subscribe(
     ipAddress: provenance.ipAddress,
     userAgent: provenance.userAgent,
     consentedAt: provenance.at,
+    signUp: signUpEvidence(tx, group, { identifier, formSentAt: at }),
   };
   const profile = {
     ...(firstName === '' ? {} : { firstName }),
@@ -132,4 +135,42 @@ function subscribe(
     provenance.at,
   );
   return null;
+}
+
+/** The mail is accepted right after the form was sent, unless the daemon is busy. */
+const MAX_MAIL_DELAY_MS = MINUTE;
+/** Messages to the person in that minute among which the mail is searched. */
+const MAX_CANDIDATES = 50;
+
+/** The form of the group and the confirmation mail, as they are now. */
+function signUpEvidence(
+  tables: Tables,
+  group: SubscriptionGroupRow,
+  { identifier, formSentAt }: { identifier: string; formSentAt: number },
+): SignUpEvidence {
+  const { name, description } = group;
+  const form = signUpFormOf(group);
+  const { rows } = tables.messages.list({
+    accountId: group.account_id,
+    recipientHash: identifier,
+    from: formSentAt,
+    to: formSentAt + MAX_MAIL_DELAY_MS,
+    limit: MAX_CANDIDATES,
+  });
+  const mail = rows.findLast((row) => row.essential === 1 && row.use_case === 'tx');
+  return {
+    subscriptionGroupId: group.subscription_group_id,
+    formSentAt,
+    form: { group: name, description },
+    mail:
+      mail === undefined
+        ? null
+        : {
+            messageId: mail.message_id,
+            from: mail.from_address,
+            subject: mail.subject,
+            intro: form?.intro ?? null,
+            acceptedAt: mail.created_at,
+          },
+  };
 }

@@ -104,6 +104,9 @@ const ImportProgressPage = lazyPage(() =>
 const ContactPage = lazyPage(() =>
   import('./pages/contacts/contact.tsx').then((module) => module.ContactPage),
 );
+const ConsentProofPage = lazyPage(() =>
+  import('./pages/contacts/consent-proof.tsx').then((module) => module.ConsentProofPage),
+);
 const GroupListPage = lazyPage(() =>
   import('./pages/groups/group-list.tsx').then((module) => module.GroupListPage),
 );
@@ -179,6 +182,8 @@ export function CurrentPage({ segments }: { segments: string[] }) {
     return <ImportProgressPage key={more} importId={more} />;
   if (page === 'contacts' && id !== undefined && more === undefined)
     return <ContactPage key={id} identifier={id} />;
+  if (page === 'contacts' && id !== undefined && more === 'proof' && segments.length === 3)
+    return <ConsentProofPage key={id} identifier={id} />;
   if (page === 'groups' && id === undefined) return <GroupListPage />;
   if (page === 'groups' && id !== undefined && more === undefined) return <GroupPage key={id} groupId={id} />;
   if (page === 'suppressions' && id === undefined) return <SuppressionsPage />;

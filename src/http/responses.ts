@@ -46,7 +46,7 @@ export function successResponse(
   const { content } = answer;
   return {
     status: answer.status ?? status,
-    contentType: JSON_TYPE,
+    contentType: answer.contentType ?? JSON_TYPE,
     body: 'raw' in content ? content.raw : successBody(content.data, [...warnings, ...answer.warnings]),
     headers: { ...headers, ...answer.headers },
   };

@@ -58,6 +58,8 @@ export class Reply {
   /** `data` is put into the envelope; `raw` is sent unchanged, such as a stored idempotent response. */
   readonly content: { data: object } | { raw: string };
   readonly headers: Record<string, string>;
+  /** Of a `raw` body; default: JSON. */
+  readonly contentType: string | undefined;
   /** In addition to those of the request; `raw` contains its warnings already. */
   readonly warnings: readonly string[];
 
@@ -66,12 +68,19 @@ export class Reply {
     {
       status,
       headers = {},
+      contentType,
       warnings = [],
-    }: { status?: number | undefined; headers?: Record<string, string>; warnings?: readonly string[] } = {},
+    }: {
+      status?: number | undefined;
+      headers?: Record<string, string>;
+      contentType?: string | undefined;
+      warnings?: readonly string[];
+    } = {},
   ) {
     this.status = status;
     this.content = content;
     this.headers = headers;
+    this.contentType = contentType;
     this.warnings = warnings;
   }
 }

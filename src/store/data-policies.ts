@@ -87,6 +87,73 @@ export const DATA_POLICIES = [
   NOTICE_MAIL_POLICY,
 ] as const satisfies DataPolicy[];
 
+/** What the export of all data about a person contains (audience/personal-data), by section. */
+export const EXPORT_SECTIONS = [
+  'contact',
+  'memberships',
+  'consents',
+  'optOuts',
+  'signUps',
+  'suppressions',
+  'suppressionRemovals',
+  'strikes',
+  'engagement',
+  'messages',
+  'events',
+] as const;
+export type ExportSection = (typeof EXPORT_SECTIONS)[number];
+
+type PersonalTable = Exclude<(typeof DATA_POLICIES)[number], { personal: readonly [] }>['table'];
+
+const COUNTED = { omitted: 'counts by domain, not by person' };
+const CONSOLE = { omitted: 'people who use the console are neither recipients nor contacts' };
+
+/** Where the export has the personal data of a table, or why it has not. Every table with personal columns is listed. */
+export const EXPORT_OF_TABLE: Record<PersonalTable, ExportSection | { omitted: string }> = {
+  contacts: 'contact',
+  contact_search: { omitted: 'the index of the profile' },
+  subscriptions: 'memberships',
+  consents: 'consents',
+  group_opt_outs: 'optOuts',
+  closed_sign_ups: 'signUps',
+  suppressions: 'suppressions',
+  suppression_removals: 'suppressionRemovals',
+  strikes: 'strikes',
+  contact_engagement: 'engagement',
+  campaign_contacts: 'engagement',
+  messages: 'messages',
+  attempts: 'messages',
+  queue: 'messages',
+  events: 'events',
+  contents: {
+    omitted: 'the mail itself, which the person has; GET /web-setup/messages/{id}/content returns it',
+  },
+  campaign_links: { omitted: 'links of a campaign, of which clicks in events have those of the person' },
+  webhook_deliveries: { omitted: 'responses of the own servers of the account to its events' },
+  idempotency: { omitted: 'copies of responses for a day' },
+  kept_mail: { omitted: 'reports of mail servers, found by their text only; the operator reads them' },
+  moved_messages: { omitted: 'identifiers of messages that the earlier installation exports' },
+  erasures: { omitted: 'exists until an erasure is complete' },
+  unclassified_replies: { omitted: 'replies of mail servers, without the recipient' },
+  campaign_providers: COUNTED,
+  hourly_counts: COUNTED,
+  egress_counts: COUNTED,
+  egress_warmup: COUNTED,
+  egress_health: COUNTED,
+  sts_policies: COUNTED,
+  tls_sessions: COUNTED,
+  people: CONSOLE,
+  memberships: CONSOLE,
+  sign_in_links: CONSOLE,
+  console_sessions: CONSOLE,
+  passkeys: CONSOLE,
+  external_identities: CONSOLE,
+  audit_records: CONSOLE,
+  saved_views: CONSOLE,
+  attention_seen: CONSOLE,
+  notice_mails: CONSOLE,
+};
+
 type DeclaredRetention = (typeof DATA_POLICIES)[number]['retention'];
 export type DeclaredRetentionRule = Extract<DeclaredRetention, { kind: string }>;
 

@@ -14,6 +14,7 @@ import { consentTable } from './contacts/consent.ts';
 import { contactTable } from './contacts/contacts.ts';
 import { erasureTable } from './contacts/contacts-erasure.ts';
 import { engagementTable } from './contacts/engagement.ts';
+import { personalDataTable } from './contacts/personal-data.ts';
 import { subscriptionGroupTable } from './contacts/subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './contacts/subscriptions.ts';
 import type { Database } from './database/database.ts';
@@ -92,6 +93,7 @@ export function createTables(db: Database) {
     contactImports: () => contactImportTable(db),
     backgroundImports: () => backgroundImportTable(db),
     erasures: () => erasureTable(db),
+    personalData: () => personalDataTable(db),
     keptMail: () => keptMailTable(db),
     delayNotices: () => delayNoticeTable(db),
     hourlyCounts: () => hourlyCountTable(db),

@@ -99,6 +99,8 @@ const consent = z.strictObject({
   said_at: time.nullable(),
   recorded_at: time,
   recorded_by: short,
+  // Files of older versions do not have it.
+  evidence: json(z.record(z.string(), z.unknown())).nullable().default(null),
 });
 
 const subscription = z.strictObject({

@@ -603,6 +603,7 @@ describe('Contacts', () => {
       {
         contacts: 'contacts',
         contact: `contacts/${emailIdentifier('ada@example.net')}`,
+        'contact-proof': `contacts/${emailIdentifier('ada@example.net')}/proof`,
         'contact-import': 'contacts/import',
         'import-progress': `contacts/import/${importId}`,
       },

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { DATA_POLICIES, OTHER_TABLES, RETENTION_RULES } from '../../src/store/data-policies.ts';
+import {
+  DATA_POLICIES,
+  EXPORT_OF_TABLE,
+  EXPORT_SECTIONS,
+  OTHER_TABLES,
+  RETENTION_RULES,
+} from '../../src/store/data-policies.ts';
 import type { DataPolicy } from '../../src/store/data-policy.ts';
 import { columnsByTable } from '../support/schema.ts';
 
@@ -52,6 +58,13 @@ describe('the data policies of tables', () => {
           (Array.isArray(erasure) && erasure.length === 0)),
     );
     expect(incomplete.map(({ table }) => table)).toEqual([]);
+  });
+
+  it('are all exported for a person, or state why they are not', () => {
+    const personal = POLICIES.filter(({ personal: columns }) => columns.length > 0).map(({ table }) => table);
+    expect(Object.keys(EXPORT_OF_TABLE).toSorted()).toEqual(personal.toSorted());
+    const sections = new Set(Object.values(EXPORT_OF_TABLE).filter((each) => typeof each === 'string'));
+    expect([...sections].toSorted()).toEqual([...EXPORT_SECTIONS].toSorted());
   });
 
   it('have a distinct kind for each rule of retention', () => {

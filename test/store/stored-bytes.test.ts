@@ -21,7 +21,7 @@ const SUMS = `
     UNION ALL
     SELECT account_id, 100 + coalesce(octet_length(c.mail), 0) FROM campaign_mails c JOIN campaigns p ON p.seq = c.campaign_seq
     UNION ALL
-    SELECT account_id, 100 + coalesce(octet_length(c.method), 0) + coalesce(octet_length(c.details), 0) + coalesce(octet_length(c.user_agent), 0) FROM consents c JOIN contacts p ON p.seq = c.contact_seq
+    SELECT account_id, 100 + coalesce(octet_length(c.method), 0) + coalesce(octet_length(c.details), 0) + coalesce(octet_length(c.user_agent), 0) + coalesce(octet_length(c.evidence), 0) FROM consents c JOIN contacts p ON p.seq = c.contact_seq
   ) GROUP BY account_id`;
 
 async function start() {

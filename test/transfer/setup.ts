@@ -184,6 +184,7 @@ export async function startFull(options: InstallationOptions = {}) {
       ...times,
     });
     const entry = {
+      evidence: JSON.stringify({ formSentAt: 1 }),
       contact_seq: seq,
       subscription_group_id: null,
       method: 'double_opt_in',

@@ -1,10 +1,15 @@
 import { statfs } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { consentProof } from '../../audience/consent-proof.ts';
+
+import { findPerson } from '../../audience/people.ts';
+import { type PersonalDataPosition, readPersonalData } from '../../audience/personal-data.ts';
 import { presentConsent, presentContact, presentMembership } from '../../audience/present.ts';
 import { readEmail } from '../../audience/profile.ts';
 import type { SearchPage, SearchPosition } from '../../audience/search.ts';
 import type { Audience } from '../../audience/service.ts';
+import { consentProofPage } from '../../http/api/contacts/consent-proof-page.ts';
 import { emailIdentifier, IDENTIFIER, parsePhone, phoneIdentifier } from '../../mail/identifier.ts';
 import { GLOBAL_STATUSES, type GlobalStatus, type KnownContact } from '../../store/contacts/contacts.ts';
 import { tryLockDaemon } from '../../store/database/database.ts';
@@ -14,7 +19,7 @@ import { fieldLines, fieldText } from '../output/table.ts';
 import { contactsImportCommand } from './contacts-import.ts';
 import { openAudience } from './open-audience.ts';
 
-/** `postrider contacts import|list|show|erase|compact`. */
+/** `postrider contacts import|list|show|proof|export|erase|compact`. */
 export function contactsCommand(context: CliContext): Command {
   return createGroup('contacts', 'Manage contacts', {
     help: `
@@ -59,6 +64,29 @@ Examples:
         description: 'Show a contact: profile, memberships, consent history',
         options: [ofAccount, asJson],
         run: (person, { account }) => show(context, person, account),
+      }),
+      createCommand(context, {
+        usage: 'proof <person>',
+        description: 'Print the proof of consent of a contact as JSON, or as a page to print',
+        options: [ofAccount, option('--html', 'a page to print')],
+        run: async (person, { account, html }) => {
+          const identifier = identifierOf(context, person);
+          const { tables, clock } = await context.open({ account });
+          const contact = context.accepted(findPerson(tables, account, identifier), FAILED);
+          const proof = consentProof(tables, contact, clock.now());
+          const of = tables.accounts.get(account);
+          context.print(
+            html === true
+              ? consentProofPage(proof, of?.company_name ?? of?.name ?? account)
+              : JSON.stringify(proof, null, 2),
+          );
+        },
+      }),
+      createCommand(context, {
+        usage: 'export <person>',
+        description: 'Print all data about a person as JSON, contact or not',
+        options: [ofAccount],
+        run: (person, { account }) => exportPerson(context, person, account),
       }),
       createCommand(context, {
         usage: 'erase <person>',
@@ -132,6 +160,26 @@ async function show(context: CliContext, person: string, account: string): Promi
     ),
   ]);
 }
+
+/** Joins all pages of the data about a person. */
+async function exportPerson(context: CliContext, person: string, account: string): Promise<void> {
+  const filter = { accountId: account, identifier: identifierOf(context, person), limit: EXPORT_PAGE_ROWS };
+  const { reader, clock } = await context.open({ account });
+  const read = async (after: PersonalDataPosition | null) =>
+    context.accepted(await readPersonalData(reader, { ...filter, after }, clock.now()), FAILED);
+  const first = await read(null);
+  const messages = [...first.messages];
+  const events = [...first.events];
+  for (let { next } = first; next !== null; ) {
+    const page = await read(next);
+    messages.push(...page.messages);
+    events.push(...page.events);
+    next = page.next;
+  }
+  context.print(JSON.stringify({ ...first.data, messages, events }, null, 2));
+}
+
+const EXPORT_PAGE_ROWS = 200;
 
 /** The newest entries of the consent history that are shown. */
 const MAX_CONSENTS = 1000;

@@ -31,6 +31,7 @@ import { campaignRoutes } from './campaigns.ts';
 import { complianceTemplateRoutes } from './compliance-templates.ts';
 import { contactRoutes } from './contacts/contacts.ts';
 import { contactImportRoutes } from './contacts/contacts-import.ts';
+import { evidenceRoutes } from './contacts/evidence.ts';
 import { subscriptionGroupRoutes } from './contacts/subscription-groups.ts';
 import { subscriptionRoutes } from './contacts/subscriptions.ts';
 import { doctorRoutes } from './doctor.ts';
@@ -125,6 +126,7 @@ function operations(context: Context, services: ApiServices): Route[] {
     }),
     ...contactImportRoutes(context, { ...services, importer: audience.importer }),
     ...contactRoutes(audience),
+    ...evidenceRoutes(context),
     ...subscriptionGroupRoutes(context, { ...services, ...audience, complianceTemplates }),
     ...subscriptionRoutes(audience),
     ...accountRoutes({

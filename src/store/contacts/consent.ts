@@ -46,11 +46,31 @@ export interface ConsentRow {
   recorded_at: number;
   /** An API key's id, a person of the console, `command line`, `import` or `recipient`. */
   recorded_by: string;
+  /** JSON: SignUpEvidence; null: there is none. */
+  evidence: string | null;
+}
+
+/** What preceded a consent by double opt-in, as it was when the person confirmed. */
+export interface SignUpEvidence {
+  subscriptionGroupId: string;
+  /** When the form was sent, epoch ms. */
+  formSentAt: number;
+  /** What the form showed. */
+  form: { group: string; description: string | null };
+  /** The mail with the link that was clicked; null: it is not stored any more. Null subject or intro: the default text. */
+  mail: {
+    messageId: string;
+    from: string;
+    subject: string;
+    intro: string | null;
+    /** When it was accepted, epoch ms. */
+    acceptedAt: number;
+  } | null;
 }
 
 export const CONSENT_POLICY = {
   table: 'consents',
-  personal: ['details', 'ip_address', 'user_agent'],
+  personal: ['details', 'ip_address', 'user_agent', 'evidence'],
   erasure: ['contact'],
   retention: { until: 'the contact is deleted' },
 } as const satisfies DataPolicy;

@@ -15,3 +15,19 @@ CREATE TABLE campaign_contacts (
   PRIMARY KEY (campaign_seq, contact_seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX campaign_contacts_by_contact ON campaign_contacts (contact_seq);
+
+-- What a person saw and did before the consent: the sign-up form and the confirmation mail (audience/sign-ups.ts, as JSON).
+ALTER TABLE consents ADD COLUMN evidence TEXT;
+DROP TRIGGER consents_bytes_insert;
+DROP TRIGGER consents_bytes_update;
+DROP TRIGGER consents_bytes_delete;
+CREATE TRIGGER consents_bytes_insert AFTER INSERT ON consents BEGIN
+  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM contacts WHERE seq = NEW.contact_seq), 100 + coalesce(octet_length(NEW.method), 0) + coalesce(octet_length(NEW.details), 0) + coalesce(octet_length(NEW.user_agent), 0) + coalesce(octet_length(NEW.evidence), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER consents_bytes_update AFTER UPDATE OF method, details, user_agent, evidence ON consents BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.method), 0) + coalesce(octet_length(OLD.details), 0) + coalesce(octet_length(OLD.user_agent), 0) + coalesce(octet_length(OLD.evidence), 0) - (100 + coalesce(octet_length(NEW.method), 0) + coalesce(octet_length(NEW.details), 0) + coalesce(octet_length(NEW.user_agent), 0) + coalesce(octet_length(NEW.evidence), 0))) WHERE account_id = (SELECT account_id FROM contacts WHERE seq = NEW.contact_seq);
+END;
+CREATE TRIGGER consents_bytes_delete AFTER DELETE ON consents BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.method), 0) + coalesce(octet_length(OLD.details), 0) + coalesce(octet_length(OLD.user_agent), 0) + coalesce(octet_length(OLD.evidence), 0)) WHERE account_id = (SELECT account_id FROM contacts WHERE seq = OLD.contact_seq);
+END;

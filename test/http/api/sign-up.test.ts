@@ -133,6 +133,46 @@ describe('the sign-up form of a group', () => {
     });
   });
 
+  it('is proved by the form, the mail and the confirmation', async () => {
+    await send(form, { email: 'proof@example.net' });
+    const { link } = await mailTo('proof@example.net');
+    const [mail] = await mailsTo('proof@example.net');
+    await send(link, {}, '198.51.100.9');
+    const path = '/web-setup/contacts/email:proof@example.net/consent-proof';
+    const before = await client.get<object>(path);
+    expect(before.data).toMatchObject({
+      email: 'proof@example.net',
+      status: 'given',
+      consent: { method: 'double_opt_in', ipAddress: '198.51.100.9', userAgent: 'Browser/1' },
+      doubleOptIn: [
+        {
+          form: { group: 'News <b>' },
+          confirmationMail: {
+            messageId: mail?.messageId,
+            from: 'news@shop.test',
+            subject: 'Is it you?',
+            intro: SIGN_UP.intro,
+          },
+          ipAddress: '198.51.100.9',
+          userAgent: 'Browser/1',
+        },
+      ],
+      memberships: [{ groupName: 'News <b>', isActive: true }],
+      history: [{ action: 'given', recordedBy: 'recipient' }],
+    });
+    const body = { globalStatus: 'unsubscribed' };
+    await client.call('PATCH', '/web-setup/contacts/email:proof@example.net', { body });
+    const after = await client.get<{ status: string; history: object[] }>(path);
+    expect(after.data.status).toBe('opted_out');
+    expect(after.data.history).toHaveLength(2);
+    const page = await client.call('GET', path, { headers: { Accept: 'text/html' } });
+    expect(page.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
+    expect(page.text).toContain('News &lt;b&gt;');
+    expect(page.text).not.toContain('<script');
+    expect((await client.get(`${path}?format=html`)).text).toContain('<h1>Proof of consent</h1>');
+    expect((await client.get(`${path}?format=pdf`)).error.details).toMatchObject([{ field: 'format' }]);
+  });
+
   it('ends an opt-out of the person, but changes nothing else of the contact', async () => {
     const body = { email: 'bob@example.net', lastName: 'Builder', customFields: { plan: 'gold' } };
     await client.post('/web-setup/contacts', body);

@@ -10,10 +10,10 @@ interface ConsentHistoryProps {
   page: string;
 }
 
-/** Every choice of a contact that was recorded, with its evidence; it can be printed. */
+/** Every choice of a contact that was recorded, with its evidence. */
 export function ConsentHistory({ identifier, page }: ConsentHistoryProps) {
   const { t, time, named } = useTexts();
-  const { location } = useNavigation();
+  const { location, href } = useNavigation();
   const history = useOperation('/web-setup/contacts/{contactIdentifier}/consent-history', {
     contactIdentifier: identifier,
     limit: 200,
@@ -23,9 +23,9 @@ export function ConsentHistory({ identifier, page }: ConsentHistoryProps) {
     <Card
       title={t('contacts.history')}
       action={
-        <button class="button small screen" type="button" onClick={() => window.print()}>
-          {t('contacts.print')}
-        </button>
+        <a class="button small screen" href={href(`contacts/${encodeURIComponent(identifier)}/proof`)}>
+          {t('contacts.proof')}
+        </a>
       }
     >
       <Loaded data={history} isList>
@@ -77,7 +77,7 @@ export function ConsentHistory({ identifier, page }: ConsentHistoryProps) {
 }
 
 /** How the person consented, or how they opted out. */
-function methodText(method: string, named: (prefix: string, name: string) => string): string {
+export function methodText(method: string, named: (prefix: string, name: string) => string): string {
   const consented = named('groups.consent', method);
   return consented === method ? named('contacts.optOut', method) : consented;
 }

@@ -12,6 +12,7 @@ import { useTexts } from '../../texts.ts';
 import { SuppressionTable } from '../suppressions/suppression-table.tsx';
 import { ConsentHistory } from './consent-history.tsx';
 import { GlobalStatus, type ListedContact, nameOf } from './contact-list.tsx';
+import { savePersonalData } from './personal-data.ts';
 
 const PATH = '/web-setup/contacts/{contactIdentifier}';
 
@@ -35,6 +36,13 @@ export function ContactPage({ identifier }: { identifier: string }) {
       toast(t('contacts.unsubscribed', { contact: name }));
       return '';
     });
+  const save = () =>
+    run(async () => {
+      const file = `${identifier}.json`;
+      await savePersonalData(identifier, accountId, file);
+      toast(t('messages.content.saved', { file }));
+      return '';
+    });
   const erase = () =>
     run(async () => {
       await operate('delete', PATH, { account: accountId, parameters });
@@ -51,7 +59,13 @@ export function ContactPage({ identifier }: { identifier: string }) {
             <a class="button" href={href('messages', { recipient: data.value.contact.email ?? identifier })}>
               {t('contacts.messages')}
             </a>
-            <Actions contact={data.value.contact} name={name} unsubscribe={unsubscribe} erase={erase} />
+            <Actions
+              contact={data.value.contact}
+              name={name}
+              save={save}
+              unsubscribe={unsubscribe}
+              erase={erase}
+            />
           </>
         )
       }
@@ -89,14 +103,16 @@ export function ContactPage({ identifier }: { identifier: string }) {
 interface ActionsProps {
   contact: ListedContact;
   name: string;
+  save: () => Promise<void>;
   unsubscribe: () => Promise<void>;
   erase: () => Promise<void>;
 }
 
-function Actions({ contact, name, unsubscribe, erase }: ActionsProps) {
+function Actions({ contact, name, save, unsubscribe, erase }: ActionsProps) {
   const { t } = useTexts();
   const { may } = useMember();
   const actions = [
+    ...(may('exportPersonalData') ? [{ label: t('contacts.personalData'), action: save }] : []),
     ...(may('updateContact') && contact.globalStatus === 'active'
       ? [
           {
