@@ -175,6 +175,8 @@ export type FailoverCause = 'listing' | 'connection';
 interface AttemptEnd {
   attempts: number;
   at: number;
+  /** The source address; '': it has no name. */
+  source: string;
 }
 
 /**
@@ -322,7 +324,7 @@ export function createAttemptResults(
       if (message === null) return null;
       const at = clock.now();
       const attempts = message.attempts + 1;
-      const ended = { attempts, at };
+      const ended = { attempts, at, source: attempt.used?.egress ?? '' };
       const { classification, reply } = result;
       const { greylistMs } = result;
       const waitMs = retryWait(retry, attempts, { greylistMs, ...classification }, random);

@@ -1,17 +1,19 @@
 import { DAY } from '../core/clock.ts';
 import { domainOf } from '../mail/address.ts';
-import { providerOf } from '../mail/providers.ts';
+import { MEANINGS } from '../mail/classify/rules.ts';
+import { KNOWN_PROVIDERS, providerOf } from '../mail/providers.ts';
 import type { ProviderCount } from '../store/campaigns/campaign-counts.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import { type CountedOutcome, hourOf, OTHER_PROVIDER } from '../store/messages/hourly-counts.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
+import type { ReputationCounter } from '../store/reputation/reputation-counts.ts';
 import type { Tables } from '../store/tables.ts';
 import { isErased } from './erased.ts';
 import { MESSAGE_EVENT_TYPES, type MessageEvent } from './event-types.ts';
 
 /*
- * Counts of messages by hour, for `postrider stats` and the metrics, and of campaigns, updated in the transaction of each
- * event, so that reading them reads no messages. Events are counted, not messages: a message that is delivered and bounces
+ * Counts of messages by hour, for `postrider stats` and the metrics, by day, for the reputation, and of campaigns, updated in
+ * the transaction of each event, so that reading them reads no messages. Events are counted, not messages: a message that is delivered and bounces
  * afterwards counts as both, and each deferral counts. Simulated mail is not counted.
  */
 
@@ -22,34 +24,79 @@ export function countAccepted(
   at: number,
 ): void {
   const { destination, ...from } = mail;
-  tables.hourlyCounts.add({
-    hour: hourOf(at),
-    provider: providerOf(destination),
-    outcome: 'accepted',
-    outcomeClass: '',
-    ...from,
-  });
+  const provider = providerOf(destination);
+  tables.hourlyCounts.add({ hour: hourOf(at), provider, outcome: 'accepted', outcomeClass: '', ...from });
+  countReputation(tables, { ...from, provider, source: '' }, 'volume', at);
 }
 
-/** Counts an event of a message, in its unit of work. */
+/**
+ * Counts an event of a message, in its unit of work. `source`: the source address of the attempt that caused it, '' for
+ * one without a name; undefined: that of the last attempt.
+ */
 export function countMessageEvent(
   tables: Tables,
   message: MessageRow,
   event: MessageEvent,
   at: number,
+  source?: string,
 ): void {
   if (message.simulated === 1) return;
   const counted = outcomeOf(event);
   if (counted === null) return;
-  tables.hourlyCounts.add({
-    hour: hourOf(at),
+  const of = {
     accountId: message.account_id,
     domainId: message.domain_id,
     provider: providerOfRecipient(message.recipient),
-    stream: message.use_case,
-    ...counted,
-  });
+  };
+  tables.hourlyCounts.add({ hour: hourOf(at), stream: message.use_case, ...of, ...counted });
+  const counter = reputationCounterOf(event, counted.outcome);
+  if (counter !== null)
+    countReputation(
+      tables,
+      { ...of, source: source ?? sendingAttempt(tables, message)?.egress ?? '' },
+      counter,
+      at,
+    );
 }
+
+/** Counts for the reputation. Providers that are not known are counted together: recipient domains are chosen by callers. */
+function countReputation(
+  tables: Tables,
+  of: { accountId: string; domainId: string; provider: string; source: string },
+  counter: ReputationCounter,
+  at: number,
+): void {
+  const { accountId, domainId, source } = of;
+  const provider = KNOWN_PROVIDERS.has(of.provider) ? of.provider : OTHER_PROVIDER;
+  tables.reputationCounts.add({ day: at - (at % DAY), accountId, domainId, source, provider }, counter);
+}
+
+/** What an event with an outcome counts as for the reputation; null: nothing. */
+function reputationCounterOf(event: MessageEvent, outcome: CountedOutcome): ReputationCounter | null {
+  if (event.kind === 'email_bounced' || event.kind === 'email_rejected')
+    return BOUNCE_COUNTERS[event.fields.bounceType];
+  if (event.kind === 'email_delayed')
+    return BLOCK_CLASSES.has(event.fields.classification) ? 'blocked' : 'deferred';
+  switch (outcome) {
+    case 'delivered':
+    case 'complained':
+    case 'unsubscribed':
+    case 'opened':
+    case 'clicked':
+      return outcome;
+    default:
+      return null;
+  }
+}
+
+const BOUNCE_COUNTERS = { hard: 'hardBounced', soft: 'softBounced', block: 'blocked' } as const;
+
+/** Classes of replies that reject the sender or the content, whether permanently or not. */
+const BLOCK_CLASSES: ReadonlySet<string> = new Set(
+  Object.values(MEANINGS).flatMap(({ bounceType, bounceClass }) =>
+    bounceType === 'block' ? [bounceClass] : [],
+  ),
+);
 
 /** What an event counts as; null: nothing. */
 function outcomeOf(event: MessageEvent): { outcome: CountedOutcome; outcomeClass: string } | null {
@@ -87,14 +134,24 @@ function outcomeOf(event: MessageEvent): { outcome: CountedOutcome; outcomeClass
  */
 export function countEgressComplaint(tables: Tables, message: MessageRow, at: number): void {
   if (message.simulated === 1) return;
-  for (const { report } of tables.messages.attemptsOf(message.seq)) {
-    const attempt: { action?: string; egress?: string; provider?: string } = JSON.parse(report);
-    if (attempt.action !== 'deliver' || attempt.egress === undefined || attempt.provider === undefined)
-      continue;
-    const key = { day: at - (at % DAY), entry: attempt.egress, provider: attempt.provider };
-    tables.egressCounts.add(key, { complained: 1 });
-    return;
-  }
+  const { action, egress: entry, provider } = sendingAttempt(tables, message) ?? {};
+  if (action !== 'deliver' || entry === undefined || provider === undefined) return;
+  tables.egressCounts.add({ day: at - (at % DAY), entry, provider }, { complained: 1 });
+}
+
+interface StoredAttempt {
+  action?: string;
+  /** Absent: the source address has no name. */
+  egress?: string;
+  provider?: string;
+}
+
+/** The last attempt to send a message, which delivered it if any did; null: there was none, or it was deleted. */
+function sendingAttempt(tables: Tables, { seq }: Pick<MessageRow, 'seq'>): StoredAttempt | null {
+  const last = tables.messages.attemptsOf(seq).at(-1);
+  if (last === undefined) return null;
+  const attempt: StoredAttempt = JSON.parse(last.report);
+  return attempt;
 }
 
 /**

@@ -31,6 +31,8 @@ export interface MessageEventOptions {
   attempts?: number | null;
   /** When it happened, epoch ms. Default: now. */
   at?: number;
+  /** The source address of the attempt, '' for one without a name. Default: that of the message's last attempt. */
+  source?: string;
 }
 
 /** Fields that events of messages have from the message's row; they identify the recipient where there is no row. */
@@ -108,10 +110,11 @@ export function createRecorder(
     event: MessageEvent,
     at: number,
     data: string,
+    source?: string,
   ): void {
     const { account_id, seq } = message;
     countCampaignEvent(tables, message, event, at);
-    countMessageEvent(tables, message, event, at);
+    countMessageEvent(tables, message, event, at, source);
     const stored = isErased(message) ? fieldsAfterErasure(data) : data;
     insert(tables, { account_id, kind: event.kind, at, message_seq: seq, domain_id: null, data: stored });
   }
@@ -148,7 +151,7 @@ export function createRecorder(
       tables: Tables,
       message: MessageRow,
       event: MessageEvent,
-      { reported = false, attempts = null, at = clock.now() }: MessageEventOptions = {},
+      { reported = false, attempts = null, at = clock.now(), source }: MessageEventOptions = {},
     ): boolean => {
       const { kind, fields } = event;
       const next = nextState(message.status, kind, reported);
@@ -169,6 +172,7 @@ export function createRecorder(
         event,
         at,
         JSON.stringify(suppressed === null ? fields : { ...fields, suppressed }),
+        source,
       );
       return true;
     },

@@ -31,6 +31,8 @@ import { ATTENTION_SEEN_POLICY, NOTICE_MAIL_POLICY } from './people/notices.ts';
 import { MEMBERSHIP_POLICY, PEOPLE_POLICY } from './people/people.ts';
 import { SAVED_VIEW_POLICY } from './people/saved-views.ts';
 import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from './people/sessions.ts';
+import { REPUTATION_COUNT_POLICY } from './reputation/reputation-counts.ts';
+import { SPAM_RATE_POLICY } from './reputation/spam-rates.ts';
 import { STRIKE_POLICY, SUPPRESSION_POLICY, SUPPRESSION_REMOVAL_POLICY } from './suppressions.ts';
 import { STS_POLICY_POLICY } from './tls/sts-policies.ts';
 import { TLS_SESSION_POLICY } from './tls/tls-sessions.ts';
@@ -51,6 +53,8 @@ export const DATA_POLICIES = [
   DELAY_NOTICE_POLICY,
   MOVED_MESSAGE_POLICY,
   HOURLY_COUNT_POLICY,
+  REPUTATION_COUNT_POLICY,
+  SPAM_RATE_POLICY,
   SITE_LIMIT_POLICY,
   UNCLASSIFIED_REPLY_POLICY,
   EGRESS_COUNT_POLICY,

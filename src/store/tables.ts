@@ -47,6 +47,8 @@ import { attentionSeenTable, failureNoticeTable, noticeMailTable } from './peopl
 import { membershipTable, peopleTable } from './people/people.ts';
 import { savedViewTable } from './people/saved-views.ts';
 import { sessionTable, signInLinkTable } from './people/sessions.ts';
+import { reputationCountTable } from './reputation/reputation-counts.ts';
+import { spamRateTable } from './reputation/spam-rates.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionRemovalTable, suppressionTable } from './suppressions.ts';
 import { templateTable, templateVersionTable } from './templates.ts';
@@ -100,6 +102,8 @@ export function createTables(db: Database) {
     siteLimits: () => siteLimitTable(db),
     unclassifiedReplies: () => unclassifiedReplyTable(db),
     egressCounts: () => egressCountTable(db),
+    reputationCounts: () => reputationCountTable(db),
+    spamRates: () => spamRateTable(db),
     egressWarmup: () => egressWarmupTable(db),
     egressHealth: () => egressHealthTable(db),
     dmarcReports: () => dmarcReportTable(db),

@@ -249,6 +249,10 @@ function createChecker({
         return once('idempotency key', typed.record.endpoint, typed.record.key);
       case 'message_count':
         return once('count of messages', typed.record.slot);
+      case 'spam_rate': {
+        const { provider, about, day } = typed.record;
+        return once('spam rate', provider, about, day);
+      }
       case 'moved_message':
         return once('message', typed.record.message_id);
       default:

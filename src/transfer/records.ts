@@ -354,6 +354,13 @@ export const RECORD_SCHEMAS = {
     expires_at: time,
   }),
   message_count: z.strictObject({ slot: time, messages: count }),
+  spam_rate: z.strictObject({
+    provider: short,
+    about: short,
+    day: time,
+    rate: z.number().min(0).max(1),
+    recorded_at: time,
+  }),
   moved_message: z.strictObject({
     message_id: z.string().regex(/^msg_\d{1,15}_[0-9a-z]{12}$/, 'is not the id of a message'),
     recipient_hash: z.string().regex(/^email_[0-9a-f]{32}$/),

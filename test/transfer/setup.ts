@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { searchKeys } from '../../src/audience/search-key.ts';
+import { DAY } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createSeal, mac } from '../../src/core/seal.ts';
@@ -275,6 +276,14 @@ export async function startFull(options: InstallationOptions = {}) {
     email: 'gone@example.net',
     message_seq: null,
     created_at: now,
+  });
+  tables.spamRates.put({
+    account_id: ACCOUNT,
+    provider: 'Google',
+    about: 'example.com',
+    day: now - (now % DAY),
+    rate: 0.001,
+    recorded_at: now,
   });
   tables.suppressions.addStrike(ACCOUNT, emailIdentifier('ada@example.net'), 'soft', now);
   tables.idempotency.insert(

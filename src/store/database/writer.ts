@@ -132,6 +132,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     tables.hourlyCounts,
     tables.egressCounts,
     tables.campaignCounts,
+    tables.reputationCounts,
   ];
   let isInUnit = false;
   /** Of the unit that runs; null: it has none, as most. */
@@ -276,6 +277,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       const counted = tables.hourlyCounts.write();
       tables.egressCounts.write();
       tables.campaignCounts.write();
+      tables.reputationCounts.write();
       commit();
       return { units, hooks, counted, ms: performance.now() - began };
     } catch (error) {

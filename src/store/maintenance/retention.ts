@@ -15,6 +15,8 @@ import { FINAL_AT } from '../messages/message-rows.ts';
 import { DELAY_NOTICE_POLICY, MESSAGE_POLICY } from '../messages/messages.ts';
 import { AUDIT_POLICY } from '../people/audit.ts';
 import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from '../people/sessions.ts';
+import { REPUTATION_COUNT_POLICY } from '../reputation/reputation-counts.ts';
+import { SPAM_RATE_POLICY } from '../reputation/spam-rates.ts';
 import { STRIKE_POLICY, SUPPRESSION_REMOVAL_POLICY } from '../suppressions.ts';
 import { MOVED_MESSAGE_POLICY } from '../transfer/moved-messages.ts';
 import { agedRows } from './aged-rows.ts';
@@ -84,6 +86,8 @@ export function retentionTable(db: Database) {
     delayNotices: timedRows(db, tableOf(DELAY_NOTICE_POLICY)),
     movedMessages: timedRows(db, tableOf(MOVED_MESSAGE_POLICY)),
     hourlyCounts: timedRows(db, tableOf(HOURLY_COUNT_POLICY)),
+    reputationCounts: timedRows(db, tableOf(REPUTATION_COUNT_POLICY)),
+    spamRates: timedRows(db, tableOf(SPAM_RATE_POLICY)),
     siteLimits: timedRows(db, tableOf(SITE_LIMIT_POLICY)),
     unclassifiedReplies: timedRows(db, tableOf(UNCLASSIFIED_REPLY_POLICY)),
     egressCounts: timedRows(db, tableOf(EGRESS_COUNT_POLICY)),

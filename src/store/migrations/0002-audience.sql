@@ -31,3 +31,38 @@ END;
 CREATE TRIGGER consents_bytes_delete AFTER DELETE ON consents BEGIN
   UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.method), 0) + coalesce(octet_length(OLD.details), 0) + coalesce(octet_length(OLD.user_agent), 0) + coalesce(octet_length(OLD.evidence), 0)) WHERE account_id = (SELECT account_id FROM contacts WHERE seq = OLD.contact_seq);
 END;
+-- Outcomes by day, source address and mailbox provider, of which there are few: a row changes in many units of work.
+CREATE TABLE reputation_counts (
+  day          INTEGER NOT NULL,   -- epoch ms at which the day (UTC) begins
+  -- Numbers (store/rows/id-numbers), as in messages.
+  account      ANY NOT NULL,
+  domain       ANY NOT NULL,
+  source       TEXT NOT NULL,      -- an entry of delivery.egress; '' where it is not known
+  provider     TEXT NOT NULL,      -- a mailbox provider, or 'other'
+  volume       INTEGER NOT NULL,   -- accepted messages
+  -- Attempts by their result.
+  delivered    INTEGER NOT NULL,
+  deferred     INTEGER NOT NULL,
+  hard_bounced INTEGER NOT NULL,
+  soft_bounced INTEGER NOT NULL,
+  blocked      INTEGER NOT NULL,
+  -- What recipients did.
+  complained   INTEGER NOT NULL,
+  unsubscribed INTEGER NOT NULL,
+  opened       INTEGER NOT NULL,
+  clicked      INTEGER NOT NULL,
+  PRIMARY KEY (day, account, domain, source, provider)
+) STRICT, WITHOUT ROWID;
+
+-- Spam rates that providers state (Postmaster Tools, SNDS), entered or imported by the account.
+CREATE TABLE spam_rates (
+  account_id  TEXT NOT NULL REFERENCES accounts (account_id),
+  provider    TEXT NOT NULL,
+  -- A domain, or the address of a server.
+  about     TEXT NOT NULL,
+  day         INTEGER NOT NULL,    -- epoch ms at which the day (UTC) begins
+  rate        REAL NOT NULL,       -- a share, 0 to 1
+  recorded_at INTEGER NOT NULL,
+  PRIMARY KEY (account_id, day, provider, about)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX spam_rates_by_day ON spam_rates (day);

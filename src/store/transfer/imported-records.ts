@@ -51,6 +51,7 @@ const OWNED: readonly (readonly [table: string, key: string])[] = [
   ['message_counts', 'account_id, slot'],
   ['idempotency', 'account_id, endpoint, key'],
   ['strikes', 'account_id, recipient_hash, kind, at'],
+  ['spam_rates', 'account_id, day, provider, about'],
   ['suppressions', 'seq'],
   ['campaigns', 'seq'],
   ['webhooks', 'number'],

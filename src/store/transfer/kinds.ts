@@ -212,6 +212,11 @@ export const TRANSFER_KINDS = {
     where: 't.account_id = @accountId',
     order: 't.slot',
   },
+  spam_rate: {
+    table: 'spam_rates',
+    where: 't.account_id = @accountId',
+    order: 't.day, t.provider, t.about',
+  },
   // Not rows of the table: see exported-account.ts.
   moved_message: { table: 'moved_messages', where: '', order: '' },
 } as const satisfies Record<string, TransferKind>;

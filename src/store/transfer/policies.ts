@@ -46,6 +46,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   queue_controls: 'orders of the operator of an installation',
   queue_reroutes: 'orders of the operator of an installation',
   queue: 'an export is refused while messages are queued, or this installation sends them',
+  reputation_counts: 'statistics of the installation that sent the messages',
   saved_views: 'of people of this installation',
   settings: 'values about this database',
   shared_contents: 'belong to messages',
