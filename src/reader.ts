@@ -12,6 +12,7 @@ import { messageSeries } from './events/message-stats.ts';
 import { messageHistory, messagePage } from './events/message-view.ts';
 import { inboxMail, inboxPage, inboxSource } from './inbox/inbox.ts';
 import { failingCauses } from './notices/failure-notices.ts';
+import { reputationReport } from './reputation/report.ts';
 import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
 import { webhookHealth } from './webhooks/health.ts';
@@ -37,6 +38,7 @@ serveReads([
   messageSeries,
   personalDataPage,
   readDestination,
+  reputationReport,
   sentContent,
   webhookHealth,
 ]);

@@ -215,7 +215,8 @@ async function inputOf(
 ): Promise<Input | Refusal | null> {
   let sent: unknown;
   const turn = () => eventLoopTurns.next(owner.accountId);
-  if (route.body === undefined) await turn();
+  const isUpload = route.upload !== undefined && (route.body === undefined || !isJson(incoming.req));
+  if (route.body === undefined || isUpload) await turn();
   else {
     const { list } = route;
     const read = await bodies.readJson(incoming.req, incoming.res, { limit, owner, turn, list });
@@ -226,7 +227,7 @@ async function inputOf(
     sent = read.value;
   }
   const upload =
-    route.upload === undefined
+    route.upload === undefined || !isUpload
       ? null
       : bodies.openUpload(incoming.req, incoming.res, Object.keys(route.upload));
   if (isRefusal(upload)) return upload;
@@ -237,7 +238,7 @@ async function inputOf(
   const query = readInput(route.query ?? anyQuery, sentQuery, 'query');
   if (isRefusal(query)) return query;
   const warnings = unknownWarnings(query.unknown, 'query parameter');
-  if (route.body === undefined)
+  if (route.body === undefined || isUpload)
     return { params, query: query.value, body: undefined, readOnly: [], upload, warnings };
   const body = readInput(route.body, sent, 'body', route.refusesMisnamed);
   if (isRefusal(body)) return body;
@@ -247,6 +248,12 @@ async function inputOf(
   const others = listed.filter((field) => !isReadOnly(field));
   warnings.push(...unknownWarnings({ count: count - readOnly.length, listed: others }, 'field'));
   return { params, query: query.value, body: body.value, readOnly, upload, warnings };
+}
+
+/** Whether the body is JSON, or there is none. */
+function isJson({ headers }: IncomingMessage): boolean {
+  const [type = ''] = (headers['content-type'] ?? 'application/json').toLowerCase().split(';');
+  return type.trim() === 'application/json';
 }
 
 const anyQuery = z.looseObject({});
@@ -360,6 +367,6 @@ function checkDescription(route: Route): void {
   const unknown = (route.narrowBy ?? []).filter((name) => route.query?.shape[name] === undefined);
   if (unknown.length > 0)
     throw new Error(`${route.operationId}: narrowBy names [${unknown.join()}], which are not in query`);
-  if (route.body !== undefined && route.upload !== undefined)
-    throw new Error(`${route.operationId}: has both a body and an upload`);
+  if (route.upload !== undefined && route.body?.safeParse(undefined).success === false)
+    throw new Error(`${route.operationId}: has an upload in place of its body, which must be optional`);
 }

@@ -100,6 +100,8 @@ interface SuccessDescription<Data extends z.ZodType = z.ZodType> {
   description: string;
   data: Data;
   example?: object;
+  /** The other form that the caller may choose: its media type, with an example. */
+  file?: { type: string; example: string };
 }
 
 /** What the operations of one resource have in common. */
@@ -127,7 +129,7 @@ interface SharedDescription {
   list?: JsonList;
   /** An example request body for the documentation. */
   example?: object;
-  /** In place of `body`: the accepted media types, with an example of each. */
+  /** In place of `body`, which is then absent or optional: the accepted media types, with an example of each. */
   upload?: Record<string, string>;
   /** The limit of the body, or its bytes. Default: 'setup'. */
   limit?: 'setup' | 'send' | number;

@@ -13,6 +13,7 @@ import type { DescribeCopy } from '../../delivery/prepare.ts';
 import type { Doctor } from '../../doctor/service.ts';
 import type { Domains } from '../../domains/service.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
+import { createSpamRates } from '../../reputation/spam-rates.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import { createQueuedMail } from '../../sending/queued-mail.ts';
 import type { Resend } from '../../sending/resend.ts';
@@ -42,6 +43,7 @@ import { inboxRoutes } from './inbox.ts';
 import { installationRoutes } from './installation.ts';
 import { queueRoutes } from './queue/queue.ts';
 import { queueChangeRoutes } from './queue/queue-changes.ts';
+import { reputationRoutes } from './reputation.ts';
 import { messageContentRoutes } from './sending/message-content.ts';
 import { messageActionRoutes, messageRoutes } from './sending/messages.ts';
 import { resendRoute, type SendServices, sendRoutes } from './sending/send.ts';
@@ -115,6 +117,7 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...messageContentRoutes(context, services),
     ...messageActionRoutes({ queuedMail }),
     ...statisticsRoutes(context),
+    ...reputationRoutes(context, { spamRates: createSpamRates(context) }),
     ...templatePreviewRoutes(context, audience),
     ...templateRoutes({ templates: createTemplates(context, mayAdd) }),
     ...complianceTemplateRoutes(context, { complianceTemplates }),

@@ -22,6 +22,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   'Domain groups': 'Groups that organize the domains of an account.',
   Sending: 'Send transactional and marketing email, one message or a batch.',
   'Messages and events': 'Status and history of messages, and the feed of all events.',
+  Reputation: 'What mailbox providers do with the mail of the account.',
   Templates: 'Stored content that a send refers to by id.',
   'Compliance templates': 'Content of the compliance variables, such as the unsubscribe footer.',
   Campaigns: 'Send an email to a subscription group, and read its results.',
@@ -165,18 +166,20 @@ function openOperation(route: OpenRoute, components: Components): OpenApiOperati
 }
 
 function requestBodyOf({ body, example, upload }: Route, components: Components) {
-  if (upload !== undefined) {
-    const types = Object.entries(upload).map(([type, example]) => [
-      type,
-      { schema: { type: 'string' }, example },
-    ]);
-    return { required: true, content: Object.fromEntries(types) };
-  }
-  if (body === undefined) return undefined;
-  const schema = schemaOf(body, 'input', components);
+  if (body === undefined && upload === undefined) return undefined;
+  const files = Object.entries(upload ?? {}).map(([type, file]) => [
+    type,
+    { schema: { type: 'string' }, example: file },
+  ]);
+  const json = body === undefined ? undefined : schemaOf(body, 'input', components);
   return {
-    required: !body.safeParse(undefined).success,
-    content: { 'application/json': { schema, ...(example === undefined ? {} : { example }) } },
+    required: upload !== undefined || body?.safeParse(undefined).success === false,
+    content: {
+      ...(json === undefined
+        ? {}
+        : { 'application/json': { schema: json, ...(example === undefined ? {} : { example }) } }),
+      ...Object.fromEntries(files),
+    },
   };
 }
 
@@ -230,7 +233,7 @@ const warnings = z
  */
 function successResponse(
   route: Route,
-  { description, data, example }: Route['responses'][number],
+  { description, data, example, file }: Route['responses'][number],
   components: Components,
 ): OpenApiResponse {
   const own = `${pascalCase(route.operationId)}Result`;
@@ -253,6 +256,7 @@ function successResponse(
         },
         ...(example === undefined ? {} : name === own ? { example: value } : { examples: examples() }),
       },
+      ...(file === undefined ? {} : { [file.type]: { schema: { type: 'string' }, example: file.example } }),
     },
   };
 }

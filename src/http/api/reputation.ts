@@ -1,0 +1,381 @@
+import * as z from 'zod';
+import { iso } from '../../core/clock.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { normalizeDomain } from '../../mail/address.ts';
+import { changeSentence, WATCHED_RATES } from '../../reputation/changes.ts';
+import { reputationCsv } from '../../reputation/csv.ts';
+import { attemptsOf, reputationRates } from '../../reputation/rates.ts';
+import {
+  type DayCounts,
+  MAX_REPUTATION_DAYS,
+  type Reputation,
+  reputationReport,
+} from '../../reputation/report.ts';
+import { RATE_SOURCES, type SpamRates } from '../../reputation/spam-rates.ts';
+import type { Context } from '../../store/context.ts';
+import type { ReputationCounts } from '../../store/reputation/reputation-counts.ts';
+import type { SpamRateRow } from '../../store/reputation/spam-rates.ts';
+import { Reply, type Route, routesOf } from '../route.ts';
+import { rejectedRow } from './contacts/background-imports.ts';
+
+const route = routesOf({ tag: 'Reputation', scope: 'setup', permissions: ['read', 'develop'] });
+
+const count = z.int();
+const date = z.string().describe('A day, in UTC: `2026-01-31`.');
+const counts = z
+  .object({
+    volume: count.describe(
+      'Messages that were accepted for sending. With `sourceAddress` 0: the address is chosen later.',
+    ),
+    attempts: count.describe('Attempts that a server answered: the next five fields add up to it.'),
+    delivered: count,
+    deferred: count,
+    hardBounced: count,
+    softBounced: count,
+    blocked: count.describe('Rejected or deferred because of the sender or the content.'),
+    bounced: count.describe('`hardBounced` and `softBounced`.'),
+    complained: count,
+    unsubscribed: count,
+    opened: count.describe('First opens by a person; `clicked` likewise.'),
+    clicked: count,
+  })
+  .meta({ id: 'ReputationCounts' });
+const share = z.number().nullable();
+const ratesSchema = z
+  .object({
+    delivered: share,
+    deferred: share,
+    hardBounced: share,
+    softBounced: share,
+    blocked: share,
+    complained: share,
+    unsubscribed: share,
+    opened: share,
+    clicked: share,
+  })
+  .describe(
+    'From 0 to 1; `null`: of nothing. The first five are shares of the attempts, the others of the delivered messages.',
+  )
+  .meta({ id: 'ReputationRates' });
+const counted = z.intersection(counts, z.object({ rates: ratesSchema })).meta({ id: 'ReputationSums' });
+const day = z.intersection(z.object({ date }), counts).meta({ id: 'ReputationDay' });
+
+const changeSchema = z
+  .object({
+    rate: z.enum(WATCHED_RATES),
+    trend: z.enum(['worse', 'better']),
+    provider: z.string(),
+    domain: z.string(),
+    since: date,
+    share: z.number().describe('Since then, from 0 to 1.'),
+    before: z.number().describe('In the week before.'),
+    sentence: z.string(),
+  })
+  .meta({ id: 'ReputationChange' });
+
+const spamRateFields = {
+  provider: z.string(),
+  domain: z.string().optional(),
+  address: z.string().optional(),
+  day: date,
+  rate: z.number(),
+};
+const spamRate = z.object(spamRateFields).meta({ id: 'SpamRate' });
+
+export const reputation = z
+  .object({
+    from: z.string(),
+    to: z.string(),
+    days: z.int(),
+    total: z.intersection(z.object({ days: z.array(day) }), counted),
+    providers: z
+      .array(z.intersection(z.object({ provider: z.string(), days: z.array(day) }), counted))
+      .describe('By attempts. Providers that Postrider does not know are added up in `other`.'),
+    domains: z
+      .array(z.intersection(z.object({ domainId: z.string(), domain: z.string().nullable() }), counted))
+      .describe('By attempts, at most 100. `domain` is `null` after the domain was deleted.'),
+    sourceAddresses: z
+      .array(z.intersection(z.object({ name: z.string() }), counted))
+      .describe('The entries of `delivery.egress` that sent, at most 100.'),
+    dmarc: z
+      .object({
+        messages: count,
+        passed: count,
+        passRate: share,
+        days: z.array(z.object({ date, messages: count, passed: count })),
+      })
+      .describe('What receivers reported about mail with your domains in From.'),
+    changes: z
+      .array(changeSchema)
+      .describe('Significant changes in the last two weeks, worse ones first, at most 20.'),
+    limits: z.array(z.looseObject({})).describe('Automatic limits in force.'),
+    spamRates: z.array(spamRate).describe('Spam rates that providers stated, see `createSpamRate`.'),
+  })
+  .meta({ id: 'Reputation' });
+
+const EXAMPLE_SUMS = {
+  volume: 1200,
+  attempts: 1260,
+  delivered: 1180,
+  deferred: 60,
+  hardBounced: 12,
+  softBounced: 5,
+  blocked: 3,
+  bounced: 17,
+  complained: 1,
+  unsubscribed: 4,
+  opened: 510,
+  clicked: 80,
+  rates: {
+    delivered: 0.9365,
+    deferred: 0.0476,
+    hardBounced: 0.0095,
+    softBounced: 0.004,
+    blocked: 0.0024,
+    complained: 0.0008,
+    unsubscribed: 0.0034,
+    opened: 0.4322,
+    clicked: 0.0678,
+  },
+};
+const EXAMPLE_RATE = { provider: 'Google', domain: 'example.com', day: '2026-01-30', rate: 0.001 };
+
+const EXAMPLE: z.output<typeof reputation> = {
+  from: '2026-01-02T00:00:00.000Z',
+  to: '2026-02-01T00:00:00.000Z',
+  days: 30,
+  total: { ...EXAMPLE_SUMS, days: [] },
+  providers: [],
+  domains: [{ domainId: 'domain_1769860800000_5k2n8v1c4x7z', domain: 'example.com', ...EXAMPLE_SUMS }],
+  sourceAddresses: [],
+  dmarc: {
+    messages: 1204,
+    passed: 1198,
+    passRate: 0.995,
+    days: [],
+  },
+  changes: [
+    {
+      rate: 'deferred',
+      trend: 'worse',
+      provider: 'Google',
+      domain: 'example.com',
+      since: '2026-01-24',
+      share: 0.12,
+      before: 0.01,
+      sentence:
+        "Google has deferred 12 % of example.com's mail since 24 January; it was 1 % in the week before.",
+    },
+  ],
+  limits: [],
+  spamRates: [EXAMPLE_RATE],
+};
+
+const CSV_EXAMPLE = 'day,provider,volume,delivered,deferred,…\n2026-01-31,Google,1200,1180,60,…\n';
+
+export const spamRateResult = z.object({
+  spamRate,
+  result: z.enum(['created', 'updated', 'unchanged']),
+});
+
+export const spamRateImport = z.object({
+  message: z.string(),
+  source: z.enum(RATE_SOURCES),
+  rows: z.int(),
+  created: z.int(),
+  updated: z.int(),
+  unchanged: z.int(),
+  rejected: z.int(),
+  rejectedRows: z.array(rejectedRow).describe('The first 100.'),
+});
+
+interface ReputationServices {
+  spamRates: SpamRates;
+}
+
+/** `/web-setup/reputation`: what mailbox providers do with the mail of an account. */
+export function reputationRoutes(
+  { clock, reader, tables }: Pick<Context, 'clock' | 'reader' | 'tables'>,
+  { spamRates }: ReputationServices,
+): Route[] {
+  /** The ids of a domain that is named by id or by name, which several domains may have; undefined: all. */
+  function domainIdsOf(accountId: string, named: string | undefined): string[] | Refusal | undefined {
+    if (named === undefined) return undefined;
+    const name = normalizeDomain(named);
+    const ids = tables.domains
+      .list(accountId)
+      .filter((row) => row.domain_id === named || row.name === name)
+      .map((row) => row.domain_id);
+    return ids.length === 0 ? refuse('DOMAIN_NOT_FOUND', `The account has no domain ${named}`) : ids;
+  }
+
+  return [
+    route('GET /web-setup/reputation', {
+      operationId: 'getReputation',
+      summary: 'Get what mailbox providers do with the mail of the account',
+      description:
+        'Volume, results of attempts and reactions of recipients by provider and day (UTC), for all domains and source addresses or for one; the DMARC pass rate; and what changed and since when. Events count on the day on which they happen. The provider is that of the recipient’s domain: domains that a provider hosts for others count for `other`. Days without mail are omitted. With `format=csv`: a line for each provider and day.',
+      query: z.object({
+        days: z.coerce
+          .number()
+          .int()
+          .min(1)
+          .max(MAX_REPUTATION_DAYS)
+          .default(30)
+          .describe('Days up to today.'),
+        domain: z.string().max(300).optional().describe('Id or name of a domain.'),
+        sourceAddress: z.string().max(100).optional().describe('Name of an entry of `delivery.egress`.'),
+        format: z.enum(['json', 'csv']).default('json'),
+      }),
+      response: {
+        description: 'The reputation.',
+        data: reputation,
+        example: EXAMPLE,
+        file: { type: 'text/csv', example: CSV_EXAMPLE },
+      },
+      refusals: ['DOMAIN_NOT_FOUND'],
+      narrowBy: ['days'],
+      hasLargeResponse: true,
+      handle: async ({ caller: { accountId }, query: { days, domain, sourceAddress, format } }) => {
+        const domainIds = domainIdsOf(accountId, domain);
+        if (isRefusal(domainIds)) return domainIds;
+        const query = { accountId, now: clock.now(), days, domainIds, source: sourceAddress };
+        const found = await reader.query(accountId, reputationReport, query);
+        if (format === 'json') return presentReputation(found, days);
+        return new Reply(
+          { raw: reputationCsv(found) },
+          {
+            contentType: 'text/csv; charset=utf-8',
+            headers: { 'Content-Disposition': 'attachment; filename="reputation.csv"' },
+          },
+        );
+      },
+    }),
+    route('POST /web-setup/reputation/spam-rates', {
+      operationId: 'createSpamRate',
+      summary: 'Record spam rates that providers state',
+      description:
+        'A rate as JSON, or a CSV. The CSV is recognized by its first line: the exports of Microsoft SNDS, with or without a header, which state rates of addresses; rates of Google Postmaster Tools, with the columns `date` and `spam rate` (or `userReportedSpamRatio`), and `domain` in the file or in the query; or the columns `provider`, `domain` or `address`, `day` and `rate`. A rate is a share (`0.001`) or a percentage (`0.1%`). There is one rate for each provider, day and domain or address: a later one replaces it, and a file may be imported again.',
+      query: z.object({
+        domain: z.string().max(300).optional().describe('Of the rows of a CSV without a column `domain`.'),
+      }),
+      body: z
+        .object({
+          domain: z.string().max(300).optional().describe('Either `domain` or `address` is required.'),
+          address: z.string().max(64).optional().describe('IP address of a server.'),
+          provider: z
+            .string()
+            .max(100)
+            .describe('Name of a mailbox provider, such as `Google` or `Microsoft`.'),
+          day: z.string().max(30).describe('A date: `2026-01-31`.'),
+          rate: z.number().min(0).max(1).describe('A share: 0.001 is 0.1 %.'),
+        })
+        .meta({ id: 'SpamRateInput' })
+        .optional(),
+      example: EXAMPLE_RATE,
+      upload: { 'text/csv': 'provider,domain,day,rate\nGoogle,example.com,2026-01-30,0.1%\n' },
+      responses: {
+        200: {
+          description: 'The rate was stored before, or the result of an import.',
+          data: z.union([spamRateResult, spamRateImport]).meta({ id: 'SpamRatesResult' }),
+          example: { spamRate: EXAMPLE_RATE, result: 'unchanged' },
+        },
+        201: {
+          description: 'The stored rate.',
+          data: spamRateResult.meta({ id: 'SpamRateResult' }),
+          example: { spamRate: EXAMPLE_RATE, result: 'created' },
+        },
+      },
+      refusals: ['LIMIT_REACHED'],
+      handle: async ({ caller: { accountId }, query, body, upload }) => {
+        if (upload !== null) {
+          const done = await spamRates.importCsv(accountId, upload.bytes, query.domain);
+          if (isRefusal(done)) return done;
+          return { message: `${done.rows - done.rejected} of ${done.rows} rows imported.`, ...done };
+        }
+        if (body === undefined)
+          return invalid('body', 'is empty: a spam rate as JSON, or a CSV, is required');
+        const added = await spamRates.add(accountId, body);
+        if (isRefusal(added)) return added;
+        return new Reply(
+          { data: { spamRate: presentSpamRate(added.row), result: added.stored } },
+          { status: added.stored === 'created' ? 201 : 200 },
+        );
+      },
+    }),
+  ];
+}
+
+function presentReputation(found: Reputation, days: number): z.input<typeof reputation> {
+  const { dmarc } = found;
+  return {
+    from: iso(found.from),
+    to: iso(found.to),
+    days,
+    total: { ...presentCounted(found.total), days: found.days.map(presentDay) },
+    providers: found.providers.map(({ provider, counts: sums, days: ofProvider }) => ({
+      provider,
+      ...presentCounted(sums),
+      days: ofProvider.map(presentDay),
+    })),
+    domains: found.domains.map(({ domainId, name, counts: sums }) => ({
+      domainId,
+      domain: name,
+      ...presentCounted(sums),
+    })),
+    sourceAddresses: found.sources.map(({ name, counts: sums }) => ({ name, ...presentCounted(sums) })),
+    dmarc: {
+      messages: dmarc.messages,
+      passed: dmarc.passed,
+      passRate: dmarc.messages === 0 ? null : dmarc.passed / dmarc.messages,
+      days: dmarc.days.map(({ day: at, messages, passed }) => ({ date: dateOf(at), messages, passed })),
+    },
+    changes: found.changes.map((change) => ({
+      rate: change.rate,
+      trend: change.trend,
+      provider: change.provider,
+      domain: change.domain,
+      since: dateOf(change.since),
+      share: change.share,
+      before: change.before,
+      sentence: changeSentence(change),
+    })),
+    limits: [],
+    spamRates: found.spamRates.map(presentSpamRate),
+  };
+}
+
+function presentDay({ day: at, counts: sums }: DayCounts) {
+  return { date: dateOf(at), ...presentCounts(sums) };
+}
+
+function presentCounted(sums: ReputationCounts) {
+  return { ...presentCounts(sums), rates: reputationRates(sums) };
+}
+
+function presentCounts(sums: ReputationCounts) {
+  return {
+    volume: sums.volume,
+    attempts: attemptsOf(sums),
+    delivered: sums.delivered,
+    deferred: sums.deferred,
+    hardBounced: sums.hardBounced,
+    softBounced: sums.softBounced,
+    blocked: sums.blocked,
+    bounced: sums.hardBounced + sums.softBounced,
+    complained: sums.complained,
+    unsubscribed: sums.unsubscribed,
+    opened: sums.opened,
+    clicked: sums.clicked,
+  };
+}
+
+function presentSpamRate({ provider, about, day: at, rate }: SpamRateRow): z.output<typeof spamRate> {
+  // A domain has no address as its name.
+  const of = /^[\d.]+$|:/.test(about) ? { address: about } : { domain: about };
+  return { provider, ...of, day: dateOf(at), rate };
+}
+
+function dateOf(at: number): string {
+  return iso(at).slice(0, 10);
+}
