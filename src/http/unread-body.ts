@@ -19,7 +19,7 @@ const DISCARDED_PER_TURN = 16 * 1024;
 /**
  * Sends a response whose header fields, with Content-Length, are set. The client can read it immediately; it ends, and with
  * it a connection that is not reused, when the rest of the body has arrived, or nothing has arrived for LINGER_MS. After
- * MAX_DISCARDED_BYTES the connection is closed for sending, and LINGER_MS later altogether.
+ * MAX_DISCARDED_BYTES, or if the body arrives too slowly, the connection is closed for sending, and LINGER_MS later altogether.
  */
 export async function respondBeforeBody(
   req: IncomingMessage,
@@ -28,7 +28,7 @@ export async function respondBeforeBody(
 ): Promise<void> {
   if (body.length > 0) res.write(body);
   else res.flushHeaders();
-  const isComplete = await discard(req);
+  const isComplete = res.statusCode !== 408 && (await discard(req));
   // The rest of the body would be parsed as the next request.
   if (isComplete) res.end();
   else closeSlowly(req);
