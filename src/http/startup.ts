@@ -104,7 +104,7 @@ export async function migrateAtStart(
   }
 }
 
-/** Rate and remaining time of the current step. */
+/** Share of the current step that is done; of the copy also the rate and the remaining time, which statements do not have. */
 export function createProgressMeter(clock: Clock) {
   const began = clock.now();
   let current: MigrationProgress | null = null;
@@ -127,7 +127,7 @@ export function createProgressMeter(clock: Clock) {
       if (current === null) return { step: 'estimate', seconds: seconds() };
       const { step, item, done, total } = current;
       const elapsed = (clock.now() - stepBegan) / SECOND;
-      const perSecond = elapsed > 0 ? (done - doneBefore) / elapsed : 0;
+      const perSecond = step === 'copy' && elapsed > 0 ? (done - doneBefore) / elapsed : 0;
       return {
         step,
         item,

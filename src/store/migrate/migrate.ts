@@ -12,7 +12,15 @@ import {
   removeOlderCopies,
   syncPath,
 } from './files.ts';
-import { type Migration, migrationName, newestOf, readSchema, writeSchema } from './migrations.ts';
+import {
+  type Migration,
+  migrationName,
+  newestOf,
+  readSchema,
+  statementName,
+  statementsOf,
+  writeSchema,
+} from './migrations.ts';
 
 /*
  * A migration changes a copy of the database, which then replaces it: a process that is killed at any moment leaves either
@@ -29,7 +37,7 @@ export interface MigrateOptions {
 }
 
 export interface MigrationProgress {
-  /** `copy` counts bytes, `migrate` migrations. */
+  /** `copy` counts bytes, `migrate` statements of all migrations. */
   step: 'copy' | 'migrate' | 'check' | 'sync' | 'linked' | 'renamed';
   item: string;
   done: number;
@@ -191,9 +199,15 @@ function runSteps(
   steps: readonly Migration[],
   onProgress: (progress: MigrationProgress) => void,
 ): void {
-  for (const [done, step] of steps.entries()) {
-    onProgress({ step: 'migrate', item: migrationName(step), done, total: steps.length });
-    db.exec(step.sql);
+  const total = steps.flatMap(statementsOf).length;
+  let done = 0;
+  for (const step of steps) {
+    for (const statement of statementsOf(step)) {
+      const item = `${migrationName(step)}: ${statementName(statement)}`;
+      onProgress({ step: 'migrate', item, done, total });
+      db.exec(statement);
+      done++;
+    }
     writeSchema(db, step.version);
   }
 }

@@ -34,6 +34,29 @@ export function knownMigrations(): readonly Migration[] {
   return known;
 }
 
+/** The statements of a migration, each with the comments before it. A statement ends at the end of a line. */
+export function statementsOf({ sql }: Migration): string[] {
+  const statements: string[] = [];
+  let lines: string[] = [];
+  for (const line of sql.split('\n')) {
+    lines.push(line);
+    const isInTrigger = lines.some((each) => each.includes('CREATE TRIGGER')) && line.trim() !== 'END;';
+    if (!line.endsWith(';') || isInTrigger) continue;
+    statements.push(lines.join('\n'));
+    lines = [];
+  }
+  return [...statements, lines.join('\n')].filter((statement) => statement.trim() !== '');
+}
+
+/** `CREATE INDEX events_by_subject`: what a statement does, in a few words. */
+export function statementName(statement: string): string {
+  const words = statement
+    .replaceAll(/--.*|;/g, '')
+    .trim()
+    .split(/\s+/);
+  return words.slice(0, 3).join(' ');
+}
+
 /** `0002-example`. */
 export function migrationName({ version, name }: Migration): string {
   return `${String(version).padStart(4, '0')}-${name}`;

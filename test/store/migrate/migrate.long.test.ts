@@ -232,6 +232,7 @@ describe('an example in place and one that writes a table anew', () => {
     ['copy', 2],
     ['migrate', 1],
     ['migrate', 2],
+    ['migrate', 6],
     ['check', 1],
     ['sync', 1],
     ['linked', 1],
