@@ -35,8 +35,6 @@ export const COMPONENT: readonly string[] = [
   'packaging/manual.test.ts',
   'store/maintenance/integrity.test.ts',
   'store/maintenance/slack.test.ts',
-  'store/migrate/oldest-schema.test.ts',
-  'store/migrate/rebuild.test.ts',
   // Threads that exceed their limits, and a server with the threads behind it.
   'smtp/parser/mail-parser.test.ts',
   'smtp/submission/submission.test.ts',
@@ -45,7 +43,6 @@ export const COMPONENT: readonly string[] = [
   // All combinations: of filters of lists, of damages of messages, of schemas and tables.
   'mail/incoming/hostile.test.ts',
   'store/lists.test.ts',
-  'store/messages/compact-rows.test.ts',
   'store/plans.test.ts',
   // The built application of the console in a browser, over an installation in the process.
   'console/*.test.ts',
