@@ -55,6 +55,12 @@ import { templateRoutes } from './templates.ts';
 import { webhookDeliveryRoutes } from './webhook-deliveries.ts';
 import { webhookRoutes } from './webhooks.ts';
 
+/*
+ * The resources of the API: one import and one line each. They are listed, not found in the directory, so that the compiler
+ * checks the services that each one gets, and the documentation has a chosen order. Everything else about an operation
+ * (paths of the console, permissions, OpenAPI, validation) is derived from its `route()`.
+ */
+
 /** What the operations of the API call. Services that only the API uses are created here. */
 export interface ApiServices extends SendServices {
   recorder: Recorder;
