@@ -1,11 +1,11 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, request as http } from 'undici';
 import * as z from 'zod';
 import { SECOND } from '../core/clock.ts';
 import { generateCertificateRequest } from '../core/x509.ts';
 import { createConnector } from '../dns/connector.ts';
+import { createHttpClient, type HttpClient } from '../dns/http-client.ts';
 import type { Resolver } from '../dns/resolver.ts';
 
 export interface IssuedCertificate {
@@ -144,21 +144,16 @@ export function createCertificateAuthority({
   /** `parse` reads the body of a response that is no error. */
   async function request<Body>(
     url: string,
-    dispatcher: Agent,
+    client: HttpClient,
     { method, body }: { method: 'GET' | 'HEAD' | 'POST'; body?: string },
     parse: (text: string) => Body,
   ): Promise<Reply<Body>> {
-    const { statusCode, headers, ...response } = await http(url, {
-      dispatcher,
-      method,
-      ...(body === undefined ? {} : { body }),
-      headers: {
-        'User-Agent': userAgent,
-        ...(body === undefined ? {} : { 'Content-Type': 'application/jose+json' }),
-      },
-      signal: AbortSignal.any([closing.signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]),
-    });
-    const text = await response.body.text();
+    const content = body === undefined ? {} : { body, headers: { 'content-type': 'application/jose+json' } };
+    const outgoing = { method, ...content, signal: closing.signal };
+    const { statusCode, headers, text } = await client.request(url, outgoing, async (reply) => ({
+      ...reply,
+      text: await reply.body.text(),
+    }));
     if (statusCode < 300) return { status: statusCode, headers, body: parse(text) };
     const problem = problemIn(text);
     if (statusCode === 429 || statusCode === 503)
@@ -174,7 +169,7 @@ export function createCertificateAuthority({
    * registered. A `payload` of null is a POST-as-GET (§6.3).
    */
   function createPost(
-    agent: Agent,
+    client: HttpClient,
     { directory: { newNonce }, key, kid }: Omit<Account, 'kid'> & { kid: string | null },
   ) {
     const signer = kid === null ? { jwk: publicKeyOf(key) } : { kid };
@@ -186,7 +181,7 @@ export function createCertificateAuthority({
       parse: (text: string) => Body,
     ): Promise<Reply<Body>> => {
       for (let nonces = 1; ; nonces++) {
-        nonce ??= nonceOf((await request(newNonce, agent, { method: 'HEAD' }, () => null)).headers);
+        nonce ??= nonceOf((await request(newNonce, client, { method: 'HEAD' }, () => null)).headers);
         const head = base64url(JSON.stringify({ alg: 'ES256', nonce, url, ...signer }));
         const content = payload === null ? '' : base64url(JSON.stringify(payload));
         const signature = sign('sha256', Buffer.from(`${head}.${content}`), {
@@ -196,7 +191,7 @@ export function createCertificateAuthority({
         const body = JSON.stringify({ protected: head, payload: content, signature: base64url(signature) });
         nonce = undefined;
         try {
-          const reply = await request(url, agent, { method: 'POST', body }, parse);
+          const reply = await request(url, client, { method: 'POST', body }, parse);
           nonce = nonceOf(reply.headers);
           return reply;
         } catch (error) {
@@ -209,16 +204,16 @@ export function createCertificateAuthority({
   }
 
   /** For a known key the authority returns the existing account (RFC 8555 §7.3.1). */
-  async function register(agent: Agent): Promise<Account> {
-    const { body: found } = await request(directory, agent, { method: 'GET' }, parseDirectory);
+  async function register(client: HttpClient): Promise<Account> {
+    const { body: found } = await request(directory, client, { method: 'GET' }, parseDirectory);
     const key = createPrivateKey(await accountKey());
     const contact = email === null ? [] : [`mailto:${email}`];
-    const post = createPost(agent, { directory: found, key, kid: null });
+    const post = createPost(client, { directory: found, key, kid: null });
     const terms = { termsOfServiceAgreed: true, ...(email === null ? {} : { contact }) };
     const created = await post(found.newAccount, terms, () => null);
     const registered = { directory: found, key, kid: locationOf(created.headers) };
     // An existing account keeps the contact that it has, unless it is updated (RFC 8555 §7.3.2).
-    if (created.status === 200) await createPost(agent, registered)(registered.kid, { contact }, () => null);
+    if (created.status === 200) await createPost(client, registered)(registered.kid, { contact }, () => null);
     return registered;
   }
 
@@ -243,10 +238,10 @@ export function createCertificateAuthority({
     }
   }
 
-  async function order(host: string, agent: Agent): Promise<IssuedCertificate> {
-    account ??= register(agent);
+  async function order(host: string, client: HttpClient): Promise<IssuedCertificate> {
+    account ??= register(client);
     const { directory: found, key } = await account;
-    const post = createPost(agent, await account);
+    const post = createPost(client, await account);
     const get = async <Body>(url: string, schema: z.ZodType<Body>) =>
       (await post(url, null, readerOf(schema))).body;
 
@@ -286,15 +281,20 @@ export function createCertificateAuthority({
   return {
     /** Orders a certificate for a new key. Rejects with the authority's error, or with RateLimitedError. */
     obtain: async (host: string): Promise<IssuedCertificate> => {
-      const agent = new Agent({ connect });
+      const client = createHttpClient({
+        connect,
+        timeoutMs: REQUEST_TIMEOUT_MS,
+        userAgent,
+        keepsConnections: true,
+      });
       try {
-        return await order(host, agent);
+        return await order(host, client);
       } catch (error) {
         // The account may be invalid: the next order requests it again.
         account = null;
         throw error;
       } finally {
-        await agent.destroy();
+        await client.close();
       }
     },
     /** Abandons the orders in progress: they reject immediately. */

@@ -1,4 +1,3 @@
-import { Agent } from 'undici';
 import { DAY, HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { createGate } from '../core/concurrency/gate.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
@@ -7,6 +6,7 @@ import { errorText } from '../core/errors.ts';
 import { createExpiringCache } from '../core/lru.ts';
 import { type ConnectorOptions, createConnector, ForbiddenAddress } from '../dns/connector.ts';
 import { DnsError } from '../dns/dns-error.ts';
+import { createHttpClient, fieldOf, isTimeout } from '../dns/http-client.ts';
 import { canonicalName, fromWire } from '../dns/names.ts';
 import type { Context } from '../store/context.ts';
 import type { StsPolicyRow } from '../store/tls/sts-policies.ts';
@@ -266,7 +266,6 @@ interface StsFetcherOptions extends Omit<ConnectorOptions, 'timeoutMs'> {
 const FETCH_TIMEOUT_MS = 20 * SECOND;
 /** §3.3 suggests this limit. */
 const MAX_POLICY_BYTES = 64 * 1024;
-const MAX_HEADER_BYTES = 16 * 1024;
 const PLAIN_TEXT = /^text\/plain\s*(;|$)/i;
 
 /**
@@ -276,60 +275,35 @@ const PLAIN_TEXT = /^text\/plain\s*(;|$)/i;
  */
 function createStsFetcher(options: StsFetcherOptions) {
   const { timeoutMs = FETCH_TIMEOUT_MS, port = 443, userAgent } = options;
-  const closing = new AbortController();
-  const agent = new Agent({
-    // The certificate must be valid for the host.
-    connect: createConnector({ ...options, timeoutMs }),
-    maxHeaderSize: MAX_HEADER_BYTES,
-    maxResponseSize: MAX_POLICY_BYTES,
-    pipelining: 0,
-    keepAliveTimeout: 1,
-    // One deadline for the whole fetch, below.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  // The certificate must be valid for the host. §3.3 forbids redirects.
+  const connect = createConnector({ ...options, timeoutMs });
+  const client = createHttpClient({ connect, timeoutMs, maxBodyBytes: MAX_POLICY_BYTES, userAgent });
 
   /** Never rejects. */
   async function fetch(domain: string): Promise<StsFetchResult> {
     const host = `mta-sts.${domain}`;
-    const late = AbortSignal.timeout(timeoutMs);
+    const url = `https://${host}${port === 443 ? '' : `:${port}`}/.well-known/mta-sts.txt`;
     try {
-      // undici follows no redirect (§3.3 forbids it).
-      const { statusCode, headers, body } = await agent.request({
-        origin: `https://${host}${port === 443 ? '' : `:${port}`}`,
-        path: '/.well-known/mta-sts.txt',
-        method: 'GET',
-        headers: { accept: 'text/plain', 'user-agent': userAgent },
-        signal: AbortSignal.any([late, closing.signal]),
-      });
-      const type = [headers['content-type']].flat()[0] ?? '';
-      if (statusCode !== 200 || !PLAIN_TEXT.test(type)) {
-        body.on('error', () => {
-          // The rest of the response is not read.
-        });
-        body.destroy();
+      return await client.request(url, { headers: { accept: 'text/plain' } }, async (reply) => {
+        const { statusCode, body } = reply;
         if (statusCode !== 200) return fetchFault(`${host} responds with status ${statusCode}`);
+        const type = fieldOf(reply, 'content-type');
         const sent = type.slice(0, 80) || 'none';
-        return failed('sts-policy-invalid', `${host} sends the media type ${sent} instead of text/plain`);
-      }
-      const policy = parseStsPolicy(await body.text());
-      if (typeof policy === 'string')
-        return failed('sts-policy-invalid', `the policy at ${host} is not valid: ${policy}`);
-      return { policy, fault: null };
+        if (!PLAIN_TEXT.test(type))
+          return failed('sts-policy-invalid', `${host} sends the media type ${sent} instead of text/plain`);
+        const policy = parseStsPolicy(await body.text());
+        return typeof policy === 'string'
+          ? failed('sts-policy-invalid', `the policy at ${host} is not valid: ${policy}`)
+          : { policy, fault: null };
+      });
     } catch (error) {
-      return late.aborted
+      return isTimeout(error)
         ? fetchFault(`${host} did not send a policy within ${timeoutMs / SECOND} s`)
         : failureOf(host, error);
     }
   }
 
-  return {
-    fetch,
-    close: async (): Promise<void> => {
-      closing.abort();
-      await agent.destroy();
-    },
-  };
+  return { fetch, close: client.close };
 }
 
 function failureOf(host: string, error: unknown): StsFetchResult {

@@ -3,15 +3,14 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import PQueue from 'p-queue';
-import { Agent } from 'undici';
 import type { Config } from '../config/schema.ts';
 import { DAY, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
-import { abortAfter } from '../core/concurrency/abort.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { errorText } from '../core/errors.ts';
 import { createExpiringCache } from '../core/lru.ts';
 import { type ConnectorOptions, createConnector } from '../dns/connector.ts';
 import { DnsError } from '../dns/dns-error.ts';
+import { createHttpClient } from '../dns/http-client.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { GenerateKey } from '../domains/key-queue.ts';
 import { keyRecordName } from '../domains/keys.ts';
@@ -98,12 +97,8 @@ export function createTlsReports(
   const retries = new Map<string, Retry>();
   const queue = new PQueue({ concurrency: PARALLEL });
   const closing = new AbortController();
-  const agent = new Agent({
-    connect: createConnector({ ...https, timeoutMs: POST_TIMEOUT_MS }),
-    pipelining: 0,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  const connect = createConnector({ ...https, timeoutMs: POST_TIMEOUT_MS });
+  const client = createHttpClient({ connect, timeoutMs: POST_TIMEOUT_MS, userAgent });
   const loop = createLoop({ name: 'tls-reports', run, intervalMs, firstMs: intervalMs, log });
   let signer: Promise<DkimSigner> | null = null;
   /** Where the next run continues. */
@@ -210,21 +205,11 @@ export function createTlsReports(
   }
 
   /** RFC 8460 §5.4. */
-  async function post(url: string, { gzipped }: OutgoingTlsReport): Promise<string | null> {
-    const { origin, pathname, search } = new URL(url);
-    const { statusCode, body } = await agent.request({
-      origin,
-      path: pathname + search,
-      method: 'POST',
-      headers: { 'content-type': 'application/tlsrpt+gzip', 'user-agent': userAgent },
-      body: gzipped,
-      signal: abortAfter(POST_TIMEOUT_MS, closing.signal),
-    });
-    body.on('error', () => {
-      // The rest of the response is not read.
-    });
-    body.destroy();
-    return statusCode >= 200 && statusCode < 300 ? null : `status ${statusCode}`;
+  function post(url: string, { gzipped }: OutgoingTlsReport): Promise<string | null> {
+    const headers = { 'content-type': 'application/tlsrpt+gzip' };
+    return client.request(url, { method: 'POST', headers, body: gzipped }, ({ statusCode }) =>
+      statusCode >= 200 && statusCode < 300 ? null : `status ${statusCode}`,
+    );
   }
 
   /**
@@ -284,7 +269,7 @@ export function createTlsReports(
     /** Ends the requests in progress, and waits for the reports in progress. */
     stop: async (): Promise<void> => {
       closing.abort();
-      await agent.destroy();
+      await client.close();
       await loop.stop();
     },
   };

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { Agent } from 'undici';
 import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { isForbidden, isLoopback, literalAddress } from '../dns/address-kinds.ts';
 import { createConnector } from '../dns/connector.ts';
+import { createHttpClient } from '../dns/http-client.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { parseMailbox } from '../mail/address.ts';
 import type { Context } from '../store/context.ts';
@@ -313,7 +313,6 @@ interface ProviderHttp {
 
 /** Bytes of a response. Tokens with many groups have some ten KiB. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
-const MAX_HEADER_BYTES = 32 * 1024;
 /** Statuses of responses without a body, for which `Response` accepts none. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
@@ -322,44 +321,39 @@ const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
  * addresses are never called, and `http` only on this machine, because the requests contain the client secret.
  */
 export function createProviderHttp(resolver: Resolver): ProviderHttp {
-  const agent = new Agent({
-    connect: createConnector({
-      resolver,
-      timeoutMs: PROVIDER_TIMEOUT_MS,
-      maxResponseBytes: 2 * MAX_RESPONSE_BYTES,
-      mayConnect: (address) => !isForbidden(address),
-    }),
-    maxHeaderSize: MAX_HEADER_BYTES,
-    maxResponseSize: MAX_RESPONSE_BYTES,
-    pipelining: 0,
-    keepAliveTimeout: 1,
-    // One deadline for the whole request, below.
-    headersTimeout: 0,
-    bodyTimeout: 0,
+  const connect = createConnector({
+    resolver,
+    timeoutMs: PROVIDER_TIMEOUT_MS,
+    maxResponseBytes: 2 * MAX_RESPONSE_BYTES,
+    mayConnect: (address) => !isForbidden(address),
+  });
+  const client = createHttpClient({
+    connect,
+    timeoutMs: PROVIDER_TIMEOUT_MS,
+    maxBodyBytes: MAX_RESPONSE_BYTES,
   });
   return {
     fetch: async (address, { method, headers, body, signal }) => {
       const url = new URL(address);
       if (url.protocol === 'http:' && !isOnThisMachine(url.hostname))
         throw new Error(`the provider's endpoint ${url.origin} must have https`);
-      const late = AbortSignal.timeout(PROVIDER_TIMEOUT_MS);
-      const response = await agent.request({
-        origin: url.origin,
-        path: url.pathname + url.search,
-        method: method === 'POST' ? 'POST' : 'GET',
+      const request = {
+        method: method === 'POST' ? ('POST' as const) : ('GET' as const),
         headers,
         body: body instanceof URLSearchParams || typeof body === 'string' ? String(body) : null,
-        signal: signal === undefined ? late : AbortSignal.any([late, signal]),
-      });
-      const content = await response.body.arrayBuffer();
-      return new Response(WITHOUT_BODY.has(response.statusCode) ? null : content, {
-        status: response.statusCode,
-        headers: Object.entries(response.headers).flatMap(([name, values = []]) =>
-          [values].flat().map((value): [string, string] => [name, value]),
-        ),
+        signal,
+      };
+      return client.request(url, request, async ({ statusCode, headers: fields, body: content }) => {
+        const bytes = await content.arrayBuffer();
+        return new Response(WITHOUT_BODY.has(statusCode) ? null : bytes, {
+          status: statusCode,
+          headers: Object.entries(fields).flatMap(([name, values = []]) =>
+            [values].flat().map((value): [string, string] => [name, value]),
+          ),
+        });
       });
     },
-    close: () => agent.destroy(),
+    close: client.close,
   };
 }
 

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { Agent, errors } from 'undici';
+import { errors } from 'undici';
 import { SECOND } from '../core/clock.ts';
 import { errorCode, errorText } from '../core/errors.ts';
 import {
@@ -9,6 +9,7 @@ import {
   ResponseTooLarge,
 } from '../dns/connector.ts';
 import { DnsError } from '../dns/dns-error.ts';
+import { createHttpClient, type HttpClient, isTimeout } from '../dns/http-client.ts';
 import { lookupsOf } from '../dns/resolver.ts';
 import { isCallable } from './input.ts';
 import { isOwnAddress } from './private-networks.ts';
@@ -43,9 +44,8 @@ const CALL_TIMEOUT_MS = 15 * SECOND;
 const MAX_STORED_BYTES = 1024;
 /** Bytes that are read so that the connection can be used again; beyond them it is closed. */
 const MAX_READ_BYTES = 64 * 1024;
-const MAX_HEADER_BYTES = 16 * 1024;
 /** Accounts whose connections stay open between calls. */
-const MAX_AGENTS = 100;
+const MAX_CLIENTS = 100;
 
 /**
  * Opens no connection until `call`; connections are used again while the endpoint keeps them open, for calls of the same
@@ -55,7 +55,7 @@ const MAX_AGENTS = 100;
 export function createWebhookCaller(options: WebhookCallerOptions) {
   const { timeoutMs = CALL_TIMEOUT_MS, userAgent } = options;
   // One connection for each call; the sender limits the calls of each webhook.
-  const createAgent = (accountId: string) => {
+  const createClient = (accountId: string) => {
     const connector = (mayConnect: (address: string) => boolean) =>
       createConnector({
         ...options,
@@ -65,36 +65,35 @@ export function createWebhookCaller(options: WebhookCallerOptions) {
       });
     const connect = connector(() => true);
     const connectElsewhere = connector((address) => !isOwnAddress(address));
-    return new Agent({
+    return createHttpClient({
       connect: (target, callback) => {
         const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80);
         (options.ownPorts?.().has(port) ? connectElsewhere : connect)(target, callback);
       },
-      maxHeaderSize: MAX_HEADER_BYTES,
-      // One deadline for the whole call, below.
-      headersTimeout: 0,
-      bodyTimeout: 0,
+      timeoutMs,
+      userAgent,
+      keepsConnections: true,
     });
   };
 
-  /** Agents that are not used again and end with their calls. */
-  const ending = new Set<Agent>();
-  const agents = new LRUCache<string, Agent>({
-    max: MAX_AGENTS,
-    dispose: (agent) => {
-      ending.add(agent);
-      const forget = () => ending.delete(agent);
-      // Rejected when the caller has destroyed it.
-      agent.close().then(forget, forget);
+  /** Clients that are not used again and end with their calls. */
+  const ending = new Set<HttpClient>();
+  const clients = new LRUCache<string, HttpClient>({
+    max: MAX_CLIENTS,
+    dispose: (client) => {
+      ending.add(client);
+      const forget = () => ending.delete(client);
+      // Rejected when the caller has closed it.
+      client.end().then(forget, forget);
     },
   });
 
-  function agentOf(accountId: string): Agent {
-    const known = agents.get(accountId);
+  function clientOf(accountId: string): HttpClient {
+    const known = clients.get(accountId);
     if (known !== undefined) return known;
-    const agent = createAgent(accountId);
-    agents.set(accountId, agent);
-    return agent;
+    const client = createClient(accountId);
+    clients.set(accountId, client);
+    return client;
   }
 
   return {
@@ -103,30 +102,18 @@ export function createWebhookCaller(options: WebhookCallerOptions) {
       { accountId, url, headers, body }: WebhookCall,
       signal: AbortSignal,
     ): Promise<CallResult | null> => {
-      const ended = new AbortController();
-      const abort = () => ended.abort();
-      const deadline = setTimeout(abort, timeoutMs);
-      signal.addEventListener('abort', abort, { once: true });
-      if (signal.aborted) abort();
-      const target = new URL(url);
+      const all = { 'content-type': 'application/json', ...headers };
+      const request = { method: 'POST' as const, headers: all, body, signal };
       try {
-        const response = await agentOf(accountId).request({
-          origin: target.origin,
-          path: target.pathname + target.search,
-          method: 'POST',
-          headers: { 'content-type': 'application/json', 'user-agent': userAgent, ...headers },
-          body,
-          signal: ended.signal,
-        });
-        return {
+        return await clientOf(accountId).request(url, request, async (reply) => ({
           kind: 'response',
-          status: response.statusCode,
-          body: await readBeginning(response.body),
-          retryAfter: firstValue(response.headers['retry-after']),
-        };
+          status: reply.statusCode,
+          body: await readBeginning(reply.body),
+          retryAfter: [reply.headers['retry-after']].flat()[0],
+        }));
       } catch (error) {
         if (signal.aborted) return null;
-        if (ended.signal.aborted)
+        if (isTimeout(error))
           return {
             kind: 'no-response',
             reason: `no response within ${timeoutMs / SECOND} s`,
@@ -134,15 +121,12 @@ export function createWebhookCaller(options: WebhookCallerOptions) {
           };
         return {
           kind: 'no-response',
-          ...callFailure(error, target.hostname, options.allowPrivateNetworks()),
+          ...callFailure(error, new URL(url).hostname, options.allowPrivateNetworks()),
         };
-      } finally {
-        clearTimeout(deadline);
-        signal.removeEventListener('abort', abort);
       }
     },
     close: async (): Promise<void> => {
-      await Promise.all([...agents.values(), ...ending].map((agent) => agent.destroy()));
+      await Promise.all([...clients.values(), ...ending].map((client) => client.close()));
     },
   };
 }
@@ -164,10 +148,6 @@ async function readBeginning(body: AsyncIterable<Buffer>): Promise<string> {
   }
   // `stream` omits a character that is cut at the end.
   return new TextDecoder().decode(Buffer.concat(stored), { stream: true });
-}
-
-function firstValue(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header[0] : header;
 }
 
 /** Why a call got no response. */

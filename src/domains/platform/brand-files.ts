@@ -1,4 +1,3 @@
-import { Agent } from 'undici';
 import { SECOND } from '../../core/clock.ts';
 import { isForbidden, isPublic } from '../../dns/address-kinds.ts';
 import {
@@ -7,6 +6,7 @@ import {
   ForbiddenAddress,
   ResponseTooLarge,
 } from '../../dns/connector.ts';
+import { createHttpClient, fieldOf, isTimeout } from '../../dns/http-client.ts';
 
 /* The logo and the certificate that the BIMI record of a domain names: its owner chooses the addresses. */
 
@@ -26,49 +26,33 @@ export interface FileFetcherOptions extends Pick<ConnectorOptions, 'resolver' | 
 /** For a whole fetch. */
 const FETCH_TIMEOUT_MS = 5 * SECOND;
 const MAX_FILE_BYTES = 1024 * 1024;
-const MAX_HEADER_BYTES = 16 * 1024;
+/** Of everything that is no content. */
+const MAX_OTHER_BYTES = 32 * 1024;
 
 /** A fetch is one GET of at most 1 MiB that ends within 5 s; the certificate must be valid for the host. */
 export function createFileFetcher(options: FileFetcherOptions): FetchFile {
   const { mayConnect = (address) => !isForbidden(address) && isPublic(address) } = options;
+  const connect = createConnector({
+    ...options,
+    mayConnect,
+    timeoutMs: FETCH_TIMEOUT_MS,
+    maxResponseBytes: MAX_FILE_BYTES + MAX_OTHER_BYTES,
+  });
+  const client = createHttpClient({ connect, timeoutMs: FETCH_TIMEOUT_MS, maxBodyBytes: MAX_FILE_BYTES });
   return async (url, signal) => {
-    const agent = new Agent({
-      connect: createConnector({
-        ...options,
-        mayConnect,
-        timeoutMs: FETCH_TIMEOUT_MS,
-        maxResponseBytes: MAX_FILE_BYTES + 2 * MAX_HEADER_BYTES,
-      }),
-      maxHeaderSize: MAX_HEADER_BYTES,
-      maxResponseSize: MAX_FILE_BYTES,
-      pipelining: 0,
-    });
-    const late = AbortSignal.timeout(FETCH_TIMEOUT_MS);
     try {
-      // undici follows no redirect.
-      const { statusCode, headers, body } = await agent.request({
-        origin: url.origin,
-        path: `${url.pathname}${url.search}`,
-        method: 'GET',
-        signal: AbortSignal.any([late, signal]),
+      return await client.request(url, { signal }, async (reply) => {
+        if (reply.statusCode !== 200)
+          return failed(`${url.hostname} responds with status ${reply.statusCode} instead of 200`);
+        const bytes = Buffer.from(await reply.body.arrayBuffer());
+        return { kind: 'file', bytes, mediaType: fieldOf(reply, 'content-type') };
       });
-      if (statusCode !== 200) {
-        body.on('error', () => {
-          // The rest of the response is not read.
-        });
-        body.destroy();
-        return failed(`${url.hostname} responds with status ${statusCode} instead of 200`);
-      }
-      const bytes = Buffer.from(await body.arrayBuffer());
-      return { kind: 'file', bytes, mediaType: [headers['content-type']].flat()[0] ?? '' };
     } catch (error) {
       return failed(
-        late.aborted || signal.aborted
+        isTimeout(error) || signal.aborted
           ? `${url.hostname} did not send it within ${FETCH_TIMEOUT_MS / SECOND} s`
           : reasonOf(error, url.hostname),
       );
-    } finally {
-      await agent.destroy();
     }
   };
 }
