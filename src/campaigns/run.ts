@@ -13,6 +13,8 @@ import { hidingVariable } from '../mail/compliance.ts';
 import type { Mailbox } from '../mail/content.ts';
 import type { OwnContent, SharedContent } from '../mail/shared-content.ts';
 import { packContent } from '../mail/stored-content.ts';
+import { messagesAhead } from '../reputation/judgement.ts';
+import { figuresOf, REMEDIES, type ReputationConfig } from '../reputation/limits.ts';
 import { isSimulated, type StoreOptions, storeMessage } from '../sending/draft.ts';
 import { type PackedShared, packShared } from '../sending/encode.ts';
 import type { Pressure } from '../sending/pressure.ts';
@@ -30,6 +32,7 @@ import type { Context } from '../store/context.ts';
 import { MARKETING_PRIORITY, type QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { contactVariables, isContactField, mailboxOf } from './fields.ts';
+import { type CampaignResults, campaignVerdict, resultsOf } from './guard.ts';
 import { type CampaignMail, type ReadyCampaign, recheckCampaign, storedMail } from './mail.ts';
 
 /** What the runner shares with other parts. */
@@ -40,6 +43,8 @@ export interface CampaignParts extends StoreOptions {
   announce(key: QueueKey): void;
   /** Messages of a campaign that may wait to be sent. Default: 2000. */
   maxAhead?: number;
+  /** The automatic limits. Default: none. */
+  guard?: ReputationConfig;
 }
 
 const MAX_AHEAD = 2000;
@@ -115,6 +120,8 @@ export function createCampaignRunner(
 
   async function proceed(send: CampaignSend, now: number): Promise<number> {
     const seq = send.campaign_seq;
+    const results = parts.guard === undefined ? null : resultsOf(tables, send, now);
+    if (results !== null && (await stopIfNeeded(send, results))) return 0;
     // Held messages first: they are in the queue already, and sending them makes it shorter.
     if (await releaseHeld(send)) return 0;
     if (isComplete(send)) return finish(send);
@@ -124,7 +131,9 @@ export function createCampaignRunner(
       return 0;
     }
     if (send.next_at > now) return send.next_at - now;
-    const free = maxAhead - tables.campaignSends.dueSince(seq, now - STUCK_MS, maxAhead);
+    // Few messages are under way until the first results are known.
+    const ahead = results === null ? maxAhead : Math.min(maxAhead, messagesAhead(results.all));
+    const free = ahead - tables.campaignSends.dueSince(seq, now - STUCK_MS, ahead);
     if (free < MEMBER_BATCH_SIZE) return FULL_QUEUE_INTERVAL_MS;
     const capacity = Math.min(free, pressure.capacity());
     if (capacity < 1) return FULL_QUEUE_INTERVAL_MS;
@@ -139,7 +148,7 @@ export function createCampaignRunner(
       if (!isRefusal(result)) return result;
       // A string, because a unit of work that returns a refusal is rolled back.
       const reason = `${result.code}: ${result.message}`;
-      pauseSend(tx, current, reason, clock.now());
+      pauseSend(tx, current, { reason, figures: null }, clock.now());
       return reason;
     }, send.account_id);
     if (typeof batch === 'string') {
@@ -149,6 +158,30 @@ export function createCampaignRunner(
         announce({ priority: MARKETING_PRIORITY, account_id: send.account_id, destination });
     }
     return 0;
+  }
+
+  /** Stops a campaign whose results show that it must not continue. Returns whether it was stopped. */
+  async function stopIfNeeded(send: CampaignSend, results: CampaignResults): Promise<boolean> {
+    const { guard } = parts;
+    if (guard === undefined || campaignVerdict(results, guard) === null) return false;
+    const verdict = await writer.run((tx) => {
+      const current = tx.campaignSends.get(send.campaign_seq);
+      if (current?.status !== 'sending') return null;
+      const found = campaignVerdict(resultsOf(tx, current, clock.now()), guard);
+      if (found === null) return null;
+      const figures = figuresOf(found);
+      pauseSend(tx, current, { reason: found.signal, figures: JSON.stringify(figures) }, clock.now());
+      recorder.account(tx, { accountId: current.account_id }, 'campaign_paused', {
+        campaignId: current.campaign_id,
+        campaignName: tx.campaigns.get(current.account_id, current.campaign_id)?.name ?? '',
+        reason: found.signal,
+        figures,
+        remedy: REMEDIES[found.signal],
+      });
+      return { signal: found.signal, ...figures };
+    }, send.account_id);
+    if (verdict !== null) log.warn({ campaignId: send.campaign_id, ...verdict }, 'campaign stopped');
+    return verdict !== null;
   }
 
   /** Makes messages due that were held while the campaign was paused. Returns whether there were any. */
@@ -248,10 +281,15 @@ function isAccountDisabled(tables: Tables, { account_id }: Pick<CampaignSend, 'a
   return tables.accounts.get(account_id)?.status !== 'active';
 }
 
-/** Pauses a campaign in a unit of work. `reason` null: by request of the account. */
-export function pauseSend(tables: Tables, send: CampaignSend, reason: string | null, now: number): void {
+/** Pauses a campaign in a unit of work. `reason` null: by request of the account. `figures`: JSON, of an automatic stop. */
+export function pauseSend(
+  tables: Tables,
+  send: CampaignSend,
+  { reason, figures }: { reason: string | null; figures: string | null },
+  now: number,
+): void {
   tables.campaigns.setStatus(send.campaign_seq, 'paused', now);
-  tables.campaignSends.update({ ...send, paused_reason: reason });
+  tables.campaignSends.update({ ...send, paused_reason: reason, paused_figures: figures });
 }
 
 type BatchParts = Omit<CampaignParts, 'recorder' | 'pressure' | 'announce'> &

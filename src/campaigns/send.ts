@@ -2,6 +2,9 @@ import { findSubscriptionGroup } from '../audience/groups.ts';
 import { isoOrNull } from '../core/clock.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { checkReason } from '../delivery/control.ts';
+import type { RateFigures } from '../events/event-types.ts';
+import type { Recorder } from '../events/record.ts';
 import { formatMailbox } from '../mail/address.ts';
 import { hidingVariable } from '../mail/compliance.ts';
 import type { Sender } from '../sending/checks.ts';
@@ -25,6 +28,7 @@ import type { Tables } from '../store/tables.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
 import { findCampaign } from './campaigns.ts';
 import { createContactFieldNames, EMPTY_CONTACT, isCustomField, tooManyFields } from './fields.ts';
+import { seenNow } from './guard.ts';
 import {
   type CampaignMail,
   type CampaignRequest,
@@ -43,6 +47,13 @@ export interface CampaignMailContent extends TemplateContent {
   replyTo: string | null;
 }
 
+/** Who resumes a campaign, and why; a reason is required where it was stopped automatically. */
+export interface Resumption {
+  /** The id of an API key, the address of a person, or the program. */
+  by: string;
+  reason?: string | undefined;
+}
+
 export interface SentCampaign {
   campaign: CampaignRow;
   /** Sentences about parts that recipients will not see as intended. */
@@ -59,10 +70,12 @@ export interface SentCampaign {
 export function createCampaignSending(
   context: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>,
   {
+    recorder,
     pressure,
     publicUrl,
     onChange,
   }: {
+    recorder: Pick<Recorder, 'account'>;
     pressure: Pick<Pressure, 'refusal'>;
     /** `public.url` with its actual port: the base of links, except for domains with a link host. */
     publicUrl: string;
@@ -189,11 +202,18 @@ export function createCampaignSending(
     },
     pause: (accountId: string, campaignId: string): Promise<CampaignRow | Refusal> =>
       change(accountId, campaignId, 'paused', ['scheduled', 'sending'], (tx, send, now) => {
-        pauseSend(tx, send, null, now);
+        pauseSend(tx, send, { reason: null, figures: null }, now);
         return null;
       }),
-    /** Refused while there is a reason that would pause it again. */
-    resume: async (accountId: string, campaignId: string): Promise<CampaignRow | Refusal> => {
+    /**
+     * Refused while there is a reason that would pause it again, and without a reason if the campaign was stopped
+     * automatically: the results until now no longer stop it.
+     */
+    resume: async (
+      accountId: string,
+      campaignId: string,
+      { reason, by }: Resumption,
+    ): Promise<CampaignRow | Refusal> => {
       const campaign = findCampaign(tables, accountId, campaignId);
       const paused = isRefusal(campaign) ? null : tables.campaignSends.get(campaign.seq);
       if (paused !== null && !isComplete(paused)) await readAhead(tables, paused, htmlReader);
@@ -201,9 +221,23 @@ export function createCampaignSending(
         // When all members were processed, the held messages can be sent whatever has changed since.
         const ready = isComplete(send) ? null : recheckCampaign(tx, send, htmlReader);
         if (isRefusal(ready)) return ready;
+        if (send.paused_figures !== null) {
+          const fault = checkReason(reason ?? '');
+          if (fault !== null) return fault;
+        }
         const waits = send.started_at === null && send.scheduled_at !== null && send.scheduled_at > now;
         tx.campaigns.setStatus(send.campaign_seq, waits ? 'scheduled' : 'sending', now);
-        tx.campaignSends.update({ ...send, paused_reason: null });
+        const resumed = { ...send, paused_reason: null, paused_figures: null };
+        if (send.paused_figures === null) {
+          tx.campaignSends.update(resumed);
+          return null;
+        }
+        tx.campaignSends.update({ ...resumed, seen_counts: seenNow(tx, send, now) });
+        recorder.account(tx, { accountId }, 'sending_resumed', {
+          campaignId,
+          by,
+          reason: (reason ?? '').trim(),
+        });
         return null;
       });
     },
@@ -212,7 +246,13 @@ export function createCampaignSending(
         if (!isCancellable(tx, send))
           return refuse('INVALID_STATE', `Campaign ${campaignId} is sent: none of its messages is queued`);
         tx.campaigns.setStatus(send.campaign_seq, 'cancelled', now);
-        tx.campaignSends.update({ ...send, open: 1, paused_reason: null, finished_at: now });
+        tx.campaignSends.update({
+          ...send,
+          open: 1,
+          paused_reason: null,
+          paused_figures: null,
+          finished_at: now,
+        });
         return null;
       }),
     /** Returns null if the campaign is not sent to a group. */
@@ -266,6 +306,8 @@ const NOT_STARTED = {
   not_renderable: 0,
   open: 1,
   paused_reason: null,
+  paused_figures: null,
+  seen_counts: null,
   started_at: null,
   finished_at: null,
 } as const;
@@ -294,6 +336,10 @@ function presentProgress(send: CampaignSend, cancellable: boolean) {
     },
     perHour: send.per_hour,
     pausedReason: send.paused_reason,
+    ...(send.paused_figures === null
+      ? {}
+      : // Sound: only the runner writes it.
+        { pausedFigures: JSON.parse(send.paused_figures) as RateFigures }),
     scheduledAt: isoOrNull(send.scheduled_at),
     startedAt: isoOrNull(send.started_at),
     finishedAt: isoOrNull(send.finished_at),

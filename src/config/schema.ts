@@ -5,6 +5,7 @@ import { consoleSettings } from './console-settings.ts';
 import { dnsServer, domainSettings } from './dns-settings.ts';
 import { DEFAULT_WARMUP_SCHEDULE, egressEntry, warmupSchedule } from './egress-settings.ts';
 import { replyRules } from './reply-rules.ts';
+import { reputationSettings } from './reputation-settings.ts';
 import {
   AEAD_CIPHERS,
   blocklist,
@@ -278,6 +279,7 @@ export const configSchema = z.strictObject({
     secondary.default({ type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 }),
     'Secondary lane, for mail that the primary lane cannot deliver because of its address: { type = "builtin", pool } or { type = "relay", host, port, tls, user, passwordFile, allowUnverifiedAuth, spfInclude }. `share`: of an account’s attempts in an hour; `perHour`: messages of all accounts (a message that exceeds them stays in the primary lane).',
   ),
+  reputation: reputationSettings,
   webhooks: section({
     allowPrivateNetworks: live(
       z.boolean().optional(),

@@ -85,7 +85,7 @@ export async function startSending(
     oneClick,
     keys,
   });
-  const campaignRunner = createCampaignRunner(base, intoQueue);
+  const campaignRunner = createCampaignRunner(base, { ...intoQueue, guard: config });
   onStop(() => campaignRunner.stop());
   return {
     pressure,
@@ -94,7 +94,12 @@ export async function startSending(
     acceptance,
     resend: createResend(base, { ...intoQueue, keys }),
     campaigns: createCampaigns(base, limits.mayAdd.campaigns),
-    campaignSending: createCampaignSending(base, { pressure, publicUrl, onChange: campaignRunner.wake }),
+    campaignSending: createCampaignSending(base, {
+      recorder,
+      pressure,
+      publicUrl,
+      onChange: campaignRunner.wake,
+    }),
     campaignRunner,
   };
 }

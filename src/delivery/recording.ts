@@ -59,6 +59,7 @@ const LOG_INTERVAL_MS = SECOND;
 const HELD_UNTIL_EXPIRY = {
   account_disabled: 'the message was held because its account is disabled',
   domain_failed: 'the message was held because the verification of its domain has failed',
+  sending_paused: 'the message was held because the mail of its stream was stopped automatically',
 };
 
 /**

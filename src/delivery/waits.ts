@@ -220,6 +220,10 @@ const HOLDS: Record<HoldReason, { text: string; remedy: string }> = {
     text: 'The verification of its sending domain has failed.',
     remedy: 'Correct the DNS records that "postrider domain verify" names.',
   },
+  sending_paused: {
+    text: 'The mail of its stream was stopped automatically, because too many messages bounced or were complained about.',
+    remedy: 'See "postrider reputation list" for the figures; "postrider reputation resume" continues.',
+  },
   restored: {
     text: 'It has been held since a restore, because the original installation may have sent it.',
     remedy:

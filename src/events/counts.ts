@@ -2,7 +2,7 @@ import { DAY } from '../core/clock.ts';
 import { domainOf } from '../mail/address.ts';
 import { MEANINGS } from '../mail/classify/rules.ts';
 import { KNOWN_PROVIDERS, providerOf } from '../mail/providers.ts';
-import type { ProviderCount } from '../store/campaigns/campaign-counts.ts';
+import type { CampaignCount, ProviderCount } from '../store/campaigns/campaign-counts.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import { type CountedOutcome, hourOf, OTHER_PROVIDER } from '../store/messages/hourly-counts.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
@@ -169,7 +169,9 @@ export function countCampaignEvent(
   if (ofProvider !== null)
     tables.campaignCounts.addOfProvider(campaignId, providerOfRecipient(message.recipient), ofProvider);
   const { count, uniqueCount } = MESSAGE_EVENT_TYPES[event.kind];
-  const add = (name: typeof count) => tables.campaignCounts.add(campaignId, hourOf(at), name, 1);
+  const add = (name: CampaignCount) => tables.campaignCounts.add(campaignId, hourOf(at), name, 1);
+  if (event.kind === 'email_bounced' && event.fields.bounceType === 'hard') add('hardBounced');
+  if (isBlock(event)) add('blocked');
   if (event.kind !== 'email_opened' && event.kind !== 'email_clicked')
     return add(isCancellation(event) ? 'cancelled' : count);
   if (event.fields.isBot) return;
@@ -178,6 +180,15 @@ export function countCampaignEvent(
   // The link can contain the address.
   if (event.kind === 'email_clicked' && !isErased(message))
     tables.campaignCounts.addClick(campaignId, event.fields.url);
+}
+
+/** Whether a receiver refused the message because of its sender's reputation or its content. */
+function isBlock({ kind, fields }: MessageEvent): boolean {
+  return (
+    (kind === 'email_delayed' || kind === 'email_bounced' || kind === 'email_rejected') &&
+    BLOCK_CLASSES.has(fields.classification) &&
+    !('source' in fields && fields.source === 'local')
+  );
 }
 
 /** What an event counts as at the provider of the recipient; null: nothing. */

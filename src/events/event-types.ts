@@ -3,8 +3,9 @@ import type { Classification } from '../mail/classify/classify.ts';
 import { BOUNCE_CLASSES } from '../mail/classify/rules.ts';
 import type { CampaignCount } from '../store/campaigns/campaign-counts.ts';
 import { OPT_OUT_METHODS } from '../store/contacts/consent.ts';
-import type { DomainStatus } from '../store/domains/domains.ts';
+import type { DomainStatus, SendingStop } from '../store/domains/domains.ts';
 import type { MessageStatus } from '../store/messages/messages.ts';
+import { RATE_SIGNALS } from '../store/sending-limits.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
 
 /*
@@ -367,6 +368,8 @@ export const DOMAIN_EVENT_TYPES = {
   }),
 };
 
+const EXAMPLE_FIGURES = { messages: 310, events: 27, rate: 8.7, lowerBound: 5.4, limit: 5 };
+
 /** Events of the installation; the accounts of the operator have them (`webhooks.operatorAccounts`). */
 export const OPERATOR_EVENT_TYPES = {
   source_address_blocked: {
@@ -391,17 +394,105 @@ export const OPERATOR_EVENT_TYPES = {
   },
 };
 
-export const EVENT_TYPES = { ...MESSAGE_EVENT_TYPES, ...DOMAIN_EVENT_TYPES, ...OPERATOR_EVENT_TYPES };
+const LIMIT_REASON = z.enum(RATE_SIGNALS).describe('The rate that is too high.');
+export const RATE_FIGURES = z
+  .object({
+    messages: z.int().describe('Messages that were counted.'),
+    events: z.int().describe('Those of them that bounced, were complained about, blocked or opted out of.'),
+    rate: z.number().describe('Percent.'),
+    lowerBound: z.number().describe('Percent: the rate is higher with a confidence of 99.5 %.'),
+    limit: z.number().describe('Percent: the limit that was reached.'),
+  })
+  .meta({ id: 'RateFigures' });
+/** The rate because of which sending was limited. */
+export type RateFigures = z.output<typeof RATE_FIGURES>;
+
+const LIMITED_STREAM = {
+  useCase: z.enum(['tx', 'mk']).optional(),
+  domain: z.string().optional().describe('Absent: all domains of the account.'),
+  provider: z.string().optional().describe('Absent: all mailbox providers.'),
+};
+
+/** Events of an account that belong to none of its messages. */
+export const ACCOUNT_EVENT_TYPES = {
+  campaign_paused: {
+    description: 'a campaign was stopped automatically, because one of its rates is too high',
+    fields: z.object({
+      campaignId: z.string(),
+      campaignName: z.string(),
+      reason: LIMIT_REASON,
+      figures: RATE_FIGURES,
+      remedy: z.string().describe('What to do.'),
+    }),
+    example: {
+      campaignId: 'campaign_1769860800000_9z1x3c5v7b2n',
+      campaignName: 'Spring sale',
+      reason: 'hard_bounces',
+      figures: EXAMPLE_FIGURES,
+      remedy: 'Remove the addresses that bounced.',
+    },
+  },
+  sending_limited: {
+    description: 'mail of the account, a domain or to a provider is slowed or stopped automatically',
+    fields: z.object({
+      limitId: z.string(),
+      level: z.enum(['slow', 'pause']),
+      ...LIMITED_STREAM,
+      reason: LIMIT_REASON,
+      figures: RATE_FIGURES,
+      perMinute: z.int().optional().describe('Messages per minute while it is slowed.'),
+      remedy: z.string().describe('What to do.'),
+    }),
+    example: {
+      limitId: 'limit_1769860800000_9z1x3c5v7b2n',
+      level: 'pause',
+      useCase: 'mk',
+      domain: 'example.com',
+      reason: 'complaints',
+      figures: { ...EXAMPLE_FIGURES, messages: 4100, events: 17, rate: 0.41, lowerBound: 0.22, limit: 0.3 },
+      remedy: 'Send only to people who asked for this mail.',
+    },
+  },
+  sending_resumed: {
+    description: 'a campaign or mail that was limited automatically is sent normally again',
+    fields: z.object({
+      campaignId: z.string().optional(),
+      limitId: z.string().optional(),
+      ...LIMITED_STREAM,
+      by: z.string().optional().describe('Who resumed it; absent: the rates are low again.'),
+      reason: z.string().describe('The reason that was given.'),
+    }),
+    example: {
+      campaignId: 'campaign_1769860800000_9z1x3c5v7b2n',
+      by: 'key_7f3k2m9x0q1z',
+      reason: 'Removed all addresses that were older than a year',
+    },
+  },
+};
+
+export const EVENT_TYPES = {
+  ...MESSAGE_EVENT_TYPES,
+  ...DOMAIN_EVENT_TYPES,
+  ...OPERATOR_EVENT_TYPES,
+  ...ACCOUNT_EVENT_TYPES,
+};
 
 export type MessageEventKind = keyof typeof MESSAGE_EVENT_TYPES;
 export type DomainEventKind = keyof typeof DOMAIN_EVENT_TYPES;
 export type OperatorEventKind = keyof typeof OPERATOR_EVENT_TYPES;
-export type EventKind = MessageEventKind | DomainEventKind | OperatorEventKind;
+export type AccountEventKind = keyof typeof ACCOUNT_EVENT_TYPES;
+export type EventKind = MessageEventKind | DomainEventKind | OperatorEventKind | AccountEventKind;
 
 export const MESSAGE_EVENT_KINDS = kindsOf(MESSAGE_EVENT_TYPES);
 export const DOMAIN_EVENT_KINDS = kindsOf(DOMAIN_EVENT_TYPES);
 export const OPERATOR_EVENT_KINDS = kindsOf(OPERATOR_EVENT_TYPES);
-export const EVENT_KINDS = [...MESSAGE_EVENT_KINDS, ...DOMAIN_EVENT_KINDS, ...OPERATOR_EVENT_KINDS] as const;
+export const ACCOUNT_EVENT_KINDS = kindsOf(ACCOUNT_EVENT_TYPES);
+export const EVENT_KINDS = [
+  ...MESSAGE_EVENT_KINDS,
+  ...DOMAIN_EVENT_KINDS,
+  ...OPERATOR_EVENT_KINDS,
+  ...ACCOUNT_EVENT_KINDS,
+] as const;
 
 /** Whether the text is the kind of an event of a message, a domain or the installation. */
 export function isEventKind(text: string): text is EventKind {
@@ -427,8 +518,8 @@ export type MessageEvent = {
 export type Obstacle =
   /** The message waits until its campaign is resumed, and does not expire until then. */
   | { kind: 'hold' }
-  /** The message waits until its account is enabled or its domain verified, but not beyond its expiry. */
-  | { kind: 'hold_until_expiry'; reason: 'account_disabled' | 'domain_failed' }
+  /** The message waits until its account is enabled, its domain verified or its stream resumed, but not beyond its expiry. */
+  | { kind: 'hold_until_expiry'; reason: SendingStop }
   /** The message is dropped with this event. */
   | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
 

@@ -10,6 +10,7 @@ import { countCampaignEvent, countEgressComplaint, countMessageEvent, isCancella
 import { type ReportedMessage, suppressAfterBounce, suppressAfterComplaint } from './effects.ts';
 import { fieldsAfterErasure, hasPersonalFields, isErased, withoutPersonalFields } from './erased.ts';
 import {
+  type AccountEventKind,
   type DomainEventKind,
   type EventFields,
   type MessageEvent,
@@ -236,6 +237,13 @@ export function createRecorder(
       const of = { accountId: domain.account_id, domainId: domain.domain_id };
       insertOther(tables, of, kind, JSON.stringify({ domain: domain.name, ...fields }));
     },
+    /** Records an event of an account that belongs to no message. */
+    account: <Kind extends AccountEventKind>(
+      tables: Tables,
+      of: { accountId: string; domainId?: string | null },
+      kind: Kind,
+      fields: EventFields[Kind],
+    ): void => insertOther(tables, of, kind, JSON.stringify(fields)),
     /** Records an event of the installation for each account of the operator. */
     operator: <Kind extends OperatorEventKind>(
       tables: Tables,

@@ -85,6 +85,8 @@ const HELD_BECAUSE = {
     'The message is held because its account is disabled: the operator releases it with "postrider account enable"',
   domain_failed:
     'The message is held because the verification of its domain has failed: correct the DNS records of the domain and verify it',
+  sending_paused:
+    'The message is held because the mail of its stream was stopped automatically: see GET /web-setup/sending-limits',
 };
 
 /** Whether the message is held with its campaign, or would be when it is taken from the queue. */

@@ -13,7 +13,7 @@ import type Sqlite from 'better-sqlite3';
  */
 
 const CACHED_TABLES =
-  /\b(?:account_limits|accounts|api_keys|compliance_templates|dkim_keys|domains|settings|token_keys|webhooks)\b/i;
+  /\b(?:account_limits|accounts|api_keys|compliance_templates|dkim_keys|domains|sending_limits|settings|token_keys|webhooks)\b/i;
 
 /** Values of one lookup; when it is full, the oldest one is removed. */
 const MAX_VALUES = 2000;

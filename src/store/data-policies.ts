@@ -212,6 +212,8 @@ export const OTHER_TABLES = [
   'platform_keys',
   'queue_controls',
   'queue_reroutes',
+  // Known providers, not domains of recipients; deleted with the account.
+  'sending_limits',
   'settings',
   'subscription_group_numbers',
   'subscription_groups',

@@ -49,6 +49,7 @@ import { savedViewTable } from './people/saved-views.ts';
 import { sessionTable, signInLinkTable } from './people/sessions.ts';
 import { reputationCountTable } from './reputation/reputation-counts.ts';
 import { spamRateTable } from './reputation/spam-rates.ts';
+import { sendingLimitTable } from './sending-limits.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionRemovalTable, suppressionTable } from './suppressions.ts';
 import { templateTable, templateVersionTable } from './templates.ts';
@@ -114,6 +115,7 @@ export function createTables(db: Database) {
     campaigns: () => campaignTable(db),
     campaignCounts: () => campaignCountTable(db),
     campaignSends: () => campaignSendTable(db),
+    sendingLimits: () => sendingLimitTable(db),
     certificates: () => certificateTable(db),
     stsPolicies: () => stsPolicyTable(db),
     tlsSessions: () => tlsSessionTable(db),

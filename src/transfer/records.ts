@@ -86,6 +86,9 @@ const campaignCount = z.strictObject({
   unsubscribed: count,
   failed: count,
   cancelled: count,
+  // Absent in files of earlier versions.
+  hard_bounced: count.default(0),
+  blocked: count.default(0),
 });
 
 const consent = z.strictObject({

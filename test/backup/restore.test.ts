@@ -430,6 +430,8 @@ function insertCampaign(tables: Tables, id: string, now: number): number {
       next_at: now,
       open: 1,
       paused_reason: null,
+      paused_figures: null,
+      seen_counts: null,
       started_at: null,
       finished_at: null,
       created_at: now,

@@ -108,6 +108,8 @@ describe('analytics', () => {
     delivered: 0,
     deferred: 0,
     bounced: 0,
+    hardBounced: 0,
+    blocked: 0,
     complained: 0,
     opened: 0,
     uniqueOpened: 0,

@@ -211,7 +211,7 @@ describe('the queue', () => {
       for (const { seq } of setup.messages(row)) rows.queue.defer(seq, HELD);
     });
     setup.setPressure(refuse('UNAVAILABLE', 'the queue holds 50 messages'));
-    granted(await sending.resume('acct_one', row.campaign_id));
+    granted(await sending.resume('acct_one', row.campaign_id, { by: 'key_one' }));
     await eventually('the mail to be due', () => !tables.campaignSends.anyHeld(row.seq));
     await setup.deliverAll();
     if (isComplete) await setup.until(row.campaign_id, 'sent');
@@ -304,7 +304,7 @@ describe('queued messages of a campaign', () => {
       }
     });
     clock.advance(5 * DAY);
-    granted(await sending.resume('acct_one', row.campaign_id));
+    granted(await sending.resume('acct_one', row.campaign_id, { by: 'key_one' }));
     await eventually('the mail to be due', () => due.every(({ seq }) => tables.queue.get(seq)?.ready === 1));
     for (const { seq } of due) {
       expect(tables.queue.get(seq)?.due_at).toBe(clock.now());
@@ -406,7 +406,7 @@ describe('a change during sending', () => {
     clock.advance(5 * MINUTE);
     await until(id, 'paused');
     expect(progress(id).pausedReason).toMatch(new RegExp(`^${code}: `));
-    expect(await sending.resume('acct_one', id)).toMatchObject({ code });
+    expect(await sending.resume('acct_one', id, { by: 'key_one' })).toMatchObject({ code });
     expect(progress(id)).toMatchObject({ queued: MAX_AHEAD, pausedReason: expect.any(String) });
     if (correct === null) {
       granted(await sending.cancel('acct_one', id));
@@ -414,7 +414,7 @@ describe('a change during sending', () => {
       return;
     }
     await correct(setup);
-    granted(await sending.resume('acct_one', id));
+    granted(await sending.resume('acct_one', id, { by: 'key_one' }));
     await queued(setup, id, MAX_AHEAD + 100);
     expect(progress(id).pausedReason).toBeNull();
   });

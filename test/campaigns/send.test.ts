@@ -448,7 +448,7 @@ describe('actions that are allowed for a campaign that is', () => {
       const id = await draft();
       if (status !== 'draft') granted(await send({}, { id }));
       tables.campaigns.setStatus(campaign(id).seq, status, 1);
-      const answer = await sending[verb]('acct_one', id);
+      const answer = await sending[verb]('acct_one', id, { by: 'key_one' });
       expect([verb, isRefusal(answer) ? answer.code : answer.status]).toEqual([
         verb,
         expected[index] ?? 'INVALID_STATE',
@@ -462,7 +462,7 @@ describe('actions that are allowed for a campaign that is', () => {
     const id = await draft();
     granted(await send({}, { id }));
     for (const verb of VERBS) {
-      expect(await sending[verb]('acct_two', id)).toMatchObject({
+      expect(await sending[verb]('acct_two', id, { by: 'key_two' })).toMatchObject({
         code: 'CAMPAIGN_NOT_FOUND',
         message: `There is no campaign ${id}`,
       });
@@ -474,9 +474,9 @@ describe('actions that are allowed for a campaign that is', () => {
     const id = await draft();
     granted(await send({ scheduledAt: iso(clock.now() + HOUR) }, { id }));
     granted(await sending.pause('acct_one', id));
-    expect(granted(await sending.resume('acct_one', id)).status).toBe('scheduled');
+    expect(granted(await sending.resume('acct_one', id, { by: 'key_one' })).status).toBe('scheduled');
     granted(await sending.pause('acct_one', id));
     clock.advance(HOUR + MINUTE);
-    expect(granted(await sending.resume('acct_one', id)).status).toBe('sending');
+    expect(granted(await sending.resume('acct_one', id, { by: 'key_one' })).status).toBe('sending');
   });
 });

@@ -164,6 +164,8 @@ it('names paused campaigns with the members and messages that wait', () => {
         next_at: now,
         open: 1,
         paused_reason: null,
+        paused_figures: null,
+        seen_counts: null,
         started_at: now,
         finished_at: null,
         created_at: now,

@@ -56,9 +56,12 @@ describe('counts of a campaign', () => {
     },
     'a bounce after the delivery': {
       events: ['email_sent', 'email_delivered', 'email_bounced', 'email_bounced'],
-      counts: { sent: 1, delivered: 1, bounced: 1 },
+      counts: { sent: 1, delivered: 1, bounced: 1, hardBounced: 1 },
     },
-    'rejected content': { events: ['email_sent', 'email_rejected'], counts: { sent: 1, bounced: 1 } },
+    'rejected content': {
+      events: ['email_sent', 'email_rejected'],
+      counts: { sent: 1, bounced: 1, blocked: 1 },
+    },
     expired: { events: [exampleEvent('email_failed', { reason: 'expired' })], counts: { failed: 1 } },
     cancelled: { events: [exampleEvent('email_failed', { reason: 'cancelled' })], counts: { cancelled: 1 } },
     'dropped in the queue': { events: ['email_suppressed'], counts: { failed: 1 } },

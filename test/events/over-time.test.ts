@@ -158,6 +158,7 @@ describe('several messages over time', () => {
       sent: 6,
       delivered: 6,
       bounced: 3,
+      hardBounced: 1,
       complained: 1,
       deferred: 1,
     });

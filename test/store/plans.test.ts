@@ -64,6 +64,7 @@ const BOUNDED: Record<string, string> = {
   kept_mail_reads: 'at most one row per received mail',
   queue_controls: 'at most 500',
   queue_reroutes: 'at most 100',
+  sending_limits: 'at most 200 per account',
   settings: 'a few names',
   sts_policies: 'at most 20,000',
   subscription_group_numbers: 'created one by one',

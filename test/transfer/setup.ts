@@ -256,6 +256,8 @@ export async function startFull(options: InstallationOptions = {}) {
       next_at: now,
       open: 0,
       paused_reason: null,
+      paused_figures: null,
+      seen_counts: null,
       started_at: now,
       finished_at: now,
       created_at: now,

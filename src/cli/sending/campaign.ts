@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import * as z from 'zod';
 import { createCampaigns, presentCampaign } from '../../campaigns/campaigns.ts';
 import { type CampaignSending, createCampaignSending } from '../../campaigns/send.ts';
+import { createRecorder } from '../../events/record.ts';
 import { line, lines } from '../../http/api/fields.ts';
 import { parseInput } from '../../http/validation/parse.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
@@ -115,10 +116,17 @@ Examples:
         createCommand(context, {
           usage: `${verb} <id>`,
           description,
-          options: [ofAccount, asJson],
-          run: async (id, { account }) => {
+          options: [
+            ofAccount,
+            ...(verb === 'resume'
+              ? [option('--reason <text>', 'why it may continue; required if it was stopped automatically')]
+              : []),
+            asJson,
+          ],
+          run: async (id, { account, reason }) => {
             const sending = sendingOf(await context.open());
-            report(context, sending, context.accepted(await sending[verb](account, id), FAILED), done);
+            const by = { by: 'command line', reason };
+            report(context, sending, context.accepted(await sending[verb](account, id, by), FAILED), done);
           },
         }),
       ),
@@ -140,6 +148,7 @@ const ACTIONS = [
 function sendingOf(deps: Opened): CampaignSending {
   return createCampaignSending(deps, {
     publicUrl: deps.config.public.url,
+    recorder: createRecorder(deps),
     pressure: { refusal: () => null },
     onChange: () => {},
   });

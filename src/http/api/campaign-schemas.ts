@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { presentCampaign } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
+import { RATE_FIGURES } from '../../events/event-types.ts';
 import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { line, requestTime } from './fields.ts';
 
@@ -38,7 +39,12 @@ const progress = z
     pausedReason: z
       .string()
       .nullable()
-      .describe('Why the service paused it, starting with an error code; null otherwise.'),
+      .describe(
+        'Why the service paused it: `hard_bounces`, `complaints` or `blocks` if it was stopped automatically, else a text that starts with an error code; null: the service did not.',
+      ),
+    pausedFigures: RATE_FIGURES.optional().describe(
+      'The rate because of which it was stopped automatically.',
+    ),
     scheduledAt: z.iso.datetime().nullable(),
     startedAt: z.iso.datetime().nullable(),
     finishedAt: z.iso.datetime().nullable().describe('When it was sent or cancelled.'),
@@ -73,6 +79,13 @@ export const campaignSchema = z
         '`draft`: not sent to a group yet. `sent`: every member has been processed, and no message waits for its first attempt.',
       ),
     prepared: preparedSchema.nullable(),
+    pausedReason: z
+      .string()
+      .optional()
+      .describe('While it is stopped automatically: `hard_bounces`, `complaints` or `blocks`.'),
+    pausedFigures: RATE_FIGURES.optional().describe(
+      'While it is stopped automatically: the rate that is too high.',
+    ),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
     progress: progress.optional().describe('Present once the campaign has been sent to a group.'),
@@ -90,7 +103,10 @@ export function presentWithProgress(
 ): z.output<typeof campaignSchema> {
   const campaign = presentCampaign(row);
   const progress = sending.progress(row);
-  return progress === null ? campaign : { ...campaign, progress };
+  if (progress === null) return campaign;
+  const { pausedReason, pausedFigures } = progress;
+  const stop = pausedReason === null || pausedFigures === undefined ? {} : { pausedReason, pausedFigures };
+  return { ...campaign, ...stop, progress };
 }
 
 export const CAMPAIGN_EXAMPLE: z.output<typeof campaignSchema> = {

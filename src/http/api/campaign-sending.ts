@@ -28,11 +28,10 @@ export interface CampaignServices {
 export function campaignSendingRoutes(services: Omit<CampaignServices, 'campaigns'>): Route[] {
   const { sending } = services;
   const transition = (
-    verb: 'pause' | 'resume' | 'cancel',
+    verb: 'pause' | 'cancel',
     status: CampaignRow['status'],
     summary: string,
     description: string,
-    refusals: RefusalCode[] = [],
   ) =>
     route(`POST /web-setup/campaigns/{campaignId}/${verb}`, {
       operationId: `${verb}Campaign`,
@@ -45,7 +44,7 @@ export function campaignSendingRoutes(services: Omit<CampaignServices, 'campaign
         data: campaignResult,
         example: { campaign: { ...SENDING_CAMPAIGN_EXAMPLE, status } },
       },
-      refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE', ...refusals],
+      refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE'],
       handle: async ({ caller, params: { campaignId } }) => {
         const changed = await sending[verb](caller.accountId, campaignId);
         return mapResult(changed, (row) => ({ campaign: presentWithProgress(sending, row) }));
@@ -59,13 +58,7 @@ export function campaignSendingRoutes(services: Omit<CampaignServices, 'campaign
       'Pause a campaign',
       'Stops creating messages and holds those that are queued. Messages in delivery are not stopped.',
     ),
-    transition(
-      'resume',
-      'sending',
-      'Resume a paused campaign',
-      'Continues where the campaign was paused. The reason for which the service paused it is checked again first, and the request is refused if it persists.',
-      RESUME_REFUSALS,
-    ),
+    resumeCampaign(sending),
     transition(
       'cancel',
       'cancelled',
@@ -73,6 +66,39 @@ export function campaignSendingRoutes(services: Omit<CampaignServices, 'campaign
       'Its queued and deferred messages become `cancelled`, with the event `email_failed` and the reason `cancelled`. This includes those of a campaign that is `sent`.',
     ),
   ];
+}
+
+function resumeCampaign(sending: CampaignSending): Route {
+  return route('POST /web-setup/campaigns/{campaignId}/resume', {
+    operationId: 'resumeCampaign',
+    // Messages of a campaign that is resumed wait for storage.
+    stores: () => false,
+    summary: 'Resume a paused campaign',
+    description:
+      'Continues where the campaign was paused. The reason for which the service paused it is checked again first, and the request is refused if it persists. A campaign that was stopped automatically (`pausedFigures`) needs a `reason`, which the event `sending_resumed` records; its results until now do not stop it again.',
+    body: z
+      .object({
+        reason: z
+          .string()
+          .optional()
+          .describe('Why it may continue. Required if it was stopped automatically; at most 200 characters.'),
+      })
+      .optional()
+      .meta({ id: 'ResumeInput' }),
+    example: { reason: 'Removed the addresses that were older than a year' },
+    response: {
+      description: 'The updated campaign.',
+      data: campaignResult,
+      example: { campaign: SENDING_CAMPAIGN_EXAMPLE },
+    },
+    refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE', ...RESUME_REFUSALS],
+    handle: async ({ caller, params: { campaignId }, body }) => {
+      const by = { by: caller.keyId, reason: body?.reason };
+      return mapResult(await sending.resume(caller.accountId, campaignId, by), (row) => ({
+        campaign: presentWithProgress(sending, row),
+      }));
+    },
+  });
 }
 
 const RESUME_REFUSALS: RefusalCode[] = [

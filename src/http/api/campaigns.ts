@@ -157,7 +157,7 @@ function analytics(campaigns: Campaigns): Route {
     hidesUrls: 'query',
     summary: 'Get the analytics of a campaign',
     description:
-      'Counts events: a message that is deferred twice counts twice in `deferred`, one that is delivered and bounces later counts in both. `failed` counts messages that expired or were dropped, `cancelled` those that were cancelled. `uniqueOpened` and `uniqueClicked` count messages. Automated opens and clicks are counted in `providers` only (`machineOpened`, `machineClicked`), and simulated mail is not counted.',
+      'Counts events: a message that is deferred twice counts twice in `deferred`, one that is delivered and bounces later counts in both. `failed` counts messages that expired or were dropped, `cancelled` those that were cancelled. `hardBounced` counts bounces because of invalid addresses, `blocked` bounces and deferrals because of reputation or content. `uniqueOpened` and `uniqueClicked` count messages. Automated opens and clicks are counted in `providers` only (`machineOpened`, `machineClicked`), and simulated mail is not counted.',
     query: z.object({
       from: requestTime.optional().describe('Start, inclusive; rounded down to the full hour (UTC).'),
       to: requestTime.optional().describe('End, exclusive; rounded up to the full hour (UTC).'),
@@ -221,6 +221,8 @@ const EXAMPLE_COUNTS = {
   delivered: 985,
   deferred: 12,
   bounced: 9,
+  hardBounced: 6,
+  blocked: 2,
   complained: 1,
   opened: 410,
   uniqueOpened: 312,

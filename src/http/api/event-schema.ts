@@ -1,10 +1,13 @@
 import * as z from 'zod';
 import {
+  ACCOUNT_EVENT_KINDS,
+  type AccountEventKind,
   DOMAIN_EVENT_KINDS,
   DOMAIN_EVENT_SCHEMA,
   EVENT_KINDS,
   EVENT_TYPES,
   MESSAGE_EVENT_KINDS,
+  type MessageEventKind,
 } from '../../events/event-types.ts';
 import type { FeedEvent } from '../../events/feed.ts';
 
@@ -38,9 +41,9 @@ const messageFields = identity
 
 export const eventKind = z.enum(EVENT_KINDS).meta({ id: 'EventType' });
 
-/** A variant for each kind of message event, with the fields of that kind only. */
-function messageEventVariants() {
-  const [first, ...others] = MESSAGE_EVENT_KINDS.map((kind) =>
+/** A variant for each kind of event, with the fields of that kind only. */
+function variantsOf(kinds: readonly (MessageEventKind | AccountEventKind)[]) {
+  const [first, ...others] = kinds.map((kind) =>
     z.object({ event: z.literal(kind), ...EVENT_TYPES[kind].fields.shape }),
   );
   if (first === undefined) throw new Error('there are no event types');
@@ -50,7 +53,8 @@ function messageEventVariants() {
 /** The schema of `presentEvent`. */
 export const eventSchema = z
   .union([
-    z.intersection(messageFields, messageEventVariants()),
+    z.intersection(messageFields, variantsOf(MESSAGE_EVENT_KINDS)),
+    z.intersection(identity, variantsOf(ACCOUNT_EVENT_KINDS)),
     z.intersection(identity, z.object({ event: z.enum(DOMAIN_EVENT_KINDS), ...DOMAIN_EVENT_SCHEMA.shape })),
     z.intersection(
       identity,

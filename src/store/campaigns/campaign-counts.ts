@@ -16,6 +16,8 @@ const COLUMNS = {
   delivered: 'delivered',
   deferred: 'deferred',
   bounced: 'bounced',
+  hardBounced: 'hard_bounced',
+  blocked: 'blocked',
   complained: 'complained',
   opened: 'opened',
   uniqueOpened: 'unique_opened',

@@ -35,6 +35,10 @@ export interface CampaignSendRow {
   open: 0 | 1;
   /** Why the service paused it; null: the service did not. */
   paused_reason: string | null;
+  /** JSON: the rate because of which it was stopped automatically; null: it was not. */
+  paused_figures: string | null;
+  /** JSON: the counts that a person has seen, which stop it no more; null: none. */
+  seen_counts: string | null;
   started_at: number | null;
   /** When it was sent completely or cancelled. */
   finished_at: number | null;
@@ -76,7 +80,7 @@ export function campaignSendTable(db: Database) {
   const insert = sql.run<[CampaignSendRow]>(`
     INSERT INTO campaign_sends ${columnValues(`campaign_seq, account_id, job_id, subscription_group_id,
       scheduled_at, per_hour, members, last_seq, at_seq, queued, without_email, not_eligible, not_renderable,
-      next_at, open, paused_reason, started_at, finished_at, created_at`)}`);
+      next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at, created_at`)}`);
   const insertMail = sql.run<[number, string]>(
     'INSERT INTO campaign_mails (campaign_seq, mail) VALUES (?, ?)',
   );
@@ -137,7 +141,7 @@ export function campaignSendTable(db: Database) {
     /** Writes the columns that change while it is sent. */
     update: sql.run<[row: CampaignSendRow]>(`
       UPDATE campaign_sends SET ${columnsSet(`members, last_seq, at_seq, queued, without_email, not_eligible,
-        not_renderable, next_at, open, paused_reason, started_at, finished_at`)}
+        not_renderable, next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at`)}
       WHERE campaign_seq = @campaign_seq`),
     get: sql.get<[campaignSeq: number], CampaignSend>(`${select} WHERE s.campaign_seq = ?`),
     /** Sends that are not complete, the oldest first. */

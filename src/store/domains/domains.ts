@@ -8,6 +8,8 @@ import { type NoticePeriod, noticedCause } from '../people/notices.ts';
 /** Transactional or marketing; the API calls it use case. */
 export type Stream = 'tx' | 'mk';
 export type DomainStatus = 'PENDING' | 'SUCCESS' | 'TEMPORARY_FAILURE' | 'FAILED';
+/** Why the messages of a domain are held. */
+export type SendingStop = 'account_disabled' | 'domain_failed' | 'sending_paused';
 type Flag = 0 | 1;
 
 /** Columns with the last result of a DNS check: 1 where it passed. */
@@ -51,17 +53,22 @@ export interface DomainRow extends CheckFlags {
   updated_at: number;
 }
 
+/** SQL: whether the mail of a row `d` of `domains` is stopped, with its stream or alone. */
+export const STREAM_PAUSED_SQL = `EXISTS (SELECT 1 FROM sending_limits l WHERE l.account_id = d.account_id
+  AND l.stream = d.use_case AND l.domain_id IN ('', d.domain_id) AND l.provider = '' AND l.level = 'pause')`;
+
 /** The columns that never change. */
 const FIXED = ['domain_id', 'account_id', 'name', 'use_case', 'region', 'alt_domain_id', 'created_at'];
 
 /**
- * `domains`; `byId`, `named` and `sendingStop` are cached until a write to domains or accounts. Checks that are due are
+ * `domains`; `byId`, `named` and `sendingStop` are cached until a write to domains, accounts or sending limits. Checks that are due are
  * read by the index `domains_by_next_check`.
  */
 export function domainTable(db: Database) {
   const sql = statements(db);
-  const sendingStop = sql.value<[string], 'account_disabled' | 'domain_failed'>(`
-    SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed' END
+  const sendingStop = sql.value<[string], SendingStop>(`
+    SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed'
+      WHEN ${STREAM_PAUSED_SQL} THEN 'sending_paused' END
     FROM domains d JOIN accounts a ON a.account_id = d.account_id WHERE d.domain_id = ?`);
   const byId = sql.get<[string], DomainRow>('SELECT * FROM domains WHERE domain_id = ?');
   const list = sql.all<[], DomainRow>('SELECT * FROM domains ORDER BY created_at, domain_id');
@@ -96,7 +103,7 @@ export function domainTable(db: Database) {
     update: sql.run<[row: DomainRow]>(`
       UPDATE domains SET ${sql.rowExcept('domains', FIXED)} WHERE domain_id = @domain_id`),
     /** Why messages of a domain are held; null: they are not, or the domain was deleted. */
-    sendingStop: (domainId: string): 'account_disabled' | 'domain_failed' | null => stopOf(domainId),
+    sendingStop: (domainId: string): SendingStop | null => stopOf(domainId),
     /** A domain of any account: for the daemon's work, not for responses to callers. */
     byId: (domainId: string): DomainRow | null => withId(domainId),
     get: sql.get<[accountId: string, domainId: string], DomainRow>(

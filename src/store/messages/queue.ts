@@ -1,6 +1,7 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
+import { STREAM_PAUSED_SQL } from '../domains/domains.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
 import {
@@ -44,18 +45,20 @@ export const HOLD_REASONS = [
   'campaign_paused',
   'account_disabled',
   'domain_failed',
+  'sending_paused',
   'restored',
   'being_released',
 ] as const;
 export type HoldReason = (typeof HOLD_REASONS)[number];
 
 /**
- * SQL for the hold reason of a queue row `q`; null: it is not held. Messages of a disabled account or a failed domain are
+ * SQL for the hold reason of a queue row `q`; null: it is not held. Messages of a disabled account, a failed domain or a stopped stream are
  * marked in the column `held` and are due at their expiry; messages of a paused campaign do not expire while it is paused.
  */
 export const HOLD_REASON_SQL = `CASE WHEN q.due_at = ${HELD} THEN 'campaign_paused'
   WHEN q.due_at = ${HELD_BY_RESTORE} THEN 'restored' WHEN q.held = 1 THEN coalesce((
-    SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed' END
+    SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed'
+      WHEN ${STREAM_PAUSED_SQL} THEN 'sending_paused' END
     FROM domain_numbers n JOIN domains d ON d.domain_id = n.id JOIN accounts a ON a.account_id = d.account_id
     WHERE n.number = q.domain), 'being_released') END`;
 

@@ -66,3 +66,32 @@ CREATE TABLE spam_rates (
   PRIMARY KEY (account_id, day, provider, about)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX spam_rates_by_day ON spam_rates (day);
+
+-- Automatic limits (reputation/).
+
+ALTER TABLE campaign_counts ADD COLUMN hard_bounced INTEGER NOT NULL DEFAULT 0;    -- of bounced
+ALTER TABLE campaign_counts ADD COLUMN blocked INTEGER NOT NULL DEFAULT 0;         -- of bounced and deferred
+
+ALTER TABLE campaign_sends ADD COLUMN paused_figures TEXT;    -- JSON: why it was stopped automatically; null: it was not
+ALTER TABLE campaign_sends ADD COLUMN seen_counts TEXT;       -- JSON: what does not count since it was resumed; null: nothing
+
+-- Streams of accounts and domains whose rates are or were too high. A row without a level has the beginning of the counts.
+CREATE TABLE sending_limits (
+  limit_id    TEXT PRIMARY KEY,
+  account_id  TEXT NOT NULL REFERENCES accounts (account_id) ON DELETE CASCADE,
+  stream      TEXT NOT NULL CHECK (stream IN ('tx', 'mk')),
+  domain_id   TEXT NOT NULL,        -- '': all domains of the account
+  provider    TEXT NOT NULL,        -- '': all providers
+  level       TEXT CHECK (level IN ('notice', 'slow', 'pause')),    -- null: not limited
+  figures     TEXT NOT NULL,        -- JSON: the rate that was judged last
+  per_minute  INTEGER,              -- messages; null: not slowed
+  since       INTEGER NOT NULL,     -- of the level
+  counts_from INTEGER NOT NULL,     -- what happened before does not count; 0: all of the window counts
+  seen_counts TEXT,                 -- JSON: counts of the day of counts_from before it
+  UNIQUE (account_id, stream, domain_id, provider)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sending_limits_in_force ON sending_limits (since, limit_id) WHERE level IS NOT NULL;
+CREATE INDEX sending_limits_slowing ON sending_limits (since, limit_id) WHERE level = 'slow';
+CREATE TRIGGER sending_limits_of_domain AFTER DELETE ON domains BEGIN
+  DELETE FROM sending_limits WHERE account_id = OLD.account_id AND domain_id = OLD.domain_id;
+END;

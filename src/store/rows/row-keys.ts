@@ -151,6 +151,9 @@ const EVENT_KINDS = [
   'domain_failing',
   'domain_failed',
   'source_address_blocked',
+  'campaign_paused',
+  'sending_limited',
+  'sending_resumed',
 ];
 
 const KIND_CODES: ReadonlyMap<string, bigint> = new Map(

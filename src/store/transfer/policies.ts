@@ -48,6 +48,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   queue: 'an export is refused while messages are queued, or this installation sends them',
   reputation_counts: 'statistics of the installation that sent the messages',
   saved_views: 'of people of this installation',
+  sending_limits: 'results of this installation',
   settings: 'values about this database',
   shared_contents: 'belong to messages',
   sign_in_links: 'links to the console of this installation',
@@ -69,6 +70,8 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
 /** Columns of exported tables that no record has. An import writes the columns in `fixed` of a kind with another value. */
 export const COLUMNS_NOT_EXPORTED: Readonly<Record<string, string>> = {
   'campaigns.seq': 'a number of this database',
+  'campaign_sends.paused_figures': 'results of this installation',
+  'campaign_sends.seen_counts': 'results of this installation',
   'compliance_templates.seq': 'a number of this database',
   'contacts.seq': 'a number of this database',
   'contacts.email_key': 'derived',

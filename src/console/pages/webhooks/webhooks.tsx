@@ -36,6 +36,9 @@ const EVENTS = [
   'domain_verified',
   'domain_failing',
   'domain_failed',
+  'campaign_paused',
+  'sending_limited',
+  'sending_resumed',
   'source_address_blocked',
 ] as const satisfies BodyOf<typeof PATH, 'post'>['events'];
 
