@@ -189,6 +189,8 @@ function isBlock({ kind, fields }: MessageEvent): boolean {
     BLOCK_CLASSES.has(fields.classification) &&
     !('source' in fields && fields.source === 'local')
   );
+}
+
 /**
  * Counts a complaint about a message that is not known, of which the domain and the campaign may be. `receiver`: the domain of the
  * organization that reports it.
