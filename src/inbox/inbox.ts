@@ -78,8 +78,7 @@ export const inboxMail = readQuery(
 
 async function contentOf(raw: Buffer): Promise<Pick<ParsedMail, 'attachments'> & { text: string }> {
   try {
-    // Half of the code of a reader thread: loaded with the first mail that is opened.
-    const { simpleParser } = await import('mailparser');
+    const { simpleParser } = await import('./parser-library.ts');
     const { text, html, attachments } = await simpleParser(raw, PARSER_OPTIONS);
     // Empty, not absent, in a mail that is only HTML.
     const shown = text || (html === false ? '' : textFromHtml(html));
