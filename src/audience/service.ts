@@ -6,6 +6,8 @@ import { createErasure, type ErasureOptions } from './erasure/erase.ts';
 import { createErasers } from './erasure/erasers.ts';
 import { createSubscriptionGroups } from './groups.ts';
 import { createImporter } from './import/import.ts';
+import { createSegmentCopies } from './segments/copies.ts';
+import { createSegments } from './segments/segments.ts';
 import { createSignUps } from './sign-ups.ts';
 import { createSubscriptions } from './subscriptions.ts';
 
@@ -31,23 +33,27 @@ export function createAudience(
     createErasers(context.reader, recorder, responsesKeptMs),
     erasureOptions,
   );
+  const segmentCopies = createSegmentCopies(context);
   const parts = { recorder, mayAdd: mayAdd.contacts };
   return {
     contacts: createContacts(context, parts),
     groups,
     subscriptions: createSubscriptions(context, recorder),
     signUps: createSignUps(context, parts),
+    segments: createSegments(context),
     importer: createImporter(context, mayAdd.contacts),
     erasure,
-    /** Completes deletions of groups and erasures that were interrupted or have to wait. */
+    /** Completes deletions of groups and erasures that were interrupted or have to wait, and copies contacts for segments. */
     background: {
       start: () => {
         groups.background.start();
         erasure.start();
+        segmentCopies.start();
       },
       stop: async () => {
         await groups.background.stop();
         await erasure.stop();
+        await segmentCopies.stop();
       },
     },
   };

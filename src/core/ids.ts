@@ -9,6 +9,7 @@ export type IdKind =
   | 'dgroup'
   | 'webhook'
   | 'sgroup'
+  | 'segment'
   | 'campaign'
   | 'template'
   | 'ctemplate'

@@ -31,6 +31,7 @@ export const REFUSALS = {
   DOMAIN_NOT_FOUND: [404, 'The account has no such domain.'],
   GROUP_NOT_FOUND: [404, 'The account has no such domain group.'],
   SUBSCRIPTION_GROUP_NOT_FOUND: [404, 'The account has no such subscription group.'],
+  SEGMENT_NOT_FOUND: [404, 'The account has no such segment.'],
   SUBSCRIPTION_NOT_FOUND: [404, 'The contact is not a member of the group.'],
   CONTACT_NOT_FOUND: [404, 'The account has no such contact.'],
   WEBHOOK_NOT_FOUND: [404, 'The account has no such webhook.'],

@@ -5,6 +5,7 @@ import { CONSENT_POLICY } from './contacts/consent.ts';
 import { CONTACT_POLICIES } from './contacts/contacts.ts';
 import { ERASURE_POLICY } from './contacts/contacts-erasure.ts';
 import { ENGAGEMENT_POLICIES } from './contacts/engagement.ts';
+import { SEGMENT_COPY_POLICIES } from './contacts/segment-columns.ts';
 import { OPT_OUT_POLICY, SUBSCRIPTION_POLICY } from './contacts/subscriptions.ts';
 import { type DataPolicy, ERASURE_STEPS, type ErasureStep } from './data-policy.ts';
 import { SITE_LIMIT_POLICY } from './delivery/site-limits.ts';
@@ -66,6 +67,7 @@ export const DATA_POLICIES = [
   IDEMPOTENCY_POLICY,
   ...CONTACT_POLICIES,
   ...ENGAGEMENT_POLICIES,
+  ...SEGMENT_COPY_POLICIES,
   CONSENT_POLICY,
   SUBSCRIPTION_POLICY,
   OPT_OUT_POLICY,
@@ -116,6 +118,7 @@ const CONSOLE = { omitted: 'people who use the console are neither recipients no
 export const EXPORT_OF_TABLE: Record<PersonalTable, ExportSection | { omitted: string }> = {
   contacts: 'contact',
   contact_search: { omitted: 'the index of the profile' },
+  segment_columns: { omitted: 'copies of the contact, its memberships and its engagement' },
   subscriptions: 'memberships',
   consents: 'consents',
   group_opt_outs: 'optOuts',
@@ -214,6 +217,10 @@ export const OTHER_TABLES = [
   'queue_reroutes',
   // Known providers, not domains of recipients; deleted with the account.
   'sending_limits',
+  // Numbers of contacts.
+  'segment_changes',
+  'segment_chunks',
+  'segments',
   'settings',
   'subscription_group_numbers',
   'subscription_groups',

@@ -15,6 +15,8 @@ import { contactTable } from './contacts/contacts.ts';
 import { erasureTable } from './contacts/contacts-erasure.ts';
 import { engagementTable } from './contacts/engagement.ts';
 import { personalDataTable } from './contacts/personal-data.ts';
+import { segmentColumnTable } from './contacts/segment-columns.ts';
+import { segmentTable } from './contacts/segments.ts';
 import { subscriptionGroupTable } from './contacts/subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './contacts/subscriptions.ts';
 import type { Database } from './database/database.ts';
@@ -89,6 +91,8 @@ export function createTables(db: Database) {
     contacts: () => contactTable(db),
     consents: () => consentTable(db),
     engagement: () => engagementTable(db),
+    segments: () => segmentTable(db),
+    segmentColumns: () => segmentColumnTable(db),
     subscriptionGroups: () => subscriptionGroupTable(db),
     subscriptions: () => subscriptionTable(db),
     closedSignUps: () => closedSignUpTable(db),

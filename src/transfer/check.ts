@@ -232,6 +232,9 @@ function createChecker({
         return webhook(typed.record);
       case 'campaign':
         return campaign(typed.record);
+      case 'segment':
+        once('name of a segment', typed.record.name);
+        return once('segment', typed.record.segment_id);
       case 'contact':
         return contact(typed.record);
       case 'group_opt_out':

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { segmentFilter } from '../audience/segments/filter.ts';
 import { EVENT_KINDS } from '../events/event-types.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../store/contacts/contacts.ts';
@@ -57,6 +58,8 @@ const campaignSend = z.strictObject({
   started_at: time.nullable(),
   finished_at: time.nullable(),
   created_at: time,
+  // Files of older versions do not have it.
+  audience: json(z.record(z.string(), z.unknown())).nullable().default(null),
 });
 
 const campaignProvider = z.strictObject({
@@ -291,6 +294,13 @@ export const RECORD_SCHEMAS = {
       providers: z.array(campaignProvider).max(101).default([]),
     })
     .refine(({ sends, mails }) => sends.length === mails.length, 'has a send without its content'),
+  segment: z.strictObject({
+    segment_id: id,
+    name: short,
+    filter: json(segmentFilter),
+    created_at: time,
+    updated_at: time,
+  }),
   contact: z
     .strictObject({
       user_id: id,

@@ -255,6 +255,7 @@ export async function startFull(options: InstallationOptions = {}) {
       not_renderable: 0,
       next_at: now,
       open: 0,
+      audience: null,
       paused_reason: null,
       paused_figures: null,
       seen_counts: null,

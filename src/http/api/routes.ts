@@ -33,6 +33,7 @@ import { complianceTemplateRoutes } from './compliance-templates.ts';
 import { contactRoutes } from './contacts/contacts.ts';
 import { contactImportRoutes } from './contacts/contacts-import.ts';
 import { evidenceRoutes } from './contacts/evidence.ts';
+import { segmentRoutes } from './contacts/segments.ts';
 import { subscriptionGroupRoutes } from './contacts/subscription-groups.ts';
 import { subscriptionRoutes } from './contacts/subscriptions.ts';
 import { doctorRoutes } from './doctor.ts';
@@ -138,6 +139,7 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...evidenceRoutes(context),
     ...subscriptionGroupRoutes(context, { ...services, ...audience, complianceTemplates }),
     ...subscriptionRoutes(audience),
+    ...segmentRoutes(audience),
     ...accountRoutes({
       accounts: services.accounts,
       limitsOf: (accountId) => readLimits(tables, config.limits.account, accountId, clock.now()),

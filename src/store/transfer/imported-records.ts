@@ -44,6 +44,7 @@ const UNIQUE_COLUMNS: Partial<Record<TransferType, readonly (readonly [table: st
   subscription_group: [['subscription_groups', 'subscription_group_id']],
   webhook: [['webhooks', 'webhook_id']],
   campaign: [['campaigns', 'campaign_id']],
+  segment: [['segments', 'segment_id']],
 };
 
 /** Tables with rows of an account, in the order in which they can be deleted, with their primary keys. */
@@ -53,6 +54,7 @@ const OWNED: readonly (readonly [table: string, key: string])[] = [
   ['strikes', 'account_id, recipient_hash, kind, at'],
   ['spam_rates', 'account_id, day, provider, about'],
   ['suppressions', 'seq'],
+  ['segments', 'seq'],
   ['campaigns', 'seq'],
   ['webhooks', 'number'],
   ['subscription_groups', 'seq'],

@@ -150,6 +150,11 @@ export const TRANSFER_KINDS = {
       },
     },
   },
+  segment: {
+    table: 'segments',
+    where: 't.account_id = @accountId',
+    order: 't.seq',
+  },
   // Records about recipients, and about messages that were sent to them.
   contact: {
     table: 'contacts',

@@ -2,7 +2,8 @@ import * as z from 'zod';
 import type { Contacts } from '../../../audience/contacts.ts';
 import type { Erasure } from '../../../audience/erasure/erase.ts';
 import { presentConsent, presentContact, presentMembership } from '../../../audience/present.ts';
-import { isRefusal } from '../../../core/refusal.ts';
+import type { Segments } from '../../../audience/segments/segments.ts';
+import { invalid, isRefusal } from '../../../core/refusal.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../../store/contacts/consent.ts';
 import type { KnownContact } from '../../../store/contacts/contacts.ts';
 import { mapResult, type Route, routesOf } from '../../route.ts';
@@ -62,7 +63,15 @@ const CONSENT_EXAMPLE: z.output<typeof consent> = {
 };
 
 /** A list with `search` has page keys of the search, without it those of the table. */
-export function contactRoutes({ contacts, erasure }: { contacts: Contacts; erasure: Erasure }): Route[] {
+export function contactRoutes({
+  contacts,
+  erasure,
+  segments,
+}: {
+  contacts: Contacts;
+  erasure: Erasure;
+  segments: Segments;
+}): Route[] {
   /** PUT replaces all custom fields, PATCH merges them. */
   const update = (method: 'PUT' | 'PATCH', operationId: string, summary: string, customFieldsNote: string) =>
     route(`${method} /web-setup/contacts/{contactIdentifier}`, {
@@ -92,11 +101,35 @@ export function contactRoutes({ contacts, erasure }: { contacts: Contacts; erasu
     route('GET /web-setup/contacts', {
       operationId: 'listContacts',
       summary: 'List contacts, newest first',
-      query: z.object({ search, status: globalStatus.optional(), ...paging }),
+      query: z.object({
+        search,
+        status: globalStatus.optional(),
+        segmentId: z
+          .string()
+          .max(100)
+          .optional()
+          .describe('Only contacts of this segment. Cannot be combined with `search`.'),
+        ...paging,
+      }),
       page: searchablePages('contacts'),
       response: pageOf('contacts', contact, CONTACT_EXAMPLES.contact),
       narrowBy: ['search', 'limit'],
-      handle: async ({ caller: { accountId }, query: { search: text = '', status, limit }, after }) => {
+      refusals: ['SEGMENT_NOT_FOUND'],
+      handle: async ({
+        caller: { accountId },
+        query: { search: text = '', status, segmentId, limit },
+        after,
+      }) => {
+        if (segmentId !== undefined) {
+          if (text.trim() !== '') return invalid('segmentId', 'cannot be combined with search');
+          if (typeof after === 'object' && after !== null) return unknownKey();
+          const of = { segmentId, status: status ?? null, beforeSeq: after, limit };
+          const page = await segments.contacts(accountId, of);
+          return mapResult(page, (found) => ({
+            contacts: found.rows.map(presentContact),
+            ...seqEnd(found),
+          }));
+        }
         const filter = { accountId, limit, ...(status === undefined ? {} : { status }) };
         if (text.trim() === '') {
           if (typeof after === 'object' && after !== null) return unknownKey();
