@@ -11,6 +11,7 @@ export type IdKind =
   | 'sgroup'
   | 'segment'
   | 'campaign'
+  | 'seq'
   | 'template'
   | 'ctemplate'
   | 'msg'

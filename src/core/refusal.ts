@@ -36,6 +36,7 @@ export const REFUSALS = {
   CONTACT_NOT_FOUND: [404, 'The account has no such contact.'],
   WEBHOOK_NOT_FOUND: [404, 'The account has no such webhook.'],
   CAMPAIGN_NOT_FOUND: [404, 'The account has no such campaign.'],
+  SEQUENCE_NOT_FOUND: [404, 'The account has no such sequence.'],
   MESSAGE_NOT_FOUND: [404, 'The account has no such message.'],
   TEMPLATE_NOT_FOUND: [404, 'The account has no such template.'],
   USE_CASE_NOT_FOUND: [404, 'The use case does not exist.'],

@@ -1,5 +1,6 @@
 import { API_KEY_POLICY } from './api-keys.ts';
 import { CAMPAIGN_LINK_POLICY, CAMPAIGN_PROVIDER_POLICY } from './campaigns/campaign-counts.ts';
+import { SEQUENCE_POLICY } from './campaigns/sequences.ts';
 import { CLOSED_SIGN_UP_POLICY } from './contacts/closed-sign-ups.ts';
 import { CONSENT_POLICY } from './contacts/consent.ts';
 import { CONTACT_POLICIES } from './contacts/contacts.ts';
@@ -72,6 +73,7 @@ export const DATA_POLICIES = [
   SUBSCRIPTION_POLICY,
   OPT_OUT_POLICY,
   CLOSED_SIGN_UP_POLICY,
+  SEQUENCE_POLICY,
   QUEUE_POLICY,
   SUPPRESSION_POLICY,
   SUPPRESSION_REMOVAL_POLICY,
@@ -104,6 +106,7 @@ export const EXPORT_SECTIONS = [
   'suppressionRemovals',
   'strikes',
   'engagement',
+  'sequences',
   'messages',
   'events',
 ] as const;
@@ -128,6 +131,7 @@ export const EXPORT_OF_TABLE: Record<PersonalTable, ExportSection | { omitted: s
   strikes: 'strikes',
   contact_engagement: 'engagement',
   campaign_contacts: 'engagement',
+  sequence_people: 'sequences',
   messages: 'messages',
   attempts: 'messages',
   queue: 'messages',
@@ -221,6 +225,12 @@ export const OTHER_TABLES = [
   'segment_changes',
   'segment_chunks',
   'segments',
+  'sequence_counts',
+  'sequence_ends',
+  // Deleted with the person.
+  'sequence_sends',
+  'sequence_versions',
+  'sequences',
   'settings',
   'subscription_group_numbers',
   'subscription_groups',

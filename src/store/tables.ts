@@ -7,6 +7,7 @@ import { restoreHoldTable } from './backup/restore-holds.ts';
 import { campaignCountTable } from './campaigns/campaign-counts.ts';
 import { campaignSendTable } from './campaigns/campaign-sends.ts';
 import { campaignTable } from './campaigns/campaigns.ts';
+import { sequencePeopleTable, sequenceTable } from './campaigns/sequences.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
 import { backgroundImportTable, contactImportTable } from './contacts/background-imports.ts';
 import { closedSignUpTable } from './contacts/closed-sign-ups.ts';
@@ -120,6 +121,8 @@ export function createTables(db: Database) {
     campaignCounts: () => campaignCountTable(db),
     campaignSends: () => campaignSendTable(db),
     sendingLimits: () => sendingLimitTable(db),
+    sequences: () => sequenceTable(db),
+    sequencePeople: () => sequencePeopleTable(db),
     certificates: () => certificateTable(db),
     stsPolicies: () => stsPolicyTable(db),
     tlsSessions: () => tlsSessionTable(db),

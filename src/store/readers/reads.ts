@@ -55,6 +55,8 @@ export const TABLE_READS = {
   complianceTemplates: ['list'],
   campaigns: ['list'],
   segments: ['list'],
+  sequences: ['list'],
+  sequencePeople: ['list'],
   webhookDeliveries: ['list'],
   queue: ['count', 'countHeld', 'byDestination', 'byAccount', 'largestAccounts', 'counts', 'waiting'],
   keptMail: ['countUnread'],
