@@ -1,3 +1,4 @@
+import { iso } from '../core/clock.ts';
 import type { SubscriptionStatus } from '../core/refusal.ts';
 import type { ContactPermission } from '../store/contacts/subscriptions.ts';
 import type { SuppressionReason } from '../store/suppressions.ts';
@@ -7,14 +8,14 @@ import { marketingStanding } from './standing.ts';
 
 /**
  * Why a person may not receive marketing mail. Eligible are contacts without a suppression, with recorded consent, and
- * with an active membership in the group if one is named. Checked when a send is accepted and again when the message
+ * with an active membership in the group if one is named, unless they paused marketing mail on the preference page. Checked when a send is accepted and again when the message
  * leaves the queue.
  */
 export interface Ineligible {
   code: 'CONSENT_REQUIRED' | 'RECIPIENT_UNSUBSCRIBED' | 'RECIPIENT_SUPPRESSED';
   status: SubscriptionStatus;
-  /** The reason of the suppression; `not_subscribed`: there is no consent or membership. */
-  reason: SuppressionReason | 'not_subscribed';
+  /** The reason of the suppression; `not_subscribed`: there is no consent or membership; `paused`: for a while. */
+  reason: SuppressionReason | 'not_subscribed' | 'paused';
   /** For people. */
   message: string;
   /** Epoch ms; absent when unknown. */
@@ -54,7 +55,14 @@ export function marketingIneligibility(
       };
     }
   }
-  return permission.consent_n === null ? notSubscribed('There is no consent on record') : null;
+  if (permission.consent_n === null) return notSubscribed('There is no consent on record');
+  if (permission.paused_until === null) return null;
+  return {
+    code: 'RECIPIENT_SUPPRESSED',
+    status: 'paused',
+    reason: 'paused',
+    message: `The recipient paused marketing mail until ${iso(permission.paused_until)}`,
+  };
 }
 
 const SUPPRESSED_MESSAGES = {

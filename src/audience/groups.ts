@@ -6,7 +6,6 @@ import type { Context } from '../store/context.ts';
 import { createPortions } from '../store/maintenance/portions.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
-import { usedBySequences } from './sequences/entries.ts';
 
 /*
  * Subscription groups. An inactive group has members and receives no mail. A deleted group is invisible immediately; its
@@ -22,6 +21,13 @@ export interface SubscriptionGroupFields {
   reportAbuseTemplateId: string | null;
   companyAddressTemplateId: string | null;
   signUp: SignUpForm | null;
+  /** Whether the preference page shows it; null: if it has a sign-up form. */
+  isPublic: boolean | null;
+}
+
+/** Whether the preference page of the account shows the group. */
+export function isPublicGroup(row: Pick<SubscriptionGroupRow, 'is_public' | 'sign_up'>): boolean {
+  return row.is_public === null ? row.sign_up !== null : row.is_public === 1;
 }
 
 /** The form of a group on the public pages. A person who submits it becomes a member after a confirmation by mail. */
@@ -129,13 +135,7 @@ export function createSubscriptionGroups(
     remove: async (accountId: string, groupId: string): Promise<SubscriptionGroupRow | Refusal> => {
       const group = await writer.run((tx): SubscriptionGroupRow | Refusal => {
         const found = findSubscriptionGroup(tx, accountId, groupId);
-        if (isRefusal(found)) return found;
-        const used = usedBySequences(
-          `Subscription group ${found.name}`,
-          tx.sequences.usingGroup(accountId, groupId),
-        );
-        if (used !== null) return used;
-        tx.subscriptionGroups.markDeleted(found.seq, clock.now());
+        if (!isRefusal(found)) tx.subscriptionGroups.markDeleted(found.seq, clock.now());
         return found;
       }, accountId);
       if (!isRefusal(group)) loop.wake();
@@ -177,6 +177,7 @@ function fieldsOf(row: SubscriptionGroupRow): SubscriptionGroupFields {
     reportAbuseTemplateId: row.report_abuse_template_id,
     companyAddressTemplateId: row.company_address_template_id,
     signUp: signUpFormOf(row),
+    isPublic: row.is_public === null ? null : row.is_public === 1,
   };
 }
 
@@ -190,5 +191,6 @@ function columnsOf(fields: SubscriptionGroupFields) {
     report_abuse_template_id: fields.reportAbuseTemplateId,
     company_address_template_id: fields.companyAddressTemplateId,
     sign_up: fields.signUp === null ? null : JSON.stringify(fields.signUp),
+    is_public: fields.isPublic === null ? null : fields.isPublic ? (1 as const) : (0 as const),
   };
 }

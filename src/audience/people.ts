@@ -8,7 +8,6 @@ import type { MayAdd, Tables } from '../store/tables.ts';
 import { entryOf, evidenceOf, giveConsent, type Provenance, withdrawConsent } from './consent.ts';
 import { mergeCustomFields, type ProfileChanges } from './profile.ts';
 import { searchKeys } from './search-key.ts';
-import { fieldsChanged } from './sequences/entries.ts';
 import { statusOf } from './standing.ts';
 
 /*
@@ -55,13 +54,15 @@ export function addUnknownPerson(
   const identifiers = identifiersFrom({ email: profile.email ?? null, phone: profile.phone ?? null });
   const names = { first_name: profile.firstName ?? null, last_name: profile.lastName ?? null };
   const consent = profile.consent === null ? null : (profile.consent ?? {});
-  const customFields = JSON.stringify(profile.customFields ?? {});
   const seq = tables.contacts.insert({
     account_id: accountId,
     user_id: ids.uuid(),
     ...identifiers,
     ...names,
-    custom_fields: customFields,
+    custom_fields: JSON.stringify(profile.customFields ?? {}),
+    language: profile.language ?? null,
+    paused_until: null,
+    erasure_requested_at: null,
     global_status: statusOf(tables, accountId, identifiersOf(identifiers)[0]),
     consent_n: consent === null ? null : 1,
     source: profile.source ?? source,
@@ -80,7 +81,6 @@ export function addUnknownPerson(
       ...evidenceOf(consent, method, provenance),
     });
   }
-  fieldsChanged(tables, { account_id: accountId, seq }, null, customFields, provenance.at);
   return seq;
 }
 
@@ -111,13 +111,15 @@ export function changePerson(
   };
   const custom_fields = customFieldsAfter(contact, changes, how.merge);
   const source = changes.source ?? contact.source;
+  const language = orBefore(changes.language, contact.language);
   const changed =
     identifiers.email !== contact.email ||
     identifiers.phone !== contact.phone ||
     names.first_name !== contact.first_name ||
     names.last_name !== contact.last_name ||
     custom_fields !== contact.custom_fields ||
-    source !== contact.source;
+    source !== contact.source ||
+    language !== contact.language;
   if (changed) {
     carryOptOuts(tables, contact, identifiers);
     tables.contacts.update({
@@ -126,11 +128,11 @@ export function changePerson(
       ...names,
       custom_fields,
       source,
+      language,
       global_status: statusOf(tables, contact.account_id, identifiersOf(identifiers)[0]),
       ...searchKeys({ ...identifiers, ...names }),
       updated_at: how.provenance.at,
     });
-    fieldsChanged(tables, contact, contact.custom_fields, custom_fields, how.provenance.at);
   }
   return changeConsent(tables, contact, changes, how) || changed;
 }

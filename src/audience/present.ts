@@ -4,7 +4,7 @@ import type { ConsentRow } from '../store/contacts/consent.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Member, Membership } from '../store/contacts/subscriptions.ts';
-import { signUpFormOf } from './groups.ts';
+import { isPublicGroup, signUpFormOf } from './groups.ts';
 import type { CustomFields } from './profile.ts';
 
 /* API resources of contacts, groups and memberships. */
@@ -26,8 +26,11 @@ export function presentContact(row: KnownContact) {
     phone: row.phone,
     firstName: row.first_name,
     lastName: row.last_name,
+    language: row.language,
     customFields: customFieldsOf(row),
     globalStatus: row.global_status,
+    pausedUntil: isoOrNull(row.paused_until),
+    erasureRequestedAt: isoOrNull(row.erasure_requested_at),
     consentMethod: row.consent_method,
     consentDetails: row.consent_details,
     consentIpAddress: row.consent_ip_address,
@@ -145,6 +148,7 @@ export function presentGroup(row: SubscriptionGroupRow) {
     tags: JSON.parse(row.tags) as string[],
     // Null: the group has no form.
     signUp: signUp === null ? null : withoutNulls(signUp),
+    isPublic: isPublicGroup(row),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   };

@@ -19,6 +19,8 @@ export interface ProfileChanges {
   phone?: string | null | undefined;
   firstName?: string | null | undefined;
   lastName?: string | null | undefined;
+  /** As `readLanguage` returns it. */
+  language?: string | null | undefined;
   /** Checked by `customFieldsFault`. */
   customFields?: CustomFields | undefined;
   /** Origin of the contact, as `readSource` returns it. */
@@ -64,6 +66,18 @@ export function readPhone(text: string): Parsed<string> {
 /** Any script and direction, one line. */
 export function readName(text: string): Parsed<string> {
   return readLine(text, MAX_NAME);
+}
+
+/** A language tag (BCP 47) such as `de` or `pt-BR`, in its canonical spelling. */
+export function readLanguage(text: string): Parsed<string> {
+  const tag = text.trim().replaceAll('_', '-');
+  const fault = { fault: 'must be a language tag (BCP 47) such as de or pt-BR' };
+  if (!/^[a-z]{2,3}(?:-[a-z0-9]{1,8}){0,4}$/i.test(tag)) return fault;
+  try {
+    return { value: Intl.getCanonicalLocales(tag)[0] ?? tag };
+  } catch {
+    return fault;
+  }
 }
 
 /** Origin of a contact or membership: `api`, `import` or any value of the caller such as `checkout`. */

@@ -16,7 +16,6 @@ import { setStatus } from './marketing-status.ts';
 import { knownIdentifiers, returnToGroup } from './opt-out.ts';
 import { addPerson, changePerson, reread } from './people.ts';
 import type { ConsentInput } from './profile.ts';
-import { signUpConfirmed } from './sequences/entries.ts';
 import { changeMembership, joinGroup } from './subscriptions.ts';
 
 /**
@@ -94,7 +93,7 @@ function subscribe(
   { ids, recorder, mayAdd }: { ids: Ids; recorder: Pick<Recorder, 'optedOut'>; mayAdd: MayAdd },
   tx: Tables,
   group: SubscriptionGroupRow,
-  { email, firstName, lastName, at }: SignUp,
+  { email, firstName, lastName, language, at }: SignUp,
   provenance: Provenance,
 ): Refusal | null {
   const { account_id: accountId, subscription_group_id: groupId } = group;
@@ -107,12 +106,14 @@ function subscribe(
     consentedAt: provenance.at,
     signUp: signUpEvidence(tx, group, { identifier, formSentAt: at }),
   };
+  const before = tx.contacts.byIdentifier(accountId, identifier);
   const profile = {
     ...(firstName === '' ? {} : { firstName }),
     ...(lastName === '' ? {} : { lastName }),
+    // The language that the person chose before counts more than that of a browser.
+    ...(language === null || (before !== null && before.language !== null) ? {} : { language }),
     consent,
   };
-  const before = tx.contacts.byIdentifier(accountId, identifier);
   const defaults = { defaultMethod: METHOD, provenance } as const;
   const changed =
     before === null
@@ -130,7 +131,6 @@ function subscribe(
   if (tx.subscriptions.get(group.seq, contact.seq) === null)
     joinGroup(tx, group, member, { ...input, defaultSource: SOURCE, ...defaults });
   else changeMembership(tx, group, member, input, provenance);
-  signUpConfirmed(tx, groupId, contact, provenance.at);
   tx.closedSignUps.close(
     { account_id: accountId, recipient_hash: identifier, subscription_group_id: groupId },
     at,

@@ -476,6 +476,7 @@ function createCopier(
       // `members` returns active ones.
       const permission = {
         consent_n: member.consent_n,
+        paused_until: member.paused_until,
         group_is_active: group.is_active,
         member_is_active: 1,
       } as const;

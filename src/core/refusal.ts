@@ -31,12 +31,10 @@ export const REFUSALS = {
   DOMAIN_NOT_FOUND: [404, 'The account has no such domain.'],
   GROUP_NOT_FOUND: [404, 'The account has no such domain group.'],
   SUBSCRIPTION_GROUP_NOT_FOUND: [404, 'The account has no such subscription group.'],
-  SEGMENT_NOT_FOUND: [404, 'The account has no such segment.'],
   SUBSCRIPTION_NOT_FOUND: [404, 'The contact is not a member of the group.'],
   CONTACT_NOT_FOUND: [404, 'The account has no such contact.'],
   WEBHOOK_NOT_FOUND: [404, 'The account has no such webhook.'],
   CAMPAIGN_NOT_FOUND: [404, 'The account has no such campaign.'],
-  SEQUENCE_NOT_FOUND: [404, 'The account has no such sequence.'],
   MESSAGE_NOT_FOUND: [404, 'The account has no such message.'],
   TEMPLATE_NOT_FOUND: [404, 'The account has no such template.'],
   USE_CASE_NOT_FOUND: [404, 'The use case does not exist.'],
@@ -102,7 +100,13 @@ export interface RefusalDetail {
   since?: string;
 }
 
-export type SubscriptionStatus = 'not_subscribed' | 'unsubscribed' | 'bounced' | 'complained' | 'suppressed';
+export type SubscriptionStatus =
+  | 'not_subscribed'
+  | 'unsubscribed'
+  | 'bounced'
+  | 'complained'
+  | 'suppressed'
+  | 'paused';
 
 export interface RefusalExtras {
   details?: RefusalDetail[];

@@ -124,8 +124,8 @@ export const RECIPIENT_REFUSALS = [
   'RECIPIENT_SUPPRESSED',
 ] as const;
 export type RecipientRefusal = (typeof RECIPIENT_REFUSALS)[number];
-/** Why a recipient is refused: the reason of the suppression, or no consent. */
-export const RECIPIENT_REFUSAL_REASONS = [...SUPPRESSION_REASONS, 'not_subscribed'] as const;
+/** Why a recipient is refused: the reason of the suppression, no consent, or a pause that the person chose. */
+export const RECIPIENT_REFUSAL_REASONS = [...SUPPRESSION_REASONS, 'not_subscribed', 'paused'] as const;
 export type RecipientRefusalReason = (typeof RECIPIENT_REFUSAL_REASONS)[number];
 
 export const FAILURE_REASONS = ['expired', 'cancelled', 'domain_deleted', 'loop', 'content_invalid'] as const;
@@ -467,6 +467,12 @@ export const ACCOUNT_EVENT_TYPES = {
       by: 'key_7f3k2m9x0q1z',
       reason: 'Removed all addresses that were older than a year',
     },
+  },
+  erasure_requested: {
+    description:
+      'a person asked on the preference page to be erased; erase the contact to complete the request',
+    fields: z.object({ contactIdentifier: z.string() }),
+    example: { contactIdentifier: 'email_ae2c0afa556b74f2d501305b54c34910' },
   },
 };
 

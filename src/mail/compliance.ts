@@ -64,6 +64,7 @@ const OWN_LINE = ['<span style="display:block"><!--[if mso]><br><![endif]-->', '
 const PLACEHOLDERS = {
   unsubscribe_url: 'unsubscribeUrl',
   report_abuse_url: 'reportAbuseUrl',
+  preferences_url: 'preferencesUrl',
   company_name: 'companyName',
   company_address: 'companyAddress',
   sender_email: 'senderEmail',
@@ -296,6 +297,7 @@ function computeVariables(
   const values: Record<Placeholder, string> = {
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
+    preferences_url: MARKS.preferencesUrl,
     recipient_email: MARKS.recipient,
     sender_email: escapeHtml(from),
     company_name: escapeHtml(name ?? ''),
@@ -309,10 +311,12 @@ function computeVariables(
     report_abuse_email_html: snippet('report_abuse'),
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
+    preferences_url: MARKS.preferencesUrl,
   };
   const text: Partial<Record<ServiceVariable, string>> = {
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
+    preferences_url: MARKS.preferencesUrl,
   };
   const needed = new Set(parseTemplate(source('company_address')).names.map(placeholderOf));
   // A template with a literal address is the address of an account that has none.

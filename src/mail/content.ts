@@ -110,15 +110,21 @@ export interface CopyDetails {
 export const MARKS = {
   unsubscribeUrl: '\u0000u\u0000',
   reportAbuseUrl: '\u0000r\u0000',
+  preferencesUrl: '\u0000p\u0000',
   recipient: '\u0000e\u0000',
 } as const;
 
 const MARK = new RegExp(Object.values(MARKS).join('|'), 'g');
 
+/** The preference page has the token of the unsubscribe page: who has one of the links may do what both pages offer. */
+function preferencesUrlOf(unsubscribeUrl: string): string {
+  return unsubscribeUrl.replace(/\/u\/(?=[^/]*$)/, '/p/');
+}
+
 /** Replaces the marks by the values of one copy. In HTML they are escaped for attributes and element content alike. */
 export function personalize(
   source: string,
-  copy: Pick<CopyDetails, 'recipient' | 'unsubscribeUrl' | 'reportAbuseUrl'>,
+  copy: Pick<CopyDetails, 'recipient' | 'unsubscribeUrl' | 'reportAbuseUrl'> & { preferencesUrl?: string },
   kind: 'html' | 'text',
 ): string {
   if (!source.includes('\u0000')) return source;
@@ -128,5 +134,9 @@ export function personalize(
     [MARKS.reportAbuseUrl]: encode(copy.reportAbuseUrl),
     [MARKS.recipient]: encode(copy.recipient),
   };
-  return source.replace(MARK, (mark) => values[mark] ?? '');
+  // Few contents have this one.
+  const preferences = () => encode(copy.preferencesUrl ?? preferencesUrlOf(copy.unsubscribeUrl));
+  return source.replace(MARK, (mark) =>
+    mark === MARKS.preferencesUrl ? preferences() : (values[mark] ?? ''),
+  );
 }

@@ -37,6 +37,7 @@ export const SERVICE_VARIABLES = [
   'report_abuse_email_text',
   'unsubscribe_url',
   'report_abuse_url',
+  'preferences_url',
   'company_address',
 ] as const;
 

@@ -47,6 +47,8 @@ export interface SignUp {
   lastName: string;
   /** When the form was sent, epoch ms. */
   at: number;
+  /** Of the page with the form; null in tokens of version 0.2.0. */
+  language: string | null;
 }
 
 /** The message of a token, read without a database: the account must be compared with that of the message. */
@@ -246,9 +248,16 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
       const verified = readUrl('sign-up', token);
       if (verified === null) return null;
       // Sound: the token is signed, and only `signUp` above creates tokens of this purpose.
-      const parts = JSON.parse(verified.payload.toString()) as [string, string, string, string, number];
-      const [groupId, email, firstName, lastName, at] = parts;
-      return { groupId, email, firstName, lastName, at, isOf: verified.isOf };
+      const parts = JSON.parse(verified.payload.toString()) as [
+        string,
+        string,
+        string,
+        string,
+        number,
+        string?,
+      ];
+      const [groupId, email, firstName, lastName, at, language = null] = parts;
+      return { groupId, email, firstName, lastName, at, language, isOf: verified.isOf };
     },
     /** Reads a token of `clickTokens` from a request to `host`. */
     click: (token: string, host: string): Click | null => {
@@ -280,8 +289,10 @@ function accountTokens(tag: Buffer, keys: Keys): AccountTokens {
     unsubscribeUrl: (mail) => url('unsubscribe', packSentMail(mail)),
     reportUrl: (mail) => url('report', packSentMail(mail)),
     openUrl: (id) => url('open', packId(id)),
-    signUp: ({ groupId, email, firstName, lastName, at }) =>
-      url('sign-up', Buffer.from(JSON.stringify([groupId, email, firstName, lastName, at]))),
+    signUp: ({ groupId, email, firstName, lastName, at, language }) => {
+      const parts = [groupId, email, firstName, lastName, at, ...(language === null ? [] : [language])];
+      return url('sign-up', Buffer.from(JSON.stringify(parts)));
+    },
     click: { key: keys.click, head },
   };
 }

@@ -7,7 +7,6 @@ import { restoreHoldTable } from './backup/restore-holds.ts';
 import { campaignCountTable } from './campaigns/campaign-counts.ts';
 import { campaignSendTable } from './campaigns/campaign-sends.ts';
 import { campaignTable } from './campaigns/campaigns.ts';
-import { sequencePeopleTable, sequenceTable } from './campaigns/sequences.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
 import { backgroundImportTable, contactImportTable } from './contacts/background-imports.ts';
 import { closedSignUpTable } from './contacts/closed-sign-ups.ts';
@@ -16,8 +15,6 @@ import { contactTable } from './contacts/contacts.ts';
 import { erasureTable } from './contacts/contacts-erasure.ts';
 import { engagementTable } from './contacts/engagement.ts';
 import { personalDataTable } from './contacts/personal-data.ts';
-import { segmentColumnTable } from './contacts/segment-columns.ts';
-import { segmentTable } from './contacts/segments.ts';
 import { subscriptionGroupTable } from './contacts/subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './contacts/subscriptions.ts';
 import type { Database } from './database/database.ts';
@@ -50,6 +47,7 @@ import { attentionSeenTable, failureNoticeTable, noticeMailTable } from './peopl
 import { membershipTable, peopleTable } from './people/people.ts';
 import { savedViewTable } from './people/saved-views.ts';
 import { sessionTable, signInLinkTable } from './people/sessions.ts';
+import { publicPagesTable } from './public-pages.ts';
 import { reputationCountTable } from './reputation/reputation-counts.ts';
 import { spamRateTable } from './reputation/spam-rates.ts';
 import { sendingLimitTable } from './sending-limits.ts';
@@ -73,6 +71,7 @@ export function createTables(db: Database) {
     settings: () => settingsTable(db),
     accounts: () => accountTable(db),
     accountLimits: () => accountLimitTable(db),
+    publicPages: () => publicPagesTable(db),
     messageCounts: () => messageCountTable(db),
     apiKeys: () => apiKeyTable(db),
     domainGroups: () => domainGroupTable(db),
@@ -92,8 +91,6 @@ export function createTables(db: Database) {
     contacts: () => contactTable(db),
     consents: () => consentTable(db),
     engagement: () => engagementTable(db),
-    segments: () => segmentTable(db),
-    segmentColumns: () => segmentColumnTable(db),
     subscriptionGroups: () => subscriptionGroupTable(db),
     subscriptions: () => subscriptionTable(db),
     closedSignUps: () => closedSignUpTable(db),
@@ -121,8 +118,6 @@ export function createTables(db: Database) {
     campaignCounts: () => campaignCountTable(db),
     campaignSends: () => campaignSendTable(db),
     sendingLimits: () => sendingLimitTable(db),
-    sequences: () => sequenceTable(db),
-    sequencePeople: () => sequencePeopleTable(db),
     certificates: () => certificateTable(db),
     stsPolicies: () => stsPolicyTable(db),
     tlsSessions: () => tlsSessionTable(db),

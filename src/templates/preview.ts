@@ -61,6 +61,7 @@ export function* renderPreviewInSteps(
   const copy = {
     recipient: content.to,
     unsubscribeUrl: 'https://example.com/unsubscribe',
+    preferencesUrl: 'https://example.com/preferences',
     reportAbuseUrl: 'https://example.com/report-abuse',
   };
   const missing = new Set<string>();

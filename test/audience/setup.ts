@@ -68,6 +68,7 @@ export const GROUP = {
   reportAbuseTemplateId: null,
   companyAddressTemplateId: null,
   signUp: null,
+  isPublic: null,
 };
 
 /** The code of a refusal, else the value. */

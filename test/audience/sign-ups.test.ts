@@ -12,7 +12,14 @@ const RECIPIENT = { by: 'recipient', ipAddress: '192.0.2.9', userAgent: 'Browser
 async function start(...defaults: Parameters<typeof startAudience>) {
   const audience = await startAudience(...defaults);
   const { clock, groupId, signUps, tables } = audience;
-  const form = () => ({ groupId, email: ADA, firstName: 'Ada', lastName: '', at: clock.now() });
+  const form = () => ({
+    groupId,
+    email: ADA,
+    firstName: 'Ada',
+    lastName: '',
+    at: clock.now(),
+    language: 'de',
+  });
   const signUp = form();
   clock.advance(60_000);
   const contact = () => tables.contacts.byIdentifier('acct_one', ADA_ID);

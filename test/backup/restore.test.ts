@@ -429,7 +429,6 @@ function insertCampaign(tables: Tables, id: string, now: number): number {
       not_renderable: 0,
       next_at: now,
       open: 1,
-      audience: null,
       paused_reason: null,
       paused_figures: null,
       seen_counts: null,

@@ -101,6 +101,7 @@ async function run(): Promise<void> {
       reportAbuseTemplateId: null,
       companyAddressTemplateId: null,
       signUp: null,
+      isPublic: null,
     }),
   );
   const source = await openSource(csv(), 'csv');

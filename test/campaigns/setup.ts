@@ -57,6 +57,7 @@ export async function startCampaigns(
         reportAbuseTemplateId: null,
         companyAddressTemplateId: null,
         signUp: null,
+        isPublic: null,
       }),
     ).subscription_group_id;
   const groupId = await createGroup('News');

@@ -247,6 +247,7 @@ describe('the list of marketing mail', () => {
       report_abuse_template_id: null,
       company_address_template_id: null,
       sign_up: null,
+      is_public: null,
       ...times,
     });
     tables.campaigns.insert({

@@ -39,6 +39,7 @@ async function setup(useCase: Stream, groupState: GroupState = 'none') {
       report_abuse_template_id: null,
       company_address_template_id: null,
       sign_up: null,
+      is_public: null,
       created_at: now,
       updated_at: now,
     });

@@ -166,6 +166,7 @@ export async function startFull(options: InstallationOptions = {}) {
     report_abuse_template_id: null,
     company_address_template_id: null,
     sign_up: '{"from":"news@example.com","subject":null,"intro":"Hello"}',
+    is_public: 1,
     ...times,
   });
   for (const name of ['ada', 'bob', 'zoe']) {
@@ -177,6 +178,9 @@ export async function startFull(options: InstallationOptions = {}) {
       email_hash: emailIdentifier(person.email),
       phone_hash: null,
       custom_fields: '{"city":"Zürich"}',
+      language: 'de-CH',
+      paused_until: now + 1,
+      erasure_requested_at: null,
       global_status: 'active',
       consent_n: null,
       source: 'api',
@@ -255,7 +259,6 @@ export async function startFull(options: InstallationOptions = {}) {
       not_renderable: 0,
       next_at: now,
       open: 0,
-      audience: null,
       paused_reason: null,
       paused_figures: null,
       seen_counts: null,
@@ -271,45 +274,6 @@ export async function startFull(options: InstallationOptions = {}) {
   tables.campaignCounts.addOfProvider(counted, 'Google', 'machineOpened');
   tables.campaignCounts.endUnit(true);
   tables.campaignCounts.write();
-  const sequence = tables.sequences.insert({
-    sequence_id: 'seq_1700000000000_abcdefghijkl',
-    account_id: ACCOUNT,
-    name: 'Welcome',
-    status: 'active',
-    paused_reason: null,
-    version: 2,
-    trigger_kind: 'event',
-    trigger_key: 'bought',
-    offset_days: 0,
-    activated_at: now,
-    scan_after: null,
-    missed: 0,
-    deleted_at: null,
-    ...times,
-  });
-  for (const version of [1, 2])
-    tables.sequences.putVersion(
-      sequence,
-      version,
-      JSON.stringify({
-        trigger: { event: 'bought' },
-        steps: [{ wait: '2d' }, { when: { field: 'customFields.plan', op: 'exists' }, otherwise: 'end' }],
-      }),
-      now,
-    );
-  const buyer = tables.contacts.byIdentifier(ACCOUNT, emailIdentifier('ada@example.net'));
-  if (buyer === null) throw new Error('no such contact');
-  tables.sequencePeople.insert({
-    sequence_seq: sequence,
-    contact_seq: buyer.seq,
-    occurrence: 'event:one',
-    version: 1,
-    state: 'active',
-    step: 1,
-    due_at: now,
-    properties: '{"total":"49.90"}',
-    entered_at: now,
-  });
   tables.suppressions.add({
     account_id: ACCOUNT,
     recipient_hash: emailIdentifier('gone@example.net'),

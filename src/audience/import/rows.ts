@@ -8,6 +8,7 @@ import {
   readDetails,
   readEmail,
   readIpAddress,
+  readLanguage,
   readMethod,
   readMoment,
   readName,
@@ -67,6 +68,7 @@ const FIELDS = [
   'phone',
   'firstName',
   'lastName',
+  'language',
   'consentMethod',
   'consentDetails',
   'consentIpAddress',
@@ -286,6 +288,7 @@ function profileOf(
     phone: read('phone', readPhone),
     firstName: read('firstName', readName),
     lastName: read('lastName', readName),
+    language: read('language', readLanguage),
     consent: consentOf({
       method: read('consentMethod', readMethod),
       details: read('consentDetails', readDetails),

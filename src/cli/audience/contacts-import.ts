@@ -35,7 +35,7 @@ export function contactsImportCommand(context: CliContext): Command {
       asJson,
     ],
     help: `
-Fields: email, phone, firstName, lastName, consentMethod, consentDetails, consentIpAddress,
+Fields: email, phone, firstName, lastName, language, consentMethod, consentDetails, consentIpAddress,
 consentUserAgent, consentTimestamp, globalStatus, isActive and customFields.<name>. Rows with another
 globalStatus than active, or with isActive false, are rejected. Separators are comma, semicolon or tab.
 A row of an existing contact updates the fields that the row contains. An import never removes an

@@ -41,6 +41,7 @@ Examples:
             reportAbuseTemplateId: null,
             companyAddressTemplateId: null,
             signUp: null,
+            isPublic: null,
           });
           context.printRecord(presentGroup(context.accepted(created)));
         },

@@ -1,12 +1,12 @@
 import type { Accounts } from '../../accounts/accounts.ts';
 import { createKeys } from '../../accounts/keys.ts';
 import { type AccountLimits, readLimits } from '../../accounts/limits.ts';
+import { createPublicPageSettings } from '../../accounts/public-pages.ts';
 import type { BackgroundImports } from '../../audience/import/background.ts';
 import type { Audience } from '../../audience/service.ts';
 import type { BackupSchedule } from '../../backup/schedule.ts';
 import type { Campaigns } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
-import type { Sequences } from '../../campaigns/sequences/sequences.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { createBulkChanges, createControlOrders } from '../../delivery/control.ts';
 import type { Delivery } from '../../delivery/delivery.ts';
@@ -29,13 +29,12 @@ import { withStorageCheck } from '../storage-check.ts';
 import { accountRoutes } from './accounts/account.ts';
 import { installationAccountRoutes } from './accounts/accounts.ts';
 import { accountKeyRoutes, keyRoutes } from './accounts/keys.ts';
+import { publicPagesRoutes } from './accounts/public-pages.ts';
 import { campaignRoutes } from './campaigns.ts';
 import { complianceTemplateRoutes } from './compliance-templates.ts';
-import { contactEventRoutes } from './contacts/contact-events.ts';
 import { contactRoutes } from './contacts/contacts.ts';
 import { contactImportRoutes } from './contacts/contacts-import.ts';
 import { evidenceRoutes } from './contacts/evidence.ts';
-import { segmentRoutes } from './contacts/segments.ts';
 import { subscriptionGroupRoutes } from './contacts/subscription-groups.ts';
 import { subscriptionRoutes } from './contacts/subscriptions.ts';
 import { doctorRoutes } from './doctor.ts';
@@ -51,7 +50,6 @@ import { messageContentRoutes } from './sending/message-content.ts';
 import { messageActionRoutes, messageRoutes } from './sending/messages.ts';
 import { resendRoute, type SendServices, sendRoutes } from './sending/send.ts';
 import { sendBatchRoutes } from './sending/send-batch.ts';
-import { sequenceRoutes } from './sequences.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { suppressionRoutes } from './suppressions.ts';
 import { templatePreviewRoutes } from './template-preview.ts';
@@ -83,7 +81,6 @@ export interface ApiServices extends SendServices {
   describeCopy: DescribeCopy;
   campaigns: Campaigns;
   campaignSending: CampaignSending;
-  sequences: Sequences;
   delivery: Pick<
     Delivery,
     'announce' | 'firstOutcome' | 'obstacle' | 'controls' | 'inspection' | 'readAgain'
@@ -133,7 +130,6 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...templateRoutes({ templates: createTemplates(context, mayAdd) }),
     ...complianceTemplateRoutes(context, { complianceTemplates }),
     ...campaignRoutes({ ...services, sending: services.campaignSending, account: tables.accounts.get }),
-    ...sequenceRoutes(services),
     ...webhookRoutes(services),
     ...webhookDeliveryRoutes(services),
     ...suppressionRoutes({
@@ -142,14 +138,13 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...contactImportRoutes(context, { ...services, importer: audience.importer }),
     ...contactRoutes(audience),
     ...evidenceRoutes(context),
-    ...contactEventRoutes(services),
     ...subscriptionGroupRoutes(context, { ...services, ...audience, complianceTemplates }),
     ...subscriptionRoutes(audience),
-    ...segmentRoutes(audience),
     ...accountRoutes({
       accounts: services.accounts,
       limitsOf: (accountId) => readLimits(tables, config.limits.account, accountId, clock.now()),
     }),
+    ...publicPagesRoutes({ pages: createPublicPageSettings(context) }),
     ...keyRoutes({ keys }),
     ...installationAccountRoutes(context, services),
     ...accountKeyRoutes({ ...services, keys }),

@@ -1,62 +1,45 @@
-import { html, pageResponse } from './layout.ts';
+import { html } from './html.ts';
+import { pageResponse } from './layout.ts';
+import type { Look } from './look.ts';
 import type { PublicResponse } from './response.ts';
 
 /* Pages for requests without a valid link, and for errors. */
 
 /** 200 for `/`, for people who open the host of a link. */
-export function homePage(): PublicResponse {
-  return pageResponse(
-    200,
-    'A mail service',
-    html`<p>A link in a mail that you received points to this address. To stop such mail, or to report it, use the links in the mail.</p>`,
-  );
+export function homePage(look: Look): PublicResponse {
+  return pageResponse(look, 200, 'home.title', html`<p>${look.text('home.text')}</p>`);
 }
 
 /** 404 for a path without a route, and for a token that is not valid or has no target. */
-export function unknownLinkPage(): PublicResponse {
+export function unknownLinkPage(look: Look): PublicResponse {
   return pageResponse(
+    look,
     404,
-    'This link does not work',
-    html`<p>It may have been cut off or changed. Please open it again from the mail, or copy the complete link.</p>
-<p>If you want no more mail from the sender and no link works, reply to the mail.</p>`,
+    'unknown.title',
+    html`<p>${look.text('unknown.text')}</p>
+<p>${look.text('unknown.reply')}</p>`,
   );
 }
 
 /** 405; `allow`: the value of the field Allow (RFC 9110 §15.5.6). */
-export function methodPage(allow: string): PublicResponse {
-  const page = pageResponse(
-    405,
-    'This request is not supported',
-    html`<p>Please open the link from the mail.</p>`,
-  );
+export function methodPage(look: Look, allow: string): PublicResponse {
+  const page = pageResponse(look, 405, 'method.title', html`<p>${look.text('method.text')}</p>`);
   return { ...page, headers: { ...page.headers, Allow: allow } };
 }
 
 /** 413 for a form that exceeds the limit of `readFormFields`, and for too many header fields. */
-export function tooLargePage(): PublicResponse {
-  return pageResponse(
-    413,
-    'The request is too large',
-    html`<p>Please open the link from the mail again.</p>`,
-  );
+export function tooLargePage(look: Look): PublicResponse {
+  return pageResponse(look, 413, 'tooLarge.title', html`<p>${look.text('tooLarge.text')}</p>`);
 }
 
 /** 429 with Retry-After, for undoing an opt-out above its rate; opting out is never limited. */
-export function tooOftenPage(retryAfterSeconds: number): PublicResponse {
-  const page = pageResponse(
-    429,
-    'Please try again later',
-    html`<p>The subscription was changed many times within an hour. This request changed nothing.</p>`,
-  );
+export function tooOftenPage(look: Look, retryAfterSeconds: number): PublicResponse {
+  const page = pageResponse(look, 429, 'tooOften.title', html`<p>${look.text('tooOften.text')}</p>`);
   return { ...page, headers: { ...page.headers, 'Retry-After': String(retryAfterSeconds) } };
 }
 
 /** 503 with `Retry-After: 60`, after an error that the server has logged. */
-export function faultPage(): PublicResponse {
-  const page = pageResponse(
-    503,
-    'Something went wrong',
-    html`<p>Nothing was changed. Please try again in a few minutes.</p>`,
-  );
+export function faultPage(look: Look): PublicResponse {
+  const page = pageResponse(look, 503, 'fault.title', html`<p>${look.text('fault.text')}</p>`);
   return { ...page, headers: { ...page.headers, 'Retry-After': '60' } };
 }

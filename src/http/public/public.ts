@@ -4,10 +4,13 @@ import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
 import { createVisits } from '../../events/visits.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Context } from '../../store/context.ts';
+import { createPreferences } from '../../suppression/preferences.ts';
 import { createReportAbuse, type Unsubscribing } from '../../suppression/unsubscribe.ts';
 import type { ContextFor } from '../listener.ts';
+import { plainLook } from './look.ts';
 import type { PageHosts } from './own-host.ts';
 import { unknownLinkPage } from './plain-pages.ts';
+import { preferencesRoute } from './preferences.ts';
 import { reportRoute } from './report.ts';
 import { COMMON_HEADERS, type PublicRoute } from './response.ts';
 import { createPublicServer } from './server.ts';
@@ -66,6 +69,7 @@ export function createPublicPages(context: PublicContext, services: PublicServic
       clickRoute({ tokens, visits }, isCustomerHost),
       unsubscribeRoute(context, { ...services, hosts }),
       ...signUpRoutes(context, { ...services, publicUrl: url }),
+      preferencesRoute(context, { tokens, hosts, preferences: createPreferences(context, services) }),
       reportRoute(context, { tokens, hosts, reportAbuse: createReportAbuse(context, services) }),
       ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
       stsPolicyRoute(services.stsPolicyOf),
@@ -98,9 +102,9 @@ function challengeRoute(keyAuthorizationOf: (token: string) => string | null): P
   return {
     name: '.well-known/acme-challenge',
     methods: ['GET'],
-    handle: ({ token }) => {
+    handle: ({ token, acceptLanguage }) => {
       const body = keyAuthorizationOf(token);
-      if (body === null) return unknownLinkPage();
+      if (body === null) return unknownLinkPage(plainLook(acceptLanguage));
       return {
         status: 200,
         headers: { ...COMMON_HEADERS, 'Content-Type': 'application/octet-stream' },
@@ -115,9 +119,9 @@ function stsPolicyRoute(policyOf: (host: string) => string | null): PublicRoute 
   return {
     name: '.well-known',
     methods: ['GET'],
-    handle: ({ host, token }) => {
+    handle: ({ host, token, acceptLanguage }) => {
       const policy = token === 'mta-sts.txt' ? policyOf(host) : null;
-      if (policy === null) return unknownLinkPage();
+      if (policy === null) return unknownLinkPage(plainLook(acceptLanguage));
       return {
         status: 200,
         headers: { ...COMMON_HEADERS, 'Content-Type': 'text/plain; charset=utf-8' },

@@ -1,14 +1,15 @@
-import { ABUSE_REPORT_REASONS, type AbuseReportReason } from '../../events/event-types.ts';
+import { ABUSE_REPORT_REASONS } from '../../events/event-types.ts';
 import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Context } from '../../store/context.ts';
-import type { Stream } from '../../store/domains/domains.ts';
 import type { ReportAbuse } from '../../suppression/unsubscribe.ts';
-import { empty, html, pageResponse } from './layout.ts';
+import { empty, html } from './html.ts';
+import { pageResponse } from './layout.ts';
+import { plainLook } from './look.ts';
 import { isOwnHost, type PageHosts, redirectToPlatform } from './own-host.ts';
-import { partiesOf } from './parties.ts';
+import { type Parties, partiesOf } from './parties.ts';
 import { unknownLinkPage } from './plain-pages.ts';
-import type { PublicResponse, PublicRoute } from './response.ts';
+import type { PublicRequest, PublicResponse, PublicRoute } from './response.ts';
 
 /* `/r/<token>`: GET shows the form, POST records the complaint. A repeated POST records nothing. */
 
@@ -26,77 +27,63 @@ export function reportRoute(
 ): PublicRoute {
   async function report(
     mail: SentMail,
-    reason: string,
-    ip: string,
-    userAgent: string,
+    { fields, visitor: { ip, userAgent }, acceptLanguage }: PublicRequest,
   ): Promise<PublicResponse> {
-    const known = ABUSE_REPORT_REASONS.find((each) => each === reason) ?? 'other';
-    const isNew = await writer.run(
-      (tx) => reportAbuse(tx, mail, { reason: known, ip, userAgent }),
-      mail.accountId,
-    );
-    return reportedPage({ ...partiesOf(tables, mail), stream: mail.stream }, isNew);
+    const reason = ABUSE_REPORT_REASONS.find((each) => each === fields.get('reason')) ?? 'other';
+    const isNew = await writer.run((tx) => reportAbuse(tx, mail, { reason, ip, userAgent }), mail.accountId);
+    return reportedPage(partiesOf(tables, mail, acceptLanguage), mail, isNew);
   }
 
   return {
     name: 'r',
     methods: ['GET', 'POST'],
-    handle: ({ method, host, token, visitor, fields }) => {
+    handle: (request) => {
+      const { method, host, token, acceptLanguage } = request;
       const mail = tokens.reportUrl(token);
-      if (mail === null) return unknownLinkPage();
+      if (mail === null) return unknownLinkPage(plainLook(acceptLanguage));
       if (!isOwnHost(hosts, host, mail.accountId))
-        return method === 'GET' ? redirectToPlatform(hosts, `/r/${token}`) : unknownLinkPage();
-      if (method === 'GET') return reportForm({ ...partiesOf(tables, mail), stream: mail.stream });
-      return report(mail, fields.get('reason') ?? '', visitor.ip, visitor.userAgent);
+        return method === 'GET'
+          ? redirectToPlatform(hosts, `/r/${token}`)
+          : unknownLinkPage(plainLook(acceptLanguage));
+      if (method === 'GET') return reportForm(partiesOf(tables, mail, acceptLanguage));
+      return report(mail, request);
     },
   };
 }
 
-/** What the page shows. */
-interface ReportView {
-  sender: string;
-  recipient: string | null;
-  stream: Stream;
-}
-
-const REASONS: readonly [AbuseReportReason, string][] = [
-  ['never_asked', 'I never subscribed to this mail'],
-  ['asked_to_stop', 'I unsubscribed, but still get mail'],
-  ['fraud', 'It is fraud, or pretends to come from someone else'],
-  ['other', 'Another reason'],
-];
-
-/** 200 for GET. `recipient`: the masked address; null: the message was deleted, and the page names the sender only. */
-function reportForm({ sender, recipient }: ReportView): PublicResponse {
-  const options = REASONS.map(
-    ([reason, label], index) =>
-      html`<label><input type="radio" name="reason" value="${reason}"${index === 0 ? html` checked` : empty}><span>${label}</span></label>
+/** 200 for GET. */
+function reportForm({ look, sender, recipient }: Parties): PublicResponse {
+  const options = ABUSE_REPORT_REASONS.map(
+    (reason, index) =>
+      html`<label><input type="radio" name="reason" value="${reason}"${index === 0 ? html` checked` : empty}><span>${look.text(`report.${reason}`)}</span></label>
 `,
   );
-  const to = recipient === null ? empty : html` to <bdi>${recipient}</bdi>`;
+  const about =
+    recipient === null
+      ? look.text('report.aboutYou', { sender })
+      : look.text('report.about', { sender, recipient });
   return pageResponse(
+    look,
     200,
-    'Report abuse',
-    html`<p>This is about a mail from <bdi>${sender}</bdi>${to}. Your report is recorded, and the sender's marketing mail to you stops.</p>
+    'report.title',
+    html`<p>${about} ${look.text('report.effect')}</p>
 <form method="post">
 <fieldset>
-<legend>What is wrong with this mail?</legend>
+<legend>${look.text('report.question')}</legend>
 ${options}</fieldset>
-<button type="submit">Report this mail</button>
+<button type="submit">${look.text('report.send')}</button>
 </form>`,
   );
 }
 
 /** 200 after a report; `isNew` false: this mail was reported before, and nothing was recorded. */
-function reportedPage({ sender, stream }: ReportView, isNew: boolean): PublicResponse {
-  const others =
-    stream === 'tx'
-      ? html`<p>This does not block messages about your orders and accounts with the sender. To stop those as well, use the unsubscribe link in the mail.</p>`
-      : empty;
+function reportedPage({ look, sender }: Parties, { stream }: SentMail, isNew: boolean): PublicResponse {
+  const others = stream === 'tx' ? html`<p>${look.text('report.transactional')}</p>` : empty;
   return pageResponse(
+    look,
     200,
-    'Thank you',
-    html`<p role="status">${isNew ? 'Your report was recorded.' : 'You have already reported this mail.'} No more marketing mail from <bdi>${sender}</bdi> will be sent to you.</p>
+    'report.thanks',
+    html`<p role="status">${look.text(isNew ? 'report.recorded' : 'report.repeated')} ${look.text('report.stopped', { sender })}</p>
 ${others}`,
   );
 }

@@ -16,6 +16,8 @@ export interface PublicRequest {
   /** The last part of the path. */
   token: string;
   visitor: Visitor;
+  /** The field Accept-Language; '' when it is absent. */
+  acceptLanguage: string;
   /** The form fields of a POST, with names in lower case; empty for GET. */
   fields: FormFields;
 }

@@ -16,6 +16,7 @@ import {
 import { oneAtATime } from '../pipelining.ts';
 import { respondBeforeBody } from '../unread-body.ts';
 import { type FormFields, readFormFields } from './form-body.ts';
+import { type Look, plainLook } from './look.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
 import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';
 import { visitorOf } from './visitor.ts';
@@ -78,9 +79,11 @@ export function createPublicServer(options: PublicServerOptions) {
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { name, token } = targetOf(req.url ?? '');
-    const response = await responseTo(req, name, token).catch((error: unknown) => {
+    const acceptLanguage = req.headers['accept-language'] ?? '';
+    const look = plainLook(acceptLanguage);
+    const response = await responseTo(req, name, token, acceptLanguage, look).catch((error: unknown) => {
       logError(storageFailure(error)?.kind ?? null, { err: error, route: name }, 'public page failed');
-      return faultPage();
+      return faultPage(look);
     });
     // The client has disconnected.
     if (response === null) return void res.destroy();
@@ -92,20 +95,22 @@ export function createPublicServer(options: PublicServerOptions) {
     req: IncomingMessage,
     name: string,
     token: string,
+    acceptLanguage: string,
+    look: Look,
   ): Promise<PublicResponse | null> {
-    if (hasTooManyFields(req)) return tooLargePage();
+    if (hasTooManyFields(req)) return tooLargePage(look);
     const isHead = req.method === 'HEAD';
     const method = isHead ? 'GET' : req.method;
     const route = routes.get(name);
-    if (route === undefined || token === '') return fallback(method, name, token);
+    if (route === undefined || token === '') return fallback(look, method, name, token);
     if ((method !== 'GET' && method !== 'POST') || !route.methods.includes(method))
-      return methodPage(allowed(route.methods));
+      return methodPage(look, allowed(route.methods));
     const fields = method === 'POST' ? await readFormFields(req) : NO_FIELDS;
     if (fields === null) return null;
-    if (fields === 'too-large') return tooLargePage();
+    if (fields === 'too-large') return tooLargePage(look);
     const visitor = visitorOf(req.headers, callerAddressOf(req).address, isHead);
     const host = hostOf(req, isProxy(req.socket.remoteAddress ?? ''));
-    return route.handle({ method, isHead, host, token, visitor, fields });
+    return route.handle({ method, isHead, host, token, visitor, acceptLanguage, fields });
   }
 
   for (const { server } of listeners) {
@@ -180,11 +185,11 @@ function hostOf(req: IncomingMessage, viaProxy: boolean): string {
 }
 
 /** Paths without a route: the home page and robots.txt. */
-function fallback(method: string | undefined, name: string, token: string): PublicResponse {
-  if (method !== 'GET') return methodPage(allowed(['GET']));
-  if (token !== '') return unknownLinkPage();
-  if (name === '') return homePage();
-  return name === 'robots.txt' ? ROBOTS : unknownLinkPage();
+function fallback(look: Look, method: string | undefined, name: string, token: string): PublicResponse {
+  if (method !== 'GET') return methodPage(look, allowed(['GET']));
+  if (token !== '') return unknownLinkPage(look);
+  if (name === '') return homePage(look);
+  return name === 'robots.txt' ? ROBOTS : unknownLinkPage(look);
 }
 
 const ROBOTS: PublicResponse = {

@@ -13,7 +13,11 @@ import type { AccountRow } from '../../store/accounts.ts';
 import { SIGN_UP_LIFETIME_MS } from '../../store/contacts/closed-sign-ups.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
 import type { Context } from '../../store/context.ts';
-import { empty, type Html, html, pageResponse } from './layout.ts';
+import { field } from './field.ts';
+import type { FormFields } from './form-body.ts';
+import { empty, html } from './html.ts';
+import { pageResponse } from './layout.ts';
+import { accountLook, type Look, plainLook } from './look.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import type { PublicRequest, PublicResponse, PublicRoute } from './response.ts';
 import type { Visitor } from './visitor.ts';
@@ -21,7 +25,8 @@ import type { Visitor } from './visitor.ts';
 /*
  * The sign-up forms of groups, `/j/<group id>`, and the confirmation, `/k/<token>`. Nothing is stored before the
  * confirmation: the token has the sign-up. GET changes nothing, because scanners follow links. Own forms on other sites
- * send their fields to the same address: `email`, `firstName`, `lastName` and `website`, which people leave empty.
+ * send their fields to the same address: `email`, `firstName`, `lastName`, `language` (of the page and of the
+ * confirmation mail; default: that of the browser) and `website`, which people leave empty.
  */
 
 /** What takes sign-ups. */
@@ -48,6 +53,8 @@ const MAX_ADDRESSES = 100_000;
 const MAX_CLIENTS = 20_000;
 const MAX_GROUPS = 5000;
 const MAX_NAME_LENGTH = 100;
+/** Of a field that is shown again. */
+const MAX_ENTERED = 400;
 const RETRY_SECONDS = 300;
 
 /** A form whose account may send. */
@@ -73,17 +80,19 @@ export function signUpRoutes(
   const confirmations = createTokenBuckets(clock, CONFIRMATIONS, MAX_ADDRESSES);
   const byGroup = createTokenBuckets(clock, FORMS_PER_GROUP, MAX_GROUPS);
 
-  function find(groupId: string): OpenForm | null {
+  /** `language`: of the sign-up; null: not known yet. */
+  function find(groupId: string, language: string | null, acceptLanguage: string): OpenForm | null {
     const group = tables.subscriptionGroups.ofForm(groupId);
     const form = group === null ? null : signUpFormOf(group);
     const account = group === null ? null : tables.accounts.get(group.account_id);
     if (group === null || form === null || account?.status !== 'active') return null;
     const { name, description } = group;
+    const look = accountLook(tables, account.account_id, language, acceptLanguage);
     return {
       group,
       form,
       account,
-      view: { sender: account.company_name ?? account.name, group: name, description },
+      view: { look, sender: look.brand?.name ?? account.name, group: name, description },
     };
   }
 
@@ -93,10 +102,10 @@ export function signUpRoutes(
     // Programs fill in every field.
     if ((fields.get('website') ?? '') !== '') return sentPage(view);
     const email = readEmail((fields.get('email') ?? '').slice(0, 400));
-    if ('fault' in email) return signUpForm(view, email.fault);
+    if ('fault' in email) return signUpForm(view, { isInvalid: true, fields });
     for (const bucket of [byClient.of(callerBlock(visitor.ip)), byGroup.of(group.subscription_group_id)]) {
       const { allowed, retryAfterSeconds } = bucket.take();
-      if (!allowed) return signUpUnavailablePage(retryAfterSeconds, 429);
+      if (!allowed) return signUpUnavailablePage(view.look, retryAfterSeconds, 429);
     }
     if (!byAddress.of(mailboxOf(email.value)).take().allowed) return sentPage(view);
     const refusal = await sendConfirmation(open, {
@@ -105,14 +114,15 @@ export function signUpRoutes(
       firstName: nameIn(fields.get('firstname')),
       lastName: nameIn(fields.get('lastname')),
       at: clock.now(),
+      language: view.look.language,
     });
     if (refusal === null || refusal.code === 'RECIPIENT_SUPPRESSED') return sentPage(view);
     log.warn({ groupId: group.subscription_group_id, code: refusal.code }, 'confirmation mail not accepted');
-    return signUpUnavailablePage(RETRY_SECONDS, 503);
+    return signUpUnavailablePage(view.look, RETRY_SECONDS, 503);
   }
 
   async function sendConfirmation(
-    { account, form, group }: OpenForm,
+    { account, form, group, view: { look } }: OpenForm,
     signUp: SignUp,
   ): Promise<Pick<Refusal, 'code'> | null> {
     const accept = services.accept();
@@ -123,14 +133,15 @@ export function signUpRoutes(
         from: form.from,
         to: signUp.email,
         subject: '{{subject}}',
-        html: '<p>{{intro}}</p><p><a href="{{link}}">{{link}}</a></p><p>{{outro}}</p>',
+        html: '<div lang="{{language}}"><p>{{intro}}</p><p><a href="{{link}}">{{link}}</a></p><p>{{outro}}</p></div>',
         text: '{{intro}}\n\n{{link}}\n\n{{outro}}\n',
         essential: true,
         templateVariables: {
-          subject: form.subject ?? `Confirm your subscription to ${group.name}`,
-          intro: form.intro ?? `Please confirm that you want to subscribe to ${group.name}:`,
+          subject: form.subject ?? look.plain('mail.subject', { group: group.name }),
+          intro: form.intro ?? look.plain('mail.intro', { group: group.name }),
           link: `${services.publicUrl()}/k/${tokens.of(account.account_id).signUp(signUp)}`,
-          outro: 'If you did not ask for it, ignore this mail: you will get no further ones.',
+          outro: look.plain('mail.outro'),
+          language: look.language,
         },
       },
       idempotency: null,
@@ -144,9 +155,10 @@ export function signUpRoutes(
     const { allowed, retryAfterSeconds } = confirmations
       .of(`${signUp.groupId} ${emailIdentifier(signUp.email)}`)
       .take();
-    if (!allowed) return signUpUnavailablePage(retryAfterSeconds, 429);
+    const { look } = open.view;
+    if (!allowed) return signUpUnavailablePage(look, retryAfterSeconds, 429);
     if (services.storageRefusal(open.account.account_id) !== null)
-      return signUpUnavailablePage(RETRY_SECONDS, 503);
+      return signUpUnavailablePage(look, RETRY_SECONDS, 503);
     const state = await signUps.confirm(open.account.account_id, signUp, {
       by: 'recipient',
       ipAddress: visitor.ip,
@@ -154,7 +166,7 @@ export function signUpRoutes(
     });
     if (!isRefusal(state)) return pageOf(open, signUp, state);
     log.warn({ groupId: signUp.groupId, code: state.code }, 'sign-up not recorded');
-    return signUpUnavailablePage(RETRY_SECONDS, 503);
+    return signUpUnavailablePage(look, RETRY_SECONDS, 503);
   }
 
   function pageOf({ view }: OpenForm, { email, groupId }: SignUp, state: SignUpState): PublicResponse {
@@ -167,20 +179,22 @@ export function signUpRoutes(
       name: 'j',
       methods: ['GET', 'POST'],
       handle: (request) => {
-        const open = isCustomerHost(request.host) ? null : find(request.token);
-        if (open === null) return unknownLinkPage();
+        const { host, token, acceptLanguage, fields } = request;
+        const chosen = fields.get('language') ?? null;
+        const open = isCustomerHost(host) ? null : find(token, chosen, acceptLanguage);
+        if (open === null) return unknownLinkPage(plainLook(acceptLanguage));
         return request.method === 'GET' ? signUpForm(open.view) : submit(open, request);
       },
     },
     {
       name: 'k',
       methods: ['GET', 'POST'],
-      handle: ({ method, host, token, visitor }) => {
+      handle: ({ method, host, token, visitor, acceptLanguage }) => {
         const signUp = isCustomerHost(host) ? null : tokens.signUp(token);
-        const open = signUp === null ? null : find(signUp.groupId);
+        const open = signUp === null ? null : find(signUp.groupId, signUp.language, acceptLanguage);
         if (signUp === null || open === null || !signUp.isOf(open.account.account_id))
-          return unknownLinkPage();
-        if (clock.now() - signUp.at > SIGN_UP_LIFETIME_MS) return expiredPage();
+          return unknownLinkPage(plainLook(acceptLanguage));
+        if (clock.now() - signUp.at > SIGN_UP_LIFETIME_MS) return expiredPage(open.view);
         return method === 'GET'
           ? pageOf(open, signUp, signUps.state(open.account.account_id, signUp))
           : confirm(open, signUp, visitor);
@@ -203,91 +217,97 @@ function nameIn(text = ''): string {
 
 /** What the form shows. */
 interface SignUpView {
+  look: Look;
   sender: string;
   group: string;
   description: string | null;
 }
 
-/** 200 with the form; with `fault`, what is wrong with the address, 400. */
-function signUpForm(view: SignUpView, fault: string | null = null): PublicResponse {
-  const about = view.description === null ? empty : html`<p>${view.description}</p>`;
-  const wrong = fault === null ? empty : html`<p role="alert">The address ${fault}.</p>`;
+/** What was sent with an address that is not valid. */
+interface InvalidForm {
+  isInvalid: true;
+  fields: FormFields;
+}
+
+/** 200 with the form; 400 with what was entered, when the address is not valid. */
+function signUpForm(view: SignUpView, invalid: InvalidForm | null = null): PublicResponse {
+  const { look, sender, group, description } = view;
+  const about = description === null ? empty : html`<p>${description}</p>`;
+  const entered = (name: string) => (invalid?.fields.get(name) ?? '').slice(0, MAX_ENTERED);
+  const fault = invalid === null ? null : look.text('signUp.invalid');
   return pageResponse(
-    fault === null ? 200 : 400,
-    `Subscribe to ${view.group}`,
-    html`${about}<p>Mail from <bdi>${view.sender}</bdi>. You get a mail with a link that confirms your address.</p>
-${wrong}<form method="post">
-${field('email', 'Email address', html` type="email" autocomplete="email" required`)}
-${field('firstName', 'First name (optional)', html` type="text" autocomplete="given-name" maxlength="100"`)}
-${field('lastName', 'Last name (optional)', html` type="text" autocomplete="family-name" maxlength="100"`)}
-<p hidden><label>Leave this empty <input name="website" tabindex="-1" autocomplete="off"></label></p>
-<button type="submit">Subscribe</button>
+    look,
+    invalid === null ? 200 : 400,
+    'signUp.title',
+    html`${about}<p>${look.text('signUp.about', { sender })}</p>
+<form method="post">
+<input type="hidden" name="language" value="${look.language}">
+${field('email', look.text('signUp.email'), html` type="email" autocomplete="email" required value="${entered('email')}"`, fault)}
+${field('firstName', look.text('signUp.firstName'), html` type="text" autocomplete="given-name" maxlength="100" value="${entered('firstname')}"`)}
+${field('lastName', look.text('signUp.lastName'), html` type="text" autocomplete="family-name" maxlength="100" value="${entered('lastname')}"`)}
+<p hidden><label>${look.text('signUp.trap')} <input name="website" tabindex="-1" autocomplete="off"></label></p>
+<button type="submit">${look.text('signUp.send')}</button>
 </form>`,
+    { group },
   );
 }
 
-function field(name: string, label: string, attributes: Html): Html {
-  return html`<label class="field">${label} <input name="${name}"${attributes}></label>`;
-}
-
 /** The page after a valid form. It is equal for every address, so that it does not show who is a member. */
-function sentPage(view: SignUpView): PublicResponse {
+function sentPage({ look, sender, group }: SignUpView): PublicResponse {
   return pageResponse(
+    look,
     200,
-    'Please confirm your address',
-    html`<p role="status">If this address can get mail from <bdi>${view.sender}</bdi>, a mail with a link is on its way. Open the link to subscribe to <bdi>${view.group}</bdi>.</p>
-<p class="soft">No mail after a few minutes? Look into the spam folder, or try again tomorrow.</p>`,
+    'signUp.sentTitle',
+    html`<p role="status">${look.text('signUp.sent', { sender, group })}</p>
+<p class="soft">${look.text('signUp.sentHint')}</p>`,
   );
 }
 
 /**
- * 200 for GET of a link that can be confirmed: a button, because scanners follow links. `email`: in full, as it was in
+ * 200 for GET of a link that can be confirmed: a button, because scanners follow links. `recipient`: in full, as it was in
  * the mail.
  */
-function confirmPage(view: SignUpView, email: string): PublicResponse {
+function confirmPage({ look, sender, group }: SignUpView, recipient: string): PublicResponse {
   return pageResponse(
+    look,
     200,
-    `Subscribe to ${view.group}?`,
-    html`<p>Mail from <bdi>${view.sender}</bdi> will be sent to <bdi>${email}</bdi>. Every mail has a link to unsubscribe.</p>
-<form method="post"><button type="submit">Yes, subscribe</button></form>
-<p class="soft">If you did not ask for it, close this page: nothing will be sent.</p>`,
+    'signUp.confirmTitle',
+    html`<p>${look.text('signUp.confirm', { sender, recipient })}</p>
+<form method="post"><button type="submit">${look.text('signUp.confirmSend')}</button></form>
+<p class="soft">${look.text('signUp.confirmHint')}</p>`,
+    { group },
   );
 }
 
 /** 200 after a confirmation, by this request or an earlier one. */
-function confirmedPage(view: SignUpView, email: string): PublicResponse {
+function confirmedPage({ look, sender, group }: SignUpView, recipient: string): PublicResponse {
   return pageResponse(
+    look,
     200,
-    'You are subscribed',
-    html`<p role="status"><bdi>${email}</bdi> is subscribed to <bdi>${view.group}</bdi> of <bdi>${view.sender}</bdi>.</p>`,
+    'signUp.confirmedTitle',
+    html`<p role="status">${look.text('signUp.confirmed', { recipient, group, sender })}</p>`,
   );
 }
 
 /** 410 for a link older than SIGN_UP_LIFETIME_MS, seven days. */
-function expiredPage(): PublicResponse {
-  return pageResponse(
-    410,
-    'This link has expired',
-    html`<p>It was valid for seven days. Please fill in the form again to get a new one.</p>`,
-  );
+function expiredPage({ look }: SignUpView): PublicResponse {
+  return pageResponse(look, 410, 'signUp.expiredTitle', html`<p>${look.text('signUp.expired')}</p>`);
 }
 
 /** `form`: the address of the form. */
-function endedPage(view: SignUpView, form: string): PublicResponse {
+function endedPage({ look, sender, group }: SignUpView, form: string): PublicResponse {
   return pageResponse(
+    look,
     410,
-    'This link is no longer valid',
-    html`<p>It was used already, or it is older than your last request to unsubscribe or to delete your data. Nothing was changed.</p>
-<p>To subscribe to <bdi>${view.group}</bdi> of <bdi>${view.sender}</bdi>, <a href="${form}">fill in the form again</a>: you get a mail with a new link.</p>`,
+    'signUp.endedTitle',
+    html`<p>${look.text('signUp.ended')}</p>
+<p>${look.text('signUp.again', { group, sender })}</p>
+<p><a href="${form}">${look.text('signUp.againLink')}</a></p>`,
   );
 }
 
 /** 429 above a rate; 503 when the mail or the confirmation was not accepted. With Retry-After. */
-function signUpUnavailablePage(retryAfterSeconds: number, status: 429 | 503): PublicResponse {
-  const page = pageResponse(
-    status,
-    'Please try again later',
-    html`<p>Your request was not processed. Please try again later.</p>`,
-  );
+function signUpUnavailablePage(look: Look, retryAfterSeconds: number, status: 429 | 503): PublicResponse {
+  const page = pageResponse(look, status, 'signUp.laterTitle', html`<p>${look.text('signUp.later')}</p>`);
   return { ...page, headers: { ...page.headers, 'Retry-After': String(retryAfterSeconds) } };
 }

@@ -1,6 +1,7 @@
 import type { Visits } from '../../events/visits.ts';
 import { parseLinkUrl } from '../../mail/html/links.ts';
 import type { Tokens } from '../../mail/tokens.ts';
+import { plainLook } from './look.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';
 
@@ -26,11 +27,11 @@ export function clickRoute(
   return {
     name: 'c',
     methods: ['GET'],
-    handle: ({ token, visitor, host }) => {
+    handle: ({ token, visitor, host, acceptLanguage }) => {
       const click = tokens.click(token, host);
       const address = click && parseLinkUrl(click.url);
-      if (click === null || address === null) return unknownLinkPage();
-      if (!click.madeForHost && isCustomerHost(host)) return unknownLinkPage();
+      if (click === null || address === null) return unknownLinkPage(plainLook(acceptLanguage));
+      if (!click.madeForHost && isCustomerHost(host)) return unknownLinkPage(plainLook(acceptLanguage));
       const { id: messageId, isOf } = click;
       visits.record({ kind: 'email_clicked', messageId, isOf, url: address, ...visitor });
       return { status: 302, headers: { ...COMMON_HEADERS, Location: address }, body: '' };

@@ -10,17 +10,19 @@ import type {
   OptOutState,
   Unsubscribing,
 } from '../../suppression/unsubscribe.ts';
-import { empty, type Html, html, pageResponse } from './layout.ts';
+import { empty, type Html, html } from './html.ts';
+import { pageResponse } from './layout.ts';
+import { plainLook } from './look.ts';
 import { isOwnHost, type PageHosts, redirectToPlatform } from './own-host.ts';
-import { partiesOf } from './parties.ts';
+import { type Parties, partiesOf } from './parties.ts';
 import { tooOftenPage, unknownLinkPage } from './plain-pages.ts';
-import type { PublicResponse, PublicRoute } from './response.ts';
+import type { PublicRequest, PublicResponse, PublicRoute } from './response.ts';
 
 /*
  * `/u/<token>`. GET shows the choices and changes nothing, because scanners follow links. POST takes effect immediately,
  * whether a mailbox provider sends it for its user (RFC 8058) or the form of the page. It uses no cookie and no redirect,
  * and repeating it changes nothing. The page has a form with one button, or the result with an undo button; the fields are
- * `choice` (list, all) and `undo` (the parts to resubscribe to).
+ * `choice` (list, all) and `undo` (the parts to resubscribe to). A link leads to the preference page, which has the same token.
  */
 
 /**
@@ -44,21 +46,27 @@ export function unsubscribeRoute(
 ): PublicRoute {
   const undos = createTokenBuckets(clock, UNDO_RATE, MAX_RECIPIENTS);
 
-  const viewOf = (mail: SentMail): UnsubscribeView => ({
-    ...partiesOf(tables, mail),
+  const viewOf = (mail: SentMail, { acceptLanguage, token }: PublicRequest): UnsubscribeView => ({
+    ...partiesOf(tables, mail, acceptLanguage),
     stream: mail.stream,
     state: unsubscribing.state(tables, mail),
+    preferences: `/p/${token}`,
   });
 
-  function show(mail: SentMail): PublicResponse {
-    const view = viewOf(mail);
+  function show(mail: SentMail, request: PublicRequest): PublicResponse {
+    const view = viewOf(mail, request);
     const stopped = stoppedParts(view);
     return stopped.length > 0 ? stoppedPage(view, stopped, 'before') : askPage(view);
   }
 
-  async function stop(mail: SentMail, choice: Choice, source: OptOutSource): Promise<PublicResponse> {
+  async function stop(
+    mail: SentMail,
+    choice: Choice,
+    source: OptOutSource,
+    request: PublicRequest,
+  ): Promise<PublicResponse> {
     const stopped = await writer.run((tx) => unsubscribing.optOut(tx, mail, choice, source), mail.accountId);
-    const view = viewOf(mail);
+    const view = viewOf(mail, request);
     // Simulated mail has no opt-outs.
     if (mail.simulated) return askPage(view);
     return stoppedPage(view, stopped.length > 0 ? stopped : stoppedParts(view), 'now');
@@ -68,35 +76,40 @@ export function unsubscribeRoute(
     mail: SentMail,
     parts: readonly OptOutPart[],
     source: OptOutSource,
+    request: PublicRequest,
   ): Promise<PublicResponse> {
     const { allowed, retryAfterSeconds } = undos.of(`${mail.accountId} ${mail.recipientHash}`).take();
-    if (!allowed) return tooOftenPage(retryAfterSeconds);
+    if (!allowed)
+      return tooOftenPage(partiesOf(tables, mail, request.acceptLanguage).look, retryAfterSeconds);
     await writer.run((tx) => unsubscribing.undo(tx, mail, parts, source), mail.accountId);
-    return resubscribedPage(viewOf(mail));
+    return resubscribedPage(viewOf(mail, request));
   }
 
   return {
     name: 'u',
     methods: ['GET', 'POST'],
-    handle: ({ method, host, token, visitor, fields }) => {
+    handle: (request) => {
+      const { method, host, token, visitor, fields, acceptLanguage } = request;
       const mail = tokens.unsubscribeUrl(token);
-      if (mail === null) return unknownLinkPage();
+      if (mail === null) return unknownLinkPage(plainLook(acceptLanguage));
       const isOneClick = /^one-click$/i.test(fields.get('list-unsubscribe') ?? '');
       // A mailbox provider sends one-click to the address in the mail, shows no page and follows no redirect.
       if (!isOneClick && !isOwnHost(hosts, host, mail.accountId))
-        return method === 'GET' ? redirectToPlatform(hosts, `/u/${token}`) : unknownLinkPage();
-      if (method === 'GET') return show(mail);
+        return method === 'GET'
+          ? redirectToPlatform(hosts, `/u/${token}`)
+          : unknownLinkPage(plainLook(acceptLanguage));
+      if (method === 'GET') return show(mail, request);
       const source = (how: OptOutSource['method']): OptOutSource => ({
         method: how,
         ip: visitor.ip,
         userAgent: visitor.userAgent,
       });
-      if (isOneClick) return stop(mail, 'list', source('one_click'));
+      if (isOneClick) return stop(mail, 'list', source('one_click'), request);
       const parts = (fields.get('undo') ?? '').split(' ').filter(isPart);
-      if (parts.length > 0) return undo(mail, parts, source('page'));
+      if (parts.length > 0) return undo(mail, parts, source('page'), request);
       const choice = fields.get('choice');
-      if (choice === 'list' || choice === 'all') return stop(mail, choice, source('page'));
-      return askPage(viewOf(mail), 400);
+      if (choice === 'list' || choice === 'all') return stop(mail, choice, source('page'), request);
+      return askPage(viewOf(mail, request), 400);
     },
   };
 }
@@ -106,22 +119,27 @@ function isPart(text: string): text is OptOutPart {
 }
 
 /** What the page shows. */
-interface UnsubscribeView {
-  /** The company, else the name of the account. */
-  sender: string;
-  /** The masked address of the recipient; null after the message was deleted. */
-  recipient: string | null;
+interface UnsubscribeView extends Parties {
   stream: Stream;
   state: OptOutState;
+  /** Path of the preference page. */
+  preferences: string;
 }
 
 /** The form with its choices; `status` is 400 after a POST without a valid choice. */
 function askPage(view: UnsubscribeView, status = 200): PublicResponse {
+  const { look, sender, recipient } = view;
+  const about =
+    recipient === null
+      ? look.text('unsubscribe.aboutYou', { sender })
+      : look.text('unsubscribe.about', { sender, recipient });
   return pageResponse(
+    look,
     status,
-    'Unsubscribe',
-    html`<p>This is about mail from <bdi>${view.sender}</bdi> to ${recipientOf(view)}.</p>
-${askForm(view)}`,
+    'unsubscribe.title',
+    html`<p>${about}</p>
+${askForm(view)}
+${preferencesLink(view)}`,
   );
 }
 
@@ -136,82 +154,88 @@ function stoppedPage(
   parts: readonly OptOutPart[],
   when: 'now' | 'before',
 ): PublicResponse {
+  const { look, sender, recipient, stream } = view;
   const { stopped, choices } = view.state;
   const more = choices.all.some((part) => !stopped.includes(part));
+  const list =
+    recipient === null
+      ? look.text('unsubscribed.listYou', { sender })
+      : look.text('unsubscribed.list', { sender, recipient });
+  const stopAll = stream === 'tx' ? 'unsubscribed.stopMail' : 'unsubscribed.stopMarketing';
+  const allForm = html`<form method="post">
+<input type="hidden" name="choice" value="all">
+<button type="submit" class="second">${look.text(stopAll, { sender })}</button>
+</form>`;
   return pageResponse(
+    look,
     200,
-    'You are unsubscribed',
-    html`<p role="status">${when === 'now' ? 'Done.' : 'You have already unsubscribed.'} <bdi>${view.sender}</bdi> will no longer send the following to ${recipientOf(view)}:</p>
+    'unsubscribed.title',
+    html`<p role="status">${look.text(`unsubscribed.${when}`)} ${list}</p>
 <ul>${parts.map((part) => html`<li>${stoppedName(view, part)}</li>`)}</ul>
-${undoForm(parts)}
-${more ? allForm(view) : empty}
-<p class="soft">Mail that was already sent may still arrive.</p>`,
+<form method="post">
+<input type="hidden" name="undo" value="${parts.join(' ')}">
+<button type="submit" class="second">${look.text('unsubscribed.undo')}</button>
+</form>
+${more ? allForm : empty}
+${preferencesLink(view)}
+<p class="soft">${look.text('unsubscribed.later')}</p>`,
   );
 }
 
 /** 200 after an undo, with the form to unsubscribe again. */
 function resubscribedPage(view: UnsubscribeView): PublicResponse {
+  const { look, sender, recipient } = view;
+  const done =
+    recipient === null
+      ? look.text('resubscribed.textYou', { sender })
+      : look.text('resubscribed.text', { sender, recipient });
   return pageResponse(
+    look,
     200,
-    'You are subscribed again',
-    html`<p role="status">Your unsubscription was undone: <bdi>${view.sender}</bdi> may send mail to ${recipientOf(view)} as before.</p>
-${askForm(view, 'second')}`,
+    'resubscribed.title',
+    html`<p role="status">${done}</p>
+${askForm(view, 'second')}
+${preferencesLink(view)}`,
   );
 }
 
 function askForm(view: UnsubscribeView, style: 'first' | 'second' = 'first'): Html {
   return html`<form method="post">
 ${choiceOf(view)}
-<button type="submit"${style === 'second' ? html` class="second"` : empty}>Unsubscribe</button>
+<button type="submit"${style === 'second' ? html` class="second"` : empty}>${view.look.text('unsubscribe.send')}</button>
 </form>`;
 }
 
-function choiceOf(view: UnsubscribeView): Html {
-  const { list, all } = view.state.choices;
-  if (list.join() === all.join()) {
-    return html`<p>You will no longer get ${onlyThis(view)}.</p>
+/** One button where the list is all that can be stopped; otherwise a choice. */
+function choiceOf({ look, sender, stream, state: { groupName, choices } }: UnsubscribeView): Html {
+  if (choices.list.join() === choices.all.join()) {
+    const ends = stream === 'tx' ? 'unsubscribe.endsTransactional' : 'unsubscribe.endsMarketing';
+    const text =
+      groupName === null || stream === 'tx'
+        ? look.text(ends)
+        : look.text('unsubscribe.endsGroup', { group: groupName });
+    return html`<p>${text}</p>
 <input type="hidden" name="choice" value="list">`;
   }
   const option = (choice: Choice, label: Html, checked: boolean) =>
     html`<label><input type="radio" name="choice" value="${choice}"${checked ? html` checked` : empty}><span>${label}</span></label>
 `;
+  const only =
+    stream === 'tx'
+      ? look.text('unsubscribe.onlyTransactional')
+      : look.text('unsubscribe.onlyGroup', { group: groupName ?? '' });
+  const all = look.text(stream === 'tx' ? 'unsubscribe.allMail' : 'unsubscribe.allMarketing', { sender });
   return html`<fieldset>
-<legend>What do you want to stop?</legend>
-${option('list', html`Only ${onlyThis(view)}`, true)}${option('all', everything(view), false)}</fieldset>`;
+<legend>${look.text('unsubscribe.question')}</legend>
+${option('list', only, true)}${option('all', all, false)}</fieldset>`;
 }
 
-function onlyThis({ stream, state: { groupName } }: UnsubscribeView): Html {
-  if (stream === 'tx') return html`messages like this one, such as those about orders and accounts`;
-  return groupName === null ? html`marketing mail` : html`this list: <b><bdi>${groupName}</bdi></b>`;
+function stoppedName({ look, state: { groupName } }: UnsubscribeView, part: OptOutPart): Html {
+  if (part === 'group') return look.text('unsubscribed.group', { group: groupName ?? '' });
+  return look.text(part === 'mk' ? 'unsubscribed.marketing' : 'unsubscribed.transactional');
 }
 
-function everything({ stream, sender }: UnsubscribeView): Html {
-  return stream === 'tx'
-    ? html`All mail from <bdi>${sender}</bdi>`
-    : html`All marketing mail from <bdi>${sender}</bdi>`;
-}
-
-function stoppedName({ state: { groupName } }: UnsubscribeView, part: OptOutPart): Html {
-  if (part === 'group') return html`the list <b><bdi>${groupName ?? ''}</bdi></b>`;
-  return part === 'mk'
-    ? html`marketing mail of any kind`
-    : html`messages such as those about orders and accounts`;
-}
-
-function undoForm(stopped: readonly OptOutPart[]): Html {
-  return html`<form method="post">
-<input type="hidden" name="undo" value="${stopped.join(' ')}">
-<button type="submit" class="second">Undo</button>
-</form>`;
-}
-
-function allForm(view: UnsubscribeView): Html {
-  return html`<form method="post">
-<input type="hidden" name="choice" value="all">
-<button type="submit" class="second">Stop ${view.stream === 'tx' ? 'all mail' : 'all marketing mail'} from <bdi>${view.sender}</bdi></button>
-</form>`;
-}
-
-function recipientOf({ recipient }: UnsubscribeView): Html {
-  return recipient === null ? html`you` : html`<bdi>${recipient}</bdi>`;
+function preferencesLink({ look, isContact, preferences }: UnsubscribeView): Html {
+  if (!isContact) return empty;
+  return html`<p><a href="${preferences}">${look.text('unsubscribe.preferences')}</a></p>`;
 }

@@ -233,7 +233,9 @@ function changingTracked(
 }
 
 function isServiceLink(href: string): boolean {
-  return href.includes(MARKS.unsubscribeUrl) || href.includes(MARKS.reportAbuseUrl);
+  return [MARKS.unsubscribeUrl, MARKS.reportAbuseUrl, MARKS.preferencesUrl].some((mark) =>
+    href.includes(mark),
+  );
 }
 
 /** A longer URL is not tracked: the tracked URL must fit in a request line. */

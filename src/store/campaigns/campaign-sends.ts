@@ -43,8 +43,6 @@ export interface CampaignSendRow {
   /** When it was sent completely or cancelled. */
   finished_at: number | null;
   created_at: number;
-  /** JSON of the audience beyond one group (campaigns/audience.ts); null: the group only. */
-  audience: string | null;
 }
 
 /** A row with the id and the status of its campaign. */
@@ -60,7 +58,16 @@ export type PausedSend = Pick<CampaignSend, 'campaign_id' | 'paused_reason'> & {
 /** The columns of a member that its message needs. */
 export type CampaignMember = Pick<
   ContactRow,
-  'seq' | 'email' | 'email_hash' | 'phone' | 'first_name' | 'last_name' | 'custom_fields' | 'consent_n'
+  | 'seq'
+  | 'email'
+  | 'email_hash'
+  | 'phone'
+  | 'first_name'
+  | 'last_name'
+  | 'custom_fields'
+  | 'language'
+  | 'consent_n'
+  | 'paused_until'
 >;
 
 export interface MemberRange {
@@ -82,8 +89,7 @@ export function campaignSendTable(db: Database) {
   const insert = sql.run<[CampaignSendRow]>(`
     INSERT INTO campaign_sends ${columnValues(`campaign_seq, account_id, job_id, subscription_group_id,
       scheduled_at, per_hour, members, last_seq, at_seq, queued, without_email, not_eligible, not_renderable,
-      next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at, created_at,
-      audience`)}`);
+      next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at, created_at`)}`);
   const insertMail = sql.run<[number, string]>(
     'INSERT INTO campaign_mails (campaign_seq, mail) VALUES (?, ?)',
   );
@@ -155,18 +161,14 @@ export function campaignSendTable(db: Database) {
     statusOfJob: sql.value<[jobId: string], CampaignStatus>(
       'SELECT c.status FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq WHERE s.job_id = ?',
     ),
-    /** Campaigns of the account that are not completely sent, and whose audience refers to the segment. */
-    usersOfSegment: sql.all<[accountId: string, segmentId: string], { campaign_id: string; name: string }>(`
-      SELECT c.campaign_id, c.name FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq
-      WHERE s.open = 1 AND s.account_id = ? AND instr(s.audience, json_quote(?)) > 0
-      ORDER BY s.campaign_seq LIMIT 20`),
     /** The seq of the newest contact in a group; 0: the group is empty. */
     newestMember: sql.count<[groupSeq: number]>(
       'SELECT max(contact_seq) FROM subscriptions WHERE group_seq = ?',
     ),
     /** Active members in the order of their contacts. */
     members: sql.all<[range: MemberRange], CampaignMember>(`
-      SELECT c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.consent_n
+      SELECT c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.language,
+        c.consent_n, c.paused_until
       FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
       WHERE s.group_seq = @groupSeq AND s.is_active = 1 AND s.contact_seq > @after AND s.contact_seq <= @upTo
       ORDER BY s.contact_seq LIMIT +@limit`),

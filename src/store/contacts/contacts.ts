@@ -41,6 +41,12 @@ export interface ContactRow {
   last_name_key: string | null;
   /** The text that a search examines: folded address, name and number, one per line. Null: not yet indexed. */
   search_text: string;
+  /** A language tag (BCP 47); null: unknown. */
+  language: string | null;
+  /** The contact gets no marketing mail until then; null: it is not paused. */
+  paused_until: number | null;
+  /** When the person asked on the preference page to be erased; null: never. */
+  erasure_requested_at: number | null;
   created_at: number;
   updated_at: number;
 }
@@ -56,6 +62,8 @@ export type KnownContact = ContactRow & {
 
 export interface ContactFilter extends PageFilter {
   status?: GlobalStatus;
+  /** Only contacts that asked to be erased; without a status. */
+  erasureRequested?: true;
 }
 
 /** Columns for searches by prefix, each with an index. */
@@ -97,6 +105,7 @@ export const CONTACT_POLICIES = [
       'first_name',
       'last_name',
       'custom_fields',
+      'language',
       'email_key',
       'name_key',
       'last_name_key',
@@ -118,7 +127,8 @@ export function contactTable(db: Database) {
   const insert = sql.insert<[Omit<ContactRow, 'seq'>]>(`INSERT INTO ${sql.row('contacts')}`);
   const update = sql.run<[ContactRow]>(`
     UPDATE contacts SET ${columnsSet(`email, email_hash, phone, phone_hash, first_name, last_name, custom_fields,
-      global_status, source, email_key, name_key, last_name_key, search_text, updated_at`)}
+      global_status, source, email_key, name_key, last_name_key, search_text, language, paused_until,
+      erasure_requested_at, updated_at`)}
     WHERE seq = @seq`);
   const setConsent = sql.run<[number | null, number, number]>(
     'UPDATE contacts SET consent_n = ?, updated_at = ? WHERE seq = ?',
@@ -142,6 +152,9 @@ export function contactTable(db: Database) {
   const pageOfStatus = sql.all<[string, GlobalStatus, number, number], KnownContact>(
     `${SELECT_CONTACT} WHERE c.account_id = ? AND c.global_status = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`,
   );
+  const pageOfRequests = sql.all<[string, number, number], KnownContact>(`
+    SELECT ${CONTACT_COLUMNS} FROM contacts c INDEXED BY contacts_by_erasure_request ${WITH_CONSENT}
+    WHERE c.account_id = ? AND c.erasure_requested_at IS NOT NULL AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`);
   // Two queries: SQLite would read one range over (key, seq) from the first row of the key, however many rows have it.
   const walkBy = (key: SearchKey) => {
     const select = `SELECT seq, email, first_name, last_name, global_status, ${SEARCH_KEYS.join(', ')} FROM contacts`;
@@ -197,13 +210,19 @@ export function contactTable(db: Database) {
       const set = identifier.startsWith('phone_') ? setStatusByPhone : setStatusByEmail;
       set.run(status, at, accountId, identifier, status);
     },
+    /** Ends at most `limit` pauses whose time has come; returns how many. */
+    endPauses: sql.changes<[now: number, limit: number]>(`
+      UPDATE contacts SET paused_until = NULL WHERE seq IN (
+        SELECT seq FROM contacts INDEXED BY contacts_by_pause
+        WHERE paused_until IS NOT NULL AND paused_until <= ? LIMIT +?)`),
     bySeq: sql.get<[seq: number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`),
     /** `identifier`: `email_<md5>` or `phone_<md5>`. */
     byIdentifier: (accountId: string, identifier: string): KnownContact | null =>
       (identifier.startsWith('phone_') ? byPhone : byEmail).get(accountId, identifier) ?? null,
     /** Newest first. */
-    list: ({ accountId, status, beforeSeq, limit }: ContactFilter): Page<KnownContact> => {
+    list: ({ accountId, status, erasureRequested, beforeSeq, limit }: ContactFilter): Page<KnownContact> => {
       const before = beforeSeq ?? Number.MAX_SAFE_INTEGER;
+      if (erasureRequested === true) return pageOf(pageOfRequests(accountId, before, limit + 1), limit);
       const rows =
         status === undefined
           ? page(accountId, before, limit + 1)

@@ -28,6 +28,8 @@ export interface SubscriptionGroupRow {
   company_address_template_id: string | null;
   /** A JSON object, `SignUpForm` of the audience module; null: the group has no form. */
   sign_up: string | null;
+  /** Whether the preference page shows it; null: if it has a sign-up form. */
+  is_public: 0 | 1 | null;
   deleted_at: number | null;
   created_at: number;
   updated_at: number;
@@ -66,11 +68,11 @@ export function subscriptionGroupTable(db: Database) {
     insert: sql.insert<[row: NewSubscriptionGroup]>(`
       INSERT INTO subscription_groups ${columnValues(`subscription_group_id, account_id, name, description,
         is_active, tags, unsubscribe_template_id, report_abuse_template_id, company_address_template_id, sign_up,
-        created_at, updated_at`)}`),
+        is_public, created_at, updated_at`)}`),
     /** Writes the columns that an account may change. */
     update: sql.run<[row: SubscriptionGroupRow]>(`
       UPDATE subscription_groups SET ${columnsSet(`name, description, is_active, tags, unsubscribe_template_id,
-        report_abuse_template_id, company_address_template_id, sign_up, updated_at`)}
+        report_abuse_template_id, company_address_template_id, sign_up, is_public, updated_at`)}
       WHERE seq = @seq`),
     get: sql.get<[accountId: string, groupId: string], SubscriptionGroupRow>(
       'SELECT * FROM subscription_groups WHERE account_id = ? AND subscription_group_id = ? AND deleted_at IS NULL',
@@ -79,6 +81,12 @@ export function subscriptionGroupTable(db: Database) {
     ofForm: sql.get<[groupId: string], SubscriptionGroupRow>(
       'SELECT * FROM subscription_groups WHERE subscription_group_id = ? AND deleted_at IS NULL AND sign_up IS NOT NULL',
     ),
+    /** Active groups that the preference page of the account shows, oldest first. */
+    onPages: sql.all<[accountId: string, limit: number], SubscriptionGroupRow>(`
+      SELECT * FROM subscription_groups INDEXED BY subscription_groups_on_pages
+      WHERE account_id = ? AND deleted_at IS NULL AND is_active = 1
+        AND coalesce(is_public, sign_up IS NOT NULL) = 1
+      ORDER BY seq LIMIT +?`),
     /** Newest first. */
     list: ({ accountId, beforeSeq, limit, search = '' }: NamedPageFilter): Page<SubscriptionGroupRow> =>
       pageOf(list(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, search, limit + 1), limit),

@@ -35,6 +35,8 @@ export interface Member {
 export interface ContactPermission {
   /** The entry of the consent history that is in effect; null: there is none. */
   consent_n: number | null;
+  /** The contact gets no marketing mail until then; null: it is not paused. */
+  paused_until: number | null;
   /** Null: the group does not exist, or none was named. */
   group_is_active: 0 | 1 | null;
   /** Whether the membership in the group is active; null: there is none. */
@@ -68,7 +70,7 @@ export function subscriptionTable(db: Database) {
     'SELECT * FROM subscriptions WHERE group_seq = ? AND contact_seq = ?',
   );
   const permission = sql.get<[string | null, string, string], ContactPermission>(`
-    SELECT c.consent_n, g.is_active AS group_is_active, s.is_active AS member_is_active
+    SELECT c.consent_n, c.paused_until, g.is_active AS group_is_active, s.is_active AS member_is_active
     FROM contacts c
       LEFT JOIN subscription_groups g
         ON g.subscription_group_id = ? AND g.account_id = c.account_id AND g.deleted_at IS NULL

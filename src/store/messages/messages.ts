@@ -296,10 +296,7 @@ export const DELAY_NOTICE_POLICY = {
   },
 } as const satisfies DataPolicy;
 
-/**
- * Recorded delivery warnings of other servers, so that a repeated one is not recorded again; complaints about messages that are
- * not known have the number 0.
- */
+/** Recorded delivery warnings of other servers, so that a repeated one is not recorded again. */
 export function delayNoticeTable(db: Database) {
   const sql = statements(db);
   return {

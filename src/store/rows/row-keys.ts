@@ -154,6 +154,7 @@ const EVENT_KINDS = [
   'campaign_paused',
   'sending_limited',
   'sending_resumed',
+  'erasure_requested',
 ];
 
 const KIND_CODES: ReadonlyMap<string, bigint> = new Map(

@@ -109,6 +109,7 @@ async function mayMarket(): Promise<string> {
       report_abuse_template_id: null,
       company_address_template_id: null,
       sign_up: null,
+      is_public: null,
       created_at: NOON,
       updated_at: NOON,
     });

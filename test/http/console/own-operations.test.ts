@@ -216,6 +216,7 @@ async function resourcesOf(person: ConsolePerson, accountId: string): Promise<Me
     report_abuse_template_id: null,
     company_address_template_id: null,
     sign_up: null,
+    is_public: null,
     created_at: now,
     updated_at: now,
   });

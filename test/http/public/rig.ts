@@ -92,6 +92,7 @@ export async function startPublic(
         report_abuse_template_id: null,
         company_address_template_id: null,
         sign_up: signUp === null ? null : JSON.stringify(signUp),
+        is_public: null,
         created_at: clock.now(),
         updated_at: clock.now(),
       });

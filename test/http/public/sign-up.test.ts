@@ -14,6 +14,7 @@ async function start() {
     firstName: 'Ada',
     lastName: '',
     at: rig.clock.now(),
+    language: null,
   };
   return { rig, groupId, signUp, path: `/k/${rig.tokens.of('acct_one').signUp(signUp)}` };
 }

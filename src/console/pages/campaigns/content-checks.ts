@@ -35,7 +35,11 @@ const MAX_NAMED = 3;
 /** Fields of contacts: each contact has its own. */
 const CONTACT_FIELDS = ['email', 'firstName', 'lastName', 'phone', 'customFields'];
 /** The addresses that a preview shows instead of those of a recipient. */
-const EXAMPLES = ['https://example.com/unsubscribe', 'https://example.com/report-abuse'];
+const EXAMPLES = [
+  'https://example.com/unsubscribe',
+  'https://example.com/preferences',
+  'https://example.com/report-abuse',
+];
 
 /** Checks content in the order in which a person corrects it. `clippedBytes`: above it, the end is hidden. */
 export function contentChecks(content: CheckedContent, clippedBytes: number): ContentCheck[] {

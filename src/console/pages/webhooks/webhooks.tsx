@@ -39,6 +39,7 @@ const EVENTS = [
   'campaign_paused',
   'sending_limited',
   'sending_resumed',
+  'erasure_requested',
   'source_address_blocked',
 ] as const satisfies BodyOf<typeof PATH, 'post'>['events'];
 

@@ -1,5 +1,5 @@
 import type { ConsentProof } from '../../../audience/consent-proof.ts';
-import { empty, type Html, html } from '../../public/layout.ts';
+import { empty, type Html, html } from '../../public/html.ts';
 
 /* The proof of consent as a page to print: HTML without scripts and external resources. */
 

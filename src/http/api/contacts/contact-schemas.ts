@@ -9,6 +9,7 @@ import {
   readDetails,
   readEmail,
   readIpAddress,
+  readLanguage,
   readMoment,
   readName,
   readPhone,
@@ -44,6 +45,10 @@ export const phone = parsedString(readPhone, 50).meta({
   description: 'An international number; stored as E.164.',
 });
 const name = parsedString(readName, 200);
+export const language = parsedString(readLanguage, 40).meta({
+  id: 'ContactLanguage',
+  description: 'A language tag (BCP 47) such as `de` or `pt-BR`. The public pages use it.',
+});
 export const consentMethod = z.enum(CONSENT_METHODS).meta({ id: 'ConsentMethod' });
 export const consentDetails = parsedString(readDetails, 2000).meta({
   id: 'ConsentDetails',
@@ -128,6 +133,7 @@ export const profileFields = {
   phone: phone.nullable().optional(),
   firstName: name.nullable().optional(),
   lastName: name.nullable().optional(),
+  language: language.nullable().optional(),
   customFields: customFields.optional(),
   globalStatus: globalStatus
     .optional()
@@ -211,10 +217,17 @@ export const contact = z
     phone: z.string().optional(),
     firstName: z.string().optional(),
     lastName: z.string().optional(),
+    language: z.string().optional().describe('Language tag (BCP 47); absent: unknown.'),
     customFields: anyFields,
     globalStatus: globalStatus.describe(
       'Derived from bounces, complaints, opt-outs and the suppression list.',
     ),
+    pausedUntil: time
+      .optional()
+      .describe('The person paused marketing mail on the preference page. Absent: not paused.'),
+    erasureRequestedAt: time
+      .optional()
+      .describe('The person asked on the preference page to be erased: `DELETE` the contact to complete it.'),
     consentMethod: consentMethod.optional().describe('Absent: no consent.'),
     consentDetails: z.string().optional(),
     consentIpAddress: z.string().optional(),

@@ -2,7 +2,6 @@ import * as z from 'zod';
 import type { Contacts } from '../../../audience/contacts.ts';
 import type { Erasure } from '../../../audience/erasure/erase.ts';
 import { presentConsent, presentContact, presentMembership } from '../../../audience/present.ts';
-import type { Segments } from '../../../audience/segments/segments.ts';
 import { invalid, isRefusal } from '../../../core/refusal.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../../store/contacts/consent.ts';
 import type { KnownContact } from '../../../store/contacts/contacts.ts';
@@ -63,15 +62,7 @@ const CONSENT_EXAMPLE: z.output<typeof consent> = {
 };
 
 /** A list with `search` has page keys of the search, without it those of the table. */
-export function contactRoutes({
-  contacts,
-  erasure,
-  segments,
-}: {
-  contacts: Contacts;
-  erasure: Erasure;
-  segments: Segments;
-}): Route[] {
+export function contactRoutes({ contacts, erasure }: { contacts: Contacts; erasure: Erasure }): Route[] {
   /** PUT replaces all custom fields, PATCH merges them. */
   const update = (method: 'PUT' | 'PATCH', operationId: string, summary: string, customFieldsNote: string) =>
     route(`${method} /web-setup/contacts/{contactIdentifier}`, {
@@ -86,12 +77,12 @@ export function contactRoutes({
       response: { description: 'The updated contact.', data: result, example },
       refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS', 'INVALID_STATE'],
       handle: async (call) => {
-        const { email, phone, firstName, lastName, customFields, source, globalStatus } = call.body;
+        const { email, phone, firstName, lastName, language, customFields, source, globalStatus } = call.body;
         const consent = consentOf(call.body);
         const updated = await contacts.update(
           call.caller.accountId,
           call.params.contactIdentifier,
-          { email, phone, firstName, lastName, customFields, source, globalStatus, consent },
+          { email, phone, firstName, lastName, language, customFields, source, globalStatus, consent },
           { ...callerOf(call), merge: method === 'PATCH' },
         );
         return mapResult(updated, present);
@@ -104,33 +95,25 @@ export function contactRoutes({
       query: z.object({
         search,
         status: globalStatus.optional(),
-        segmentId: z
-          .string()
-          .max(100)
+        erasureRequested: z
+          .literal('true')
           .optional()
-          .describe('Only contacts of this segment. Cannot be combined with `search`.'),
+          .describe('Only contacts that asked to be erased; without `search` and `status`.'),
         ...paging,
       }),
       page: searchablePages('contacts'),
       response: pageOf('contacts', contact, CONTACT_EXAMPLES.contact),
       narrowBy: ['search', 'limit'],
-      refusals: ['SEGMENT_NOT_FOUND'],
-      handle: async ({
-        caller: { accountId },
-        query: { search: text = '', status, segmentId, limit },
-        after,
-      }) => {
-        if (segmentId !== undefined) {
-          if (text.trim() !== '') return invalid('segmentId', 'cannot be combined with search');
-          if (typeof after === 'object' && after !== null) return unknownKey();
-          const of = { segmentId, status: status ?? null, beforeSeq: after, limit };
-          const page = await segments.contacts(accountId, of);
-          return mapResult(page, (found) => ({
-            contacts: found.rows.map(presentContact),
-            ...seqEnd(found),
-          }));
-        }
-        const filter = { accountId, limit, ...(status === undefined ? {} : { status }) };
+      handle: async ({ caller: { accountId }, query, after }) => {
+        const { search: text = '', status, erasureRequested, limit } = query;
+        if (erasureRequested !== undefined && (text.trim() !== '' || status !== undefined))
+          return invalid('erasureRequested', 'must not be combined with search or status');
+        const filter = {
+          accountId,
+          limit,
+          ...(status === undefined ? {} : { status }),
+          ...(erasureRequested === undefined ? {} : { erasureRequested: true as const }),
+        };
         if (text.trim() === '') {
           if (typeof after === 'object' && after !== null) return unknownKey();
           const page = await contacts.list({ ...filter, beforeSeq: after });
@@ -160,6 +143,7 @@ export function contactRoutes({
           phone: body.phone ?? undefined,
           firstName: body.firstName,
           lastName: body.lastName,
+          language: body.language,
           customFields: body.customFields,
           source: body.source,
           globalStatus: body.globalStatus,

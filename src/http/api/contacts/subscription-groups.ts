@@ -39,6 +39,13 @@ const fields = {
   unsubscribeTemplateId: templateId,
   reportAbuseTemplateId: templateId,
   companyAddressTemplateId: templateId,
+  isPublic: z
+    .boolean()
+    .nullable()
+    .optional()
+    .describe(
+      'Whether people can join and leave the group on the preference page. `null`, the default: if the group has a sign-up form.',
+    ),
   signUp: z
     .object({
       from: mailbox.describe(
@@ -62,6 +69,7 @@ const DEFAULTS = {
   reportAbuseTemplateId: null,
   companyAddressTemplateId: null,
   signUp: null,
+  isPublic: null,
 };
 
 const patch = z.object({ name: name.optional(), ...fields }).meta({ id: 'SubscriptionGroupPatch' });
@@ -89,6 +97,7 @@ export const group = z
     signUp: z
       .object({ from: z.string(), subject: z.string().optional(), intro: z.string().optional() })
       .nullable(),
+    isPublic: z.boolean().describe('The preference page shows the group.'),
     signUpUrl: z
       .string()
       .optional()
@@ -113,6 +122,7 @@ const EXAMPLE: z.output<typeof group> = {
   importStatus: 'completed',
   tags: ['news'],
   signUp: { from: 'news@example.com' },
+  isPublic: true,
   signUpUrl: 'https://mail.example.com/j/sgroup_1769860800000_4k2m9x7q1zab',
   createdAt: CONTACT_EXAMPLES.time,
   updatedAt: CONTACT_EXAMPLES.time,
