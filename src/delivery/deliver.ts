@@ -50,7 +50,8 @@ export type Deliveries = ReturnType<typeof createDeliveries>;
 
 /** A message with a slot at its site and shares of the budgets, until `release` is called. */
 export interface HeldMessage extends ReservedMessage {
-  release(): void;
+  /** `wasUsed`: whether a worker has begun with the message. */
+  release(wasUsed: boolean): void;
 }
 
 /** `site`: the key of the site. `result`: what the attempt led to. */
@@ -66,7 +67,7 @@ export interface DeliveryParts {
     'take' | 'putBack' | 'persist' | 'conclude' | 'fail' | 'failLeased' | 'postpone' | 'settled'
   >;
   claims: Pick<Claims, 'release'>;
-  waits: Pick<Waits, 'msOf' | 'prepareFailed' | 'prepared'>;
+  waits: Pick<Waits, 'begin' | 'msOf' | 'prepareFailed' | 'prepared'>;
   egress: Pick<Egress, 'take' | 'release' | 'settle'>;
   buildJob: BuildJob;
   pool: Pick<WorkerPool, 'send' | 'stop'>;
@@ -143,6 +144,7 @@ export function createDeliveries(
     const { site, slot } = reservation;
     const leased = assignment.lease !== undefined;
     let ticket: ReturnType<Egress['take']> = null;
+    let wasUsed = false;
     try {
       if (leased && !(await assignment.lease)) return { kind: 'not-taken' };
       try {
@@ -171,6 +173,7 @@ export function createDeliveries(
       const end = await ending;
       if (end.kind === 'returned') return { kind: 'later', waitMs: 0, leased: true };
       if (end.kind === 'unsendable') return end;
+      wasUsed = true;
       const used = ticket;
       ticket = null;
       if (end.kind === 'lost') {
@@ -188,7 +191,7 @@ export function createDeliveries(
     } finally {
       if (ticket !== null) egress.release(ticket);
       // In the same run of code as the feedback: reports that arrive together are applied one after the other.
-      release();
+      release(wasUsed);
     }
   }
 
@@ -209,6 +212,7 @@ export function createDeliveries(
           { err: use.error, messageId: message.message_id },
           'message cannot be passed to a delivery worker',
         );
+        waits.begin('message_unprepared', message.seq, null, MIN_UNPREPARED_WAIT_MS);
         return recording.putBack(message, MIN_UNPREPARED_WAIT_MS);
       case 'invalid':
         if (use.reason === 'content_invalid')
@@ -284,7 +288,10 @@ export function createDeliveries(
       Math.min(Math.max(ageMs / 2, MIN_UNPREPARED_WAIT_MS), MAX_UNPREPARED_WAIT_MS),
       waits.msOf('domain_parked', domainId),
     );
-    if (expiry.now() + waitMs < message.expires_at) return delay(message, waitMs, leased);
+    if (expiry.now() + waitMs < message.expires_at) {
+      waits.begin('message_unprepared', message.seq, null, waitMs);
+      return delay(message, waitMs, leased);
+    }
     await expire(message, `the message cannot be prepared: ${errorText(error)}`, leased);
     return false;
   }

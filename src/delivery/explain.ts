@@ -68,7 +68,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps) {
       lane: 'primary' as const,
       nextAttemptAt: null,
       blockedAt: null,
-      reasons: [presentWait({ code: 'final', status: message.status, at: message.final_at })],
+      reasons: [presentWait('final', { status: message.status, at: message.final_at })],
       ahead: 0,
       route: null,
       site: null,
@@ -94,7 +94,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps) {
     route: facts === null ? null : presentRoute(facts, queued),
     site: facts?.site === undefined || facts.site === null ? null : presentSite(facts.site, clock),
     /** What could not be determined, and why. */
-    unknown: unknownOf(deps, facts),
+    unknown: unknownOf(deps, facts, message.simulated === 1),
   };
 }
 
@@ -146,12 +146,16 @@ export function presentRoute(
 }
 
 /** Returns a sentence for each group of facts that only the daemon has and that is missing. */
-function unknownOf({ inspection, absence }: ExplainDeps, facts: MessageFacts | null): string[] {
+function unknownOf(
+  { inspection, absence }: ExplainDeps,
+  facts: MessageFacts | null,
+  isSimulated = false,
+): string[] {
   if (inspection === null)
     return [
       `Route, hosts, site and connections are known to the running daemon only: ${absence ?? 'it does not run'}.`,
     ];
-  if (facts?.route === null) return ['The route is looked up when the message is read.'];
+  if (facts?.route === null) return isSimulated ? [] : ['The route is looked up when the message is read.'];
   return facts !== null && facts.site === null && facts.route?.kind === 'hosts'
     ? ['Its site is not in memory: no mail for it was read in the last ten minutes.']
     : [];
@@ -246,7 +250,7 @@ export async function explainDestination(
     if (route !== null) routes.set(JSON.stringify(route), route);
     if (facts?.site !== undefined && facts.site !== null)
       sites.set(facts.site.site, presentSite(facts.site, clock));
-    for (const text of unknownOf(deps, facts)) unknown.add(text);
+    for (const text of unknownOf(deps, facts, row.simulated === 1)) unknown.add(text);
   }
   if (rows.length === 0) for (const text of unknownOf(deps, null)) unknown.add(text);
   const control = controls.ofKey({ account_id: '', destination });

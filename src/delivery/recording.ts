@@ -121,7 +121,7 @@ export function createRecording(
 
   /** Makes a message that is not leased due in `waitMs`; its state does not change. */
   async function postpone(message: QueuedMessage, waitMs: number): Promise<void> {
-    await commit(message, (tx) => tx.queue.postpone(message.seq, clock.now() + Math.ceil(waitMs)));
+    await commit(message, (tx) => tx.queue.postpone(message, clock.now() + Math.ceil(waitMs)));
   }
 
   /** Resolves with the result of `unit`; undefined when the commit failed, which is logged and not retried. */

@@ -1,10 +1,11 @@
-import { iso, MINUTE, SECOND } from '../core/clock.ts';
+import { HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
 import { createLru } from '../core/lru.ts';
 import type { Runtime } from '../core/runtime.ts';
 import type { Context } from '../store/context.ts';
 import {
   type HoldReason,
+  isScheduled,
   MARKETING_PRIORITY,
   type QueuedMessage,
   type QueueKey,
@@ -25,13 +26,14 @@ import type { Targets } from './scheduling/targets.ts';
 import type { EgressObstacle } from './source-address.ts';
 
 /*
- * Why mail waits. REASONS is the table of all reasons: their sentences and remedies; `WaitDetails` has what a wait of each
- * knows. To add one, add it to both, and to the function that finds it (`reasonsOf`, `liveWaits` or `siteWaits`).
+ * Why mail waits. REASONS is the table of all reasons, the deciding one first: how a message is found to wait for each, its
+ * sentence and its remedy. `reasonsOf` explains a message by it, and `obstacle` the report of a retry. To add a reason, add an
+ * entry, and to `WaitDetails` what it knows.
  *
  * A wait is in one of three places. The database has those that survive a restart: holds, the operator's controls, the time at
- * which a message is due. The sites have theirs (suspension, limits, rate, connections), as these depend on their sessions.
- * All others are rows of `createWaits`: keys of the queue, messages, domains and accounts that are not tried for some
- * time. `reasonsOf` explains a message by its row, the controls, and what `createInspection` reads of the running daemon.
+ * which a message is due. The sites and the source addresses have theirs (suspension, limits, rate, connections, blocks, quotas),
+ * as each reply changes them. All others are rows of `createWaits`: keys of the queue, messages, domains and accounts that are
+ * not tried for some time. `createInspection` reads all of them in the running daemon; nothing else explains waits.
  */
 
 /** What a wait knows, by reason. */
@@ -43,16 +45,17 @@ interface WaitDetails {
   paused: { control: QueueControlRow };
   rejected: { control: QueueControlRow };
   scheduled: { until: number };
-  deferred: { until: number };
+  /** `attempts`: those before. */
+  deferred: { until: number; attempts: number };
   /** `cause`: a clause. */
   stopped: { cause: string };
-  parked: { kind: 'domain' | 'account' };
+  parked: { kind: 'message' | Parked['kind'] };
   /** Its row, or all rows of its queue key. */
   unreadable: { what: 'message' | 'key' };
   no_route: { destination: string; failure: RouteFailure };
   route_unknown: object;
-  site_suspended: { site: string; until: number };
-  site_limited: { site: string; until: number };
+  site_suspended: { site: string; destination: string; until: number };
+  site_limited: { site: string; destination: string; until: number };
   account_limited: { destination: string };
   sites_full: object;
   /** `text`: what it waits for, a clause. */
@@ -71,17 +74,36 @@ interface WaitDetails {
 type WaitCode = keyof WaitDetails;
 
 /** `until`: epoch ms at which it ends by itself; absent: not by itself, or not known. */
-type Wait<Code extends WaitCode = WaitCode> = {
-  [C in Code]: { code: C; until?: number | undefined } & WaitDetails[C];
-}[Code];
+type Wait<Code extends WaitCode = WaitCode> = WaitDetails[Code] & { until?: number | undefined };
 
-/** The sentences, and what the operator can do; null: nothing is needed. */
-const REASONS: {
-  readonly [Code in WaitCode]: {
-    text: string | ((wait: Wait<Code>) => string);
-    remedy: string | null | ((wait: Wait<Code>) => string | null);
-  };
-} = {
+/** What is known about a message that is in the queue and not being sent. */
+interface Situation {
+  queued: ListedInQueue;
+  controls: ControlIndex;
+  hold: HoldReason | null;
+  /** What the running daemon knows; null: it does not run. */
+  live: Live | null;
+  /** The same of a message that is due. */
+  due: Live | null;
+  /** The site of a due message, and why it takes no mail now. `kept`: see `WaitDetails.site_busy`. */
+  site: (SiteFacts & { state: 'suspended' | 'limited' | 'busy' | 'slow' | null; kept: number }) | null;
+  /** Epoch ms. */
+  at(ms: number): number;
+}
+
+type Live = MessageFacts & Pick<Inspection, 'stopped' | 'sessions'>;
+
+interface Reason<Code extends WaitCode> {
+  /** Whether a message waits for it, and what is known about that; absent: it waits for nothing else. */
+  find?: (situation: Situation) => Wait<Code> | null;
+  text: string | ((wait: Wait<Code>) => string);
+  /** What the operator can do; null: nothing is needed. */
+  remedy: string | null | ((wait: Wait<Code>) => string | null);
+  /** The rest of "it is due now, but ..."; absent: it is sent all the same, or soon. */
+  clause?: (wait: Wait<Code>) => string;
+}
+
+const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
   final: {
     text: ({ status, at }) =>
       `It is ${status}${at === null ? '' : ` since ${iso(at)}`} and no longer in the queue.`,
@@ -98,23 +120,74 @@ const REASONS: {
     text: 'Its delivery has ended, but its outcome could not be recorded yet; this is tried again until it is.',
     remedy: 'Run "postrider doctor"; see the log for the error.',
   },
-  held: { text: ({ hold }) => HOLDS[hold].text, remedy: ({ hold }) => HOLDS[hold].remedy },
-  paused: { text: ({ control }) => sentence(describeControl(control)), remedy: resumeCommand },
-  rejected: { text: ({ control }) => sentence(describeControl(control)), remedy: resumeCommand },
-  scheduled: { text: ({ until }) => `It is scheduled for ${iso(until)}.`, remedy: null },
-  deferred: {
-    text: ({ until }) => `The last attempt was deferred; the next one is at ${iso(until)}.`,
-    remedy: 'To try it earlier: "postrider queue retry".',
+  rejected: {
+    find: ({ controls, queued }) => controlWait(controls.ofKey(queued), 'bounce'),
+    text: ({ control }) => sentence(describeControl(control)),
+    remedy: resumeCommand,
+    clause: ({ control }) => describeControl(control),
   },
-  stopped: {
-    text: ({ cause }) => `No mail is sent: ${cause}.`,
-    remedy: 'Run "postrider doctor"; see the log.',
+  paused: {
+    find: ({ controls, queued, live }) =>
+      controlWait(controls.ofKey(queued), 'pause') ??
+      controlWait(live === null ? null : pauseOfSite(controls, live), 'pause'),
+    text: ({ control }) => sentence(describeControl(control)),
+    remedy: resumeCommand,
+    clause: ({ control }) => describeControl(control),
+  },
+  held: {
+    find: ({ hold }) => (hold === null ? null : { hold }),
+    text: ({ hold }) => HOLDS[hold].text,
+    remedy: ({ hold }) => HOLDS[hold].remedy,
+  },
+  address_blocked: {
+    // It decides about deferred messages: the next attempt waits for the address, too.
+    find: ({ live, hold }) => {
+      const block = hold === null ? live?.obstacle?.block : undefined;
+      return block === undefined ? null : { block, until: block.nextProbeAt };
+    },
+    text: ({ block: { receiver, address, reply, nextProbeAt } }) =>
+      `${receiver} blocks mail from ${address}, and no other source address can send it: "${reply}". One message tries again at ${iso(nextProbeAt)}.`,
+    remedy: ({ block }) =>
+      `Find and stop the cause. ${block.delisting} Then "postrider queue retry" tries the address immediately.`,
   },
   parked: {
-    text: ({ kind }) => `Mail of this ${kind} cannot be prepared.`,
+    find: ({ live, at }) =>
+      live === null || live.parked === null ? null : { kind: live.parked.kind, until: at(live.parked.ms) },
+    text: ({ kind }) => sentence(unprepared(kind)),
     remedy: 'See the log for the error, such as a key that cannot be read.',
+    clause: ({ kind, until }) => `${unprepared(kind)}${nextAttempt(until)}`,
+  },
+  scheduled: {
+    find: (situation) => {
+      const { queued } = situation;
+      return isPutOff(situation) && isScheduled(queued) ? { until: queued.due_at } : null;
+    },
+    text: ({ until }) => `It is scheduled for ${iso(until)}.`,
+    remedy: null,
+  },
+  deferred: {
+    find: (situation) => {
+      const { attempts, due_at: until } = situation.queued;
+      return isPutOff(situation) && !isScheduled(situation.queued) ? { until, attempts } : null;
+    },
+    text: ({ until, attempts }) =>
+      `${attempts === 0 ? 'It was put off before its first attempt' : 'The last attempt was deferred'}; the next one is at ${iso(until)}.`,
+    remedy: ({ attempts }) => (attempts === 0 ? null : 'To try it earlier: "postrider queue retry".'),
+  },
+  stopped: {
+    find: ({ live }) => {
+      const cause = live?.stopped() ?? null;
+      return cause === null ? null : { cause };
+    },
+    text: ({ cause }) => `No mail is sent: ${cause}.`,
+    remedy: 'Run "postrider doctor"; see the log.',
+    clause: ({ cause }) => cause,
   },
   unreadable: {
+    find: ({ due, at }) =>
+      due === null || due.unreadable === null
+        ? null
+        : { what: due.unreadable.what, until: at(due.unreadable.ms) },
     text: ({ what }) =>
       what === 'message'
         ? 'It could not be read or updated in the database, and is tried again.'
@@ -122,53 +195,39 @@ const REASONS: {
     remedy: 'See the log for the error, such as a damaged row.',
   },
   no_route: {
+    find: ({ due, queued: { destination } }) =>
+      due?.route?.kind === 'failure' ? { destination, failure: due.route } : null,
     text: ({ destination, failure }) => routeFailureText(destination, failure),
     remedy: ({ failure: { failure, route } }) =>
       route === null
         ? (localRemedy(failure) ?? 'Query the MX records of the domain with "dig MX".')
         : `Check that the name ${route.host} of the next hop has an address in DNS: it comes from delivery.routes, "secondary" or a reroute.`,
   },
-  route_unknown: {
-    text: 'Its mail hosts are being looked up in DNS, or will be when it is read.',
-    remedy: null,
+  sites_full: {
+    find: ({ due }) => (due?.isWithoutSite === true ? {} : null),
+    text: `Its mail hosts are not in memory, and cannot be added now: mail waits for ${MAX_SITES} sites, or for ${MAX_SITES_OF_ACCOUNT} because of mail of its account.`,
+    remedy: 'Nothing, if the other mail is delivered: sites without mail give way within seconds.',
   },
   site_suspended: {
+    find: ({ site, queued: { destination }, at }) =>
+      site?.state === 'suspended' ? { site: site.site, destination, until: at(site.suspendedMs) } : null,
     text: ({ site, until }) =>
       `The mail hosts of the site ${site} could not be reached; one connection tries them at ${iso(until)}.`,
     remedy:
       'If other sites are reachable, the cause is on the side of the site; otherwise run "postrider doctor". When it is repaired, "postrider queue retry" tries the site immediately.',
+    clause: ({ until, destination }) => `${haltReason(destination, true)}${nextAttempt(until)}`,
   },
   site_limited: {
+    find: ({ site, queued: { destination }, at }) =>
+      site?.state === 'limited' ? { site: site.site, destination, until: at(site.limitedMs) } : null,
     text: ({ site, until }) =>
       `The mail hosts of the site ${site} asked to send less; it gets mail again at ${iso(until)}.`,
     remedy: 'Read the last replies; the rate adapts by itself.',
-  },
-  account_limited: {
-    text: ({ destination, until }) =>
-      `The mail hosts of ${destination} asked to send less mail of this account${
-        until === undefined ? ', and what is sent of it now uses its limit up' : ''
-      }.`,
-    remedy: 'Read the last replies: complaints or content of this sender are usually the cause.',
-  },
-  sites_full: {
-    text: `Its mail hosts are not in memory, and cannot be added now: mail waits for ${MAX_SITES} sites, or for ${MAX_SITES_OF_ACCOUNT} because of mail of its account.`,
-    remedy: 'Nothing, if the other mail is delivered: sites without mail give way within seconds.',
-  },
-  warmup: {
-    text: ({ text }) => `It ${text}.`,
-    remedy: 'To send it today: another address in the pool, or "postrider warmup skip".',
-  },
-  address_unusable: {
-    text: ({ text }) => `It ${text}.`,
-    remedy: 'Run "postrider doctor": it checks the addresses and proxies.',
-  },
-  address_blocked: {
-    text: ({ block: { receiver, address, reply, nextProbeAt } }) =>
-      `${receiver} blocks mail from ${address}, and no other source address can send it: "${reply}". One message tries again at ${iso(nextProbeAt)}.`,
-    remedy: ({ block }) =>
-      `Find and stop the cause. ${block.delisting} Then "postrider queue retry" tries the address immediately.`,
+    clause: ({ until, destination }) => `${haltReason(destination, false)}${nextAttempt(until)}`,
   },
   site_busy: {
+    find: ({ site }) =>
+      site?.state === 'busy' ? { site: site.site, ...site.connections, kept: site.kept } : null,
     text: ({ site, used, allowed, limit, kept }) =>
       `All ${used} connections that the site ${site} may have${kept > 0 ? ' for marketing mail' : ''} are in use.${
         kept > 0 ? ` It keeps ${kept} for transactional mail.` : ''
@@ -181,11 +240,49 @@ const REASONS: {
       allowed < limit ? null : 'Raise "connections" of its shaping profile if the receiver permits it.',
   },
   site_rate: {
+    find: ({ site, at }) => (site?.state === 'slow' ? { site: site.site, until: at(site.rateWaitMs) } : null),
     text: ({ site, until }) => `The rate of the site ${site} allows its next message at ${iso(until)}.`,
     remedy:
       'Raise "perSecond" of its shaping profile if the receiver permits it; a rate that it asked for adapts by itself.',
   },
+  account_limited: {
+    find: ({ due, at, queued: { destination } }) => {
+      if (due === null || due.route?.kind === 'failure') return null;
+      if (due.accountLimitedMs > 0) return { destination, until: at(due.accountLimitedMs) };
+      return due.isAccountBusy ? { destination } : null;
+    },
+    text: ({ destination, until }) =>
+      `The mail hosts of ${destination} asked to send less mail of this account${
+        until === undefined ? ', and what is sent of it now uses its limit up' : ''
+      }.`,
+    remedy: 'Read the last replies: complaints or content of this sender are usually the cause.',
+    clause: ({ destination, until }) =>
+      `the mail hosts of ${destination} asked to send less mail of this account${nextAttempt(until)}`,
+  },
+  warmup: {
+    find: (situation) => addressWait('warmup', situation),
+    text: ({ text }) => `It ${text}.`,
+    remedy: 'To send it today: another address in the pool, or "postrider warmup skip".',
+    clause: ({ text, until }) => `${text}${nextAttempt(until)}`,
+  },
+  address_unusable: {
+    find: (situation) => addressWait('unusable', situation),
+    text: ({ text }) => `It ${text}.`,
+    remedy: 'Run "postrider doctor": it checks the addresses and proxies.',
+    clause: ({ text, until }) => `${text}${nextAttempt(until)}`,
+  },
+  bytes_used: {
+    find: ({ due }) => (due?.exhausted === 'bytes' ? {} : null),
+    text: 'It is large, and the messages that are being sent use the memory for their contents up (delivery.inFlightBytes).',
+    remedy: 'Raise delivery.inFlightBytes if this lasts and the machine has the memory.',
+  },
   sessions_used: {
+    find: ({ due }) => {
+      if (due === null || due.exhausted === 'bytes') return null;
+      const { exhausted } = due;
+      const { used, limit } = due.sessions();
+      return used >= limit || exhausted !== null ? { used, limit, exhausted } : null;
+    },
     text: ({ used, limit, exhausted }) => {
       if (used >= limit) return `All ${limit} sessions are in use (delivery.connections).`;
       return exhausted === 'unanswered'
@@ -194,9 +291,9 @@ const REASONS: {
     },
     remedy: 'Raise delivery.connections if this lasts, and the limit of open files with it.',
   },
-  bytes_used: {
-    text: 'It is large, and the messages that are being sent use the memory for their contents up (delivery.inFlightBytes).',
-    remedy: 'Raise delivery.inFlightBytes if this lasts and the machine has the memory.',
+  route_unknown: {
+    text: 'Its mail hosts are being looked up in DNS, or will be when it is read.',
+    remedy: null,
   },
   in_line: {
     text: ({ isRunning }) =>
@@ -235,6 +332,53 @@ const HOLDS: Record<HoldReason, { text: string; remedy: string }> = {
   },
 };
 
+function controlWait(
+  control: QueueControlRow | null,
+  action: QueueControlRow['action'],
+): Wait<'paused' | 'rejected'> | null {
+  return control?.action === action ? { control, until: control.until ?? undefined } : null;
+}
+
+/** The pause of the site or the pool. */
+function pauseOfSite(controls: ControlIndex, { path, site }: MessageFacts): QueueControlRow | null {
+  return controls.ofSite(site === null ? { key: '', pool: path.pool } : { key: site.site, pool: site.pool });
+}
+
+function unprepared(kind: WaitDetails['parked']['kind']): string {
+  return kind === 'message' ? 'it cannot be prepared' : `mail of this ${kind} cannot be prepared`;
+}
+
+const nextAttempt = (until: number | undefined) =>
+  until === undefined ? '' : `; next attempt at ${iso(until)}`;
+
+/** Milliseconds by which the due time of a message that waits for something may differ from the end of that. */
+const SAME_END_MS = SECOND;
+
+/** Whether a message is due later, and nothing else that is known lasts until then. */
+function isPutOff({ queued, live, due, hold, at }: Situation): boolean {
+  if (hold !== null || due !== null || isDue(queued, at(0))) return false;
+  const { parked = null, obstacle = null } = live ?? {};
+  const address = obstacle === null || obstacle.kind === 'blocked' ? 0 : obstacle.until;
+  const until = Math.max(parked === null ? 0 : at(parked.ms), address);
+  return until + SAME_END_MS < queued.due_at;
+}
+
+/** The wait for a source address of a message that is due, or due when that ends. */
+function addressWait(kind: EgressObstacle['kind'], { queued, live, due, hold }: Situation) {
+  const { obstacle = null, route = null } = live ?? {};
+  if (obstacle === null || obstacle.kind !== kind || route?.kind === 'failure') return null;
+  const { text, until } = obstacle;
+  const isWaiting = due !== null || (hold === null && until + SAME_END_MS >= queued.due_at);
+  return isWaiting ? { text, until } : null;
+}
+
+/** Why no mail is sent to a halted site, a clause. */
+export function haltReason(destination: string, isSuspended: boolean): string {
+  return isSuspended
+    ? `the mail hosts of ${destination} cannot be reached`
+    : `the mail hosts of ${destination} asked to send less mail`;
+}
+
 // Sound: the table has these keys only.
 export const WAIT_REASON_CODES = Object.keys(REASONS) as [WaitCode, ...WaitCode[]];
 
@@ -249,20 +393,14 @@ export interface WaitReason {
   remedy: string | null;
 }
 
-export function presentWait<Code extends WaitCode>(wait: Wait<Code>): WaitReason {
-  const { text, remedy } = REASONS[wait.code];
+export function presentWait<Code extends WaitCode>(code: Code, wait: Wait<Code>): WaitReason {
+  const { text, remedy } = REASONS[code];
   return {
-    code: wait.code,
+    code,
     text: typeof text === 'string' ? text : text(wait),
     until: wait.until === undefined ? null : iso(wait.until),
     remedy: typeof remedy === 'function' ? remedy(wait) : remedy,
   };
-}
-
-/** The remedy is the command that removes the control. */
-function controlWait(control: QueueControlRow): Wait {
-  const code = control.action === 'pause' ? 'paused' : 'rejected';
-  return { code, control, until: control.until ?? undefined };
 }
 
 function sentence(clause: string): string {
@@ -283,101 +421,57 @@ export function routeFailureText(destination: string, { failure, route }: RouteF
 export function reasonsOf(
   queued: ListedInQueue,
   controls: ControlIndex,
-  live: { inspection: Inspection; facts: MessageFacts } | null,
+  live: { inspection: Pick<Inspection, 'stopped' | 'sessions'>; facts: MessageFacts } | null,
   now: number,
 ): WaitReason[] {
-  if (queued.lease !== null) {
-    const isUnrecorded = live?.facts.isUnrecorded === true;
+  const isRunning = live !== null;
+  if (queued.lease !== null)
     return [
-      presentWait(isUnrecorded ? { code: 'unrecorded' } : { code: 'sending', isRunning: live !== null }),
+      live?.facts.isUnrecorded === true
+        ? presentWait('unrecorded', {})
+        : presentWait('sending', { isRunning }),
     ];
-  }
-  const waits: Wait[] = [];
-  const control = controls.ofKey(queued);
-  if (control !== null) waits.push(controlWait(control));
-  const pause = live === null ? null : pauseOfSite(controls, live.facts);
-  if (pause !== null) waits.push(controlWait(pause));
-  const hold = queued.hold_reason ?? (queued.paused === 1 ? 'campaign_paused' : null);
-  const { parked = null, obstacle = null } = live?.facts ?? {};
-  if (hold !== null) waits.push({ code: 'held', hold });
-  // It decides: the next attempt waits for the address, too.
-  else if (obstacle?.block !== undefined) waits.push(addressWait(obstacle));
-  if (parked !== null) waits.push({ code: 'parked', kind: parked.kind, until: now + parked.ms });
-  if (hold === null && !isDue(queued, now)) waits.push(...laterWaits(queued, { parked, obstacle }, now));
-  if (live !== null) {
-    waits.push(...liveWaits(queued, live, now));
-    if (waits.length === 0 && live.facts.route === null) waits.push({ code: 'route_unknown' });
-  }
-  if (waits.length === 0) waits.push({ code: 'in_line', isRunning: live !== null });
-  return waits.map((wait) => presentWait(wait));
+  const situation = situationOf(queued, controls, live, now);
+  const reasons = WAIT_REASON_CODES.flatMap((code) => reasonOf(code, situation) ?? []);
+  if (reasons.length > 0) return reasons;
+  const isLookedUp = live?.facts.route === null && queued.simulated === 0;
+  return [isLookedUp ? presentWait('route_unknown', {}) : presentWait('in_line', { isRunning })];
 }
 
-/** The pause of the site or the pool. */
-function pauseOfSite(controls: ControlIndex, { path, site }: MessageFacts): QueueControlRow | null {
-  return controls.ofSite(site === null ? { key: '', pool: path.pool } : { key: site.site, pool: site.pool });
+function reasonOf<Code extends WaitCode>(code: Code, situation: Situation): WaitReason | null {
+  const wait = REASONS[code].find?.(situation) ?? null;
+  return wait === null ? null : presentWait(code, wait);
+}
+
+function clauseOf<Code extends WaitCode>(code: Code, situation: Situation): string | null {
+  const { find, clause } = REASONS[code];
+  const wait = clause === undefined ? null : (find?.(situation) ?? null);
+  return wait === null ? null : (clause?.(wait) ?? null);
+}
+
+function situationOf(
+  queued: ListedInQueue,
+  controls: ControlIndex,
+  running: Parameters<typeof reasonsOf>[2],
+  now: number,
+): Situation {
+  const hold = queued.hold_reason ?? (queued.paused === 1 ? 'campaign_paused' : null);
+  const at = (ms: number) => now + ms;
+  const live = running === null ? null : { ...running.facts, ...running.inspection };
+  const due = isDue(queued, now) ? live : null;
+  const site = due === null || due.site === null ? null : siteFor(queued, due.site);
+  return { queued, controls, hold, live, due, site, at };
 }
 
 const isDue = ({ ready, due_at }: ListedInQueue, now: number) => ready === 1 || due_at <= now;
 
-/** Milliseconds by which the due time of a message that waits for something may differ from the end of that. */
-const SAME_END_MS = SECOND;
-
-/**
- * Why a message is due later: it waits for a source address or because its mail cannot be prepared, where that lasts until
- * then, else it is scheduled or was deferred.
- */
-function* laterWaits(
-  { status, attempts, due_at }: ListedInQueue,
-  { parked, obstacle }: Pick<MessageFacts, 'parked' | 'obstacle'>,
-  now: number,
-): Generator<Wait, void> {
-  const lastsUntilDue = (until: number) => until + SAME_END_MS >= due_at;
-  if (obstacle !== null && obstacle.block === undefined && lastsUntilDue(obstacle.until))
-    yield addressWait(obstacle);
-  else if (parked === null || !lastsUntilDue(now + parked.ms))
-    yield { code: status === 'queued' && attempts === 0 ? 'scheduled' : 'deferred', until: due_at };
-}
-
-function addressWait({ kind, text, until, block }: EgressObstacle): Wait {
-  if (block !== undefined) return { code: 'address_blocked', block, until: block.nextProbeAt };
-  return { code: kind === 'warmup' ? 'warmup' : 'address_unusable', text, until };
-}
-
-/** What only the daemon knows. */
-function* liveWaits(
-  queued: ListedInQueue,
-  { inspection, facts }: { inspection: Inspection; facts: MessageFacts },
-  now: number,
-): Generator<Wait, void> {
-  const { route, site, accountLimitedMs, obstacle, unreadable, exhausted } = facts;
-  const { destination } = queued;
-  const cause = inspection.stopped();
-  if (cause !== null) yield { code: 'stopped', cause };
-  if (!isDue(queued, now)) return;
-  if (unreadable !== null) yield { code: 'unreadable', what: unreadable.what, until: now + unreadable.ms };
-  if (route?.kind === 'failure') yield { code: 'no_route', destination, failure: route };
-  else {
-    if (site !== null) yield* siteWaits(site, queued.priority, now);
-    else if (facts.isWithoutSite) yield { code: 'sites_full' };
-    if (accountLimitedMs > 0) yield { code: 'account_limited', destination, until: now + accountLimitedMs };
-    else if (facts.isAccountBusy) yield { code: 'account_limited', destination };
-    if (obstacle !== null && obstacle.block === undefined) yield addressWait(obstacle);
-  }
-  const { used, limit } = inspection.sessions();
-  if (exhausted === 'bytes') yield { code: 'bytes_used' };
-  else if (used >= limit || exhausted !== null) yield { code: 'sessions_used', used, limit, exhausted };
-}
-
-/** Why a site takes no mail now. */
-function* siteWaits(facts: SiteFacts, priority: QueuePriority, now: number): Generator<Wait, void> {
-  const { site, suspendedMs, limitedMs, rateWaitMs, connections } = facts;
-  const { used, limit } = connections;
-  const allowed = Math.min(connections.allowed, limit);
-  const kept = priority === MARKETING_PRIORITY ? allowed - Math.min(facts.forMarketing, allowed) : 0;
-  if (suspendedMs > 0) yield { code: 'site_suspended', site, until: now + suspendedMs };
-  else if (limitedMs > 0) yield { code: 'site_limited', site, until: now + limitedMs };
-  else if (used >= allowed - kept) yield { code: 'site_busy', site, ...connections, kept };
-  else if (rateWaitMs > 0) yield { code: 'site_rate', site, until: now + rateWaitMs };
+function siteFor({ priority }: QueueKey, facts: SiteFacts): NonNullable<Situation['site']> {
+  const { suspendedMs, limitedMs, rateWaitMs, connections, forMarketing } = facts;
+  const allowed = Math.min(connections.allowed, connections.limit);
+  const kept = priority === MARKETING_PRIORITY ? allowed - Math.min(forMarketing, allowed) : 0;
+  const halt = suspendedMs > 0 ? 'suspended' : limitedMs > 0 ? 'limited' : null;
+  const state = halt ?? (connections.used >= allowed - kept ? 'busy' : rateWaitMs > 0 ? 'slow' : null);
+  return { ...facts, state, kept };
 }
 
 /** What the rows of `createWaits` know, by reason. */
@@ -390,6 +484,8 @@ interface RowDetails {
   key_account_limited: null;
   /** A queue key whose mail waits for a source address; its messages stay ready in the queue. */
   key_without_address: { key: QueueKey; kind: EgressObstacle['kind']; text: string };
+  /** A message that could not be prepared. */
+  message_unprepared: null;
   /** The mail of a domain or an account cannot be prepared; `error`: the last one. */
   domain_parked: { error: string };
   account_parked: { error: string };
@@ -422,6 +518,7 @@ const ROWS: {
   key_unreadable: { firstMs: 2 * SECOND, maxMs: 300 * SECOND, rememberMs: 300 * SECOND, isKept: true },
   key_account_limited: { maxMs: 5 * SECOND, rememberMs: 0, isKept: true },
   key_without_address: { maxMs: 5 * SECOND, rememberMs: 60 * SECOND, isKept: true },
+  message_unprepared: { maxMs: HOUR, rememberMs: 0 },
   domain_parked: { firstMs: MINUTE, maxMs: 30 * MINUTE, rememberMs: Number.POSITIVE_INFINITY },
   account_parked: { firstMs: MINUTE, maxMs: 30 * MINUTE, rememberMs: Number.POSITIVE_INFINITY },
 };
@@ -461,6 +558,7 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
     key_unreadable: new Map(),
     key_account_limited: new Map(),
     key_without_address: new Map(),
+    message_unprepared: new Map(),
     domain_parked: new Map(),
     account_parked: new Map(),
   };
@@ -558,7 +656,8 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
     log.error({ [`${kind}Id`]: id, reason: error, waitMs }, `${kind} parked: its mail cannot be prepared`);
   }
 
-  function prepared({ domain_id: domainId, account_id: accountId }: MailOrigin): void {
+  function prepared({ seq, domain_id: domainId, account_id: accountId }: MailOrigin & { seq: number }): void {
+    end('message_unprepared', seq);
     forgetFailures('domain', domainId);
     forgetFailures('account', accountId);
   }
@@ -622,8 +721,8 @@ export interface MessageFacts {
   accountLimitedMs: number;
   /** The source address that it waits for; null: it waits for none. */
   obstacle: EgressObstacle | null;
-  /** Its domain or account is parked; null: neither is. */
-  parked: { kind: 'domain' | 'account'; ms: number } | null;
+  /** It is due later because it cannot be prepared, or its domain or account is parked; null: neither is. */
+  parked: { kind: 'message' | Parked['kind']; ms: number } | null;
   /** There is no other site for its account or for all; see `Sites.mayCreate`. */
   isWithoutSite: boolean;
   /** The site takes less mail of the account, and what is sent of it now uses this up. */
@@ -712,7 +811,7 @@ export function createInspection(
       site: site === null ? null : factsOf(site),
       accountLimitedMs: site === null ? 0 : Math.ceil(site.accountLimitedMs(queued.account_id)),
       obstacle: targets.egressObstacle(queued),
-      parked: waits.parkedOf(queued),
+      parked: waits.parkedOf(queued) ?? unpreparedOf(queued),
       isWithoutSite: route?.kind === 'hosts' && site === null && !sites.mayCreate(queued.account_id),
       isAccountBusy: site?.isAccountBusy(queued.account_id) === true,
       unreadable,
@@ -730,6 +829,12 @@ export function createInspection(
     }
   }
 
+  /** A message that is due again is prepared again. */
+  function unpreparedOf({ seq, due_at }: QueuedMessage): MessageFacts['parked'] {
+    const ms = due_at > clock.now() ? waits.msOf('message_unprepared', seq) : 0;
+    return ms > 0 ? { kind: 'message', ms } : null;
+  }
+
   /** Whether the message, or the mail of its queue key, could not be read or updated. */
   function unreadableOf(queued: QueuedMessage): MessageFacts['unreadable'] {
     const messageMs = waits.msOf('message_failed', queued.seq);
@@ -740,24 +845,19 @@ export function createInspection(
 
   /** Why a due message is not sent, a clause; null: no obstacle is known. */
   function obstacle(queued: QueuedMessage): string | null {
-    const at = (ms: number) => `; next attempt at ${iso(clock.now() + ms)}`;
-    const parked = waits.parkedOf(queued);
-    if (parked !== null) return `mail of this ${parked.kind} cannot be prepared${at(parked.ms)}`;
-    const control = parts.unrecorded() ?? controls.ofKey(queued);
-    if (control !== null) return typeof control === 'string' ? control : describeControl(control);
-    if (queued.simulated === 1) return null;
-    const { path, site, accountLimitedMs, obstacle: address } = message(queued);
-    const pause = controls.ofSite(
-      site === null ? { key: '', pool: path.pool } : { key: site.site, pool: site.pool },
-    );
-    if (pause !== null) return describeControl(pause);
-    const { destination } = queued;
-    if (site !== null && site.suspendedMs + site.limitedMs > 0)
-      return `${haltReason(destination, site.suspendedMs > 0)}${at(Math.max(site.suspendedMs, site.limitedMs))}`;
-    if (accountLimitedMs > 0)
-      return `the mail hosts of ${destination} asked to send less mail of this account${at(accountLimitedMs)}`;
-    return address === null ? null : `${address.text}; next attempt at ${iso(address.until)}`;
+    const now = clock.now();
+    const listed = { ...queued, ready: 1, paused: 0, hold_reason: null } as const;
+    const live = { facts: message(queued), inspection: { stopped, sessions } };
+    const situation = situationOf(listed, controls, live, now);
+    for (const code of WAIT_REASON_CODES) {
+      const clause = clauseOf(code, situation);
+      if (clause !== null) return clause;
+    }
+    return null;
   }
+
+  const stopped = (): string | null => parts.unrecorded() ?? parts.stalled();
+  const sessions = () => ({ used: shares.sessions(), limit: connections });
 
   return {
     message,
@@ -773,14 +873,7 @@ export function createInspection(
         .slice(0, MAX_LISTED_SITES)
         .map(factsOf),
     /** What stops all mail, a clause; null: nothing does. */
-    stopped: (): string | null => parts.unrecorded() ?? parts.stalled(),
-    sessions: (): { used: number; limit: number } => ({ used: shares.sessions(), limit: connections }),
+    stopped,
+    sessions,
   };
-}
-
-/** Why no mail is sent to a halted site, a clause. */
-export function haltReason(destination: string, isSuspended: boolean): string {
-  return isSuspended
-    ? `the mail hosts of ${destination} cannot be reached`
-    : `the mail hosts of ${destination} asked to send less mail`;
 }

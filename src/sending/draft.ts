@@ -262,7 +262,7 @@ export function storeMessage(
     lease === null
       ? null
       : toNewReady(row, { seq: 0, destination, priority, due_at: dueAt }, mail.contentBytes);
-  const granted = ready !== null && sendingObstacle(tables, ready) === null ? lease : null;
+  const granted = ready !== null && isSendable(tables, ready) ? lease : null;
   const seq = tables.messages.insert(row, granted?.at);
   tables.queue.insert({
     seq,
@@ -278,6 +278,15 @@ export function storeMessage(
   if (ready !== null) ready.seq = seq;
   if (!simulated) countAccepted(tables, { accountId, domainId, stream: useCase, destination }, now);
   return { seq, leased: granted === null ? null : ready };
+}
+
+/** False also when that cannot be read: the message waits in the queue, and the error is logged when it is read from there. */
+function isSendable(tables: Tables, message: ReadyMessage): boolean {
+  try {
+    return sendingObstacle(tables, message) === null;
+  } catch {
+    return false;
+  }
 }
 
 /** Whether mail to the address is simulated: it is not sent and counts in no statistics. */

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
+import { createControlIndex } from '../../src/delivery/control.ts';
+import { reasonsOf } from '../../src/delivery/waits.ts';
 import { builtThread } from '../support/built-thread.ts';
 import { publishMailHost } from '../support/recipients.ts';
 import { insertAccount } from '../support/store.ts';
@@ -42,6 +44,18 @@ describe('a domain whose DKIM key cannot be read', () => {
     clock.advance(2 * MINUTE);
     await expect.poll(() => bad.map(status)).toEqual(bad.map(() => 'delivered'));
     expect(delivery.parked()).toEqual([]);
+  });
+
+  it('is why its message waits, also before the domain is parked', async () => {
+    const env = await createTestDelivery({ deps: { signersOf: corrupt } });
+    const [{ seq } = expect.fail('no message')] = env.put(users(1));
+    env.delivery.start();
+    await expect.poll(() => env.tables.queue.listed(seq)?.ready).toBe(0);
+    const queued = env.tables.queue.listed(seq) ?? expect.fail('not queued');
+    expect(env.delivery.parked()).toEqual([]);
+    const live = { inspection: env.delivery.inspection, facts: env.delivery.inspection.message(queued) };
+    const [reason] = reasonsOf(queued, createControlIndex([]), live, env.clock.now());
+    expect(reason).toMatchObject({ code: 'parked', text: 'It cannot be prepared.' });
   });
 
   it('fails its message when it expires', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { MINUTE, monotonicClock } from '../../src/core/clock.ts';
+import { MINUTE, monotonicClock, SECOND } from '../../src/core/clock.ts';
 import { createExpiryClock } from '../../src/core/expiry-clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { DeliveryOutcome } from '../../src/delivery/attempt-result.ts';
@@ -315,6 +315,19 @@ describe('postponing a message', () => {
       events: [],
     });
     expect(claims.count()).toBe(0);
+  });
+
+  it('does nothing when it was retried or rerouted after it was read', async () => {
+    const { recording, state, message, tables, clock } = start();
+    clock.advance(SECOND);
+    tables.queue.release(message.seq, clock.now());
+    await recording.postpone(message, MINUTE);
+    expect(state().queue).toMatchObject({ ready: 1, due_at: clock.now() });
+    const read = tables.queue.ready(message.seq) ?? expect.fail('not ready');
+    const reroute = { host: 'relay.example', port: 25, tls: 'required', pool: null } as const;
+    tables.queueReroutes.assign(message.seq, tables.queueReroutes.number(reroute));
+    await recording.postpone(read, MINUTE);
+    expect(state().queue).toMatchObject({ ready: 1 });
   });
 });
 

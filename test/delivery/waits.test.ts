@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
+import { DAY, HOUR, iso, MINUTE, SECOND } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createControlIndex } from '../../src/delivery/control.ts';
 import type { Shares } from '../../src/delivery/scheduling/shares.ts';
@@ -25,7 +25,11 @@ function start() {
     { write: (line) => void lines.push(String(JSON.parse(line).msg)) },
   );
   const waits = createWaits({ clock, monotonic: clock, log });
-  const of = (domainId: string, accountId = 'acct_one') => ({ domain_id: domainId, account_id: accountId });
+  const of = (domainId: string, accountId = 'acct_one') => ({
+    seq: 1,
+    domain_id: domainId,
+    account_id: accountId,
+  });
   const fail = (times: number, sender = of('domain_one')) => {
     for (let n = 0; n < times; n++) waits.prepareFailed(sender, new Error('unreadable key'));
   };
@@ -209,15 +213,32 @@ describe('the reasons of a message', () => {
       codesOf({ obstacle: quota(NOW + HOUR) }, { ...later(MINUTE), attempts: 1, status: 'deferred' }),
     ).toEqual(['warmup']);
     // It can be sent before the message is due.
-    expect(codesOf({ obstacle: quota(NOW + MINUTE) }, later(HOUR))).toEqual(['scheduled']);
+    expect(codesOf({ obstacle: quota(NOW + MINUTE) }, later(HOUR))).toEqual(['deferred']);
     expect(codesOf({}, { ...later(HOUR), attempts: 1, status: 'deferred' })).toEqual(['deferred']);
   });
 
   it('begin with the parked domain, and have the due time where that is later', () => {
     const parked = { kind: 'domain', ms: MINUTE } as const;
     expect(codesOf({ parked }, later(MINUTE))).toEqual(['parked']);
-    expect(codesOf({ parked }, later(HOUR))).toEqual(['parked', 'scheduled']);
+    expect(codesOf({ parked }, later(HOUR))).toEqual(['parked', 'deferred']);
     expect(codesOf({ parked })).toEqual(['parked']);
+  });
+
+  it('call only mail scheduled that its sender has scheduled', () => {
+    const scheduled = { ...later(HOUR), priority: 1, expires_at: NOW + HOUR + DAY } as const;
+    expect(codesOf({}, scheduled)).toEqual(['scheduled']);
+    const parked = { kind: 'message', ms: HOUR } as const;
+    expect(of({ parked }, later(HOUR))).toMatchObject([
+      { code: 'parked', text: 'It cannot be prepared.', until: iso(NOW + HOUR) },
+    ]);
+    // After a restart nothing else is known.
+    expect(of({}, later(HOUR))).toMatchObject([{ code: 'deferred', remedy: null }]);
+    expect(of({}, { ...scheduled, expires_at: NOW + HOUR + DAY + 1 })).toMatchObject([{ code: 'deferred' }]);
+  });
+
+  it('do not mention the route of simulated mail', () => {
+    expect(codesOf({ route: null })).toEqual(['route_unknown']);
+    expect(codesOf({ route: null }, { simulated: 1 })).toEqual(['in_line']);
   });
 });
 

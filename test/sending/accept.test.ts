@@ -93,6 +93,21 @@ describe('an accepted send', () => {
     expect(announced).toHaveLength(1);
   });
 
+  it('waits in the queue when it cannot be read whether it may be sent', async () => {
+    const { send, stored, tables, announced } = startAcceptance({}, undefined, {
+      leaseNow: () => {
+        tables.domains.sendingStop = () => {
+          throw new Error('database disk image is malformed');
+        };
+        return [LEASE];
+      },
+      accepted: (leased) => expect(leased).toEqual([]),
+    });
+    accepted(await send());
+    expect(stored()[0]).toMatchObject({ status: 'queued', sent_at: null });
+    expect(announced).toHaveLength(1);
+  });
+
   it('is not given to delivery when it cannot be stored', async () => {
     const { send, stored, tables } = startAcceptance({}, undefined, {
       leaseNow: (mail) => mail.map(() => LEASE),

@@ -405,8 +405,8 @@ export function createDispatcher(
     const { site } = reservation;
     const { message } = assignment;
     const held = shares.take(site, message);
-    const release = () => {
-      site.release(reservation);
+    const release = (wasUsed: boolean) => {
+      site.release(reservation, wasUsed);
       advanceSoon(site, shares.release(held));
     };
     if (await deliveries.deliver({ ...reserved, release })) request(message);

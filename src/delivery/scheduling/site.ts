@@ -321,9 +321,14 @@ export function createSite(options: SiteOptions) {
     },
     /** Whether a message of this priority could take a slot. */
     hasFreeSlot,
-    /** Frees the slot. Call exactly once for each reservation. */
-    release: ({ slot, accountId, suspensionEpoch }: SlotReservation): void => {
+    /** Frees the slot. Call exactly once for each reservation. `wasUsed`: whether a worker has begun with the message. */
+    release: (reservation: SlotReservation, wasUsed = true): void => {
+      const { slot, accountId, suspensionEpoch, limitEpoch, accountEpoch } = reservation;
       suspension.ended(suspensionEpoch);
+      if (!wasUsed) {
+        limiter.undo(limitEpoch);
+        accounts.undo(accountId, accountEpoch);
+      }
       pace.count();
       slots.release(slot, suspension.answers() > 0);
       const left = (inFlight.get(accountId) ?? 0) - 1;

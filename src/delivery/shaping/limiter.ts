@@ -153,6 +153,11 @@ export function createLimiter({ clock, monotonic, memory = null, ...options }: L
     tokens()?.charge(1);
   }
 
+  /** A message that was counted in this epoch was not sent. */
+  function undo(begunIn: number): void {
+    if (begunIn === epoch) tokens()?.charge(-1);
+  }
+
   /**
    * The receiver asked to send less. `namedMs`: the time that it names; null: none. `pace`: messages per second until now.
    * `resumesWithOne`: with one connection instead of half of them. Returns for how many ms nothing is allowed; 0: the
@@ -205,6 +210,7 @@ export function createLimiter({ clock, monotonic, memory = null, ...options }: L
     limitedMs,
     waitMs,
     start,
+    undo,
     /** Changes with each step: a session refers to the one in which it began. */
     epoch: (): number => epoch,
     throttled,
@@ -288,6 +294,7 @@ export function createSiteAccountLimits({ memory: before, ...options }: AccountL
       limiter?.start();
       return limiter?.epoch() ?? 0;
     },
+    undo: (accountId: string, epoch: number): void => accounts.get(accountId)?.undo(epoch),
     /** Milliseconds until the site takes mail of the account again; 0: now. */
     limitedMs: (accountId: string): number => accounts.get(accountId)?.limitedMs() ?? 0,
     /** See `throttled` of the limiter. */

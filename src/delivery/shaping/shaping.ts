@@ -12,6 +12,7 @@ import {
 import type { Context } from '../../store/context.ts';
 import type { Writer } from '../../store/database/writer.ts';
 import type { SiteLimitRow } from '../../store/delivery/site-limits.ts';
+import type { Tables } from '../../store/tables.ts';
 import type { Site } from '../scheduling/site.ts';
 import { createSites, type Sites } from '../scheduling/sites.ts';
 import { createOpenConnections } from '../scheduling/slots.ts';
@@ -101,8 +102,12 @@ export function slowSites(sites: Iterable<{ key: string; limits(): SiteLimits }>
   return slow;
 }
 
-/** Rows in the table. Above it, those that changed first are deleted. */
+/**
+ * Rows in the table. Above it, those that changed first are deleted: of sites that are not in memory, and above the second
+ * number of all.
+ */
 const MAX_ROWS = 10_000;
+const MAX_ALL_ROWS = 2 * MAX_ROWS;
 /** Rows that one unit of work writes. */
 const WRITE_BATCH_SIZE = 50;
 /** Sites that are compared in one iteration of the event loop. */
@@ -203,7 +208,7 @@ export function createSiteStore(
             if (state === null) siteLimits.remove(site, account);
             else siteLimits.put({ site, account, ...columnsOf(state), updated_at: clock.now() });
           }
-          siteLimits.removeOldest(MAX_ROWS);
+          removeOldest(siteLimits);
         });
       }
       for (const [site, memory] of states) stored.set(site, memory);
@@ -213,6 +218,17 @@ export function createSiteStore(
       if (!isFailing) log.error({ err: error }, 'limits of sites could not be stored; trying again');
       isFailing = true;
     }
+  }
+
+  function removeOldest({ count, oldest, remove }: Tables['siteLimits']): void {
+    const excess = count() - MAX_ROWS;
+    if (excess <= 0) return;
+    const known = new Set(Array.from(sites(), ({ key }) => key));
+    const rows = oldest();
+    const left = Math.max(0, rows.length - MAX_ALL_ROWS);
+    const unknown = rows.slice(left).filter(({ site }) => !known.has(site));
+    for (const { site, account } of [...rows.slice(0, left), ...unknown].slice(0, excess))
+      remove(site, account);
   }
 
   return { memoryOf, write };

@@ -47,10 +47,10 @@ export function siteLimitTable(db: Database) {
     remove: sql.run<[site: string, account: string]>(
       'DELETE FROM site_limits WHERE site = ? AND account = ?',
     ),
-    /** Removes the rows beyond `limit` that changed first. */
-    removeOldest: sql.run<[limit: number]>(
-      `DELETE FROM site_limits WHERE (site, account) IN
-         (SELECT site, account FROM site_limits ORDER BY updated_at DESC LIMIT -1 OFFSET +?)`,
+    count: sql.count('SELECT count(*) FROM site_limits'),
+    /** The keys of all rows, those that changed first before the others. */
+    oldest: sql.all<[], Pick<SiteLimitRow, 'site' | 'account'>>(
+      'SELECT site, account FROM site_limits ORDER BY updated_at',
     ),
   };
 }

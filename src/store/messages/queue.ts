@@ -93,6 +93,15 @@ export type QueuedMessage = MessageRow & {
   reroute: number | null;
 };
 
+/**
+ * Whether the sender scheduled the message for its due time: its lifetime, a setting in whole seconds which may have changed
+ * since, begins then. The due time of a message that was put off is any millisecond.
+ */
+export function isScheduled({ priority, status, due_at, expires_at }: QueuedMessage): boolean {
+  const lifetime = expires_at - due_at;
+  return priority === MARKETING_PRIORITY && status === 'queued' && lifetime > 0 && lifetime % 1000 === 0;
+}
+
 /** What decides the path of a queued message together with its domain. */
 type QueuedPath = Pick<QueuedMessage, 'secondary' | 'reroute'>;
 
@@ -288,11 +297,11 @@ export function queueTable(db: Database) {
   const moveToSecondary = sql.run<[number, number]>(
     'UPDATE queue SET lease = NULL, ready = 1, held = 0, secondary = 1, due_at = ? WHERE seq = ?',
   );
-  const postpone = sql.run<[number, number]>(
-    'UPDATE queue SET ready = 0, due_at = ? WHERE seq = ? AND lease IS NULL',
+  const postpone = sql.run<[number, number, number, 0 | 1, number | null]>(
+    `UPDATE queue SET ready = 0, due_at = ?
+     WHERE seq = ? AND lease IS NULL AND due_at = ? AND secondary = ? AND reroute IS ?`,
   );
-  // Marketing messages whose lifetime begins at the due time were scheduled for it by the sender. The lifetime is a setting in whole
-  // seconds, which may have changed since; the due time of a message that was put off is any millisecond.
+  // See `isScheduled`.
   const SCHEDULED = `q.ready = 0 AND q.lane = ${MARKETING_PRIORITY} AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at > q.due_at AND (m.expires_at - q.due_at) % 1000 = 0`;
   const deferred = sql.values<[QueueShift & { afterSeq: number; limit: number }], number>(`
     SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
@@ -386,8 +395,12 @@ export function queueTable(db: Database) {
       releaseHeld(now, domain.find(domainId), limit).map(toQueueKey),
     /** Number of held messages, see `hold`. Reads an index entry of each. */
     countHeld: sql.count('SELECT count(*) FROM queue WHERE held = 1'),
-    /** Postpones a message without a lease; its state does not change. */
-    postpone: (seq: number, dueAt: number): void => postpone(dueAt, seq),
+    /**
+     * Postpones a message without a lease; its state does not change. Does nothing when it was retried or got another path
+     * since it was read.
+     */
+    postpone: (read: QueuedPath & Pick<QueuedMessage, 'seq' | 'due_at'>, dueAt: number): void =>
+      postpone(dueAt, read.seq, read.due_at, read.secondary, read.reroute),
     /**
      * Makes at most `limit` messages that wait for their due time due earlier, beginning after `afterSeq`. Returns the
      * seq of the last one; null when there are no more.

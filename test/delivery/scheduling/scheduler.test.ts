@@ -274,6 +274,16 @@ describe('a site with a rate', () => {
     expect(timers).toHaveLength(1);
   });
 
+  it('does not count messages toward it that no worker began', () => {
+    const { started, put, announce, runTasks } = createTestScheduling({ connections: 10, perSecond: 2 });
+    put(users(4));
+    announce();
+    const [held] = started.splice(0, 1);
+    held?.release(false);
+    runTasks();
+    expect(recipientsOf(started)).toEqual(['a1@one.test', 'a2@one.test']);
+  });
+
   it('has no timer without mail', () => {
     const { put, announce, timers } = createTestScheduling({ connections: 10, perSecond: 2 });
     put(users(2));

@@ -113,7 +113,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       return false;
     },
     postpone: async (message: QueuedMessage, waitMs: number) => {
-      tables.queue.postpone(message.seq, clock.now() + waitMs);
+      tables.queue.postpone(message, clock.now() + waitMs);
       claims.release(message);
       postponed.push({ recipient: message.recipient, waitMs });
     },
@@ -229,14 +229,14 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     /** Ends the first `count` deliveries. */
     finish: (count: number, unanswered = false) => {
       freed = { unanswered };
-      for (const { release } of started.splice(0, count)) release();
+      for (const { release } of started.splice(0, count)) release(true);
       runTasks();
     },
     /** Reports every site with a delivery as unreachable and ends the deliveries. */
     failAll: () => {
       freed = { unanswered: true };
       for (const { reservation } of started) reservation.site.unreachable(reservation);
-      for (const { release } of started.splice(0)) release();
+      for (const { release } of started.splice(0)) release(true);
       runTasks();
     },
     onlySite: (): Site => {
