@@ -20,6 +20,8 @@ interface Step {
  * messages that came due are sent, which does no harm, and none expires because of it (core/expiry-clock). The date for which
  * a sender scheduled a message does not change.
  *
+ * Likewise, mail that was postponed because no source address could send it becomes due when the operator changes that.
+ *
  * Units of work move 500 messages each; the steps that remain are in memory only. The first `run` also shortens waits
  * that are longer than the schedule (at most `maxWaitMs`) or a reply allows: a clock that was ahead before the start caused
  * them. `isStopping` ends a run after the step in progress.
@@ -58,6 +60,12 @@ export function createQueueRebase(
   }
 
   return {
+    /** Makes mail due that waits for a source address until one of the times; the next `run` begins with it. */
+    release: (ends: readonly number[]): void => {
+      const now = clock.now();
+      const times = JSON.stringify(ends);
+      steps.push({ after: 0, move: (tx, after) => tx.queue.releaseDueAt({ times, now }, after, BATCH_SIZE) });
+    },
     /** Corrects the times after a jump. Call about once per second; the next call retries a step that failed. */
     run: async (): Promise<void> => {
       if (!started) planStart();

@@ -320,7 +320,7 @@ export function createDeliveries(
   /** Returns the message to the queue. Resolves with whether a lease was ended. */
   async function delay(message: QueuedMessage, waitMs: number, leased: boolean): Promise<boolean> {
     if (leased) return recording.putBack(message, waitMs);
-    if (waitMs > 0) await recording.postpone(message, waitMs);
+    if (waitMs > 0) await recording.postpone(message, clock.now() + waitMs);
     else claims.release(message);
     return false;
   }

@@ -111,7 +111,7 @@ export function createDelivery(deps: DeliveryDeps) {
     onChange: () => dispatcher.readAgain(),
     onRetried: () => {
       for (const site of sites.all()) site.probeNow();
-      egress.probeNow();
+      rebase.release(egress.probeNow());
     },
   });
   const proxies = createEgressProxies(deps, {
@@ -207,6 +207,7 @@ export function createDelivery(deps: DeliveryDeps) {
       pool.check();
       await recording.check();
       await shaping.write();
+      if (egress.noticeChange()) rebase.release(egress.waitEnds());
       await rebase.run();
       // Not awaited: DNS queries that time out must not delay the rest.
       void proxies.refresh(pools.all());
@@ -307,6 +308,7 @@ export function createDelivery(deps: DeliveryDeps) {
       jobs.usePasswords(passwords);
       proxies.usePasswords(proxyPasswords);
       routes.clear();
+      rebase.release(egress.waitEnds());
     },
     /** Why a message that is due is not sent; null: no obstacle is known. */
     obstacle: inspection.obstacle,

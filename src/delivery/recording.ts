@@ -119,9 +119,9 @@ export function createRecording(
     if (ended !== undefined) announce(message.seq, null);
   }
 
-  /** Makes a message that is not leased due in `waitMs`; its state does not change. */
-  async function postpone(message: QueuedMessage, waitMs: number): Promise<void> {
-    await commit(message, (tx) => tx.queue.postpone(message, clock.now() + Math.ceil(waitMs)));
+  /** Makes a message that is not leased due at `dueAt`, epoch ms; its state does not change. */
+  async function postpone(message: QueuedMessage, dueAt: number): Promise<void> {
+    await commit(message, (tx) => tx.queue.postpone(message, Math.ceil(dueAt)));
   }
 
   /** Resolves with the result of `unit`; undefined when the commit failed, which is logged and not retried. */

@@ -385,6 +385,20 @@ export function createEgress(
     return blocked.slice(0, MAX_PROBLEMS).map((row) => ({ entry: row.entry, ...presentBlock(config, row) }));
   }
 
+  /** When mail is due that waits for an address, epoch ms, unless it expires before. */
+  function waitEnds(): number[] {
+    const starts = pools.all().flatMap(({ warmup: setting }) => setting?.started ?? []);
+    const probes = health.all().flatMap((row) => (row.blocked === 1 ? [row.probe_at] : []));
+    return [usage.today() + DAY, ...starts.map((date) => Date.parse(date)), ...probes];
+  }
+
+  /** Lets one message probe each refused address now. Returns when the mail is due that waited for it. */
+  function probeNow(): number[] {
+    const ends = waitEnds();
+    health.probeNow();
+    return ends;
+  }
+
   return {
     obstacle,
     take,
@@ -392,9 +406,11 @@ export function createEgress(
     settle,
     /** Evaluates complaints. Call about once per second. */
     refresh: warmup.refresh,
+    noticeChange: warmup.noticeChange,
+    waitEnds,
     problems,
     blocks,
-    probeNow: health.probeNow,
+    probeNow,
     warmupUse: warmup.use,
   };
 }

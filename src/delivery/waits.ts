@@ -9,7 +9,6 @@ import {
   MARKETING_PRIORITY,
   type QueuedMessage,
   type QueueKey,
-  type QueuePriority,
   queueKeyText,
   TRANSACTIONAL_PRIORITY,
 } from '../store/messages/queue.ts';
@@ -393,7 +392,10 @@ export interface WaitReason {
   remedy: string | null;
 }
 
-export function presentWait<Code extends WaitCode>(code: Code, wait: Wait<Code>): WaitReason {
+export function presentWait<Code extends WaitCode>(
+  code: Code,
+  wait: Wait<Code>,
+): WaitReason & { code: Code } {
   const { text, remedy } = REASONS[code];
   return {
     code,
@@ -432,21 +434,20 @@ export function reasonsOf(
         : presentWait('sending', { isRunning }),
     ];
   const situation = situationOf(queued, controls, live, now);
-  const reasons = WAIT_REASON_CODES.flatMap((code) => reasonOf(code, situation) ?? []);
+  const reasons = WAIT_REASON_CODES.flatMap((code) => explain(code, situation)?.reason ?? []);
   if (reasons.length > 0) return reasons;
   const isLookedUp = live?.facts.route === null && queued.simulated === 0;
   return [isLookedUp ? presentWait('route_unknown', {}) : presentWait('in_line', { isRunning })];
 }
 
-function reasonOf<Code extends WaitCode>(code: Code, situation: Situation): WaitReason | null {
-  const wait = REASONS[code].find?.(situation) ?? null;
-  return wait === null ? null : presentWait(code, wait);
-}
-
-function clauseOf<Code extends WaitCode>(code: Code, situation: Situation): string | null {
+/** Null: the message does not wait for this reason. */
+function explain<Code extends WaitCode>(
+  code: Code,
+  situation: Situation,
+): { reason: WaitReason & { code: Code }; clause: string | null } | null {
   const { find, clause } = REASONS[code];
-  const wait = clause === undefined ? null : (find?.(situation) ?? null);
-  return wait === null ? null : (clause?.(wait) ?? null);
+  const wait = find?.(situation) ?? null;
+  return wait === null ? null : { reason: presentWait(code, wait), clause: clause?.(wait) ?? null };
 }
 
 function situationOf(
@@ -849,11 +850,8 @@ export function createInspection(
     const listed = { ...queued, ready: 1, paused: 0, hold_reason: null } as const;
     const live = { facts: message(queued), inspection: { stopped, sessions } };
     const situation = situationOf(listed, controls, live, now);
-    for (const code of WAIT_REASON_CODES) {
-      const clause = clauseOf(code, situation);
-      if (clause !== null) return clause;
-    }
-    return null;
+    const clauses = WAIT_REASON_CODES.flatMap((code) => explain(code, situation)?.clause ?? []);
+    return clauses[0] ?? null;
   }
 
   const stopped = (): string | null => parts.unrecorded() ?? parts.stalled();

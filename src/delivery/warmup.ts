@@ -174,6 +174,8 @@ export function createEgressUsage({ clock, tables }: Pick<Context, 'clock' | 'ta
 }
 
 const COMPLAINT_INTERVAL_MS = 10 * SECOND;
+/** In the reason of a step that the operator ordered. */
+export const BY_OPERATOR = 'by the operator';
 
 /** Use of a warm-up on the current day. */
 export interface WarmupUse {
@@ -212,6 +214,7 @@ export function createWarmup(
   { pools, usage }: { pools: EgressPools; usage: EgressUsage },
 ) {
   let complaintsAt = Number.NEGATIVE_INFINITY;
+  let changedAt = tables.egressWarmup.changedAt();
 
   const position = (entry: string, setting: WarmupSetting, provider: string) =>
     storedPosition({ config, tables }, entry, setting, provider, clock.now());
@@ -276,6 +279,15 @@ export function createWarmup(
     });
   }
 
+  /** Whether the operator has changed a warm-up since the last call, in this or another process. */
+  function noticeChange(): boolean {
+    const before = changedAt;
+    changedAt = tables.egressWarmup.changedAt();
+    if (changedAt === before) return false;
+    const rows = tables.egressWarmup.all();
+    return rows.some(({ changed_at, reason }) => changed_at > before && reason.includes(BY_OPERATOR));
+  }
+
   /** Warm-ups with a limit today and mail, those with the most messages first. */
   function use(): WarmupUse[] {
     const all: WarmupUse[] = [];
@@ -289,7 +301,7 @@ export function createWarmup(
     return all.sort((a, b) => b.used - a.used);
   }
 
-  return { position, evaluate, refresh, use };
+  return { position, evaluate, refresh, noticeChange, use };
 }
 
 type WarmupContext = Pick<Context, 'config' | 'clock' | 'monotonic' | 'log' | 'tables' | 'writer'>;

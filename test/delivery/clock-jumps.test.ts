@@ -241,6 +241,31 @@ describe('a clock that is not set', () => {
   });
 });
 
+describe('mail that waits for a source address', () => {
+  it('is due when that changes, without other mail', async () => {
+    const { rebase, put, schedule, dueIn, tables, db, clock } = start();
+    await rebase.run();
+    const waiting = [
+      put('queued', DAY),
+      put('deferred', DAY, 1),
+      put('queued', LIFE.tx),
+      put('queued', LIFE.mk, 1),
+    ];
+    db.prepare('UPDATE messages SET expires_at = expires_at + 1 WHERE seq = ?').run(waiting[1]);
+    const others = [schedule(DAY), put('deferred', DAY + 1), put('queued', HELD)];
+    const held = put('queued', LIFE.tx);
+    tables.queue.hold(held, clock.now() + LIFE.tx);
+    const before = others.map(dueIn);
+    rebase.release([clock.now() + DAY]);
+    await rebase.run();
+    expect(waiting.map((seq) => [dueIn(seq), tables.queue.get(seq)?.ready])).toEqual(
+      waiting.map(() => [0, 1]),
+    );
+    expect(others.map(dueIn)).toEqual(before);
+    expect(tables.queue.get(held)).toMatchObject({ ready: 0, held: 1 });
+  });
+});
+
 describe('a stop', () => {
   it('ends a run after the step in progress', async () => {
     const { rebase, put, stop, writer } = start();

@@ -308,7 +308,7 @@ describe('failing a message', () => {
 describe('postponing a message', () => {
   it('keeps its state and ends the claim', async () => {
     const { recording, state, message, claims, clock } = start();
-    await recording.postpone(message, MINUTE);
+    await recording.postpone(message, clock.now() + MINUTE);
     expect(state()).toMatchObject({
       status: 'queued',
       queue: { lease: null, ready: 0, due_at: clock.now() + MINUTE },
@@ -321,12 +321,12 @@ describe('postponing a message', () => {
     const { recording, state, message, tables, clock } = start();
     clock.advance(SECOND);
     tables.queue.release(message.seq, clock.now());
-    await recording.postpone(message, MINUTE);
+    await recording.postpone(message, clock.now() + MINUTE);
     expect(state().queue).toMatchObject({ ready: 1, due_at: clock.now() });
     const read = tables.queue.ready(message.seq) ?? expect.fail('not ready');
     const reroute = { host: 'relay.example', port: 25, tls: 'required', pool: null } as const;
     tables.queueReroutes.assign(message.seq, tables.queueReroutes.number(reroute));
-    await recording.postpone(read, MINUTE);
+    await recording.postpone(read, clock.now() + MINUTE);
     expect(state().queue).toMatchObject({ ready: 1 });
   });
 });

@@ -260,6 +260,19 @@ describe('rows that another process writes', () => {
     await env.egress().refresh();
     expect(await env.sendAll(marketing())).toEqual({ new: 749 });
   });
+
+  it('are noticed once, when the operator wrote them', () => {
+    const env = createTestEgress(`[${ENTRY}]`);
+    const put = (changed_at: number, reason: string) =>
+      env.tables.egressWarmup.put({ ...ROW, provider: '', shift: 0, changed_at, reason });
+    const egress = env.egress();
+    expect(egress.noticeChange()).toBe(false);
+    put(DAY_ONE + 1, '40 of 100 messages throttled or refused (limit 10 %)');
+    expect(egress.noticeChange()).toBe(false);
+    put(DAY_ONE + 2, 'skipped by the operator on 2026-12-01');
+    expect([egress.noticeChange(), egress.noticeChange()]).toEqual([true, false]);
+    expect(egress.waitEnds()).toEqual([Date.UTC(2026, 11, 2), Date.UTC(2026, 11, 1)]);
+  });
 });
 
 it('counts providers above the bound to one shared quota', async () => {

@@ -3,7 +3,7 @@ import type { Config } from '../../config/schema.ts';
 import { iso } from '../../core/clock.ts';
 import { egressOverview, OTHER_PROVIDERS } from '../../delivery/egress-overview.ts';
 import { createEgressPools, type WarmupSetting } from '../../delivery/egress-pools.ts';
-import { calendarDay } from '../../delivery/warmup.ts';
+import { BY_OPERATOR, calendarDay } from '../../delivery/warmup.ts';
 import { asJson, createCommand, createGroup, option, wholeNumber } from '../command.ts';
 import type { CliContext } from '../context.ts';
 
@@ -95,7 +95,7 @@ async function change(
       shift: toDay === null ? 0 : calendar - toDay - before,
       finished: toDay === null ? 1 : 0,
       changed_at: now,
-      reason: `${reason} by the operator on ${iso(now).slice(0, 10)}`,
+      reason: `${reason} ${BY_OPERATOR} on ${iso(now).slice(0, 10)}`,
     });
   });
   const { warmup } = egressOverview({ config, tables }, now);

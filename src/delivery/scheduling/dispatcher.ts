@@ -311,7 +311,7 @@ export function createDispatcher(
     if (waitMs === 0) return message;
     // Mail of a parked domain is removed from the ready part of the queue, where it would precede all later mail.
     claims.add(message);
-    void recording.postpone(message, waitMs);
+    void recording.postpone(message, clock.now() + waitMs);
     return null;
   }
 
@@ -331,19 +331,20 @@ export function createDispatcher(
    * pools.
    */
   function waitForAddress(message: ReadyMessage, key: QueueKey, obstacle: EgressObstacle): 'key' | 'message' {
-    const leftMs = message.expires_at - expiry.now();
-    if (leftMs <= 0) {
-      expire(message, obstacle.text);
+    const { kind, text } = obstacle;
+    if (message.expires_at <= expiry.now()) {
+      expire(message, text);
       return 'message';
     }
-    const waitMs = Math.max(obstacle.until - clock.now(), 1);
+    const until = Math.max(obstacle.until, clock.now() + 1);
     const hasOwnPath = message.secondary === 1 || message.reroute !== null;
     if (hasOwnPath || parts.pools.poolCount(message.use_case) > 1) {
       claims.add(message);
-      void recording.postpone(message, Math.min(waitMs, leftMs));
+      // Until exactly these times: `QueueRebase.release` finds it by them.
+      void recording.postpone(message, Math.min(until, message.expires_at));
       return 'message';
     }
-    const { kind, text } = obstacle;
+    const waitMs = until - clock.now();
     waits.begin('key_without_address', queueKeyText(key), { key, kind, text }, waitMs);
     return 'key';
   }

@@ -75,6 +75,8 @@ export function egressWarmupTable(db: Database) {
   const remove = db.prepare<[string]>('DELETE FROM egress_warmup WHERE entry = ?');
   return {
     ...standings<EgressWarmupRow>(db, 'egress_warmup'),
+    /** When a row was last changed, epoch ms; 0: there is none. */
+    changedAt: statements(db).count('SELECT coalesce(max(changed_at), 0) FROM egress_warmup'),
     /** Removes the rows of an entry: for all providers and for each one. */
     removeAll: (entry: string): void => void remove.run(entry),
   };

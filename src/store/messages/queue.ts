@@ -207,6 +207,13 @@ export interface QueueShift {
   dueAfter: number;
 }
 
+/** Due times of messages that become due now. */
+export interface ReleasedTimes {
+  /** Epoch ms, a JSON array. */
+  times: string;
+  now: number;
+}
+
 /** Ready messages of a key with their expiry. */
 export interface ExpiryPage {
   /** The messages that have expired at `now`. */
@@ -310,6 +317,14 @@ export function queueTable(db: Database) {
   const dueEarlier = sql.run<[number, number, number]>(
     'UPDATE queue SET due_at = max(?, due_at - ?) WHERE seq = ?',
   );
+  const page = sql.values<[afterSeq: number, limit: number], number>(
+    'SELECT seq FROM queue WHERE seq > ? ORDER BY seq LIMIT +?',
+  );
+  const releaseDueAt = sql.run<[ReleasedTimes & { afterSeq: number; lastSeq: number }]>(`
+    UPDATE queue AS q SET ready = 1, due_at = @now
+    WHERE q.seq > @afterSeq AND q.seq <= @lastSeq AND q.ready = 0 AND q.held = 0 AND q.due_at > @now
+      AND EXISTS (SELECT 1 FROM messages m WHERE m.seq = q.seq AND NOT (${SCHEDULED})
+        AND (q.due_at = m.expires_at OR q.due_at IN (SELECT value FROM json_each(@times))))`);
   const expiring = sql.values<[{ afterSeq: number; limit: number }], number>(`
     SELECT q.seq FROM queue q CROSS JOIN messages m USING (seq)
     WHERE q.seq > @afterSeq AND NOT (${SCHEDULED}) ORDER BY q.seq LIMIT +@limit`);
@@ -409,6 +424,16 @@ export function queueTable(db: Database) {
       const seqs = deferred({ ...shift, afterSeq, limit });
       for (const seq of seqs) dueEarlier(shift.now, shift.ms, seq);
       return seqs.at(-1) ?? null;
+    },
+    /**
+     * Makes those of the next `limit` messages after `afterSeq` ready that wait until one of the times or until they expire,
+     * and were not scheduled for it. Returns the seq of the last one examined; null when there are no more.
+     */
+    releaseDueAt: (released: ReleasedTimes, afterSeq: number, limit: number): number | null => {
+      const seqs = page(afterSeq, limit);
+      const lastSeq = seqs.at(-1) ?? null;
+      if (lastSeq !== null) releaseDueAt({ ...released, afterSeq, lastSeq });
+      return lastSeq;
     },
     /**
      * Moves the expiry of at most `limit` waiting messages by `ms`, beginning after `afterSeq`, except scheduled ones. Returns the

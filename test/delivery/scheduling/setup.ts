@@ -112,10 +112,10 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       returned.push(seq);
       return false;
     },
-    postpone: async (message: QueuedMessage, waitMs: number) => {
-      tables.queue.postpone(message, clock.now() + waitMs);
+    postpone: async (message: QueuedMessage, dueAt: number) => {
+      tables.queue.postpone(message, dueAt);
       claims.release(message);
-      postponed.push({ recipient: message.recipient, waitMs });
+      postponed.push({ recipient: message.recipient, waitMs: dueAt - clock.now() });
     },
   };
   const index: ControlIndex = {
