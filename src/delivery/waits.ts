@@ -90,7 +90,7 @@ interface Situation {
   at(ms: number): number;
 }
 
-type Live = MessageFacts & Pick<Inspection, 'stopped' | 'sessions'>;
+type Live = MessageFacts & { daemon: Pick<Inspection, 'stopped' | 'sessions'> };
 
 interface Reason<Code extends WaitCode> {
   /** Whether a message waits for it, and what is known about that; absent: it waits for nothing else. */
@@ -175,7 +175,7 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
   },
   stopped: {
     find: ({ live }) => {
-      const cause = live?.stopped() ?? null;
+      const cause = live?.daemon.stopped() ?? null;
       return cause === null ? null : { cause };
     },
     text: ({ cause }) => `No mail is sent: ${cause}.`,
@@ -279,7 +279,7 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
     find: ({ due }) => {
       if (due === null || due.exhausted === 'bytes') return null;
       const { exhausted } = due;
-      const { used, limit } = due.sessions();
+      const { used, limit } = due.daemon.sessions();
       return used >= limit || exhausted !== null ? { used, limit, exhausted } : null;
     },
     text: ({ used, limit, exhausted }) => {
@@ -458,7 +458,7 @@ function situationOf(
 ): Situation {
   const hold = queued.hold_reason ?? (queued.paused === 1 ? 'campaign_paused' : null);
   const at = (ms: number) => now + ms;
-  const live = running === null ? null : { ...running.facts, ...running.inspection };
+  const live = running === null ? null : { ...running.facts, daemon: running.inspection };
   const due = isDue(queued, now) ? live : null;
   const site = due === null || due.site === null ? null : siteFor(queued, due.site);
   return { queued, controls, hold, live, due, site, at };
