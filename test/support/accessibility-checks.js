@@ -54,6 +54,7 @@
   }
   // 2.5.8: size of touch targets.
   for (const target of document.querySelectorAll('button, label')) {
+    if (!target.checkVisibility()) continue;
     const { width, height } = target.getBoundingClientRect();
     if (width < 44 || height < 44) faults.push(`${name(target)} is ${width} x ${height} px`);
   }

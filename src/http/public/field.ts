@@ -5,5 +5,5 @@ export function field(name: string, label: Html, attributes: Html, fault: Html |
   const faultId = `${name}-fault`;
   const invalid = fault === null ? empty : html` aria-invalid="true" aria-describedby="${faultId}"`;
   const reason = fault === null ? empty : html`<p class="fault" id="${faultId}" role="alert">${fault}</p>`;
-  return html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}"${attributes}${invalid}>${reason}</div>`;
+  return html`<div class="field"><label>${label}<input name="${name}"${attributes}${invalid}></label>${reason}</div>`;
 }

@@ -9,16 +9,16 @@ import { COMMON_HEADERS, type PublicResponse } from './response.ts';
 
 /** The style of the public pages. Text and controls meet WCAG 2.2 AA in both schemes. */
 const publicStyle = `
-:root{color-scheme:light dark;--ink:#1c2430;--soft:#4d5866;--page:#f4f6f8;--card:#fff;--line:#76828f;--rule:#dde2e8;--key:#0b5cad;--on-key:#fff;--note:#e9f1fa;--fault:#a3171f;--on-fault:#fff}
-@media (prefers-color-scheme:dark){:root{--ink:#e4e8ee;--soft:#b3bdc9;--page:#14181d;--card:#1d2329;--line:#8a96a3;--rule:#38414b;--key:#8cc2f8;--on-key:#10161d;--note:#263445;--fault:#ff9d96;--on-fault:#10161d}}
+:root{color-scheme:light dark;--ink:#1c2430;--soft:#4d5866;--page:#f4f6f8;--card:#fff;--line:#76828f;--rule:#dde2e8;--key:#0b5cad;--on-key:#fff;--note:#eef1f4;--fault:#a3171f;--on-fault:#fff}
+@media (prefers-color-scheme:dark){:root{--ink:#e4e8ee;--soft:#b3bdc9;--page:#14181d;--card:#1d2329;--line:#8a96a3;--rule:#38414b;--key:#8cc2f8;--on-key:#10161d;--note:#2b343e;--fault:#ff9d96;--on-fault:#10161d}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;color:var(--ink);background:var(--page);font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Noto Sans CJK JP",sans-serif}
 main{max-width:34rem;margin:0 auto;padding:1.5rem 1.25rem 2rem;background:var(--card);min-height:100vh}
 header{margin:0 0 1.5rem;color:var(--soft);font-weight:600;overflow-wrap:anywhere}
 header img{display:block;max-width:min(100%,14rem);max-height:3rem;width:auto;height:auto}
-h1{font-size:1.5rem;line-height:1.3;margin:0 0 1rem;overflow-wrap:anywhere;text-wrap:balance}
-h2{font-size:1.0625rem;line-height:1.35;margin:0 0 .5rem}
+h1{font-size:1.5rem;line-height:1.3;margin:0 0 1rem;overflow-wrap:anywhere;hyphens:auto;text-wrap:balance}
+h2{font-size:1.0625rem;line-height:1.35;margin:0 0 .5rem;overflow-wrap:anywhere}
 p{margin:0 0 1rem}
 p,legend,label,li,button{overflow-wrap:anywhere}
 :lang(ja){word-break:normal;line-break:strict}
@@ -27,7 +27,8 @@ form{margin:0 0 1rem}
 section{border-top:1px solid var(--rule);padding-top:1.5rem;margin-top:1.5rem}
 section>:last-child,main>:last-child{margin-bottom:0}
 fieldset{border:0;margin:0 0 1.5rem;padding:0;min-width:0}
-legend{padding:0;font-weight:600;margin-bottom:.25rem}
+fieldset+fieldset{margin-top:2rem}
+legend{padding:0;font-size:1.0625rem;line-height:1.35;font-weight:600;margin-bottom:.5rem}
 label{display:flex;gap:.75rem;align-items:flex-start;padding:.625rem 0;cursor:pointer}
 label small{display:block;color:var(--soft);font-size:.875rem}
 input[type=radio],input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--key)}
@@ -38,9 +39,11 @@ input[role=switch]::before{content:"";position:absolute;inset:.1875rem auto .187
 input[role=switch]:checked{border-color:var(--key);background:var(--key)}
 input[role=switch]:checked::before{inset-inline-start:auto;inset-inline-end:.1875rem;background:var(--on-key)}
 .field{margin:0 0 1rem}
-.field label{display:block;padding:0;margin-bottom:.25rem}
-.field input,.field select{display:block;font:inherit;width:100%;min-height:3rem;padding:.5rem .75rem;color:var(--ink);background:var(--card);border:1px solid var(--line);border-radius:.375rem}
-.field select{appearance:auto}
+.field label{display:block;padding:0}
+.field input,.field select{display:block;margin-top:.25rem;font:inherit;width:100%;min-height:3rem;padding:.5rem .75rem;color:var(--ink);background:var(--card);border:1px solid var(--line);border-radius:.375rem}
+.field select{appearance:auto;text-overflow:ellipsis}
+label+button{margin-top:.75rem}
+legend+.soft{margin-bottom:.25rem}
 [aria-invalid=true]{border:2px solid var(--fault)!important}
 .fault{color:var(--fault);font-weight:600}
 .field .fault{margin:.25rem 0 0;font-size:.875rem}

@@ -239,8 +239,10 @@ function outcomeNote(look: Look, { kind }: Outcome): Html {
 
 function saveForm({ look, state, editable }: PreferencesView, outcome: Outcome): Html {
   const ids = state.groups.map(({ group }) => group.subscription_group_id);
-  const switches = state.groups.map(({ group, isOn }) => {
+  const sent = outcome.kind === 'faulty' ? outcome.fields : null;
+  const switches = state.groups.map(({ group, isOn: isStored }) => {
     const id = `group-${group.subscription_group_id}`;
+    const isOn = sent?.get('shown')?.includes(group.subscription_group_id) === true ? sent.has(id) : isStored;
     const about = group.description === null ? empty : html`<small>${group.description}</small>`;
     return html`<label class="switch"><span><bdi>${group.name}</bdi>${about}</span><input type="checkbox" role="switch" name="${id}" value="on"${isOn ? html` checked` : empty}></label>
 `;
@@ -250,14 +252,14 @@ function saveForm({ look, state, editable }: PreferencesView, outcome: Outcome):
 <p class="soft">${look.text(ids.length === 0 ? 'preferences.noLists' : 'preferences.listsHint')}</p>
 ${switches}<input type="hidden" name="shown" value="${ids.join(' ')}">
 </fieldset>`;
-  const current = pageLanguageOf(state.contact.language);
+  const current = sent?.get('language') ?? pageLanguageOf(state.contact.language);
   const languages = Object.entries(PAGE_LANGUAGES).map(
     ([tag, name]) =>
       html`<option value="${tag}" lang="${tag}"${tag === current ? html` selected` : empty}>${name}</option>`,
   );
   const profile = html`<fieldset>
 <legend>${look.text('preferences.profile')}</legend>
-<div class="field"><label for="language">${look.text('preferences.language')}</label><select id="language" name="language"><option value="">${look.text('preferences.automatic')}</option>${languages}</select></div>
+<div class="field"><label>${look.text('preferences.language')}<select name="language"><option value="">${look.text('preferences.automatic')}</option>${languages}</select></label></div>
 ${editable.map((each) => profileInput(look, each, outcome))}
 </fieldset>`;
   return html`<form method="post">

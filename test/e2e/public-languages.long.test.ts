@@ -1,0 +1,235 @@
+// Long: every public page in every language, on a phone and on a desktop computer.
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PAGE_LANGUAGES, type PageLanguage } from '../../src/accounts/page-texts.ts';
+import { createPublicPageSettings } from '../../src/accounts/public-pages.ts';
+import { addPerson } from '../../src/audience/people.ts';
+import { DAY } from '../../src/core/clock.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import type { Database } from '../../src/store/database/database.ts';
+import { FORM, startPublic } from '../http/public/rig.ts';
+import { accessibilityFaults } from '../support/accessibility.ts';
+import { DESKTOP, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
+import { granted } from '../support/refusal.ts';
+import { requirePrograms } from '../support/required-programs.ts';
+
+/*
+ * Chromium displays what the listener of the public pages returns for each language: GET of every page, and the answers to
+ * every form. No page has a script. A client that follows every link and submits nothing changes no row of the database.
+ */
+const required = requirePrograms('chromium');
+const LANGUAGES = Object.keys(PAGE_LANGUAGES) as PageLanguage[];
+const NARROW = { width: 320, height: 640 };
+const ADA = 'ada@example.net';
+const LONG_NAME = 'Freundschaftsbezeugungsgesellschaft-Sondermitteilungen';
+
+/** The public pages with everything that they can show; returns the requests for each of them. */
+async function start() {
+  const rig = await startPublic();
+  const { tables, writer, clock, ids } = rig;
+  const tokens = rig.tokens.of('acct_one');
+  const form = { from: 'news@example.com', subject: null, intro: null };
+  const groups = [LONG_NAME, 'Winter news – Schönes', '毎週のお知らせ'].map((name) => rig.group(name, form));
+  const [news = '', offers = ''] = groups;
+  const provenance = { by: 'key_one', ipAddress: null, userAgent: null, at: clock.now() };
+  const person = (email: string) =>
+    writer.run((tx) =>
+      addPerson(
+        tx,
+        ids,
+        { email, firstName: 'Ada', customFields: { city: 'Zürich' } },
+        {
+          accountId: 'acct_one',
+          source: 'api',
+          defaultMethod: 'double_opt_in',
+          provenance,
+          mayAdd: () => null,
+        },
+      ),
+    );
+  const mail = (email: string, fields: object = {}) =>
+    rig.sent({ use_case: 'mk', recipient: email, recipient_hash: emailIdentifier(email), ...fields }).mail;
+  const of = (letter: string, email: string, fields: object = {}) =>
+    `/${letter}/${letter === 'r' ? tokens.reportUrl(mail(email, fields)) : tokens.unsubscribeUrl(mail(email, fields))}`;
+  for (const email of [ADA, 'paused@example.net', 'stopped@example.net']) granted(await person(email));
+  granted(
+    await createPublicPageSettings(rig).put('acct_one', {
+      // Too light for text on white, and made readable.
+      colors: { accent: '#e0559c', background: '#fbeef5' },
+      profileFields: ['firstName', 'lastName', 'phone', 'customFields.city'].map((field) => ({
+        field,
+        label: null,
+        labels: {},
+      })),
+    }),
+  );
+  const post = (path: string, body: string) => rig.call(path, { method: 'POST', headers: FORM, body });
+  await post(of('p', 'paused@example.net'), 'action=pause90');
+  await post(of('p', 'paused@example.net'), 'action=erase&confirmed=yes');
+  await post(of('p', 'stopped@example.net'), 'action=stop');
+  const signUp = (email: string, at = clock.now()) =>
+    `/k/${tokens.signUp({ groupId: news, email, firstName: 'Eve', lastName: '', at, language: null })}`;
+  const confirmed = signUp('eve@example.net');
+  await post(confirmed, '');
+  const ended = signUp('stopped@example.net', clock.now() - DAY);
+  const inList = { subscription_group_id: offers };
+  const tx = { use_case: 'tx' as const };
+  const gets: Record<string, string> = {
+    home: '/',
+    unknown: '/u/nothing',
+    'unsubscribe-list': of('u', ADA, inList),
+    'unsubscribe-marketing': of('u', ADA),
+    'unsubscribe-transactional': of('u', 'bob@example.net', tx),
+    'unsubscribe-before': of('u', 'stopped@example.net'),
+    report: of('r', ADA),
+    preferences: of('p', ADA, inList),
+    'preferences-paused': of('p', 'paused@example.net'),
+    'preferences-stopped': of('p', 'stopped@example.net'),
+    'preferences-none': of('p', 'bob@example.net'),
+    'sign-up': `/j/${news}`,
+    'sign-up-confirm': signUp('new@example.net'),
+    'sign-up-confirmed': confirmed,
+    'sign-up-ended': ended,
+    'sign-up-expired': signUp('new@example.net', clock.now() - 8 * DAY),
+  };
+  const posts: Record<string, [path: string, body: string]> = {
+    method: ['/', ''],
+    'sign-up-sent': [`/j/${news}`, 'email=new@example.net&website=x'],
+    'sign-up-invalid': [`/j/${news}`, 'email=new&firstName=Ada'],
+    'sign-up-later': [`/j/${news}`, 'email=new@example.net'],
+    'too-large': [`/j/${news}`, `email=${'x'.repeat(20_000)}`],
+    unsubscribed: [of('u', 'un@example.net', inList), 'choice=list'],
+    resubscribed: [of('u', 'un@example.net', inList), 'undo=group'],
+    reported: [of('r', 'rep@example.net', tx), 'reason=other'],
+    'preferences-saved': [of('p', ADA, inList), `action=save&shown=${offers}&group-${offers}=on`],
+    'preferences-faulty': [
+      of('p', ADA, inList),
+      `action=save&field-${Buffer.from('phone').toString('hex')}=12`,
+    ],
+    'preferences-unconfirmed': [of('p', ADA, inList), 'action=erase'],
+  };
+  const headers = (language: string) => ({ ...FORM, 'Accept-Language': `${language}, en;q=0.5` });
+  const get = (path: string, language: string) => rig.call(path, { headers: headers(language) });
+  return {
+    rig,
+    gets,
+    get,
+    pages: (language: string): [name: string, () => ReturnType<typeof rig.call>][] => [
+      ...Object.entries(gets).map(([name, path]): [string, () => ReturnType<typeof rig.call>] => [
+        name,
+        () => get(path, language),
+      ]),
+      ...Object.entries(posts).map(([name, [path, body]]): [string, () => ReturnType<typeof rig.call>] => [
+        name,
+        () => rig.call(path, { method: 'POST', headers: headers(language), body }),
+      ]),
+    ],
+  };
+}
+
+/** A hash of all rows of all tables. */
+function fingerprint(db: Database): string {
+  const names = db
+    .prepare<[], string>(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY 1",
+    )
+    .pluck()
+    .all();
+  const hash = createHash('sha256');
+  for (const name of names) hash.update(JSON.stringify([name, db.prepare(`SELECT * FROM "${name}"`).all()]));
+  return hash.digest('hex');
+}
+
+const SCREENSHOTS = new Set(
+  ['de', 'ja', 'fr', 'pl'].flatMap((language) =>
+    [
+      'preferences',
+      'unsubscribe-list',
+      'unsubscribed',
+      'sign-up',
+      'preferences-paused',
+      'preferences-faulty',
+      'report',
+    ].map((name) => `${language} ${name}`),
+  ),
+);
+
+describe.skipIf(required.missing)(`the public pages in every language${required.reason}`, () => {
+  let browser: TestBrowser;
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  it.each(LANGUAGES)(
+    'fit a phone and a desktop computer in %s, labeled and without scripts',
+    async (language) => {
+      const { pages } = await start();
+      const windows: [string, Window][] = [
+        ['phone', await browser.open(NARROW)],
+        ['desktop', await browser.open(DESKTOP)],
+        ['phone in the dark', await browser.open(NARROW, { dark: true })],
+      ];
+      const faults: string[] = [];
+      for (const [name, request] of pages(language)) {
+        const { status, body } = await request();
+        if (status === 404 && name !== 'unknown') faults.push(`${name}: 404`);
+        if (!body.includes(`<html lang="${language}">`)) faults.push(`${name}: not in ${language}`);
+        if (/<script|\son\w+=|javascript:/i.test(body)) faults.push(`${name}: has a script`);
+        if (/\{[a-z]+\}/.test(body.replace(/<style>[^<]*<\/style>/g, '')))
+          faults.push(`${name}: a value is missing`);
+        for (const [device, { page, screenshot }] of windows) {
+          await page.setContent(body);
+          const width = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+          if (width !== 0) faults.push(`${name} on a ${device}: ${String(width)} px too wide`);
+          for (const fault of await accessibilityFaults(page))
+            faults.push(`${name} on a ${device}: ${fault}`);
+          if (SCREENSHOTS.has(`${language} ${name}`))
+            await screenshot(`public-${language}-${name}-${device}`);
+        }
+      }
+      expect(faults).toEqual([]);
+      for (const [, { context }] of windows) await context.close();
+    },
+  );
+
+  it('change no row when every link is followed and nothing is submitted', async () => {
+    const { rig, gets, get } = await start();
+    const before = fingerprint(rig.db);
+    const waiting = Object.values(gets);
+    const seen = new Set(waiting);
+    for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
+      const { body } = await get(path, 'en');
+      await rig.call(path, { method: 'HEAD' });
+      for (const [, href = ''] of body.matchAll(/(?:href|action|src)="([^"]+)"/g)) {
+        const { pathname, origin } = new URL(href, rig.base);
+        if (origin !== new URL(rig.base).origin || seen.has(pathname)) continue;
+        seen.add(pathname);
+        waiting.push(pathname);
+      }
+    }
+    expect(seen.size).toBeGreaterThan(Object.keys(gets).length);
+    expect(fingerprint(rig.db)).toBe(before);
+  });
+
+  it('save preferences by keyboard and without scripts', async () => {
+    const { rig, gets } = await start();
+    const { page, context } = await browser.open(NARROW, { script: false });
+    await page.goto(`${rig.base}${gets['preferences']}`);
+    await page.getByRole('switch', { name: LONG_NAME }).focus();
+    await page.keyboard.press('Space');
+    await page.getByLabel('Language').focus();
+    await page.keyboard.press('f');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('Augusta');
+    await page.keyboard.press('Enter');
+    await page.getByRole('status').waitFor();
+    expect(await page.locator('html').getAttribute('lang')).toBe('fr');
+    expect(await page.getByRole('switch', { name: LONG_NAME }).isChecked()).toBe(true);
+    expect(rig.tables.contacts.byIdentifier('acct_one', emailIdentifier(ADA))).toMatchObject({
+      language: 'fr',
+      first_name: 'Augusta',
+    });
+    await context.close();
+  });
+});
