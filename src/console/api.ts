@@ -269,12 +269,12 @@ export async function readDocument<T>(path: string, signal: AbortSignal): Promis
   return value;
 }
 
-/** Saves the response of an export as a file; an incomplete response throws. */
-export async function saveExport(path: string, fileName: string): Promise<void> {
+/** Saves the response of an export as a file; an incomplete response throws. `account`: of an operation of the public API. */
+export async function saveExport(path: string, fileName: string, account?: string): Promise<void> {
   const failed = (): never => {
     throw new ApiError(0, {});
   };
-  const response = await fetch(path, { headers: { ...headersFor(undefined), Accept: '*/*' } }).catch(failed);
+  const response = await fetch(path, { headers: { ...headersFor(account), Accept: '*/*' } }).catch(failed);
   if (!response.ok) {
     if (response.status === 401) onSignedOut();
     throw new ApiError(

@@ -13,7 +13,7 @@ export const PAGE_GROUPS = ['top', 'audience', 'marketing', 'build', 'installati
 export const PAGES: readonly PageEntry[] = [
   { path: '', title: 'page.overview', group: 'top', icon: 'layout-dashboard' },
   { path: 'messages', title: 'page.messages', group: 'top', icon: 'send' },
-  { path: 'reports', title: 'page.reports', group: 'top', icon: 'chart-line' },
+  { path: 'reputation', title: 'page.reports', group: 'top', icon: 'chart-line' },
   { path: 'contacts', title: 'page.contacts', group: 'audience', icon: 'users' },
   { path: 'groups', title: 'page.groups', group: 'audience', icon: 'users-round' },
   { path: 'suppressions', title: 'page.suppressions', group: 'audience', icon: 'ban' },
@@ -164,7 +164,8 @@ export function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'campaigns' && id === undefined) return <CampaignListPage />;
   if (page === 'campaigns' && id !== undefined && more === undefined)
     return <CampaignPage key={id} campaignId={id} />;
-  if (page === 'reports' && id === undefined) return <ReportsPage />;
+  // Its former address, which people have stored.
+  if ((page === 'reputation' || page === 'reports') && id === undefined) return <ReportsPage />;
   if (page === 'inbox' && id === undefined) return <InboxPage />;
   if (page === 'inbox' && id !== undefined && more === undefined)
     return <InboxMailPage key={id} number={id} />;

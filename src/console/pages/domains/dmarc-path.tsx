@@ -124,7 +124,7 @@ function Evidence({ dmarc, domainId }: { dmarc: ShownReports['dmarc']; domainId:
         </Table>
       )}
       <p>
-        <a href={href('reports', { domain: domainId })}>{t('domains.dmarc.reports')}</a>
+        <a href={href('reputation', { tab: 'dmarc', domain: domainId })}>{t('domains.dmarc.reports')}</a>
       </p>
     </>
   );

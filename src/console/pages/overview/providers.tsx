@@ -20,7 +20,7 @@ export function Providers({ range }: { range: PeriodRange }) {
   return (
     <Card
       title={t('overview.volume.of.provider')}
-      action={<a href={href('reports', { tab: 'volume' })}>{t('overview.all')}</a>}
+      action={<a href={href('reputation')}>{t('overview.all')}</a>}
     >
       <Loaded data={data}>
         {({ series }) =>

@@ -6,6 +6,7 @@ import { Empty, Loaded, Notice, Page } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { DmarcReports } from './dmarc.tsx';
+import { Providers, ReputationPeriod, reputationAddress } from './providers.tsx';
 import { TlsReports } from './tls.tsx';
 import { Volume } from './volume.tsx';
 
@@ -13,7 +14,7 @@ const PATH = '/web-setup/domains/{domainId}/reports';
 
 type ReportParameters = ParametersOf<typeof PATH>;
 
-const TABS = ['dmarc', 'tls', 'volume'] as const;
+const TABS = ['providers', 'dmarc', 'tls', 'volume'] as const;
 type Tab = (typeof TABS)[number];
 const PERIODS = [7, 30, 90, 365] as const;
 type Period = (typeof PERIODS)[number];
@@ -23,22 +24,24 @@ const SHOWN = ['all', 'true', 'false'] as const;
 type Shown = (typeof SHOWN)[number];
 const DAY_MS = 86_400_000;
 
-/** Reports of receivers about the account's domains. Domain, period and tab are in the address. */
+/** What providers do with the mail, and reports of receivers about domains. Domain, period and tab are in the address. */
 export function ReportsPage() {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
   const list = useOperation('/web-setup/domains');
   const { domain: domainId } = location.query;
   const days = PERIODS.find((period) => String(period) === location.query['days']) ?? DEFAULT_PERIOD;
-  const tab = TABS.find((name) => name === location.query['tab']) ?? 'dmarc';
+  // The former address of the page, without the first tab.
+  const first = location.segments[0] === 'reports' ? 'dmarc' : 'providers';
+  const tab = TABS.find((name) => name === location.query['tab']) ?? first;
   const shown = SHOWN.find((name) => name === location.query['verified']) ?? 'all';
   const chosen = list.value?.domains.find((each) => each.domainId === domainId) ?? list.value?.domains[0];
   const parameters = chosen === undefined ? undefined : parametersOf(chosen.domainId, days, shown);
   const address = (changed: { domain?: string; days?: string; tab?: Tab; verified?: string }) =>
-    href('reports', {
+    href('reputation', {
       domain: domainId,
       days: days === DEFAULT_PERIOD ? undefined : String(days),
-      tab: tab === 'dmarc' ? undefined : tab,
+      tab: tab === 'providers' ? undefined : tab,
       verified: shown === 'all' ? undefined : shown,
       ...changed,
     });
@@ -46,7 +49,10 @@ export function ReportsPage() {
     <Page
       title={t('page.reports')}
       question={t('reports.question')}
-      {...(parameters === undefined ? {} : { curl: addressOf(PATH, parameters) })}
+      {...(parameters === undefined || tab === 'volume'
+        ? {}
+        : { curl: tab === 'providers' ? reputationAddress(location.query) : addressOf(PATH, parameters) })}
+      {...(tab === 'providers' && chosen !== undefined ? { actions: <ReputationPeriod /> } : {})}
     >
       <Loaded data={list}>
         {({ domains }) =>
@@ -67,7 +73,9 @@ export function ReportsPage() {
                   isCurrent: name === tab,
                 }))}
               />
-              {tab === 'volume' ? (
+              {tab === 'providers' ? (
+                <Providers domains={domains} />
+              ) : tab === 'volume' ? (
                 <Volume domains={new Map(domains.map((each) => [each.domainId, each.domain]))} />
               ) : (
                 <>

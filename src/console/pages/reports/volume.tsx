@@ -41,7 +41,7 @@ export function Volume({ domains }: { domains: ReadonlyMap<string, string> }) {
               <a
                 class="segment"
                 key={each}
-                href={href('reports', { tab: 'volume', interval: each })}
+                href={href('reputation', { tab: 'volume', interval: each })}
                 aria-current={each === interval ? 'true' : undefined}
               >
                 {t(`overview.volume.${each}`)}

@@ -26,6 +26,8 @@ interface ChartProps {
   /** The distance between two times. Days are those of UTC. */
   unit: 'hour' | 'day';
   lines: readonly ChartLine[];
+  /** Whether the values are shares, which have no sum. Default: they are counts. */
+  isShare?: boolean;
   /** Whether the page has another table with these numbers. */
   hasOwnTable?: boolean;
 }
@@ -40,9 +42,9 @@ interface Pointed {
  * Bars and lines over time, and the same numbers as a table: a canvas cannot be read by a screen reader. The legend has the
  * sum of each line, and shows or hides it.
  */
-export function Chart({ label, times, unit, lines, hasOwnTable = false }: ChartProps) {
+export function Chart({ label, times, unit, lines, isShare = false, hasOwnTable = false }: ChartProps) {
   const { t, time, number, locale } = useTexts();
-  const axes = useMemo(() => axesOf(locale, unit), [locale, unit]);
+  const axes = useMemo(() => axesOf(locale, unit, isShare), [locale, unit, isShare]);
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   const [isCompressed, setCompressed] = useState(false);
   const [pointed, setPointed] = useState<Pointed | null>(null);
@@ -100,11 +102,12 @@ export function Chart({ label, times, unit, lines, hasOwnTable = false }: ChartP
                 aria-pressed={shown.includes(line)}
                 onClick={() => toggle(line.label)}
               >
-                <Swatch color={line.color} /> {line.label}: {number(sumOf(line.values))}
+                <Swatch color={line.color} /> {line.label}
+                {!isShare && `: ${number(sumOf(line.values))}`}
               </button>
             </li>
           ))}
-          {isUneven(lines) && (
+          {!isShare && isUneven(lines) && (
             <li>
               <button
                 type="button"
@@ -125,7 +128,7 @@ export function Chart({ label, times, unit, lines, hasOwnTable = false }: ChartP
             <strong>{timeOf(times[pointed.index] ?? 0)}</strong>
             {shown.map(({ label: name, color, values }) => (
               <span key={name}>
-                <Swatch color={color} /> {name} <b>{numberOf(values[pointed.index], number)}</b>
+                <Swatch color={color} /> {name} <b>{numberOf(values[pointed.index], axes.number)}</b>
               </span>
             ))}
           </Tooltip>
@@ -142,7 +145,7 @@ export function Chart({ label, times, unit, lines, hasOwnTable = false }: ChartP
               <tr key={at}>
                 <th scope="row">{timeOf(at)}</th>
                 {lines.map(({ label: name, values }) => (
-                  <td key={name}>{numberOf(values[index], number)}</td>
+                  <td key={name}>{numberOf(values[index], axes.number)}</td>
                 ))}
               </tr>
             ))}

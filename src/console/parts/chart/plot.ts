@@ -21,6 +21,8 @@ const MANTISSAS = [1, 2, 5];
 const DAY_SECONDS = 86_400;
 /** Space at the outer sides of the first and the last bar, as a part of the distance between two. */
 const BAR_MARGIN = 0.5;
+/** The highest share of an axis is at least this one. */
+const MIN_SHARE = 0.002;
 /** Distances between marks of counts. */
 const INTEGERS = Array.from(
   { length: 30 },
@@ -29,7 +31,7 @@ const INTEGERS = Array.from(
 
 /** Draws the lines into `target`. Bars are stacked: the first one is at the bottom. */
 export function draw(target: HTMLElement, { times, lines, axes, isCompressed, onPoint }: PlotOptions): UPlot {
-  const { timeZone, ...texts } = axes;
+  const { timeZone, isShare, ...texts } = axes;
   const axis = { stroke: getComputedStyle(target).color, ticks: { show: false }, font: AXIS_FONT };
   const step = (times[1] ?? 0) - (times[0] ?? 0);
   const hasBars = lines.some(({ isBar }) => isBar === true);
@@ -57,14 +59,14 @@ export function draw(target: HTMLElement, { times, lines, axes, isCompressed, on
           grid: { stroke: colorOf(target, '--line'), width: 1 },
           size: 56,
           values: (_, marks) => marks.map(texts.number),
-          ...(isCompressed ? {} : { incrs: INTEGERS }),
+          ...(isCompressed || isShare ? {} : { incrs: INTEGERS }),
         },
       ],
       ...(timeZone === undefined ? {} : { tzDate: (at) => UPlot.tzDate(new Date(at * 1000), timeZone) }),
       scales: {
         x: { range: (_, min, max) => [min - margin, max + margin] },
         y: {
-          range: (_, __, max) => [0, Math.max(max, 1)],
+          range: (_, __, max) => [0, isShare ? Math.max(1.1 * max, MIN_SHARE) : Math.max(max, 1)],
           // The inverse hyperbolic sine (4): like a logarithm, but it has a zero. The enum is in the declarations only.
           // oxlint-disable-next-line typescript/no-unsafe-enum-assignment
           ...(isCompressed ? { distr: 4, asinh: 1 } : {}),
@@ -76,7 +78,9 @@ export function draw(target: HTMLElement, { times, lines, axes, isCompressed, on
         ...drawn.map(({ label, color, isBar }) => ({
           label,
           stroke: colorOf(target, color),
-          points: { show: false },
+          // Shares that others state are known of some days only.
+          points: isShare ? { show: true, size: 5 } : { show: false },
+          spanGaps: isShare,
           ...(isBar === true
             ? { width: 0, fill: colorOf(target, color), paths: UPlot.paths.bars?.({ size: [0.72, 40] }) }
             : { width: 2 }),
