@@ -46,7 +46,7 @@ export function registerMetrics(base: DaemonBase, { delivery, holds }: DaemonDel
   collectDefaultMetrics({ register: registry });
   onStop(measureEventLoopDelay(registry));
   registerDeliveryGauges(registry, delivery, holds);
-  setOnSchedule(delivery.waitingForWarmup);
+  setOnSchedule(delivery.waits.keysInWarmup);
   registerListenerCertificates(registry, config);
 }
 
@@ -95,7 +95,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
   const checks = readinessChecks({
     database: databaseProbe,
     pressure: parts.pressure,
-    delivery,
+    waits: delivery.waits,
     holds: parts.holds,
     public: publicPages,
     mx: parts.mx,

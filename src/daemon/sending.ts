@@ -43,7 +43,7 @@ export async function startSending(
 ): Promise<DaemonSending> {
   const { config, clock, expiry, log, tables, onStop } = base;
   const pressure = createPressure(base, {
-    unrecorded: delivery.unrecorded,
+    unrecorded: delivery.waits.unrecorded,
     storedRefusal: limits.storedRefusal,
   });
   await pressure.start();

@@ -6,7 +6,6 @@ import type { Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
 import type { Context } from '../store/context.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
-import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
 import { createQueueRebase } from './clock-jumps.ts';
@@ -26,7 +25,7 @@ import { createTargets } from './scheduling/targets.ts';
 import { createShaping } from './shaping/shaping.ts';
 import { createEgress } from './source-address.ts';
 import type { TlsSystem } from './tls-system.ts';
-import { createInspection, createWaits, type Parked } from './waits.ts';
+import { createInspection, createWaits } from './waits.ts';
 import { createWorkerPool } from './worker-pool.ts';
 
 /*
@@ -50,13 +49,6 @@ import { createWorkerPool } from './worker-pool.ts';
  */
 
 export type Delivery = ReturnType<typeof createDelivery>;
-
-export interface SuspendedSite {
-  /** The site's MX hosts or shaping profile, and its egress pool. */
-  site: string;
-  /** Milliseconds until it is probed. */
-  ms: number;
-}
 
 export interface DeliveryDeps
   extends Pick<
@@ -89,8 +81,6 @@ export interface DeliveryDeps
 const GRACE_MS = 30 * SECOND;
 /** Time for recording the outcomes of sessions that ended at the end of the grace period. */
 const LAST_OUTCOMES_MS = 2 * SECOND;
-/** The queue counts as stalled if its scan, which runs every second, was not completed for this time. */
-const STALLED_AFTER_MS = 15 * SECOND;
 const HOUSEKEEPING_INTERVAL_MS = SECOND;
 
 /**
@@ -224,24 +214,17 @@ export function createDelivery(deps: DeliveryDeps) {
     controls,
     shares,
     connections,
-    isUnrecorded: recording.isUnrecorded,
-    unrecorded: recording.unrecorded,
-    stalled,
+    shaping,
+    egress,
+    recording,
+    stalled: dispatcher.stalled,
   });
-  const sinceScan = () => monotonic.now() - (dispatcher.scannedAt() ?? monotonic.now());
-
-  /** Null while the queue is read, else what is wrong. */
-  function stalled(): string | null {
-    if (dispatcher.isScanFailing()) return 'the queue cannot be read; see the log';
-    const ms = sinceScan();
-    return ms < STALLED_AFTER_MS ? null : `the queue was last scanned ${Math.round(ms / SECOND)} s ago`;
-  }
 
   return {
     /** Controls of the operator that are in force. */
     controls,
-    /** What only this process knows about queued mail. */
-    inspection,
+    /** Why mail waits, as far as only this process knows it. */
+    waits: inspection,
     /** Drops what was read ahead, so that it is read again: messages were rerouted. */
     readAgain: (): void => dispatcher.readAgain(),
     start: (): void => {
@@ -267,42 +250,9 @@ export function createDelivery(deps: DeliveryDeps) {
     maxConnections: (): number => connections,
     /** Milliseconds that each worker has been busy since its thread started. */
     workerBusyMs: pool.busyMs,
-    /** Sites in memory, and those that are suspended because their hosts cannot be reached. */
-    sites: (): { known: number; suspended: SuspendedSite[] } => {
-      const known = [...sites.all()];
-      const suspended = known.filter((site) => site.isSuspended());
-      return {
-        known: known.length,
-        suspended: suspended.map((site) => ({ site: site.key, ms: site.suspendedMs() })),
-      };
-    },
-    /** The limits in force at the sites in memory. */
-    siteLimits: shaping.limits,
-    /** Sites that asked to send less and have had one connection for hours, at most 20. */
-    slowSites: shaping.slow,
-    stalled,
-    /** Time since the queue was last read to its end, ms; 0 while reading it fails: `stalled` has the reason. */
-    unscannedMs: (): number => (dispatcher.isScanFailing() ? 0 : sinceScan()),
-    /** Null while outcomes can be recorded, else since when they cannot, and why. */
-    unrecorded: recording.unrecorded,
-    /** Domains and accounts whose mail cannot be prepared, at most 100. */
-    parked: waits.parked,
-    parkedCount: (kind: Parked['kind']): number => waits.count(`${kind}_parked`),
-    /** Number of queue keys that cannot be read now; they are retried later. */
-    unreadable: (): number => waits.count('key_unreadable'),
-    /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
-    egressObstacle: targets.egressObstacle,
-    /** Source addresses that cannot be used or are refused by a provider, at most 100. */
-    egressProblems: egress.problems,
-    /** Blocked source addresses, at most 100. */
-    addressBlocks: egress.blocks,
+    unscannedMs: dispatcher.unscannedMs,
     /** Warm-ups with a limit today, those with the most messages first. */
     warmupUse: egress.warmupUse,
-    /** Keys of the queue whose mail waits for the quota of a warm-up. */
-    waitingForWarmup: (): QueueKey[] =>
-      waits
-        .list('key_without_address')
-        .flatMap(({ detail: { key, kind } }) => (kind === 'warmup' ? [key] : [])),
     /** Applies changed settings, which are in `config` already: no route that was found before is used again. */
     reload: (passwords: RoutePasswords, proxyPasswords: ProxyPasswords): void => {
       jobs.usePasswords(passwords);
@@ -310,8 +260,6 @@ export function createDelivery(deps: DeliveryDeps) {
       routes.clear();
       rebase.release(egress.waitEnds());
     },
-    /** Why a message that is due is not sent; null: no obstacle is known. */
-    obstacle: inspection.obstacle,
     /**
      * Ends the sessions in progress and records their outcomes; the other messages stay in the queue. Resolves with the
      * number of outcomes that could not be recorded: those messages will be sent again.

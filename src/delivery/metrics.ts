@@ -85,26 +85,26 @@ export function registerDeliveryGauges(
     delivery.bytesInFlight,
   );
   gauge('postrider_delivery_unrecorded', '1 while outcomes cannot be recorded.', () =>
-    delivery.unrecorded() === null ? 0 : 1,
+    delivery.waits.unrecorded() === null ? 0 : 1,
   );
   gauge('postrider_delivery_stalled', '1 while the queue is not read.', () =>
-    delivery.stalled() === null ? 0 : 1,
+    delivery.waits.stalled() === null ? 0 : 1,
   );
   gauge(
     'postrider_delivery_unreadable',
     'Queue keys that cannot be read and are retried later.',
-    delivery.unreadable,
+    delivery.waits.unreadableKeys,
   );
   gauge(
     'postrider_queue_held_messages',
     'Messages held because their account is disabled or the verification of their domain has failed.',
     holds.count,
   );
-  gauge('postrider_delivery_sites', 'Destination sites in memory.', () => delivery.sites().known);
+  gauge('postrider_delivery_sites', 'Destination sites in memory.', delivery.waits.siteCount);
   gauge(
     'postrider_delivery_suspended_sites',
     'Sites to which no mail is sent for a while because their hosts cannot be reached.',
-    () => delivery.sites().suspended.length,
+    () => delivery.waits.suspendedSites().length,
   );
   addSeries(
     registry,
@@ -114,13 +114,13 @@ export function registerDeliveryGauges(
     ],
     ['site'],
     () =>
-      delivery
-        .sites()
-        .suspended.toSorted((a, b) => b.ms - a.ms)
+      delivery.waits
+        .suspendedSites()
+        .toSorted((a, b) => b.ms - a.ms)
         .slice(0, MAX_SUSPENDED)
         .map(({ site, ms }) => [{ site: siteLabel(site) }, ms / 1000]),
   );
-  registerSiteMetrics(registry, delivery.siteLimits);
+  registerSiteMetrics(registry, delivery.waits.siteLimits);
   addSeries(
     registry,
     [
@@ -129,7 +129,7 @@ export function registerDeliveryGauges(
     ],
     ['entry', 'provider'],
     () =>
-      delivery
+      delivery.waits
         .egressProblems()
         .slice(0, MAX_PROBLEMS)
         .map(({ entry, provider }) => [{ entry, provider: provider ?? 'all' }, 1]),
@@ -142,7 +142,7 @@ export function registerDeliveryGauges(
     ],
     ['address', 'receiver'],
     () =>
-      delivery
+      delivery.waits
         .addressBlocks()
         .slice(0, MAX_PROBLEMS)
         .map(({ address, receiver }) => [{ address, receiver: siteLabel(receiver) }, 1]),
@@ -169,7 +169,7 @@ export function registerDeliveryGauges(
       this.reset();
       for (const scope of CONTROL_SCOPES) this.set({ action: 'pause', scope }, 0);
       this.set({ action: 'bounce', scope: 'destination' }, 0);
-      for (const { action, scope } of delivery.controls.list()) this.inc({ action, scope });
+      for (const { action, scope } of delivery.waits.controls()) this.inc({ action, scope });
     },
   });
   registry.registerMetric(controls);
@@ -192,6 +192,6 @@ export function registerDeliveryGauges(
       'Domains and accounts that are parked because their mail cannot be prepared.',
     ],
     ['kind'],
-    () => (['domain', 'account'] as const).map((kind) => [{ kind }, delivery.parkedCount(kind)]),
+    () => (['domain', 'account'] as const).map((kind) => [{ kind }, delivery.waits.parkedCount(kind)]),
   );
 }

@@ -22,7 +22,8 @@ import type { Shares } from './scheduling/shares.ts';
 import type { Site } from './scheduling/site.ts';
 import { MAX_SITES, MAX_SITES_OF_ACCOUNT, type Sites } from './scheduling/sites.ts';
 import type { Targets } from './scheduling/targets.ts';
-import type { EgressObstacle } from './source-address.ts';
+import type { Shaping } from './shaping/shaping.ts';
+import type { Egress, EgressObstacle } from './source-address.ts';
 
 /*
  * Why mail waits. REASONS is the table of all reasons, the deciding one first: how a message is found to wait for each, its
@@ -32,7 +33,8 @@ import type { EgressObstacle } from './source-address.ts';
  * A wait is in one of three places. The database has those that survive a restart: holds, the operator's controls, the time at
  * which a message is due. The sites and the source addresses have theirs (suspension, limits, rate, connections, blocks, quotas),
  * as each reply changes them. All others are rows of `createWaits`: keys of the queue, messages, domains and accounts that are
- * not tried for some time. `createInspection` reads all of them in the running daemon; nothing else explains waits.
+ * not tried for some time. `createInspection` is the only entrance for readers: explanations, `/readyz`, metrics, the doctor and
+ * the console read all three through it.
  */
 
 /** What a wait knows, by reason. */
@@ -759,17 +761,18 @@ export interface SiteFacts {
 }
 
 interface InspectionParts {
-  waits: Pick<Waits, 'parkedOf' | 'msOf'>;
+  waits: Pick<Waits, 'parkedOf' | 'msOf' | 'parked' | 'count' | 'list'>;
   sites: Sites;
   targets: Pick<Targets, 'locate' | 'egressObstacle'>;
-  controls: Pick<Controls, 'ofKey' | 'ofSite'>;
+  controls: Pick<Controls, 'ofKey' | 'ofSite' | 'list'>;
   shares: Pick<Shares, 'exhausted' | 'sessions'>;
   /** Sessions at most. */
   connections: number;
-  /** Whether the outcome of a message could not be recorded yet. */
-  isUnrecorded(seq: number): boolean;
-  /** Why no outcome can be recorded, or the queue is not read, a clause; null: they are. */
-  unrecorded(): string | null;
+  shaping: Pick<Shaping, 'limits' | 'slow'>;
+  egress: Pick<Egress, 'problems' | 'blocks'>;
+  /** Whether the outcome of a message could not be recorded yet, and why no outcome can be recorded, a clause. */
+  recording: { isUnrecorded(seq: number): boolean; unrecorded(): string | null };
+  /** Why the queue is not read, a clause; null: it is. */
   stalled(): string | null;
 }
 
@@ -783,7 +786,7 @@ export function createInspection(
   { clock, tables }: Pick<Context, 'clock' | 'tables'>,
   parts: InspectionParts,
 ) {
-  const { waits, sites, targets, controls, shares, connections } = parts;
+  const { waits, sites, targets, controls, shares, connections, shaping, egress, recording } = parts;
 
   const factsOf = (site: Site): SiteFacts => ({
     site: site.key,
@@ -816,7 +819,7 @@ export function createInspection(
       isWithoutSite: route?.kind === 'hosts' && site === null && !sites.mayCreate(queued.account_id),
       isAccountBusy: site?.isAccountBusy(queued.account_id) === true,
       unreadable,
-      isUnrecorded: parts.isUnrecorded(queued.seq),
+      isUnrecorded: recording.isUnrecorded(queued.seq),
       exhausted: site === null ? null : shares.exhausted(site, { ...queued, content_bytes }),
     };
   }
@@ -854,7 +857,7 @@ export function createInspection(
     return clauses[0] ?? null;
   }
 
-  const stopped = (): string | null => parts.unrecorded() ?? parts.stalled();
+  const stopped = (): string | null => recording.unrecorded() ?? parts.stalled();
   const sessions = () => ({ used: shares.sessions(), limit: connections });
 
   return {
@@ -870,8 +873,37 @@ export function createInspection(
         )
         .slice(0, MAX_LISTED_SITES)
         .map(factsOf),
+    siteCount: (): number => [...sites.all()].length,
+    /** Sites that get no mail because their hosts cannot be reached, with the time until they are probed. */
+    suspendedSites: (): { site: string; ms: number }[] =>
+      [...sites.all()].flatMap((site) =>
+        site.isSuspended() ? [{ site: site.key, ms: site.suspendedMs() }] : [],
+      ),
+    /** The limits in force at the sites in memory. */
+    siteLimits: shaping.limits,
+    /** Sites that asked to send less and have had one connection for hours, at most 20. */
+    slowSites: shaping.slow,
     /** What stops all mail, a clause; null: nothing does. */
     stopped,
+    /** Why the queue is not read, and why no outcome can be recorded, likewise. */
+    stalled: parts.stalled,
+    unrecorded: recording.unrecorded,
     sessions,
+    /** The operator's controls in force. */
+    controls: controls.list,
+    /** Domains and accounts whose mail cannot be prepared, at most 100. */
+    parked: waits.parked,
+    parkedCount: (kind: Parked['kind']): number => waits.count(PARKED[kind]),
+    /** Number of queue keys that cannot be read now; they are retried later. */
+    unreadableKeys: (): number => waits.count('key_unreadable'),
+    /** Source addresses that cannot be used or are refused by a provider, at most 100. */
+    egressProblems: egress.problems,
+    /** Blocked source addresses, at most 100. */
+    addressBlocks: egress.blocks,
+    /** Keys of the queue whose mail waits for the quota of a warm-up. */
+    keysInWarmup: (): QueueKey[] =>
+      waits
+        .list('key_without_address')
+        .flatMap(({ detail: { key, kind } }) => (kind === 'warmup' ? [key] : [])),
   };
 }

@@ -32,16 +32,16 @@ const MAX_PROBLEMS = 20;
 export async function installationAttention(
   context: AttentionContext,
   {
-    delivery: { inspection },
+    delivery: { waits },
     backups,
   }: {
-    delivery: Pick<Delivery, 'inspection'>;
+    delivery: Pick<Delivery, 'waits'>;
     /** Null: no backups are scheduled. */
     backups: Pick<BackupSchedule, 'status' | 'overdue'> | null;
   },
 ): Promise<InstallationAttention> {
   const { config, reader, clock } = context;
-  const stopped = inspection.stopped();
+  const stopped = waits.stopped();
   const backup = backups === null ? null : (backups.overdue() ?? backups.status().error);
   const [queue, inbox] = await Promise.all([
     reader.table(NO_ACCOUNT, 'queue', 'count'),
@@ -53,7 +53,7 @@ export async function installationAttention(
       ...(await diskProblem(config)),
       ...(backup === null ? [] : [{ kind: 'backup' as const, error: backup }]),
       ...refusedAddresses(context),
-      ...slowSites(inspection, clock),
+      ...slowSites(waits, clock),
       ...certificateProblems(context),
     ],
     counts: { queue, inbox },
@@ -81,8 +81,8 @@ function refusedAddresses({ config, tables, clock }: AttentionContext): Installa
     }));
 }
 
-function slowSites(inspection: Delivery['inspection'], clock: Clock): InstallationProblem[] {
-  return inspection
+function slowSites(waits: Delivery['waits'], clock: Clock): InstallationProblem[] {
+  return waits
     .sites()
     .map((facts) => presentSite(facts, clock))
     .flatMap(({ site, pool, suspendedUntil, limitedUntil }): InstallationProblem[] => {

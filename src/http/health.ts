@@ -42,8 +42,8 @@ export interface ReadinessResult {
 export interface ExaminedParts {
   database: Pick<Probe, 'check'>;
   pressure: Pick<Pressure, 'refusal'>;
-  delivery: Pick<
-    Delivery,
+  waits: Pick<
+    Delivery['waits'],
     'stalled' | 'parked' | 'slowSites' | 'unrecorded' | 'egressProblems' | 'addressBlocks' | 'controls'
   >;
   holds: Pick<Holds, 'count'>;
@@ -64,7 +64,7 @@ const MAX_LISTED_CONTROLS = 100;
 
 /** What `/readyz` examines. */
 export function readinessChecks(parts: ExaminedParts): ReadinessCheck[] {
-  const { database, pressure, delivery, holds } = parts;
+  const { database, pressure, waits, holds } = parts;
   const listening = (name: 'public' | 'mx' | 'submission'): ReadinessCheck => ({
     name,
     check: () => (parts[name]?.address() === null ? 'the listener is not up' : null),
@@ -75,20 +75,20 @@ export function readinessChecks(parts: ExaminedParts): ReadinessCheck[] {
     { name: 'sends', check: () => pressure.refusal()?.message ?? null },
     {
       name: 'queue',
-      check: delivery.stalled,
+      check: waits.stalled,
       details: () => {
-        const parked = delivery.parked();
+        const parked = waits.parked();
         const sinceRestore = parts.held();
         const isRestored = sinceRestore.messages > 0 || sinceRestore.webhookDeliveries > 0;
         const held = holds.count();
-        const slowSites = delivery.slowSites();
-        const egress = delivery.egressProblems();
-        const blocked = delivery.addressBlocks().map(({ since, nextProbeAt, ...block }) => ({
+        const slowSites = waits.slowSites();
+        const egress = waits.egressProblems();
+        const blocked = waits.addressBlocks().map(({ since, nextProbeAt, ...block }) => ({
           ...block,
           since: iso(since),
           nextProbeAt: iso(nextProbeAt),
         }));
-        const controls = delivery.controls.list().slice(0, MAX_LISTED_CONTROLS).map(presentControl);
+        const controls = waits.controls().slice(0, MAX_LISTED_CONTROLS).map(presentControl);
         const details = {
           ...(parked.length === 0 ? {} : { parked }),
           ...(held === 0 ? {} : { held }),
@@ -101,7 +101,7 @@ export function readinessChecks(parts: ExaminedParts): ReadinessCheck[] {
         return Object.keys(details).length === 0 ? null : details;
       },
     },
-    { name: 'outcomes', check: delivery.unrecorded },
+    { name: 'outcomes', check: waits.unrecorded },
     listening('public'),
     listening('mx'),
     listening('submission'),

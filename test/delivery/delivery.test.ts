@@ -31,7 +31,7 @@ describe('a domain whose DKIM key cannot be read', () => {
     delivery.start();
     await expect.poll(() => sink.count).toBe(20);
     await expect
-      .poll(() => delivery.parked())
+      .poll(() => delivery.waits.parked())
       .toMatchObject([{ kind: 'domain', id: 'domain_bad', reason: 'database disk image is malformed' }]);
     await expect.poll(delivery.inFlight).toBe(0);
     expect(delivery.bytesInFlight()).toBe(0);
@@ -43,7 +43,7 @@ describe('a domain whose DKIM key cannot be read', () => {
     broken = false;
     clock.advance(2 * MINUTE);
     await expect.poll(() => bad.map(status)).toEqual(bad.map(() => 'delivered'));
-    expect(delivery.parked()).toEqual([]);
+    expect(delivery.waits.parked()).toEqual([]);
   });
 
   it('is why its message waits, also before the domain is parked', async () => {
@@ -52,8 +52,8 @@ describe('a domain whose DKIM key cannot be read', () => {
     env.delivery.start();
     await expect.poll(() => env.tables.queue.listed(seq)?.ready).toBe(0);
     const queued = env.tables.queue.listed(seq) ?? expect.fail('not queued');
-    expect(env.delivery.parked()).toEqual([]);
-    const live = { inspection: env.delivery.inspection, facts: env.delivery.inspection.message(queued) };
+    expect(env.delivery.waits.parked()).toEqual([]);
+    const live = { inspection: env.delivery.waits, facts: env.delivery.waits.message(queued) };
     const [reason] = reasonsOf(queued, createControlIndex([]), live, env.clock.now());
     expect(reason).toMatchObject({ code: 'parked', text: 'It cannot be prepared.' });
   });
@@ -107,14 +107,14 @@ describe('while outcomes cannot be recorded', () => {
     tables.events.insert = corrupt;
     const messages = put(users(10));
     delivery.start();
-    await expect.poll(delivery.unrecorded).toMatch(/^outcomes could not be recorded for/);
+    await expect.poll(delivery.waits.unrecorded).toMatch(/^outcomes could not be recorded for/);
     expect(sink.count).toBe(0);
     expect(leases()).toBe(0);
     expect(delivery.inFlight()).toBe(0);
     expect(messages.map(status)).toEqual(messages.map(() => 'queued'));
     tables.events.insert = insert;
     await expect.poll(() => messages.map(status)).toEqual(messages.map(() => 'delivered'));
-    expect(delivery.unrecorded()).toBeNull();
+    expect(delivery.waits.unrecorded()).toBeNull();
     expect(sink.count).toBe(10);
   });
 
@@ -313,7 +313,7 @@ describe('a short outage', () => {
     expect(count('deferred')).toBeLessThanOrEqual(3);
     const waiting = messages.find((message) => status(message) === 'queued');
     const queued = waiting && env.tables.queue.ready(waiting.seq);
-    expect(queued && delivery.obstacle(queued)).toMatch(
+    expect(queued && delivery.waits.obstacle(queued)).toMatch(
       /^the mail hosts of empfang\.example cannot be reached/,
     );
     sink.program({ script: {} });

@@ -246,7 +246,7 @@ describe('the facts of a message', () => {
   /** Of a message that was read once, so that its site is in memory. */
   function startInspection(shares: Pick<Shares, 'exhausted' | 'sessions'>) {
     const env = createTestScheduling({ connections: 1 });
-    const controls = createControlIndex([]);
+    const controls = { ...createControlIndex([]), list: () => [] };
     const { clock, tables, waits, sites, targets } = env;
     const inspection = createInspection(
       { clock, tables },
@@ -257,8 +257,9 @@ describe('the facts of a message', () => {
         controls,
         shares,
         connections: 2,
-        isUnrecorded: () => false,
-        unrecorded: () => null,
+        shaping: { limits: () => [], slow: () => [] },
+        egress: { problems: () => [], blocks: () => [] },
+        recording: { isUnrecorded: () => false, unrecorded: () => null },
         stalled: () => null,
       },
     );

@@ -100,6 +100,8 @@ const PROMOTE_BATCH_SIZE = 1000;
 export const SCAN_INTERVAL_MS = SECOND;
 /** The pause after a run that did not reach the end. */
 const BUSY_SCAN_INTERVAL_MS = 100;
+/** The queue counts as stalled if its scan, which runs every second, was not completed for this time. */
+const STALLED_AFTER_MS = 15 * SECOND;
 /** Failed runs in succession after which the queue counts as unreadable: a single one may be caused by a lock. */
 const MIN_FAILED_RUNS = 2;
 /** Sites that one run advances: mail of one account may have tens of thousands, with destinations that never respond. */
@@ -661,6 +663,13 @@ export function createDispatcher(
     }
   }
 
+  const isFailing = () => failedRuns >= MIN_FAILED_RUNS;
+
+  /** Time since the scan last reached the end without errors, ms; 0 before its first run, and while it fails: see `stalled`. */
+  function unscannedMs(): number {
+    return isFailing() || completedAt === null ? 0 : monotonic.now() - completedAt;
+  }
+
   return {
     start: (): void => {
       running = true;
@@ -678,13 +687,13 @@ export function createDispatcher(
       }
     },
     scan,
-    /**
-     * Monotonic time at which the scan last reached the end without errors, initially that of the first run. Null: it has
-     * not run yet.
-     */
-    scannedAt: (): number | null => completedAt,
-    /** Whether the last runs of the scan, two at least, could not read the queue as a whole. */
-    isScanFailing: (): boolean => failedRuns >= MIN_FAILED_RUNS,
+    /** Null while the queue is read, else what is wrong, a clause. */
+    stalled: (): string | null => {
+      if (isFailing()) return 'the queue cannot be read; see the log';
+      const ms = unscannedMs();
+      return ms < STALLED_AFTER_MS ? null : `the queue was last scanned ${Math.round(ms / SECOND)} s ago`;
+    },
+    unscannedMs,
     /** Starts no further delivery and drops the messages that were read ahead. */
     stop: (): void => {
       running = false;

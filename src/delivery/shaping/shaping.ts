@@ -22,6 +22,8 @@ import { createHostAnswers } from './profiles.ts';
 
 const MAX_FIRST_SUSPENSION_MS = 60 * SECOND;
 
+export type Shaping = ReturnType<typeof createShaping>;
+
 /**
  * The sites with their limits, and what replies change about them. Reads the stored limits of a site when it is created.
  * Starts no timer: changed limits and replies without known wording are stored by `write` only. `isPaused`: whether the

@@ -81,10 +81,7 @@ export interface ApiServices extends SendServices {
   describeCopy: DescribeCopy;
   campaigns: Campaigns;
   campaignSending: CampaignSending;
-  delivery: Pick<
-    Delivery,
-    'announce' | 'firstOutcome' | 'obstacle' | 'controls' | 'inspection' | 'readAgain'
-  >;
+  delivery: Pick<Delivery, 'announce' | 'firstOutcome' | 'controls' | 'waits' | 'readAgain'>;
   backups: Pick<BackupSchedule, 'status'> | null;
   /** `public.url` with its actual port. */
   publicUrl: string;
@@ -102,7 +99,8 @@ function operations(context: Context, services: ApiServices): Route[] {
   const keys = createKeys(deps);
   const mayAdd = limits.mayAdd.templates;
   const complianceTemplates = createComplianceTemplates(context, mayAdd);
-  const { announce, obstacle } = delivery;
+  const { announce } = delivery;
+  const { obstacle } = delivery.waits;
   const queuedMail = createQueuedMail(context, { ...services, announce, obstacle });
   const orders = createControlOrders(context, () => void delivery.controls.refresh());
   const bulk = createBulkChanges(context, {

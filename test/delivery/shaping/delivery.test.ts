@@ -13,7 +13,7 @@ async function createShaped(limits: object) {
     { ...defaults, name: 'sink', match: [GOOD], origin: 'configuration' as const, ...limits },
     ...shaping,
   ];
-  const limitsNow = () => env.delivery.siteLimits().find(({ site }) => site === 'sink via default');
+  const limitsNow = () => env.delivery.waits.siteLimits().find(({ site }) => site === 'sink via default');
   return { ...env, limitsNow };
 }
 
@@ -39,7 +39,7 @@ describe('a site that replies that mail comes too fast', () => {
     if (first === undefined) throw new Error('no message waits');
     const queued = env.tables.queue.ready(first.seq);
     if (queued === null) throw new Error('the message is not in the queue');
-    expect(delivery.obstacle(queued)).toMatch(/asked to send less mail; next attempt at 2/);
+    expect(delivery.waits.obstacle(queued)).toMatch(/asked to send less mail; next attempt at 2/);
 
     sink.program({ script: {} });
     clock.advance(95 * SECOND);
@@ -94,7 +94,9 @@ describe('a reply about one sender', () => {
     expect(bad.filter((message) => status(message) === 'queued').length).toBeGreaterThanOrEqual(16);
     const queued = tables.queue.ready(bad.at(-1)?.seq ?? 0);
     if (queued === null) throw new Error('the message is not in the queue');
-    expect(delivery.obstacle(queued)).toMatch(/asked to send less mail of this account; next attempt at 2/);
+    expect(delivery.waits.obstacle(queued)).toMatch(
+      /asked to send less mail of this account; next attempt at 2/,
+    );
   });
 });
 

@@ -29,9 +29,9 @@ const route = routesOf({ tag: 'Queue', scope: 'operator' });
 /** `/web-setup/queue`: what waits and why, pauses, and destinations whose mail is rejected, for the operator. */
 export function queueRoutes(
   { clock, tables, reader }: Pick<Context, 'clock' | 'tables' | 'reader'>,
-  { delivery, orders }: { delivery: Pick<Delivery, 'controls' | 'inspection'>; orders: ControlOrders },
+  { delivery, orders }: { delivery: Pick<Delivery, 'controls' | 'waits'>; orders: ControlOrders },
 ): Route[] {
-  const deps = { tables, clock, inspection: delivery.inspection };
+  const deps = { tables, clock, inspection: delivery.waits };
   return [
     route('GET /web-setup/queue', {
       operationId: 'getQueue',
@@ -42,8 +42,8 @@ export function queueRoutes(
       handle: async () => {
         const destinations = await reader.table(NO_ACCOUNT, 'queue', 'byDestination');
         return {
-          stopped: delivery.inspection.stopped(),
-          sessions: delivery.inspection.sessions(),
+          stopped: delivery.waits.stopped(),
+          sessions: delivery.waits.sessions(),
           controls: delivery.controls.list().map(presentControl),
           destinations: destinations.map(({ destination, ...numbers }) => ({
             destination,
@@ -106,7 +106,7 @@ export function queueRoutes(
       },
       handle: ({ query }) => {
         const name = query.name?.toLowerCase() ?? '';
-        const sites = delivery.inspection
+        const sites = delivery.waits
           .sites()
           .filter(({ site }) => site.toLowerCase().includes(name))
           .map((site) => presentSite(site, clock));
