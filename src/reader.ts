@@ -1,6 +1,8 @@
 import { contentWithoutPerson } from './audience/erasure/erasers.ts';
 import { personalDataPage } from './audience/personal-data.ts';
 import { contactSearch } from './audience/search.ts';
+import { copyChunk } from './audience/segments/columns.ts';
+import { countSelected, nextSelected, segmentContacts } from './audience/segments/evaluate.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { customFieldsPortion } from './campaigns/fields.ts';
 import { campaignAudience, campaignFigures } from './campaigns/figures.ts';
@@ -25,6 +27,8 @@ serveReads([
   campaignFigures,
   contactSearch,
   contentWithoutPerson,
+  copyChunk,
+  countSelected,
   customFieldsPortion,
   doctorState,
   dmarcHistory,
@@ -36,9 +40,11 @@ serveReads([
   messageHistory,
   messagePage,
   messageSeries,
+  nextSelected,
   personalDataPage,
   readDestination,
   reputationReport,
+  segmentContacts,
   sentContent,
   webhookHealth,
 ]);

@@ -22,7 +22,7 @@ const shared = {
   // One process runs many files: loading the modules again for each would take longer than the tests.
   isolate: false,
   // The projects share one pool. More than the cores of a small machine: tests wait for servers, sockets and timers.
-  maxWorkers: 4,
+  maxWorkers: 5,
   setupFiles: ['support/cost.ts'],
   testTimeout: TEST_TIMEOUT_MS,
   hookTimeout: TEST_TIMEOUT_MS,

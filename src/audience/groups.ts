@@ -6,6 +6,7 @@ import type { Context } from '../store/context.ts';
 import { createPortions } from '../store/maintenance/portions.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
+import { usedBySequences } from './sequences/entries.ts';
 
 /*
  * Subscription groups. An inactive group has members and receives no mail. A deleted group is invisible immediately; its
@@ -135,7 +136,13 @@ export function createSubscriptionGroups(
     remove: async (accountId: string, groupId: string): Promise<SubscriptionGroupRow | Refusal> => {
       const group = await writer.run((tx): SubscriptionGroupRow | Refusal => {
         const found = findSubscriptionGroup(tx, accountId, groupId);
-        if (!isRefusal(found)) tx.subscriptionGroups.markDeleted(found.seq, clock.now());
+        if (isRefusal(found)) return found;
+        const used = usedBySequences(
+          `Subscription group ${found.name}`,
+          tx.sequences.usingGroup(accountId, groupId),
+        );
+        if (used !== null) return used;
+        tx.subscriptionGroups.markDeleted(found.seq, clock.now());
         return found;
       }, accountId);
       if (!isRefusal(group)) loop.wake();

@@ -7,6 +7,7 @@ import type { Tables } from '../store/tables.ts';
 import { entryOf, type Provenance } from './consent.ts';
 import { identifiersOf } from './people.ts';
 import type { ConsentInput } from './profile.ts';
+import { groupJoined } from './sequences/entries.ts';
 
 /*
  * Opt-outs from subscription groups and from all mail of a stream, with their entries in the consent history. An opt-out
@@ -158,6 +159,7 @@ function setActive(
   const membership = tables.subscriptions.get(group.seq, contact.seq);
   if (membership === null || membership.is_active === isActive) return;
   tables.subscriptions.update({ ...membership, is_active: isActive, updated_at: at });
+  if (isActive === 1) groupJoined(tables, group.subscription_group_id, contact, at);
 }
 
 function record(

@@ -8,6 +8,7 @@ import type { MayAdd, Tables } from '../store/tables.ts';
 import { entryOf, evidenceOf, giveConsent, type Provenance, withdrawConsent } from './consent.ts';
 import { mergeCustomFields, type ProfileChanges } from './profile.ts';
 import { searchKeys } from './search-key.ts';
+import { fieldsChanged } from './sequences/entries.ts';
 import { statusOf } from './standing.ts';
 
 /*
@@ -54,12 +55,13 @@ export function addUnknownPerson(
   const identifiers = identifiersFrom({ email: profile.email ?? null, phone: profile.phone ?? null });
   const names = { first_name: profile.firstName ?? null, last_name: profile.lastName ?? null };
   const consent = profile.consent === null ? null : (profile.consent ?? {});
+  const customFields = JSON.stringify(profile.customFields ?? {});
   const seq = tables.contacts.insert({
     account_id: accountId,
     user_id: ids.uuid(),
     ...identifiers,
     ...names,
-    custom_fields: JSON.stringify(profile.customFields ?? {}),
+    custom_fields: customFields,
     language: profile.language ?? null,
     paused_until: null,
     erasure_requested_at: null,
@@ -81,6 +83,7 @@ export function addUnknownPerson(
       ...evidenceOf(consent, method, provenance),
     });
   }
+  fieldsChanged(tables, { account_id: accountId, seq }, null, customFields, provenance.at);
   return seq;
 }
 
@@ -133,6 +136,7 @@ export function changePerson(
       ...searchKeys({ ...identifiers, ...names }),
       updated_at: how.provenance.at,
     });
+    fieldsChanged(tables, contact, contact.custom_fields, custom_fields, how.provenance.at);
   }
   return changeConsent(tables, contact, changes, how) || changed;
 }

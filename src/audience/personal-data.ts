@@ -110,6 +110,19 @@ export const personalDataPage = readQuery(
           at: iso(at),
         })),
       engagement: () => (contact === null ? null : engagementOf(tables, contact.seq)),
+      sequences: () =>
+        contact === null
+          ? []
+          : tables.sequencePeople.ofContact(contact.seq).map((row) => ({
+              sequenceId: row.sequence_id,
+              state: row.state,
+              step: row.step,
+              ...withoutNulls({ reason: row.reason }),
+              // Sound: only events write them.
+              properties: row.properties === null ? {} : (JSON.parse(row.properties) as object),
+              enteredAt: iso(row.entered_at),
+              endedAt: isoOrNull(row.ended_at),
+            })),
     };
     const first =
       filter.after === null

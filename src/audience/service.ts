@@ -7,6 +7,8 @@ import { createErasers } from './erasure/erasers.ts';
 import { createSubscriptionGroups } from './groups.ts';
 import { createImporter } from './import/import.ts';
 import { createPauses } from './pauses.ts';
+import { createSegmentCopies } from './segments/copies.ts';
+import { createSegments } from './segments/segments.ts';
 import { createSignUps } from './sign-ups.ts';
 import { createSubscriptions } from './subscriptions.ts';
 
@@ -33,24 +35,31 @@ export function createAudience(
     createErasers(context.reader, recorder, responsesKeptMs),
     erasureOptions,
   );
+  const segmentCopies = createSegmentCopies(context);
   const parts = { recorder, mayAdd: mayAdd.contacts };
   return {
     contacts: createContacts(context, parts),
     groups,
     subscriptions: createSubscriptions(context, recorder),
     signUps: createSignUps(context, parts),
+    segments: createSegments(context),
     importer: createImporter(context, mayAdd.contacts),
     erasure,
-    /** Completes deletions of groups and erasures that were interrupted or have to wait, and ends pauses. */
+    /**
+     * Completes deletions of groups and erasures that were interrupted or have to wait, copies contacts for segments, and ends
+     * pauses.
+     */
     background: {
       start: () => {
         groups.background.start();
         erasure.start();
+        segmentCopies.start();
         pauses.start();
       },
       stop: async () => {
         await groups.background.stop();
         await erasure.stop();
+        await segmentCopies.stop();
         await pauses.stop();
       },
     },

@@ -16,6 +16,7 @@ import { setStatus } from './marketing-status.ts';
 import { knownIdentifiers, returnToGroup } from './opt-out.ts';
 import { addPerson, changePerson, reread } from './people.ts';
 import type { ConsentInput } from './profile.ts';
+import { signUpConfirmed } from './sequences/entries.ts';
 import { changeMembership, joinGroup } from './subscriptions.ts';
 
 /**
@@ -131,6 +132,7 @@ function subscribe(
   if (tx.subscriptions.get(group.seq, contact.seq) === null)
     joinGroup(tx, group, member, { ...input, defaultSource: SOURCE, ...defaults });
   else changeMembership(tx, group, member, input, provenance);
+  signUpConfirmed(tx, groupId, contact, provenance.at);
   tx.closedSignUps.close(
     { account_id: accountId, recipient_hash: identifier, subscription_group_id: groupId },
     at,

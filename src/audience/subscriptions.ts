@@ -15,6 +15,7 @@ import { apiOptOut, describesOptOut, hasLeft, leaveGroup, leftAt, returnToGroup 
 import { changePerson, findPerson, futureConsent, identifiersOf, reread } from './people.ts';
 import type { ConsentInput, ProfileChanges } from './profile.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
+import { groupJoined } from './sequences/entries.ts';
 
 export interface MemberListFilter {
   isActive?: boolean;
@@ -281,6 +282,7 @@ export function joinGroup(
     joined_at: provenance.at,
     updated_at: provenance.at,
   });
+  if (isActive) groupJoined(tables, group.subscription_group_id, contact, provenance.at);
   const isOptOut = input.isActive === false;
   if (!isOptOut || !describesOptOut(consent)) syncConsent(tables, group, contact, consent, provenance);
   const identifier = identifiersOf(contact)[0];

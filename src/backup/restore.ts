@@ -212,8 +212,15 @@ async function complete(options: RestoreOptions, lock: DaemonLock): Promise<Held
       changed = await writer.run((tx) => tx.restoreHolds.holdDeliveries(BATCH_SIZE));
     return await writer.run((tx: Tables) => {
       const now = clock.now();
-      const reason = `The service was restored from a backup at ${iso(now)}. Members after the backup may have received this campaign already`;
-      const campaigns = tx.restoreHolds.pauseCampaigns(reason, now);
+      const restored = `The service was restored from a backup at ${iso(now)}`;
+      const campaigns = tx.restoreHolds.pauseCampaigns(
+        `${restored}. Members after the backup may have received this campaign already`,
+        now,
+      );
+      tx.restoreHolds.pauseSequences(
+        `${restored}. People may have received further messages of this sequence after the backup`,
+        now,
+      );
       tx.restoreHolds.skipNumbers();
       takeOver(tx, location, now);
       return { messages, webhookDeliveries, campaigns, generation: tx.settings.generation() };

@@ -310,6 +310,7 @@ const NOT_STARTED = {
   seen_counts: null,
   started_at: null,
   finished_at: null,
+  audience: null,
 } as const;
 
 const CANCELLABLE: readonly CampaignStatus[] = ['scheduled', 'sending', 'paused', 'sent'];

@@ -43,6 +43,7 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
     health: async (context) => (await import('./health.ts')).healthCommand(context),
     doctor: async (context) => (await import('./doctor/doctor.ts')).doctorCommand(context),
     stats: async (context) => (await import('./stats.ts')).statsCommand(context),
+    reputation: async (context) => (await import('./reputation.ts')).reputationCommand(context),
     top: async (context) => (await import('./top/top.ts')).topCommand(context),
     inbox: async (context) => (await import('./inbox.ts')).inboxCommand(context),
     log: async (context) => (await import('./log.ts')).logCommand(context),

@@ -11,7 +11,7 @@ import type { DaemonBase } from './storage.ts';
 interface BackgroundParts
   extends Pick<DaemonEvents, 'webhookSender'>,
     DaemonDelivery,
-    Pick<DaemonSending, 'campaignRunner'> {
+    Pick<DaemonSending, 'campaignRunner' | 'sequenceRunner'> {
   backups: DaemonBackups;
   domains: Domains;
   audience: Audience;
@@ -48,6 +48,7 @@ export function startBackground(base: DaemonBase, parts: BackgroundParts): void 
   parts.delivery.start();
   parts.holds.start();
   parts.campaignRunner.start();
+  parts.sequenceRunner.start();
   parts.webhookSender.start();
   notices.start();
 }

@@ -4,6 +4,8 @@ import type { Audience } from '../audience/service.ts';
 import { type Campaigns, createCampaigns } from '../campaigns/campaigns.ts';
 import { type CampaignRunner, createCampaignRunner } from '../campaigns/run.ts';
 import { type CampaignSending, createCampaignSending } from '../campaigns/send.ts';
+import { createSequenceRunner, type SequenceRunner } from '../campaigns/sequences/run.ts';
+import { createSequences, type Sequences } from '../campaigns/sequences/sequences.ts';
 import { HOUR } from '../core/clock.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { simulatorDomain } from '../delivery/simulator.ts';
@@ -34,6 +36,8 @@ export interface DaemonSending {
   campaigns: Campaigns;
   campaignSending: CampaignSending;
   campaignRunner: CampaignRunner;
+  sequences: Sequences;
+  sequenceRunner: SequenceRunner;
 }
 
 /** Starts the checks of queue and disk and the background imports, and creates the send path and the campaigns. */
@@ -87,6 +91,8 @@ export async function startSending(
   });
   const campaignRunner = createCampaignRunner(base, { ...intoQueue, guard: config });
   onStop(() => campaignRunner.stop());
+  const sequenceRunner = createSequenceRunner(base, { accept: acceptance.accept, pressure, limits });
+  onStop(() => sequenceRunner.stop());
   return {
     pressure,
     backgroundImports,
@@ -101,5 +107,7 @@ export async function startSending(
       onChange: campaignRunner.wake,
     }),
     campaignRunner,
+    sequences: createSequences(base, { onChange: sequenceRunner.wake }),
+    sequenceRunner,
   };
 }

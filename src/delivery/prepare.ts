@@ -6,6 +6,7 @@ import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import { returnPathHost } from '../domains/names.ts';
 import type { CopyDetails, MailKind, Tracking } from '../mail/content.ts';
 import type { DkimSigner } from '../mail/dkim.ts';
+import { feedbackIdOf } from '../mail/feedback-id.ts';
 import { sentMailOf } from '../mail/sent-mail.ts';
 import type { JobContent } from '../mail/stored-content.ts';
 import type { AccountTokens, Tokens } from '../mail/tokens.ts';
@@ -86,7 +87,15 @@ export function createDescribeCopy({ config, tokens, publicUrl }: PrepareDeps): 
       unsubscribeAddress: `${signed.unsubscribe(id)}@${customerReturnHost(domain)}`,
       signedId: signed.signedId(id),
       feedbackAddress: `${signed.feedback(id)}@${customerReturnHost(domain)}`,
-      feedbackId: feedbackIdOf(message, config.hostname),
+      feedbackId: feedbackIdOf(
+        {
+          campaignId: message.campaign_id,
+          subscriptionGroupId: message.subscription_group_id,
+          accountId: message.account_id,
+          stream: message.use_case,
+        },
+        config.hostname,
+      ),
       ...(message.track_clicks + message.track_opens > 0
         ? { tracking: trackingOf(message, signed, base) }
         : {}),
@@ -115,26 +124,6 @@ export function createPrepare(deps: PrepareDeps): Prepare {
 function kindOf({ use_case, essential }: MessageRow): MailKind {
   if (use_case === 'mk') return 'marketing';
   return essential === 1 ? 'essential' : 'transactional';
-}
-
-/**
- * The value of Feedback-ID: large receivers report complaint rates by each of its fields, which must differ from each
- * other. The last one is the same for all mail of the installation.
- */
-function feedbackIdOf(
-  { campaign_id, subscription_group_id, account_id, use_case }: MessageRow,
-  hostname: string,
-): string {
-  const first = campaign_id ?? subscription_group_id ?? '-';
-  const sender = senderIdOf(hostname);
-  // The operator may choose the id of an account.
-  const account = [first, use_case, sender].includes(account_id) ? `account-${account_id}` : account_id;
-  return `${first}:${account}:${use_case}:${sender}`;
-}
-
-/** From 5 to 15 characters of the host name. */
-function senderIdOf(hostname: string): string {
-  return hostname.replaceAll('.', '').slice(0, 15).padEnd(5, '-');
 }
 
 /** The keys that sign a domain's mail in a lane; empty when there are none yet. */

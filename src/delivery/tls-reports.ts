@@ -16,7 +16,7 @@ import type { GenerateKey } from '../domains/key-queue.ts';
 import { keyRecordName } from '../domains/keys.ts';
 import { reportSigner } from '../domains/platform/report-key.ts';
 import { domainOf, parseMailbox } from '../mail/address.ts';
-import { headerBytes } from '../mail/compose.ts';
+import { headerBytes, platformMailHeader } from '../mail/compose.ts';
 import { type DkimSigner, type SignableMessage, signDkim } from '../mail/dkim.ts';
 import { wrapBase64 } from '../mail/encode.ts';
 import type { Context } from '../store/context.ts';
@@ -486,15 +486,15 @@ function composeReportMail(
   const hash = createHash('sha256').update(`${report.id} ${to}`).digest('hex').slice(0, 32);
   const boundary = `=_tlsrpt_${hash}`;
   const header = [
-    `Date: ${new Date(now).toUTCString().replace('GMT', '+0000')}`,
-    `From: <${from}>`,
-    `To: <${to}>`,
-    `Subject: Report Domain: ${report.domain}\r\n Submitter: ${submitter.domain}\r\n Report-ID: <${report.id}>`,
-    `Message-ID: <tlsrpt.${hash}@${submitter.domain}>`,
+    ...platformMailHeader({
+      from: { name: '', address: from },
+      to,
+      subject: `Report Domain: ${report.domain} Submitter: ${submitter.domain} Report-ID: <${report.id}>`,
+      messageId: `<tlsrpt.${hash}@${submitter.domain}>`,
+      at: now,
+    }),
     `TLS-Report-Domain: ${report.domain}`,
     `TLS-Report-Submitter: ${submitter.domain}`,
-    'Auto-Submitted: auto-generated',
-    'MIME-Version: 1.0',
     `Content-Type: multipart/report; report-type="tlsrpt";\r\n boundary="${boundary}"`,
   ];
   const text = [

@@ -191,6 +191,33 @@ function isBlock({ kind, fields }: MessageEvent): boolean {
   );
 }
 
+/**
+ * Counts a complaint about a message that is not known, of which the domain and the campaign may be. `receiver`: the domain of the
+ * organization that reports it.
+ */
+export function countUnknownComplaint(
+  tables: Tables,
+  of: {
+    accountId: string;
+    domainId: string | null;
+    campaignId: string | null;
+    stream: Stream;
+    receiver: string;
+  },
+  at: number,
+): void {
+  const { accountId, domainId, campaignId, stream } = of;
+  const provider = providerOf(of.receiver);
+  if (campaignId !== null) {
+    tables.campaignCounts.add(campaignId, hourOf(at), 'complained', 1);
+    tables.campaignCounts.addOfProvider(campaignId, provider, 'complained');
+  }
+  if (domainId === null) return;
+  const from = { accountId, domainId, provider };
+  tables.hourlyCounts.add({ hour: hourOf(at), outcome: 'complained', outcomeClass: '', stream, ...from });
+  countReputation(tables, { ...from, source: '' }, 'complained', at);
+}
+
 /** What an event counts as at the provider of the recipient; null: nothing. */
 function providerCountOf(event: MessageEvent): ProviderCount | null {
   switch (event.kind) {

@@ -1,5 +1,6 @@
 import { domainOf, normalizeDomain } from '../mail/address.ts';
-import { emailIdentifier } from '../mail/identifier.ts';
+import type { StatedSource } from '../mail/feedback-id.ts';
+import { addressKey, emailIdentifier } from '../mail/identifier.ts';
 import type { IncomingKind } from '../mail/incoming/parse.ts';
 import type { IncomingReport } from '../mail/incoming/report.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
@@ -70,6 +71,57 @@ export function applyReportToMoved(
   const event = severeEvent(addressee, report);
   if (event === null) return 'none';
   return recorder.moved(tables, message, event) ? 'recorded' : 'known';
+}
+
+/** A complaint about a message that is not known. */
+interface UnknownReport extends Pick<MessageReport, 'reports' | 'fingerprint'> {
+  /** Address of From in the message. */
+  originalFrom: string | null;
+  receiver: string;
+}
+
+/** The number that stands for it among the reports that were recorded. */
+const NO_MESSAGE = 0;
+
+/**
+ * Applies a complaint about a message that is not known: its id was removed from the report, or it was deleted. What its
+ * Feedback-ID states is not proven: the caller has verified that an operator of a feedback loop signed the report, whose domain is
+ * `receiver`. Returns `none` when it names no account and campaign of this installation.
+ */
+export function applyComplaintByFeedbackId(
+  recorder: Recorder,
+  tables: Tables,
+  stated: StatedSource,
+  { reports, originalFrom, fingerprint, receiver }: UnknownReport,
+  at: number,
+): ReportResult {
+  const [report] = reports;
+  const feedbackType = report?.feedbackType ?? 'abuse';
+  const accountId = stated.accountIds.find((id) => tables.accounts.get(id) !== null);
+  if (accountId === undefined || NOT_COMPLAINTS.has(feedbackType)) return 'none';
+  const { id, stream } = stated;
+  const isCampaign = id !== null && tables.campaigns.get(accountId, id) !== null;
+  const isGroup = id !== null && !isCampaign && tables.subscriptionGroups.get(accountId, id) !== null;
+  if (id !== null && !isCampaign && !isGroup) return 'none';
+  const name = originalFrom === null ? null : normalizeDomain(domainOf(originalFrom));
+  const domain =
+    name === null ? undefined : tables.domains.named(accountId, name).find((row) => row.use_case === stream);
+  // No message shows that a copy of the report was recorded before.
+  if (!tables.delayNotices.add(NO_MESSAGE, fingerprint, at)) return 'known';
+  recorder.complainedUnknown(
+    tables,
+    {
+      accountId,
+      stream,
+      campaignId: isCampaign ? id : null,
+      subscriptionGroupId: isGroup ? id : null,
+      domainId: domain?.domain_id ?? null,
+      recipient: addressKey(report?.recipient ?? ''),
+      receiver,
+    },
+    { source: 'arf', feedbackType, verified: true },
+  );
+  return 'recorded';
 }
 
 /** The complaint or the bounce that a report is about; null: neither. */

@@ -1,12 +1,19 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
+import { emailIdentifier } from '../mail/identifier.ts';
 import type { Context } from '../store/context.ts';
 import type { DomainRow, Stream } from '../store/domains/domains.ts';
 import type { NewEvent } from '../store/messages/events.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { MovedMessage, MovedReports } from '../store/transfer/moved-messages.ts';
-import { countCampaignEvent, countEgressComplaint, countMessageEvent, isCancellation } from './counts.ts';
+import {
+  countCampaignEvent,
+  countEgressComplaint,
+  countMessageEvent,
+  countUnknownComplaint,
+  isCancellation,
+} from './counts.ts';
 import { type ReportedMessage, suppressAfterBounce, suppressAfterComplaint } from './effects.ts';
 import { fieldsAfterErasure, hasPersonalFields, isErased, withoutPersonalFields } from './erased.ts';
 import {
@@ -53,6 +60,17 @@ export interface EventWithoutMessage<Kind extends MessageEventKind> {
   accountId: string;
   domainId: string | null;
   fields: EventFields[Kind] & MessageContext;
+}
+
+/** What is known about a complaint without a message. */
+export interface UnknownComplaint {
+  accountId: string;
+  stream: Stream;
+  campaignId: string | null;
+  subscriptionGroupId: string | null;
+  domainId: string | null;
+  recipient: string;
+  receiver: string;
 }
 
 /** Called in the same unit of work after a recipient was suppressed or a suppression was removed. */
@@ -259,6 +277,39 @@ export function createRecorder(
     optedOut: withoutMessage('email_unsubscribed'),
     /** Records a complaint about a message that was purged. */
     complained: withoutMessage('email_complained'),
+    /**
+     * Records a verified complaint about a message that is not known, of which its campaign and domain may be. `recipient`: who
+     * complained; '': that is not known. `receiver`: the domain of the organization that reports it.
+     */
+    complainedUnknown: (
+      tables: Tables,
+      of: UnknownComplaint,
+      fields: Extract<MovedEvent, { kind: 'email_complained' }>['fields'],
+    ): void => {
+      const at = clock.now();
+      const { accountId, stream, campaignId, subscriptionGroupId, domainId, recipient, receiver } = of;
+      const hash = recipient === '' ? undefined : emailIdentifier(recipient);
+      if (hash !== undefined) {
+        // The address of a person who was erased must not be stored again.
+        const reported = {
+          account_id: accountId,
+          recipient_hash: hash,
+          recipient: hash,
+          use_case: stream,
+          seq: null,
+        };
+        if (suppressAfterComplaint(tables, reported, fields, at))
+          onSuppressionChange?.(tables, accountId, hash);
+      }
+      countUnknownComplaint(tables, { accountId, stream, campaignId, domainId, receiver }, at);
+      const context: MessageContext = {
+        ...(hash === undefined ? {} : { contactIdentifier: hash }),
+        useCase: stream,
+        ...withoutNulls({ campaignId, subscriptionGroupId }),
+      };
+      const data = JSON.stringify({ ...context, ...fields, suppressed: hash !== undefined });
+      insertOther(tables, { accountId, domainId }, 'email_complained', data);
+    },
   };
 }
 

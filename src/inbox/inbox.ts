@@ -1,4 +1,4 @@
-import { type Attachment, type ParsedMail, simpleParser } from 'mailparser';
+import type { Attachment, ParsedMail } from 'mailparser';
 import { textFromHtml } from '../mail/html/text-part.ts';
 import { decodeWords, type Fields, isFieldName } from '../mail/incoming/fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from '../mail/incoming/limits.ts';
@@ -78,6 +78,7 @@ export const inboxMail = readQuery(
 
 async function contentOf(raw: Buffer): Promise<Pick<ParsedMail, 'attachments'> & { text: string }> {
   try {
+    const { simpleParser } = await import('./parser-library.ts');
     const { text, html, attachments } = await simpleParser(raw, PARSER_OPTIONS);
     // Empty, not absent, in a mail that is only HTML.
     const shown = text || (html === false ? '' : textFromHtml(html));

@@ -4,6 +4,7 @@ import {
   type Alternative,
   type Attachment,
   type CopyDetails,
+  type Mailbox,
   type MessageContent,
   personalize,
 } from './content.ts';
@@ -76,6 +77,32 @@ export function* composeInSteps(
     needsSmtpUtf8:
       needsSmtpUtf8(copy.recipient) || addresses.some((box) => box !== null && needsSmtpUtf8(box.address)),
   };
+}
+
+/** The header of mail that the platform itself sends, such as reports and notices, without the fields of its content. */
+export function platformMailHeader({
+  from,
+  to,
+  subject,
+  messageId,
+  at,
+}: {
+  from: Mailbox;
+  to: string;
+  subject: string;
+  messageId: string;
+  /** Epoch ms. */
+  at: number;
+}): string[] {
+  return [
+    wordsField('Date', [rfc5322Date(at)]),
+    addressField('From', [from]),
+    addressField('To', [{ name: '', address: to }]),
+    textField('Subject', subject),
+    wordsField('Message-ID', [messageId]),
+    'Auto-Submitted: auto-generated',
+    'MIME-Version: 1.0',
+  ];
 }
 
 /** The header as it is sent: the signatures, the fields of the message, and the empty line after them. */

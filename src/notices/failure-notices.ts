@@ -4,9 +4,8 @@ import { DAY, HOUR, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { DirectMail } from '../delivery/direct-mail.ts';
 import { needsSmtpUtf8 } from '../mail/address.ts';
-import { headerBytes } from '../mail/compose.ts';
+import { headerBytes, platformMailHeader } from '../mail/compose.ts';
 import { encodeText } from '../mail/encode.ts';
-import { addressField, textField, wordsField } from '../mail/headers.ts';
 import type { Context } from '../store/context.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { FailureNoticeRow, NoticeKind, NoticeMailRow, NoticePeriod } from '../store/people/notices.ts';
@@ -159,13 +158,13 @@ export function createFailureNotices(
     const from = `postmaster@${config.hostname}`;
     const { encoding, chunks } = encodeText(text);
     const header = [
-      `Date: ${new Date(at).toUTCString().replace('GMT', '+0000')}`,
-      addressField('From', [{ name: 'Postrider', address: from }]),
-      addressField('To', [{ name: '', address: to }]),
-      textField('Subject', subject),
-      wordsField('Message-ID', [`<notice.${id}@${config.hostname}>`]),
-      'Auto-Submitted: auto-generated',
-      'MIME-Version: 1.0',
+      ...platformMailHeader({
+        from: { name: 'Postrider', address: from },
+        to,
+        subject,
+        messageId: `<notice.${id}@${config.hostname}>`,
+        at,
+      }),
       'Content-Type: text/plain; charset=utf-8',
       `Content-Transfer-Encoding: ${encoding}`,
     ];

@@ -10,6 +10,7 @@ import { MAX_SLOTS } from '../mail/template.ts';
 import type { Context } from '../store/context.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
+import type { Tables } from '../store/tables.ts';
 import { isRecipientDetail, type RecipientDetail } from '../suppression/suppression.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
 import { checkDomain, checkSendInSteps, type Sender } from './checks.ts';
@@ -58,8 +59,20 @@ export interface AcceptRequest {
   literalBraces?: boolean;
   /** Default: the limit of requests over HTTP. */
   maxRecipients?: number;
+  /** For a message of a sequence. */
+  step?: SequenceMessage;
   /** Returns the response body as it is sent and stored. */
   envelope(data: SendResult, warnings: readonly string[]): string;
+}
+
+/** What differs for a message of a sequence. */
+export interface SequenceMessage {
+  /** In place of a campaign: under which the message is counted. */
+  countedAs: string;
+  /** Names of variables that are empty without a value. */
+  isOptional(name: string): boolean;
+  /** Called in the unit of work that stores the message; a refusal undoes it. */
+  store(tx: Tables, messageId: string): Refusal | null;
 }
 
 export type Accepted =
@@ -140,7 +153,8 @@ export function createAcceptance(
     reservation: Reservation | null,
   ): Promise<StoredSend | Refusal> | Refusal {
     const { sender } = request;
-    const refusal = pressure.refusal(sender.account.account_id) ?? checkGroupAndCampaign(sender, send);
+    const refusal =
+      pressure.refusal(sender.account.account_id) ?? checkGroupAndCampaign(sender, send, request.step);
     if (refusal !== null) return refusal;
     const content = resolveTemplate(tables, sender, send.source);
     if (isRefusal(content)) return content;
@@ -161,7 +175,7 @@ export function createAcceptance(
     reservation: Reservation | null,
   ): Promise<StoredSend | Refusal> {
     const rendered = await render(request, send, content, order);
-    return isRefusal(rendered) ? rendered : storeRendered(rendered, reservation);
+    return isRefusal(rendered) ? rendered : storeRendered(rendered, reservation, request.step);
   }
 
   /** Checks, renders and encodes. The result refers to no text of the message. */
@@ -180,6 +194,7 @@ export function createAcceptance(
       repeated,
       appendFooter: request.appendFooter === true,
       simulatorDomain,
+      isOptional: request.step?.isOptional,
     };
     const checked = await inSlices(
       checkSendInSteps(tables, sender, send, content, reading),
@@ -213,6 +228,7 @@ export function createAcceptance(
   async function storeRendered(
     { draft, contents, warnings, body }: RenderedSend,
     reservation: Reservation | null,
+    step: SequenceMessage | undefined,
   ): Promise<StoredSend | Refusal> {
     const { sender, domain } = draft;
     const { account_id: accountId } = sender.account;
@@ -223,6 +239,8 @@ export function createAcceptance(
         return refuse('DOMAIN_NOT_REGISTERED', `The domain ${domain.name} was deleted`);
       const limited = parts.limits.takeMessages(tx, accountId, draft.copies.length, clock.now());
       if (limited !== null) return limited;
+      const ended = step?.store(tx, draft.copies[0]?.messageId ?? '') ?? null;
+      if (ended !== null) return ended;
       reservation?.store(tx, STATUS[sender.useCase], body);
       return storeDraft(tx, draft, contents, parts, leases);
     }, accountId);
@@ -232,12 +250,17 @@ export function createAcceptance(
   }
 
   /** Requires that the group and the campaign of the request exist. */
-  function checkGroupAndCampaign({ account }: Sender, send: ParsedSend): Refusal | null {
+  function checkGroupAndCampaign(
+    { account }: Sender,
+    send: ParsedSend,
+    step: SequenceMessage | undefined,
+  ): Refusal | null {
     const { campaignId, groupId } = send;
     if (groupId !== null && tables.subscriptionGroups.get(account.account_id, groupId) === null) {
       return refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `There is no subscription group ${groupId}`);
     }
-    if (campaignId !== null && tables.campaigns.get(account.account_id, campaignId) === null) {
+    const isCampaign = campaignId !== null && step === undefined;
+    if (isCampaign && tables.campaigns.get(account.account_id, campaignId) === null) {
       return refuse('CAMPAIGN_NOT_FOUND', `There is no campaign ${campaignId}`);
     }
     return null;
@@ -260,8 +283,9 @@ export function createAcceptance(
       beforeDelivery?: (seq: number) => void,
     ): Promise<Accepted | Refusal> => {
       const { sender, idempotency } = request;
-      const send = parseSend(request.body, clock.now(), request.maxRecipients);
-      if (isRefusal(send)) return send;
+      const parsed = parseSend(request.body, clock.now(), request.maxRecipients);
+      if (isRefusal(parsed)) return parsed;
+      const send = request.step === undefined ? parsed : { ...parsed, campaignId: request.step.countedAs };
       const reservation =
         idempotency === null
           ? null

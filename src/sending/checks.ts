@@ -19,6 +19,7 @@ import {
   foreignSyntaxRefusal,
   leftoverWarnings,
   misnamedRefusal,
+  namesOf,
   prepareTemplateInSteps,
   type Rendered,
   renderPreparedInSteps,
@@ -87,7 +88,9 @@ export function* checkSendInSteps(
     ? options.repeated.find(prepared, scopeOf(send, domain))
     : NOT_REPEATED;
   const filled = ready === null ? null : yield* renderRepeatedInSteps(ready, prepared, send.variables);
-  const rendered = filled ?? (yield* renderPreparedInSteps(prepared, send.variables));
+  const { isOptional } = options;
+  const optional = isOptional === undefined ? undefined : new Set(namesOf(prepared.parts).filter(isOptional));
+  const rendered = filled ?? (yield* renderPreparedInSteps(prepared, send.variables, optional));
   if (isRefusal(rendered)) return rendered;
   const refusal =
     sender.useCase === 'mk' && sender.isOwnTest !== true
@@ -131,6 +134,8 @@ export interface SendCheckOptions {
   literalBraces: boolean;
   /** Simulated recipients need no consent. */
   simulatorDomain: string;
+  /** Names of variables that are empty without a value; default: none. */
+  isOptional?: ((name: string) => boolean) | undefined;
 }
 
 /** The mailing list of the message: its group, else its campaign, whose name is not disclosed to recipients. */

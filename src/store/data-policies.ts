@@ -1,10 +1,12 @@
 import { API_KEY_POLICY } from './api-keys.ts';
 import { CAMPAIGN_LINK_POLICY, CAMPAIGN_PROVIDER_POLICY } from './campaigns/campaign-counts.ts';
+import { SEQUENCE_POLICY } from './campaigns/sequences.ts';
 import { CLOSED_SIGN_UP_POLICY } from './contacts/closed-sign-ups.ts';
 import { CONSENT_POLICY } from './contacts/consent.ts';
 import { CONTACT_POLICIES } from './contacts/contacts.ts';
 import { ERASURE_POLICY } from './contacts/contacts-erasure.ts';
 import { ENGAGEMENT_POLICIES } from './contacts/engagement.ts';
+import { SEGMENT_COPY_POLICIES } from './contacts/segment-columns.ts';
 import { OPT_OUT_POLICY, SUBSCRIPTION_POLICY } from './contacts/subscriptions.ts';
 import { type DataPolicy, ERASURE_STEPS, type ErasureStep } from './data-policy.ts';
 import { SITE_LIMIT_POLICY } from './delivery/site-limits.ts';
@@ -66,10 +68,12 @@ export const DATA_POLICIES = [
   IDEMPOTENCY_POLICY,
   ...CONTACT_POLICIES,
   ...ENGAGEMENT_POLICIES,
+  ...SEGMENT_COPY_POLICIES,
   CONSENT_POLICY,
   SUBSCRIPTION_POLICY,
   OPT_OUT_POLICY,
   CLOSED_SIGN_UP_POLICY,
+  SEQUENCE_POLICY,
   QUEUE_POLICY,
   SUPPRESSION_POLICY,
   SUPPRESSION_REMOVAL_POLICY,
@@ -102,6 +106,7 @@ export const EXPORT_SECTIONS = [
   'suppressionRemovals',
   'strikes',
   'engagement',
+  'sequences',
   'messages',
   'events',
 ] as const;
@@ -116,6 +121,7 @@ const CONSOLE = { omitted: 'people who use the console are neither recipients no
 export const EXPORT_OF_TABLE: Record<PersonalTable, ExportSection | { omitted: string }> = {
   contacts: 'contact',
   contact_search: { omitted: 'the index of the profile' },
+  segment_columns: { omitted: 'copies of the contact, its memberships and its engagement' },
   subscriptions: 'memberships',
   consents: 'consents',
   group_opt_outs: 'optOuts',
@@ -125,6 +131,7 @@ export const EXPORT_OF_TABLE: Record<PersonalTable, ExportSection | { omitted: s
   strikes: 'strikes',
   contact_engagement: 'engagement',
   campaign_contacts: 'engagement',
+  sequence_people: 'sequences',
   messages: 'messages',
   attempts: 'messages',
   queue: 'messages',
@@ -215,6 +222,16 @@ export const OTHER_TABLES = [
   'queue_reroutes',
   // Known providers, not domains of recipients; deleted with the account.
   'sending_limits',
+  // Numbers of contacts.
+  'segment_changes',
+  'segment_chunks',
+  'segments',
+  'sequence_counts',
+  'sequence_ends',
+  // Deleted with the person.
+  'sequence_sends',
+  'sequence_versions',
+  'sequences',
   'settings',
   'subscription_group_numbers',
   'subscription_groups',

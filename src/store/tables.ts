@@ -7,6 +7,7 @@ import { restoreHoldTable } from './backup/restore-holds.ts';
 import { campaignCountTable } from './campaigns/campaign-counts.ts';
 import { campaignSendTable } from './campaigns/campaign-sends.ts';
 import { campaignTable } from './campaigns/campaigns.ts';
+import { sequencePeopleTable, sequenceTable } from './campaigns/sequences.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
 import { backgroundImportTable, contactImportTable } from './contacts/background-imports.ts';
 import { closedSignUpTable } from './contacts/closed-sign-ups.ts';
@@ -15,6 +16,8 @@ import { contactTable } from './contacts/contacts.ts';
 import { erasureTable } from './contacts/contacts-erasure.ts';
 import { engagementTable } from './contacts/engagement.ts';
 import { personalDataTable } from './contacts/personal-data.ts';
+import { segmentColumnTable } from './contacts/segment-columns.ts';
+import { segmentTable } from './contacts/segments.ts';
 import { subscriptionGroupTable } from './contacts/subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './contacts/subscriptions.ts';
 import type { Database } from './database/database.ts';
@@ -91,6 +94,8 @@ export function createTables(db: Database) {
     contacts: () => contactTable(db),
     consents: () => consentTable(db),
     engagement: () => engagementTable(db),
+    segments: () => segmentTable(db),
+    segmentColumns: () => segmentColumnTable(db),
     subscriptionGroups: () => subscriptionGroupTable(db),
     subscriptions: () => subscriptionTable(db),
     closedSignUps: () => closedSignUpTable(db),
@@ -118,6 +123,8 @@ export function createTables(db: Database) {
     campaignCounts: () => campaignCountTable(db),
     campaignSends: () => campaignSendTable(db),
     sendingLimits: () => sendingLimitTable(db),
+    sequences: () => sequenceTable(db),
+    sequencePeople: () => sequencePeopleTable(db),
     certificates: () => certificateTable(db),
     stsPolicies: () => stsPolicyTable(db),
     tlsSessions: () => tlsSessionTable(db),

@@ -1,3 +1,4 @@
+import { usedBySequences } from '../audience/sequences/entries.ts';
 import { iso } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
@@ -96,7 +97,11 @@ export function createTemplates(
     remove: (accountId: string, templateId: string): Promise<TemplateRow | Refusal> =>
       writer.run((tx): TemplateRow | Refusal => {
         const template = findTemplate(tx, accountId, templateId);
-        if (!isRefusal(template)) tx.templates.remove(template.seq);
+        if (isRefusal(template)) return template;
+        const using = tx.sequences.usingTemplate(accountId, templateId);
+        const used = usedBySequences(`Template ${template.name}`, using);
+        if (used !== null) return used;
+        tx.templates.remove(template.seq);
         return template;
       }, accountId),
     /** What the template was before its last changes, newest first. */

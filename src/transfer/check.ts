@@ -120,6 +120,7 @@ function createChecker({
     complianceTemplate: new Set<string>(),
     subscriptionGroup: new Set<string>(),
     campaign: new Set<string>(),
+    sequence: new Set<string>(),
   };
   let accounts = 0;
   let defaultGroups = 0;
@@ -179,6 +180,13 @@ function createChecker({
       requireKnown(ids.subscriptionGroup, 'subscription group', group);
     for (const { campaign_seq: campaign } of record.campaigns)
       requireKnown(ids.campaign, 'campaign', campaign);
+    for (const { sequence_seq: sequence, occurrence } of record.sequences) {
+      requireKnown(ids.sequence, 'sequence', sequence);
+      once('contact in a sequence', name, sequence, occurrence);
+    }
+    const inProgress = record.sequences.filter(({ state }) => state === 'active');
+    if (new Set(inProgress.map(({ sequence_seq }) => sequence_seq)).size !== inProgress.length)
+      fail(`contact ${name} is in one sequence twice`);
   }
 
   function campaign(record: Records['campaign']): void {
@@ -232,6 +240,14 @@ function createChecker({
         return webhook(typed.record);
       case 'campaign':
         return campaign(typed.record);
+      case 'segment':
+        once('name of a segment', typed.record.name);
+        return once('segment', typed.record.segment_id);
+      case 'sequence': {
+        const { sequence_id: id, versions } = typed.record;
+        for (const { version } of versions) once('version of sequence', id, version);
+        return addId(ids.sequence, 'sequence', id);
+      }
       case 'contact':
         return contact(typed.record);
       case 'group_opt_out':

@@ -186,7 +186,7 @@ function createInserter(
   const reseal = (secret: Buffer, context: string) => seal.seal(file.seal.open(secret, context), context);
 
   function contact(tables: Tables, record: Records['contact']): void {
-    const { consents, subscriptions, engagement, campaigns, ...columns } = record;
+    const { consents, subscriptions, engagement, campaigns, sequences, ...columns } = record;
     const row = { ...columns, account_id: accountId };
     const seq = tables.contacts.insert({ ...row, ...searchKeys(row) });
     for (const entry of consents) tables.consents.insert({ ...entry, contact_seq: seq });
@@ -200,6 +200,11 @@ function createInserter(
       const campaign = tables.campaigns.get(accountId, id);
       if (campaign === null) throw new Error(`campaign ${id} was not imported`);
       tables.engagement.addOfCampaign(campaign.seq, seq, bits);
+    }
+    for (const { sequence_seq: id, ...person } of sequences) {
+      const sequence = tables.sequences.get(accountId, id);
+      if (sequence === null) throw new Error(`sequence ${id} was not imported`);
+      tables.sequencePeople.insertImported({ ...person, sequence_seq: sequence.seq, contact_seq: seq });
     }
   }
 

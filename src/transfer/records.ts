@@ -1,6 +1,15 @@
 import * as z from 'zod';
 import { publicPagesSchema } from '../accounts/public-pages.ts';
+import { segmentFilter } from '../audience/segments/filter.ts';
+import {
+  MAX_DEFINITION_LENGTH,
+  MAX_OFFSET_DAYS,
+  MAX_STEPS,
+  MAX_VERSIONS,
+  sequenceDefinition,
+} from '../audience/sequences/definition.ts';
 import { EVENT_KINDS } from '../events/event-types.ts';
+import { PERSON_STATES, SEQUENCE_STATUSES, TRIGGER_KINDS } from '../store/campaigns/sequences.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../store/contacts/contacts.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
@@ -58,6 +67,8 @@ const campaignSend = z.strictObject({
   started_at: time.nullable(),
   finished_at: time.nullable(),
   created_at: time,
+  // Files of older versions do not have it.
+  audience: json(z.record(z.string(), z.unknown())).nullable().default(null),
 });
 
 const campaignProvider = z.strictObject({
@@ -129,6 +140,23 @@ const campaignContact = z.strictObject({
   campaign_seq: id,
   bits: z.int().min(1).max(7),
 });
+
+const sequencePerson = z
+  .strictObject({
+    /** The public id of the sequence. */
+    sequence_seq: id,
+    occurrence: short,
+    version: z.int().min(1),
+    state: z.enum(PERSON_STATES),
+    step: z.int().min(0).max(MAX_STEPS),
+    due_at: time,
+    reason: short.nullable(),
+    properties: json(z.record(z.string(), z.unknown())).nullable(),
+    entered_at: time,
+    ended_at: time.nullable(),
+    event_ended_at: time.nullable(),
+  })
+  .refine(({ state, reason }) => (state === 'ended') === (reason !== null), 'has a state without its reason');
 
 export const RECORD_SCHEMAS = {
   account: z.strictObject({
@@ -299,6 +327,42 @@ export const RECORD_SCHEMAS = {
       providers: z.array(campaignProvider).max(101).default([]),
     })
     .refine(({ sends, mails }) => sends.length === mails.length, 'has a send without its content'),
+  segment: z.strictObject({
+    segment_id: id,
+    name: short,
+    filter: json(segmentFilter),
+    created_at: time,
+    updated_at: time,
+  }),
+  sequence: z
+    .strictObject({
+      sequence_id: z.string().regex(/^seq_\d{1,15}_[0-9a-z]{12}$/, 'is not the id of a sequence'),
+      name: short,
+      status: z.enum(SEQUENCE_STATUSES),
+      paused_reason: text.nullable(),
+      version: z.int().min(1),
+      trigger_kind: z.enum(TRIGGER_KINDS),
+      trigger_key: short,
+      offset_days: z.int().min(-MAX_OFFSET_DAYS).max(MAX_OFFSET_DAYS),
+      activated_at: time.nullable(),
+      missed: count,
+      created_at: time,
+      updated_at: time,
+      versions: z
+        .array(
+          z.strictObject({
+            version: z.int().min(1),
+            definition: json(sequenceDefinition, MAX_DEFINITION_LENGTH),
+            created_at: time,
+          }),
+        )
+        .min(1)
+        .max(MAX_VERSIONS),
+    })
+    .refine(
+      ({ version, versions }) => versions.some((one) => one.version === version),
+      'does not have its version',
+    ),
   contact: z
     .strictObject({
       user_id: id,
@@ -321,9 +385,10 @@ export const RECORD_SCHEMAS = {
       updated_at: time,
       consents: z.array(consent).max(1_000_000),
       subscriptions: z.array(subscription).max(100_000),
-      // Files of older versions do not have the next two.
+      // Files of older versions do not have the next three.
       engagement: z.array(engagement).max(1).default([]),
       campaigns: z.array(campaignContact).max(1_000_000).default([]),
+      sequences: z.array(sequencePerson).max(1_000_000).default([]),
     })
     .refine(
       ({ consents, consent_n: n }) => n === null || consents.some((entry) => entry.n === n),

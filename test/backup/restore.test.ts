@@ -429,6 +429,7 @@ function insertCampaign(tables: Tables, id: string, now: number): number {
       not_renderable: 0,
       next_at: now,
       open: 1,
+      audience: null,
       paused_reason: null,
       paused_figures: null,
       seen_counts: null,

@@ -163,6 +163,7 @@ it('names paused campaigns with the members and messages that wait', () => {
         not_renderable: 0,
         next_at: now,
         open: 1,
+        audience: null,
         paused_reason: null,
         paused_figures: null,
         seen_counts: null,

@@ -56,6 +56,12 @@ const OVERRIDES: Record<string, Override> = {
   resumeCampaign: { before: pauseCampaign, params: () => ({ campaignId }) },
   cancelCampaign: { before: scheduleCampaign, params: () => ({ campaignId }) },
   getCampaignContent: { before: scheduleCampaign, params: () => ({ campaignId }) },
+  createSequence: { body: () => SEQUENCE },
+  updateSequence: { before: makeSequence, params: () => ({ sequenceId }) },
+  patchSequence: { before: makeSequence, params: () => ({ sequenceId }) },
+  activateSequence: { before: makeSequence, params: () => ({ sequenceId }) },
+  pauseSequence: { before: activateSequence, params: () => ({ sequenceId }) },
+  deleteSequence: { before: makeSequence, params: () => ({ sequenceId }) },
   explainQueuedMessage: { params: () => ({ messageId: idOf('/transactional/send', 'messageId') }) },
   explainQueuedDestination: { params: () => ({ destination: 'example.net' }) },
   getInstallationAccount: { params: () => ({ accountId: api.accountId }) },
@@ -204,6 +210,33 @@ async function scheduleCampaign(): Promise<void> {
 async function pauseCampaign(): Promise<void> {
   await scheduleCampaign();
   await api.post(`/web-setup/campaigns/${campaignId}/pause`);
+}
+
+/** The template and the group of the example do not exist. */
+const SEQUENCE = {
+  name: 'Welcome',
+  trigger: { event: 'order placed' },
+  steps: [
+    {
+      send: {
+        from: NEWS.from,
+        subject: 'Welcome',
+        html: '<p>Hello</p>{{company_address_html}}{{unsubscribe_email_html}}',
+      },
+    },
+  ],
+};
+
+let sequenceId = '';
+async function makeSequence(): Promise<void> {
+  await agreeToNews();
+  const { data } = await api.post<{ sequence: { sequenceId: string } }>('/web-setup/sequences', SEQUENCE);
+  sequenceId = data.sequence.sequenceId;
+}
+
+async function activateSequence(): Promise<void> {
+  await makeSequence();
+  await api.post(`/web-setup/sequences/${sequenceId}/activate`);
 }
 
 function pauseDestination(): void {

@@ -23,6 +23,10 @@ import { enqueue, startStore } from '../support/store.ts';
  */
 const BOUNDED: Record<string, string> = {
   account_imports: 'imports of accounts that run or were interrupted',
+  sequences: 'at most 100 per account',
+  sequence_versions: 'at most 50 per sequence',
+  sequence_counts: 'at most 50 steps of each version',
+  sequence_ends: 'a few per sequence',
   site_limits: 'at most 10,000 rows',
   unclassified_replies: 'at most 1000 rows',
   account_limits: 'one row per account',
@@ -80,11 +84,13 @@ const BOUNDED: Record<string, string> = {
 const GROWING = new Set([
   'attempts',
   'audit_records',
+  'campaign_contacts',
   'campaign_counts',
   'campaign_links',
   'closed_sign_ups',
   'consents',
   'console_sessions',
+  'contact_engagement',
   'contact_search',
   'contacts',
   'contents',
@@ -100,6 +106,8 @@ const GROWING = new Set([
   'messages',
   'moved_messages',
   'queue',
+  'sequence_people',
+  'sequence_sends',
   'shared_contents',
   'sign_in_links',
   'strikes',

@@ -27,7 +27,7 @@ export const DOCUMENTS = {
   ],
   'test/e2e/docs-setup.long.test.ts': ['README.md', 'docs/configuration.md'],
   'test/e2e/docs-backup.long.test.ts': ['docs/backup.md'],
-  'test/e2e/docs-lost-master-key.test.ts': ['docs/lost-master-key.md'],
+  'test/e2e/docs-lost-master-key.long.test.ts': ['docs/lost-master-key.md'],
   'test/e2e/docs-operations.long.test.ts': [
     'docs/operations.md',
     'docs/large-databases.md',

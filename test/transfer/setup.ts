@@ -259,6 +259,7 @@ export async function startFull(options: InstallationOptions = {}) {
       not_renderable: 0,
       next_at: now,
       open: 0,
+      audience: null,
       paused_reason: null,
       paused_figures: null,
       seen_counts: null,
@@ -274,6 +275,45 @@ export async function startFull(options: InstallationOptions = {}) {
   tables.campaignCounts.addOfProvider(counted, 'Google', 'machineOpened');
   tables.campaignCounts.endUnit(true);
   tables.campaignCounts.write();
+  const sequence = tables.sequences.insert({
+    sequence_id: 'seq_1700000000000_abcdefghijkl',
+    account_id: ACCOUNT,
+    name: 'Welcome',
+    status: 'active',
+    paused_reason: null,
+    version: 2,
+    trigger_kind: 'event',
+    trigger_key: 'bought',
+    offset_days: 0,
+    activated_at: now,
+    scan_after: null,
+    missed: 0,
+    deleted_at: null,
+    ...times,
+  });
+  for (const version of [1, 2])
+    tables.sequences.putVersion(
+      sequence,
+      version,
+      JSON.stringify({
+        trigger: { event: 'bought' },
+        steps: [{ wait: '2d' }, { when: { field: 'customFields.plan', op: 'exists' }, otherwise: 'end' }],
+      }),
+      now,
+    );
+  const buyer = tables.contacts.byIdentifier(ACCOUNT, emailIdentifier('ada@example.net'));
+  if (buyer === null) throw new Error('no such contact');
+  tables.sequencePeople.insert({
+    sequence_seq: sequence,
+    contact_seq: buyer.seq,
+    occurrence: 'event:one',
+    version: 1,
+    state: 'active',
+    step: 1,
+    due_at: now,
+    properties: '{"total":"49.90"}',
+    entered_at: now,
+  });
   tables.suppressions.add({
     account_id: ACCOUNT,
     recipient_hash: emailIdentifier('gone@example.net'),

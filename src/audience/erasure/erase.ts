@@ -156,6 +156,7 @@ export type Erasure = ReturnType<typeof createErasure>;
 function removeProfile(tables: Tables, contact: KnownContact): Person {
   tables.consents.removeAll(contact.seq);
   tables.subscriptions.removeOfContact(contact.seq);
+  tables.sequencePeople.removeOfContact(contact.seq);
   tables.contacts.remove(contact.seq);
   return personOf(contact);
 }

@@ -81,40 +81,59 @@ export interface SegmentFilter {
 const days = z.int().min(1).max(MAX_DAYS).optional();
 const id = z.string().min(1).max(MAX_ID).optional();
 
+const DAYS = ['withinDays', 'notWithinDays'] as const;
+const WHEN = [...DAYS, 'campaignId'] as const;
+
 const when = z
-  .strictObject({
+  .looseObject({
     withinDays: days.describe('At least once in the last N days.'),
     notWithinDays: days.describe('Not in the last N days, or never.'),
     campaignId: id.describe('A message of this campaign.'),
   })
   .superRefine((given, context) => {
-    exactlyOne(given, ['withinDays', 'notWithinDays', 'campaignId'], context);
+    onlyKnown(given, WHEN, context);
+    exactlyOne(given, WHEN, context);
   })
   .meta({ id: 'SegmentEngagement', description: 'Exactly one of the fields.' });
 
 const joined = z
-  .strictObject({
+  .looseObject({
     withinDays: days.describe('In the last N days.'),
     notWithinDays: days.describe('Not in the last N days, or never.'),
     group: id.describe('The subscription group; without it, any group.'),
   })
   .superRefine((given, context) => {
-    exactlyOne(given, ['withinDays', 'notWithinDays'], context);
+    onlyKnown(given, [...DAYS, 'group'], context);
+    exactlyOne(given, DAYS, context);
   })
   .meta({ id: 'SegmentJoined' });
 
 const KINDS = ['all', 'any', 'not', 'field', 'group', ...ENGAGEMENTS, 'joined'] as const;
 
-const node: z.ZodType<SegmentFilter> = z
-  .strictObject({
+/**
+ * The filter of a segment, of a step of a sequence, and of its goal. At most MAX_CONDITIONS conditions, nested at most
+ * MAX_FILTER_DEPTH deep. Unknown fields are refused: without them the filter would match other contacts.
+ */
+export const segmentFilter: z.ZodType<SegmentFilter> = z
+  .looseObject({
     get all(): z.ZodOptional<z.ZodArray<z.ZodType<SegmentFilter>>> {
-      return z.array(node).min(1).max(MAX_CONDITIONS).optional().describe('Every one of these filters.');
+      return z
+        .array(segmentFilter)
+        .min(1)
+        .max(MAX_CONDITIONS)
+        .optional()
+        .describe('Every one of these filters.');
     },
     get any(): z.ZodOptional<z.ZodArray<z.ZodType<SegmentFilter>>> {
-      return z.array(node).min(1).max(MAX_CONDITIONS).optional().describe('At least one of these filters.');
+      return z
+        .array(segmentFilter)
+        .min(1)
+        .max(MAX_CONDITIONS)
+        .optional()
+        .describe('At least one of these filters.');
     },
     get not(): z.ZodOptional<z.ZodType<SegmentFilter>> {
-      return node.optional().describe('Contacts that do not match this filter.');
+      return segmentFilter.optional().describe('Contacts that do not match this filter.');
     },
     field: z
       .string()
@@ -139,6 +158,8 @@ const node: z.ZodType<SegmentFilter> = z
     joined: joined.optional(),
   })
   .superRefine((given, context) => {
+    onlyKnown(given, [...KINDS, 'op', 'value', 'active'], context);
+    checkSize(given, context);
     if (!exactlyOne(given, KINDS, context)) return;
     for (const name of ['op', 'value'] as const)
       if (given[name] !== undefined && given.field === undefined) issue(context, [name], 'requires a field');
@@ -148,11 +169,8 @@ const node: z.ZodType<SegmentFilter> = z
   })
   .meta({ id: 'SegmentFilter', description: 'Exactly one condition.' });
 
-/**
- * The filter of a segment, of a step of a sequence, and of its goal. At most MAX_CONDITIONS conditions, nested at most
- * MAX_FILTER_DEPTH deep. Unknown fields are refused: without them the filter would match other contacts.
- */
-export const segmentFilter: z.ZodType<SegmentFilter> = node.superRefine((filter, context) => {
+/** Refuses a filter with too many conditions, or conditions that are nested too deep. */
+function checkSize(filter: SegmentFilter, context: Issues): void {
   let conditions = 0;
   const walk = (one: SegmentFilter, depth: number): boolean => {
     if (depth > MAX_FILTER_DEPTH) return false;
@@ -162,7 +180,7 @@ export const segmentFilter: z.ZodType<SegmentFilter> = node.superRefine((filter,
   };
   if (!walk(filter, 1)) issue(context, [], `must be nested at most ${MAX_FILTER_DEPTH} levels deep`);
   if (conditions > MAX_CONDITIONS) issue(context, [], `must have at most ${MAX_CONDITIONS} conditions`);
-});
+}
 
 /** The filters that a filter joins; null: it is a condition. */
 export function childrenOf({ all, any, not }: SegmentFilter): SegmentFilter[] | null {
@@ -173,6 +191,10 @@ type Issues = Pick<z.RefinementCtx, 'addIssue'>;
 
 function issue(context: Issues, path: PropertyKey[], message: string): void {
   context.addIssue({ code: 'custom', path, message });
+}
+
+function onlyKnown(given: object, names: readonly string[], context: Issues): void {
+  for (const name of Object.keys(given)) if (!names.includes(name)) issue(context, [name], 'is not a field');
 }
 
 function exactlyOne<Name extends string>(

@@ -4,7 +4,6 @@ import type { Tables } from '../../store/tables.ts';
 import { fold } from '../search-key.ts';
 import {
   CUSTOM_PREFIX,
-  childrenOf,
   ENGAGEMENTS,
   type Engagement,
   isTimeField,
@@ -191,16 +190,12 @@ export function contactValues(tables: Tables, contact: KnownContact): ValueOf {
       case 'field':
         return FIELDS[name]?.(contact);
       case 'custom':
-        // Sound: custom fields are validated before they are stored.
-        custom ??= JSON.parse(contact.custom_fields) as Record<string, unknown>;
+        custom ??= customFieldsOf(contact);
         return Object.hasOwn(custom, name) ? custom[name] : null;
       case 'group':
         return groupValue(membershipsOf().find((one) => one.subscription_group_id === name));
       case 'joined':
-        return membershipsOf().reduce<number | null>(
-          (last, one) => (one.is_active === 1 && one.joined_at > (last ?? 0) ? one.joined_at : last),
-          null,
-        );
+        return lastJoined(membershipsOf());
       case 'campaign':
         return tables.engagement.ofCampaign(name, contact.seq);
       default:
@@ -210,18 +205,41 @@ export function contactValues(tables: Tables, contact: KnownContact): ValueOf {
   };
 }
 
-function groupValue(membership: { is_active: 0 | 1; joined_at: number } | undefined): number | null {
+export function customFieldsOf({
+  custom_fields,
+}: Pick<KnownContact, 'custom_fields'>): Record<string, unknown> {
+  // Sound: custom fields are validated before they are stored.
+  return JSON.parse(custom_fields) as Record<string, unknown>;
+}
+
+interface Joining {
+  is_active: 0 | 1;
+  joined_at: number;
+}
+
+/** The value of the column `joined`. */
+export function lastJoined(memberships: readonly Joining[]): number | null {
+  return memberships.reduce<number | null>(
+    (last, one) => (one.is_active === 1 && one.joined_at > (last ?? 0) ? one.joined_at : last),
+    null,
+  );
+}
+
+/** The value of a column of a group. */
+export function groupValue(membership: Joining | undefined): number | null {
   if (membership === undefined) return null;
   return membership.is_active === 1 ? membership.joined_at : -membership.joined_at;
 }
 
-const ENGAGEMENT_COLUMNS: Record<string, 'received_at' | 'opened_at' | 'clicked_at'> = {
+/** Columns and those of `contact_engagement`. */
+export const ENGAGEMENT_COLUMNS: Record<string, 'received_at' | 'opened_at' | 'clicked_at'> = {
   received: 'received_at',
   opened: 'opened_at',
   clicked: 'clicked_at',
 };
 
-const FIELDS: Record<string, (contact: KnownContact) => string | number | null> = {
+/** The fields of a contact. */
+export const FIELDS: Record<string, (contact: KnownContact) => string | number | null> = {
   email: ({ email }) => email,
   phone: ({ phone }) => phone,
   firstName: ({ first_name }) => first_name,

@@ -7,6 +7,7 @@ import type { Audience } from '../../audience/service.ts';
 import type { BackupSchedule } from '../../backup/schedule.ts';
 import type { Campaigns } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
+import type { Sequences } from '../../campaigns/sequences/sequences.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { createBulkChanges, createControlOrders } from '../../delivery/control.ts';
 import type { Delivery } from '../../delivery/delivery.ts';
@@ -32,9 +33,11 @@ import { accountKeyRoutes, keyRoutes } from './accounts/keys.ts';
 import { publicPagesRoutes } from './accounts/public-pages.ts';
 import { campaignRoutes } from './campaigns.ts';
 import { complianceTemplateRoutes } from './compliance-templates.ts';
+import { contactEventRoutes } from './contacts/contact-events.ts';
 import { contactRoutes } from './contacts/contacts.ts';
 import { contactImportRoutes } from './contacts/contacts-import.ts';
 import { evidenceRoutes } from './contacts/evidence.ts';
+import { segmentRoutes } from './contacts/segments.ts';
 import { subscriptionGroupRoutes } from './contacts/subscription-groups.ts';
 import { subscriptionRoutes } from './contacts/subscriptions.ts';
 import { doctorRoutes } from './doctor.ts';
@@ -50,6 +53,7 @@ import { messageContentRoutes } from './sending/message-content.ts';
 import { messageActionRoutes, messageRoutes } from './sending/messages.ts';
 import { resendRoute, type SendServices, sendRoutes } from './sending/send.ts';
 import { sendBatchRoutes } from './sending/send-batch.ts';
+import { sequenceRoutes } from './sequences.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { suppressionRoutes } from './suppressions.ts';
 import { templatePreviewRoutes } from './template-preview.ts';
@@ -81,6 +85,7 @@ export interface ApiServices extends SendServices {
   describeCopy: DescribeCopy;
   campaigns: Campaigns;
   campaignSending: CampaignSending;
+  sequences: Sequences;
   delivery: Pick<Delivery, 'announce' | 'firstOutcome' | 'controls' | 'waits' | 'readAgain'>;
   backups: Pick<BackupSchedule, 'status'> | null;
   /** `public.url` with its actual port. */
@@ -128,6 +133,7 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...templateRoutes({ templates: createTemplates(context, mayAdd) }),
     ...complianceTemplateRoutes(context, { complianceTemplates }),
     ...campaignRoutes({ ...services, sending: services.campaignSending, account: tables.accounts.get }),
+    ...sequenceRoutes(services),
     ...webhookRoutes(services),
     ...webhookDeliveryRoutes(services),
     ...suppressionRoutes({
@@ -136,8 +142,10 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...contactImportRoutes(context, { ...services, importer: audience.importer }),
     ...contactRoutes(audience),
     ...evidenceRoutes(context),
+    ...contactEventRoutes(services),
     ...subscriptionGroupRoutes(context, { ...services, ...audience, complianceTemplates }),
     ...subscriptionRoutes(audience),
+    ...segmentRoutes(audience),
     ...accountRoutes({
       accounts: services.accounts,
       limitsOf: (accountId) => readLimits(tables, config.limits.account, accountId, clock.now()),

@@ -26,6 +26,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Templates: 'Stored content that a send refers to by id.',
   'Compliance templates': 'Content of the compliance variables, such as the unsubscribe footer.',
   Campaigns: 'Send an email to a subscription group, and read its results.',
+  Sequences: 'Messages that a contact receives one after the other, from a trigger on.',
   Webhooks: 'Endpoints that receive events as signed POST requests, and their deliveries.',
   Suppressions: 'Addresses that the account cannot send to.',
   Contacts: 'Recipients with their profile and consent, and their erasure.',
@@ -376,12 +377,24 @@ type Components = Omit<OpenApiDocument['components'], 'securitySchemes'>;
 function schemaOf(schema: z.ZodType, direction: Direction, { schemas }: Components): JsonSchema {
   const { root, definitions } = jsonSchemaOf(schema, direction);
   for (const [name, definition] of Object.entries(definitions)) {
-    if (!isDeepStrictEqual((schemas[name] ??= definition), definition))
+    const known = (schemas[name] ??= definition);
+    if (isDeepStrictEqual(known, definition)) continue;
+    // Requests refuse unknown fields of it, and responses may grow: the document has the form that permits them.
+    const open = permittingFields(definition);
+    if (!isDeepStrictEqual(permittingFields(known), open))
       throw new Error(
         `two schemas have the name ${name}, or requests and responses have different forms of it`,
       );
+    schemas[name] = open;
   }
   return root;
+}
+
+function permittingFields(schema: JsonSchema): JsonSchema {
+  const open: JsonSchema = JSON.parse(JSON.stringify(schema), (key, value: unknown) =>
+    key === 'additionalProperties' && value === false ? undefined : value,
+  );
+  return open;
 }
 
 /** A reference to the component that equals the value; different ones with one name are numbered: `limit`, `limit2`. */

@@ -35,6 +35,10 @@ export interface ParsedIncoming {
   originalEnvelopeId: string | null;
   /** `X-Postrider-Id` of the returned part; the caller verifies its signature. */
   postriderId: string | null;
+  /** `Feedback-ID` of the returned part, which is not signed. */
+  feedbackId: string | null;
+  /** Address of From in the returned part. */
+  originalFrom: string | null;
   /** The report of a mail of kind `dmarc-report`; null when it was not opened or could not be read. */
   aggregate: AggregateReport | null;
   /** The report of a mail of kind `tls-report`; null when it was not opened or could not be read. */
@@ -105,6 +109,8 @@ const EMPTY: ParsedIncoming = {
   originalMessageId: null,
   originalEnvelopeId: null,
   postriderId: null,
+  feedbackId: null,
+  originalFrom: null,
   aggregate: null,
   tls: null,
   problem: null,
@@ -181,11 +187,13 @@ function fromSes(
 function idsOf(
   mail: Fields,
   parts: ReturnedMail,
-): { originalMessageId: string | null; postriderId: string | null } {
+): Pick<ParsedIncoming, 'originalMessageId' | 'postriderId' | 'feedbackId' | 'originalFrom'> {
   const messageId = parts.original.get('message-id') || mail.get('in-reply-to');
   return {
     originalMessageId: /<?([^<>\s]{1,500})>?/.exec(messageId)?.[1] ?? null,
     postriderId: parts.original.get('x-postrider-id').slice(0, 500) || null,
+    feedbackId: parts.original.get('feedback-id').slice(0, 500) || null,
+    originalFrom: firstAddress(parts.original.get('from')).slice(0, 500) || null,
   };
 }
 

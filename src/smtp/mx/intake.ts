@@ -1,8 +1,9 @@
 import type { Config } from '../../config/schema.ts';
 import { isErased } from '../../events/erased.ts';
-import { applyReport, applyReportToMoved } from '../../events/incoming.ts';
+import { applyComplaintByFeedbackId, applyReport, applyReportToMoved } from '../../events/incoming.ts';
 import type { Recorder } from '../../events/record.ts';
 import { domainOf } from '../../mail/address.ts';
+import { readFeedbackId } from '../../mail/feedback-id.ts';
 import { isReportingOrganization } from '../../mail/incoming/reports/reporting-organization.ts';
 import type { AuthenticatedAuthor } from '../../mail/incoming/signatures.ts';
 import type { SentMessage } from '../../mail/sent-mail.ts';
@@ -98,7 +99,10 @@ export function createIntake(
       return result === 'foreign' ? keep(purpose.kind, null) : { result, message: null };
     }
     const message = provenMessage(tx, outcome);
-    const applied = message === null ? null : applyToMessage(tx, message, 'signed-id', mail.signer, outcome);
+    const applied =
+      message === null
+        ? applyWithoutMessage(tx, mail.signer, outcome)
+        : applyToMessage(tx, message, 'signed-id', mail.signer, outcome);
     if (purpose.kind === 'feedback-loop') return applied ?? keep('feedback', message);
     // Mail to the operator is always kept, too.
     const kept = keep(purpose.kind, message);
@@ -135,19 +139,14 @@ export function createIntake(
   ): Handled {
     const nothing = { result: 'no-such-message', message: null } as const;
     const moved = tx.movedMessages.byId(messageId);
-    if (moved === null) return nothing;
+    if (moved === null) return (kind === 'feedback' && applyWithoutMessage(tx, signer, outcome)) || nothing;
     if (kind === 'unsubscribe') {
       if (!isOptOut(sender, outcome)) return nothing;
       optOut(tx, { ...moved, simulated: 0 });
       return { result: 'opted-out', message: null };
     }
     if ('unreadable' in outcome) return nothing;
-    const { feedbackLoops } = config.mx;
-    // The recipient's domain is not known: only organizations that report for others are trusted.
-    const isTrusted =
-      signer !== null &&
-      isReportingOrganization(signer, { recipientDomain: '', mxHost: null, feedbackLoops });
-    const verified = outcome.parsed.kind === 'arf' ? isTrusted : kind === 'bounce';
+    const verified = outcome.parsed.kind === 'arf' ? isFromLoop(signer) : kind === 'bounce';
     const result = applyReportToMoved(recorder, tx, moved, { ...outcome.parsed, verified });
     return result === 'none' ? nothing : { result, message: null };
   }
@@ -166,6 +165,32 @@ export function createIntake(
     const report = { ...parsed, fingerprint: Buffer.from(fingerprint), verified };
     const result = applyReport(recorder, tx, message, report, clock.now());
     return result === 'none' ? null : { result, message };
+  }
+
+  /**
+   * Counts a complaint about a message that is not found, for the campaign that its Feedback-ID names. Null: the mail is none, or
+   * nobody vouches for it.
+   */
+  function applyWithoutMessage(
+    tx: Tables,
+    signer: AuthenticatedAuthor | null,
+    outcome: ParseOutcome,
+  ): Handled | null {
+    if ('unreadable' in outcome || outcome.parsed.kind !== 'arf' || !isFromLoop(signer)) return null;
+    const { parsed, fingerprint } = outcome;
+    const stated = parsed.feedbackId === null ? null : readFeedbackId(parsed.feedbackId, config.hostname);
+    if (stated === null) return null;
+    const report = { ...parsed, fingerprint: Buffer.from(fingerprint), receiver: signer.organization };
+    const result = applyComplaintByFeedbackId(recorder, tx, stated, report, clock.now());
+    return result === 'none' ? null : { result, message: null };
+  }
+
+  /** Whether an operator of a feedback loop signed it. Without the recipient's domain, only those who report for others are trusted. */
+  function isFromLoop(signer: AuthenticatedAuthor | null): signer is AuthenticatedAuthor {
+    const { feedbackLoops } = config.mx;
+    return (
+      signer !== null && isReportingOrganization(signer, { recipientDomain: '', mxHost: null, feedbackLoops })
+    );
   }
 
   function isFromReceiver(tx: Tables, message: ListedMessage, signer: AuthenticatedAuthor | null): boolean {

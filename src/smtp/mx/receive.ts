@@ -144,7 +144,8 @@ function originOf(recipients: readonly IncomingRecipient[], caller: string): Job
 /** Whether the signer matters: for reports to store, and for complaints that may be about one of our messages. */
 function dependsOnSigner(recipients: readonly IncomingRecipient[], { parsed }: IncomingResult): boolean {
   if (parsed.kind !== 'arf') return recipients.some(({ purpose }) => 'domain' in purpose);
-  return parsed.postriderId !== null || recipients.some(({ purpose }) => 'messageId' in purpose);
+  if (parsed.postriderId !== null || parsed.feedbackId !== null) return true;
+  return recipients.some(({ purpose }) => 'messageId' in purpose);
 }
 
 /** Keys that sign TLS reports only have the service type `tlsrpt` (RFC 8460 §3), which is none for other mail. */

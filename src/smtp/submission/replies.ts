@@ -20,6 +20,7 @@ const REPLIES: Partial<Record<RefusalCode, [code: number, enhanced: string]>> = 
   RECIPIENT_SUPPRESSED: [550, '5.7.1'],
   CAMPAIGN_NOT_FOUND: [554, '5.5.4'],
   SUBSCRIPTION_GROUP_NOT_FOUND: [554, '5.5.4'],
+  SEGMENT_NOT_FOUND: [554, '5.5.4'],
   IDEMPOTENCY_KEY_REUSED: [554, '5.5.4'],
   IDEMPOTENCY_IN_PROGRESS: [451, '4.5.0'],
   PAYLOAD_TOO_LARGE: [552, '5.3.4'],

@@ -88,6 +88,8 @@ export function restoreHoldTable(db: Database) {
   const explainPause = sql.run<[string]>(`
     UPDATE campaign_sends SET paused_reason = ? WHERE open = 1
       AND campaign_seq IN (SELECT seq FROM campaigns WHERE status IN ('scheduled', 'sending'))`);
+  const pauseSequences = sql.run<[string, number]>(`
+    UPDATE sequences SET status = 'paused', paused_reason = ?, updated_at = ? WHERE status = 'active'`);
   // A table without rows has no number yet.
   const beginNumbers = sql.run<[{ table: string }]>(`
     INSERT INTO sqlite_sequence (name, seq) SELECT @table, 0
@@ -174,6 +176,8 @@ export function restoreHoldTable(db: Database) {
       explainPause(reason);
       return pauseCampaigns(now);
     },
+    /** Pauses the sequences that are active. */
+    pauseSequences: (reason: string, now: number): void => pauseSequences(reason, now),
     /**
      * Leaves a gap in the numbers of messages and events, so that no new one has the number that the original has given to
      * another one since the backup: readers of the event feed remember numbers.

@@ -32,6 +32,36 @@ export const CAMPAIGN_COUNTS = Object.keys(COLUMNS) as readonly CampaignCount[];
 
 export type CampaignTotals = Record<CampaignCount, number>;
 
+/** The counts of a step of a sequence. */
+const STEP_COUNTS: readonly CampaignCount[] = [
+  'queued',
+  'delivered',
+  'bounced',
+  'complained',
+  'uniqueOpened',
+  'uniqueClicked',
+  'unsubscribed',
+];
+
+interface CountedStep {
+  sequenceId: string;
+  version: number;
+  step: number;
+}
+
+/** The id that messages of a step have in place of that of a campaign. */
+export function stepCampaignId({ sequenceId, version, step }: CountedStep): string {
+  return `${sequenceId}_${version}_${step}`;
+}
+
+/** The step of a message's campaign id; null: it is that of a campaign. */
+function stepOf(campaignId: string): CountedStep | null {
+  if (!campaignId.startsWith('seq_')) return null;
+  const [, sequenceId, version, step] = /^(seq_\d+_[0-9a-z]+)_(\d+)_(\d+)$/.exec(campaignId) ?? [];
+  if (sequenceId === undefined) return null;
+  return { sequenceId, version: Number(version), step: Number(step) };
+}
+
 /** The column of each count by provider. */
 const PROVIDER_COLUMNS = {
   delivered: 'delivered',
@@ -153,6 +183,15 @@ export function campaignCountTable(db: Database) {
       },
     ]),
   );
+  const addToStep = new Map(
+    STEP_COUNTS.map((name) => [
+      name,
+      db.prepare<[number, number, number, string]>(`
+        INSERT INTO sequence_counts (sequence_seq, version, step, ${COLUMNS[name]})
+        SELECT seq, ?, ?, ? FROM sequences WHERE sequence_id = ?
+        ON CONFLICT DO UPDATE SET ${COLUMNS[name]} = ${COLUMNS[name]} + excluded.${COLUMNS[name]}`),
+    ]),
+  );
   const addCount = (row: { count: number }, added: { count: number }) => {
     row.count += added.count;
   };
@@ -187,8 +226,11 @@ export function campaignCountTable(db: Database) {
     },
     /** Writes the counts of all units of the open transaction. */
     write: (): void => {
-      for (const { campaignId, hour, name, count } of pendingHours.take())
-        add.get(name)?.run(hour, count, campaignId);
+      for (const { campaignId, hour, name, count } of pendingHours.take()) {
+        const step = stepOf(campaignId);
+        if (step === null) add.get(name)?.run(hour, count, campaignId);
+        else addToStep.get(name)?.run(step.version, step.step, count, step.sequenceId);
+      }
       for (const one of pendingProviders.take()) storeProvider(one);
     },
     discard: (): void => {

@@ -43,6 +43,8 @@ export interface CampaignSendRow {
   /** When it was sent completely or cancelled. */
   finished_at: number | null;
   created_at: number;
+  /** JSON of the audience beyond one group (campaigns/audience.ts); null: the group only. */
+  audience: string | null;
 }
 
 /** A row with the id and the status of its campaign. */
@@ -89,7 +91,8 @@ export function campaignSendTable(db: Database) {
   const insert = sql.run<[CampaignSendRow]>(`
     INSERT INTO campaign_sends ${columnValues(`campaign_seq, account_id, job_id, subscription_group_id,
       scheduled_at, per_hour, members, last_seq, at_seq, queued, without_email, not_eligible, not_renderable,
-      next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at, created_at`)}`);
+      next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at, created_at,
+      audience`)}`);
   const insertMail = sql.run<[number, string]>(
     'INSERT INTO campaign_mails (campaign_seq, mail) VALUES (?, ?)',
   );
@@ -161,6 +164,11 @@ export function campaignSendTable(db: Database) {
     statusOfJob: sql.value<[jobId: string], CampaignStatus>(
       'SELECT c.status FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq WHERE s.job_id = ?',
     ),
+    /** Campaigns of the account that are not completely sent, and whose audience refers to the segment. */
+    usersOfSegment: sql.all<[accountId: string, segmentId: string], { campaign_id: string; name: string }>(`
+      SELECT c.campaign_id, c.name FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq
+      WHERE s.open = 1 AND s.account_id = ? AND instr(s.audience, json_quote(?)) > 0
+      ORDER BY s.campaign_seq LIMIT 20`),
     /** The seq of the newest contact in a group; 0: the group is empty. */
     newestMember: sql.count<[groupSeq: number]>(
       'SELECT max(contact_seq) FROM subscriptions WHERE group_seq = ?',

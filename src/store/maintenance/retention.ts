@@ -1,4 +1,5 @@
 import { API_KEY_POLICY } from '../api-keys.ts';
+import { SEQUENCE_POLICY } from '../campaigns/sequences.ts';
 import { CLOSED_SIGN_UP_POLICY } from '../contacts/closed-sign-ups.ts';
 import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
@@ -92,6 +93,7 @@ export function retentionTable(db: Database) {
     unclassifiedReplies: timedRows(db, tableOf(UNCLASSIFIED_REPLY_POLICY)),
     egressCounts: timedRows(db, tableOf(EGRESS_COUNT_POLICY)),
     answers: timedRows(db, tableOf(IDEMPOTENCY_POLICY)),
+    sequencePeople: timedRows(db, tableOf(SEQUENCE_POLICY)),
     closedSignUps: timedRows(db, tableOf(CLOSED_SIGN_UP_POLICY)),
     signInLinks: timedRows(db, tableOf(SIGN_IN_LINK_POLICY)),
     consoleSessions: timedRows(db, tableOf(SESSION_POLICY)),

@@ -296,7 +296,10 @@ export const DELAY_NOTICE_POLICY = {
   },
 } as const satisfies DataPolicy;
 
-/** Recorded delivery warnings of other servers, so that a repeated one is not recorded again. */
+/**
+ * Recorded delivery warnings of other servers, so that a repeated one is not recorded again; complaints about messages that are
+ * not known have the number 0.
+ */
 export function delayNoticeTable(db: Database) {
   const sql = statements(db);
   return {

@@ -95,6 +95,218 @@ CREATE INDEX sending_limits_slowing ON sending_limits (since, limit_id) WHERE le
 CREATE TRIGGER sending_limits_of_domain AFTER DELETE ON domains BEGIN
   DELETE FROM sending_limits WHERE account_id = OLD.account_id AND domain_id = OLD.domain_id;
 END;
+CREATE TABLE segments (
+  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+  segment_id  TEXT NOT NULL UNIQUE,
+  account_id  TEXT NOT NULL REFERENCES accounts (account_id),
+  name        TEXT NOT NULL,
+  filter      TEXT NOT NULL,       -- JSON (audience/segments/filter.ts)
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL,
+  UNIQUE (account_id, name)
+) STRICT;
+CREATE INDEX segments_by_account ON segments (account_id, seq);
+
+-- Copies of what segments test, by column, for 4096 numbers of contacts each (audience/segments/columns.ts): reading a
+-- million contacts takes seconds, reading a column of them milliseconds. The row with the account '' states that the chunk is
+-- copied: changes of its contacts are noted in segment_changes, and such contacts are read from their own tables. A chunk
+-- without that row is read from them, too.
+CREATE TABLE segment_chunks (
+  chunk      INTEGER NOT NULL,     -- the number of a contact / 4096
+  account_id TEXT NOT NULL,
+  copied     BLOB NOT NULL,        -- 16 bits each: the number of a contact modulo 4096
+  others     BLOB NOT NULL,        -- of contacts whose values are too long to be copied
+  PRIMARY KEY (chunk, account_id)
+) STRICT;
+CREATE TABLE segment_columns (
+  chunk      INTEGER NOT NULL,
+  account_id TEXT NOT NULL,
+  name       TEXT NOT NULL,
+  data       BLOB NOT NULL,
+  PRIMARY KEY (chunk, account_id, name)
+) STRICT;
+CREATE TABLE segment_changes (
+  contact_seq INTEGER PRIMARY KEY,
+  n           INTEGER NOT NULL     -- changes since the copy
+) STRICT;
+CREATE TRIGGER segment_contact_insert AFTER INSERT ON contacts
+  WHEN EXISTS (SELECT 1 FROM segment_chunks WHERE chunk = NEW.seq >> 12) BEGIN
+  INSERT INTO segment_changes VALUES (NEW.seq, 1) ON CONFLICT (contact_seq) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER segment_contact_update AFTER UPDATE ON contacts
+  WHEN EXISTS (SELECT 1 FROM segment_chunks WHERE chunk = NEW.seq >> 12) BEGIN
+  INSERT INTO segment_changes VALUES (NEW.seq, 1) ON CONFLICT (contact_seq) DO UPDATE SET n = n + 1;
+END;
+-- Nothing of a deleted contact remains in copies.
+CREATE TRIGGER segment_contact_delete AFTER DELETE ON contacts BEGIN
+  DELETE FROM segment_columns WHERE chunk = OLD.seq >> 12;
+  DELETE FROM segment_chunks WHERE chunk = OLD.seq >> 12;
+  DELETE FROM segment_changes WHERE contact_seq = OLD.seq;
+END;
+CREATE TRIGGER segment_subscription_insert AFTER INSERT ON subscriptions
+  WHEN EXISTS (SELECT 1 FROM segment_chunks WHERE chunk = NEW.contact_seq >> 12) BEGIN
+  INSERT INTO segment_changes VALUES (NEW.contact_seq, 1) ON CONFLICT (contact_seq) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER segment_subscription_update AFTER UPDATE ON subscriptions
+  WHEN EXISTS (SELECT 1 FROM segment_chunks WHERE chunk = NEW.contact_seq >> 12) BEGIN
+  INSERT INTO segment_changes VALUES (NEW.contact_seq, 1) ON CONFLICT (contact_seq) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER segment_subscription_delete AFTER DELETE ON subscriptions
+  WHEN EXISTS (SELECT 1 FROM segment_chunks WHERE chunk = OLD.contact_seq >> 12) BEGIN
+  INSERT INTO segment_changes VALUES (OLD.contact_seq, 1) ON CONFLICT (contact_seq) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER segment_engagement_insert AFTER INSERT ON contact_engagement
+  WHEN EXISTS (SELECT 1 FROM segment_chunks WHERE chunk = NEW.contact_seq >> 12) BEGIN
+  INSERT INTO segment_changes VALUES (NEW.contact_seq, 1) ON CONFLICT (contact_seq) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER segment_engagement_update AFTER UPDATE ON contact_engagement
+  WHEN EXISTS (SELECT 1 FROM segment_chunks WHERE chunk = NEW.contact_seq >> 12) BEGIN
+  INSERT INTO segment_changes VALUES (NEW.contact_seq, 1) ON CONFLICT (contact_seq) DO UPDATE SET n = n + 1;
+END;
+
+-- A campaign's audience beyond one group, JSON (campaigns/audience.ts): several groups, a segment, what is excluded. NULL: the
+-- group only.
+ALTER TABLE campaign_sends ADD COLUMN audience TEXT;
+
+-- Sequences: messages that a contact receives one after the other, from a trigger on (campaigns/sequences).
+CREATE TABLE sequences (
+  seq           INTEGER PRIMARY KEY AUTOINCREMENT,
+  sequence_id   TEXT NOT NULL UNIQUE,
+  account_id    TEXT NOT NULL REFERENCES accounts (account_id),
+  name          TEXT NOT NULL,
+  status        TEXT NOT NULL CHECK (status IN ('draft', 'active', 'paused')),
+  paused_reason TEXT,              -- why the service paused it; null: it did not
+  version       INTEGER NOT NULL,  -- the version that people begin
+  trigger_kind  TEXT NOT NULL CHECK (trigger_kind IN ('joined', 'confirmed', 'event', 'dateField', 'fieldSet')),
+  trigger_key   TEXT NOT NULL,     -- id of a group, name of an event or of a custom field
+  offset_days   INTEGER NOT NULL,  -- of dateField, otherwise 0
+  activated_at  INTEGER,           -- when it was last activated; null: never
+  scan_after    INTEGER,           -- contacts up to this one were examined for their dates; null: all were
+  missed        INTEGER NOT NULL DEFAULT 0, -- triggers while as many people as possible were in it
+  deleted_at    INTEGER,           -- its people are deleted in the background
+  created_at    INTEGER NOT NULL,
+  updated_at    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX sequences_by_account ON sequences (account_id, seq);
+CREATE TRIGGER sequences_bytes_cascade BEFORE DELETE ON sequences BEGIN
+  DELETE FROM sequence_versions WHERE sequence_seq = OLD.seq;
+END;
+CREATE TRIGGER sequences_bytes_insert AFTER INSERT ON sequences BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 200 + coalesce(octet_length(NEW.name), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER sequences_bytes_update AFTER UPDATE OF name ON sequences BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) - (200 + coalesce(octet_length(NEW.name), 0))) WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER sequences_bytes_delete AFTER DELETE ON sequences BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0)) WHERE account_id = OLD.account_id;
+END;
+
+-- What a sequence does. A version is deleted when a later one exists and nobody is in it any more.
+CREATE TABLE sequence_versions (
+  sequence_seq INTEGER NOT NULL REFERENCES sequences (seq) ON DELETE CASCADE,
+  version      INTEGER NOT NULL,
+  definition   TEXT NOT NULL,      -- JSON (campaigns/sequences/definition.ts): trigger, steps, goal
+  created_at   INTEGER NOT NULL,
+  PRIMARY KEY (sequence_seq, version)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER sequence_versions_bytes_insert AFTER INSERT ON sequence_versions BEGIN
+  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM sequences WHERE seq = NEW.sequence_seq), 100 + coalesce(octet_length(NEW.definition), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER sequence_versions_bytes_update AFTER UPDATE OF definition ON sequence_versions BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.definition), 0) - (100 + coalesce(octet_length(NEW.definition), 0))) WHERE account_id = (SELECT account_id FROM sequences WHERE seq = NEW.sequence_seq);
+END;
+CREATE TRIGGER sequence_versions_bytes_delete AFTER DELETE ON sequence_versions BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (100 + coalesce(octet_length(OLD.definition), 0)) WHERE account_id = (SELECT account_id FROM sequences WHERE seq = OLD.sequence_seq);
+END;
+
+-- Contacts in sequences, one row for each occurrence of the trigger.
+CREATE TABLE sequence_people (
+  seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+  sequence_seq   INTEGER NOT NULL REFERENCES sequences (seq),
+  contact_seq    INTEGER NOT NULL REFERENCES contacts (seq),
+  occurrence     TEXT NOT NULL,    -- of the trigger: the same one begins the sequence once
+  version        INTEGER NOT NULL,
+  state          TEXT NOT NULL CHECK (state IN ('scheduled', 'active', 'ended')), -- scheduled: its date is in the future
+  step           INTEGER NOT NULL, -- the next step, from 0
+  due_at         INTEGER NOT NULL, -- of the next step
+  reason         TEXT,             -- why it ended
+  properties     TEXT,             -- JSON: of the event
+  entered_at     INTEGER NOT NULL,
+  ended_at       INTEGER,
+  event_ended_at INTEGER,          -- ended_at of an occurrence that needs no record: an event
+  UNIQUE (sequence_seq, contact_seq, occurrence)
+) STRICT;
+CREATE UNIQUE INDEX sequence_people_in_progress ON sequence_people (sequence_seq, contact_seq) WHERE state = 'active';
+CREATE INDEX sequence_people_due ON sequence_people (sequence_seq, due_at) WHERE state <> 'ended';
+-- Lists: SQLite appends seq to every entry.
+CREATE INDEX sequence_people_by_sequence ON sequence_people (sequence_seq);
+CREATE INDEX sequence_people_by_state ON sequence_people (sequence_seq, state);
+CREATE INDEX sequence_people_by_step ON sequence_people (sequence_seq, version, step) WHERE state = 'active';
+CREATE INDEX sequence_people_by_contact ON sequence_people (contact_seq);
+CREATE INDEX sequence_people_ended ON sequence_people (event_ended_at) WHERE event_ended_at IS NOT NULL;
+
+-- The messages of a person in a sequence: each step sends once.
+CREATE TABLE sequence_sends (
+  entry_seq INTEGER NOT NULL REFERENCES sequence_people (seq) ON DELETE CASCADE,
+  step       INTEGER NOT NULL,
+  message_id TEXT NOT NULL,
+  sent_at    INTEGER NOT NULL,
+  PRIMARY KEY (entry_seq, step)
+) STRICT, WITHOUT ROWID;
+
+-- People at each step of a version, and what became of its messages.
+CREATE TABLE sequence_counts (
+  sequence_seq   INTEGER NOT NULL REFERENCES sequences (seq) ON DELETE CASCADE,
+  version        INTEGER NOT NULL,
+  step           INTEGER NOT NULL,
+  people         INTEGER NOT NULL DEFAULT 0, -- in progress, with this step as the next one
+  skipped        INTEGER NOT NULL DEFAULT 0, -- messages that could not be rendered
+  queued         INTEGER NOT NULL DEFAULT 0,
+  delivered      INTEGER NOT NULL DEFAULT 0,
+  bounced        INTEGER NOT NULL DEFAULT 0,
+  complained     INTEGER NOT NULL DEFAULT 0,
+  unique_opened  INTEGER NOT NULL DEFAULT 0,
+  unique_clicked INTEGER NOT NULL DEFAULT 0,
+  unsubscribed   INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (sequence_seq, version, step)
+) STRICT, WITHOUT ROWID;
+
+-- People who are no longer in a sequence, by reason.
+CREATE TABLE sequence_ends (
+  sequence_seq INTEGER NOT NULL REFERENCES sequences (seq) ON DELETE CASCADE,
+  reason       TEXT NOT NULL,
+  people       INTEGER NOT NULL,
+  PRIMARY KEY (sequence_seq, reason)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER sequence_people_count_insert AFTER INSERT ON sequence_people WHEN NEW.state = 'active' BEGIN
+  INSERT INTO sequence_counts (sequence_seq, version, step, people) VALUES (NEW.sequence_seq, NEW.version, NEW.step, 1)
+  ON CONFLICT DO UPDATE SET people = people + 1;
+END;
+CREATE TRIGGER sequence_people_count_begin AFTER UPDATE OF state, version, step ON sequence_people WHEN NEW.state = 'active' BEGIN
+  INSERT INTO sequence_counts (sequence_seq, version, step, people) VALUES (NEW.sequence_seq, NEW.version, NEW.step, 1)
+  ON CONFLICT DO UPDATE SET people = people + 1;
+END;
+CREATE TRIGGER sequence_people_count_leave AFTER UPDATE OF state, version, step ON sequence_people WHEN OLD.state = 'active' BEGIN
+  UPDATE sequence_counts SET people = people - 1
+  WHERE sequence_seq = OLD.sequence_seq AND version = OLD.version AND step = OLD.step;
+END;
+CREATE TRIGGER sequence_people_count_end AFTER UPDATE OF state ON sequence_people WHEN NEW.state = 'ended' AND OLD.state <> 'ended' BEGIN
+  INSERT INTO sequence_ends VALUES (NEW.sequence_seq, NEW.reason, 1) ON CONFLICT DO UPDATE SET people = people + 1;
+END;
+CREATE TRIGGER sequence_people_count_delete AFTER DELETE ON sequence_people WHEN OLD.state = 'active' BEGIN
+  UPDATE sequence_counts SET people = people - 1
+  WHERE sequence_seq = OLD.sequence_seq AND version = OLD.version AND step = OLD.step;
+END;
+CREATE TRIGGER sequence_people_bytes_insert AFTER INSERT ON sequence_people BEGIN
+  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM sequences WHERE seq = NEW.sequence_seq), 200 + coalesce(octet_length(NEW.properties), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER sequence_people_bytes_delete AFTER DELETE ON sequence_people BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.properties), 0)) WHERE account_id = (SELECT account_id FROM sequences WHERE seq = OLD.sequence_seq);
+END;
 
 -- Public pages: the language of a contact, its pause of marketing mail and its request for erasure.
 ALTER TABLE contacts ADD COLUMN language TEXT;                  -- BCP 47

@@ -54,6 +54,9 @@ export const TABLE_READS = {
   templates: ['list'],
   complianceTemplates: ['list'],
   campaigns: ['list'],
+  segments: ['list'],
+  sequences: ['list'],
+  sequencePeople: ['list'],
   webhookDeliveries: ['list'],
   queue: ['count', 'countHeld', 'byDestination', 'byAccount', 'largestAccounts', 'counts', 'waiting'],
   keptMail: ['countUnread'],
@@ -83,13 +86,15 @@ type PlainMethod<Table extends keyof Tables> = {
 /** A Buffer is not plain: its copy is a Uint8Array. */
 type IsPlain<Value> = Value extends string | number | bigint | boolean | null | undefined
   ? true
-  : Value extends (...args: never) => unknown
-    ? false
-    : Value extends readonly (infer Element)[]
-      ? IsPlain<Element>
-      : Value extends object
-        ? { [Key in keyof Value]-?: IsPlain<Value[Key]> }[keyof Value]
-        : false;
+  : Value extends ArrayBuffer
+    ? true
+    : Value extends (...args: never) => unknown
+      ? false
+      : Value extends readonly (infer Element)[]
+        ? IsPlain<Element>
+        : Value extends object
+          ? { [Key in keyof Value]-?: IsPlain<Value[Key]> }[keyof Value]
+          : false;
 
 /** A read as the threads run it. */
 export type ReadFunction = (tables: Tables, ...args: readonly unknown[]) => unknown;

@@ -1,6 +1,7 @@
 import type Sqlite from 'better-sqlite3';
 import { lazyProperties } from '../../core/lazy-properties.ts';
 import { cachedLookup } from '../cached-rows.ts';
+import type { sequencePeopleTable } from '../campaigns/sequences.ts';
 import type { consentTable } from '../contacts/consent.ts';
 import type { contactTable } from '../contacts/contacts.ts';
 import type { subscriptionTable } from '../contacts/subscriptions.ts';
@@ -44,6 +45,8 @@ const UNIQUE_COLUMNS: Partial<Record<TransferType, readonly (readonly [table: st
   subscription_group: [['subscription_groups', 'subscription_group_id']],
   webhook: [['webhooks', 'webhook_id']],
   campaign: [['campaigns', 'campaign_id']],
+  segment: [['segments', 'segment_id']],
+  sequence: [['sequences', 'sequence_id']],
 };
 
 /** Tables with rows of an account, in the order in which they can be deleted, with their primary keys. */
@@ -53,6 +56,8 @@ const OWNED: readonly (readonly [table: string, key: string])[] = [
   ['strikes', 'account_id, recipient_hash, kind, at'],
   ['spam_rates', 'account_id, day, provider, about'],
   ['suppressions', 'seq'],
+  ['segments', 'seq'],
+  ['sequences', 'seq'],
   ['campaigns', 'seq'],
   ['webhooks', 'number'],
   ['subscription_groups', 'seq'],
@@ -76,6 +81,7 @@ interface RemovingTables {
   contacts: ReturnType<typeof contactTable>;
   consents: ReturnType<typeof consentTable>;
   subscriptions: ReturnType<typeof subscriptionTable>;
+  sequencePeople: ReturnType<typeof sequencePeopleTable>;
 }
 
 type Values = Record<string, TransferValue>;
@@ -133,6 +139,7 @@ export function importedRecordTable(db: Database) {
     const seqs = lazy.contacts.all(accountId, limit);
     for (const seq of seqs) {
       tables.subscriptions.removeOfContact(seq);
+      tables.sequencePeople.removeOfContact(seq);
       tables.consents.removeAll(seq);
       tables.contacts.remove(seq);
     }

@@ -155,6 +155,25 @@ export const TRANSFER_KINDS = {
       },
     },
   },
+  segment: {
+    table: 'segments',
+    where: 't.account_id = @accountId',
+    order: 't.seq',
+  },
+  sequence: {
+    table: 'sequences',
+    // Contacts are examined for their dates when the sequence is activated again.
+    fixed: { scan_after: 'NULL', deleted_at: 'NULL' },
+    where: 't.account_id = @accountId AND t.deleted_at IS NULL',
+    order: 't.seq',
+    children: {
+      versions: {
+        table: 'sequence_versions',
+        link: { column: 'sequence_seq', parent: 'seq' },
+        order: 't.version',
+      },
+    },
+  },
   // Records about recipients, and about messages that were sent to them.
   contact: {
     table: 'contacts',
@@ -185,6 +204,13 @@ export const TRANSFER_KINDS = {
         // Rows of deleted campaigns are deleted in the background.
         where: 'EXISTS (SELECT 1 FROM campaigns c WHERE c.seq = t.campaign_seq)',
         order: 't.campaign_seq',
+      },
+      sequences: {
+        table: 'sequence_people',
+        read: { sequence_seq: '(SELECT s.sequence_id FROM sequences s WHERE s.seq = t.sequence_seq)' },
+        link: { column: 'contact_seq', parent: 'seq' },
+        where: '(SELECT s.deleted_at FROM sequences s WHERE s.seq = t.sequence_seq) IS NULL',
+        order: 't.seq',
       },
     },
   },

@@ -150,6 +150,11 @@ async function resourcesOfOther(): Promise<Record<string, string>> {
     identifier: contactIdentifier,
     templateId: await created('/web-setup/templates', template, 'templateId'),
     campaignId: await created('/web-setup/campaigns', { name: 'C' }, 'campaignId'),
+    sequenceId: await created(
+      '/web-setup/sequences',
+      { name: 'S', trigger: { joined: subscriptionGroupId }, steps: [] },
+      'sequenceId',
+    ),
     webhookId: await created(
       '/web-setup/webhooks',
       { url: 'https://hooks.example.net/', events: ['email_bounced'] },

@@ -139,6 +139,8 @@ export function policyProblems({ found, unknown }: Discovery): string[] {
   ];
 }
 
+/** Elements around an element of a logo: drawing programs need ten or so. */
+const MAX_LOGO_DEPTH = 256;
 /** Elements that SVG Tiny PS does not have: scripts, animation, links and embedded content. */
 const FORBIDDEN_ELEMENTS =
   /^(?:script|handler|listener|animate|animatecolor|animatemotion|animatetransform|set|discard|a|image|video|audio|animation|foreignobject|iframe)$/;
@@ -196,6 +198,10 @@ function readSvg(svg: string): Svg {
         if (isFirst && element === 'svg') result.root = attributes;
         isFirst = false;
         open.push(element);
+        // The parser searches all open elements for the one that ends.
+        if (open.length <= MAX_LOGO_DEPTH) return;
+        problems.add(`has elements inside more than ${MAX_LOGO_DEPTH} others`);
+        parser.pause();
       },
       onclosetag: () => void open.pop(),
       ontext: (text) => {

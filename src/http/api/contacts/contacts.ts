@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { Contacts } from '../../../audience/contacts.ts';
 import type { Erasure } from '../../../audience/erasure/erase.ts';
 import { presentConsent, presentContact, presentMembership } from '../../../audience/present.ts';
+import type { Segments } from '../../../audience/segments/segments.ts';
 import { invalid, isRefusal } from '../../../core/refusal.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../../store/contacts/consent.ts';
 import type { KnownContact } from '../../../store/contacts/contacts.ts';
@@ -62,7 +63,15 @@ const CONSENT_EXAMPLE: z.output<typeof consent> = {
 };
 
 /** A list with `search` has page keys of the search, without it those of the table. */
-export function contactRoutes({ contacts, erasure }: { contacts: Contacts; erasure: Erasure }): Route[] {
+export function contactRoutes({
+  contacts,
+  erasure,
+  segments,
+}: {
+  contacts: Contacts;
+  erasure: Erasure;
+  segments: Segments;
+}): Route[] {
   /** PUT replaces all custom fields, PATCH merges them. */
   const update = (method: 'PUT' | 'PATCH', operationId: string, summary: string, customFieldsNote: string) =>
     route(`${method} /web-setup/contacts/{contactIdentifier}`, {
@@ -95,19 +104,38 @@ export function contactRoutes({ contacts, erasure }: { contacts: Contacts; erasu
       query: z.object({
         search,
         status: globalStatus.optional(),
+        segmentId: z
+          .string()
+          .max(100)
+          .optional()
+          .describe('Only contacts of this segment. Cannot be combined with `search`.'),
         erasureRequested: z
           .literal('true')
           .optional()
-          .describe('Only contacts that asked to be erased; without `search` and `status`.'),
+          .describe('Only contacts that asked to be erased; without `search`, `status` and `segmentId`.'),
         ...paging,
       }),
       page: searchablePages('contacts'),
       response: pageOf('contacts', contact, CONTACT_EXAMPLES.contact),
       narrowBy: ['search', 'limit'],
+      refusals: ['SEGMENT_NOT_FOUND'],
       handle: async ({ caller: { accountId }, query, after }) => {
-        const { search: text = '', status, erasureRequested, limit } = query;
-        if (erasureRequested !== undefined && (text.trim() !== '' || status !== undefined))
-          return invalid('erasureRequested', 'must not be combined with search or status');
+        const { search: text = '', status, segmentId, erasureRequested, limit } = query;
+        if (
+          erasureRequested !== undefined &&
+          (text.trim() !== '' || status !== undefined || segmentId !== undefined)
+        )
+          return invalid('erasureRequested', 'must not be combined with search, status or segmentId');
+        if (segmentId !== undefined) {
+          if (text.trim() !== '') return invalid('segmentId', 'cannot be combined with search');
+          if (typeof after === 'object' && after !== null) return unknownKey();
+          const of = { segmentId, status: status ?? null, beforeSeq: after, limit };
+          const page = await segments.contacts(accountId, of);
+          return mapResult(page, (found) => ({
+            contacts: found.rows.map(presentContact),
+            ...seqEnd(found),
+          }));
+        }
         const filter = {
           accountId,
           limit,

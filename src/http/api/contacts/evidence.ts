@@ -160,6 +160,20 @@ const personalData = z
       .nullable()
       .optional()
       .describe('What the contact did with marketing mail; the 10,000 newest campaigns.'),
+    sequences: z
+      .array(
+        z.object({
+          sequenceId: z.string(),
+          state: z.string(),
+          step: z.int(),
+          reason: z.string().optional(),
+          properties: z.record(z.string(), z.unknown()).describe('Of the event that triggered it.'),
+          enteredAt: time,
+          endedAt: time.nullable(),
+        }),
+      )
+      .optional()
+      .describe('Sequences that the contact is or was in; the 10,000 newest.'),
     messages: z
       .array(z.intersection(messageSchema, z.object({ timeline: z.array(z.unknown()) })))
       .describe('Newest first, each with its events and delivery attempts.'),
@@ -225,6 +239,7 @@ export function evidenceRoutes({
           suppressionRemovals: [],
           strikes: [],
           engagement: { receivedAt: TIME, campaigns: [] },
+          sequences: [],
           messages: [],
           events: [],
           count: 0,

@@ -89,6 +89,7 @@ describe('the logo', () => {
     ['with a reference in style', within('<style>p{fill:url("x.svg")}</style>'), 'refers to other files'],
     ['with a reference in an attribute', within('<g fill="url(//a.example)"/>'), 'refers to other files'],
     ['with entities', `<!DOCTYPE svg [<!ENTITY a "b">]>${LOGO}`, 'entities'],
+    ['with elements inside too many others', within('<g>'.repeat(300)), 'inside more than 256 others'],
     ['that is HTML', '<html><svg/></html>', 'not an SVG'],
     ['that is empty', '', 'not an SVG'],
     ['of 33 KiB', LOGO + ' '.repeat(33 * 1024), 'may have 32'],

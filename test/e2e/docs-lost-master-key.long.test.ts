@@ -1,3 +1,4 @@
+// Long: runs the commands of a document, like the other documents.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

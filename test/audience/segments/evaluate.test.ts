@@ -1,0 +1,115 @@
+import { expect, it } from 'vitest';
+import { createSegmentCopies } from '../../../src/audience/segments/copies.ts';
+import type { SegmentFilter } from '../../../src/audience/segments/filter.ts';
+import { matchesContact } from '../../../src/audience/segments/match.ts';
+import { DAY } from '../../../src/core/clock.ts';
+import { createLog } from '../../../src/core/log.ts';
+import { createLocalReader } from '../../../src/store/readers/reads.ts';
+import { granted } from '../../support/refusal.ts';
+import { CALLER, startAudience } from '../setup.ts';
+
+/** More than MIN_CONTACTS of copies. */
+const CONTACTS = 600;
+
+/** An audience with contacts that differ, some of them members and some with engagement. */
+async function start() {
+  const audience = await startAudience();
+  const { tables, writer, groupId, clock } = audience;
+  const people = await Promise.all(
+    Array.from({ length: CONTACTS }, (_, index) =>
+      audience.add(`person-${index}@${index % 3 === 0 ? 'example.com' : 'example.org'}`, {
+        customFields: {
+          plan: ['free', 'pro', 'gold'][index % 3],
+          visits: index,
+          ...(index % 5 === 0 ? { tags: ['a', `b${index}`] } : {}),
+          ...(index === 7 ? { long: 'x'.repeat(5000) } : {}),
+        },
+      }),
+    ),
+  );
+  const group = tables.subscriptionGroups.get('acct_one', groupId);
+  await writer.run((tx) => {
+    for (const [index, { seq }] of people.entries()) {
+      const at = clock.now() - index * DAY;
+      if (index % 2 === 0)
+        tx.subscriptions.insert({
+          group_seq: group?.seq ?? 0,
+          contact_seq: seq,
+          is_active: index % 4 === 0 ? 1 : 0,
+          source: 'api',
+          consent_method: 'implicit_api',
+          consent_details: null,
+          joined_at: at,
+          updated_at: at,
+        });
+      if (index % 7 === 0)
+        tx.engagement.insert({ contact_seq: seq, received_at: at, opened_at: at, clicked_at: null });
+    }
+  });
+  const context = { tables, writer, log: createLog({ level: 'silent', hashAddresses: false }) };
+  const copies = createSegmentCopies({ ...context, reader: createLocalReader(tables) });
+  const expected = (filter: SegmentFilter) =>
+    people.filter(({ seq }) => {
+      const contact = tables.contacts.bySeq(seq);
+      return contact !== null && matchesContact(tables, contact, filter, clock.now());
+    }).length;
+  const counted = async (filter: SegmentFilter) =>
+    granted(await audience.segments.preview('acct_one', filter, 3)).count;
+  return { ...audience, people, copies, expected, counted };
+}
+
+it('counts the same contacts with and without copies, and after changes', async () => {
+  const { groupId, people, copies, expected, counted, tables, writer, clock, ...audience } = await start();
+  const filters: SegmentFilter[] = [
+    { field: 'customFields.plan', op: 'is', value: 'pro' },
+    { field: 'customFields.tags', op: 'exists' },
+    { field: 'customFields.long', op: 'exists' },
+    { field: 'customFields.visits', op: 'greaterThan', value: 299 },
+    { field: 'email', op: 'contains', value: '@example.com' },
+    { field: 'globalStatus', op: 'isNot', value: 'active' },
+    { group: groupId },
+    { group: groupId, active: false },
+    { opened: { withinDays: 100 } },
+    { clicked: { notWithinDays: 1 } },
+    { joined: { withinDays: 50 } },
+    {
+      all: [
+        { not: { field: 'customFields.plan', op: 'is', value: 'free' } },
+        { any: [{ group: groupId }, { opened: { withinDays: 300 } }] },
+      ],
+    },
+  ];
+  const compare = async () => {
+    for (const filter of filters) expect([filter, await counted(filter)]).toEqual([filter, expected(filter)]);
+  };
+  await compare();
+  await copies.run();
+  expect(tables.segmentColumns.copied(0, 'acct_one')?.copied.length).toBe(2 * (CONTACTS - 1));
+  await compare();
+
+  // Changes of contacts, memberships and engagement, and a contact that is erased.
+  await audience.suppress('person-4@example.org', 'manual');
+  granted(
+    await audience.contacts.update(
+      'acct_one',
+      people[1]?.email_hash ?? '',
+      { customFields: { plan: 'gold' } },
+      { ...CALLER, merge: true },
+    ),
+  );
+  granted(await audience.subscriptions.add('acct_one', groupId, { email: 'person-1@example.org' }, CALLER));
+  await audience.add('new@example.com', { customFields: { plan: 'pro' } });
+  const newest = tables.contacts.list({ accountId: 'acct_one', beforeSeq: null, limit: 1 }).rows;
+  people.push(...newest);
+  expect(tables.segmentColumns.changes(0)).toHaveLength(3);
+  await compare();
+  await writer.run((tx) => {
+    for (const { seq } of people.slice(100, 300)) tx.contacts.setConsent(seq, null, clock.now());
+  });
+  await copies.run();
+  expect(tables.segmentColumns.changes(0)).toEqual([]);
+  await compare();
+  granted(await audience.erasure.erase('acct_one', people[0]?.email_hash ?? ''));
+  expect(tables.segmentColumns.copied(0, 'acct_one')).toBeNull();
+  await compare();
+});

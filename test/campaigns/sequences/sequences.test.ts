@@ -1,0 +1,366 @@
+import { describe, expect, it } from 'vitest';
+import { DAY, HOUR, iso, MINUTE } from '../../../src/core/clock.ts';
+import { refuse } from '../../../src/core/refusal.ts';
+import { emailIdentifier } from '../../../src/mail/identifier.ts';
+import { granted } from '../../support/refusal.ts';
+import { refusal } from '../setup.ts';
+import { CALLER, message, startSequences } from './setup.ts';
+
+const ADA = emailIdentifier('ada@example.net');
+
+describe('a sequence', () => {
+  it('sends its messages to a contact that joins the group, with the waits between them', async () => {
+    const setup = await startSequences();
+    const row = await setup.active();
+    await setup.contact('ada@example.net', { firstName: 'Ada' });
+    await setup.run();
+    expect(setup.sent()).toEqual([]);
+    await setup.join('ada@example.net');
+    await setup.run();
+    expect(setup.sent()).toEqual(['ada@example.net One']);
+    expect(setup.content('One').html).toContain('Hello Ada');
+    expect(setup.content('One').list?.id).toBe(setup.groupId);
+    setup.clock.advance(2 * DAY - 1);
+    await setup.run();
+    expect(setup.sent()).toHaveLength(1);
+    expect(setup.people(row.seq)).toEqual([['ada@example.net', 'active', 2, null]]);
+    setup.clock.advance(1);
+    await setup.run();
+    expect(setup.sent()).toEqual(['ada@example.net One', 'ada@example.net Two']);
+    expect(setup.people(row.seq)).toEqual([['ada@example.net', 'ended', 3, 'completed']]);
+    const { steps, ends } = setup.sequences.counts(row);
+    expect(steps.map(({ step, people, queued }) => [step, people, queued])).toEqual([
+      [0, 0, 1],
+      [2, 0, 1],
+    ]);
+    expect(ends).toEqual([{ reason: 'completed', people: 1 }]);
+  });
+
+  it('is begun once by a person who leaves the group and returns', async () => {
+    const setup = await startSequences();
+    const row = await setup.active();
+    await setup.contact('ada@example.net');
+    await setup.join('ada@example.net');
+    await setup.run();
+    for (const isActive of [false, true])
+      granted(await setup.audience.subscriptions.put('acct_one', setup.groupId, ADA, { isActive }, CALLER));
+    setup.clock.advance(2 * DAY);
+    await setup.run();
+    expect(setup.sent()).toEqual(['ada@example.net One', 'ada@example.net Two']);
+    expect(setup.people(row.seq)).toHaveLength(1);
+  });
+
+  it('begins after a confirmed sign-up', async () => {
+    const setup = await startSequences();
+    const row = await setup.active({ trigger: { confirmed: setup.groupId } });
+    await setup.contact('eve@example.net');
+    await setup.join('eve@example.net');
+    const signUp = {
+      email: 'ada@example.net',
+      groupId: setup.groupId,
+      firstName: 'Ada',
+      lastName: '',
+      language: null,
+      at: setup.clock.now(),
+    };
+    granted(await setup.audience.signUps.confirm('acct_one', signUp, CALLER));
+    await setup.run();
+    expect(setup.sent()).toEqual(['ada@example.net One']);
+    expect(setup.people(row.seq)).toHaveLength(1);
+  });
+
+  it('begins with an event, whose properties its messages can use, once for each event', async () => {
+    const setup = await startSequences();
+    const row = await setup.active({
+      trigger: { event: 'order placed' },
+      steps: [message('Thanks', 'You paid {{event.total}}{{event.unknown}}')],
+    });
+    await setup.contact('ada@example.net');
+    const order = (key: string) =>
+      setup.sequences.recordEvent('acct_one', ADA, {
+        name: 'order placed',
+        properties: { total: '49.90' },
+        idempotencyKey: key,
+      });
+    const results = async (key: string) => granted(await order(key)).entries.map(({ result }) => result);
+    expect(await results('order-1')).toEqual(['entered']);
+    expect(await results('order-1')).toEqual(['repeated']);
+    expect(await results('order-2')).toEqual(['in_progress']);
+    await setup.run();
+    expect(setup.content('Thanks').html).toContain('You paid 49.90<');
+    expect(await results('order-1')).toEqual(['repeated']);
+    expect(await results('order-3')).toEqual(['entered']);
+    expect(granted(await setup.sequences.recordEvent('acct_one', ADA, { name: 'other' })).entries).toEqual(
+      [],
+    );
+    await setup.run();
+    expect(setup.sent()).toHaveLength(2);
+    // Records of events are deleted by age.
+    await setup.writer.run((tx) => tx.retention.sequencePeople.purge(setup.clock.now() + 1, 10));
+    expect(setup.people(row.seq)).toEqual([]);
+  });
+
+  it('begins when a custom field gets another value', async () => {
+    const setup = await startSequences();
+    await setup.active({ trigger: { fieldSet: 'plan' }, steps: [message('{{customFields.plan}}')] });
+    const set = (plan: unknown) =>
+      setup.audience.contacts.update('acct_one', ADA, { customFields: { plan } }, { ...CALLER, merge: true });
+    await setup.contact('ada@example.net');
+    await setup.contact('eve@example.net', { customFields: { plan: 'gold' } });
+    await setup.run();
+    for (const plan of ['silver', 'silver', null, 'gold', 'silver']) {
+      await set(plan);
+      await setup.run();
+    }
+    expect(setup.sent()).toEqual(['eve@example.net gold', 'ada@example.net silver', 'ada@example.net gold']);
+  });
+
+  it('begins when the date in a custom field is reached, also of contacts that had it before', async () => {
+    const setup = await startSequences();
+    const at = (days: number) => iso(setup.clock.now() + days * DAY).slice(0, 10);
+    await setup.contact('ada@example.net', { customFields: { expires: at(10) } });
+    await setup.contact('past@example.net', { customFields: { expires: at(2) } });
+    await setup.contact('none@example.net', { customFields: { expires: 'soon' } });
+    const row = await setup.active({
+      trigger: { dateField: 'expires', offsetDays: -5 },
+      steps: [message('Expires')],
+    });
+    await setup.run();
+    expect(setup.people(row.seq)).toEqual([['ada@example.net', 'scheduled', 0, null]]);
+    await setup.contact('eve@example.net', { customFields: { expires: at(10) } });
+    await setup.contact('moved@example.net', { customFields: { expires: at(10) } });
+    const moved = emailIdentifier('moved@example.net');
+    const later = { customFields: { expires: at(20) } };
+    granted(await setup.audience.contacts.update('acct_one', moved, later, { ...CALLER, merge: true }));
+    setup.clock.advance(5 * DAY);
+    await setup.run();
+    expect(setup.sent()).toEqual(['ada@example.net Expires', 'eve@example.net Expires']);
+    setup.clock.advance(10 * DAY);
+    await setup.run();
+    expect(setup.sent().slice(2)).toEqual(['moved@example.net Expires']);
+  });
+
+  it('continues, skips a step or ends by a condition, and ends at its goal', async () => {
+    const setup = await startSequences();
+    const has = (plan: string) => ({ field: 'customFields.plan', op: 'is' as const, value: plan });
+    const row = await setup.active({
+      steps: [
+        { when: { not: has('none') }, otherwise: 'end' },
+        { when: has('gold'), otherwise: 'skip' },
+        message('Gold'),
+        { wait: '1h' },
+        message('All'),
+        { end: true },
+        message('Never'),
+      ],
+      goal: has('done'),
+    });
+    for (const plan of ['none', 'gold', 'silver', 'later']) {
+      await setup.contact(`${plan}@example.net`, { customFields: { plan } });
+      await setup.join(`${plan}@example.net`);
+    }
+    await setup.run();
+    granted(
+      await setup.audience.contacts.update(
+        'acct_one',
+        emailIdentifier('later@example.net'),
+        { customFields: { plan: 'done' } },
+        { ...CALLER, merge: true },
+      ),
+    );
+    setup.clock.advance(HOUR);
+    await setup.run();
+    expect(setup.sent()).toEqual(['gold@example.net Gold', 'gold@example.net All', 'silver@example.net All']);
+    expect(setup.people(row.seq).map(([email, , , reason]) => [email, reason])).toEqual([
+      ['none@example.net', 'condition'],
+      ['gold@example.net', 'completed'],
+      ['silver@example.net', 'completed'],
+      ['later@example.net', 'goal'],
+    ]);
+  });
+
+  it('ends for a person who opts out, is suppressed or has no consent', async () => {
+    const setup = await startSequences();
+    const row = await setup.active();
+    for (const name of ['left', 'bounced', 'ada'])
+      await setup.contact(`${name}@example.net`).then(() => setup.join(`${name}@example.net`));
+    await setup.contact('never@example.net', { consent: null });
+    await setup.join('never@example.net');
+    await setup.run();
+    granted(
+      await setup.audience.subscriptions.put(
+        'acct_one',
+        setup.groupId,
+        emailIdentifier('left@example.net'),
+        { isActive: false },
+        CALLER,
+      ),
+    );
+    granted(
+      await setup.audience.contacts.update(
+        'acct_one',
+        emailIdentifier('bounced@example.net'),
+        { globalStatus: 'bounced' },
+        { ...CALLER, merge: true },
+      ),
+    );
+    setup.clock.advance(2 * DAY);
+    await setup.run();
+    expect(setup.people(row.seq).map(([email, , , reason]) => [email, reason])).toEqual([
+      ['left@example.net', 'unsubscribed'],
+      ['bounced@example.net', 'suppressed'],
+      ['ada@example.net', 'completed'],
+      ['never@example.net', 'not_subscribed'],
+    ]);
+    expect(setup.sent().filter((line) => line.endsWith('Two'))).toEqual(['ada@example.net Two']);
+  });
+
+  it('lets people finish the version that they began', async () => {
+    const setup = await startSequences();
+    const row = await setup.active();
+    await setup.contact('ada@example.net');
+    await setup.contact('eve@example.net');
+    await setup.join('ada@example.net');
+    await setup.run();
+    const steps = [message('First'), { wait: '1h' }, message('Second')];
+    const changed = granted(await setup.sequences.update('acct_one', row.sequence_id, { steps }));
+    expect(changed.row.version).toBe(2);
+    await setup.join('eve@example.net');
+    await setup.run();
+    setup.clock.advance(3 * DAY);
+    await setup.run();
+    expect(setup.sent()).toEqual([
+      'ada@example.net One',
+      'eve@example.net First',
+      'eve@example.net Second',
+      'ada@example.net Two',
+    ]);
+    granted(await setup.sequences.update('acct_one', row.sequence_id, { steps: [message('New')] }));
+    expect(setup.tables.sequences.versions(row.seq)).toEqual([3]);
+  });
+
+  it('records and moves nobody while the account has paused it', async () => {
+    const setup = await startSequences();
+    const row = await setup.active();
+    for (const name of ['ada', 'eve']) await setup.contact(`${name}@example.net`);
+    await setup.join('ada@example.net');
+    await setup.run();
+    granted(await setup.sequences.pause('acct_one', row.sequence_id));
+    await setup.join('eve@example.net');
+    setup.clock.advance(9 * DAY);
+    await setup.run();
+    expect(setup.sent()).toHaveLength(1);
+    granted(await setup.sequences.activate('acct_one', row.sequence_id));
+    await setup.run();
+    expect(setup.sent()).toEqual(['ada@example.net One', 'ada@example.net Two']);
+  });
+
+  it('is paused by the service when it cannot send, and then records who enters', async () => {
+    const setup = await startSequences();
+    const row = await setup.active();
+    for (const name of ['ada', 'eve']) await setup.contact(`${name}@example.net`);
+    const status = (value: string) =>
+      setup.db.prepare('UPDATE domains SET status = ? WHERE domain_id = ?').run(value, 'domain_mk');
+    await setup.writer.run(() => void status('FAILED'));
+    await setup.join('ada@example.net');
+    await setup.run();
+    expect(granted(setup.sequences.get('acct_one', row.sequence_id)).row).toMatchObject({
+      status: 'paused',
+      paused_reason: expect.stringContaining('DOMAIN_NOT_VERIFIED'),
+    });
+    await setup.join('eve@example.net');
+    expect(refusal(await setup.sequences.activate('acct_one', row.sequence_id))).toEqual([
+      'DOMAIN_NOT_VERIFIED',
+      ['steps[0].send.from'],
+    ]);
+    await setup.writer.run(() => void status('SUCCESS'));
+    granted(await setup.sequences.activate('acct_one', row.sequence_id));
+    await setup.run();
+    expect(setup.sent()).toEqual(['ada@example.net One', 'eve@example.net One']);
+  });
+
+  it('waits for the message limits of the account and for the queue, and loses nobody', async () => {
+    const setup = await startSequences({ messagesPerHour: 3 });
+    await setup.active({ steps: [message('One')] });
+    for (let n = 0; n < 7; n++) {
+      await setup.contact(`user${n}@example.net`);
+      await setup.join(`user${n}@example.net`);
+    }
+    setup.setPressure(refuse('UNAVAILABLE', 'full'));
+    await setup.run();
+    expect(setup.sent()).toEqual([]);
+    setup.setPressure(null);
+    for (const expected of [3, 6, 7]) {
+      await setup.run();
+      expect(setup.sent()).toHaveLength(expected);
+      setup.clock.advance(HOUR + 10 * MINUTE);
+    }
+  });
+
+  it('skips a message that cannot be rendered for a contact', async () => {
+    const setup = await startSequences();
+    const row = await setup.active({
+      steps: [message('{{customFields.long}}'), message('Two')],
+    });
+    await setup.contact('ada@example.net', { customFields: { long: 'x'.repeat(1500) } });
+    await setup.join('ada@example.net');
+    await setup.run();
+    expect(setup.sent()).toEqual(['ada@example.net Two']);
+    expect(setup.sequences.counts(row).steps[0]).toMatchObject({ step: 0, skipped: 1, queued: 0 });
+  });
+
+  it('has its groups and templates until it is deleted, with its people and its bytes', async () => {
+    const setup = await startSequences();
+    const bytes = () => setup.tables.accountLimits.storedBytes('acct_one');
+    await setup.contact('eve@example.net');
+    const before = bytes();
+    const row = await setup.active();
+    await setup.join('eve@example.net');
+    expect(bytes()).toBeGreaterThan(before + 500);
+    expect(refusal(await setup.audience.groups.remove('acct_one', setup.groupId))[0]).toBe('INVALID_STATE');
+    granted(await setup.sequences.remove('acct_one', row.sequence_id));
+    await setup.run();
+    expect(setup.sent()).toEqual([]);
+    expect(setup.tables.sequences.bySeq(row.seq)).toBeNull();
+    expect(bytes()).toBe(before);
+    granted(await setup.audience.groups.remove('acct_one', setup.groupId));
+  });
+
+  it('loses a contact that is erased', async () => {
+    const setup = await startSequences();
+    const row = await setup.active();
+    await setup.contact('ada@example.net');
+    await setup.join('ada@example.net');
+    await setup.run();
+    granted(await setup.audience.erasure.erase('acct_one', ADA));
+    setup.clock.advance(2 * DAY);
+    await setup.run();
+    expect([setup.people(row.seq), setup.sent()]).toEqual([[], [expect.not.stringContaining('ada')]]);
+    expect(setup.tables.sequencePeople.inProgress(row.seq)).toBe(0);
+  });
+});
+
+describe('the definition of a sequence', () => {
+  it('is refused while it could not be sent', async () => {
+    const setup = await startSequences();
+    const create = (steps: unknown[], trigger: object = { joined: setup.groupId }) =>
+      setup.sequences.create('acct_one', { name: 'S', trigger, steps: steps as never, status: 'active' });
+    const send = (changes: object) => ({ send: { ...message('One').send, ...changes } });
+    const refused = async (...args: Parameters<typeof create>) => refusal(await create(...args));
+    expect(await refused([])).toEqual(['VALIDATION_ERROR', ['steps']]);
+    expect(await refused([{ wait: '1d' }])).toEqual(['VALIDATION_ERROR', ['steps']]);
+    expect(await refused([send({ html: 'x' })])).toEqual([
+      'COMPLIANCE_TEMPLATE_MISSING',
+      ['unsubscribe_email_html', 'company_address_html'].toSorted(),
+    ]);
+    expect(await refused([send({ from: 'a@other.example' })])).toEqual([
+      'DOMAIN_NOT_REGISTERED',
+      ['steps[0].send.from'],
+    ]);
+    expect((await refused([message('{{event.total}}')]))[0]).toBe('TEMPLATE_VARIABLE_MISSING');
+    expect((await refused([message('One')], { joined: 'sgroup_other' }))[0]).toBe(
+      'SUBSCRIPTION_GROUP_NOT_FOUND',
+    );
+    expect(setup.tables.sequences.count('acct_one')).toBe(0);
+  });
+});

@@ -1,0 +1,106 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { startInProcess } from '../../support/in-process-daemon.ts';
+
+// Starts the whole daemon, which is slow on a busy machine.
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
+
+const SEGMENTS = '/web-setup/segments';
+const GOLD = { field: 'customFields.plan', op: 'is', value: 'gold' };
+
+interface Segment {
+  segmentId: string;
+  name: string;
+  filter: object;
+  count: number;
+}
+
+interface Contacts {
+  contacts: { email: string }[];
+  count: number;
+  nextKey?: string;
+}
+
+/** An account with three contacts, two of them with the plan gold. */
+async function start() {
+  const api = await daemon.account('A');
+  for (const [email, plan] of Object.entries({ 'a@x.test': 'gold', 'b@x.test': 'free', 'c@x.test': 'Gold' }))
+    await api.post('/web-setup/contacts', { email, customFields: { plan } });
+  const refused = async (method: string, path: string, body?: object) => {
+    const { status, error } = await api.call(method, path, body === undefined ? {} : { body });
+    return [status, error.code, error.message];
+  };
+  const create = async (name: string, filter: object = GOLD) =>
+    (await api.post<{ segment: Segment }>(SEGMENTS, { name, filter })).data.segment;
+  return { api, refused, create };
+}
+
+describe('a segment over HTTP', () => {
+  it('is created, counted, listed, updated and deleted', async () => {
+    const { api, refused, create } = await start();
+    const segment = await create('Gold');
+    expect(segment).toEqual({
+      segmentId: expect.stringMatching(/^segment_\d{13}_[0-9a-z]{12}$/),
+      name: 'Gold',
+      filter: GOLD,
+      count: 2,
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+    });
+    const path = `${SEGMENTS}/${segment.segmentId}`;
+    expect((await api.get<{ segments: Segment[] }>(SEGMENTS)).data.segments).toEqual([segment]);
+    const not = { not: GOLD };
+    const updated = (await api.call('PATCH', path, { body: { filter: not } })).data;
+    expect(updated).toMatchObject({ segment: { name: 'Gold', filter: not, count: 1 } });
+    expect((await api.get<{ segment: Segment }>(path)).data.segment.count).toBe(1);
+    expect(await refused('POST', SEGMENTS, { name: 'Gold', filter: GOLD })).toEqual([
+      400,
+      'VALIDATION_ERROR',
+      `name: is the name of another segment (${segment.segmentId})`,
+    ]);
+    expect((await api.call('DELETE', path)).status).toBe(200);
+    expect((await refused('GET', path)).slice(0, 2)).toEqual([404, 'SEGMENT_NOT_FOUND']);
+  });
+
+  it('lists its contacts page by page', async () => {
+    const { api, refused, create } = await start();
+    const { segmentId } = await create('Gold');
+    const list = async (query: string) =>
+      (await api.get<Contacts>(`/web-setup/contacts?segmentId=${segmentId}${query}`)).data;
+    const first = await list('&limit=1');
+    expect(first.contacts.map(({ email }) => email)).toEqual(['c@x.test']);
+    const second = await list(`&limit=1&lastKey=${encodeURIComponent(first.nextKey ?? '')}`);
+    expect(second.contacts.map(({ email }) => email)).toEqual(['a@x.test']);
+    expect(second.nextKey).toBeUndefined();
+    expect((await list('&status=unsubscribed')).count).toBe(0);
+    expect(await refused('GET', `/web-setup/contacts?segmentId=${segmentId}&search=a`)).toEqual([
+      400,
+      'VALIDATION_ERROR',
+      'segmentId: cannot be combined with search',
+    ]);
+    expect((await refused('GET', '/web-setup/contacts?segmentId=segment_1')).slice(0, 2)).toEqual([
+      404,
+      'SEGMENT_NOT_FOUND',
+    ]);
+  });
+
+  it('previews a filter, and refuses one that is invalid', async () => {
+    const { api, refused } = await start();
+    const preview = (filter: object) => api.post<Contacts>(`${SEGMENTS}/preview`, { filter });
+    const { data } = await preview({ any: [GOLD, { field: 'email', op: 'startsWith', value: 'b@' }] });
+    expect(data.count).toBe(3);
+    expect(data.contacts.map(({ email }) => email)).toEqual(['c@x.test', 'b@x.test', 'a@x.test']);
+    const invalid = { all: [GOLD, { ...GOLD, op: 'like' }] };
+    expect(await refused('POST', `${SEGMENTS}/preview`, { filter: invalid })).toEqual([
+      400,
+      'VALIDATION_ERROR',
+      expect.stringContaining('filter.all[1].op: must be one of "is"'),
+    ]);
+    const unknown = { all: [GOLD, { not: { group: 'sgroup_1' } }] };
+    expect(await refused('POST', SEGMENTS, { name: 'x', filter: unknown })).toEqual([
+      400,
+      'VALIDATION_ERROR',
+      'filter.all[1].not.group: is not a subscription group of the account: sgroup_1',
+    ]);
+  });
+});
