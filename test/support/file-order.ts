@@ -38,7 +38,7 @@ const LONGEST = [
   'e2e/scaling',
   'e2e/held-messages',
   'smtp/mx/hostile',
-  'console/pages',
+  'console/smoke',
   'delivery/delivery',
   'smtp/mx/report-floods',
   'smtp/submission/submission',

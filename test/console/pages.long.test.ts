@@ -1,3 +1,4 @@
+// Long: opens every page several times in a browser.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
