@@ -1,6 +1,6 @@
 import { createTask } from 'node-cron';
 import { Counter } from 'prom-client';
-import { DAY, HOUR, iso, MINUTE } from '../core/clock.ts';
+import { DAY, HOUR, iso, isoOrNull, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { gaugesOf } from '../core/metrics.ts';
 import type { Context } from '../store/context.ts';
@@ -153,7 +153,7 @@ export function createBackupSchedule(
       await times.destroy();
     },
     status: (): BackupStatus => ({
-      lastSuccessAt: state.lastSuccessAt === null ? null : iso(state.lastSuccessAt),
+      lastSuccessAt: isoOrNull(state.lastSuccessAt),
       nextAt: iso(state.nextAt),
       error: state.error,
       isRunning: runningSince !== null,

@@ -1,4 +1,5 @@
 import { createFairLimit } from '../core/concurrency/gate.ts';
+import { recordOf } from '../core/record-of.ts';
 import { invalid, type Refusal } from '../core/refusal.ts';
 import type { Mailbox } from '../mail/content.ts';
 import type { PreparedTemplate } from '../sending/render/render.ts';
@@ -31,7 +32,7 @@ export function isCustomField(text: string): boolean {
 
 /** A contact without any values, for a test rendering. */
 export const EMPTY_CONTACT: Readonly<Record<string, unknown>> = {
-  ...Object.fromEntries(OWN_FIELDS.map((name) => [name, ''])),
+  ...recordOf(OWN_FIELDS, () => ''),
   [CUSTOM]: {},
 };
 

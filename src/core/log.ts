@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { createLogOutput, type LogOutput } from './log-output.ts';
+import { recordOf } from './record-of.ts';
 
 /**
  * Structured log: one JSON line per record, ids in fields, never keys, bodies or secrets. Addresses of people are hashed
@@ -71,8 +72,8 @@ export function createLog(
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label: string) => ({ level: label }) },
       serializers: {
-        ...Object.fromEntries(ADDRESS_FIELDS.map((field) => [field, ofAddress])),
-        ...Object.fromEntries(TEXT_FIELDS.map((field) => [field, ofText])),
+        ...recordOf(ADDRESS_FIELDS, () => ofAddress),
+        ...recordOf(TEXT_FIELDS, () => ofText),
       },
     },
     output,

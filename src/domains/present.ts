@@ -1,4 +1,4 @@
-import { iso } from '../core/clock.ts';
+import { iso, isoOrNull } from '../core/clock.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
 import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
 import type {
@@ -104,7 +104,7 @@ export function presentDomain(row: DomainRow): Domain {
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
     trackingDomain: row.tracking_domain,
-    lastCheckedAt: row.last_checked_at === null ? null : iso(row.last_checked_at),
+    lastCheckedAt: isoOrNull(row.last_checked_at),
   };
 }
 

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import type { Caller, CallerAddress } from '../accounts/authenticate.ts';
 import type { ApiScope } from '../accounts/keys.ts';
 import type { JsonList } from '../core/json-scan.ts';
+import { recordOf } from '../core/record-of.ts';
 import { isRefusal, type Refusal, type RefusalCode } from '../core/refusal.ts';
 import type { Permission } from '../people/roles.ts';
 
@@ -265,7 +266,7 @@ function paramsOf(path: string, schemas: z.ZodRawShape): z.ZodObject {
   const names = [...path.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
   const unknown = Object.keys(schemas).filter((name) => !names.includes(name));
   if (unknown.length > 0) throw new Error(`${path} does not have the parameters ${unknown.join()}`);
-  return z.object(Object.fromEntries(names.map((name) => [name, schemas[name] ?? anyText])));
+  return z.object(recordOf(names, (name) => schemas[name] ?? anyText));
 }
 
 /** What `present` returns for a result; a refusal is returned unchanged. */

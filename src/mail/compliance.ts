@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type Work, withoutPause } from '../core/concurrency/slices.ts';
+import { recordOf } from '../core/record-of.ts';
 import { MARKS } from './content.ts';
 import { escapeHtml } from './html/escape.ts';
 import { textFromHtml } from './html/text-part.ts';
@@ -141,7 +142,7 @@ export function* findHiddenInSteps(
 ): Work<RequiredVariable[]> {
   const positions: SlotPosition[] = [];
   // A short text stands in for each snippet: where that is displayed, so is the snippet.
-  const probes = Object.fromEntries(REQUIRED.map((name) => [name, PROBE]));
+  const probes = recordOf(REQUIRED, () => PROBE);
   const own = { ...service, ...probes };
   const html = yield* renderTemplateInSteps(template, 'html', variables, own, { positions, ...options });
   return typeof html === 'string' ? yield* findNotDisplayedInSteps(html, positions) : [...REQUIRED];

@@ -3,9 +3,10 @@ import { promisify } from 'node:util';
 import * as z from 'zod';
 import { OperatorFault } from '../core/operator-fault.ts';
 import type { Random } from '../core/random.ts';
+import { recordOf } from '../core/record-of.ts';
 import type { Runtime } from '../core/runtime.ts';
 import { createSeal, type Seal } from '../core/seal.ts';
-import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
+import { TRANSFER_TYPES } from '../store/transfer/kinds.ts';
 
 /*
  * The file of an exported account: gzip of lines of JSON.
@@ -58,9 +59,7 @@ export const headerSchema = z.strictObject({
   /** The key of the account's tokens, sealed. */
   tokenKey: z.base64().max(200),
   /** Records by type. */
-  counts: z.strictObject(
-    Object.fromEntries(TRANSFER_TYPES.map((type) => [type, count])) as Record<TransferType, typeof count>, // all types
-  ),
+  counts: z.strictObject(recordOf(TRANSFER_TYPES, () => count)),
 });
 
 export type Header = z.output<typeof headerSchema>;

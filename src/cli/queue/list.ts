@@ -1,4 +1,4 @@
-import { type Clock, iso } from '../../core/clock.ts';
+import { type Clock, iso, isoOrNull } from '../../core/clock.ts';
 import { type ControlIndex, createControlIndex, describeControl } from '../../delivery/control.ts';
 import { storedObstacle } from '../../delivery/egress-overview.ts';
 import { TRANSACTIONAL_PRIORITY } from '../../store/messages/queue.ts';
@@ -25,7 +25,7 @@ export async function listQueue(
       scheduled: row.scheduled,
       paused: row.paused,
       transactional: row.transactional,
-      oldestDueAt: row.oldest_due === null ? null : iso(row.oldest_due),
+      oldestDueAt: isoOrNull(row.oldest_due),
       control: controls.ofKey({ account_id: '', destination: row.destination })?.action ?? null,
     }));
     return context.printRows(

@@ -1,13 +1,9 @@
 import * as z from 'zod';
 import { ANALYTICS_INTERVALS, type Campaigns } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
+import { recordOf } from '../../core/record-of.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
-import {
-  CAMPAIGN_COUNTS,
-  type CampaignCount,
-  PROVIDER_COUNTS,
-  type ProviderCount,
-} from '../../store/campaigns/campaign-counts.ts';
+import { CAMPAIGN_COUNTS, PROVIDER_COUNTS } from '../../store/campaigns/campaign-counts.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { mapResult, type Route, routesOf } from '../route.ts';
 import {
@@ -115,12 +111,7 @@ export function campaignRoutes({ campaigns, sending, ...others }: CampaignServic
   ];
 }
 
-const counts = z
-  .object(
-    // Sound: the keys are all counts; the type of `fromEntries` loses them.
-    Object.fromEntries(CAMPAIGN_COUNTS.map((count) => [count, z.int()])) as Record<CampaignCount, z.ZodInt>,
-  )
-  .meta({ id: 'CampaignCounts' });
+const counts = z.object(recordOf(CAMPAIGN_COUNTS, () => z.int())).meta({ id: 'CampaignCounts' });
 
 const providerCounts = z
   .object({
@@ -129,11 +120,7 @@ const providerCounts = z
       .describe(
         'Its name, such as `Google`, else the domain of the recipients; `other`: those not counted separately.',
       ),
-    // Sound: the keys are all counts; the type of `fromEntries` loses them.
-    ...(Object.fromEntries(PROVIDER_COUNTS.map((count) => [count, z.int()])) as Record<
-      ProviderCount,
-      z.ZodInt
-    >),
+    ...recordOf(PROVIDER_COUNTS, () => z.int()),
   })
   .meta({ id: 'CampaignProvider' });
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { iso } from '../../core/clock.ts';
+import { iso, isoOrNull } from '../../core/clock.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
 import { type InboxEntry, inboxMail, inboxPage, inboxSource } from '../../inbox/inbox.ts';
 import type { Context } from '../../store/context.ts';
@@ -180,6 +180,6 @@ function present(found: InboxEntry): z.output<typeof inboxEntrySchema> {
     messageId,
     size,
     receivedAt: iso(found.received_at),
-    readAt: found.read_at === null ? null : iso(found.read_at),
+    readAt: isoOrNull(found.read_at),
   };
 }

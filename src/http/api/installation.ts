@@ -4,7 +4,7 @@ import * as z from 'zod';
 import type { BackupSchedule } from '../../backup/schedule.ts';
 import type { Config } from '../../config/schema.ts';
 import { programVersion } from '../../config/version.ts';
-import { iso } from '../../core/clock.ts';
+import { iso, isoOrNull } from '../../core/clock.ts';
 import { errorCode } from '../../core/errors.ts';
 import { egressOverview, OTHER_PROVIDERS, type WarmupRow } from '../../delivery/egress-overview.ts';
 import type { Context } from '../../store/context.ts';
@@ -172,7 +172,7 @@ function certificatesIn({ certificates }: Tables): z.output<typeof installationS
   return [...unissued, ...certificates.soonestDue(MAX_CERTIFICATES - unissued.length)].map(
     ({ host, not_after, failures, last_error }) => ({
       host,
-      expiresAt: not_after === null ? null : iso(not_after),
+      expiresAt: isoOrNull(not_after),
       failures,
       lastError: last_error,
     }),

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { DAY, HOUR } from '../../core/clock.ts';
+import { recordOf } from '../../core/record-of.ts';
 import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import {
   MAX_SERIES,
@@ -9,7 +10,7 @@ import {
   type SeriesQuery,
 } from '../../events/message-stats.ts';
 import type { Context } from '../../store/context.ts';
-import { COUNTED_OUTCOMES, type CountedOutcome } from '../../store/messages/hourly-counts.ts';
+import { COUNTED_OUTCOMES } from '../../store/messages/hourly-counts.ts';
 import { NO_ACCOUNT } from '../../store/readers/reads.ts';
 import { type Route, routesOf } from '../route.ts';
 import { requestTime } from './fields.ts';
@@ -24,11 +25,7 @@ const count = z.int();
 const point = z
   .object({
     at: z.string().describe('The beginning of the interval (UTC).'),
-    // Sound: the keys are all outcomes.
-    ...(Object.fromEntries(COUNTED_OUTCOMES.map((outcome) => [outcome, count])) as Record<
-      CountedOutcome,
-      typeof count
-    >),
+    ...recordOf(COUNTED_OUTCOMES, () => count),
   })
   .meta({ id: 'StatisticsPoint' });
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { iso } from '../../core/clock.ts';
+import { isoOrNull } from '../../core/clock.ts';
 import { type AccountAttention, accountAttention } from '../../doctor/attention.ts';
 import type { InstallationAttention, InstallationProblem } from '../../doctor/installation-attention.ts';
 import type { Context } from '../../store/context.ts';
@@ -44,7 +44,7 @@ export function attentionRoutes(
         return {
           items: (account?.items ?? []).map(({ since, ...item }) => ({
             ...item,
-            since: since === null ? null : iso(since),
+            since: isoOrNull(since),
             ...marked([item.kind, item.id, since].join(' ')),
           })),
           counts: account?.counts ?? { domains: 0, webhooks: 0, campaigns: 0 },

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { recordOf } from '../../core/record-of.ts';
 import { iterateRows, readNumber } from '../database/connection.ts';
 import { type Database, openForReading } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
@@ -110,8 +111,7 @@ function pick(
   columns: readonly string[],
   read: Readonly<Record<string, string>> = {},
 ): Columns {
-  const value = (column: string) => row[read[column] === undefined ? column : `${column}_read`] ?? null;
-  return Object.fromEntries(columns.map((column) => [column, value(column)]));
+  return recordOf(columns, (column) => row[read[column] === undefined ? column : `${column}_read`] ?? null);
 }
 
 /** Rows of the table that belong to a parent. */

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { type BackgroundImports, stateOf } from '../../../audience/import/background.ts';
-import { iso } from '../../../core/clock.ts';
+import { iso, isoOrNull } from '../../../core/clock.ts';
 import { type BackgroundImportRow, MAX_KEPT_IMPORTS } from '../../../store/contacts/background-imports.ts';
 import { mapResult, type Route, routesOf } from '../../route.ts';
 import { pageOf, pageOfAll, pagesById, paging } from '../paging.ts';
@@ -130,7 +130,7 @@ export function presentImport(row: BackgroundImportRow): z.output<typeof backgro
     rejectedRows: rejected,
     ignoredColumns: ignored,
     createdAt: iso(row.created_at),
-    startedAt: row.started_at === null ? null : iso(row.started_at),
-    finishedAt: row.finished_at === null ? null : iso(row.finished_at),
+    startedAt: isoOrNull(row.started_at),
+    finishedAt: isoOrNull(row.finished_at),
   };
 }

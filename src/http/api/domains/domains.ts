@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { iso } from '../../../core/clock.ts';
+import { isoOrNull } from '../../../core/clock.ts';
 import { isRefusal } from '../../../core/refusal.ts';
 import {
   presentDomain,
@@ -319,7 +319,7 @@ export function domainRoutes(
           status: domain.status,
           useCase: domain.use_case,
           trackingDomain: domain.tracking_domain,
-          checkedAt: timeOf(checkedAt),
+          checkedAt: isoOrNull(checkedAt),
           ...rest,
         };
       },
@@ -345,17 +345,15 @@ export function domainRoutes(
         return {
           ...namesOf(domain),
           ...path,
-          firstReportAt: timeOf(history.firstAt),
-          lastReportAt: timeOf(history.lastAt),
-          lastFailureAt: timeOf(history.lastFailureAt),
-          next: next === null ? null : { ...next, readyAt: timeOf(next.readyAt) },
+          firstReportAt: isoOrNull(history.firstAt),
+          lastReportAt: isoOrNull(history.lastAt),
+          lastFailureAt: isoOrNull(history.lastFailureAt),
+          next: next === null ? null : { ...next, readyAt: isoOrNull(next.readyAt) },
         };
       },
     }),
   ];
 }
-
-const timeOf = (at: number | null) => (at === null ? null : iso(at));
 
 function namesOf(domain: DomainRow): { domain: string; domainId: string } {
   return { domain: domain.name, domainId: domain.domain_id };

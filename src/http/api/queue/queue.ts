@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { iso } from '../../../core/clock.ts';
+import { isoOrNull } from '../../../core/clock.ts';
 import { type ControlOrders, presentControl } from '../../../delivery/control.ts';
 import type { Delivery } from '../../../delivery/delivery.ts';
 import {
@@ -171,7 +171,7 @@ function presentNumbers({
   paused,
   ...numbers
 }: Omit<QueueSummary, 'destination'>): z.output<typeof numbersSchema> {
-  return { ...numbers, held: paused, nextAttemptAt: oldest_due === null ? null : iso(oldest_due) };
+  return { ...numbers, held: paused, nextAttemptAt: isoOrNull(oldest_due) };
 }
 
 const numbersSchema = z.object({
