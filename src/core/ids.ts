@@ -17,6 +17,7 @@ export type IdKind =
   | 'msg'
   | 'job'
   | 'import'
+  | 'hygiene'
   | 'evt'
   | 'whd'
   | 'key'

@@ -1,4 +1,6 @@
 import type { AccountLimits } from '../accounts/limits.ts';
+import { type AddressChecks, createAddressChecks } from '../audience/hygiene/checks.ts';
+import { createHygieneRuns, type HygieneRuns } from '../audience/hygiene/runs.ts';
 import { type BackgroundImports, createBackgroundImports } from '../audience/import/background.ts';
 import type { Audience } from '../audience/service.ts';
 import { type Campaigns, createCampaigns } from '../campaigns/campaigns.ts';
@@ -9,6 +11,7 @@ import { createSequences, type Sequences } from '../campaigns/sequences/sequence
 import { HOUR } from '../core/clock.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { simulatorDomain } from '../delivery/simulator.ts';
+import type { Resolver } from '../dns/resolver.ts';
 import type { Recorder } from '../events/record.ts';
 import { type Acceptance, createAcceptance } from '../sending/accept.ts';
 import { createIdempotencyKeys } from '../sending/idempotency.ts';
@@ -18,6 +21,7 @@ import { createResend, type Resend } from '../sending/resend.ts';
 import type { DaemonBase } from './storage.ts';
 
 interface SendingParts {
+  resolver: Resolver;
   recorder: Recorder;
   limits: AccountLimits;
   audience: Audience;
@@ -29,6 +33,8 @@ interface SendingParts {
 /** All that puts messages into the queue, and the imports, which also stop when the disk is nearly full. */
 export interface DaemonSending {
   pressure: Pressure;
+  addressChecks: AddressChecks;
+  hygiene: HygieneRuns;
   backgroundImports: BackgroundImports;
   oneClick: OneClickNotice;
   acceptance: Acceptance;
@@ -43,7 +49,7 @@ export interface DaemonSending {
 /** Starts the checks of queue and disk and the background imports, and creates the send path and the campaigns. */
 export async function startSending(
   base: DaemonBase,
-  { recorder, limits, audience, delivery, publicUrl }: SendingParts,
+  { resolver, recorder, limits, audience, delivery, publicUrl }: SendingParts,
 ): Promise<DaemonSending> {
   const { config, clock, expiry, log, tables, onStop } = base;
   const pressure = createPressure(base, {
@@ -52,8 +58,13 @@ export async function startSending(
   });
   await pressure.start();
   onStop(() => pressure.stop());
+  const addressChecks = createAddressChecks({ resolver, monotonic: base.monotonic });
+  const hygiene = createHygieneRuns(base, { checks: addressChecks, storageRefusal: pressure.storageRefusal });
+  hygiene.start();
+  onStop(() => hygiene.stop());
   const backgroundImports = createBackgroundImports(base, {
     importer: audience.importer,
+    checks: addressChecks,
     dataDir: config.data.dir,
     storageRefusal: pressure.storageRefusal,
   });
@@ -95,6 +106,8 @@ export async function startSending(
   onStop(() => sequenceRunner.stop());
   return {
     pressure,
+    addressChecks,
+    hygiene,
     backgroundImports,
     oneClick,
     acceptance,

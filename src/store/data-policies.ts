@@ -6,6 +6,7 @@ import { CONSENT_POLICY } from './contacts/consent.ts';
 import { CONTACT_POLICIES } from './contacts/contacts.ts';
 import { ERASURE_POLICY } from './contacts/contacts-erasure.ts';
 import { ENGAGEMENT_POLICIES } from './contacts/engagement.ts';
+import { HYGIENE_FINDING_POLICY } from './contacts/hygiene.ts';
 import { SEGMENT_COPY_POLICIES } from './contacts/segment-columns.ts';
 import { OPT_OUT_POLICY, SUBSCRIPTION_POLICY } from './contacts/subscriptions.ts';
 import { type DataPolicy, ERASURE_STEPS, type ErasureStep } from './data-policy.ts';
@@ -74,6 +75,7 @@ export const DATA_POLICIES = [
   OPT_OUT_POLICY,
   CLOSED_SIGN_UP_POLICY,
   SEQUENCE_POLICY,
+  HYGIENE_FINDING_POLICY,
   QUEUE_POLICY,
   SUPPRESSION_POLICY,
   SUPPRESSION_REMOVAL_POLICY,
@@ -136,6 +138,7 @@ export const EXPORT_OF_TABLE: Record<PersonalTable, ExportSection | { omitted: s
   attempts: 'messages',
   queue: 'messages',
   events: 'events',
+  hygiene_findings: { omitted: 'follows from the address' },
   contents: {
     omitted: 'the mail itself, which the person has; GET /web-setup/messages/{id}/content returns it',
   },
@@ -213,6 +216,8 @@ export const OTHER_TABLES = [
   'domains',
   // Deleted a day after the end of the failure.
   'failure_notices',
+  // Counts of examinations.
+  'hygiene_runs',
   // Deleted with the mail.
   'kept_mail_reads',
   'message_counts',

@@ -15,6 +15,7 @@ import { consentTable } from './contacts/consent.ts';
 import { contactTable } from './contacts/contacts.ts';
 import { erasureTable } from './contacts/contacts-erasure.ts';
 import { engagementTable } from './contacts/engagement.ts';
+import { hygieneTable } from './contacts/hygiene.ts';
 import { personalDataTable } from './contacts/personal-data.ts';
 import { segmentColumnTable } from './contacts/segment-columns.ts';
 import { segmentTable } from './contacts/segments.ts';
@@ -103,6 +104,7 @@ export function createTables(db: Database) {
     contactImports: () => contactImportTable(db),
     backgroundImports: () => backgroundImportTable(db),
     erasures: () => erasureTable(db),
+    hygiene: () => hygieneTable(db),
     personalData: () => personalDataTable(db),
     keptMail: () => keptMailTable(db),
     delayNotices: () => delayNoticeTable(db),

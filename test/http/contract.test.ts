@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
+import { NO_HYGIENE } from '../../src/audience/hygiene/checks.ts';
 import { NO_COUNTS } from '../../src/audience/import/import.ts';
 import { HOUR } from '../../src/core/clock.ts';
 import type { ApiClient, CreatedDomain, DomainRecord } from '../support/api-client.ts';
@@ -85,6 +86,7 @@ const OVERRIDES: Record<string, Override> = {
   createQueueControl: { body: () => ({ until: null }) },
   getContactImport: { params: waitingImport },
   cancelContactImport: { params: waitingImport },
+  cancelHygieneRun: { params: waitingExamination },
   deleteQueueControl: {
     before: pauseDestination,
     params: () => ({ scope: 'destination', target: 'paused.example' }),
@@ -112,9 +114,25 @@ function waitingImport(): { importId: string } {
     actor: '{}',
     bytes: 100,
     counts: JSON.stringify(NO_COUNTS),
+    hygiene_mode: 'off',
     created_at: Date.now(),
   });
   return { importId };
+}
+
+/** An examination of contacts that the daemon has not found yet. */
+function waitingExamination(): { hygieneId: string } {
+  const hygieneId = `hygiene_${Date.now()}_${randomUUID().slice(-12)}`;
+  daemon.tables.hygiene.add({
+    hygiene_id: hygieneId,
+    account_id: api.accountId,
+    group_id: null,
+    status: 'waiting',
+    counts: JSON.stringify(NO_HYGIENE),
+    created_at: Date.now(),
+    finished_at: null,
+  });
+  return { hygieneId };
 }
 
 /** A mail to postmaster@. */

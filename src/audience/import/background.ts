@@ -3,15 +3,19 @@ import { join } from 'node:path';
 import { MINUTE, SECOND } from '../../core/clock.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
 import { errorCode } from '../../core/errors.ts';
+import { createLru } from '../../core/lru.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { type BackgroundImportRow, IMPORT_FOLDER } from '../../store/contacts/background-imports.ts';
 import type { Context } from '../../store/context.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Actor } from '../contacts.ts';
+import type { AddressChecks, AddressRun } from '../hygiene/checks.ts';
 import {
+  type HygieneMode,
   type ImportBatch,
   type ImportCounts,
   type Importer,
+  type ImportHygiene,
   MAX_REJECTED,
   NO_COUNTS,
   type RejectedRow,
@@ -35,6 +39,7 @@ export interface UploadedImport {
   columns: ReadonlyMap<string, string | null> | undefined;
   /** Name that the caller gives the file. */
   fileName: string | null;
+  hygiene: HygieneMode;
   bytes: AsyncIterable<Buffer>;
 }
 
@@ -45,6 +50,8 @@ export interface ImportState {
   rejected: RejectedRow[];
   /** Columns without a field. */
   ignored: string[];
+  /** What the addresses have; null: nothing was examined. */
+  hygiene: ImportHygiene | null;
 }
 
 /** Larger files are imported with the command line, which needs no copy of them. */
@@ -53,6 +60,10 @@ export const MAX_FILE_BYTES = 512 * 1024 * 1024;
 export const MAX_UNFINISHED = 5;
 /** An import that runs gives way to those of other accounts after this time. */
 const FAIR_TURN_MS = 5 * SECOND;
+/** How long all batches of an import together wait for look-ups of domains. */
+const LOOKUP_WAIT_MS = 5 * MINUTE;
+/** Imports whose mailboxes are remembered between their turns. */
+const MAX_ADDRESS_RUNS = 4;
 /** How often imports of accounts that were enabled again are found; each upload wakes the loop. */
 const INTERVAL_MS = MINUTE;
 
@@ -67,11 +78,13 @@ export function createBackgroundImports(
   { tables, writer, clock, ids, log }: Pick<Context, 'tables' | 'writer' | 'clock' | 'ids' | 'log'>,
   {
     importer,
+    checks,
     dataDir,
     storageRefusal,
     turnMs,
   }: {
     importer: Importer;
+    checks: AddressChecks;
     /** The data directory. */
     dataDir: string;
     /** Why nothing more is stored for an account; null: it is. `UNAVAILABLE`: for no account at present. */
@@ -85,6 +98,8 @@ export function createBackgroundImports(
   /** Uploads in progress: the accounts by the ids of the imports. */
   const uploads = new Map<string, string>();
   let lastAccount = '';
+  /** What is remembered between the turns of imports: the mailboxes that were found. */
+  const addressRuns = createLru<AddressRun>(MAX_ADDRESS_RUNS);
   const stopping = new AbortController();
   let areOrphansRemoved = false;
   let running: { importId: string; abort: AbortController } | null = null;
@@ -123,6 +138,7 @@ export function createBackgroundImports(
             bytes,
             counts: JSON.stringify(NO_COUNTS),
             ignored: JSON.stringify(ignored),
+            hygiene_mode: upload.hygiene,
             created_at: clock.now(),
           }),
         accountId,
@@ -218,6 +234,15 @@ export function createBackgroundImports(
           reader: source.reader,
           records: source.records,
           counts: stateOf(job).counts,
+          ...(job.hygiene_mode === 'off'
+            ? {}
+            : {
+                hygiene: {
+                  run: addressRunOf(job),
+                  rejects: job.hygiene_mode === 'reject',
+                  found: stateOf(job).hygiene ?? undefined,
+                },
+              }),
           storageRefusal: () => storageRefusal(accountId),
           onBatch: (tx, batch) => record(tx, job, source, batch),
           afterBatch: () => {
@@ -243,12 +268,20 @@ export function createBackgroundImports(
     }
   }
 
+  function addressRunOf({ import_id: importId, account_id: accountId }: BackgroundImportRow): AddressRun {
+    const known = addressRuns.get(importId);
+    if (known !== undefined) return known;
+    const run = checks.begin(accountId, { waitMs: LOOKUP_WAIT_MS });
+    addressRuns.set(importId, run);
+    return run;
+  }
+
   /** Stores the position of an import with its rows. */
   function record(
     tx: Tables,
     job: BackgroundImportRow,
     { reader }: ImportSource,
-    { position, counts, rejected }: ImportBatch,
+    { position, counts, rejected, hygiene }: ImportBatch,
   ): Refusal | null {
     if (tx.accounts.get(job.account_id)?.status !== 'active') return ENDED;
     // The row of this turn may be old: batches of this turn have added to it.
@@ -262,12 +295,14 @@ export function createBackgroundImports(
       counts: JSON.stringify(counts),
       rejected_rows: JSON.stringify([...before.rejected, ...rejected].slice(0, MAX_REJECTED)),
       ignored: JSON.stringify([...new Set([...before.ignored, ...reader.ignored])].slice(0, MAX_IGNORED)),
+      hygiene: hygiene === null ? null : JSON.stringify(hygiene),
     });
     return advanced ? null : ENDED;
   }
 
   async function finish(importId: string, status: 'completed' | 'failed', reason: string | null) {
     await writer.run((tx) => tx.backgroundImports.finish(importId, status, reason, clock.now()));
+    addressRuns.delete(importId);
     await rm(fileOf(importId), { force: true });
     log.info({ importId, status, reason }, 'contact import ended');
   }
@@ -312,12 +347,15 @@ export function createBackgroundImports(
 export type BackgroundImports = ReturnType<typeof createBackgroundImports>;
 
 /** The stored state of an import. */
-export function stateOf(row: Pick<BackgroundImportRow, 'counts' | 'rejected_rows' | 'ignored'>): ImportState {
+export function stateOf(
+  row: Pick<BackgroundImportRow, 'counts' | 'rejected_rows' | 'ignored' | 'hygiene'>,
+): ImportState {
   // Sound: only this module writes these columns.
   return {
     counts: JSON.parse(row.counts) as ImportCounts,
     rejected: JSON.parse(row.rejected_rows) as RejectedRow[],
     ignored: JSON.parse(row.ignored) as string[],
+    hygiene: row.hygiene === null ? null : (JSON.parse(row.hygiene) as ImportHygiene),
   };
 }
 

@@ -4,6 +4,7 @@ import type { Ids } from '../../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../../mail/identifier.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
+import type { HygieneKind } from '../../store/contacts/hygiene.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
 import type { Context } from '../../store/context.ts';
 import { partlyDone, unitAfter } from '../../store/database/failure.ts';
@@ -11,6 +12,7 @@ import type { MayAdd, Tables } from '../../store/tables.ts';
 import type { Provenance } from '../consent.ts';
 import type { Actor } from '../contacts.ts';
 import { findSubscriptionGroup } from '../groups.ts';
+import { type AddressRun, type HygieneCounts, NO_HYGIENE, withBatch } from '../hygiene/checks.ts';
 import { addUnknownPerson, changePerson, reread } from '../people.ts';
 import type { ProfileChanges } from '../profile.ts';
 import { joinGroup } from '../subscriptions.ts';
@@ -41,6 +43,24 @@ export interface RejectedRow {
   reason: string;
 }
 
+/** What an import does with addresses to which mail will fail or is not wanted: those of REJECTED_KINDS. */
+export const HYGIENE_MODES = ['report', 'reject', 'off'] as const;
+export type HygieneMode = (typeof HYGIENE_MODES)[number];
+
+/** What the addresses of an import have. */
+export interface ImportHygiene {
+  counts: HygieneCounts;
+  /** The first MAX_REJECTED. */
+  findings: ImportFinding[];
+}
+
+export interface ImportFinding {
+  line: number;
+  kind: HygieneKind;
+  /** The provider that a typo stands for, why there is no mail service, or the line of the first address of the mailbox. */
+  detail: string | null;
+}
+
 export interface ImportJob {
   accountId: string;
   groupId: string | null;
@@ -49,6 +69,8 @@ export interface ImportJob {
   records: AsyncIterable<ImportRecord[]>;
   /** Counts of earlier runs. */
   counts?: ImportCounts;
+  /** Examines the addresses; absent: they are not. `found`: by earlier runs. */
+  hygiene?: { run: AddressRun; rejects: boolean; found?: ImportHygiene | undefined };
   /** Called in each unit of work, after its rows. A refusal rolls them back and ends the import. */
   onBatch?(tables: Tables, batch: ImportBatch): Refusal | null;
   /** Called when a batch is durable. */
@@ -70,10 +92,13 @@ export interface ImportBatch {
   position: StreamPosition;
   counts: ImportCounts;
   rejected: RejectedRow[];
+  /** Null: the addresses are not examined. */
+  hygiene: ImportHygiene | null;
 }
 
 export interface ImportResult {
   counts: ImportCounts;
+  hygiene: ImportHygiene | null;
   /** The first MAX_REJECTED of this run. */
   rejected: RejectedRow[];
   /** False if the signal ended the import. */
@@ -120,8 +145,11 @@ export function createImporter(
     const earlierRows = job.counts?.rows ?? 0;
     let counts = job.counts ?? NO_COUNTS;
     const rejected: RejectedRow[] = [];
+    let hygiene = job.hygiene === undefined ? null : (job.hygiene.found ?? NO_FINDINGS);
     let complete = true;
-    for await (const { rows, position } of batches(job)) {
+    for await (const { rows: read, position } of batches(job)) {
+      const examined = await examinedRows(job.hygiene, read, hygiene);
+      const { rows } = examined;
       const began = performance.now();
       let tried: ImportBatch | null = null;
       const importedRows = job.dryRun === true ? 0 : counts.rows - earlierRows;
@@ -132,7 +160,12 @@ export function createImporter(
         writer.run((tx): ImportBatch | Refusal => {
           const done = applyBatch(tx, { ids, mayAdd }, job, rows, { ...job.actor, at: clock.now() });
           if (isRefusal(done)) return afterRows(done, importedRows);
-          const result = { position, counts: sum(counts, done.counts), rejected: done.rejected };
+          const result = {
+            position,
+            counts: sum(counts, done.counts),
+            rejected: done.rejected,
+            hygiene: examined.hygiene,
+          };
           if (job.dryRun === true) {
             tried = result;
             return ROLL_BACK;
@@ -144,12 +177,13 @@ export function createImporter(
       if (isRefusal(batch)) return batch;
       job.afterBatch?.(batch);
       counts = batch.counts;
+      hygiene = batch.hygiene;
       rejected.push(...batch.rejected.slice(0, MAX_REJECTED - rejected.length));
       complete = !signal.aborted;
       if (!complete) break;
       await sleep(Math.min((performance.now() - began) * (job.pauseShare ?? PAUSE_SHARE), MAX_PAUSE_MS));
     }
-    return { counts, rejected, complete };
+    return { counts, rejected, hygiene, complete };
   }
 
   function setGroupStatus(job: ImportJob, status: 'running' | 'completed' | 'interrupted') {
@@ -225,6 +259,56 @@ async function* batches({
     }
   }
   if (position !== null && rows.length > 0) yield { rows, position };
+}
+
+const NO_FINDINGS: ImportHygiene = { counts: NO_HYGIENE, findings: [] };
+
+/** Kinds for which `reject` rejects a row. */
+const REJECTED_KINDS: Partial<Record<HygieneKind, string>> = {
+  no_mail_service: 'email: the domain has no mail service',
+  disposable: 'email: the domain has disposable addresses',
+};
+
+/** Examines the addresses of a batch; with `rejects`, rows of REJECTED_KINDS become unreadable. */
+async function examinedRows(
+  examining: ImportJob['hygiene'],
+  rows: ImportRow[],
+  before: ImportHygiene | null,
+): Promise<{ rows: ImportRow[]; hygiene: ImportHygiene | null }> {
+  if (examining === undefined || before === null) return { rows, hygiene: before };
+  const addresses = rows.flatMap((row) =>
+    isReadable(row) && typeof row.profile.email === 'string'
+      ? [{ id: row.line, email: row.profile.email }]
+      : [],
+  );
+  const batch = await examining.run.examine(addresses);
+  const findings = addresses.flatMap(({ id: line }, n) =>
+    (batch.findings[n] ?? []).map(
+      ({ kind, detail, of }): ImportFinding => ({
+        line,
+        kind,
+        detail: of === null ? detail : `line ${of}`,
+      }),
+    ),
+  );
+  const hygiene = {
+    counts: withBatch(before.counts, batch),
+    findings: [...before.findings, ...findings].slice(0, MAX_REJECTED),
+  };
+  if (!examining.rejects) return { rows, hygiene };
+  const reasons = new Map(
+    findings.flatMap(({ line, kind }) => {
+      const reason = REJECTED_KINDS[kind];
+      return reason === undefined ? [] : [[line, reason] as const];
+    }),
+  );
+  return {
+    rows: rows.map((row) => {
+      const reason = reasons.get(row.line);
+      return reason === undefined ? row : { line: row.line, reason };
+    }),
+    hygiene,
+  };
 }
 
 /** What a new contact needs. */

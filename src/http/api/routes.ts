@@ -2,6 +2,8 @@ import type { Accounts } from '../../accounts/accounts.ts';
 import { createKeys } from '../../accounts/keys.ts';
 import { type AccountLimits, readLimits } from '../../accounts/limits.ts';
 import { createPublicPageSettings } from '../../accounts/public-pages.ts';
+import type { AddressChecks } from '../../audience/hygiene/checks.ts';
+import type { HygieneRuns } from '../../audience/hygiene/runs.ts';
 import type { BackgroundImports } from '../../audience/import/background.ts';
 import type { Audience } from '../../audience/service.ts';
 import type { BackupSchedule } from '../../backup/schedule.ts';
@@ -37,6 +39,7 @@ import { contactEventRoutes } from './contacts/contact-events.ts';
 import { contactRoutes } from './contacts/contacts.ts';
 import { contactImportRoutes } from './contacts/contacts-import.ts';
 import { evidenceRoutes } from './contacts/evidence.ts';
+import { hygieneRoutes } from './contacts/hygiene.ts';
 import { segmentRoutes } from './contacts/segments.ts';
 import { subscriptionGroupRoutes } from './contacts/subscription-groups.ts';
 import { subscriptionRoutes } from './contacts/subscriptions.ts';
@@ -77,6 +80,8 @@ export interface ApiServices extends SendServices {
   doctor: Pick<Doctor, 'examine'>;
   audience: Audience;
   backgroundImports: BackgroundImports;
+  addressChecks: AddressChecks;
+  hygiene: HygieneRuns;
   /** Why nothing more is stored for an account; null: it is. */
   storageRefusal(accountId: string): Refusal | null;
   webhooks: Webhooks;
@@ -140,6 +145,7 @@ function operations(context: Context, services: ApiServices): Route[] {
       suppressions: createSuppressionList(context, { ...services, mayAdd: limits.mayAdd.suppressions }),
     }),
     ...contactImportRoutes(context, { ...services, importer: audience.importer }),
+    ...hygieneRoutes(services),
     ...contactRoutes(audience),
     ...evidenceRoutes(context),
     ...contactEventRoutes(services),

@@ -24,6 +24,9 @@ export interface BackgroundImportRow {
   rejected_rows: string;
   /** JSON: columns without a field. */
   ignored: string;
+  /** JSON: what the addresses have; null: nothing was examined. */
+  hygiene: string | null;
+  hygiene_mode: 'report' | 'reject' | 'off';
   status: BackgroundImportStatus;
   /** Why it failed. */
   reason: string | null;
@@ -38,12 +41,12 @@ type EndStatus = 'completed' | 'failed' | 'cancelled';
 
 export type NewBackgroundImport = Omit<
   BackgroundImportRow,
-  'at_byte' | 'at_line' | 'rejected_rows' | 'status' | 'reason' | 'started_at' | 'finished_at'
+  'at_byte' | 'at_line' | 'rejected_rows' | 'hygiene' | 'status' | 'reason' | 'started_at' | 'finished_at'
 >;
 
 export type ImportProgress = Pick<
   BackgroundImportRow,
-  'import_id' | 'at_byte' | 'at_line' | 'counts' | 'rejected_rows' | 'ignored'
+  'import_id' | 'at_byte' | 'at_line' | 'counts' | 'rejected_rows' | 'ignored' | 'hygiene'
 >;
 
 /** The directory of the uploaded files in the data directory. It is not part of backups. */
@@ -59,8 +62,9 @@ export function backgroundImportTable(db: Database) {
   const sql = statements(db);
   const insert = sql.run<[NewBackgroundImport]>(`
     INSERT INTO background_imports (import_id, account_id, group_id, file_name, format, columns, actor, bytes, counts,
-      ignored, status, created_at)
+      ignored, hygiene_mode, status, created_at)
     VALUES (@import_id, @account_id, @group_id, @file_name, @format, @columns, @actor, @bytes, @counts, @ignored,
+      @hygiene_mode,
       'waiting', @created_at)`);
   const dropOld = sql.run<[string, string]>(`
     DELETE FROM background_imports WHERE account_id = ? AND finished_at IS NOT NULL AND import_id <= (
@@ -99,7 +103,7 @@ export function backgroundImportTable(db: Database) {
     begin: (importId: string, at: number): boolean => begin(at, importId),
     /** Records what was imported; false: the import has ended. */
     advance: sql.changed<[progress: ImportProgress]>(`
-      UPDATE background_imports SET ${columnsSet('at_byte, at_line, counts, rejected_rows, ignored')}
+      UPDATE background_imports SET ${columnsSet('at_byte, at_line, counts, rejected_rows, ignored, hygiene')}
       WHERE import_id = @import_id AND finished_at IS NULL`),
     /** Marks an import that runs as waiting. */
     wait: sql.run<[importId: string]>(

@@ -327,3 +327,31 @@ CREATE TABLE public_pages (
   settings   TEXT NOT NULL,    -- JSON
   updated_at INTEGER NOT NULL
 ) STRICT;
+
+-- Examinations of the addresses of an account's contacts, and what they found (audience/hygiene).
+CREATE TABLE hygiene_runs (
+  hygiene_id  TEXT PRIMARY KEY,
+  account_id  TEXT NOT NULL REFERENCES accounts (account_id),
+  group_id    TEXT,                -- subscription_group_id; NULL: all contacts
+  status      TEXT NOT NULL CHECK (status IN ('waiting', 'running', 'completed', 'cancelled')),
+  counts      TEXT NOT NULL,       -- JSON
+  created_at  INTEGER NOT NULL,
+  finished_at INTEGER              -- NULL: it waits or runs
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hygiene_runs_of_account ON hygiene_runs (account_id, hygiene_id);
+CREATE INDEX hygiene_runs_unfinished ON hygiene_runs (hygiene_id) WHERE finished_at IS NULL;
+
+-- Deleted in portions with the run.
+CREATE TABLE hygiene_findings (
+  hygiene_id  TEXT NOT NULL REFERENCES hygiene_runs (hygiene_id),
+  kind        TEXT NOT NULL,
+  contact_seq INTEGER NOT NULL REFERENCES contacts (seq) ON DELETE CASCADE,
+  detail      TEXT,                -- the fault, why there is no mail service, or the provider that a typo stands for
+  first_seq   INTEGER,             -- of a duplicate: the first contact of the mailbox
+  PRIMARY KEY (hygiene_id, kind, contact_seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hygiene_findings_of_contact ON hygiene_findings (contact_seq);
+
+-- What hygiene found in imports in the background.
+ALTER TABLE background_imports ADD COLUMN hygiene TEXT;   -- JSON; NULL: of a version before it
+ALTER TABLE background_imports ADD COLUMN hygiene_mode TEXT NOT NULL DEFAULT 'report';

@@ -49,6 +49,7 @@ export const TABLE_READS = {
   events: ['feed'],
   suppressions: ['list'],
   contacts: ['list'],
+  hygiene: ['addresses', 'findings'],
   subscriptions: ['list', 'ofContact'],
   subscriptionGroups: ['list'],
   templates: ['list'],

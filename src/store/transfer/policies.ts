@@ -35,6 +35,8 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   failure_notices: 'notices to people of this installation',
   external_identities: 'people of this installation',
   hourly_counts: 'statistics of the installation that sent the messages',
+  hygiene_findings: 'follow from the addresses: examined again on request',
+  hygiene_runs: 'counts of hygiene_findings',
   kept_mail: 'mail for the operator of this installation',
   kept_mail_reads: 'belong to kept_mail',
   memberships: 'people of this installation: invited again where the account is imported',

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import { createAddressChecks } from '../../../src/audience/hygiene/checks.ts';
 import {
   createBackgroundImports,
   MAX_FILE_BYTES,
@@ -15,18 +16,20 @@ import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { IMPORT_FOLDER, MAX_KEPT_IMPORTS } from '../../../src/store/contacts/background-imports.ts';
 import { granted } from '../../support/refusal.ts';
 import { temporaryDir } from '../../support/store.ts';
+import { fakeResolver } from '../hygiene/fake-resolver.ts';
 import { CALLER, codeOf, startAudience } from '../setup.ts';
 
 async function start() {
   const audience = await startAudience();
   const dataDir = temporaryDir();
   const folder = join(dataDir, IMPORT_FOLDER);
+  const checks = createAddressChecks({ resolver: fakeResolver(), monotonic: audience.clock });
   const storageRefusal = vi.fn<() => Refusal | null>(() => null);
   /** A daemon's imports; `turnMs` 0: each batch is a turn. */
   const daemon = (options: { turnMs?: number; importer?: Importer } = {}) =>
     createBackgroundImports(
       { ...audience, ...options, log: createLog({ level: 'silent', hashAddresses: false }) },
-      { ...audience, ...options, dataDir, storageRefusal },
+      { ...audience, ...options, checks, dataDir, storageRefusal },
     );
   const upload = (text: string, more: Partial<UploadedImport> = {}): UploadedImport => ({
     accountId: 'acct_one',
@@ -35,6 +38,7 @@ async function start() {
     format: 'csv',
     columns: undefined,
     fileName: 'people.csv',
+    hygiene: 'report',
     bytes: (async function* () {
       yield Buffer.from(text);
     })(),

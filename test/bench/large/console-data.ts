@@ -305,6 +305,7 @@ function* addImports(
         actor: JSON.stringify({ by: 'ops@example.com', ipAddress: null, userAgent: null }),
         bytes: 1_000_000,
         counts,
+        hygiene_mode: 'off',
         created_at: created,
       });
       backgroundImports.begin(importId, created);
@@ -312,6 +313,7 @@ function* addImports(
         import_id: importId,
         at_byte: 1_000_000,
         at_line: 10_001,
+        hygiene: null,
         counts,
         rejected_rows: JSON.stringify(rejected),
         ignored: '[]',

@@ -294,6 +294,7 @@ describe('an import over HTTP', () => {
       subscribed: 0,
       optedOut: 0,
       rejectedRows: [{ line: 1502, reason: 'email: has no "@"' }],
+      hygiene: expect.objectContaining({ counts: expect.objectContaining({ examined: 2999, duplicate: 0 }) }),
       warnings: ['unknown column "shoe size" was ignored'],
     });
     const ndjson = await importing(

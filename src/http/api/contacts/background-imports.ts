@@ -4,6 +4,7 @@ import { iso, isoOrNull } from '../../../core/clock.ts';
 import { type BackgroundImportRow, MAX_KEPT_IMPORTS } from '../../../store/contacts/background-imports.ts';
 import { mapResult, type Route, routesOf } from '../../route.ts';
 import { pageOf, pageOfAll, pagesById, paging } from '../paging.ts';
+import { importHygiene, presentHygiene } from './hygiene-schemas.ts';
 
 /** The result of an import, also of one that is in progress. */
 export const countFields = {
@@ -34,6 +35,7 @@ export const backgroundImport = z
     ...countFields,
     rejectedRows: z.array(rejectedRow).describe('The first 100.'),
     ignoredColumns: z.array(z.string()).describe('Columns that are not a field of a contact.'),
+    hygiene: importHygiene.nullable().describe('`null`: no address was examined yet, or none is.'),
     createdAt: z.iso.datetime(),
     startedAt: z.iso.datetime().nullable(),
     finishedAt: z.iso.datetime().nullable(),
@@ -58,6 +60,7 @@ const EXAMPLE: z.output<typeof backgroundImport> = {
   optedOut: 0,
   rejectedRows: [{ line: 3, reason: 'has neither email nor phone' }],
   ignoredColumns: ['Notes'],
+  hygiene: null,
   createdAt: '2026-01-01T00:00:00.000Z',
   startedAt: '2026-01-01T00:00:01.000Z',
   finishedAt: null,
@@ -117,7 +120,7 @@ function present(row: BackgroundImportRow) {
 
 /** The import as the API returns it; `bytesRead` is the position that was committed with the last rows. */
 export function presentImport(row: BackgroundImportRow): z.output<typeof backgroundImport> {
-  const { counts, rejected, ignored } = stateOf(row);
+  const { counts, rejected, ignored, hygiene } = stateOf(row);
   return {
     importId: row.import_id,
     status: row.status,
@@ -129,6 +132,7 @@ export function presentImport(row: BackgroundImportRow): z.output<typeof backgro
     ...counts,
     rejectedRows: rejected,
     ignoredColumns: ignored,
+    hygiene: hygiene === null ? null : presentHygiene(hygiene),
     createdAt: iso(row.created_at),
     startedAt: isoOrNull(row.started_at),
     finishedAt: isoOrNull(row.finished_at),

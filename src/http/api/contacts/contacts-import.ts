@@ -1,14 +1,21 @@
 import * as z from 'zod';
 import { findSubscriptionGroup } from '../../../audience/groups.ts';
+import type { AddressChecks } from '../../../audience/hygiene/checks.ts';
 import {
   type BackgroundImports,
   MAX_FILE_BYTES,
   MAX_UNFINISHED,
   stateOf,
 } from '../../../audience/import/background.ts';
-import type { ImportCounts, Importer } from '../../../audience/import/import.ts';
+import {
+  HYGIENE_MODES,
+  type HygieneMode,
+  type ImportCounts,
+  type Importer,
+} from '../../../audience/import/import.ts';
 import { fieldNamed } from '../../../audience/import/rows.ts';
 import { importFormatOf, openSource } from '../../../audience/import/source.ts';
+import { SECOND } from '../../../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import { parseUntrustedJson } from '../../../core/untrusted-json.ts';
 import type { Context } from '../../../store/context.ts';
@@ -22,6 +29,7 @@ import {
   rejectedRow,
 } from './background-imports.ts';
 import { callerOf } from './contact-schemas.ts';
+import { HYGIENE_EXAMPLES, importHygiene, presentHygiene } from './hygiene-schemas.ts';
 
 const route = routesOf({ tag: 'Contacts', scope: 'setup', permissions: ['read', 'contacts'] });
 
@@ -61,16 +69,21 @@ const columns = z
   );
 const assignments = z.record(z.string(), z.string().max(200).nullable());
 
+/** How long an upload waits for look-ups of domains, all batches together. */
+const LOOKUP_WAIT_MS = 20 * SECOND;
+
 /** What a caller may add to an import. */
 interface ImportQuery {
   columns?: ReadonlyMap<string, string | null> | undefined;
   dryRun?: 'true' | 'false' | undefined;
   background?: 'true' | 'false' | undefined;
   fileName?: string | undefined;
+  hygiene: HygieneMode;
 }
 
 interface ImportServices {
   importer: Importer;
+  addressChecks: AddressChecks;
   backgroundImports: BackgroundImports;
   /** Why nothing more is stored for an account; null: it is. */
   storageRefusal(accountId: string): Refusal | null;
@@ -99,6 +112,12 @@ export function contactImportRoutes({ tables }: Pick<Context, 'tables'>, service
           .optional()
           .describe(
             `\`true\`: answers when the file is stored, and imports it afterwards, also across a restart. At most ${MAX_FILE_BYTES / 2 ** 20} MiB, and ${MAX_UNFINISHED} imports of an account at a time. Not with \`dryRun\`.`,
+          ),
+        hygiene: z
+          .enum(HYGIENE_MODES)
+          .default('report')
+          .describe(
+            '`report`: the addresses are examined, and `hygiene` of the result states what was found; `reject`: rows whose domain has no mail service, or disposable addresses, are rejected; `off`: they are not examined.',
           ),
         fileName: z
           .string()
@@ -133,12 +152,12 @@ export function contactImportRoutes({ tables }: Pick<Context, 'tables'>, service
 }
 
 async function importUpload(
-  { importer, storageRefusal }: ImportServices,
+  { importer, addressChecks, storageRefusal }: ImportServices,
   call: Call<unknown, ImportQuery, unknown>,
   { type, bytes }: Upload,
   groupId: string | null,
 ): Promise<Reply | Refusal> {
-  const { columns, dryRun } = call.query;
+  const { columns, dryRun, hygiene: mode } = call.query;
   const source = await openSource(
     bytes,
     importFormatOf(type) ?? 'csv',
@@ -154,18 +173,31 @@ async function importUpload(
       reader: source.reader,
       records: source.records,
       dryRun: dryRun === 'true',
+      ...(mode === 'off'
+        ? {}
+        : {
+            hygiene: {
+              run: addressChecks.begin(call.caller.accountId, { waitMs: LOOKUP_WAIT_MS }),
+              rejects: mode === 'reject',
+            },
+          }),
       storageRefusal: () => storageRefusal(call.caller.accountId),
       signal: call.signal,
     });
     if (isRefusal(imported)) return imported;
-    const { counts, rejected, complete } = imported;
+    const { counts, rejected, hygiene, complete } = imported;
     const isDryRun = dryRun === 'true';
     if (!complete)
       return refuse(
         'UNAVAILABLE',
         `The service is shutting down; ${isDryRun ? 0 : counts.rows} rows were imported`,
       );
-    const data = { message: summary(counts, isDryRun), ...counts, rejectedRows: rejected };
+    const data = {
+      message: summary(counts, isDryRun),
+      ...counts,
+      rejectedRows: rejected,
+      hygiene: hygiene === null ? null : presentHygiene(hygiene),
+    };
     return new Reply({ data }, { warnings: [...source.reader.ignored].map(ignoredColumn) });
   } finally {
     await source.close();
@@ -178,7 +210,7 @@ async function importInBackground(
   { type, bytes }: Upload,
   groupId: string | null,
 ): Promise<Reply | Refusal> {
-  const { columns, dryRun, fileName } = call.query;
+  const { columns, dryRun, fileName, hygiene } = call.query;
   if (dryRun === 'true') return invalid('background', 'a dry run stores nothing: omit background or dryRun');
   const added = await imports.add({
     accountId: call.caller.accountId,
@@ -187,6 +219,7 @@ async function importInBackground(
     format: importFormatOf(type) ?? 'csv',
     columns,
     fileName: fileName ?? null,
+    hygiene,
     bytes,
   });
   if (isRefusal(added)) return added;
@@ -208,6 +241,7 @@ const result = z
     message: z.string(),
     ...countFields,
     rejectedRows: z.array(rejectedRow).describe('The first 100.'),
+    hygiene: importHygiene.nullable().describe('`null`: the addresses were not examined.'),
   })
   .meta({ id: 'ContactImport' });
 
@@ -232,4 +266,5 @@ const EXAMPLE: z.output<typeof result> = {
       reason: 'email: contains a space: put the address after a name in <angle brackets>',
     },
   ],
+  hygiene: HYGIENE_EXAMPLES.imported,
 };
