@@ -21,6 +21,7 @@ export const DOCUMENTS = {
     'docs/public-pages.md',
     'docs/incoming-mail.md',
     'docs/campaigns.md',
+    'docs/reputation.md',
     'docs/queue.md',
     'docs/console.md',
     'docs/troubleshooting.md',
