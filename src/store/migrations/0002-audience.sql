@@ -54,6 +54,33 @@ CREATE TABLE reputation_counts (
   PRIMARY KEY (day, account, domain, source, provider)
 ) STRICT, WITHOUT ROWID;
 
+-- The last 90 days, from the counts by hour: without source addresses, and with the type of a bounce by its class.
+INSERT INTO reputation_counts
+SELECT hour - hour % 86400000 AS start, account, domain, '',
+  CASE WHEN provider IN (
+    'Google', 'Microsoft', 'Yahoo', 'Apple', 'United Internet', 'Telekom', 'Proton', 'Orange', 'Comcast',
+    'Mail.ru', 'Yandex', 'NetEase', 'Tencent', 'IONOS', 'Proofpoint', 'Mimecast', 'Barracuda', 'Cisco',
+    'Broadcom', 'Trend Micro', 'Forcepoint', 'Hornetsecurity'
+  ) THEN provider ELSE 'other' END AS known,
+  -- Codes of outcomes (store/messages/hourly-counts).
+  sum(iif(outcome_code = 0, messages, 0)),
+  sum(iif(outcome_code = 1, messages, 0)),
+  sum(iif(outcome_code = 2 AND NOT is_block, messages, 0)),
+  sum(iif(outcome_code = 3 AND is_hard, messages, 0)),
+  sum(iif(outcome_code = 3 AND NOT is_hard AND NOT is_block, messages, 0)),
+  sum(iif(outcome_code IN (2, 3) AND is_block, messages, 0)),
+  sum(iif(outcome_code = 6, messages, 0)),
+  sum(iif(outcome_code = 9, messages, 0)),
+  sum(iif(outcome_code = 7, messages, 0)),
+  sum(iif(outcome_code = 8, messages, 0))
+FROM (
+  SELECT *,
+    class IN ('invalid-recipient', 'invalid-domain', 'inactive-mailbox') AS is_hard,
+    class IN ('content-rejected', 'spam-block', 'policy-block', 'authentication-failed', 'reputation-block') AS is_block
+  FROM hourly_counts WHERE hour >= (SELECT max(hour) FROM hourly_counts) - 90 * 86400000
+)
+GROUP BY start, account, domain, known;
+
 -- Spam rates that providers state (Postmaster Tools, SNDS), entered or imported by the account.
 CREATE TABLE spam_rates (
   account_id  TEXT NOT NULL REFERENCES accounts (account_id),
