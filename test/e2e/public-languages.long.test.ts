@@ -26,7 +26,7 @@ const LONG_NAME = 'Freundschaftsbezeugungsgesellschaft-Sondermitteilungen';
 /** The public pages with everything that they can show; returns the requests for each of them. */
 async function start() {
   const rig = await startPublic();
-  const { tables, writer, clock, ids } = rig;
+  const { writer, clock, ids } = rig;
   const tokens = rig.tokens.of('acct_one');
   const form = { from: 'news@example.com', subject: null, intro: null };
   const groups = [LONG_NAME, 'Winter news – Schönes', '毎週のお知らせ'].map((name) => rig.group(name, form));

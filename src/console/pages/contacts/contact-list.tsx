@@ -7,7 +7,7 @@ import { LiveRows, useChanges } from '../../parts/live-rows.tsx';
 import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
-import { Chip, Empty, kindOfStatus, Loaded, Page, Table } from '../../parts.tsx';
+import { Chip, Empty, kindOfStatus, Loaded, Notice, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -21,6 +21,8 @@ const PATH = '/web-setup/contacts';
 
 export type ListedContact = DataOf<typeof PATH>['contacts'][number];
 
+/** Requests for erasure that the page names, newest contacts first. */
+const MAX_REQUESTS = 10;
 const FILTERS = ['search', 'status'] as const;
 const STATUSES = [
   'active',
@@ -59,6 +61,7 @@ export function ContactListPage() {
       }
     >
       <TaskProgress task={task} />
+      <ErasureRequests />
       <div class="card">
         <Filters search={filters} />
         <Loaded data={list} isList>
@@ -94,6 +97,27 @@ export function ContactListPage() {
         </Loaded>
       </div>
     </Page>
+  );
+}
+
+/** People who asked on the preference page to be erased: somebody has to complete their requests. */
+function ErasureRequests() {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  const requests = useOperation(PATH, { erasureRequested: 'true', limit: MAX_REQUESTS });
+  const contacts = requests.value?.contacts ?? [];
+  if (contacts.length === 0) return null;
+  return (
+    <Notice kind="warn" title={t('contacts.erasureRequests')}>
+      <ul>
+        {contacts.map((each) => (
+          <li key={each.contactIdentifier}>
+            <a href={href(`contacts/${encodeURIComponent(each.contactIdentifier)}`)}>{nameOf(each)}</a>{' '}
+            <Time at={each.erasureRequestedAt ?? each.updatedAt} />
+          </li>
+        ))}
+      </ul>
+    </Notice>
   );
 }
 

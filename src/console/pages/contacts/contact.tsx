@@ -5,7 +5,7 @@ import { FactList } from '../../parts/fact-list.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Time } from '../../parts/time.tsx';
 import { toast } from '../../parts/toast.tsx';
-import { Card, Chip, Loaded, Outcome, Page, RowActions, Table, useAction } from '../../parts.tsx';
+import { Card, Chip, Loaded, Notice, Outcome, Page, RowActions, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -18,7 +18,7 @@ const PATH = '/web-setup/contacts/{contactIdentifier}';
 
 /** A contact: profile, groups, consent history, unsubscription and erasure. */
 export function ContactPage({ identifier }: { identifier: string }) {
-  const { t } = useTexts();
+  const { t, time } = useTexts();
   const { href, go } = useNavigation();
   const { accountId } = useMember();
   const parameters = { contactIdentifier: identifier };
@@ -75,6 +75,17 @@ export function ContactPage({ identifier }: { identifier: string }) {
       <Loaded data={data}>
         {({ contact, memberships }) => (
           <>
+            {contact.erasureRequestedAt !== undefined && (
+              <Notice
+                kind="warn"
+                title={t('contacts.erasureRequested', { time: time(contact.erasureRequestedAt) })}
+              >
+                <p>{t('contacts.erasureRequested.hint')}</p>
+              </Notice>
+            )}
+            {contact.pausedUntil !== undefined && (
+              <Notice title={t('contacts.paused', { time: time(contact.pausedUntil) })} />
+            )}
             <div class="columns">
               <Card title={t('contacts.profile')}>
                 <Profile of={contact} />
@@ -177,6 +188,7 @@ function Profile({ of: contact }: { of: ListedContact }) {
     [t('contacts.phone'), contact.phone ?? ''],
     [t('groups.signUp.firstName'), contact.firstName ?? ''],
     [t('groups.signUp.lastName'), contact.lastName ?? ''],
+    [t('contacts.language'), contact.language ?? ''],
     [
       t('groups.consent'),
       contact.consentMethod === undefined

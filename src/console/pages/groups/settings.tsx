@@ -32,6 +32,7 @@ export function GroupSettings({ group, onChange }: GroupSettingsProps) {
           description: null,
           ...filledTexts(fields, 'name', 'description'),
           isActive: fields.has('isActive'),
+          isPublic: fields.has('isPublic'),
           tags: fieldText(fields, 'tags')
             .split(',')
             .map((tag) => tag.trim())
@@ -92,6 +93,16 @@ export function GroupSettings({ group, onChange }: GroupSettingsProps) {
             disabled={readOnly}
           />{' '}
           {t('groups.receives')}
+        </label>
+        <label class="check">
+          <input
+            class="tick"
+            type="checkbox"
+            name="isPublic"
+            defaultChecked={group.isPublic}
+            disabled={readOnly}
+          />{' '}
+          {t('groups.isPublic')}
         </label>
         {!readOnly && (
           <div class="actions">

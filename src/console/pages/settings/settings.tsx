@@ -9,6 +9,7 @@ import { toast } from '../../parts/toast.tsx';
 import { Card, Loaded, Notice, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { type TextKey, useTexts } from '../../texts.ts';
+import { PublicPagesCard } from './public-pages.tsx';
 import './settings.css';
 
 const PATH = '/web-setup/account';
@@ -43,6 +44,7 @@ export function SettingsPage() {
               </Notice>
             )}
             <AccountForm account={account} onSaved={data.reload} />
+            <PublicPagesCard />
             <Limits account={account} />
           </>
         )}

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../../src/core/clock.ts';
+import type { ApiClient } from '../../support/api-client.ts';
+import { type InProcess, startInProcess } from '../../support/in-process-daemon.ts';
+import { insertDomain } from '../../support/store.ts';
+
+/* The settings of the public pages, and the link to the preference page in a mail. */
+let daemon: InProcess;
+let client: ApiClient;
+
+const PATH = '/web-setup/public-pages';
+const DEFAULTS = {
+  name: null,
+  logoUrl: null,
+  colors: { accent: null, background: null },
+  language: null,
+  profileFields: [],
+  texts: {},
+};
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'public.url': 'http://127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  const [group] = daemon.tables.domainGroups.list(client.accountId);
+  const fields = {
+    account_id: client.accountId,
+    group_id: group?.group_id ?? '',
+    domain_id: 'domain_1',
+    name: 'shop.test',
+    next_check_at: Date.now() + DAY,
+  };
+  insertDomain(daemon.tables, fields, Date.now());
+  insertDomain(
+    daemon.tables,
+    { ...fields, domain_id: 'domain_2', name: 'news.test', use_case: 'mk' },
+    Date.now(),
+  );
+});
+afterAll(() => daemon?.stop());
+
+describe('the settings of the public pages', () => {
+  it('have defaults, and replace the fields that are given', async () => {
+    expect((await client.get(PATH)).data).toEqual(DEFAULTS);
+    const texts = { de: { 'unsubscribe.title': 'Tschüss?', 'unsubscribe.about': 'Post von {sender}' } };
+    const changed = await client.put<object>(PATH, { name: 'Laden', texts });
+    expect(changed.data).toMatchObject({ ...DEFAULTS, name: 'Laden', texts });
+    await client.put(PATH, { colors: { accent: '#AA0000' } });
+    expect((await client.get(PATH)).data).toMatchObject({
+      name: 'Laden',
+      texts,
+      colors: { accent: '#AA0000' },
+    });
+    await client.put(PATH, { name: null, texts: {}, colors: {} });
+    expect((await client.get(PATH)).data).toMatchObject(DEFAULTS);
+  });
+
+  it.each<[object, string]>([
+    [{ texts: { fi: {} } }, 'texts.fi'],
+    [{ texts: { de: { 'unsubscribe.nothing': 'x' } } }, 'texts.de["unsubscribe.nothing"]'],
+    [{ texts: { de: { 'unsubscribe.title': 'An {recipient}' } } }, 'texts.de["unsubscribe.title"]'],
+    [{ texts: { de: { 'unsubscribe.title': 'x'.repeat(1001) } } }, 'texts.de["unsubscribe.title"]'],
+    [{ texts: { de: { 'unsubscribe.title': '\u0007' } } }, 'texts.de["unsubscribe.title"]'],
+    [{ logoUrl: 'http://example.com/logo.png' }, 'logoUrl'],
+    [{ colors: { accent: 'red;}' } }, 'colors.accent'],
+    [{ language: 'fi' }, 'language'],
+    [{ profileFields: [{ field: 'email' }] }, 'profileFields[0].field'],
+    [{ profileFields: [{ field: 'phone' }, { field: 'phone' }] }, 'profileFields'],
+  ])('refuse %j and change nothing', async (body, field) => {
+    const { status, error } = await client.call('PUT', PATH, { body });
+    expect(status).toBe(400);
+    expect(error.details?.map((each) => each.field)).toContain(field);
+    expect((await client.get(PATH)).data).toMatchObject(DEFAULTS);
+  });
+
+  it('have default texts in each language', async () => {
+    const { data } = await client.get<{ texts: Record<string, string> }>(`${PATH}/texts/ja`);
+    expect(data.texts['unsubscribe.title']).toBe('配信停止');
+    expect((await client.call('GET', `${PATH}/texts/fi`)).status).toBe(400);
+  });
+});
+
+it('{{preferences_url}} leads to the preferences of the recipient, and a pause refuses marketing mail', async () => {
+  const { data } = await client.post<{ group: { subscriptionGroupId: string; isPublic: boolean } }>(
+    '/web-setup/contacts/subscription-groups',
+    { name: 'Neuigkeiten', isPublic: true },
+  );
+  expect(data.group.isPublic).toBe(true);
+  await client.post('/web-setup/contacts', { email: 'ada@example.net', language: 'de-AT' });
+  const mail = {
+    from: 'hello@shop.test',
+    subject: 'Hello',
+    html: '<p><a href="{{preferences_url}}">Change</a></p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
+    text: 'Change: {{preferences_url}} {{company_address_text}} {{unsubscribe_url}}',
+    trackClicks: true,
+  };
+  const sent = await client.post<{ messageId: string }>('/transactional/send', {
+    ...mail,
+    to: 'ada@example.net',
+  });
+  const content = await client.get<{ html: string; text: string }>(
+    `/web-setup/messages/${sent.data.messageId}/content`,
+  );
+  const [, link = ''] = /href="([^"]*\/p\/[^"]*)"/.exec(content.data.html) ?? [];
+  expect(content.data.text).toContain(`Change: ${link} `);
+  const page = await fetch(link, { headers: { 'Accept-Language': 'fr' } });
+  const text = await page.text();
+  expect(text).toContain('<html lang="de">');
+  expect(text).toContain('Neuigkeiten');
+  await fetch(link, { method: 'POST', body: new URLSearchParams({ action: 'pause30' }) });
+  const contact = await client.get<{ contact: { pausedUntil: string } }>(
+    '/web-setup/contacts/email:ada@example.net',
+  );
+  expect(Date.parse(contact.data.contact.pausedUntil)).toBeGreaterThan(Date.now() + 29 * DAY);
+  const refused = await client.call('POST', '/marketing/send', {
+    body: { ...mail, from: 'hello@news.test', to: 'ada@example.net' },
+  });
+  expect(refused.error).toMatchObject({
+    code: 'RECIPIENT_SUPPRESSED',
+    details: [{ reason: 'paused', recipient: 'ada@example.net' }],
+  });
+  expect(refused.error.message).toContain('The recipient paused marketing mail until');
+  await fetch(link, { method: 'POST', body: new URLSearchParams({ action: 'erase', confirmed: 'yes' }) });
+  const requests = await client.get<{ contacts: { email: string }[] }>(
+    '/web-setup/contacts?erasureRequested=true',
+  );
+  expect(requests.data.contacts).toMatchObject([{ email: 'ada@example.net' }]);
+  expect((await client.call('GET', '/web-setup/contacts?erasureRequested=true&status=active')).status).toBe(
+    400,
+  );
+});
