@@ -18,6 +18,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: 'groups', title: 'page.groups', group: 'audience', icon: 'users-round' },
   { path: 'suppressions', title: 'page.suppressions', group: 'audience', icon: 'ban' },
   { path: 'campaigns', title: 'page.campaigns', group: 'marketing', icon: 'megaphone', count: 'campaigns' },
+  { path: 'sequences', title: 'page.sequences', group: 'marketing', icon: 'route' },
   { path: 'templates', title: 'page.templates', group: 'marketing', icon: 'file-text' },
   { path: 'domains', title: 'page.domains', group: 'build', icon: 'globe', count: 'domains' },
   { path: 'keys', title: 'page.keys', group: 'build', icon: 'key-round', needs: 'keys' },
@@ -83,6 +84,12 @@ const CampaignListPage = lazyPage(() =>
 );
 const CampaignPage = lazyPage(() =>
   import('./pages/campaigns/campaign.tsx').then((module) => module.CampaignPage),
+);
+const SequenceListPage = lazyPage(() =>
+  import('./pages/sequences/sequence-list.tsx').then((module) => module.SequenceListPage),
+);
+const SequencePage = lazyPage(() =>
+  import('./pages/sequences/sequence.tsx').then((module) => module.SequencePage),
 );
 const DomainsPage = lazyPage(() =>
   import('./pages/domains/domain-list.tsx').then((module) => module.DomainsPage),
@@ -166,6 +173,9 @@ export function CurrentPage({ segments }: { segments: string[] }) {
     return <CampaignPage key={id} campaignId={id} />;
   // Its former address, which people have stored.
   if ((page === 'reputation' || page === 'reports') && id === undefined) return <ReportsPage />;
+  if (page === 'sequences' && id === undefined) return <SequenceListPage />;
+  if (page === 'sequences' && id !== undefined && more === undefined)
+    return <SequencePage key={id} sequenceId={id} />;
   if (page === 'inbox' && id === undefined) return <InboxPage />;
   if (page === 'inbox' && id !== undefined && more === undefined)
     return <InboxMailPage key={id} number={id} />;

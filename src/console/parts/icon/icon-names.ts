@@ -29,6 +29,8 @@ export const ICON_NAMES = [
   'funnel',
   'arrow-left',
   'arrow-up',
+  'arrow-down',
+  'route',
   'bookmark',
   'download',
   'upload',
