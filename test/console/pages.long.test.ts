@@ -51,6 +51,11 @@ beforeAll(async () => {
     events: ['email_bounced'],
   });
   const template = await created('/web-setup/templates', { name: 'Order', html: '<p>Hello</p>' });
+  const sequence = await created('/web-setup/sequences', {
+    name: 'Welcome',
+    trigger: { joined: group['subscriptionGroupId'] },
+    steps: [{ wait: '2d' }],
+  });
   Object.assign(pages, {
     overview: '',
     messages: 'messages',
@@ -71,6 +76,8 @@ beforeAll(async () => {
     campaigns: 'campaigns',
     reputation: 'reputation',
     reports: 'reputation?tab=dmarc',
+    sequences: 'sequences',
+    sequence: `sequences/${sequence['sequenceId']}`,
     inbox: 'inbox',
     keys: 'keys',
     people: 'people',

@@ -104,11 +104,11 @@ beforeAll(async () => {
     uniqueOpened: 640,
     uniqueClicked: 212,
   } as const;
+  // The names of a constant.
   for (const [step, share] of [
     [0, 1],
     [3, 0.5],
   ] as const)
-    // The names of a constant.
     for (const [name, count] of Object.entries(counted))
       campaignCounts.add(`${welcome}_1_${step}`, 0, name as keyof typeof counted, Math.round(count * share));
   campaignCounts.endUnit(true);

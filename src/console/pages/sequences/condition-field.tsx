@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { useTexts } from '../../texts.ts';
 import { CONDITIONS, type ConditionKind, daysOf, type Filter, kindOfCondition } from './model.ts';
 import type { Words } from './words.ts';
+import './sequences.css';
 
 interface ConditionFieldProps {
   filter: Filter;
@@ -120,7 +121,7 @@ function JsonField({ filter, onChange }: { filter: Filter; onChange: (filter: Fi
     <label class="field wide">
       {t('sequences.filterJson')}
       <textarea
-        class="textarea code"
+        class="textarea sequence-json"
         spellcheck={false}
         value={text}
         onInput={({ currentTarget }) => {
