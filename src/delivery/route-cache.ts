@@ -24,10 +24,9 @@ const MAX_LOOKUPS_PER_ACCOUNT = 64;
 /** Lookups that wait. Keys of the queue without a lookup are requested again by the scan of the queue. */
 const MAX_WAITING = 10_000;
 const MAX_WAITING_PER_ACCOUNT = 1000;
-/** Of one lookup: of keys of both priorities, and of repeated requests while it waits. */
-const MAX_CALLBACKS = 10;
+/** Callers that wait for one lookup: for keys of both priorities, and for the same key again while it waits. */
+const MAX_CALLERS = 10;
 
-/** Caches routes. A caller never waits for a lookup: it gets null and is called back. */
 export type RouteCache = ReturnType<typeof createRouteCache>;
 
 /**
@@ -37,8 +36,8 @@ export type RouteCache = ReturnType<typeof createRouteCache>;
  */
 export function createRouteCache({ monotonic, log }: Pick<Runtime, 'monotonic' | 'log'>, find: FindRoute) {
   const cache = createExpiringCache<RouteResult>(monotonic, MAX_CACHED);
-  /** Callbacks of lookups in progress and waiting ones, by account and route: an account never waits for another one. */
-  const pending = new Map<string, (() => void)[]>();
+  /** Lookups in progress and waiting ones, by account and route: an account never waits for another one. */
+  const pending = new Map<string, { ended: Promise<boolean>; callers: number }>();
   const gate = createGate({
     concurrency: MAX_LOOKUPS,
     perKey: MAX_LOOKUPS_PER_ACCOUNT,
@@ -77,42 +76,36 @@ export function createRouteCache({ monotonic, log }: Pick<Runtime, 'monotonic' |
     cache.set(fault === null ? key : `${accountId} ${key}`, result, ms);
   }
 
-  function callBack(name: string, hasRun: boolean): void {
-    const callbacks = pending.get(name) ?? [];
-    pending.delete(name);
-    // Without a lookup, callers would request it again immediately.
-    if (hasRun) for (const onKnown of callbacks) onKnown();
+  /** The route if it is known; never begins a lookup. */
+  function peek(destination: string, ipv6: Ipv6Use, { accountId, via }: WantedRoute): RouteResult | null {
+    return cached(accountId, cacheKey(destination, ipv6, via));
   }
 
   /**
-   * The route if it is known; null while it is looked up for mail of the account: `onKnown` is then called when it is
-   * known. It is not called if too many lookups of the account are waiting.
+   * The route if it is known, else its lookup for mail of the account, which resolves with true when the route is known, and
+   * with false when too many lookups of the account wait. Null: enough callers wait for the lookup.
    */
   function get(
     destination: string,
     ipv6: Ipv6Use,
-    onKnown: (() => void) | null,
     wanted: WantedRoute,
-  ): RouteResult | null {
+  ): RouteResult | Promise<boolean> | null {
     const key = cacheKey(destination, ipv6, wanted.via);
     const known = cached(wanted.accountId, key);
     if (known !== null) return known;
     const name = `${wanted.accountId} ${key}`;
-    const callbacks = pending.get(name);
-    if (callbacks === undefined) {
-      pending.set(name, onKnown === null ? [] : [onKnown]);
-      const run = async () => {
+    const lookup = pending.get(name) ?? { ended: run(), callers: 0 };
+    pending.set(name, lookup);
+    return lookup.callers++ < MAX_CALLERS ? lookup.ended : null;
+
+    async function run(): Promise<boolean> {
+      const hasRun = await gate.run(wanted.accountId, async () => {
         await lookUp(key, destination, ipv6, wanted);
         return true;
-      };
-      void gate.run(wanted.accountId, run).then((ran) => callBack(name, ran !== null));
-    } else if (onKnown !== null && callbacks.length < MAX_CALLBACKS) callbacks.push(onKnown);
-    return null;
-  }
-
-  /** The route if it is known; never begins a lookup. */
-  function peek(destination: string, ipv6: Ipv6Use, via: DeliveryRoute | null = null): RouteResult | null {
-    return cache.get(cacheKey(destination, ipv6, via)) ?? null;
+      });
+      pending.delete(name);
+      return hasRun !== null;
+    }
   }
 
   /** Removes all routes, and discards lookups in progress. Call after the settings have changed. */

@@ -239,10 +239,12 @@ export function createDispatcher(
       }
       const message = readMessage(seq, key);
       // The messages of a key may leave through different pools: each is routed separately.
-      const target =
-        message === null ? null : decided(message, () => targets.find(message, () => request(key)));
+      const target = message === null ? null : decided(message, () => targets.find(message, true));
       if (message === null || target === null) continue;
-      if (target.kind === 'waiting') return taken;
+      if (target.kind === 'waiting') {
+        void target.lookup?.then((isKnown) => (isKnown ? request(key) : undefined));
+        return taken;
+      }
       if (target.kind === 'blocked') {
         if (waitForAddress(message, key, target.obstacle) === 'key') return taken;
         continue;
@@ -479,7 +481,7 @@ export function createDispatcher(
   /** Null when data that it needs cannot be read. The message is accepted all the same, and read again from the queue. */
   function targetOfNew(mail: TargetMail): Target | null {
     try {
-      return targets.find(mail, null);
+      return targets.find(mail, false);
     } catch (error) {
       log.warn(
         { err: error, accountId: mail.account_id },

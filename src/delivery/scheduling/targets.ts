@@ -32,8 +32,11 @@ export type Target =
   | LocalTarget
   /** No source address of the pool may send it now. */
   | { kind: 'blocked'; obstacle: EgressObstacle }
-  /** Its route is being looked up, its account has too many sites, or its egress pool is paused and it has no site to wait at. */
-  | { kind: 'waiting' };
+  /**
+   * Its route is being looked up (`lookup`, see `RouteCache.get`), its account has too many sites, or its egress pool is paused
+   * and it has no site to wait at.
+   */
+  | { kind: 'waiting'; lookup?: Promise<boolean> | null };
 
 /** Also while the site is halted or paused: the message waits there. */
 export interface SiteTarget {
@@ -87,25 +90,22 @@ export function createTargets({ monotonic }: Pick<Context, 'monotonic'>, parts: 
   }
 
   /**
-   * The target of a message that is due. `onKnown` is called when a route that is not known now has been looked up; null: it is
-   * not looked up. Throws when data that decides about the target cannot be read.
+   * The target of a message that is due. `mayLookUp`: whether a route that is not known is looked up. Throws when data that
+   * decides about the target cannot be read.
    */
-  function find(message: TargetMail, onKnown: (() => void) | null): Target {
+  function find(message: TargetMail, mayLookUp: boolean): Target {
     if (message.simulated === 1) return { kind: 'simulator' };
     const control = controls.ofKey(message);
     if (control?.action === 'bounce') return { kind: 'rejected', control };
     const { pool, lane, via } = pathOf(message);
     const ipv6 = pools.ipv6Of(pool);
-    const result =
-      onKnown === null
-        ? routes.peek(message.destination, ipv6, via)
-        : routes.get(message.destination, ipv6, onKnown, { accountId: message.account_id, via });
-    if (result === null) return { kind: 'waiting' };
+    const { account_id: accountId, destination } = message;
+    const result = routes[mayLookUp ? 'get' : 'peek'](destination, ipv6, { accountId, via });
+    if (result === null || result instanceof Promise) return { kind: 'waiting', lookup: result };
     if (result.kind === 'failure')
       return controls.ofSite({ key: '', pool }) === null ? result : { kind: 'waiting' };
     const { hosts, route } = result;
     const mail = mailOf(message, result);
-    const { account_id: accountId, destination } = message;
     // The scan of the queue finds the message again.
     if (!sites.mayCreate(accountId) && sites.find(destination, hosts, route, pool) === null)
       return { kind: 'waiting' };
@@ -132,8 +132,8 @@ export function createTargets({ monotonic }: Pick<Context, 'monotonic'>, parts: 
     const { account_id: accountId, destination } = message;
     const wanted = { accountId, via: path.via };
     // A simulated message has no route: nothing is looked up for it.
-    const route =
-      message.simulated === 1 ? null : routes.get(destination, pools.ipv6Of(path.pool), null, wanted);
+    const found = message.simulated === 1 ? null : routes.get(destination, pools.ipv6Of(path.pool), wanted);
+    const route = found instanceof Promise ? null : found;
     const site =
       route?.kind === 'hosts' ? sites.find(destination, route.hosts, route.route, path.pool) : null;
     return { path, route, site };

@@ -88,9 +88,9 @@ describe('dispatcher', () => {
     expect(tables.queue.readySeqs(KEY, 1000).length).toBe(499);
   });
 
-  it('continues with a key when its route is known', () => {
+  it('continues with a key when its route is known', async () => {
     let route: RouteResult | null = null;
-    const { put, announce, started, lookups, runTasks, leasedCount } = createTestScheduling({
+    const { put, announce, started, lookups, runTasks, settle, leasedCount } = createTestScheduling({
       routeOf: () => route,
     });
     put(users(1));
@@ -98,7 +98,8 @@ describe('dispatcher', () => {
     expect(started).toEqual([]);
     expect(leasedCount()).toBe(0);
     route = routeTo('one.test');
-    for (const onKnown of lookups) onKnown();
+    for (const end of lookups) end();
+    await settle();
     runTasks();
     expect(recipientsOf(started)).toEqual(users(1));
   });

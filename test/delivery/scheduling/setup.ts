@@ -131,10 +131,9 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
         clear: () => {},
         peek: (destination) =>
           options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination),
-        get: (destination, _ipv6, onKnown) => {
+        get: (destination) => {
           const route = options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination);
-          if (route === null && onKnown !== null) lookups.push(onKnown);
-          return route;
+          return route ?? new Promise((resolve) => lookups.push(() => resolve(true)));
         },
       },
       pools,
