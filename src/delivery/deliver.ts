@@ -64,7 +64,7 @@ export interface DeliveryParts {
   feedback: Feedback;
   recording: Pick<
     Recording,
-    'take' | 'putBack' | 'persist' | 'conclude' | 'fail' | 'failLeased' | 'postpone' | 'settled'
+    'lease' | 'putBack' | 'persist' | 'conclude' | 'fail' | 'failLeased' | 'postpone' | 'settled'
   >;
   claims: Pick<Claims, 'release'>;
   waits: Pick<Waits, 'begin' | 'msOf' | 'prepareFailed' | 'prepared'>;
@@ -164,7 +164,7 @@ export function createDeliveries(
         return { kind: 'unprepared', error, leased };
       }
       if (typeof job === 'string') return { kind: 'invalid', reason: job, leased };
-      if (!leased && !(await recording.take(message))) return { kind: 'not-taken' };
+      if (!leased && !(await recording.lease(message))) return { kind: 'not-taken' };
       if (stopping) return { kind: 'later', waitMs: 0, leased: true };
 
       const ending = pool.send(site.number + slot, job);

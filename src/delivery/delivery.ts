@@ -43,7 +43,7 @@ import { createWorkerPool } from './worker-pool.ts';
  *   source-address  which source address sends a message; warmup, address-health, proxies
  *   shaping/        limits in force at sites: profiles, limiter, feedback of replies, storage
  *   scheduling/     state: site (slots, backlog, suspension), shares, claims
- *   recording       takes messages from the queue, records their outcomes and returns them
+ *   recording       leases messages, records their outcomes and returns them to the queue
  *   deliver         the path of a message that has a slot: job, lease, worker, result, outcome
  *   scheduling/     decisions: targets; dispatcher: what is read, and which message is sent next
  */

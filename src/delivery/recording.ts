@@ -11,9 +11,9 @@ import type { DeliveryOutcome } from './attempt-result.ts';
 import type { Claims } from './scheduling/claims.ts';
 
 /*
- * What delivery writes: it takes messages from the queue, records their outcomes and returns them to the queue.
+ * What delivery writes: it leases messages, records their outcomes and returns them to the queue.
  *
- * A message without a lease is only claimed (scheduling/claims.ts). Its functions (`take`, `conclude`, `fail`, `postpone`)
+ * A message without a lease is only claimed (scheduling/claims.ts). Its functions (`lease`, `conclude`, `fail`, `postpone`)
  * commit one unit of work and then end the claim; if that fails, the message stays in the queue and is skipped for a while.
  *
  * A leased message would be sent twice if its outcome was lost: the unit of work (`persist`, `putBack`, `failLeased`) is
@@ -97,8 +97,8 @@ export function createRecording(
    * Leases the message and makes it `sending`. False when it is not sent: it was held, suppressed, cancelled or given
    * another path meanwhile, or the commit failed.
    */
-  async function take(message: QueuedMessage): Promise<boolean> {
-    const taken = await commit(message, (tx) => lease(tx, message));
+  async function lease(message: QueuedMessage): Promise<boolean> {
+    const taken = await commit(message, (tx) => leaseIn(tx, message));
     if (taken === false) announce(message.seq, null);
     return taken === true;
   }
@@ -108,7 +108,7 @@ export function createRecording(
    * when it is on disk; null: it has none.
    */
   async function conclude(message: QueuedMessage, unit: OutcomeUnit): Promise<DeliveryOutcome | null> {
-    const outcome = await commit(message, (tx) => (lease(tx, message) ? unit(tx) : null));
+    const outcome = await commit(message, (tx) => (leaseIn(tx, message) ? unit(tx) : null));
     if (outcome !== undefined) announce(message.seq, outcome);
     return outcome ?? null;
   }
@@ -152,7 +152,7 @@ export function createRecording(
   }
 
   /** In a unit of work. False: the message is not sent, and the reason is recorded. */
-  function lease(tx: Tables, message: QueuedMessage): boolean {
+  function leaseIn(tx: Tables, message: QueuedMessage): boolean {
     const { seq } = message;
     if (!tx.queue.lease(seq, generation, message)) return false;
     const current = tx.messages.bySeq(seq);
@@ -393,7 +393,7 @@ export function createRecording(
   }
 
   return {
-    take,
+    lease,
     conclude,
     fail,
     postpone,

@@ -97,10 +97,11 @@ type Live = MessageFacts & { daemon: Pick<Inspection, 'stopped' | 'sessions'> };
 interface Reason<Code extends WaitCode> {
   /** Whether a message waits for it, and what is known about that; absent: it waits for nothing else. */
   find?: (situation: Situation) => Wait<Code> | null;
-  text: string | ((wait: Wait<Code>) => string);
+  /** Default: `clause`. */
+  text?: string | ((wait: Wait<Code>) => string);
   /** What the operator can do; null: nothing is needed. */
   remedy: string | null | ((wait: Wait<Code>) => string | null);
-  /** The rest of "it is due now, but ..."; absent: it is sent all the same, or soon. */
+  /** The rest of "it is due now, but ...", without the time of the next attempt; absent: it is sent all the same, or soon. */
   clause?: (wait: Wait<Code>) => string;
 }
 
@@ -123,7 +124,6 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
   },
   rejected: {
     find: ({ controls, queued }) => controlWait(controls.ofKey(queued), 'bounce'),
-    text: ({ control }) => sentence(describeControl(control)),
     remedy: resumeCommand,
     clause: ({ control }) => describeControl(control),
   },
@@ -131,7 +131,6 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
     find: ({ controls, queued, live }) =>
       controlWait(controls.ofKey(queued), 'pause') ??
       controlWait(live === null ? null : pauseOfSite(controls, live), 'pause'),
-    text: ({ control }) => sentence(describeControl(control)),
     remedy: resumeCommand,
     clause: ({ control }) => describeControl(control),
   },
@@ -154,9 +153,9 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
   parked: {
     find: ({ live, at }) =>
       live === null || live.parked === null ? null : { kind: live.parked.kind, until: at(live.parked.ms) },
-    text: ({ kind }) => sentence(unprepared(kind)),
     remedy: 'See the log for the error, such as a key that cannot be read.',
-    clause: ({ kind, until }) => `${unprepared(kind)}${nextAttempt(until)}`,
+    clause: ({ kind }) =>
+      kind === 'message' ? 'it cannot be prepared' : `mail of this ${kind} cannot be prepared`,
   },
   scheduled: {
     find: (situation) => {
@@ -216,7 +215,7 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
       `The mail hosts of the site ${site} could not be reached; one connection tries them at ${iso(until)}.`,
     remedy:
       'If other sites are reachable, the cause is on the side of the site; otherwise run "postrider doctor". When it is repaired, "postrider queue retry" tries the site immediately.',
-    clause: ({ until, destination }) => `${haltReason(destination, true)}${nextAttempt(until)}`,
+    clause: ({ destination }) => haltReason(destination, true),
   },
   site_limited: {
     find: ({ site, queued: { destination }, at }) =>
@@ -224,7 +223,7 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
     text: ({ site, until }) =>
       `The mail hosts of the site ${site} asked to send less; it gets mail again at ${iso(until)}.`,
     remedy: 'Read the last replies; the rate adapts by itself.',
-    clause: ({ until, destination }) => `${haltReason(destination, false)}${nextAttempt(until)}`,
+    clause: ({ destination }) => haltReason(destination, false),
   },
   site_busy: {
     find: ({ site }) =>
@@ -257,20 +256,19 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
         until === undefined ? ', and what is sent of it now uses its limit up' : ''
       }.`,
     remedy: 'Read the last replies: complaints or content of this sender are usually the cause.',
-    clause: ({ destination, until }) =>
-      `the mail hosts of ${destination} asked to send less mail of this account${nextAttempt(until)}`,
+    clause: ({ destination }) => `the mail hosts of ${destination} asked to send less mail of this account`,
   },
   warmup: {
     find: (situation) => addressWait('warmup', situation),
     text: ({ text }) => `It ${text}.`,
     remedy: 'To send it today: another address in the pool, or "postrider warmup skip".',
-    clause: ({ text, until }) => `${text}${nextAttempt(until)}`,
+    clause: ({ text }) => text,
   },
   address_unusable: {
     find: (situation) => addressWait('unusable', situation),
     text: ({ text }) => `It ${text}.`,
     remedy: 'Run "postrider doctor": it checks the addresses and proxies.',
-    clause: ({ text, until }) => `${text}${nextAttempt(until)}`,
+    clause: ({ text }) => text,
   },
   bytes_used: {
     find: ({ due }) => (due?.exhausted === 'bytes' ? {} : null),
@@ -345,13 +343,6 @@ function pauseOfSite(controls: ControlIndex, { path, site }: MessageFacts): Queu
   return controls.ofSite(site === null ? { key: '', pool: path.pool } : { key: site.site, pool: site.pool });
 }
 
-function unprepared(kind: WaitDetails['parked']['kind']): string {
-  return kind === 'message' ? 'it cannot be prepared' : `mail of this ${kind} cannot be prepared`;
-}
-
-const nextAttempt = (until: number | undefined) =>
-  until === undefined ? '' : `; next attempt at ${iso(until)}`;
-
 /** Milliseconds by which the due time of a message that waits for something may differ from the end of that. */
 const SAME_END_MS = SECOND;
 
@@ -398,10 +389,10 @@ export function presentWait<Code extends WaitCode>(
   code: Code,
   wait: Wait<Code>,
 ): WaitReason & { code: Code } {
-  const { text, remedy } = REASONS[code];
+  const { text, remedy, clause } = REASONS[code];
   return {
     code,
-    text: typeof text === 'string' ? text : text(wait),
+    text: typeof text === 'string' ? text : (text?.(wait) ?? sentence(clause?.(wait) ?? '')),
     until: wait.until === undefined ? null : iso(wait.until),
     remedy: typeof remedy === 'function' ? remedy(wait) : remedy,
   };
@@ -853,8 +844,14 @@ export function createInspection(
     const listed = { ...queued, ready: 1, paused: 0, hold_reason: null } as const;
     const live = { facts: message(queued), inspection: { stopped, sessions } };
     const situation = situationOf(listed, controls, live, now);
-    const clauses = WAIT_REASON_CODES.flatMap((code) => explain(code, situation)?.clause ?? []);
-    return clauses[0] ?? null;
+    for (const code of WAIT_REASON_CODES) {
+      const { reason, clause = null } = explain(code, situation) ?? {};
+      if (reason === undefined || clause === null) continue;
+      // The description of a control has its end.
+      const hasEnd = code === 'paused' || code === 'rejected' || reason.until === null;
+      return hasEnd ? clause : `${clause}; next attempt at ${reason.until}`;
+    }
+    return null;
   }
 
   const stopped = (): string | null => recording.unrecorded() ?? parts.stalled();

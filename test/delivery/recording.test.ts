@@ -217,7 +217,7 @@ describe('drain', () => {
 describe('taking a message', () => {
   it('leases it and makes it sending in one commit', async () => {
     const { recording, message, state, claims, observed } = start();
-    expect(await recording.take(message)).toBe(true);
+    expect(await recording.lease(message)).toBe(true);
     expect(state()).toMatchObject({
       status: 'sending',
       queue: { lease: GENERATION },
@@ -230,14 +230,14 @@ describe('taking a message', () => {
   it('leaves one in the queue that changed its lane since it was read', async () => {
     const { recording, state, tables, message, clock } = start();
     tables.queue.moveToSecondary(message.seq, clock.now());
-    expect(await recording.take(message)).toBe(false);
+    expect(await recording.lease(message)).toBe(false);
     expect(state()).toMatchObject({ status: 'queued', queue: { lease: null, secondary: 1 }, events: [] });
   });
 
   it('holds one that may not be sent now, and ends the wait for its outcome', async () => {
     const { recording, state, message } = start({ sendingObstacle: () => ({ kind: 'hold' }) });
     const outcome = recording.firstOutcome(message.seq, 60_000, never());
-    expect(await recording.take(message)).toBe(false);
+    expect(await recording.lease(message)).toBe(false);
     expect(state()).toMatchObject({ status: 'queued', queue: { lease: null, due_at: HELD }, events: [] });
     expect(await outcome).toBeNull();
   });
@@ -249,14 +249,14 @@ describe('taking a message', () => {
         fields: { reasonCode: 'RECIPIENT_SUPPRESSED', reason: 'hard_bounce' },
       }),
     });
-    expect(await recording.take(message)).toBe(false);
+    expect(await recording.lease(message)).toBe(false);
     expect(state()).toMatchObject({ status: 'failed', queue: null, events: ['email_suppressed'] });
   });
 
   it('does not lease one that another process deferred', async () => {
     const { recording, state, tables, message, clock } = start();
     tables.queue.defer(message.seq, clock.now() + MINUTE);
-    expect(await recording.take(message)).toBe(false);
+    expect(await recording.lease(message)).toBe(false);
     expect(state()).toMatchObject({ status: 'queued', queue: { lease: null, ready: 0 }, events: [] });
   });
 
@@ -267,7 +267,7 @@ describe('taking a message', () => {
       },
     });
     const probe = vi.spyOn(recorder, 'probe');
-    expect(await recording.take(message)).toBe(false);
+    expect(await recording.lease(message)).toBe(false);
     await recording.check();
     expect(probe).toHaveBeenCalledOnce();
     expect(state()).toMatchObject({ status: 'queued', queue: { lease: null, ready: 1 }, events: [] });
@@ -280,7 +280,7 @@ describe('taking a message', () => {
 describe('putting a message back', () => {
   it.each([0, MINUTE])('ends its lease; it is due after %s ms in its state before', async (waitMs) => {
     const { recording, state, message, clock } = start();
-    await recording.take(message);
+    await recording.lease(message);
     expect(await recording.putBack(message, waitMs)).toBe(true);
     expect(state()).toMatchObject({
       status: 'queued',
@@ -299,7 +299,7 @@ describe('failing a message', () => {
 
   it('ends one that is leased', async () => {
     const { recording, state, message } = start();
-    await recording.take(message);
+    await recording.lease(message);
     await recording.failLeased(message, { reason: 'domain_deleted' });
     expect(state()).toMatchObject({ status: 'failed', queue: null, events: ['email_sent', 'email_failed'] });
   });

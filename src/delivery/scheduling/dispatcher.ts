@@ -47,7 +47,7 @@ interface DispatcherParts {
   /** The daemon's generation, which every lease carries. */
   generation: number;
   shares: Pick<Shares, 'admits' | 'exhausted' | 'take' | 'release'>;
-  recording: Pick<Recording, 'take' | 'putBack' | 'postpone'>;
+  recording: Pick<Recording, 'lease' | 'putBack' | 'postpone'>;
   /** All but `deliver` release the claim on the message. */
   deliveries: Pick<Deliveries, 'deliver' | 'conclude' | 'unprepared' | 'expire'>;
   /** Whether anything may be started. */
@@ -370,7 +370,7 @@ export function createDispatcher(
     const started = startNext(site);
     // The slots that are released next need not wait for a commit.
     for (const assignment of site.toLeaseAhead(({ message }) => shares.admits(site, message)))
-      assignment.lease = recording.take(assignment.message);
+      assignment.lease = recording.lease(assignment.message);
     for (const priority of PRIORITIES) for (const key of site.takeReadable(priority)) request(key);
     const waitMs = site.rateWaitMs();
     if (waitMs > 0 && waitMs <= MAX_RATE_WAIT_MS && backlogOf(site) > 0 && !paced.has(site)) {

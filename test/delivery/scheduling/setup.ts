@@ -103,7 +103,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     list.push(message.recipient);
   };
   const recording = {
-    take: async (message: QueuedMessage) => {
+    lease: async (message: QueuedMessage) => {
       lease(message);
       return true;
     },
