@@ -14,6 +14,7 @@ import { messageSeries } from './events/message-stats.ts';
 import { messageHistory, messagePage } from './events/message-view.ts';
 import { inboxMail, inboxPage, inboxSource } from './inbox/inbox.ts';
 import { failingCauses } from './notices/failure-notices.ts';
+import { streamCounts } from './reputation/monitor.ts';
 import { reputationReport } from './reputation/report.ts';
 import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
@@ -46,5 +47,6 @@ serveReads([
   reputationReport,
   segmentContacts,
   sentContent,
+  streamCounts,
   webhookHealth,
 ]);

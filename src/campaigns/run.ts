@@ -141,6 +141,8 @@ export function createCampaignRunner(
     const { left, moreAt } = limits.allowance(tables, send.account_id, now);
     if (left < 1) return Math.max(FULL_QUEUE_INTERVAL_MS, Math.min(moreAt - now, ROUND_INTERVAL_MS));
     const content = await contents.prepare(tables, send);
+    // Messages of a stream that was stopped would only wait in the queue.
+    if (!isRefusal(content) && isStreamStopped(tables, send, content.mail)) return ROUND_INTERVAL_MS;
     const batch = await writer.run((tx) => {
       const current = tx.campaignSends.get(seq);
       if (current === null || current.status !== 'sending' || isAccountDisabled(tx, current)) return null;
@@ -279,6 +281,16 @@ export function begin(tables: Tables, seq: number, from: 'scheduled' | 'sending'
  */
 function isAccountDisabled(tables: Tables, { account_id }: Pick<CampaignSend, 'account_id'>): boolean {
   return tables.accounts.get(account_id)?.status !== 'active';
+}
+
+/** Whether the marketing mail of the campaign's domain was stopped automatically: the campaign waits until it is resumed. */
+function isStreamStopped(
+  { domains }: Tables,
+  { account_id }: Pick<CampaignSend, 'account_id'>,
+  { fromDomain }: Pick<CampaignMail, 'fromDomain'>,
+): boolean {
+  const domain = domains.named(account_id, fromDomain).find(({ use_case }) => use_case === 'mk');
+  return domain !== undefined && domains.sendingStop(domain.domain_id) === 'sending_paused';
 }
 
 /** Pauses a campaign in a unit of work. `reason` null: by request of the account. `figures`: JSON, of an automatic stop. */

@@ -1,12 +1,13 @@
 import { findSubscriptionGroup } from '../audience/groups.ts';
 import { isoOrNull } from '../core/clock.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
+import { checkReason } from '../core/reason.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { checkReason } from '../delivery/control.ts';
 import type { RateFigures } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
 import { formatMailbox } from '../mail/address.ts';
 import { hidingVariable } from '../mail/compliance.ts';
+import { RESUMED } from '../reputation/limits.ts';
 import type { Sender } from '../sending/checks.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { clippingWarnings } from '../sending/render/clipping.ts';
@@ -222,7 +223,7 @@ export function createCampaignSending(
         const ready = isComplete(send) ? null : recheckCampaign(tx, send, htmlReader);
         if (isRefusal(ready)) return ready;
         if (send.paused_figures !== null) {
-          const fault = checkReason(reason ?? '');
+          const fault = checkReason(reason ?? '', RESUMED);
           if (fault !== null) return fault;
         }
         const waits = send.started_at === null && send.scheduled_at !== null && send.scheduled_at > now;

@@ -36,6 +36,9 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
     queue: async (context) => (await import('./queue/queue.ts')).queueCommand(context),
     egress: async (context) => (await import('./egress/egress.ts')).egressCommand(context),
     warmup: async (context) => (await import('./egress/warmup.ts')).warmupCommand(context),
+    reputation: async (context) => (await import('./reputation.ts')).reputationCommand(context),
+    'sending-limits': async (context) =>
+      (await import('./sending/sending-limits.ts')).sendingLimitsCommand(context),
     replies: async (context) => (await import('./sending/replies.ts')).repliesCommand(context),
     bounce: async (context) => (await import('./bounce.ts')).bounceCommand(context),
   },
@@ -43,7 +46,6 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
     health: async (context) => (await import('./health.ts')).healthCommand(context),
     doctor: async (context) => (await import('./doctor/doctor.ts')).doctorCommand(context),
     stats: async (context) => (await import('./stats.ts')).statsCommand(context),
-    reputation: async (context) => (await import('./reputation.ts')).reputationCommand(context),
     top: async (context) => (await import('./top/top.ts')).topCommand(context),
     inbox: async (context) => (await import('./inbox.ts')).inboxCommand(context),
     log: async (context) => (await import('./log.ts')).logCommand(context),

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { iso } from '../core/clock.ts';
 import { changeSentence } from '../reputation/changes.ts';
 import { reputationCsv } from '../reputation/csv.ts';
+import { listLimits } from '../reputation/monitor.ts';
 import { presentReputation } from '../reputation/present.ts';
 import { attemptsOf, reputationRates } from '../reputation/rates.ts';
 import { MAX_REPUTATION_DAYS, type Reputation, reputationReport } from '../reputation/report.ts';
@@ -46,7 +47,7 @@ Examples:
       if (domainIds?.length === 0) context.usage(`the account has no domain ${domain}`);
       const found = reputationReport.run(tables, { accountId, now: clock.now(), days, domainIds, source });
       if (csv === true) context.print(reputationCsv(found).trimEnd());
-      else context.show(presentReputation(found, days), () => toText(found));
+      else context.show(presentReputation(found, days, listLimits(tables, accountId)), () => toText(found));
     },
   });
 }

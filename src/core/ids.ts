@@ -24,7 +24,8 @@ export type IdKind =
   | 'alt'
   | 'person'
   | 'session'
-  | 'view';
+  | 'view'
+  | 'limit';
 
 /**
  * Creates all public ids. Form: `<kind>_<epoch ms>_<12 lower-case base-36 characters>`; ids of accounts have no time.

@@ -46,6 +46,7 @@ export function startBackground(base: DaemonBase, parts: BackgroundParts): void 
   onStop(() => domains.jobs.stop());
   parts.tls.start();
   parts.delivery.start();
+  parts.sendingMonitor.start();
   parts.holds.start();
   parts.campaignRunner.start();
   parts.sequenceRunner.start();

@@ -10,6 +10,8 @@ import type { Resolver } from '../dns/resolver.ts';
 import type { Domains } from '../domains/service.ts';
 import type { Recorder } from '../events/record.ts';
 import { generateDkimKey } from '../mail/dkim.ts';
+import { createSendingMonitor } from '../reputation/monitor.ts';
+import { createSendingRates } from '../reputation/sending-rates.ts';
 import { sendingObstacle } from '../sending/checks.ts';
 import { NO_ACCOUNT } from '../store/readers/reads.ts';
 import type { DaemonBase } from './storage.ts';
@@ -42,6 +44,12 @@ export function startDelivery(base: DaemonBase, { resolver, recorder, domains, p
   let delivered = 0;
   let unrecorded = 0;
   const counters = registerDeliveryCounters(registry);
+  const sendingRates = createSendingRates(base);
+  // Before the first delivery: what was limited stays limited over a restart.
+  sendingRates.refresh();
+  const sendingMonitor = createSendingMonitor(base, { recorder, onChange: sendingRates.refresh });
+  base.observeCounts(sendingMonitor.counted);
+  onStop(() => sendingMonitor.stop());
   const delivery = createDelivery({
     config,
     clock,
@@ -56,6 +64,7 @@ export function startDelivery(base: DaemonBase, { resolver, recorder, domains, p
     prepare: createPrepare({ config, tokens, publicUrl }),
     signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
     sendingObstacle,
+    sendingRates,
     generation,
     observe: (status) => {
       counters.observe(status);
@@ -80,6 +89,7 @@ export function startDelivery(base: DaemonBase, { resolver, recorder, domains, p
     mail,
     tls,
     delivery,
+    sendingMonitor,
     holds,
     /** Number of messages delivered since the start. */
     delivered: () => delivered,

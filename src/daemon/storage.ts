@@ -9,6 +9,7 @@ import type { Context } from '../store/context.ts';
 import { lockDaemon } from '../store/database/database.ts';
 import type { Superseded } from '../store/database/failure.ts';
 import { openSeal } from '../store/master-key.ts';
+import type { CountedMessages } from '../store/messages/hourly-counts.ts';
 import { createStorage, type Storage } from '../store/storage.ts';
 import { createTokenAccounts } from '../transfer/token-accounts.ts';
 import type { DaemonContext } from './context.ts';
@@ -17,6 +18,8 @@ import type { DaemonContext } from './context.ts';
 export interface DaemonStorage extends Omit<Storage, 'close'> {
   seal: Seal;
   tokens: Tokens;
+  /** Calls a function with the counts of each commit that is on disk. */
+  observeCounts(observe: (counted: readonly CountedMessages[]) => void): void;
 }
 
 /** The context together with the database: what most parts of the daemon use. */
@@ -40,9 +43,12 @@ export async function startStorage(context: DaemonContext): Promise<DaemonStorag
         throw error;
       });
     });
+  const observers = [registerMessageCounters(registry)];
   const { close, ...storage } = await createStorage(context, {
     lock,
-    onCounted: registerMessageCounters(registry),
+    onCounted: (counted) => {
+      for (const observe of observers) observe(counted);
+    },
     turn: eventLoopTurns.next,
     onSuperseded,
     minGeneration: env.takeOver === true ? Math.max(clock.now(), (await standby.highestGeneration()) + 1) : 0,
@@ -61,5 +67,11 @@ export async function startStorage(context: DaemonContext): Promise<DaemonStorag
     },
   );
   env.addresses?.useKey(seal.derive(LOG_KEY_PURPOSE));
-  return { ...storage, seal, tokens: createTokens(seal, createTokenAccounts({ tables, seal })) };
+  const observeCounts = (observe: (typeof observers)[number]) => void observers.push(observe);
+  return {
+    ...storage,
+    observeCounts,
+    seal,
+    tokens: createTokens(seal, createTokenAccounts({ tables, seal })),
+  };
 }

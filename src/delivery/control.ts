@@ -3,6 +3,7 @@ import { isNextHopHost } from '../config/setting-types.ts';
 import { DAY, iso, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
+import { checkReason } from '../core/reason.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import { normalizeDomain } from '../mail/address.ts';
@@ -180,7 +181,7 @@ export interface QueueControlInput {
   until: number | null;
 }
 
-const MAX_REASON_LENGTH = 200;
+const SHOWN = 'it is shown to everyone who asks why mail waits or was purged';
 const MAX_TARGET_LENGTH = 1000;
 const MAX_PAUSE_MS = 365 * DAY;
 
@@ -266,26 +267,12 @@ export function presentControl(row: QueueControlRow): QueueControl {
   };
 }
 
-/** Refuses a reason that is empty, too long or contains control characters; null: it is valid. */
-export function checkReason(reason: string): Refusal | null {
-  const text = reason.trim();
-  if (text === '')
-    return invalid(
-      'reason',
-      'must not be empty: it is shown to everyone who asks why mail waits or was purged',
-    );
-  if (text.length > MAX_REASON_LENGTH)
-    return invalid('reason', `must have at most ${MAX_REASON_LENGTH} characters`);
-  if (/\p{Cc}/u.test(text)) return invalid('reason', 'must not contain control characters');
-  return null;
-}
-
 /** Validates the input. Returns the target in the form in which it is stored. */
 function checkControl(
   { action, scope, target, reason, until }: QueueControlInput,
   { tables, clock, config }: OrdersContext,
 ): string | Refusal {
-  const reasonFault = checkReason(reason);
+  const reasonFault = checkReason(reason, SHOWN);
   if (reasonFault !== null) return reasonFault;
   if (until !== null && until <= clock.now()) return invalid('until', 'must be in the future');
   if (until !== null && until > clock.now() + MAX_PAUSE_MS) return invalid('until', 'must be within a year');
@@ -415,7 +402,7 @@ export function createBulkChanges({ writer }: Pick<Context, 'writer'>, parts: Bu
     options: BulkOptions = {},
   ): Promise<BulkResult | Refusal> {
     if (isEmpty(filter)) return noFilter();
-    const refusal = checkReason(reason);
+    const refusal = checkReason(reason, SHOWN);
     if (refusal !== null) return refusal;
     const diagnostic = `purged by the operator: ${reason.trim()}`;
     const fields = { reason: 'cancelled', diagnostic } as const;

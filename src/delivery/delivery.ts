@@ -4,6 +4,7 @@ import { openFilesLimit } from '../core/open-files.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
+import { createSendingRates, type SendingRates } from '../reputation/sending-rates.ts';
 import type { Context } from '../store/context.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
@@ -61,6 +62,8 @@ export interface DeliveryDeps
   signersOf: SignersOf;
   /** Null: the message may be sent. */
   sendingObstacle(tables: Tables, message: MessageRow): Obstacle | null;
+  /** The automatic limits in force. Default: none. */
+  sendingRates?: SendingRates;
   /** Number of this start of the daemon; every lease carries it. */
   generation: number;
   /** TLS policies of others. Default: they do not apply, and nothing is counted. */
@@ -129,6 +132,7 @@ export function createDelivery(deps: DeliveryDeps) {
   const { sites, classify, feedback } = shaping;
   const waits = createWaits(deps);
   const claims = createClaims(waits);
+  const rates = deps.sendingRates ?? createSendingRates(deps);
   const recording = createRecording(deps, {
     recorder,
     claims,
@@ -173,6 +177,7 @@ export function createDelivery(deps: DeliveryDeps) {
     controls,
     claims,
     waits,
+    rates,
     deliveries,
     recording,
     generation: deps.generation,
@@ -209,6 +214,7 @@ export function createDelivery(deps: DeliveryDeps) {
 
   const inspection = createInspection(deps, {
     waits,
+    rates,
     sites,
     targets,
     controls,

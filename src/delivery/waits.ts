@@ -2,6 +2,7 @@ import { HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
 import { createLru } from '../core/lru.ts';
 import type { Runtime } from '../core/runtime.ts';
+import type { SendingRates } from '../reputation/sending-rates.ts';
 import type { Context } from '../store/context.ts';
 import {
   type HoldReason,
@@ -58,6 +59,8 @@ interface WaitDetails {
   site_suspended: { site: string; destination: string; until: number };
   site_limited: { site: string; destination: string; until: number };
   account_limited: { destination: string };
+  /** Its stream is slowed automatically. */
+  sending_slowed: { perMinute: number };
   sites_full: object;
   /** `text`: what it waits for, a clause. */
   warmup: { text: string };
@@ -258,6 +261,16 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
     remedy: 'Read the last replies: complaints or content of this sender are usually the cause.',
     clause: ({ destination }) => `the mail hosts of ${destination} asked to send less mail of this account`,
   },
+  sending_slowed: {
+    find: ({ due }) => {
+      const perMinute = due?.slowedTo ?? null;
+      return perMinute === null ? null : { perMinute };
+    },
+    text: ({ perMinute }) =>
+      `Mail of its stream is slowed to ${perMinute} messages per minute, because too much of it bounced, was blocked or was complained about.`,
+    remedy:
+      'See "postrider sending-limits list" for the figures; the limit ends when the rate is low again, or with "postrider sending-limits resume".',
+  },
   warmup: {
     find: (situation) => addressWait('warmup', situation),
     text: ({ text }) => `It ${text}.`,
@@ -318,7 +331,8 @@ const HOLDS: Record<HoldReason, { text: string; remedy: string }> = {
   },
   sending_paused: {
     text: 'The mail of its stream was stopped automatically, because too many messages bounced or were complained about.',
-    remedy: 'See "postrider reputation list" for the figures; "postrider reputation resume" continues.',
+    remedy:
+      'See "postrider sending-limits list" for the figures; "postrider sending-limits resume" continues.',
   },
   restored: {
     text: 'It has been held since a restore, because the original installation may have sent it.',
@@ -476,6 +490,8 @@ interface RowDetails {
   key_unreadable: null;
   /** A queue key whose site takes no mail of the account. */
   key_account_limited: null;
+  /** A queue key whose stream is slowed automatically. */
+  key_sending_slowed: null;
   /** A queue key whose mail waits for a source address; its messages stay ready in the queue. */
   key_without_address: { key: QueueKey; kind: EgressObstacle['kind']; text: string };
   /** A message that could not be prepared. */
@@ -511,6 +527,7 @@ const ROWS: {
   message_failed: { firstMs: SECOND, maxMs: 600 * SECOND, rememberMs: 1200 * SECOND },
   key_unreadable: { firstMs: 2 * SECOND, maxMs: 300 * SECOND, rememberMs: 300 * SECOND, isKept: true },
   key_account_limited: { maxMs: 5 * SECOND, rememberMs: 0, isKept: true },
+  key_sending_slowed: { maxMs: 5 * SECOND, rememberMs: 0, isKept: true },
   key_without_address: { maxMs: 5 * SECOND, rememberMs: 60 * SECOND, isKept: true },
   message_unprepared: { maxMs: HOUR, rememberMs: 0 },
   domain_parked: { firstMs: MINUTE, maxMs: 30 * MINUTE, rememberMs: Number.POSITIVE_INFINITY },
@@ -551,6 +568,7 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
     message_failed: new Map(),
     key_unreadable: new Map(),
     key_account_limited: new Map(),
+    key_sending_slowed: new Map(),
     key_without_address: new Map(),
     message_unprepared: new Map(),
     domain_parked: new Map(),
@@ -713,6 +731,8 @@ export interface MessageFacts {
   site: SiteFacts | null;
   /** Ms for which the site takes no mail of the account, because it asked to send less of it; 0: it does. */
   accountLimitedMs: number;
+  /** Messages per minute to which its stream is slowed automatically; null: it is not. */
+  slowedTo: number | null;
   /** The source address that it waits for; null: it waits for none. */
   obstacle: EgressObstacle | null;
   /** It is due later because it cannot be prepared, or its domain or account is parked; null: neither is. */
@@ -753,6 +773,7 @@ export interface SiteFacts {
 
 interface InspectionParts {
   waits: Pick<Waits, 'parkedOf' | 'msOf' | 'parked' | 'count' | 'list'>;
+  rates: Pick<SendingRates, 'perMinuteOf'>;
   sites: Sites;
   targets: Pick<Targets, 'locate' | 'egressObstacle'>;
   controls: Pick<Controls, 'ofKey' | 'ofSite' | 'list'>;
@@ -777,7 +798,8 @@ export function createInspection(
   { clock, tables }: Pick<Context, 'clock' | 'tables'>,
   parts: InspectionParts,
 ) {
-  const { waits, sites, targets, controls, shares, connections, shaping, egress, recording } = parts;
+  const { waits, rates, sites, targets, controls, shares, connections } = parts;
+  const { shaping, egress, recording } = parts;
 
   const factsOf = (site: Site): SiteFacts => ({
     site: site.key,
@@ -805,6 +827,7 @@ export function createInspection(
       route,
       site: site === null ? null : factsOf(site),
       accountLimitedMs: site === null ? 0 : Math.ceil(site.accountLimitedMs(queued.account_id)),
+      slowedTo: rates.perMinuteOf(queued),
       obstacle: targets.egressObstacle(queued),
       parked: waits.parkedOf(queued) ?? unpreparedOf(queued),
       isWithoutSite: route?.kind === 'hosts' && site === null && !sites.mayCreate(queued.account_id),

@@ -92,7 +92,7 @@ function reputationCounterOf(event: MessageEvent, outcome: CountedOutcome): Repu
 const BOUNCE_COUNTERS = { hard: 'hardBounced', soft: 'softBounced', block: 'blocked' } as const;
 
 /** Classes of replies that reject the sender or the content, whether permanently or not. */
-const BLOCK_CLASSES: ReadonlySet<string> = new Set(
+export const BLOCK_CLASSES: ReadonlySet<string> = new Set(
   Object.values(MEANINGS).flatMap(({ bounceType, bounceClass }) =>
     bounceType === 'block' ? [bounceClass] : [],
   ),

@@ -133,15 +133,9 @@ export function levelRank(level: LimitLevel): number {
 }
 
 /** Whether a limit that was reached still applies: it ends clearly below where it began, so that it does not change often. */
-export function stillApplies(
-  counts: RateCounts,
-  limits: RateLimitSettings,
-  signal: RateSignal,
-  level: LimitLevel,
-): boolean {
-  const limit = limits[signal][level];
+export function stillApplies(counts: RateCounts, signal: RateSignal, limit: number): boolean {
   const { messages, events } = SAMPLES[signal](counts);
-  return limit !== undefined && messages > 0 && (100 * events) / messages >= limit * RELEASE_SHARE;
+  return messages > 0 && (100 * events) / messages >= limit * RELEASE_SHARE;
 }
 
 /** The counts without those of an earlier time. */

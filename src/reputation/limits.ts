@@ -33,6 +33,9 @@ export const REMEDIES: Readonly<Record<RateSignal, string>> = {
   unsubscribes: 'Send less often, and only what people signed up for.',
 };
 
+/** Why a resumption needs a reason. */
+export const RESUMED = 'it was stopped automatically, and the reason to continue is recorded';
+
 /** `8.7 % of 310 messages bounced because their addresses do not exist (limit: 5 %)`. */
 export function describeFigures(signal: RateSignal, { rate, messages, limit }: RateFigures): string {
   return `${rate} % of ${messages} messages ${WHAT[signal]} (limit: ${limit} %)`;

@@ -2,11 +2,12 @@ import { iso } from '../core/clock.ts';
 import type { ReputationCounts } from '../store/reputation/reputation-counts.ts';
 import type { SpamRateRow } from '../store/reputation/spam-rates.ts';
 import { changeSentence } from './changes.ts';
+import type { SendingLimit } from './monitor.ts';
 import { attemptsOf, reputationRates } from './rates.ts';
 import type { DayCounts, Reputation } from './report.ts';
 
-/** As the API returns it. `days`: length of the period. */
-export function presentReputation(found: Reputation, days: number) {
+/** As the API returns it. `days`: length of the period. `limits`: those in force. */
+export function presentReputation(found: Reputation, days: number, limits: SendingLimit[]) {
   const { dmarc } = found;
   return {
     from: iso(found.from),
@@ -40,7 +41,7 @@ export function presentReputation(found: Reputation, days: number) {
       before: change.before,
       sentence: changeSentence(change),
     })),
-    limits: [],
+    limits,
     spamRates: found.spamRates.map(presentSpamRate),
   };
 }

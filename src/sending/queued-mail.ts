@@ -86,7 +86,7 @@ const HELD_BECAUSE = {
   domain_failed:
     'The message is held because the verification of its domain has failed: correct the DNS records of the domain and verify it',
   sending_paused:
-    'The message is held because the mail of its stream was stopped automatically: see GET /web-setup/sending-limits',
+    'The message is held because the mail of its stream was stopped automatically: see GET /web-setup/reputation/limits',
 };
 
 /** Whether the message is held with its campaign, or would be when it is taken from the queue. */

@@ -20,6 +20,7 @@ function factsOf(via: DeliveryRoute | null, route: DeliveryRoute | null, isFound
     route: isFound ? { kind: 'hosts', hosts: HOSTS, route, ttl: 60 } : failure('dns-trouble', 60, route),
     site: null,
     accountLimitedMs: 0,
+    slowedTo: null,
     obstacle: null,
     parked: null,
     isWithoutSite: false,

@@ -148,6 +148,7 @@ describe('the reasons of a message', () => {
     route: { kind: 'hosts', hosts: [], route: null, ttl: 60 },
     site: null,
     accountLimitedMs: 0,
+    slowedTo: null,
     obstacle: null,
     parked: null,
     isWithoutSite: false,
@@ -252,6 +253,7 @@ describe('the facts of a message', () => {
       { clock, tables },
       {
         waits,
+        rates: { perMinuteOf: () => null },
         sites,
         targets,
         controls,

@@ -403,6 +403,7 @@ const FACTS: MessageFacts = {
   route: { kind: 'hosts', hosts: [], route: null, ttl: 60 },
   site: null,
   accountLimitedMs: 0,
+  slowedTo: null,
   obstacle: null,
   parked: null,
   isWithoutSite: false,

@@ -1,5 +1,6 @@
 import { SECOND } from '../../core/clock.ts';
 import { type PackedContent, toJobContent } from '../../mail/stored-content.ts';
+import type { SendingRates } from '../../reputation/sending-rates.ts';
 import type { Context } from '../../store/context.ts';
 import {
   type ExpiryPage,
@@ -44,6 +45,8 @@ interface DispatcherParts {
   controls: ControlIndex;
   claims: Claims;
   waits: Waits;
+  /** The automatic limits. */
+  rates: Pick<SendingRates, 'waitMs' | 'take' | 'mayLimit'>;
   /** The daemon's generation, which every lease carries. */
   generation: number;
   shares: Pick<Shares, 'admits' | 'exhausted' | 'take' | 'release'>;
@@ -69,7 +72,12 @@ const MAX_RATE_WAIT_MS = SECOND;
 const PRIORITIES: readonly QueuePriority[] = [TRANSACTIONAL_PRIORITY, MARKETING_PRIORITY];
 
 /** Waits because of which a key is not read. */
-const KEY_WAITS = ['key_unreadable', 'key_account_limited', 'key_without_address'] as const;
+const KEY_WAITS = [
+  'key_unreadable',
+  'key_account_limited',
+  'key_sending_slowed',
+  'key_without_address',
+] as const;
 /** Messages read of one key at a time. */
 const READ_BATCH_SIZE = 200;
 /** A key with more claimed messages than this is not read until some of them are finished. */
@@ -129,7 +137,7 @@ export function createDispatcher(
   parts: DispatcherParts,
 ) {
   const { clock, monotonic, expiry, log, tables, writer } = context;
-  const { sites, targets, claims, waits, controls, shares, recording, deliveries } = parts;
+  const { sites, targets, claims, waits, rates, controls, shares, recording, deliveries } = parts;
   const { defer = setImmediate, after = startTimer } = parts;
   /** Keys to read, in order, by priority. */
   const requested: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
@@ -256,6 +264,11 @@ export function createDispatcher(
           waits.begin('key_account_limited', queueKeyText(key), null, limitedMs);
           return taken;
         }
+        const slowedMs = rates.waitMs(message);
+        if (slowedMs > 0) {
+          waits.begin('key_sending_slowed', queueKeyText(key), null, slowedMs);
+          return taken;
+        }
         if (first === null) {
           first = site;
           share = shareOf(site, key);
@@ -264,6 +277,7 @@ export function createDispatcher(
           site.addWaitingKey(key);
           return taken;
         }
+        rates.take(message);
         claims.add(message);
         site.add(targets.assign(message, target));
         advanceSoon(site);
@@ -440,7 +454,7 @@ export function createDispatcher(
   /** Whether a new message can be leased; false: it waits in the queue. */
   function mayLease(mail: MailToLease): boolean {
     if (requested[mail.priority].has(queueKeyText(mail)) || isPaused(mail)) return false;
-    if (waits.parkedOf(mail) !== null) return false;
+    if (waits.parkedOf(mail) !== null || rates.mayLimit(mail)) return false;
     // The lookup of an unknown route begins when the message is read from the queue.
     const target = targetOfNew({ ...mail, simulated: 0, secondary: 0, reroute: null });
     return target?.kind === 'site' && shares.admits(target.site, mail) && target.site.promiseLease(mail);

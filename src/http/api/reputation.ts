@@ -3,12 +3,14 @@ import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts'
 import { normalizeDomain } from '../../mail/address.ts';
 import { WATCHED_RATES } from '../../reputation/changes.ts';
 import { reputationCsv } from '../../reputation/csv.ts';
+import { listLimits } from '../../reputation/monitor.ts';
 import { presentReputation, presentSpamRate } from '../../reputation/present.ts';
 import { MAX_REPUTATION_DAYS, reputationReport } from '../../reputation/report.ts';
 import { RATE_SOURCES, type SpamRates } from '../../reputation/spam-rates.ts';
 import type { Context } from '../../store/context.ts';
 import { Reply, type Route, routesOf } from '../route.ts';
 import { rejectedRow } from './contacts/background-imports.ts';
+import { sendingLimit } from './reputation-limits.ts';
 
 const route = routesOf({ tag: 'Reputation', scope: 'setup', permissions: ['read', 'develop'] });
 
@@ -100,7 +102,7 @@ export const reputation = z
     changes: z
       .array(changeSchema)
       .describe('Significant changes in the last two weeks, worse ones first, at most 20.'),
-    limits: z.array(z.looseObject({})).describe('Automatic limits in force.'),
+    limits: z.array(sendingLimit).describe('Automatic limits in force, as `listSendingLimits` returns them.'),
     spamRates: z.array(spamRate).describe('Spam rates that providers stated, see `createSpamRate`.'),
   })
   .meta({ id: 'Reputation' });
@@ -233,7 +235,7 @@ export function reputationRoutes(
         if (isRefusal(domainIds)) return domainIds;
         const query = { accountId, now: clock.now(), days, domainIds, source: sourceAddress };
         const found = await reader.query(accountId, reputationReport, query);
-        if (format === 'json') return presentReputation(found, days);
+        if (format === 'json') return presentReputation(found, days, listLimits(tables, accountId));
         return new Reply(
           { raw: reputationCsv(found) },
           {

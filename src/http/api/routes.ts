@@ -17,6 +17,7 @@ import type { DescribeCopy } from '../../delivery/prepare.ts';
 import type { Doctor } from '../../doctor/service.ts';
 import type { Domains } from '../../domains/service.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
+import type { SendingMonitor } from '../../reputation/monitor.ts';
 import { createSpamRates } from '../../reputation/spam-rates.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import { createQueuedMail } from '../../sending/queued-mail.ts';
@@ -52,6 +53,7 @@ import { installationRoutes } from './installation.ts';
 import { queueRoutes } from './queue/queue.ts';
 import { queueChangeRoutes } from './queue/queue-changes.ts';
 import { reputationRoutes } from './reputation.ts';
+import { reputationLimitRoutes } from './reputation-limits.ts';
 import { messageContentRoutes } from './sending/message-content.ts';
 import { messageActionRoutes, messageRoutes } from './sending/messages.ts';
 import { resendRoute, type SendServices, sendRoutes } from './sending/send.ts';
@@ -92,6 +94,7 @@ export interface ApiServices extends SendServices {
   campaignSending: CampaignSending;
   sequences: Sequences;
   delivery: Pick<Delivery, 'announce' | 'firstOutcome' | 'controls' | 'waits' | 'readAgain'>;
+  sendingMonitor: SendingMonitor;
   backups: Pick<BackupSchedule, 'status'> | null;
   /** `public.url` with its actual port. */
   publicUrl: string;
@@ -133,6 +136,7 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...messageContentRoutes(context, services),
     ...messageActionRoutes({ queuedMail }),
     ...statisticsRoutes(context),
+    ...reputationLimitRoutes(context, services),
     ...reputationRoutes(context, { spamRates: createSpamRates(context) }),
     ...templatePreviewRoutes(context, audience),
     ...templateRoutes({ templates: createTemplates(context, mayAdd) }),

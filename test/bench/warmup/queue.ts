@@ -110,6 +110,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
       controls,
       claims,
       waits,
+      rates: { waitMs: () => 0, take: () => {}, mayLimit: () => false },
       deliveries,
       recording,
       generation: 1,

@@ -154,6 +154,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       controls: index,
       claims,
       waits,
+      rates: { waitMs: () => 0, take: () => {}, mayLimit: () => false },
       deliveries: {
         conclude: async (message, { kind }) =>
           leaseAndList({ failure: unroutable, simulator: simulated, rejected }[kind], message),

@@ -41,10 +41,15 @@ function ExistingCampaign({ campaignId }: { campaignId: string }) {
       <Loaded data={data}>
         {({ campaign: sent }) => (
           <>
-            {sent.progress !== undefined && sent.progress.pausedReason !== null && (
-              <Notice kind="bad" title={t('campaigns.pausedReason')}>
-                <p>{sent.progress.pausedReason}</p>
-              </Notice>
+            {sent.pausedFigures !== undefined ? (
+              <Stopped campaign={sent} />
+            ) : (
+              sent.progress !== undefined &&
+              sent.progress.pausedReason !== null && (
+                <Notice kind="bad" title={t('campaigns.pausedReason')}>
+                  <p>{sent.progress.pausedReason}</p>
+                </Notice>
+              )
             )}
             <Results campaign={sent} />
           </>
@@ -54,15 +59,39 @@ function ExistingCampaign({ campaignId }: { campaignId: string }) {
   );
 }
 
+/** Why a campaign was stopped automatically, and what to do. */
+function Stopped({ campaign: { pausedReason, pausedFigures } }: { campaign: CampaignResource }) {
+  const { t, percent, number } = useTexts();
+  const reason = REASONS.find((name) => name === pausedReason);
+  if (reason === undefined || pausedFigures === undefined) return null;
+  const { rate, messages, events, limit } = pausedFigures;
+  return (
+    <Notice kind="bad" title={t('campaigns.stopped')}>
+      <p>
+        {t(`campaigns.stopped.${reason}`, {
+          events: number(events),
+          messages: number(messages),
+          rate: percent(rate / 100, 2),
+          limit: percent(limit / 100, 2),
+        })}
+      </p>
+      <p>{t(`campaigns.stopped.${reason}.remedy`)}</p>
+    </Notice>
+  );
+}
+
+const REASONS = ['hard_bounces', 'complaints', 'blocks'] as const;
+
 interface ActionsProps {
   campaign: CampaignResource;
   reload: () => void;
 }
 
-function Actions({ campaign: { campaignId, name, status, progress }, reload }: ActionsProps) {
+function Actions({ campaign, reload }: ActionsProps) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may } = useMember();
+  const { campaignId, name, status, progress, pausedFigures } = campaign;
   const { outcome, run } = useAction();
   const request = { account: accountId, parameters: { campaignId } };
   const post = (verb: 'pause' | 'resume' | 'cancel') =>
@@ -92,7 +121,22 @@ function Actions({ campaign: { campaignId, name, status, progress }, reload }: A
         <Icon name="send" />
         {t('campaigns.messages')}
       </a>
-      {status === 'paused' && may('resumeCampaign') && (
+      {status === 'paused' && pausedFigures !== undefined && may('resumeCampaign') && (
+        <Confirmed
+          isPrimary
+          label={t('campaigns.resume')}
+          question={t('campaigns.resume.confirm')}
+          reason={t('campaigns.resume.reason')}
+          action={(reason) =>
+            run(async () => {
+              await operate('post', `${CAMPAIGN}/resume`, { ...request, body: { reason } });
+              reload();
+              return '';
+            })
+          }
+        />
+      )}
+      {status === 'paused' && pausedFigures === undefined && may('resumeCampaign') && (
         <button type="button" class="button primary" onClick={() => void post('resume')}>
           <Icon name="play" />
           {t('campaigns.resume')}
