@@ -434,6 +434,7 @@ const WITHOUT_SCENARIO: [
     null,
   ],
   ['account_limited', 'and what is sent of it now uses its limit up.', { isAccountBusy: true }, null],
+  ['sending_slowed', 'Mail of its stream is slowed to 60 messages per minute', { slowedTo: 60 }, null],
   ['bytes_used', 'delivery.inFlightBytes', { exhausted: 'bytes' }, null],
 ];
 
