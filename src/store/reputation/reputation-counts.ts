@@ -1,3 +1,4 @@
+import { recordOf } from '../../core/record-of.ts';
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
@@ -66,6 +67,13 @@ const MAX_ROWS_PER_DAY = 2000;
 /** Full days of accounts in memory. */
 const MAX_REMEMBERED = 1000;
 
+/** What units of work add to a counter. */
+interface PendingCount {
+  key: ReputationKey;
+  counter: ReputationCounter;
+  count: number;
+}
+
 type StoredCounts = Record<(typeof COLUMNS)[ReputationCounter], number>;
 type StoredKey<Id> = { day: number; account: Id; domain: Id; source: string; provider: string };
 
@@ -76,13 +84,15 @@ type StoredKey<Id> = { day: number; account: Id; domain: Id; source: string; pro
 export function reputationCountTable(db: Database, maxRowsPerDay = MAX_ROWS_PER_DAY) {
   const sql = statements(db);
   const numbers = idNumbers(db);
-  const columns = Object.values(COLUMNS);
-  const increase = sql.changed<[StoredKey<BoundId> & StoredCounts]>(`
-    UPDATE reputation_counts SET ${columns.map((name) => `${name} = ${name} + @${name}`).join(', ')}
-    WHERE day = @day AND account = @account AND domain = @domain AND source = @source AND provider = @provider`);
-  const insert = sql.run<[StoredKey<BoundId> & StoredCounts]>(`
-    INSERT INTO ${sql.row('reputation_counts')}
-    ON CONFLICT DO UPDATE SET ${columns.map((name) => `${name} = ${name} + excluded.${name}`).join(', ')}`);
+  /** Adds to one column; most commits add to few of a row. */
+  const increase = recordOf(REPUTATION_COUNTERS, (counter) =>
+    sql.changed<[StoredKey<BoundId> & { count: number }]>(`
+      UPDATE reputation_counts SET ${COLUMNS[counter]} = ${COLUMNS[counter]} + @count
+      WHERE day = @day AND account = @account AND domain = @domain AND source = @source AND provider = @provider`),
+  );
+  const insert = sql.run<[StoredKey<BoundId> & StoredCounts]>(
+    `INSERT INTO ${sql.row('reputation_counts')} ON CONFLICT DO NOTHING`,
+  );
   const rowsOf = sql.count<[number, BoundId, number]>(
     'SELECT count(*) FROM (SELECT 1 FROM reputation_counts WHERE day = ? AND account = ? LIMIT +?)',
   );
@@ -92,21 +102,26 @@ export function reputationCountTable(db: Database, maxRowsPerDay = MAX_ROWS_PER_
   /** Days and accounts that are full. */
   const full = new Set<string>();
 
-  const pending = createPendingCounts<ReputationRow>((row, added) => {
-    for (const counter of REPUTATION_COUNTERS) row[counter] += added[counter];
+  const pending = createPendingCounts<PendingCount>((one, added) => {
+    one.count += added.count;
   });
 
-  function store({ day, accountId, domainId, source, provider, ...counts }: ReputationRow): void {
-    const row = {
+  function store({
+    key: { day, accountId, domainId, source, provider },
+    counter,
+    count,
+  }: PendingCount): void {
+    const key = {
       day,
       account: numbers.account.assign(accountId),
       domain: numbers.domain.assign(domainId),
       source,
       provider,
-      ...toStored(counts),
     };
-    if (increase(row)) return;
-    insert(isFull(day, row.account) ? { ...row, provider: OTHER_PROVIDER } : row);
+    if (increase[counter]({ ...key, count })) return;
+    const row = isFull(day, key.account) ? { ...key, provider: OTHER_PROVIDER } : key;
+    insert({ ...row, ...toStored(emptyReputationCounts()) });
+    increase[counter]({ ...row, count });
   }
 
   /** Whether the account has all rows that it may have of this day. Rows of the current day are not deleted. */
@@ -121,17 +136,13 @@ export function reputationCountTable(db: Database, maxRowsPerDay = MAX_ROWS_PER_
 
   return {
     /** Counts one, in a unit of work. It is in the table when the unit is committed. */
-    add: (key: ReputationKey, counter: ReputationCounter): void => {
-      const { day, accountId, domainId, source, provider } = key;
-      const row = { ...key, ...emptyReputationCounts() };
-      row[counter] = 1;
-      pending.add(`${day} ${accountId} ${domainId} ${provider} ${source}`, row);
-    },
+    add: (key: ReputationKey, counter: ReputationCounter): void =>
+      pending.add(idOf(key, counter), { key, counter, count: 1 }),
     /** For the writer, like `write` and `discard`. */
     endUnit: pending.endUnit,
     /** Writes the counts of all units of the open transaction. */
     write: (): void => {
-      for (const row of pending.take()) store(row);
+      for (const one of pending.take()) store(one);
     },
     discard: pending.discard,
     /** The rows of an account and day. */
@@ -145,6 +156,13 @@ export function reputationCountTable(db: Database, maxRowsPerDay = MAX_ROWS_PER_
         ...toCounts(row),
       })),
   };
+}
+
+function idOf(
+  { day, accountId, domainId, source, provider }: ReputationKey,
+  counter: ReputationCounter,
+): string {
+  return `${day} ${accountId} ${domainId} ${counter} ${provider} ${source}`;
 }
 
 /** A new object with 0 for every counter. */
