@@ -1,7 +1,7 @@
 import { PAGE_LANGUAGES, pageLanguageOf } from '../../accounts/page-texts.ts';
 import { CUSTOM_FIELD, type ProfileField, publicPagesOf } from '../../accounts/public-pages.ts';
 import { readName, readPhone } from '../../audience/profile.ts';
-import { isRefusal } from '../../core/refusal.ts';
+import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { createTokenBuckets, type Rate } from '../../core/token-bucket.ts';
 import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
@@ -22,7 +22,7 @@ import { pageResponse } from './layout.ts';
 import { type Look, plainLook } from './look.ts';
 import { isOwnHost, type PageHosts, redirectToPlatform } from './own-host.ts';
 import { masked, partiesOf } from './parties.ts';
-import { tooOftenPage, unknownLinkPage } from './plain-pages.ts';
+import { faultPage, tooOftenPage, unknownLinkPage } from './plain-pages.ts';
 import type { PublicRequest, PublicResponse, PublicRoute } from './response.ts';
 
 /*
@@ -54,7 +54,14 @@ export function preferencesRoute(
     tokens,
     hosts,
     preferences,
-  }: { tokens: Pick<Tokens, 'unsubscribeUrl'>; hosts: PageHosts; preferences: Preferences },
+    storageRefusal,
+  }: {
+    tokens: Pick<Tokens, 'unsubscribeUrl'>;
+    hosts: PageHosts;
+    preferences: Preferences;
+    /** Why nothing more is stored for an account; null: it is. */
+    storageRefusal(accountId: string): Refusal | null;
+  },
 ): PublicRoute {
   const changes = createTokenBuckets(clock, CHANGE_RATE, MAX_RECIPIENTS);
 
@@ -101,6 +108,12 @@ export function preferencesRoute(
     if (faults.size > 0) return show(mail, request, { kind: 'faulty', faults, fields });
     const shown = (fields.get('shown') ?? '').split(' ').filter((id) => id !== '');
     const groups = new Map(shown.map((id) => [id, fields.has(`group-${id}`)]));
+    const joins = state.groups.some(
+      ({ group, isOn }) => !isOn && groups.get(group.subscription_group_id) === true,
+    );
+    // Leaving a list is possible even when nothing more can be stored.
+    const isMore = joins || Object.keys(profile).length > 0;
+    if (isMore && storageRefusal(mail.accountId) !== null) return faultPage(look);
     const refusal = await writer.run(
       (tx) => preferences.save(tx, mail, { groups, profile }, source),
       mail.accountId,

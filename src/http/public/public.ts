@@ -69,7 +69,12 @@ export function createPublicPages(context: PublicContext, services: PublicServic
       clickRoute({ tokens, visits }, isCustomerHost),
       unsubscribeRoute(context, { ...services, hosts }),
       ...signUpRoutes(context, { ...services, publicUrl: url }),
-      preferencesRoute(context, { tokens, hosts, preferences: createPreferences(context, services) }),
+      preferencesRoute(context, {
+        ...services,
+        tokens,
+        hosts,
+        preferences: createPreferences(context, services),
+      }),
       reportRoute(context, { tokens, hosts, reportAbuse: createReportAbuse(context, services) }),
       ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
       stsPolicyRoute(services.stsPolicyOf),
