@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { DAY, MINUTE } from '../../src/core/clock.ts';
+import { DAY, iso, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createControlIndex } from '../../src/delivery/control.ts';
 import { reasonsOf } from '../../src/delivery/waits.ts';
+import { BY_OPERATOR } from '../../src/delivery/warmup.ts';
 import { builtThread } from '../support/built-thread.ts';
 import { publishMailHost } from '../support/recipients.ts';
 import { insertAccount } from '../support/store.ts';
@@ -70,6 +71,38 @@ describe('a domain whose DKIM key cannot be read', () => {
       attempts: 0,
       lastDiagnostic: 'the message cannot be prepared: database disk image is malformed',
     });
+  });
+});
+
+describe('mail of several pools that waits for a source address', () => {
+  it('is sent when the operator skips the warm-up', async () => {
+    const started = iso(Date.now()).slice(0, 10);
+    const { delivery, put, sink, tables, clock, config } = await createTestDelivery({
+      config: { 'delivery.warmup.transactionalFactor': 1 },
+    });
+    config.delivery.egress = [
+      { name: 'new', address: '127.0.0.5', pools: ['default'], warmup: { started, days: 2 } },
+    ];
+    config.delivery.warmup.schedule = [1, 1];
+    config.regions = ['default', 'other'].map((pool) => ({
+      code: pool,
+      name: pool,
+      pools: { tx: pool, mk: pool },
+    }));
+    const messages = put(users(3));
+    delivery.start();
+    const postponed = () => messages.filter(({ seq }) => tables.queue.get(seq)?.ready === 0).length;
+    await expect.poll(() => [sink.count, postponed()]).toEqual([1, 2]);
+    const skipped = {
+      entry: 'new',
+      provider: '',
+      started,
+      shift: 0,
+      finished: 1,
+      changed_at: clock.now(),
+    } as const;
+    tables.egressWarmup.put({ ...skipped, reason: `skipped ${BY_OPERATOR} on ${started}` });
+    await expect.poll(() => sink.count).toBe(3);
   });
 });
 

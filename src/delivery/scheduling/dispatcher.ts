@@ -200,6 +200,7 @@ export function createDispatcher(
 
   /** Transactional keys precede marketing keys that were requested earlier. */
   function readRequested(): void {
+    if (requestedCount() === 0) return;
     targets.startBatch();
     let read = 0;
     for (const keys of requested) {
