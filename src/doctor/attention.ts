@@ -1,6 +1,8 @@
 import { DAY } from '../core/clock.ts';
 import { messageSeries } from '../events/message-stats.ts';
+import { listLimits } from '../reputation/monitor.ts';
 import { readQuery } from '../store/readers/reads.ts';
+import type { LimitLevel } from '../store/sending-limits.ts';
 import type { Tables } from '../store/tables.ts';
 
 /* What needs a person, for the first page of the console and the counts of its navigation. */
@@ -19,6 +21,8 @@ export type AccountAttention = {
   | { kind: 'rate'; outcome: 'bounced' | 'complained'; share: number; limit: number }
   | { kind: 'webhook'; isActive: boolean }
   | { kind: 'campaign'; reason: string | null }
+  /** An automatic limit of a stream. `name`: the domain, or '' for all of the account. */
+  | { kind: 'limit'; level: LimitLevel; provider: string | null }
 );
 
 export interface AttentionOfAccount {
@@ -41,12 +45,13 @@ const RATES = [
   { outcome: 'bounced', limit: 0.05 },
 ] as const;
 
-/** Reads what needs a person in an account: failures first, in the order domains, rates, webhooks, campaigns. */
+/** Reads what needs a person in an account: failures first, in the order domains, rates, webhooks, limits, campaigns. */
 export const accountAttention = readQuery(
   'accountAttention',
   (tables: Tables, { accountId, now }: { accountId: string; now: number }): AttentionOfAccount => {
     const domains = failingDomains(tables, accountId);
     const webhooks = failingWebhooks(tables, accountId);
+    const limits = listLimits(tables, accountId).slice(0, MAX_ITEMS);
     const campaigns = tables.campaignSends.paused(accountId, MAX_ITEMS, MAX_WAITING);
     return {
       items: [
@@ -70,6 +75,17 @@ export const accountAttention = readQuery(
             isActive: row.is_active === 1,
             since: row.is_active === 1 ? row.failing_since : row.updated_at,
             waiting: tables.webhookDeliveries.countOpen(row.number, MAX_WAITING),
+          }),
+        ),
+        ...limits.map(
+          ({ limitId, domain, level, provider, since }): AccountAttention => ({
+            kind: 'limit',
+            id: limitId,
+            name: domain ?? '',
+            level,
+            provider,
+            since: Date.parse(since),
+            waiting: 0,
           }),
         ),
         ...campaigns.map(

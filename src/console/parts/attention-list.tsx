@@ -127,6 +127,15 @@ function ofAccount(item: AttentionItem, { t, plural, named, percent }: Texts): D
         since,
         ...wait('overview.waiting.events'),
       };
+    case 'limit':
+      return {
+        title: t(`overview.limit.${item.level}`, {
+          what: [name || t('overview.limit.account'), item.provider ?? ''].filter(Boolean).join(' → '),
+        }),
+        page: 'reputation',
+        isBad: item.level === 'pause',
+        since,
+      };
     case 'campaign':
       return {
         title: t('overview.campaign.paused', { name }),
