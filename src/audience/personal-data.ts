@@ -5,6 +5,7 @@ import { presentEvent } from '../events/feed.ts';
 import { presentMessage, presentTimeline } from '../events/message-view.ts';
 import { isEmailIdentifier } from '../mail/identifier.ts';
 import { MAX_CONSENT_ENTRIES } from '../store/contacts/consent.ts';
+import { ENGAGEMENT_BITS } from '../store/contacts/engagement.ts';
 import type { ExportSection } from '../store/data-policies.ts';
 import type { ListedMessage } from '../store/messages/messages.ts';
 import type { Reader } from '../store/readers/reads.ts';
@@ -13,7 +14,6 @@ import type { Tables } from '../store/tables.ts';
 import { doubleOptInOf } from './consent-proof.ts';
 import { identifiersOf } from './people.ts';
 import { presentConsent, presentContact, presentMembership } from './present.ts';
-import { ENGAGEMENT_BITS } from './segments/match.ts';
 
 /*
  * All data about a person, for a request under articles 15 and 20 of the GDPR. The first page has everything but the

@@ -10,9 +10,12 @@ const KEY_LENGTH = 8;
 const MARKS = /\p{M}/gu;
 const BLANKS = /\s+/g;
 const PLAIN = /^[\x20-\x7e]*$/;
+const PLAIN_WORD = /^[\x21-\x7e]*$/;
 
 /** Lower case, without accents, single spaces: `Zoë  MÜLLER` becomes `zoe muller`. */
 export function fold(text: string): string {
+  // Most texts that segments compare are single words.
+  if (PLAIN_WORD.test(text)) return text.toLowerCase();
   const bare = PLAIN.test(text) ? text : text.normalize('NFKD').replace(MARKS, '');
   return bare.toLowerCase().replace(BLANKS, ' ').trim();
 }

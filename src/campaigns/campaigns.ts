@@ -187,6 +187,7 @@ export function presentCampaign(row: CampaignRow) {
  */
 interface PreparedSend {
   subscriptionGroupId?: string | undefined;
+  segmentId?: string | undefined;
   templateId?: string | undefined;
   from?: string | undefined;
   subject?: string | undefined;

@@ -10,6 +10,7 @@ import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import type { TemplateContent } from '../templates/templates.ts';
+import type { AudienceRequest } from './audience.ts';
 import { CONTACT_FIELDS } from './fields.ts';
 
 /*
@@ -17,15 +18,13 @@ import { CONTACT_FIELDS } from './fields.ts';
  * batch, because a domain or a group can be deleted, or the account disabled, while it is being sent.
  */
 
-/** A campaign to a group, as requested. */
-export interface CampaignRequest extends MailRequest {
-  subscriptionGroupId: string;
+/** A campaign to its audience, as requested. */
+export interface CampaignRequest extends MailRequest, AudienceRequest {
   /** Maximum number of messages an hour, from 1. */
   perHour?: number | undefined;
 }
 
 export interface ParsedCampaign extends ParsedMail {
-  groupId: string;
   /** Null: as fast as delivery permits. */
   perHour: number | null;
 }
@@ -59,7 +58,7 @@ export function parseCampaign(request: CampaignRequest, now: number): ParsedCamp
         `must have at most ${MAX_VARIABLES_LENGTH} characters as JSON in a campaign`,
       );
     if (mail === null) return null;
-    return { ...mail, groupId: request.subscriptionGroupId, perHour: request.perHour ?? null };
+    return { ...mail, perHour: request.perHour ?? null };
   });
 }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { AccountLimits } from '../accounts/limits.ts';
 import { marketingIneligibility } from '../audience/eligibility.ts';
+import { countSelected, nextSelected } from '../audience/segments/evaluate.ts';
 import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
@@ -31,6 +32,7 @@ import type { CampaignMember, CampaignSend } from '../store/campaigns/campaign-s
 import type { Context } from '../store/context.ts';
 import { MARKETING_PRIORITY, type QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
+import { type CampaignAudience, isExcluded, rangeOfGroup, readAudience, selectionOf } from './audience.ts';
 import { contactVariables, isContactField, mailboxOf } from './fields.ts';
 import { type CampaignResults, campaignVerdict, resultsOf } from './guard.ts';
 import { type CampaignMail, type ReadyCampaign, recheckCampaign, storedMail } from './mail.ts';
@@ -66,14 +68,15 @@ const PAUSE_SHARE = 0.5;
  * again after 10 s, which is in memory only. All campaigns share one HTML reader and one cache of contents.
  */
 export function createCampaignRunner(
-  context: Pick<Context, 'clock' | 'ids' | 'log' | 'tables' | 'writer'>,
+  context: Pick<Context, 'clock' | 'ids' | 'log' | 'tables' | 'reader' | 'writer'>,
   parts: CampaignParts,
 ) {
-  const { clock, ids, log, tables, writer } = context;
+  const { clock, ids, log, tables, reader, writer } = context;
   const { recorder, pressure, limits, announce, maxAhead = MAX_AHEAD } = parts;
   const htmlReader = createHtmlReader();
   const batchParts: BatchParts = { ...parts, clock, ids, log, htmlReader };
   const contents = createCampaignContents(htmlReader);
+  const selections = createSelections(context);
   /** Campaigns that failed, with the time of their next try. */
   const failed = new Map<number, number>();
   let isStopping = false;
@@ -114,8 +117,17 @@ export function createCampaignRunner(
     if (send.status === 'cancelled') return writer.run((tx) => cancelMessages(tx, seq), send.account_id);
     if (send.status !== 'scheduled' || isAccountDisabled(tables, send)) return ROUND_INTERVAL_MS;
     if (send.scheduled_at !== null && send.scheduled_at > now) return send.scheduled_at - now;
-    await writer.run((tx) => begin(tx, seq, 'scheduled', clock.now()), send.account_id);
+    const members = await countAudience(send);
+    await writer.run((tx) => begin(tx, seq, 'scheduled', clock.now(), members), send.account_id);
     return 0;
+  }
+
+  /** Contacts of the audience; null: those of a group, which are counted already. */
+  async function countAudience(send: CampaignSend): Promise<number | null> {
+    const audience = readAudience(send);
+    if (audience === null) return null;
+    const selection = selectionOf(tables, send, audience, audience.groupIds, clock.now());
+    return (await reader.query(send.account_id, countSelected, selection, 0)).count;
   }
 
   async function proceed(send: CampaignSend, now: number): Promise<number> {
@@ -127,7 +139,8 @@ export function createCampaignRunner(
     if (isComplete(send)) return finish(send);
     if (pressure.refusal(send.account_id) !== null) return ROUND_INTERVAL_MS;
     if (send.started_at === null) {
-      await writer.run((tx) => begin(tx, seq, 'sending', clock.now()), send.account_id);
+      const members = await countAudience(send);
+      await writer.run((tx) => begin(tx, seq, 'sending', clock.now(), members), send.account_id);
       return 0;
     }
     if (send.next_at > now) return send.next_at - now;
@@ -140,13 +153,17 @@ export function createCampaignRunner(
     // The campaign waits for the account's message limits. A raised limit is noticed within a second.
     const { left, moreAt } = limits.allowance(tables, send.account_id, now);
     if (left < 1) return Math.max(FULL_QUEUE_INTERVAL_MS, Math.min(moreAt - now, ROUND_INTERVAL_MS));
+    const selected = await selections.next(send);
     const content = await contents.prepare(tables, send);
     // Messages of a stream that was stopped would only wait in the queue.
     if (!isRefusal(content) && isStreamStopped(tables, send, content.mail)) return ROUND_INTERVAL_MS;
     const batch = await writer.run((tx) => {
       const current = tx.campaignSends.get(seq);
       if (current === null || current.status !== 'sending' || isAccountDisabled(tx, current)) return null;
-      const result = queueBatch(tx, current, capacity, content, batchParts);
+      // Another process changed the campaign in the meantime.
+      if (current.at_seq !== send.at_seq || current.subscription_group_id !== send.subscription_group_id)
+        return null;
+      const result = queueBatch(tx, current, selected, capacity, content, batchParts);
       if (!isRefusal(result)) return result;
       // A string, because a unit of work that returns a refusal is rolled back.
       const reason = `${result.code}: ${result.message}`;
@@ -260,11 +277,25 @@ export function createCampaignRunner(
 
 export type CampaignRunner = ReturnType<typeof createCampaignRunner>;
 
-/** Starts a campaign in a unit of work: determines the members that receive it. */
-export function begin(tables: Tables, seq: number, from: 'scheduled' | 'sending', now: number): void {
+/**
+ * Starts a campaign in a unit of work: determines the members that receive it. `counted`: contacts of its audience; null: it
+ * has none but a group.
+ */
+export function begin(
+  tables: Tables,
+  seq: number,
+  from: 'scheduled' | 'sending',
+  now: number,
+  counted: number | null = null,
+): void {
   const send = tables.campaignSends.get(seq);
   if (send?.status !== from || send.started_at !== null || isAccountDisabled(tables, send)) return;
   if (from === 'scheduled') tables.campaigns.setStatus(seq, 'sending', now);
+  const audience = readAudience(send);
+  if (audience !== null) {
+    const range = rangeOfGroup(tables, send.account_id, audience.groupIds, 0) ?? { last_seq: 0 };
+    return tables.campaignSends.update({ ...send, ...range, started_at: now, members: counted });
+  }
   const group = tables.subscriptionGroups.get(send.account_id, send.subscription_group_id);
   tables.campaignSends.update({
     ...send,
@@ -334,6 +365,7 @@ const BATCHES_PER_HOUR = 240;
 function queueBatch(
   tables: Tables,
   send: CampaignSend,
+  selected: SelectedMembers | null,
   capacity: number,
   content: CampaignContent | Refusal,
   parts: BatchParts,
@@ -350,22 +382,18 @@ function queueBatch(
   const pace = paceOf(send.per_hour);
   const allowed = parts.limits.allowance(tables, send.account_id, now).left;
   const limit = Math.min(capacity, pace.batchSize, allowed);
-  const members = tables.campaignSends.members({
-    groupSeq: ready.group.seq,
-    after: send.at_seq,
-    upTo: send.last_seq ?? 0,
-    limit: MEMBER_BATCH_SIZE,
-  });
+  const batch = nextMembers(tables, send, ready.group.seq, selected);
   const copier = createCopier(tables, send, ready, content, now, parts);
   const after = { ...send };
   const destinations = new Set<string>();
   /** Not simulated: statistics count them. */
   let counted = 0;
   let stopped = false;
-  for (const member of members) {
+  for (const member of batch.members) {
     stopped = copier.work() >= MAX_BATCH_CHARACTERS || after.queued - send.queued >= limit;
     if (stopped) break;
     after.at_seq = member.seq;
+    if (selected !== null && isExcluded(tables, send, selected.audience, member.seq)) continue;
     const stored = copier.store(member);
     if ('skipped' in stored) {
       after[stored.skipped]++;
@@ -373,13 +401,13 @@ function queueBatch(
     }
     const { address } = stored;
     after.queued++;
+    tables.engagement.addOfCampaign(send.campaign_seq, member.seq, 0);
     destinations.add(domainOf(address));
     if (!isSimulated(address, parts)) counted++;
   }
   copier.finish();
-  // There are no further members.
-  if (!stopped && members.length < MEMBER_BATCH_SIZE) after.at_seq = send.last_seq ?? 0;
-  if (isComplete(after)) countOthers(after);
+  if (!stopped) after.at_seq = Math.max(after.at_seq, batch.upTo);
+  if (isComplete(after) && !beginNextGroup(tables, after, selected)) countOthers(after);
   const queued = after.queued - send.queued;
   after.next_at = now + Math.ceil(queued * pace.intervalMs);
   if (queued > 0) {
@@ -390,6 +418,76 @@ function queueBatch(
   tables.campaignSends.update(after);
   countCampaignQueued(tables, send.campaign_id, counted, now);
   return destinations;
+}
+
+/** People that an audience selects, and up to which contact all were tested. */
+interface SelectedMembers {
+  audience: CampaignAudience;
+  seqs: readonly number[];
+  upTo: number;
+}
+
+/** The next members of the group. `upTo`: the contact up to which there are no others. */
+function nextMembers(
+  tables: Tables,
+  { at_seq: after, last_seq }: CampaignSend,
+  groupSeq: number,
+  selected: SelectedMembers | null,
+): { members: CampaignMember[]; upTo: number } {
+  const last = last_seq ?? 0;
+  if (selected === null) {
+    const members = tables.campaignSends.members({ groupSeq, after, upTo: last, limit: MEMBER_BATCH_SIZE });
+    return { members, upTo: members.length < MEMBER_BATCH_SIZE ? last : after };
+  }
+  const seqs = selected.seqs.slice(0, MEMBER_BATCH_SIZE);
+  return {
+    members: tables.campaignSends.membersAmong(JSON.stringify(seqs), groupSeq),
+    upTo: seqs.length < selected.seqs.length ? (seqs.at(-1) ?? after) : selected.upTo,
+  };
+}
+
+/** Continues with the next group of the audience; returns whether there is one. */
+function beginNextGroup(tables: Tables, send: CampaignSend, selected: SelectedMembers | null): boolean {
+  if (selected === null) return false;
+  const { groupIds } = selected.audience;
+  const index = groupIds.indexOf(send.subscription_group_id) + 1;
+  const range = rangeOfGroup(tables, send.account_id, groupIds, index);
+  if (range !== null) Object.assign(send, range);
+  return range !== null;
+}
+
+/** People that are selected ahead of their turn: a segment is evaluated for so many of them at a time. */
+const SELECTED_AHEAD = 500;
+/** How long they may wait for their turn before they are selected again. */
+const SELECTION_AGE_MS = 10 * SECOND;
+/** Campaigns with selected people in memory. */
+const MAX_SELECTIONS = 1000;
+
+/** Selects the next people of campaigns that have more than a group, in reader threads. */
+function createSelections({ tables, reader, clock }: Pick<Context, 'tables' | 'reader' | 'clock'>) {
+  const known = new LRUCache<number, { groupId: string; at: number; found: SelectedMembers }>({
+    max: MAX_SELECTIONS,
+  });
+  return {
+    /** The selected people after the cursor; null: all members of the group receive the campaign. */
+    next: async (send: CampaignSend): Promise<SelectedMembers | null> => {
+      const audience = readAudience(send);
+      if (audience === null) return null;
+      const { campaign_seq: seq, subscription_group_id: groupId, at_seq: after, last_seq } = send;
+      const last = known.get(seq);
+      const now = clock.now();
+      if (last?.groupId === groupId && now - last.at < SELECTION_AGE_MS && last.found.upTo > after) {
+        const seqs = last.found.seqs.filter((one) => one > after);
+        return { audience, seqs, upTo: last.found.upTo };
+      }
+      const selection = selectionOf(tables, send, audience, [groupId], now);
+      const range = { after, last: last_seq ?? 0 };
+      const selected = await reader.query(send.account_id, nextSelected, selection, range, SELECTED_AHEAD);
+      const found = { audience, ...selected };
+      known.set(seq, { groupId, at: now, found });
+      return found;
+    },
+  };
 }
 
 /**

@@ -1,4 +1,3 @@
-import { findSubscriptionGroup } from '../audience/groups.ts';
 import { isoOrNull } from '../core/clock.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
 import { checkReason } from '../core/reason.ts';
@@ -27,6 +26,13 @@ import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.t
 import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
+import {
+  type AudienceRequest,
+  audienceOf,
+  type CampaignAudience,
+  readAudience,
+  writeAudience,
+} from './audience.ts';
 import { findCampaign } from './campaigns.ts';
 import { createContactFieldNames, EMPTY_CONTACT, isCustomField, tooManyFields } from './fields.ts';
 import { seenNow } from './guard.ts';
@@ -93,19 +99,27 @@ export function createCampaignSending(
     sender: Sender,
     campaignId: string,
     parsed: ParsedCampaign,
-  ): Promise<{ mail: CampaignMail; warnings: string[] } | Refusal> {
+    request: AudienceRequest,
+  ): Promise<{ mail: CampaignMail; audience: CampaignAudience; warnings: string[] } | Refusal> {
     const { account_id } = sender.account;
     const campaign = findCampaign(tables, account_id, campaignId);
     if (isRefusal(campaign)) return campaign;
-    const group = findSubscriptionGroup(tables, account_id, parsed.groupId);
-    if (isRefusal(group)) return group;
+    const audience = audienceOf(tables, account_id, request);
+    if (isRefusal(audience)) return audience;
+    const [firstGroup = '', ...otherGroups] = audience.groupIds;
     const template = resolveTemplate(tables, sender, parsed.source);
     if (isRefusal(template)) return template;
     const notDraft = checkDraft(campaign);
     if (notDraft !== null) return notDraft;
     await inSlices(parseContentInSteps(template, htmlReader), account_id);
-    const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording: template }, htmlReader);
+    const readyFor = (groupId: string) =>
+      readyCampaign(tables, sender, groupId, { ...parsed, wording: template }, htmlReader);
+    const ready = readyFor(firstGroup);
     if (isRefusal(ready)) return ready;
+    for (const groupId of otherGroups) {
+      const readyForOther = readyFor(groupId);
+      if (isRefusal(readyForOther)) return readyForOther;
+    }
     const tooMany = tooManyFields(ready.prepared.parts);
     if (tooMany !== null) return tooMany;
     const tooLong = rawInLongHtml(ready.prepared.parts, template.html);
@@ -134,7 +148,7 @@ export function createCampaignSending(
     };
     const linkBase = `https://${ready.domain.tracking_host ?? new URL(publicUrl).host}`;
     const clipping = clippingWarnings(tried, { trackClicks, trackOpens, linkBase });
-    return { mail, warnings: [...leftoverWarnings(ready.prepared.parts), ...clipping] };
+    return { mail, audience, warnings: [...leftoverWarnings(ready.prepared.parts), ...clipping] };
   }
 
   /** Changes a campaign that has one of these states, in one unit of work. */
@@ -170,9 +184,9 @@ export function createCampaignSending(
       if (past !== null) return past;
       const busy = pressure.refusal(sender.account.account_id);
       if (busy !== null) return busy;
-      const checked = await checkedMail(sender, campaignId, parsed);
+      const checked = await checkedMail(sender, campaignId, parsed, request);
       if (isRefusal(checked)) return checked;
-      const { mail, warnings } = checked;
+      const { mail, audience, warnings } = checked;
       const { account_id } = sender.account;
       const sent = await writer.run((tx): CampaignRow | Refusal => {
         const campaign = findCampaign(tx, account_id, campaignId);
@@ -186,7 +200,8 @@ export function createCampaignSending(
           campaign_seq: campaign.seq,
           account_id,
           job_id: ids.make('job'),
-          subscription_group_id: parsed.groupId,
+          subscription_group_id: audience.groupIds[0] ?? '',
+          audience: writeAudience(audience),
           scheduled_at: parsed.scheduledAt,
           per_hour: parsed.perHour,
           next_at: now,
@@ -194,7 +209,8 @@ export function createCampaignSending(
         };
         tx.campaignSends.insert(row, JSON.stringify(mail));
         tx.campaigns.setStatus(campaign.seq, later ? 'scheduled' : 'sending', now);
-        if (!later) begin(tx, campaign.seq, 'sending', now);
+        // An audience is counted in a reader thread first.
+        if (!later && row.audience === null) begin(tx, campaign.seq, 'sending', now);
         return findCampaign(tx, account_id, campaignId);
       }, account_id);
       if (isRefusal(sent)) return sent;
@@ -324,10 +340,24 @@ function isCancellable({ campaignSends }: Tables, { status, campaign_seq }: Camp
   );
 }
 
+/** What of the audience is more than a group. */
+function presentAudience(send: CampaignSend) {
+  const audience = readAudience(send);
+  if (audience === null) return {};
+  const { groupIds, segmentId, excludeSegmentIds, excludeCampaignIds } = audience;
+  return {
+    subscriptionGroupIds: groupIds,
+    ...(segmentId === null ? {} : { segmentId }),
+    excludeSegmentIds,
+    excludeCampaignIds,
+  };
+}
+
 function presentProgress(send: CampaignSend, cancellable: boolean) {
   return {
     jobId: send.job_id,
     subscriptionGroupId: send.subscription_group_id,
+    ...presentAudience(send),
     // Active members when sending began.
     members: send.members,
     queued: send.queued,

@@ -15,6 +15,7 @@ import {
   isCancellation,
 } from './counts.ts';
 import { type ReportedMessage, suppressAfterBounce, suppressAfterComplaint } from './effects.ts';
+import { recordEngagement } from './engagement.ts';
 import { fieldsAfterErasure, hasPersonalFields, isErased, withoutPersonalFields } from './erased.ts';
 import {
   type AccountEventKind,
@@ -134,6 +135,7 @@ export function createRecorder(
     const { account_id, seq } = message;
     countCampaignEvent(tables, message, event, at);
     countMessageEvent(tables, message, event, at, source);
+    recordEngagement(tables, message, event, at);
     const stored = isErased(message) ? fieldsAfterErasure(data) : data;
     insert(tables, { account_id, kind: event.kind, at, message_seq: seq, domain_id: null, data: stored });
   }

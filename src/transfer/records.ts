@@ -138,7 +138,7 @@ const engagement = z.strictObject({
 const campaignContact = z.strictObject({
   /** The public id of the campaign. */
   campaign_seq: id,
-  bits: z.int().min(1).max(7),
+  bits: z.int().min(0).max(7),
 });
 
 const sequencePerson = z
@@ -308,6 +308,7 @@ export const RECORD_SCHEMAS = {
       prepared: json(
         z.strictObject({
           subscriptionGroupId: id.optional(),
+          segmentId: id.optional(),
           templateId: id.optional(),
           from: short.optional(),
           subject: short.optional(),

@@ -1,5 +1,5 @@
 import type { GlobalStatus, KnownContact } from '../../store/contacts/contacts.ts';
-import { CHUNK_SIZE } from '../../store/contacts/engagement.ts';
+import { CHUNK_SIZE, NO_BITS } from '../../store/contacts/engagement.ts';
 import { readQuery } from '../../store/readers/reads.ts';
 import type { Page } from '../../store/rows/page.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -26,7 +26,7 @@ function matchingSeqs(tables: Tables, accountId: string, chunk: number, filter: 
   const changed = new Set(segmentColumns.changes(chunk).map(([seq]) => seq));
   const copied = numbersOf(copy.copied);
   const found: number[] = [];
-  const results = testChunk(tables, { accountId, chunk, copied }, filter);
+  const results = testChunk(tables, { accountId, chunk, copied, campaigns: new Map() }, filter);
   for (const [index, number] of copied.entries())
     if (results[index] === 1 && !changed.has(base + number)) found.push(base + number);
   const direct = new Set([...changed, ...[...numbersOf(copy.others)].map((number) => base + number)]);
@@ -43,6 +43,8 @@ interface Chunk {
   chunk: number;
   /** The copied contacts. */
   copied: Uint16Array;
+  /** Bits of campaigns that were read, by column: several conditions may name the same campaign. */
+  campaigns: Map<string, Uint8Array>;
 }
 
 /** 1 for each copied contact that matches. */
@@ -73,13 +75,21 @@ const CAMPAIGN = 'campaign:';
 
 function testColumn(
   tables: Tables,
-  { accountId, chunk, copied }: Chunk,
+  { accountId, chunk, copied, campaigns }: Chunk,
   { column, test }: Condition,
 ): Uint8Array {
   const results = new Uint8Array(copied.length);
   if (column.startsWith(CAMPAIGN)) {
-    const bits = tables.engagement.ofCampaignInChunk(column.slice(CAMPAIGN.length), chunk);
-    for (const [index, number] of copied.entries()) results[index] = test(bits.get(number)) ? 1 : 0;
+    let bits = campaigns.get(column);
+    if (bits === undefined) {
+      bits = tables.engagement.ofCampaignInChunk(column.slice(CAMPAIGN.length), chunk);
+      campaigns.set(column, bits);
+    }
+    const byBits = Uint8Array.from({ length: NO_BITS + 1 }, (_, value) =>
+      test(value === NO_BITS ? null : value) ? 1 : 0,
+    );
+    for (let index = 0; index < results.length; index++)
+      results[index] = byBits[bits[copied[index] ?? 0] ?? NO_BITS] ?? 0;
     return results;
   }
   const { distinct, codes } = decodeColumn(

@@ -1,15 +1,9 @@
 import { DAY, parseMoment } from '../../core/clock.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
+import { ENGAGEMENT_BITS } from '../../store/contacts/engagement.ts';
 import type { Tables } from '../../store/tables.ts';
 import { fold } from '../search-key.ts';
-import {
-  CUSTOM_PREFIX,
-  ENGAGEMENTS,
-  type Engagement,
-  isTimeField,
-  type SegmentFilter,
-  type When,
-} from './filter.ts';
+import { CUSTOM_PREFIX, ENGAGEMENTS, isTimeField, type SegmentFilter, type When } from './filter.ts';
 
 /*
  * What a filter means. A condition is a test of one value of a contact, which its column names:
@@ -37,12 +31,6 @@ export type CompiledFilter =
   | { any: CompiledFilter[] }
   | { not: CompiledFilter }
   | Condition;
-
-/** What a contact did with the message of a campaign. */
-export const ENGAGEMENT_BITS = { received: 1, opened: 2, clicked: 4 } as const satisfies Record<
-  Engagement,
-  number
->;
 
 /** `now`: epoch ms, from which days are counted back. */
 export function compileFilter(filter: SegmentFilter, now: number): CompiledFilter {

@@ -12,12 +12,18 @@ export const MAX_PER_HOUR = 10_000_000;
 const progress = z
   .object({
     jobId: z.string().describe('Id of its messages: `GET /web-setup/messages?jobId=`.'),
-    subscriptionGroupId: z.string(),
+    subscriptionGroupId: z
+      .string()
+      .describe('The group; with several, the one whose members are being processed.'),
+    subscriptionGroupIds: z.array(z.string()).optional(),
+    segmentId: z.string().optional(),
+    excludeSegmentIds: z.array(z.string()).optional(),
+    excludeCampaignIds: z.array(z.string()).optional(),
     members: z
       .int()
       .nullable()
       .describe(
-        'Active members of the group when sending started; null before that. When all are processed, the sum of `queued` and `skipped`.',
+        'Active members of the group when sending started, or people that the segment and the exclusions select; null before that. When all are processed, the sum of `queued` and `skipped`.',
       ),
     queued: z.int().describe('Members with a message.'),
     skipped: z
@@ -56,6 +62,7 @@ const progress = z
 export const preparedSchema = z
   .object({
     subscriptionGroupId: line(100).optional(),
+    segmentId: line(100).optional(),
     templateId: line(100).optional(),
     from: line(500).optional(),
     subject: line(998).optional(),

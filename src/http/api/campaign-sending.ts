@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { MAX_EXCLUDED, MAX_GROUPS } from '../../campaigns/audience.ts';
 import type { Campaigns } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { isRefusal, type RefusalCode, refuse } from '../../core/refusal.ts';
@@ -12,6 +13,7 @@ import {
   presentWithProgress,
   SENDING_CAMPAIGN_EXAMPLE,
 } from './campaign-schemas.ts';
+import { atMost } from './fields.ts';
 import { commonSendFields, singleSendFields } from './sending/send-schemas.ts';
 
 const route = routesOf({ tag: 'Campaigns', scope: 'setup', permissions: ['read', 'send'] });
@@ -110,17 +112,38 @@ const RESUME_REFUSALS: RefusalCode[] = [
 ];
 const { headers: _headers, ...mailFields } = commonSendFields;
 
+const id = z.string().max(100);
+const audienceFields = {
+  subscriptionGroupId: id.optional().describe('Required without `subscriptionGroupIds` and `segmentId`.'),
+  subscriptionGroupIds: atMost(z.array(id), MAX_GROUPS)
+    .optional()
+    .describe(
+      'Several groups. A person in more than one of them receives the campaign once, through the first one in this order.',
+    ),
+  segmentId: id
+    .optional()
+    .describe(
+      'Only members who are in this segment. Without groups: of all active groups of the account, oldest first.',
+    ),
+  excludeSegmentIds: atMost(z.array(id), MAX_EXCLUDED)
+    .optional()
+    .describe('Not to people in these segments.'),
+  excludeCampaignIds: atMost(z.array(id), MAX_EXCLUDED)
+    .optional()
+    .describe('Not to people who were sent one of these campaigns to a group.'),
+};
+
 function sendCampaign({ sending, account, oneClick }: Omit<CampaignServices, 'campaigns'>): Route {
   return route('POST /web-setup/campaigns/{campaignId}/send', {
     operationId: 'sendCampaign',
-    summary: 'Send a campaign to a subscription group',
+    summary: 'Send a campaign to subscription groups or a segment',
     description:
-      'Sends an individual message to every active member that is eligible. Subject, html and text may use `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and `{{customFields.<name>}}`; a value that a contact does not have is empty. A variable that is neither in `templateVariables` nor a field of any contact of the account, and has no default, is refused. All checks run before the response, which is sent when the campaign is stored; members are processed from then on. Contacts who join the group later may or may not receive it. A campaign can be sent once.',
+      'Sends an individual message to every active member that is eligible. Subject, html and text may use `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and `{{customFields.<name>}}`; a value that a contact does not have is empty. A variable that is neither in `templateVariables` nor a field of any contact of the account, and has no default, is refused. All checks run before the response, which is sent when the campaign is stored; members are processed from then on. A segment is evaluated shortly before it is a person’s turn: a change before that counts. Contacts who join the group later may or may not receive it. A campaign can be sent once.',
     limit: 'send',
     refusesMisnamed: true,
     body: z
       .object({
-        subscriptionGroupId: z.string().max(100),
+        ...audienceFields,
         ...mailFields,
         ...singleSendFields,
         templateVariables: mailFields.templateVariables.describe(
@@ -154,6 +177,7 @@ function sendCampaign({ sending, account, oneClick }: Omit<CampaignServices, 'ca
     refusals: [
       'CAMPAIGN_NOT_FOUND',
       'SUBSCRIPTION_GROUP_NOT_FOUND',
+      'SEGMENT_NOT_FOUND',
       'TEMPLATE_NOT_FOUND',
       'INVALID_STATE',
       'DOMAIN_NOT_REGISTERED',

@@ -152,7 +152,7 @@ export function campaignSendTable(db: Database) {
     ),
     /** Writes the columns that change while it is sent. */
     update: sql.run<[row: CampaignSendRow]>(`
-      UPDATE campaign_sends SET ${columnsSet(`members, last_seq, at_seq, queued, without_email, not_eligible,
+      UPDATE campaign_sends SET ${columnsSet(`subscription_group_id, members, last_seq, at_seq, queued, without_email, not_eligible,
         not_renderable, next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at`)}
       WHERE campaign_seq = @campaign_seq`),
     get: sql.get<[campaignSeq: number], CampaignSend>(`${select} WHERE s.campaign_seq = ?`),
@@ -180,6 +180,12 @@ export function campaignSendTable(db: Database) {
       FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
       WHERE s.group_seq = @groupSeq AND s.is_active = 1 AND s.contact_seq > @after AND s.contact_seq <= @upTo
       ORDER BY s.contact_seq LIMIT +@limit`),
+    /** Those of these contacts that are active members, in their order. `seqs`: JSON. */
+    membersAmong: sql.all<[seqs: string, groupSeq: number], CampaignMember>(`
+      SELECT c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.consent_n
+      FROM json_each(?) chosen
+        CROSS JOIN subscriptions s ON s.group_seq = ? AND s.contact_seq = chosen.value AND s.is_active = 1
+        CROSS JOIN contacts c ON c.seq = s.contact_seq`),
     /** The last of the next contacts of an account, up to the one that exceeds `bytes`; null: there are no more. */
     portionEnd: (accountId: string, after: number, max: { contacts: number; bytes: number }): number | null =>
       portionEnd({ accountId, after, ...max }),

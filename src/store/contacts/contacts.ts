@@ -215,6 +215,10 @@ export function contactTable(db: Database) {
       UPDATE contacts SET paused_until = NULL WHERE seq IN (
         SELECT seq FROM contacts INDEXED BY contacts_by_pause
         WHERE paused_until IS NOT NULL AND paused_until <= ? LIMIT +?)`),
+    /** Null: no contact has this address. `emailHash`: `email_<md5>`. */
+    seqOf: sql.value<[accountId: string, emailHash: string], number>(
+      'SELECT seq FROM contacts WHERE account_id = ? AND email_hash = ?',
+    ),
     bySeq: sql.get<[seq: number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`),
     /** `identifier`: `email_<md5>` or `phone_<md5>`. */
     byIdentifier: (accountId: string, identifier: string): KnownContact | null =>

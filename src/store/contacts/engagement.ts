@@ -5,6 +5,11 @@ import { statements } from '../database/statements.ts';
 /** Contacts that segments test together: those whose numbers have the same quotient. */
 export const CHUNK_SIZE = 4096;
 
+/** Bits of what a contact did with a campaign; 0: a message to it was queued. */
+export const ENGAGEMENT_BITS = { received: 1, opened: 2, clicked: 4 } as const;
+
+export const NO_BITS = 8;
+
 /** When a contact last received marketing mail, opened and clicked, epoch ms; null: never. */
 export interface EngagementRow {
   contact_seq: number;
@@ -41,9 +46,13 @@ export function engagementTable(db: Database) {
   const removeOfCampaign = sql.changes<[number, number, number]>(`
     DELETE FROM campaign_contacts WHERE campaign_seq = ? AND contact_seq IN (
       SELECT contact_seq FROM campaign_contacts WHERE campaign_seq = ? LIMIT +?)`);
+  const addOfCampaignId = sql.run<[number, number, string]>(`
+    INSERT INTO campaign_contacts (campaign_seq, contact_seq, bits)
+    SELECT seq, ?, ? FROM campaigns WHERE campaign_id = ?
+    ON CONFLICT (campaign_seq, contact_seq) DO UPDATE SET bits = bits | excluded.bits`);
   // One text, because a row takes longer to return than to read.
   const inChunk = sql.value<[{ campaignId: string; first: number; last: number }], string>(`
-    SELECT json_group_array(contact_seq * 16 + bits) FROM campaign_contacts
+    SELECT json_group_array((contact_seq - @first) * 16 + bits) FROM campaign_contacts
     WHERE campaign_seq = (SELECT seq FROM campaigns WHERE campaign_id = @campaignId)
       AND contact_seq BETWEEN @first AND @last`);
   return {
@@ -55,13 +64,15 @@ export function engagementTable(db: Database) {
     ofCampaign: sql.value<[campaignId: string, contactSeq: number], number>(`
       SELECT bits FROM campaign_contacts
       WHERE campaign_seq = (SELECT seq FROM campaigns WHERE campaign_id = ?) AND contact_seq = ?`),
-    /** The same for the contacts of a chunk, by their numbers modulo CHUNK_SIZE. */
-    ofCampaignInChunk: (campaignId: string, chunk: number): Map<number, number> => {
+    /** The same for the contacts of a chunk, by their numbers modulo CHUNK_SIZE; NO_BITS: the contact did not receive it. */
+    ofCampaignInChunk: (campaignId: string, chunk: number): Uint8Array => {
       const first = chunk * CHUNK_SIZE;
       const text = inChunk({ campaignId, first, last: first + CHUNK_SIZE - 1 });
       // Sound: the statement returns a list of numbers.
       const packed = JSON.parse(text ?? '[]') as number[];
-      return new Map(packed.map((one) => [Math.floor(one / 16) % CHUNK_SIZE, one % 16]));
+      const bits = new Uint8Array(CHUNK_SIZE).fill(NO_BITS);
+      for (const one of packed) bits[Math.floor(one / 16)] = one % 16;
+      return bits;
     },
     /** Removes rows of campaigns that do not exist any more, at most `limit`; returns how many. */
     removeOfDeletedCampaigns: (limit: number): number => {
@@ -70,6 +81,15 @@ export function engagementTable(db: Database) {
         if (!campaignExists(seq)) return removeOfCampaign(seq, seq, limit);
       return 0;
     },
+    /** Sets the times that are not null. */
+    record: sql.run<[row: EngagementRow]>(`
+      INSERT INTO contact_engagement (contact_seq, received_at, opened_at, clicked_at)
+      VALUES (@contact_seq, @received_at, @opened_at, @clicked_at)
+      ON CONFLICT (contact_seq) DO UPDATE SET received_at = coalesce(excluded.received_at, received_at),
+        opened_at = coalesce(excluded.opened_at, opened_at), clicked_at = coalesce(excluded.clicked_at, clicked_at)`),
+    /** The same as `addOfCampaign` for a campaign that may be deleted. */
+    addOfCampaignId: (campaignId: string, contactSeq: number, bits: number): void =>
+      addOfCampaignId(contactSeq, bits, campaignId),
     addOfCampaign: sql.run<[campaignSeq: number, contactSeq: number, bits: number]>(`
       INSERT INTO campaign_contacts (campaign_seq, contact_seq, bits) VALUES (?, ?, ?)
       ON CONFLICT (campaign_seq, contact_seq) DO UPDATE SET bits = bits | excluded.bits`),

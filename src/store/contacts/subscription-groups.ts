@@ -87,6 +87,10 @@ export function subscriptionGroupTable(db: Database) {
       WHERE account_id = ? AND deleted_at IS NULL AND is_active = 1
         AND coalesce(is_public, sign_up IS NOT NULL) = 1
       ORDER BY seq LIMIT +?`),
+    /** Ids of active groups, oldest first, at most `limit`. */
+    activeOf: sql.values<[accountId: string, limit: number], string>(`
+      SELECT subscription_group_id FROM subscription_groups
+      WHERE account_id = ? AND deleted_at IS NULL AND is_active = 1 ORDER BY seq LIMIT +?`),
     /** Newest first. */
     list: ({ accountId, beforeSeq, limit, search = '' }: NamedPageFilter): Page<SubscriptionGroupRow> =>
       pageOf(list(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, search, limit + 1), limit),

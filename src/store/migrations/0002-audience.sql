@@ -11,7 +11,7 @@ CREATE TABLE contact_engagement (
 CREATE TABLE campaign_contacts (
   campaign_seq INTEGER NOT NULL,
   contact_seq  INTEGER NOT NULL REFERENCES contacts (seq),
-  bits         INTEGER NOT NULL,   -- 1: received, 2: opened, 4: clicked
+  bits         INTEGER NOT NULL,   -- 1: received, 2: opened, 4: clicked; 0: a message is queued
   PRIMARY KEY (campaign_seq, contact_seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX campaign_contacts_by_contact ON campaign_contacts (contact_seq);

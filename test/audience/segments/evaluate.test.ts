@@ -29,6 +29,20 @@ async function start() {
   );
   const group = tables.subscriptionGroups.get('acct_one', groupId);
   await writer.run((tx) => {
+    const at = clock.now();
+    const campaign = {
+      campaign_id: 'campaign_1',
+      account_id: 'acct_one',
+      name: 'One',
+      description: null,
+      prepared: null,
+      status: 'sent',
+      created_at: at,
+      updated_at: at,
+    } as const;
+    const campaignSeq = tx.campaigns.insert(campaign);
+    for (const [index, { seq }] of people.entries())
+      if (index % 3 === 0) tx.engagement.addOfCampaign(campaignSeq, seq, index % 6 === 0 ? 3 : 1);
     for (const [index, { seq }] of people.entries()) {
       const at = clock.now() - index * DAY;
       if (index % 2 === 0)
@@ -72,6 +86,8 @@ it('counts the same contacts with and without copies, and after changes', async 
     { opened: { withinDays: 100 } },
     { clicked: { notWithinDays: 1 } },
     { joined: { withinDays: 50 } },
+    { all: [{ received: { campaignId: 'campaign_1' } }, { not: { opened: { campaignId: 'campaign_1' } } }] },
+    { not: { clicked: { campaignId: 'campaign_1' } } },
     {
       all: [
         { not: { field: 'customFields.plan', op: 'is', value: 'free' } },

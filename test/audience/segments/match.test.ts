@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { SegmentFilter } from '../../../src/audience/segments/filter.ts';
-import { ENGAGEMENT_BITS, matchesContact } from '../../../src/audience/segments/match.ts';
+import { matchesContact } from '../../../src/audience/segments/match.ts';
 import { DAY } from '../../../src/core/clock.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
+import { ENGAGEMENT_BITS } from '../../../src/store/contacts/engagement.ts';
 import { granted } from '../../support/refusal.ts';
 import { CALLER, GROUP, startAudience } from '../setup.ts';
 

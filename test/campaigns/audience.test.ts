@@ -1,0 +1,139 @@
+import { expect, it } from 'vitest';
+import type { CampaignRequest } from '../../src/campaigns/mail.ts';
+import { isRefusal } from '../../src/core/refusal.ts';
+import type { MessageEvent } from '../../src/events/event-types.ts';
+import type { CampaignRow } from '../../src/store/campaigns/campaigns.ts';
+import { granted } from '../support/refusal.ts';
+import { refusal, startCampaigns } from './setup.ts';
+
+const GOLD = { field: 'customFields.plan', op: 'is' as const, value: 'gold' };
+
+/** Two groups; even contacts are in the first, every third in the second; every fourth has the plan gold. */
+async function start(contacts: number) {
+  const setup = await startCampaigns();
+  const { audience, member, join, createGroup, groupId, send, until, messages, sending } = setup;
+  const second = await createGroup('Offers');
+  const outside = await createGroup('Nobody');
+  for (let n = 0; n < contacts; n++) {
+    const profile = { customFields: { plan: n % 4 === 0 ? 'gold' : 'free' } };
+    const contact = await member(
+      `p${n}@example.net`,
+      profile,
+      n % 2 === 0 ? groupId : n % 3 === 0 ? second : outside,
+    );
+    if (n % 6 === 0) await join(contact.seq, second);
+  }
+  const segment = granted(await audience.segments.create('acct_one', { name: 'Gold', filter: GOLD })).segment;
+  const recipients = (row: CampaignRow) => messages(row).map(({ recipient }) => recipient);
+  return {
+    ...setup,
+    second,
+    segmentId: segment.segment_id,
+    recipients,
+    /** Sends a campaign completely; returns its recipients in their order. */
+    sent: async (changes: Partial<CampaignRequest>) => {
+      const campaign = granted(await send(changes));
+      await setup.severalRounds();
+      await setup.deliverAll();
+      await until(campaign.campaign_id, 'sent');
+      return { campaign, to: recipients(campaign), progress: sending.progress(campaign) };
+    },
+  };
+}
+
+const named = (...numbers: number[]) => numbers.map((n) => `p${n}@example.net`);
+
+it('is sent once to each person of several groups, through the first group of the person', async () => {
+  const { runner, groupId, second, sent, messages } = await start(13);
+  runner.start();
+  const { campaign, to, progress } = await sent({
+    subscriptionGroupId: undefined,
+    subscriptionGroupIds: [second, groupId],
+  });
+  expect(to).toEqual(named(0, 3, 6, 9, 12, 2, 4, 8, 10));
+  expect(messages(campaign).map(({ subscription_group_id: group }) => group)).toEqual([
+    ...Array.from({ length: 5 }, () => second),
+    ...Array.from({ length: 4 }, () => groupId),
+  ]);
+  expect(progress).toMatchObject({ members: 9, queued: 9, skipped: { notEligible: 0 } });
+});
+
+it('is sent to the members of a segment, without people who were sent others or are in others', async () => {
+  const { runner, audience, groupId, segmentId, second, sent, writer, tables, recorder, messages } =
+    await start(25);
+  runner.start();
+  const first = await sent({ segmentId });
+  expect(first.to).toEqual(named(0, 4, 8, 12, 16, 20, 24));
+  const excluded = await sent({ excludeSegmentIds: [segmentId] });
+  expect(excluded.to).toEqual(named(2, 6, 10, 14, 18, 22));
+  const later = await sent({ excludeCampaignIds: [first.campaign.campaign_id] });
+  expect(later.to).toEqual(excluded.to);
+  // Not opened: a program loads the image of one message, people open two others.
+  const open = (index: number, isBot: boolean) =>
+    writer.run((tx) => {
+      const message = tx.messages.bySeq(messages(first.campaign)[index]?.seq ?? 0);
+      const fields = { ip: '192.0.2.1', userAgent: 'x', isBot, isProxy: false, isFirst: true };
+      const event: MessageEvent = { kind: 'email_opened', fields };
+      return message !== null && recorder.message(tx, message, event);
+    });
+  await open(0, true);
+  await open(1, false);
+  await open(2, false);
+  const campaignId = first.campaign.campaign_id;
+  const filter = { all: [{ received: { campaignId } }, { not: { opened: { campaignId } } }] };
+  const unopened = granted(await audience.segments.create('acct_one', { name: 'Not opened', filter }));
+  expect(unopened.count).toBe(5);
+  const again = await sent({ subscriptionGroupId: undefined, segmentId: unopened.segment.segment_id });
+  // With a segment alone the groups are all active ones; p0, p12 and p24 are members of two of them.
+  expect(again.to).toEqual(named(0, 12, 16, 20, 24));
+  expect(tables.engagement.ofCampaign(campaignId, 5)).toBe(3);
+  expect([groupId, second]).toContain(messages(again.campaign)[0]?.subscription_group_id);
+});
+
+it('continues where an earlier process ended', async () => {
+  const { runner, anotherRunner, limitQueue, groupId, second, segmentId, send, recipients, ...setup } =
+    await start(200);
+  limitQueue(20);
+  const campaign = granted(
+    await send({ subscriptionGroupId: undefined, subscriptionGroupIds: [groupId, second], segmentId }),
+  );
+  runner.start();
+  await setup.severalRounds();
+  await runner.stop();
+  expect(recipients(campaign)).toHaveLength(20);
+  limitQueue(Number.POSITIVE_INFINITY);
+  anotherRunner().start();
+  await setup.severalRounds();
+  await setup.deliverAll();
+  await setup.until(campaign.campaign_id, 'sent');
+  const expected = Array.from({ length: 50 }, (_, n) => `p${4 * n}@example.net`);
+  expect(recipients(campaign)).toEqual(expected);
+});
+
+it('keeps its segment until it is sent', async () => {
+  const { audience, segmentId, send, sending, setPressure, campaigns, groupId } = await start(5);
+  setPressure(null);
+  const campaign = granted(await send({ segmentId }));
+  const refused = await audience.segments.remove('acct_one', segmentId);
+  if (!isRefusal(refused)) throw new Error('the segment was deleted');
+  expect(refused.code).toBe('INVALID_STATE');
+  expect(refused.message).toContain(`Spring (${campaign.campaign_id})`);
+  expect(sending.progress(granted(campaigns.get('acct_one', campaign.campaign_id)))).toMatchObject({
+    subscriptionGroupIds: [groupId],
+    segmentId,
+    members: null,
+  });
+});
+
+it('is refused with an audience that does not exist', async () => {
+  const { send, segmentId } = await start(1);
+  const code = async (changes: Partial<CampaignRequest>) => refusal(await send(changes));
+  expect(await code({ segmentId: 'segment_1' })).toEqual(['SEGMENT_NOT_FOUND', []]);
+  expect(await code({ segmentId, excludeSegmentIds: ['segment_1'] })).toEqual(['SEGMENT_NOT_FOUND', []]);
+  expect(await code({ excludeCampaignIds: ['campaign_1'] })).toEqual(['CAMPAIGN_NOT_FOUND', []]);
+  expect(await code({ subscriptionGroupIds: ['sgroup_1'] })).toEqual(['SUBSCRIPTION_GROUP_NOT_FOUND', []]);
+  expect(await code({ subscriptionGroupId: undefined })).toEqual([
+    'VALIDATION_ERROR',
+    ['subscriptionGroupId'],
+  ]);
+});
