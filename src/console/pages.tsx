@@ -16,6 +16,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: 'reputation', title: 'page.reports', group: 'top', icon: 'chart-line' },
   { path: 'contacts', title: 'page.contacts', group: 'audience', icon: 'users' },
   { path: 'groups', title: 'page.groups', group: 'audience', icon: 'users-round' },
+  { path: 'segments', title: 'page.segments', group: 'audience', icon: 'funnel' },
   { path: 'suppressions', title: 'page.suppressions', group: 'audience', icon: 'ban' },
   { path: 'campaigns', title: 'page.campaigns', group: 'marketing', icon: 'megaphone', count: 'campaigns' },
   { path: 'sequences', title: 'page.sequences', group: 'marketing', icon: 'route' },
@@ -114,6 +115,15 @@ const ContactPage = lazyPage(() =>
 const ConsentProofPage = lazyPage(() =>
   import('./pages/contacts/consent-proof.tsx').then((module) => module.ConsentProofPage),
 );
+const SegmentListPage = lazyPage(() =>
+  import('./pages/segments/segment-list.tsx').then((module) => module.SegmentListPage),
+);
+const NewSegmentPage = lazyPage(() =>
+  import('./pages/segments/segment.tsx').then((module) => module.NewSegmentPage),
+);
+const SegmentPage = lazyPage(() =>
+  import('./pages/segments/segment.tsx').then((module) => module.SegmentPage),
+);
 const GroupListPage = lazyPage(() =>
   import('./pages/groups/group-list.tsx').then((module) => module.GroupListPage),
 );
@@ -197,6 +207,10 @@ export function CurrentPage({ segments }: { segments: string[] }) {
     return <ConsentProofPage key={id} identifier={id} />;
   if (page === 'groups' && id === undefined) return <GroupListPage />;
   if (page === 'groups' && id !== undefined && more === undefined) return <GroupPage key={id} groupId={id} />;
+  if (page === 'segments' && id === undefined) return <SegmentListPage />;
+  if (page === 'segments' && id === 'new' && more === undefined) return <NewSegmentPage />;
+  if (page === 'segments' && id !== undefined && more === undefined)
+    return <SegmentPage key={id} segmentId={id} />;
   if (page === 'suppressions' && id === undefined) return <SuppressionsPage />;
   if (page === 'suppressions' && id !== undefined && more === undefined)
     return <SuppressionPage key={id} identifier={id} />;
