@@ -3,7 +3,7 @@ import { csvFields, type ImportRecord } from '../audience/import/records.ts';
 import { foldedColumn } from '../audience/import/rows.ts';
 import { openCsv } from '../audience/import/source.ts';
 import { DAY, parseMoment } from '../core/clock.ts';
-import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { accountLimitReached, invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import { normalizeAddress } from '../dns/address-kinds.ts';
 import { normalizeDomain } from '../mail/address.ts';
 import { KNOWN_PROVIDERS } from '../mail/providers.ts';
@@ -42,8 +42,8 @@ export interface SpamRateImport {
 
 type Stored = 'created' | 'updated' | 'unchanged';
 
-/** Rates of one account: those of 100 domains and addresses for two years. */
-export const MAX_SPAM_RATES = 73_000;
+/** Rates of one account: those of 50 domains and addresses for two years. */
+const MAX_SPAM_RATES = 40_000;
 /** Older rates would soon be deleted. */
 const MAX_AGE_MS = 731 * DAY;
 const MAX_REJECTED = 100;
@@ -60,20 +60,27 @@ const PROVIDER_NAMES = new Map([
   ['icloud', 'Apple'],
 ] as const);
 
-/** Stores spam rates of accounts. Keeps no state. */
-export function createSpamRates({ clock, writer }: Pick<Context, 'clock' | 'writer'>) {
+/** Stores spam rates of accounts. Keeps no state. `maxRates`: of one account. */
+export function createSpamRates(
+  { clock, writer }: Pick<Context, 'clock' | 'writer'>,
+  { maxRates = MAX_SPAM_RATES }: { maxRates?: number } = {},
+) {
   /** Stores rows in one unit of work. A refusal means that nothing is stored. */
   async function store(rows: readonly SpamRateRow[]): Promise<Stored[] | Refusal> {
     return writer.run((tx) => {
       const stored: Stored[] = [];
+      let count: number | null = null;
       for (const row of rows) {
         const known = tx.spamRates.get(row);
         if (known?.rate === row.rate) {
           stored.push('unchanged');
           continue;
         }
-        if (known === null && tx.spamRates.count(row.account_id, MAX_SPAM_RATES) >= MAX_SPAM_RATES)
-          return refuse('LIMIT_REACHED', `The account has ${MAX_SPAM_RATES} spam rates, the maximum`);
+        if (known === null) {
+          count ??= tx.spamRates.count(row.account_id, maxRates);
+          if (count++ >= maxRates)
+            return accountLimitReached('spamRates', maxRates, { resources: 'spam rates' });
+        }
         tx.spamRates.put(row);
         stored.push(known === null ? 'created' : 'updated');
       }

@@ -6,9 +6,9 @@ import { startStore } from '../support/store.ts';
 
 const ACCOUNT = 'acct_one';
 
-function start() {
+function start(maxRates?: number) {
   const store = startStore();
-  const spamRates = createSpamRates(store);
+  const spamRates = createSpamRates(store, maxRates === undefined ? {} : { maxRates });
   const stored = () =>
     store.tables.spamRates
       .ofPeriod(ACCOUNT, 0, Number.MAX_SAFE_INTEGER, 100)
@@ -117,6 +117,19 @@ describe('a file of spam rates', () => {
         { line: 6, reason: 'day: is more than two years ago' },
       ],
     });
+  });
+
+  it('ends at the limit of the account, and may replace rates there', async () => {
+    const { importCsv, stored } = start(2);
+    const rows = (...rates: string[]) => `date,spam rate\n${rates.map((rate) => `${rate}\n`).join('')}`;
+    await importCsv(rows('2026-01-10,0.1%', '2026-01-11,0.1%'), 'example.com');
+    expect(await importCsv(rows('2026-01-10,0.2%'), 'example.com')).toMatchObject({ updated: 1 });
+    const refused = await importCsv(rows('2026-01-12,0.1%'), 'example.com');
+    expect(isRefusal(refused) && refused.code).toBe('LIMIT_REACHED');
+    expect(stored().map(([, , day, rate]) => [day, rate])).toEqual([
+      ['2026-01-10', 0.002],
+      ['2026-01-11', 0.001],
+    ]);
   });
 
   it.each([
