@@ -1,5 +1,7 @@
+import { operate } from '../../api.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
-import { Card } from '../../parts.tsx';
+import { Card, Confirmed, Outcome, useAction } from '../../parts.tsx';
+import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import type { Reputation } from './providers.tsx';
 
@@ -46,8 +48,10 @@ function Sentence({ of: { rate, provider, domain, since, share, before } }: { of
   );
 }
 
-/** The automatic limits in force. */
-export function Limits({ limits }: Pick<Reputation, 'limits'>) {
+type Limit = Reputation['limits'][number];
+
+/** The automatic limits in force, and their end with a reason. */
+export function Limits({ limits, onChanged }: Pick<Reputation, 'limits'> & { onChanged: () => void }) {
   const { t } = useTexts();
   return (
     <Card title={t('reputation.limits')}>
@@ -58,10 +62,10 @@ export function Limits({ limits }: Pick<Reputation, 'limits'>) {
         </p>
       ) : (
         <ul class="reputation-changes">
-          {limits.map((limit, index) => (
-            <li key={index} class="worse">
+          {limits.map((limit) => (
+            <li key={limit.limitId} class="worse">
               <Icon name="triangle-alert" />
-              <span>{sentenceOf(limit)}</span>
+              <LimitInForce limit={limit} onChanged={onChanged} />
             </li>
           ))}
         </ul>
@@ -70,7 +74,43 @@ export function Limits({ limits }: Pick<Reputation, 'limits'>) {
   );
 }
 
-function sentenceOf(limit: Readonly<Record<string, unknown>>): string {
-  const { message } = limit;
-  return typeof message === 'string' ? message : '';
+function LimitInForce({ limit, onChanged }: { limit: Limit; onChanged: () => void }) {
+  const { t, percent, number } = useTexts();
+  const { accountId, may } = useMember();
+  const { outcome, run } = useAction();
+  const { limitId, level, domain, provider, reason, figures } = limit;
+  const what = [domain ?? t('overview.limit.account'), provider ?? ''].filter(Boolean).join(' → ');
+  return (
+    <div>
+      <strong>{t(`overview.limit.${level}`, { what })}</strong>
+      <p>
+        {t(`campaigns.stopped.${reason}`, {
+          events: number(figures.events),
+          messages: number(figures.messages),
+          rate: percent(figures.rate / 100, 2),
+          limit: percent(figures.limit / 100, 2),
+        })}{' '}
+        {t(`campaigns.stopped.${reason}.remedy`)}
+      </p>
+      {level !== 'notice' && may('resumeSending') && (
+        <Confirmed
+          label={t('campaigns.resume')}
+          question={t('campaigns.resume.confirm')}
+          reason={t('campaigns.resume.reason')}
+          action={(given) =>
+            run(async () => {
+              await operate('post', '/web-setup/reputation/limits/{limitId}/resume', {
+                account: accountId,
+                parameters: { limitId },
+                body: { reason: given },
+              });
+              onChanged();
+              return '';
+            })
+          }
+        />
+      )}
+      {outcome?.failed === true && <Outcome of={outcome} />}
+    </div>
+  );
 }

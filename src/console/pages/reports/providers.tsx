@@ -137,7 +137,7 @@ function Shown({ reputation, domains, onChanged }: ShownProps) {
       </div>
       <div class="reputation-grid">
         <Changes changes={reputation.changes} />
-        <Limits limits={reputation.limits} />
+        <Limits limits={reputation.limits} onChanged={onChanged} />
       </div>
       <Figures sums={sums} dmarc={reputation.dmarc} />
       <Card title={t('overview.volume.of.provider')}>
