@@ -75,7 +75,7 @@ describe('the settings of the public pages', () => {
   it('have default texts in each language', async () => {
     const { data } = await client.get<{ texts: Record<string, string> }>(`${PATH}/texts/ja`);
     expect(data.texts['unsubscribe.title']).toBe('配信停止');
-    expect((await client.call('GET', `${PATH}/texts/fi`)).status).toBe(400);
+    expect((await client.call('GET', `${PATH}/texts/fi`)).status).toBe(404);
   });
 });
 

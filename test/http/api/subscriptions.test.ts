@@ -63,6 +63,7 @@ describe('a subscription group', () => {
       importStatus: null,
       tags: [],
       signUp: null,
+      isPublic: false,
       createdAt: expect.stringMatching(/Z$/),
       updatedAt: expect.stringMatching(/Z$/),
     });

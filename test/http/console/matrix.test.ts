@@ -174,7 +174,7 @@ it('an owner reaches nothing of another account by its ids, and changes nothing'
   const targetOf = (path: string) =>
     path.replaceAll(/\{([^}]*)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? `no ${name}`));
   // They have the time of the request.
-  const isTimed = (path: string) => path.endsWith('/reports') || path.endsWith('/dmarc-path');
+  const isTimed = (path: string) => /\/(?:reports|dmarc-path|consent-proof|personal-data)$/.test(path);
   const reads = named.filter(({ method, path }) => method === 'GET' && !isTimed(path));
   const state = async () => {
     const texts = await Promise.all(

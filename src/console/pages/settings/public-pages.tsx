@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
-import type { BodyOf, DataOf, ParametersOf } from '../../operations.ts';
+import type { BodyOf, DataOf } from '../../operations.ts';
 import { Button } from '../../parts/button.tsx';
 import { fieldChoice, fieldText } from '../../parts/field-text.ts';
 import { toast } from '../../parts/toast.tsx';
@@ -14,7 +14,7 @@ const TEXTS = '/web-setup/public-pages/texts/{language}';
 
 type Pages = DataOf<typeof PATH>;
 type Changes = BodyOf<typeof PATH, 'put'>;
-type Language = ParametersOf<typeof TEXTS>['language'];
+type Language = NonNullable<Pages['language']>;
 
 const LANGUAGES = [
   'de',

@@ -1,11 +1,17 @@
 import * as z from 'zod';
-import { PAGE_LANGUAGES, PAGE_TEXTS, type PageLanguage } from '../../../accounts/page-texts.ts';
+import {
+  isPageLanguage,
+  PAGE_LANGUAGES,
+  PAGE_TEXTS,
+  type PageLanguage,
+} from '../../../accounts/page-texts.ts';
 import {
   type PublicPageSettings,
   publicPagesPatchSchema,
   publicPagesSchema,
   type StoredPublicPages,
 } from '../../../accounts/public-pages.ts';
+import { refuse } from '../../../core/refusal.ts';
 import { withoutNulls } from '../../../core/without-nulls.ts';
 import { mapResult, type Route, routesOf } from '../../route.ts';
 
@@ -63,13 +69,17 @@ export function publicPagesRoutes({ pages }: { pages: PublicPageSettings }): Rou
     route('GET /web-setup/public-pages/texts/{language}', {
       operationId: 'getPublicPageTexts',
       summary: 'Get the default texts of the public pages',
-      params: { language: z.enum(languages) },
+      params: { language: z.string().describe(`One of ${languages.join(', ')}.`) },
       response: {
         description: 'The texts by key; `{name}` is a value.',
         data: z.object({ language: z.enum(languages), texts: z.record(z.string(), z.string()) }),
         example: { language: 'en', texts: { 'unsubscribe.title': 'Unsubscribe' } },
       },
-      handle: ({ params: { language } }) => ({ language, texts: PAGE_TEXTS[language] }),
+      refusals: ['NOT_FOUND'],
+      handle: ({ params: { language } }) =>
+        isPageLanguage(language)
+          ? { language, texts: PAGE_TEXTS[language] }
+          : refuse('NOT_FOUND', `The public pages have no texts in ${language}: ${languages.join(', ')}`),
     }),
   ];
 }
