@@ -75,7 +75,6 @@ export function explainMessage(messageId: string, deps: ExplainDeps) {
       unknown: [],
     };
   const controls = createControlIndex(tables.queueControls.list(clock.now()));
-  const live = inspection === null || facts === null ? null : { inspection, facts };
   return {
     ...common,
     destination: queued.destination,
@@ -85,7 +84,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps) {
     nextAttemptAt: queued.paused === 1 ? null : iso(queued.due_at),
     blockedAt: blockedAt(facts),
     /** The deciding one first. */
-    reasons: reasonsOf(queued, controls, live, clock.now()).map((reason) =>
+    reasons: reasonsOf(queued, controls, facts, clock.now()).map((reason) =>
       withPolicy(reason, common.lastAttempts),
     ),
     /** Due messages of the same account to the same destination that precede it, counted up to `MAX_AHEAD`. */
@@ -237,9 +236,8 @@ export async function explainDestination(
   let blocked: string | null = null;
   for (const row of rows) {
     const facts = inspection === null ? null : inspection.message(row);
-    const live = inspection === null || facts === null ? null : { inspection, facts };
     blocked ??= blockedAt(facts);
-    const [deciding] = reasonsOf(row, controls, live, clock.now());
+    const [deciding] = reasonsOf(row, controls, facts, clock.now());
     if (deciding !== undefined) count(reasons, deciding.code, deciding);
     const last = tables.messages.attemptsOf(row.seq).at(-1);
     if (last !== undefined) {

@@ -86,16 +86,14 @@ interface Situation {
   controls: ControlIndex;
   hold: HoldReason | null;
   /** What the running daemon knows; null: it does not run. */
-  live: Live | null;
+  live: MessageFacts | null;
   /** The same of a message that is due. */
-  due: Live | null;
+  due: MessageFacts | null;
   /** The site of a due message, and why it takes no mail now. `kept`: see `WaitDetails.site_busy`. */
   site: (SiteFacts & { state: 'suspended' | 'limited' | 'busy' | 'slow' | null; kept: number }) | null;
   /** Epoch ms. */
   at(ms: number): number;
 }
-
-type Live = MessageFacts & { daemon: Pick<Inspection, 'stopped' | 'sessions'> };
 
 interface Reason<Code extends WaitCode> {
   /** Whether a message waits for it, and what is known about that; absent: it waits for nothing else. */
@@ -178,10 +176,7 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
     remedy: ({ attempts }) => (attempts === 0 ? null : 'To try it earlier: "postrider queue retry".'),
   },
   stopped: {
-    find: ({ live }) => {
-      const cause = live?.daemon.stopped() ?? null;
-      return cause === null ? null : { cause };
-    },
+    find: ({ live }) => (live === null || live.stopped === null ? null : { cause: live.stopped }),
     text: ({ cause }) => `No mail is sent: ${cause}.`,
     remedy: 'Run "postrider doctor"; see the log.',
     clause: ({ cause }) => cause,
@@ -291,8 +286,8 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
   sessions_used: {
     find: ({ due }) => {
       if (due === null || due.exhausted === 'bytes') return null;
-      const { exhausted } = due;
-      const { used, limit } = due.daemon.sessions();
+      const { exhausted, sessions } = due;
+      const { used, limit } = sessions;
       return used >= limit || exhausted !== null ? { used, limit, exhausted } : null;
     },
     text: ({ used, limit, exhausted }) => {
@@ -430,20 +425,18 @@ export function routeFailureText(destination: string, { failure, route }: RouteF
 export function reasonsOf(
   queued: ListedInQueue,
   controls: ControlIndex,
-  live: { inspection: Pick<Inspection, 'stopped' | 'sessions'>; facts: MessageFacts } | null,
+  live: MessageFacts | null,
   now: number,
 ): WaitReason[] {
   const isRunning = live !== null;
   if (queued.lease !== null)
     return [
-      live?.facts.isUnrecorded === true
-        ? presentWait('unrecorded', {})
-        : presentWait('sending', { isRunning }),
+      live?.isUnrecorded === true ? presentWait('unrecorded', {}) : presentWait('sending', { isRunning }),
     ];
   const situation = situationOf(queued, controls, live, now);
   const reasons = WAIT_REASON_CODES.flatMap((code) => explain(code, situation)?.reason ?? []);
   if (reasons.length > 0) return reasons;
-  const isLookedUp = live?.facts.route === null && queued.simulated === 0;
+  const isLookedUp = live?.route === null && queued.simulated === 0;
   return [isLookedUp ? presentWait('route_unknown', {}) : presentWait('in_line', { isRunning })];
 }
 
@@ -460,12 +453,11 @@ function explain<Code extends WaitCode>(
 function situationOf(
   queued: ListedInQueue,
   controls: ControlIndex,
-  running: Parameters<typeof reasonsOf>[2],
+  live: MessageFacts | null,
   now: number,
 ): Situation {
   const hold = queued.hold_reason ?? (queued.paused === 1 ? 'campaign_paused' : null);
   const at = (ms: number) => now + ms;
-  const live = running === null ? null : { ...running.facts, daemon: running.inspection };
   const due = isDue(queued, now) ? live : null;
   const site = due === null || due.site === null ? null : siteFor(queued, due.site);
   return { queued, controls, hold, live, due, site, at };
@@ -719,10 +711,7 @@ export function createWaits({ clock, monotonic, log }: Pick<Runtime, 'clock' | '
 }
 
 /** What only the running daemon knows about queued mail. `message` begins the lookup of a route that is not known. */
-export type Inspection = Pick<
-  ReturnType<typeof createInspection>,
-  'message' | 'sites' | 'stopped' | 'sessions'
->;
+export type Inspection = Pick<ReturnType<typeof createInspection>, 'message'>;
 
 export interface MessageFacts {
   path: DeliveryPath;
@@ -749,6 +738,10 @@ export interface MessageFacts {
    * The share that is used up: sessions of its account or site, sessions of sites without an answer, or bytes; null: none is.
    */
   exhausted: ReturnType<Shares['exhausted']>;
+  /** What stops all mail, a clause; null: nothing does. */
+  stopped: string | null;
+  /** Of all destinations. */
+  sessions: { used: number; limit: number };
 }
 
 export interface SiteFacts {
@@ -835,6 +828,8 @@ export function createInspection(
       unreadable,
       isUnrecorded: recording.isUnrecorded(queued.seq),
       exhausted: site === null ? null : shares.exhausted(site, { ...queued, content_bytes }),
+      stopped: stopped(),
+      sessions: sessions(),
     };
   }
 
@@ -865,8 +860,7 @@ export function createInspection(
   function obstacle(queued: QueuedMessage): string | null {
     const now = clock.now();
     const listed = { ...queued, ready: 1, paused: 0, hold_reason: null } as const;
-    const live = { facts: message(queued), inspection: { stopped, sessions } };
-    const situation = situationOf(listed, controls, live, now);
+    const situation = situationOf(listed, controls, message(queued), now);
     for (const code of WAIT_REASON_CODES) {
       const { reason, clause = null } = explain(code, situation) ?? {};
       if (reason === undefined || clause === null) continue;

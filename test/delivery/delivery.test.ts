@@ -54,7 +54,7 @@ describe('a domain whose DKIM key cannot be read', () => {
     await expect.poll(() => env.tables.queue.listed(seq)?.ready).toBe(0);
     const queued = env.tables.queue.listed(seq) ?? expect.fail('not queued');
     expect(env.delivery.waits.parked()).toEqual([]);
-    const live = { inspection: env.delivery.waits, facts: env.delivery.waits.message(queued) };
+    const live = env.delivery.waits.message(queued);
     const [reason] = reasonsOf(queued, createControlIndex([]), live, env.clock.now());
     expect(reason).toMatchObject({ code: 'parked', text: 'It cannot be prepared.' });
   });

@@ -28,6 +28,8 @@ function factsOf(via: DeliveryRoute | null, route: DeliveryRoute | null, isFound
     unreadable: null,
     isUnrecorded: false,
     exhausted: null,
+    stopped: null,
+    sessions: { used: 0, limit: 2 },
   };
 }
 

@@ -156,6 +156,8 @@ describe('the reasons of a message', () => {
     unreadable: null,
     isUnrecorded: false,
     exhausted: null,
+    stopped: null,
+    sessions: { used: 0, limit: 2 },
   };
   const SITE: SiteFacts = {
     site: 'mx.one.test via default',
@@ -176,14 +178,7 @@ describe('the reasons of a message', () => {
   });
   const of = (facts: Partial<MessageFacts>, columns: Partial<ListedInQueue> = {}) => {
     const queued = { ...readyMessage(1), ready: 1, paused: 0, hold_reason: null, ...columns } as const;
-    const inspection = {
-      message: () => FACTS,
-      sites: () => [],
-      stopped: () => null,
-      sessions: () => ({ used: 0, limit: 2 }),
-    };
-    const live = { inspection, facts: { ...FACTS, ...facts } };
-    return reasonsOf(queued, createControlIndex([]), live, NOW);
+    return reasonsOf(queued, createControlIndex([]), { ...FACTS, ...facts }, NOW);
   };
   const codesOf = (...args: Parameters<typeof of>) => of(...args).map(({ code }) => code);
   const later = (ms: number) => ({ ready: 0, due_at: NOW + ms }) as const;

@@ -2,12 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { HOUR, iso, MINUTE, SECOND } from '../../src/core/clock.ts';
 import { createControlIndex } from '../../src/delivery/control.ts';
-import {
-  type Inspection,
-  type MessageFacts,
-  reasonsOf,
-  WAIT_REASON_CODES,
-} from '../../src/delivery/waits.ts';
+import { type MessageFacts, reasonsOf, WAIT_REASON_CODES } from '../../src/delivery/waits.ts';
 import type { ListedInQueue } from '../../src/store/messages/queue-list.ts';
 import { readyMessage } from '../delivery/messages.ts';
 import { eventually } from '../support/eventually.ts';
@@ -411,6 +406,8 @@ const FACTS: MessageFacts = {
   unreadable: null,
   isUnrecorded: false,
   exhausted: null,
+  stopped: null,
+  sessions: { used: 0, limit: 2 },
 };
 
 /** Reasons that no mail host causes: failures of this server, and states that last only a moment. */
@@ -447,13 +444,7 @@ describe('a message that no mail host delays', () => {
       hold_reason: null,
       ...columns,
     };
-    const inspection: Inspection = {
-      message: () => FACTS,
-      sites: () => [],
-      stopped: () => stopped,
-      sessions: () => ({ used: 0, limit: 2 }),
-    };
-    const live = { inspection, facts: { ...FACTS, ...facts } };
+    const live = { ...FACTS, ...facts, stopped };
     const reasons = reasonsOf(queued, createControlIndex([]), live, heldClock().now());
     expect(reasons).toEqual([expect.objectContaining({ code, text: expect.stringContaining(text) })]);
   });
