@@ -39,6 +39,7 @@ second or more. Build first (npm run build).`,
     members: { integer: 20_000, help: 'members of the group' },
     'per-second': { integer: 20, help: 'transactional messages per second' },
     size: { integer: 10_240, help: 'bytes of html of each transactional message' },
+    segment: { flag: 'send to a segment that all members are in' },
     'campaign-size': { integer: 10_240, help: 'bytes of html of the campaign' },
   },
 });
@@ -69,6 +70,7 @@ async function bench(): Promise<boolean> {
       subject: 'News for {{firstName}}',
       html: CAMPAIGN_HTML,
       subscriptionGroupId,
+      ...(values.segment ? { segmentId: await segmentOfAll(daemon) } : {}),
     });
     if (sent.status !== 202) throw new Error(sent.text);
   };
@@ -113,6 +115,18 @@ async function bench(): Promise<boolean> {
   const missing = MEMBERS + concurrent.times.length - recipients;
   if (missing > 0) console.log(`FAULT: ${missing} messages did not arrive at the sink`);
   return missing === 0 && percentile(concurrent.times, 0.99) < LIMIT_MS;
+}
+
+/** Creates a segment with all contacts, by two conditions. */
+async function segmentOfAll({ api }: RunningDaemon): Promise<string> {
+  const filter = {
+    all: [{ field: 'email', op: 'exists' }, { not: { opened: { withinDays: 30 } } }],
+  };
+  const created = await api.post<{ segment: { segmentId: string } }>('/web-setup/segments', {
+    name: `All ${crypto.randomUUID()}`,
+    filter,
+  });
+  return created.data.segment.segmentId;
 }
 
 async function startSender(receiver: Receiver): Promise<RunningDaemon> {

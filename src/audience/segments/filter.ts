@@ -23,7 +23,7 @@ export const OPS = [
 export type Op = (typeof OPS)[number];
 
 /** Fields with text; custom fields have the prefix `customFields.`. */
-const TEXT_FIELDS = ['email', 'phone', 'firstName', 'lastName', 'source', 'addedBy'] as const;
+const TEXT_FIELDS = ['email', 'phone', 'firstName', 'lastName', 'language', 'source', 'addedBy'] as const;
 /** Fields with a time. */
 const TIME_FIELDS = ['createdAt', 'updatedAt', 'consentTimestamp'] as const;
 /** Fields with one of a few values; a contact without consent has no `consentMethod`. */

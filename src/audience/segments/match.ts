@@ -232,6 +232,7 @@ export const FIELDS: Record<string, (contact: KnownContact) => string | number |
   phone: ({ phone }) => phone,
   firstName: ({ first_name }) => first_name,
   lastName: ({ last_name }) => last_name,
+  language: ({ language }) => language,
   source: ({ source }) => source,
   addedBy: ({ added_by }) => added_by,
   globalStatus: ({ global_status }) => global_status,
