@@ -275,6 +275,13 @@ export async function startFull(options: InstallationOptions = {}) {
   tables.campaignCounts.addOfProvider(counted, 'Google', 'machineOpened');
   tables.campaignCounts.endUnit(true);
   tables.campaignCounts.write();
+  tables.segments.insert({
+    segment_id: 'segment_1700000000000_abcdefghijkl',
+    account_id: ACCOUNT,
+    name: 'Customers',
+    filter: JSON.stringify({ field: 'customFields.plan', op: 'exists' }),
+    ...times,
+  });
   const sequence = tables.sequences.insert({
     sequence_id: 'seq_1700000000000_abcdefghijkl',
     account_id: ACCOUNT,
