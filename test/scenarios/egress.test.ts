@@ -61,6 +61,11 @@ registerScenarios('egress', {
         await run.settle();
       }
       expect(sourcesAt(run)[NEW_ADDRESS] ?? 0).toBeGreaterThanOrEqual(3);
+      const { data } = await run.env.api.get<{ total: { blocked: number; delivered: number } }>(
+        '/web-setup/reputation?sourceAddress=listed',
+      );
+      expect(data.total.blocked).toBeGreaterThanOrEqual(1);
+      expect(data.total.delivered).toBe(sourcesAt(run)[NEW_ADDRESS]);
       const metrics = await (await fetch(`${run.env.daemon.url}/metrics`)).text();
       expect(metrics).not.toContain('postrider_egress_problems{entry="listed"');
     },
