@@ -16,6 +16,7 @@ import { createSites } from '../../../src/delivery/scheduling/sites.ts';
 import { createTargets } from '../../../src/delivery/scheduling/targets.ts';
 import type { EgressMail, EgressObstacle } from '../../../src/delivery/source-address.ts';
 import { createWaits } from '../../../src/delivery/waits.ts';
+import { createSendingRates } from '../../../src/reputation/sending-rates.ts';
 import type { MailToLease, QueuedMessage, QueueKey } from '../../../src/store/messages/queue.ts';
 import type { QueueControlRow } from '../../../src/store/messages/queue-controls.ts';
 import { enqueue, insertAccount, insertDomain, startStore } from '../../support/store.ts';
@@ -77,6 +78,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
   });
   const waits = createWaits({ clock, monotonic: clock, log });
   const claims = createClaims(waits);
+  const rates = createSendingRates({ tables, monotonic: clock });
   const started: HeldMessage[] = [];
   /** What messages release that end now. */
   let freed: FreedShares = { unanswered: false };
@@ -154,7 +156,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       controls: index,
       claims,
       waits,
-      rates: { waitMs: () => 0, take: () => {}, mayLimit: () => false },
+      rates,
       deliveries: {
         conclude: async (message, { kind }) =>
           leaseAndList({ failure: unroutable, simulator: simulated, rejected }[kind], message),
@@ -196,6 +198,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     sites,
     claims,
     waits,
+    rates,
     targets,
     dispatcher,
     started,
