@@ -30,9 +30,12 @@ import { contactVariables, EMPTY_CONTACT, isContactField, isCustomField, mailbox
 /** Variables of a sequence that an event triggers: `{{event.<property>}}`. */
 const EVENT = 'event';
 
-/** Who sends: the account, without the restrictions of an API key. */
-export function senderOf(account: AccountRow): Sender {
-  return { account, useCase: 'mk', allowFrom: [], allowEssential: false };
+/**
+ * Who sends. `allowFrom`: From domains that the key of a request can use; empty, as for the messages of a sequence that
+ * was accepted: all.
+ */
+export function senderOf(account: AccountRow, allowFrom: readonly string[] = []): Sender {
+  return { account, useCase: 'mk', allowFrom, allowEssential: false };
 }
 
 /** Whether a variable is empty where a contact, or an event, has no value. */
@@ -64,19 +67,19 @@ export function requestFor(
  */
 export async function checkMessages(
   tables: Tables,
-  account: AccountRow,
+  sender: Sender,
   { trigger, steps }: SequenceDefinition,
   htmlReader: HtmlReader,
   now: number,
 ): Promise<Refusal | null> {
   const groupId = groupOf(trigger);
   if (groupId !== null) {
-    const group = findSubscriptionGroup(tables, account.account_id, groupId);
+    const group = findSubscriptionGroup(tables, sender.account.account_id, groupId);
     if (isRefusal(group)) return group;
   }
   for (const [index, { send }] of steps.entries()) {
     if (send === undefined) continue;
-    const refusal = await checkMessage(tables, account, trigger, send, htmlReader, now);
+    const refusal = await checkMessage(tables, sender, trigger, send, htmlReader, now);
     if (refusal !== null) return inStep(refusal, index);
   }
   return null;
@@ -84,13 +87,13 @@ export async function checkMessages(
 
 async function checkMessage(
   tables: Tables,
-  account: AccountRow,
+  sender: Sender,
   trigger: SequenceTrigger,
   send: SequenceSend,
   htmlReader: HtmlReader,
   now: number,
 ): Promise<Refusal | null> {
-  const sender = senderOf(account);
+  const { account } = sender;
   const variables = { ...EMPTY_CONTACT, ...(trigger.event === undefined ? {} : { [EVENT]: {} }) };
   const parsed = parseSend(
     { ...send, to: 'contact@example.com', subscriptionGroupId: groupOf(trigger) ?? undefined },

@@ -23,7 +23,7 @@ import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { Context } from '../../store/context.ts';
 import type { NamedPageFilter, Page } from '../../store/rows/page.ts';
 import type { Tables } from '../../store/tables.ts';
-import { checkMessages } from './mail.ts';
+import { checkMessages, senderOf } from './mail.ts';
 
 export const MAX_SEQUENCES = 100;
 /** Events of contacts of one account. */
@@ -39,6 +39,13 @@ export interface SequenceInput extends SequenceDefinition {
 /** Absent fields stay unchanged; `goal` null: there is none any more. */
 export interface SequencePatch extends Partial<Omit<SequenceInput, 'goal'>> {
   goal?: SequenceDefinition['goal'] | null | undefined;
+}
+
+/** Who changes a sequence. */
+export interface SequenceCaller {
+  accountId: string;
+  /** From domains that its key can use; empty: all. */
+  allowFrom: readonly string[];
 }
 
 export interface ContactEventInput {
@@ -68,12 +75,15 @@ export function createSequences(
   const eventRates = createTokenBuckets(clock, EVENT_RATE, MAX_RATED_ACCOUNTS);
 
   /** Refuses a sequence whose messages could not be sent. */
-  async function notReady(accountId: string, definition: SequenceDefinition): Promise<Refusal | null> {
+  async function notReady(
+    { accountId, allowFrom }: SequenceCaller,
+    definition: SequenceDefinition,
+  ): Promise<Refusal | null> {
     const account = tables.accounts.get(accountId);
     if (account === null) throw new Error(`the account ${accountId} does not exist`);
     if (!definition.steps.some(({ send }) => send !== undefined))
       return invalid('steps', 'must send at least one message');
-    return checkMessages(tables, account, definition, htmlReader, clock.now());
+    return checkMessages(tables, senderOf(account, allowFrom), definition, htmlReader, clock.now());
   }
 
   function detailOf(all: Tables, row: SequenceRow): SequenceDetail {
@@ -112,16 +122,17 @@ export function createSequences(
     return changed;
   }
 
-  async function activate(accountId: string, sequenceId: string): Promise<SequenceDetail | Refusal> {
+  async function activate(caller: SequenceCaller, sequenceId: string): Promise<SequenceDetail | Refusal> {
+    const { accountId } = caller;
     const found = find(tables, accountId, sequenceId);
     if (isRefusal(found) || found.row.status === 'active') return found;
     return (
-      (await notReady(accountId, found.definition)) ??
+      (await notReady(caller, found.definition)) ??
       change(accountId, sequenceId, found.row, (_tx, row, now) => activated(row, now))
     );
   }
 
-  async function pause(accountId: string, sequenceId: string): Promise<SequenceDetail | Refusal> {
+  async function pause({ accountId }: SequenceCaller, sequenceId: string): Promise<SequenceDetail | Refusal> {
     const found = find(tables, accountId, sequenceId);
     if (isRefusal(found)) return found;
     return change(accountId, sequenceId, found.row, (_tx, row, now) =>
@@ -163,28 +174,29 @@ export function createSequences(
     get: (accountId: string, sequenceId: string): SequenceDetail | Refusal =>
       find(tables, accountId, sequenceId),
     /** With `status` `active` it is activated, or nothing is created. */
-    create: async (accountId: string, input: SequenceInput): Promise<SequenceDetail | Refusal> => {
+    create: async (caller: SequenceCaller, input: SequenceInput): Promise<SequenceDetail | Refusal> => {
       const unfit = definitionRefusal(input) ?? (input.status === 'paused' ? notActive() : null);
       if (unfit !== null) return unfit;
-      const refusal = input.status === 'active' ? await notReady(accountId, input) : null;
+      const refusal = input.status === 'active' ? await notReady(caller, input) : null;
       if (refusal !== null) return refusal;
-      const created = await insert(accountId, input);
+      const created = await insert(caller.accountId, input);
       return isRefusal(created) || input.status !== 'active'
         ? created
-        : activate(accountId, created.row.sequence_id);
+        : activate(caller, created.row.sequence_id);
     },
     update: async (
-      accountId: string,
+      caller: SequenceCaller,
       sequenceId: string,
       { name, status, ...patch }: SequencePatch,
     ): Promise<SequenceDetail | Refusal> => {
+      const { accountId } = caller;
       const found = find(tables, accountId, sequenceId);
       if (isRefusal(found)) return found;
       const definition = patched(found.definition, patch);
       const unfit = definitionRefusal(definition);
       if (unfit !== null) return unfit;
       const isActive = (status ?? found.row.status) === 'active';
-      const refusal = isActive ? await notReady(accountId, definition) : null;
+      const refusal = isActive ? await notReady(caller, definition) : null;
       if (refusal !== null) return refusal;
       const stored = writeDefinition(definition);
       const isSame = stored === writeDefinition(found.definition);
@@ -198,7 +210,7 @@ export function createSequences(
           'INVALID_STATE',
           `Sequence ${sequenceId} was activated: it cannot become a draft again`,
         );
-      return status === 'active' ? activate(accountId, sequenceId) : pause(accountId, sequenceId);
+      return status === 'active' ? activate(caller, sequenceId) : pause(caller, sequenceId);
     },
     /** Also one that is active: people in progress receive nothing more. */
     remove: async (accountId: string, sequenceId: string): Promise<SequenceDetail | Refusal> => {

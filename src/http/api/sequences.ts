@@ -19,7 +19,7 @@ import { mapResult, type Route, routesOf } from '../route.ts';
 import { definedFields, resourceName } from './fields.ts';
 import { nameSearch, pageOf, pagesBySeq, paging, seqEnd } from './paging.ts';
 
-const route = routesOf({ tag: 'Sequences', scope: 'setup', permissions: ['read', 'prepare'] });
+const route = routesOf({ tag: 'Sequences', scope: 'setup', permissions: ['read', 'send'] });
 
 const status = z.enum(SEQUENCE_STATUSES).meta({ id: 'SequenceStatus' });
 
@@ -95,6 +95,7 @@ const input = {
 
 /** Refusals of a sequence whose messages could not be sent. */
 const NOT_READY: readonly RefusalCode[] = [
+  'KEY_NOT_ALLOWED',
   'SUBSCRIPTION_GROUP_NOT_FOUND',
   'TEMPLATE_NOT_FOUND',
   'DOMAIN_NOT_REGISTERED',
@@ -131,7 +132,7 @@ export function sequenceRoutes({ sequences }: { sequences: Sequences }): Route[]
       response: { description: 'The updated sequence.', ...one },
       refusals: ['SEQUENCE_NOT_FOUND', 'INVALID_STATE', ...NOT_READY],
       handle: async ({ caller, params: { sequenceId }, body }) =>
-        mapResult(await sequences.update(caller.accountId, sequenceId, definedFields(body)), present),
+        mapResult(await sequences.update(caller, sequenceId, definedFields(body)), present),
     });
   const action = (
     name: 'activate' | 'pause',
@@ -143,13 +144,12 @@ export function sequenceRoutes({ sequences }: { sequences: Sequences }): Route[]
       operationId: `${name}Sequence`,
       summary,
       description,
-      permission: 'send',
       // A pause stores nothing.
       stores: () => name === 'activate',
       response: { description: 'The sequence.', ...one },
       refusals: ['SEQUENCE_NOT_FOUND', 'INVALID_STATE', ...refusals],
       handle: async ({ caller, params: { sequenceId } }) =>
-        mapResult(await sequences[name](caller.accountId, sequenceId), present),
+        mapResult(await sequences[name](caller, sequenceId), present),
     });
   return [
     route('GET /web-setup/sequences', {
@@ -180,7 +180,7 @@ export function sequenceRoutes({ sequences }: { sequences: Sequences }): Route[]
       response: { status: 201, description: 'The created sequence.', ...one },
       refusals: ['LIMIT_REACHED', ...NOT_READY],
       handle: async ({ caller, body: { goal, ...body } }) =>
-        mapResult(await sequences.create(caller.accountId, { ...body, goal: goal ?? undefined }), present),
+        mapResult(await sequences.create(caller, { ...body, goal: goal ?? undefined }), present),
     }),
     route('GET /web-setup/sequences/{sequenceId}', {
       operationId: 'getSequence',

@@ -2,7 +2,7 @@ import type { SequenceStep } from '../../../src/audience/sequences/definition.ts
 import { DAY } from '../../../src/core/clock.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import type { Unit, Writer } from '../../../src/store/database/writer.ts';
-import { message, startSequences } from './setup.ts';
+import { message, OWNER, startSequences } from './setup.ts';
 
 /*
  * A process that ends at any moment. Its state is its memory and the units of work that it runs: a crash lets one of them
@@ -120,7 +120,7 @@ export async function sendWithCrashes(random: () => number) {
       while ((await runner.round()) === 0);
     });
     if (days === 1 && isChanged)
-      await sequences.update('acct_one', row.sequence_id, { steps: [message('Of the next version')] });
+      await sequences.update(OWNER, row.sequence_id, { steps: [message('Of the next version')] });
     clock.advance(DAY);
   }
   return {

@@ -4,7 +4,7 @@ import { refuse } from '../../../src/core/refusal.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { granted } from '../../support/refusal.ts';
 import { refusal } from '../setup.ts';
-import { CALLER, message, startSequences } from './setup.ts';
+import { CALLER, message, OWNER, startSequences } from './setup.ts';
 
 const ADA = emailIdentifier('ada@example.net');
 
@@ -223,7 +223,7 @@ describe('a sequence', () => {
     await setup.join('ada@example.net');
     await setup.run();
     const steps = [message('First'), { wait: '1h' }, message('Second')];
-    const changed = granted(await setup.sequences.update('acct_one', row.sequence_id, { steps }));
+    const changed = granted(await setup.sequences.update(OWNER, row.sequence_id, { steps }));
     expect(changed.row.version).toBe(2);
     await setup.join('eve@example.net');
     await setup.run();
@@ -235,7 +235,7 @@ describe('a sequence', () => {
       'eve@example.net Second',
       'ada@example.net Two',
     ]);
-    granted(await setup.sequences.update('acct_one', row.sequence_id, { steps: [message('New')] }));
+    granted(await setup.sequences.update(OWNER, row.sequence_id, { steps: [message('New')] }));
     expect(setup.tables.sequences.versions(row.seq)).toEqual([3]);
   });
 
@@ -245,12 +245,12 @@ describe('a sequence', () => {
     for (const name of ['ada', 'eve']) await setup.contact(`${name}@example.net`);
     await setup.join('ada@example.net');
     await setup.run();
-    granted(await setup.sequences.pause('acct_one', row.sequence_id));
+    granted(await setup.sequences.pause(OWNER, row.sequence_id));
     await setup.join('eve@example.net');
     setup.clock.advance(9 * DAY);
     await setup.run();
     expect(setup.sent()).toHaveLength(1);
-    granted(await setup.sequences.activate('acct_one', row.sequence_id));
+    granted(await setup.sequences.activate(OWNER, row.sequence_id));
     await setup.run();
     expect(setup.sent()).toEqual(['ada@example.net One', 'ada@example.net Two']);
   });
@@ -269,12 +269,12 @@ describe('a sequence', () => {
       paused_reason: expect.stringContaining('DOMAIN_NOT_VERIFIED'),
     });
     await setup.join('eve@example.net');
-    expect(refusal(await setup.sequences.activate('acct_one', row.sequence_id))).toEqual([
+    expect(refusal(await setup.sequences.activate(OWNER, row.sequence_id))).toEqual([
       'DOMAIN_NOT_VERIFIED',
       ['steps[0].send.from'],
     ]);
     await setup.writer.run(() => void status('SUCCESS'));
-    granted(await setup.sequences.activate('acct_one', row.sequence_id));
+    granted(await setup.sequences.activate(OWNER, row.sequence_id));
     await setup.run();
     expect(setup.sent()).toEqual(['ada@example.net One', 'eve@example.net One']);
   });
@@ -344,7 +344,7 @@ describe('the definition of a sequence', () => {
   it('is refused while it could not be sent', async () => {
     const setup = await startSequences();
     const create = (steps: unknown[], trigger: object = { joined: setup.groupId }) =>
-      setup.sequences.create('acct_one', { name: 'S', trigger, steps: steps as never, status: 'active' });
+      setup.sequences.create(OWNER, { name: 'S', trigger, steps: steps as never, status: 'active' });
     const send = (changes: object) => ({ send: { ...message('One').send, ...changes } });
     const refused = async (...args: Parameters<typeof create>) => refusal(await create(...args));
     expect(await refused([])).toEqual(['VALIDATION_ERROR', ['steps']]);
@@ -355,6 +355,17 @@ describe('the definition of a sequence', () => {
     ]);
     expect(await refused([send({ from: 'a@other.example' })])).toEqual([
       'DOMAIN_NOT_REGISTERED',
+      ['steps[0].send.from'],
+    ]);
+    const restricted = { ...OWNER, allowFrom: ['other.example'] };
+    const other = {
+      name: 'S',
+      trigger: { joined: setup.groupId },
+      steps: [message('One')],
+      status: 'active',
+    } as const;
+    expect(refusal(await setup.sequences.create(restricted, { ...other, steps: [...other.steps] }))).toEqual([
+      'KEY_NOT_ALLOWED',
       ['steps[0].send.from'],
     ]);
     expect((await refused([message('{{event.total}}')]))[0]).toBe('TEMPLATE_VARIABLE_MISSING');

@@ -17,6 +17,8 @@ import { granted } from '../../support/refusal.ts';
 import { contentOf, heldClock, insertDomain, startStore } from '../../support/store.ts';
 
 export const CALLER = { by: 'key_one', ipAddress: null, userAgent: null };
+/** With a key that can use all domains. */
+export const OWNER = { accountId: 'acct_one', allowFrom: [] };
 const PUBLIC_URL = 'https://mail.test';
 const COMPLIANCE = '{{company_address_html}}{{unsubscribe_email_html}}';
 
@@ -97,7 +99,7 @@ export async function startSequences(defaults: AccountLimitDefaults = {}) {
     /** Creates and activates a sequence; returns its row. */
     active: async (input: Partial<SequenceInput> = {}) =>
       granted(
-        await sequences.create('acct_one', {
+        await sequences.create(OWNER, {
           name: 'Welcome',
           trigger: { joined: groupId },
           steps: [message('One'), { wait: '2d' }, message('Two')],
