@@ -299,12 +299,15 @@ function advance(tx: Tables, row: SequencePersonRow, now: number): DueMessage | 
       return end(tx, { ...person, step }, reasonOf(ineligible.status), now);
     if (definition.goal !== undefined && matchesContact(tx, contact, definition.goal, now))
       return end(tx, { ...person, step }, 'goal', now);
-    const next = definition.steps[step];
-    if (next === undefined || next.end === true) return end(tx, { ...person, step }, 'completed', now);
-    if (dueAt > now || next.send !== undefined) {
-      const waiting = { ...person, step, due_at: dueAt };
+    const waiting = { ...person, step, due_at: dueAt };
+    if (dueAt > now) {
       tx.sequencePeople.update(waiting);
-      if (dueAt > now || next.send === undefined) return null;
+      return null;
+    }
+    const next = definition.steps[step];
+    if (next === undefined || next.end === true) return end(tx, waiting, 'completed', now);
+    if (next.send !== undefined) {
+      tx.sequencePeople.update(waiting);
       const { email } = contact;
       if (email === null) return end(tx, waiting, 'no_email', now);
       if (ineligible !== null) return end(tx, waiting, 'not_subscribed', now);

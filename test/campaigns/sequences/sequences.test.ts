@@ -36,6 +36,18 @@ describe('a sequence', () => {
     expect(ends).toEqual([{ reason: 'completed', people: 1 }]);
   });
 
+  it('ends after a wait at its end, and not before', async () => {
+    const setup = await startSequences();
+    const row = await setup.active({ steps: [message('One'), { wait: '2d' }, { end: true }] });
+    await setup.contact('ada@example.net');
+    await setup.join('ada@example.net');
+    await setup.run();
+    expect(setup.people(row.seq)).toEqual([['ada@example.net', 'active', 2, null]]);
+    setup.clock.advance(2 * DAY);
+    await setup.run();
+    expect(setup.people(row.seq)).toEqual([['ada@example.net', 'ended', 2, 'completed']]);
+  });
+
   it('is begun once by a person who leaves the group and returns', async () => {
     const setup = await startSequences();
     const row = await setup.active();
