@@ -10,7 +10,7 @@ import {
   waitMs,
 } from '../../audience/sequences/definition.ts';
 import { dueOf, isEvent, isFull, MAX_LATE_MS, scheduleDate } from '../../audience/sequences/entries.ts';
-import { SECOND } from '../../core/clock.ts';
+import { HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import type { Acceptance } from '../../sending/accept.ts';
@@ -293,6 +293,12 @@ function advance(tx: Tables, row: SequencePersonRow, now: number): DueMessage | 
     contact.email_hash === null
       ? null
       : marketingIneligibility(tx, sequence.account_id, contact.email_hash, groupId);
+  if (ineligible?.status === 'paused') {
+    // The person may end the pause earlier.
+    const nextAt = Math.min(contact.paused_until ?? now, now + HOUR) + MINUTE;
+    tx.sequencePeople.update({ ...person, due_at: Math.max(person.due_at, nextAt) });
+    return null;
+  }
   let { step, due_at: dueAt } = person;
   for (;;) {
     if (ineligible !== null && ineligible.status !== 'not_subscribed')

@@ -67,10 +67,12 @@ export type CampaignMember = Pick<
   | 'first_name'
   | 'last_name'
   | 'custom_fields'
-  | 'language'
   | 'consent_n'
   | 'paused_until'
 >;
+
+const MEMBER_COLUMNS =
+  'c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.consent_n, c.paused_until';
 
 export interface MemberRange {
   groupSeq: number;
@@ -175,15 +177,12 @@ export function campaignSendTable(db: Database) {
     ),
     /** Active members in the order of their contacts. */
     members: sql.all<[range: MemberRange], CampaignMember>(`
-      SELECT c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.language,
-        c.consent_n, c.paused_until
-      FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
+      SELECT ${MEMBER_COLUMNS} FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
       WHERE s.group_seq = @groupSeq AND s.is_active = 1 AND s.contact_seq > @after AND s.contact_seq <= @upTo
       ORDER BY s.contact_seq LIMIT +@limit`),
     /** Those of these contacts that are active members, in their order. `seqs`: JSON. */
     membersAmong: sql.all<[seqs: string, groupSeq: number], CampaignMember>(`
-      SELECT c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.consent_n
-      FROM json_each(?) chosen
+      SELECT ${MEMBER_COLUMNS} FROM json_each(?) chosen
         CROSS JOIN subscriptions s ON s.group_seq = ? AND s.contact_seq = chosen.value AND s.is_active = 1
         CROSS JOIN contacts c ON c.seq = s.contact_seq`),
     /** The last of the next contacts of an account, up to the one that exceeds `bytes`; null: there are no more. */

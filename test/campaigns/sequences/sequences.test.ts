@@ -48,6 +48,27 @@ describe('a sequence', () => {
     expect(setup.people(row.seq)).toEqual([['ada@example.net', 'ended', 2, 'completed']]);
   });
 
+  it('waits while the person has paused marketing mail', async () => {
+    const setup = await startSequences();
+    const row = await setup.active();
+    await setup.contact('ada@example.net');
+    await setup.join('ada@example.net');
+    const pauseUntil = (until: number | null) => {
+      const contact = setup.tables.contacts.byIdentifier('acct_one', ADA);
+      if (contact !== null) setup.tables.contacts.update({ ...contact, paused_until: until });
+    };
+    pauseUntil(setup.clock.now() + 30 * DAY);
+    await setup.run();
+    setup.clock.advance(2 * HOUR);
+    await setup.run();
+    expect(setup.sent()).toEqual([]);
+    expect(setup.people(row.seq)).toEqual([['ada@example.net', 'active', 0, null]]);
+    pauseUntil(null);
+    setup.clock.advance(HOUR + MINUTE);
+    await setup.run();
+    expect(setup.sent()).toEqual(['ada@example.net One']);
+  });
+
   it('is begun once by a person who leaves the group and returns', async () => {
     const setup = await startSequences();
     const row = await setup.active();
