@@ -84,15 +84,7 @@ export const reputationReport = readQuery(
     return {
       from,
       to,
-      total: sums.total,
-      days: inOrder(sums.days),
-      providers: byAttempts(new Map([...sums.providers].map(([name, { counts }]) => [name, counts]))).map(
-        ([provider, counts]) => ({
-          provider,
-          counts,
-          days: inOrder(sums.providers.get(provider)?.days ?? new Map()),
-        }),
-      ),
+      ...sums.ofProviders(),
       domains: domains.slice(0, MAX_LISTED).map(([domainId, counts]) => ({
         domainId,
         name: named.get(domainId)?.name ?? null,
@@ -115,32 +107,41 @@ function domainsOf(tables: Tables, accountId: string): Map<string, DomainRow> {
   return new Map(tables.domains.list(accountId).map((row) => [row.domain_id, row]));
 }
 
+/** Sums of rows. Each row is added to three of them; the others are sums of these. */
 function createSums() {
-  const total = emptyReputationCounts();
-  const days = new Map<number, ReputationCounts>();
-  const providers = new Map<string, { counts: ReputationCounts; days: Map<number, ReputationCounts> }>();
+  const byProvider = new Map<string, Map<number, ReputationCounts>>();
   const domains = new Map<string, ReputationCounts>();
   const sources = new Map<string, ReputationCounts>();
   return {
-    total,
-    days,
-    providers,
     domains,
     sources,
     add: (row: ReputationRow): void => {
       const { day, provider, domainId, source } = row;
-      const ofProvider = providers.get(provider) ?? { counts: emptyReputationCounts(), days: new Map() };
-      providers.set(provider, ofProvider);
-      const changed = [
+      const ofProvider = byProvider.get(provider) ?? new Map<number, ReputationCounts>();
+      byProvider.set(provider, ofProvider);
+      addCounts(countsOf(ofProvider, day), row);
+      addCounts(countsOf(domains, domainId), row);
+      // Without a name: a message that was not sent yet, or the address that the system chooses.
+      if (source !== '') addCounts(countsOf(sources, source), row);
+    },
+    /** In total, by day and by provider. */
+    ofProviders: () => {
+      const total = emptyReputationCounts();
+      const days = new Map<number, ReputationCounts>();
+      const providers = new Map<string, ReputationCounts>();
+      for (const [provider, ofProvider] of byProvider)
+        for (const [day, counts] of ofProvider)
+          for (const sum of [total, countsOf(days, day), countsOf(providers, provider)])
+            addCounts(sum, counts);
+      return {
         total,
-        countsOf(days, day),
-        ofProvider.counts,
-        countsOf(ofProvider.days, day),
-        countsOf(domains, domainId),
-        // Without a name: a message that was not sent yet, or the address that the system chooses.
-        ...(source === '' ? [] : [countsOf(sources, source)]),
-      ];
-      for (const counts of changed) addCounts(counts, row);
+        days: inOrder(days),
+        providers: byAttempts(providers).map(([provider, counts]) => ({
+          provider,
+          counts,
+          days: inOrder(byProvider.get(provider) ?? new Map()),
+        })),
+      };
     },
   };
 }
