@@ -50,7 +50,10 @@ let disposable: Promise<ReadonlySet<string>> | null = null;
  * installations start without an import.
  */
 export function disposableDomains(): Promise<ReadonlySet<string>> {
-  disposable ??= import('disposable-email-domains-js').then((module) => module.disposableEmailBlocklistSet());
+  // CommonJS: in the built program only `default` has its exports.
+  disposable ??= import('disposable-email-domains-js').then((module) =>
+    module.default.disposableEmailBlocklistSet(),
+  );
   return disposable;
 }
 
