@@ -106,14 +106,14 @@ const ContactListPage = lazyPage(() =>
 const ContactImportPage = lazyPage(() =>
   import('./pages/contacts/import.tsx').then((module) => module.ContactImportPage),
 );
+const HygienePage = lazyPage(() =>
+  import('./pages/contacts/hygiene.tsx').then((module) => module.HygienePage),
+);
 const ImportProgressPage = lazyPage(() =>
   import('./pages/contacts/import-progress.tsx').then((module) => module.ImportProgressPage),
 );
 const ContactPage = lazyPage(() =>
   import('./pages/contacts/contact.tsx').then((module) => module.ContactPage),
-);
-const ConsentProofPage = lazyPage(() =>
-  import('./pages/contacts/consent-proof.tsx').then((module) => module.ConsentProofPage),
 );
 const SegmentListPage = lazyPage(() =>
   import('./pages/segments/segment-list.tsx').then((module) => module.SegmentListPage),
@@ -198,13 +198,16 @@ export function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'queue' && segments.length !== 2 && segments.length < 4)
     return <QueuePage kind={id} name={more} />;
   if (page === 'contacts' && id === undefined) return <ContactListPage />;
+  if (page === 'contacts' && id === 'hygiene' && more === undefined) return <HygienePage />;
   if (page === 'contacts' && id === 'import' && more === undefined) return <ContactImportPage />;
   if (page === 'contacts' && id === 'import' && segments.length === 3 && more !== undefined)
     return <ImportProgressPage key={more} importId={more} />;
-  if (page === 'contacts' && id !== undefined && more === undefined)
-    return <ContactPage key={id} identifier={id} />;
-  if (page === 'contacts' && id !== undefined && more === 'proof' && segments.length === 3)
-    return <ConsentProofPage key={id} identifier={id} />;
+  if (
+    page === 'contacts' &&
+    id !== undefined &&
+    (more === undefined || (more === 'proof' && segments.length === 3))
+  )
+    return <ContactPage key={`${id} ${more}`} identifier={id} isProof={more === 'proof'} />;
   if (page === 'groups' && id === undefined) return <GroupListPage />;
   if (page === 'groups' && id !== undefined && more === undefined) return <GroupPage key={id} groupId={id} />;
   if (page === 'segments' && id === undefined) return <SegmentListPage />;

@@ -597,6 +597,20 @@ describe('Contacts', () => {
     await context.close();
   });
 
+  it('examines the addresses of all contacts, and lists those of a kind', async () => {
+    await client.post('/web-setup/contacts', { email: 'info@example.net' });
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'contacts', client);
+    await page.getByRole('link', { name: 'Check addresses' }).press('Enter');
+    await page.getByText('Not checked yet').waitFor();
+    await page.getByRole('button', { name: 'Check addresses' }).press('Enter');
+    await page.getByText('completed', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'A function, not a person' }).press('Enter');
+    await page.getByRole('link', { name: 'info@example.net' }).waitFor();
+    await context.close();
+  });
+
   it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
     const { importId } = await importOf(client);
     await open.examine(
@@ -605,6 +619,7 @@ describe('Contacts', () => {
         contact: `contacts/${emailIdentifier('ada@example.net')}`,
         'contact-proof': `contacts/${emailIdentifier('ada@example.net')}/proof`,
         'contact-import': 'contacts/import',
+        'contact-hygiene': 'contacts/hygiene?kind=role',
         'import-progress': `contacts/import/${importId}`,
       },
       client,

@@ -3,7 +3,7 @@ import { addressOf, type DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Card, Chip, type ChipKind, Loaded, Page } from '../../parts.tsx';
-import { useTexts } from '../../texts.ts';
+import { type TextKey, useTexts } from '../../texts.ts';
 import { methodText } from './consent-history.tsx';
 
 const PATH = '/web-setup/contacts/{contactIdentifier}/consent-proof';
@@ -17,6 +17,13 @@ const KINDS: Record<Proof['status'], ChipKind> = {
   none: 'idle',
 };
 
+const STANDINGS = {
+  given: 'contacts.action.given',
+  opted_out: 'contacts.proof.opted_out',
+  withdrawn: 'contacts.action.withdrawn',
+  none: 'contacts.noConsent',
+} as const satisfies Record<Proof['status'], TextKey>;
+
 /** The evidence of a contact's consent, to be printed. */
 export function ConsentProofPage({ identifier }: { identifier: string }) {
   const { t } = useTexts();
@@ -26,9 +33,7 @@ export function ConsentProofPage({ identifier }: { identifier: string }) {
     <Page
       title={t('contacts.proof')}
       chip={
-        data.value !== null && (
-          <Chip kind={KINDS[data.value.status]}>{t(`contacts.proof.${data.value.status}`)}</Chip>
-        )
+        data.value !== null && <Chip kind={KINDS[data.value.status]}>{t(STANDINGS[data.value.status])}</Chip>
       }
       actions={
         <button class="button" type="button" onClick={() => window.print()}>
@@ -72,8 +77,8 @@ function Evidence({ of: proof }: { of: Proof }) {
               [t('contacts.proof.form'), each.form.description ?? ''],
               [t('contacts.proof.formSent'), time(each.formSentAt)],
               [t('contacts.proof.mail'), each.confirmationMail?.messageId ?? t('contacts.proof.noMail')],
-              [t('contacts.proof.from'), each.confirmationMail?.from ?? ''],
-              [t('contacts.proof.subject'), each.confirmationMail?.subject ?? ''],
+              [t('messages.sender'), each.confirmationMail?.from ?? ''],
+              [t('messages.subject'), each.confirmationMail?.subject ?? ''],
               [t('contacts.proof.intro'), each.confirmationMail?.intro ?? ''],
               [t('contacts.proof.accepted'), time(each.confirmationMail?.acceptedAt)],
               [t('contacts.proof.delivered'), time(each.confirmationMail?.deliveredAt)],

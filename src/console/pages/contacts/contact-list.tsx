@@ -50,6 +50,12 @@ export function ContactListPage() {
       curl={path}
       actions={
         <>
+          {may('examineContacts') && (
+            <a class="button" href={href('contacts/hygiene')}>
+              <Icon name="circle-check" />
+              <span class="wide-text">{t('contacts.hygiene.check')}</span>
+            </a>
+          )}
           {may('importContacts') && (
             <a class="button" href={href('contacts/import')}>
               <Icon name="upload" />

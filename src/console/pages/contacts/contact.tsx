@@ -11,13 +11,19 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { SuppressionTable } from '../suppressions/suppression-table.tsx';
 import { ConsentHistory } from './consent-history.tsx';
+import { ConsentProofPage } from './consent-proof.tsx';
 import { GlobalStatus, type ListedContact, nameOf } from './contact-list.tsx';
 import { savePersonalData } from './personal-data.ts';
 
 const PATH = '/web-setup/contacts/{contactIdentifier}';
 
+/** The pages of a contact. `isProof`: the proof of its consent. */
+export function ContactPage({ identifier, isProof }: { identifier: string; isProof: boolean }) {
+  return isProof ? <ConsentProofPage identifier={identifier} /> : <WholeContact identifier={identifier} />;
+}
+
 /** A contact: profile, groups, consent history, unsubscription and erasure. */
-export function ContactPage({ identifier }: { identifier: string }) {
+function WholeContact({ identifier }: { identifier: string }) {
   const { t, time } = useTexts();
   const { href, go } = useNavigation();
   const { accountId } = useMember();

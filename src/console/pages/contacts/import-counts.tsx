@@ -15,6 +15,17 @@ const FIGURES = [
   { name: 'unchanged', color: '--c-accepted' },
   { name: 'rejected', color: '--c-bounced' },
 ] as const;
+/** In the order of their weight. */
+export const HYGIENE_KINDS = [
+  'syntax',
+  'no_mail_service',
+  'typo',
+  'disposable',
+  'duplicate',
+  'role',
+] as const satisfies HygieneKind[];
+export type HygieneKind = NonNullable<ImportOutcome['hygiene']>['findings'][number]['kind'];
+
 /** What became of the memberships, if the contacts were added to a group. */
 const MEMBERSHIPS = ['subscribed', 'optedOut'] as const;
 
@@ -23,7 +34,10 @@ export function ImportCounts({
   of,
   ignored,
 }: {
-  of: Pick<ImportOutcome, (typeof FIGURES)[number]['name'] | (typeof MEMBERSHIPS)[number] | 'rejectedRows'>;
+  of: Pick<
+    ImportOutcome,
+    (typeof FIGURES)[number]['name'] | (typeof MEMBERSHIPS)[number] | 'rejectedRows' | 'hygiene'
+  >;
   ignored: string[];
 }) {
   const { t, number, percent } = useTexts();
@@ -50,6 +64,7 @@ export function ImportCounts({
           ))}
         </ul>
       )}
+      {of.hygiene !== null && <Hygiene of={of.hygiene} />}
       {of.rejected > 0 && (
         <Card title={t('contacts.import.rejected')}>
           <RejectedRows of={of} />
@@ -57,6 +72,42 @@ export function ImportCounts({
       )}
     </>
   );
+}
+
+/** What was found about the addresses, by kind, with the lines of the first findings; nothing when nothing was found. */
+function Hygiene({ of: { counts, findings } }: { of: NonNullable<ImportOutcome['hygiene']> }) {
+  const { t, number } = useTexts();
+  const found = HYGIENE_KINDS.filter((kind) => counts[kind] > 0);
+  if (found.length === 0) return null;
+  return (
+    <Card title={t('contacts.hygiene')}>
+      <Table
+        label={t('contacts.hygiene')}
+        isList
+        heads={[t('suppressions.reason'), { text: t('page.contacts'), end: true }, t('contacts.import.line')]}
+      >
+        {found.map((kind) => (
+          <tr key={kind}>
+            <th scope="row">{t(`contacts.hygiene.${kind}`)}</th>
+            <td class="aside end">{number(counts[kind])}</td>
+            <td class="second">{linesOf(findings, kind)}</td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
+  );
+}
+
+/** Lines that are shown of a kind. */
+const SHOWN_LINES = 10;
+
+function linesOf(findings: NonNullable<ImportOutcome['hygiene']>['findings'], kind: HygieneKind): string {
+  const lines = findings
+    .filter((each) => each.kind === kind)
+    .map(({ line, detail }) =>
+      kind === 'typo' && detail !== undefined ? `${line} (${detail}?)` : String(line),
+    );
+  return lines.length > SHOWN_LINES ? `${lines.slice(0, SHOWN_LINES).join(', ')}, …` : lines.join(', ');
 }
 
 /** The rows that an import rejected, with the reasons; the API lists the first ones. */

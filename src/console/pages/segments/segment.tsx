@@ -28,7 +28,7 @@ type Segment = DataOf<typeof ONE>['segment'];
 export function NewSegmentPage() {
   const { t } = useTexts();
   return (
-    <Page title={t('segments.new')} question={t('segments.new.hint')} curl={addressOf(ALL)}>
+    <Page title={t('segments.new')} curl={addressOf(ALL)}>
       <Editor segment={null} />
     </Page>
   );
@@ -161,19 +161,21 @@ function Preview({ filter }: { filter: SegmentFilter | null }) {
   const [failure, setFailure] = useState('');
   const text = filter === null ? null : JSON.stringify(filter);
   useEffect(() => {
-    if (text === null) return;
+    if (text === null) return undefined;
     const abort = new AbortController();
-    const timer = setTimeout(() => {
-      const body = { filter: JSON.parse(text) as SegmentFilter };
-      operate('post', '/web-setup/segments/preview', { account: accountId, body, signal: abort.signal })
-        .then((next) => {
-          setCounted(next);
-          setFailure('');
-        })
-        .catch((error: unknown) => {
-          if (!abort.signal.aborted) setFailure(error instanceof ApiError ? errorText(error) : String(error));
-        });
-    }, REST_MS);
+    const { signal } = abort;
+    const count = async () => {
+      try {
+        const body: { filter: SegmentFilter } = { filter: JSON.parse(text) };
+        setCounted(
+          await operate('post', '/web-setup/segments/preview', { account: accountId, body, signal }),
+        );
+        setFailure('');
+      } catch (error) {
+        if (!signal.aborted) setFailure(error instanceof ApiError ? errorText(error) : String(error));
+      }
+    };
+    const timer = setTimeout(() => void count(), REST_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();
