@@ -56,6 +56,8 @@ const STUCK_MS = 5 * MINUTE;
 const MESSAGE_BATCH_SIZE = 200;
 const ROUND_INTERVAL_MS = SECOND;
 const FULL_QUEUE_INTERVAL_MS = SECOND / 10;
+/** While few messages may be under way, their results are looked up more often. */
+const FEW_AHEAD_INTERVAL_MS = SECOND / 50;
 const FAULT_RETRY_MS = 10 * SECOND;
 /** The pause after a unit of work, as a share of its duration: others get their turn. */
 const PAUSE_SHARE = 0.5;
@@ -147,7 +149,7 @@ export function createCampaignRunner(
     // Few messages are under way until the first results are known.
     const ahead = results === null ? maxAhead : Math.min(maxAhead, messagesAhead(results.all));
     const free = ahead - tables.campaignSends.dueSince(seq, now - STUCK_MS, ahead);
-    if (free < MEMBER_BATCH_SIZE) return FULL_QUEUE_INTERVAL_MS;
+    if (free < MEMBER_BATCH_SIZE) return ahead < maxAhead ? FEW_AHEAD_INTERVAL_MS : FULL_QUEUE_INTERVAL_MS;
     const capacity = Math.min(free, pressure.capacity());
     if (capacity < 1) return FULL_QUEUE_INTERVAL_MS;
     // The campaign waits for the account's message limits. A raised limit is noticed within a second.
