@@ -14,8 +14,11 @@ import { type Sink, startSink } from '../support/smtp-sink.ts';
  * commit is shared; under load, messages share them.
  */
 const MESSAGES = 10;
-/** One of them counts the message among those that share the texts of the template. */
-const MAX_STATEMENTS = 24;
+/**
+ * One of them counts the message among those that share the texts of the template, two count it and its outcome for the
+ * reputation by day, provider and source address.
+ */
+const MAX_STATEMENTS = 26;
 /** Reads of `PRAGMA data_version`, by which the caches notice other processes: one microsecond each. */
 const MAX_CACHE_CHECKS = 7;
 const CACHE_CHECK = 'PRAGMA data_version';
@@ -23,9 +26,9 @@ const CACHE_CHECK = 'PRAGMA data_version';
 const COMMITS = 2;
 /**
  * Pages of 4 KiB that the commits append to the write-ahead log; the content of a message has about 10 KB of HTML. One
- * of them counts the stored bytes of the account.
+ * of them counts the stored bytes of the account, two have the counts of the reputation.
  */
-const MAX_LOG_PAGES = 28;
+const MAX_LOG_PAGES = 30;
 const FRAME_BYTES = 4096 + 24;
 const SUPPRESSIONS = /suppressions/;
 const CACHED =
