@@ -94,7 +94,9 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     const answer = page === undefined ? answered : sealPosition(page, answered, accountId, deps.pageKeys);
     if (isRefusal(answer)) return refusalResponse(answer, requestId, headers);
     if (readOnly.length > 0) warnings.push(...readOnlyWarnings(readOnly, written, answer, params));
-    return successResponse(answer, route.status, warnings, headers);
+    const done = successResponse(answer, route.status, warnings, headers);
+    const detail = route.auditDetail?.(call.body);
+    return detail === undefined ? done : { ...done, auditDetail: detail };
   };
 }
 

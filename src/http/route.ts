@@ -178,6 +178,8 @@ export interface RouteDescription<
    * Default: yes, except for the methods GET and DELETE and the scope `operator`. Opt-outs must not be refused.
    */
   stores?(body: z.output<Body>): boolean;
+  /** What the audit record of a success states besides the operation: the reason of a person. */
+  auditDetail?(body: z.output<Body>): string | undefined;
   handle(
     call: Call<PathParams<Path, Params>, z.output<Query>, z.output<Body>, Position>,
   ): Promise<Answer<z.input<Data>>> | Answer<z.input<Data>>;
@@ -216,6 +218,7 @@ export interface Route extends SharedDescription, Omit<RouteGroup, 'permissions'
   responses: Record<number, SuccessDescription>;
   refusals: readonly RefusalCode[];
   stores?(body: unknown): boolean;
+  auditDetail?(body: unknown): string | undefined;
   handle(call: AnyCall): Promise<Answer> | Answer;
 }
 
@@ -294,6 +297,8 @@ export interface HttpResponse {
   contentType: string;
   body: string | Buffer;
   headers?: Record<string, string>;
+  /** What the audit record of the console states besides the operation. */
+  auditDetail?: string;
 }
 
 /** An operation that requires no key. It is read-only: the server supports GET and HEAD. */

@@ -17,6 +17,7 @@ const WORKING = [
   'deleteComplianceTemplate',
   'deleteDomain',
   'deleteDomainGroup',
+  'deleteSegment',
   'deleteSequence',
   'deleteSubscription',
   'deleteSubscriptionGroup',
@@ -28,15 +29,18 @@ const WORKING = [
   // Stopping and repeating what is stored.
   'cancelCampaign',
   'cancelContactImport',
+  'cancelHygieneRun',
   'cancelMessage',
   'pauseCampaign',
   'pauseSequence',
   'resumeCampaign',
+  'resumeSending',
   'retryMessage',
   'retryWebhookDelivery',
   // Opting out.
   'createSuppression',
   // Storing nothing.
+  'previewSegment',
   'previewTemplate',
   'verifyDomain',
   // Of the operator.

@@ -50,10 +50,7 @@ let disposable: Promise<ReadonlySet<string>> | null = null;
  * installations start without an import.
  */
 export function disposableDomains(): Promise<ReadonlySet<string>> {
-  // CommonJS: in the built program only `default` has its exports.
-  disposable ??= import('disposable-email-domains-js').then((module) =>
-    module.default.disposableEmailBlocklistSet(),
-  );
+  disposable ??= import('./disposable-list.ts').then((list) => list.disposableEmailBlocklistSet());
   return disposable;
 }
 

@@ -73,6 +73,7 @@ export function campaignSendingRoutes(services: Omit<CampaignServices, 'campaign
 function resumeCampaign(sending: CampaignSending): Route {
   return route('POST /web-setup/campaigns/{campaignId}/resume', {
     operationId: 'resumeCampaign',
+    auditDetail: (body) => body?.reason,
     // Messages of a campaign that is resumed wait for storage.
     stores: () => false,
     summary: 'Resume a paused campaign',

@@ -69,6 +69,7 @@ export function reputationLimitRoutes(
       operationId: 'resumeSending',
       // Messages that are sent again wait for storage.
       stores: () => false,
+      auditDetail: ({ reason }) => reason,
       summary: 'End an automatic limit',
       description:
         'Mail is sent as usual again, and what was held is released. The counts until now do not limit it again. The event `sending_resumed` records the reason.',

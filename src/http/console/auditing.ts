@@ -53,7 +53,7 @@ export function createAuditing(
       operation,
       target: targetOf(incoming.params),
       outcome: outcomeOf(reply),
-      detail: reply === null ? 'the client disconnected' : codeOf(reply),
+      detail: reply === null ? 'the client disconnected' : detailOf(reply),
       address: incoming.from().address,
     };
   }
@@ -98,8 +98,8 @@ function outcomeOf(reply: HttpResponse | null): AuditInput['outcome'] {
   return reply.status >= 400 ? 'refused' : 'done';
 }
 
-/** The code of a refusal: messages can contain addresses of recipients. */
-function codeOf({ status, body }: HttpResponse): string {
-  if (status < 400 || typeof body !== 'string') return '';
+/** The code of a refusal (messages can contain addresses of recipients), or what the operation states about a success. */
+function detailOf({ status, body, auditDetail = '' }: HttpResponse): string {
+  if (status < 400 || typeof body !== 'string') return auditDetail;
   return /"reasonCode":"([A-Z_]+)"/.exec(body)?.[1] ?? '';
 }

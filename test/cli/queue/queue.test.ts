@@ -308,7 +308,9 @@ describe('queue pause, explain and purge without a daemon', () => {
     expect(await shell.run('queue', 'explain', 'msg_0_none')).toMatchObject({ status: 1 });
     expect((await shell.run('queue', 'list')).out).toContain('paused');
     expect((await shell.run('queue', 'resume', '--destination', 'example.net')).status).toBe(0);
-    expect((await shell.run('queue', 'explain', id)).out).toContain('The last attempt was deferred');
+    expect((await shell.run('queue', 'explain', id)).out).toContain(
+      'It was put off before its first attempt',
+    );
     const purge = ['queue', 'purge', '--destination', 'example.net', '--reason', 'test'];
     expect((await shell.run(...purge, '--dry-run')).out).toBe('1 waiting message would be purged');
     expect((await shell.run(...purge, '--yes')).out).toBe('1 message purged');

@@ -270,6 +270,20 @@ describe('the audit log', () => {
     expect(row?.target).toMatch(/^\{"contactIdentifier":"email_[0-9a-f]{32}"\}$/);
   });
 
+  it('has what an operation states about its success', async () => {
+    const owner = await test.member('owner');
+    const headers = { 'X-Id': test.account };
+    const create = (reason: unknown) =>
+      owner.send('POST', '/console/api/web-setup/templates', { body: { reason }, headers });
+    expect((await create(1)).status).toBe(400);
+    expect((await create('The old list is deleted')).status).toBe(200);
+    const { rows } = test.tables.auditRecords.list({}, 2);
+    expect(rows.map(({ outcome, detail }) => [outcome, detail])).toEqual([
+      ['done', 'The old list is deleted'],
+      ['refused', 'VALIDATION_ERROR'],
+    ]);
+  });
+
   it('has the same denial once a minute', async () => {
     const viewer = await test.member('viewer');
     for (let times = 0; times < 3; times++) await call(viewer, 'sendCampaign');

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
+import * as z from 'zod';
 import { createAccounts } from '../../../src/accounts/accounts.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { withoutPause } from '../../../src/core/concurrency/slices.ts';
@@ -47,6 +48,8 @@ export const SAMPLE_ROUTES: Route[] = [
     ...description,
     operationId: 'createTemplate',
     summary: 'Create a template',
+    body: z.object({ reason: z.string().optional() }).optional(),
+    auditDetail: (body) => body?.reason,
   }),
   route('POST /web-setup/campaigns/{campaignId}/send', {
     ...description,

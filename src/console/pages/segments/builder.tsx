@@ -183,7 +183,7 @@ function Row({ of: row, groups, onChange, onRemove }: RowProps) {
         </select>
       </label>
       {kind !== 'none' && (
-        <label class={`condition-value kind-${kind}`}>
+        <label class={`condition-value ${kind === 'days' ? 'with-unit' : ''}`}>
           <span class="unseen">{t('segments.value')}</span>
           <Value of={row} groups={groups} onChange={(value) => onChange({ ...row, value })} />
           {kind === 'days' && <span class="condition-unit">{t('segments.days')}</span>}
