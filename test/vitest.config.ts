@@ -10,7 +10,7 @@ const { consoleIcons } = (await import(new URL('../.packaging/console-icons.mjs'
   consoleIcons(source: string): Plugin;
 };
 
-/** Loads, kills and failures of the daemon, large databases, pages in a browser: CI runs them. */
+/** Loads, floods, kills and failures of the daemon, large databases, servers of others, pages in a browser: CI runs them. */
 const LONG = '**/*.long.test.ts';
 /** They compare durations or CPU time: one file at a time, after all others. */
 const SERIAL = '**/*.serial.test.ts';
@@ -70,6 +70,7 @@ export default defineConfig({
           ...inProcess,
           name: 'scenarios',
           include: ['scenarios/*.test.ts'],
+          exclude: [LONG],
         },
       },
       {

@@ -50,7 +50,5 @@ export const COMPONENT: readonly string[] = [
   'domains/key-queue.test.ts',
   'http/fairness.test.ts',
   'http/unread.test.ts',
-  'smtp/mx/hostile.test.ts',
-  'smtp/mx/report-floods.test.ts',
   'store/domains/report-shares.test.ts',
 ];

@@ -36,7 +36,6 @@ const CHOICE_OPS: readonly Op[] = ['is', 'isNot', 'exists'];
 
 /** What happens between the account and a contact. `received`: a marketing message was delivered. */
 export const ENGAGEMENTS = ['opened', 'clicked', 'received'] as const;
-type Engagement = (typeof ENGAGEMENTS)[number];
 
 export const MAX_CONDITIONS = 50;
 export const MAX_FILTER_DEPTH = 8;

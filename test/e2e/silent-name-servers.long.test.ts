@@ -1,3 +1,4 @@
+// Long: waits for the timeouts of name servers that do not answer.
 import { expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';

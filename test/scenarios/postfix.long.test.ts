@@ -1,3 +1,4 @@
+// Long: compares with a Postfix that retries and limits mail in real time.
 import { MINUTE } from '../../src/core/clock.ts';
 import { startGreylisting, startLoginService } from '../support/postfix-services.ts';
 import { bounced, deferred, delivered } from './support/attempts.ts';

@@ -1,3 +1,4 @@
+// Long: sends hundreds of malicious mails and keeps slow clients connected.
 import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';

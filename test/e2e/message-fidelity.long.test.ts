@@ -1,3 +1,4 @@
+// Long: delivers large messages to Postfix with a name server of its own.
 import { type ParsedMail, simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CreatedDomain, SendData, VerifiedDomain } from '../support/api-client.ts';

@@ -1,3 +1,4 @@
+// Long: floods the parser with mail of few senders.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/clock.ts';

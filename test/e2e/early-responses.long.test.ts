@@ -1,3 +1,4 @@
+// Long: uploads 12 MB with the HTTP clients of other languages.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type ClientRequest, request } from 'node:http';
