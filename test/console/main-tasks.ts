@@ -382,8 +382,9 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     page: 'Settings',
     does: 'changes the company',
     run: async ({ client, page, input }) => {
-      await input.enter(page.getByLabel('Company, as in the footer'), 'New Company Ltd');
-      await input.press(page.getByRole('button', { name: 'Save' }));
+      const form = page.getByRole('form', { name: 'Company and address' });
+      await input.enter(form.getByLabel('Company, as in the footer'), 'New Company Ltd');
+      await input.press(form.getByRole('button', { name: 'Save' }));
       await page.getByText('The account was saved').waitFor();
       const { data } = await client.get<{ companyName: string }>('/web-setup/account');
       expect(data.companyName).toBe('New Company Ltd');

@@ -51,6 +51,10 @@ beforeAll(async () => {
     events: ['email_bounced'],
   });
   const template = await created('/web-setup/templates', { name: 'Order', html: '<p>Hello</p>' });
+  const segment = await created('/web-setup/segments', {
+    name: 'Ada',
+    filter: { field: 'firstName', op: 'is', value: 'Ada' },
+  });
   const sequence = await created('/web-setup/sequences', {
     name: 'Welcome',
     trigger: { joined: group['subscriptionGroupId'] },
@@ -68,6 +72,8 @@ beforeAll(async () => {
     import: 'contacts/import',
     groups: 'groups',
     group: `groups/${group['subscriptionGroupId']}`,
+    segments: 'segments',
+    segment: `segments/${segment['segmentId']}`,
     suppressions: 'suppressions',
     webhooks: 'webhooks',
     webhook: `webhooks/${webhook['webhookId']}`,

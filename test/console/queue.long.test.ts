@@ -315,7 +315,7 @@ it('reads each of its pages again at an interval', async () => {
 it('explains in the language of the person, with local times', async () => {
   const id = waiting('ada@german.test');
   const { seq } = daemon.tables.messages.byId(id) ?? {};
-  daemon.tables.messages.setState(seq ?? 0, 'deferred', Date.now(), null, null);
+  daemon.tables.messages.setState(seq ?? 0, 'deferred', Date.now(), null, null, 1);
   daemon.tables.messages.insertAttempt({
     message_seq: seq ?? 0,
     attempt: 1,

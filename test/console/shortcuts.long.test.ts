@@ -226,7 +226,8 @@ describe('the settings of the account', () => {
     await page.getByLabel('Street and number').fill('1 Main Street');
     await page.getByLabel('City').fill('Springfield');
     await page.getByLabel('Country').fill('Ireland');
-    await page.getByRole('button', { name: 'Save' }).click();
+    const form = page.getByRole('form', { name: 'Company and address' });
+    await form.getByRole('button', { name: 'Save' }).click();
     await page.getByText('The account was saved').waitFor();
     await page.getByText('The company or its postal address is missing').waitFor({ state: 'detached' });
     const { data } = await account.get<{ companyName: string; companyAddress: object }>('/web-setup/account');

@@ -29,7 +29,7 @@ function store<T>(work: (tables: Tables) => T): T {
 function deferred(fields: Partial<MessageRow> = {}): MessageRow {
   return store((tables) => {
     const message = enqueue(tables, Date.now(), { ...fields, dueAt: Date.now() + HOUR });
-    tables.messages.setState(message.seq, 'deferred', Date.now(), null, null);
+    tables.messages.setState(message.seq, 'deferred', Date.now(), null, null, 1);
     return message;
   });
 }
@@ -308,9 +308,7 @@ describe('queue pause, explain and purge without a daemon', () => {
     expect(await shell.run('queue', 'explain', 'msg_0_none')).toMatchObject({ status: 1 });
     expect((await shell.run('queue', 'list')).out).toContain('paused');
     expect((await shell.run('queue', 'resume', '--destination', 'example.net')).status).toBe(0);
-    expect((await shell.run('queue', 'explain', id)).out).toContain(
-      'It was put off before its first attempt',
-    );
+    expect((await shell.run('queue', 'explain', id)).out).toContain('The last attempt was deferred');
     const purge = ['queue', 'purge', '--destination', 'example.net', '--reason', 'test'];
     expect((await shell.run(...purge, '--dry-run')).out).toBe('1 waiting message would be purged');
     expect((await shell.run(...purge, '--yes')).out).toBe('1 message purged');

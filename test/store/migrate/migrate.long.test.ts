@@ -327,7 +327,7 @@ describe('free space', () => {
     const freeSpace = setFreeBytes(1000);
     onTestFinished(freeSpace.restore);
     expect(() => openDatabase(dir)).toThrow(
-      /The migration from schema 1 to \d+ needs about [\d.]+ [kM]B in .+, and 1\.0 kB are available\. Free space.+postrider\.db\.before-1-1000 \(2\.0 kB\)/,
+      /The migration from schema \d+ to \d+ needs about [\d.]+ [kM]B in .+, and 1\.0 kB are available\. Free space.+postrider\.db\.before-1-1000 \(2\.0 kB\)/,
     );
     expect(schemaOf(file)).toBe(OLD_SCHEMA);
     expect(existsSync(`${file}.before-1-1000`)).toBe(true);
@@ -364,7 +364,9 @@ describe('a database of an older program', () => {
   it('is not migrated by opening it when it is large', () => {
     const dir = temporaryDir();
     const file = createOldDatabase(dir, { large: true });
-    expect(() => openDatabase(dir)).toThrow(/has schema 1, this program needs \d+.+run "postrider migrate"/);
+    expect(() => openDatabase(dir)).toThrow(
+      /has schema \d+, this program needs \d+.+run "postrider migrate"/,
+    );
     expect(schemaOf(file)).toBe(OLD_SCHEMA);
     const { to } = upgradeDatabase(dir);
     expect(to).toBe(newestOf(knownMigrations()));

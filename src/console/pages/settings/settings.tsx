@@ -89,6 +89,7 @@ function AccountForm({ account, onSaved }: { account: Account; onSaved: () => vo
     <Card title={t('settings.company')}>
       <form
         class="card-body settings-form"
+        aria-label={t('settings.company')}
         onSubmit={(event) => {
           event.preventDefault();
           void save(new FormData(event.currentTarget));
