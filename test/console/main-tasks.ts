@@ -202,6 +202,40 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       );
     },
   },
+  segments: {
+    page: 'Segments',
+    does: 'saves a filter as a segment',
+    run: async ({ page, input, client }) => {
+      await input.press(page.getByRole('link', { name: 'New segment' }));
+      await shown(page, 'New segment');
+      await input.enter(page.getByLabel('Name', { exact: true }), 'In the news');
+      await input.choose(page.getByRole('combobox', { name: 'Field' }), 'Group');
+      await input.choose(page.getByRole('combobox', { name: 'Value' }), 'News');
+      await page.getByText('1 contact', { exact: true }).waitFor();
+      await input.press(page.getByRole('button', { name: 'Save segment' }));
+      await shown(page, 'In the news');
+      const { data } = await client.get<{ segments: object[] }>('/web-setup/segments');
+      expect(data.segments).toMatchObject([{ name: 'In the news', count: 1 }]);
+    },
+  },
+  sequences: {
+    page: 'Sequences',
+    does: 'sends a message to those who join a group',
+    run: async ({ page, input, client }) => {
+      await input.press(page.getByRole('link', { name: 'New sequence' }));
+      await shown(page, 'New sequence');
+      await input.enter(page.getByLabel('Name'), 'After sign-up');
+      await input.choose(page.getByRole('combobox', { name: 'Group' }), 'News');
+      await input.press(page.getByRole('button', { name: 'Message' }));
+      await input.choose(page.getByRole('combobox', { name: 'Template' }), 'Newsletter');
+      await input.press(page.getByRole('button', { name: 'Save' }));
+      await shown(page, 'After sign-up');
+      await input.press(page.getByRole('button', { name: 'Activate' }));
+      await page.getByRole('button', { name: 'Pause' }).waitFor();
+      const { data } = await client.get<{ sequences: object[] }>('/web-setup/sequences');
+      expect(data.sequences).toMatchObject([{ name: 'After sign-up', status: 'active' }]);
+    },
+  },
   templates: {
     page: 'Templates',
     does: 'creates a template',
@@ -259,10 +293,10 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
     page: 'Reputation',
     does: 'shows the failures of encryption in another period',
     run: async ({ page, input, name }) => {
+      await input.press(page.getByRole('link', { name: 'Encryption (TLS)' }));
       await input.choose(page.getByLabel('Domain'), `${name}.test`);
       await input.choose(page.getByLabel('Period'), 'The last 90 days');
       await expect.poll(() => page.url()).toContain('days=90');
-      await input.press(page.getByRole('link', { name: 'Encryption (TLS)' }));
       await page.locator('.figure', { hasText: 'Encrypted' }).getByText('90%').waitFor();
       await page.getByRole('region', { name: 'Failures' }).getByText('certificate-expired').waitFor();
     },
