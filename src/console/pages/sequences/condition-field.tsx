@@ -102,7 +102,7 @@ export function GroupField(props: { groupId: string; words: Words; onChange: (id
         value={groupId}
         onChange={({ currentTarget: { value } }) => onChange(value)}
       >
-        {groupId === '' && <option value="">{t('campaigns.noChoice')}</option>}
+        <option value="">{t('campaigns.noChoice')}</option>
         {groupId !== '' && !isListed && <option value={groupId}>{groupId}</option>}
         {words.groups.map(({ subscriptionGroupId: id, name }) => (
           <option key={id} value={id}>

@@ -402,7 +402,7 @@ function SendFields({ send, words, onChange }: { send: Send; words: Words; onCha
             value={templateId}
             onChange={({ currentTarget: { value } }) => onChange({ ...send, templateId: value })}
           >
-            {templateId === '' && <option value="">{t('campaigns.noChoice')}</option>}
+            <option value="">{t('campaigns.noChoice')}</option>
             {templateId !== '' && chosen === undefined && <option value={templateId}>{templateId}</option>}
             {words.templates.map((each) => (
               <option key={each.templateId} value={each.templateId}>
