@@ -79,7 +79,7 @@ it('every module imports the style sheets of the classes that it uses', () => {
 it('every class that has rules is named by a module', () => {
   const named = new Set(
     files
-      .filter((name) => /\.tsx?$/.test(name))
+      .filter((name) => /(?<!\.d)\.tsx?$/.test(name))
       .flatMap((file) => [...classesOf(readFileSync(file, 'utf8'), true)]),
   );
   expect(sheetsOf.size).toBeGreaterThan(100);

@@ -20,7 +20,10 @@ export function Changes({ changes }: { changes: readonly Change[] }) {
       ) : (
         <ul class="reputation-changes">
           {changes.map((change) => (
-            <li key={`${change.rate} ${change.provider} ${change.domain}`} class={change.trend}>
+            <li
+              key={`${change.rate} ${change.provider} ${change.domain}`}
+              class={change.trend === 'worse' ? 'worse' : undefined}
+            >
               <Icon name={change.trend === 'worse' ? 'triangle-alert' : 'circle-check'} />
               <Sentence of={change} />
             </li>
