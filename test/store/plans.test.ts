@@ -178,7 +178,8 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
     reason: 'one portion of all contacts of an account, which are examined in the background',
   },
   {
-    statement: /^SELECT chunk FROM segment_chunks WHERE account_id = '' ORDER BY chunk$/,
+    statement:
+      /^SELECT chunk FROM segment_chunks WHERE account_id = '' AND copied IS NOT NULL ORDER BY chunk$/,
     reason: 'a row for each 4096 contacts and account, read in the background',
   },
   {

@@ -44,7 +44,11 @@ export function createSegmentCopies({
     for (let chunk = 0; chunk <= segmentColumns.lastChunk(); chunk++) if (!copied.has(chunk)) due.add(chunk);
     for (const chunk of due) {
       if (isStopping) return;
-      if (copied.has(chunk) || segmentColumns.size(chunk) >= MIN_CONTACTS) await copy(chunk);
+      if (!copied.has(chunk)) {
+        if (segmentColumns.size(chunk) < MIN_CONTACTS) continue;
+        await writer.run((tx) => tx.segmentColumns.noteChanges(chunk), SHARE);
+      }
+      await copy(chunk);
     }
     await removed.run((tx, rows) => ({ rows, isDone: tx.engagement.removeOfDeletedCampaigns(rows) === 0 }));
   }

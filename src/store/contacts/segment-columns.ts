@@ -47,6 +47,10 @@ export function segmentColumnTable(db: Database) {
   const putChunk = sql.run<[number, string, Buffer, Buffer]>(
     'INSERT INTO segment_chunks (chunk, account_id, copied, others) VALUES (?, ?, ?, ?)',
   );
+  const noteChanges = sql.run<[number, Buffer]>(
+    "INSERT INTO segment_chunks (chunk, account_id, copied, others) VALUES (?, '', NULL, ?) ON CONFLICT DO NOTHING",
+  );
+  const isNoted = sql.exists<[number]>("SELECT 1 FROM segment_chunks WHERE chunk = ? AND account_id = ''");
   const removeChunks = sql.run<[number]>('DELETE FROM segment_chunks WHERE chunk = ?');
   const columnNames = sql.all<[number], { account_id: string; name: string }>(
     'SELECT account_id, name FROM segment_columns WHERE chunk = ?',
@@ -113,17 +117,23 @@ export function segmentColumnTable(db: Database) {
     },
     /** Chunks that exist: those with numbers up to this one. */
     lastChunk: (): number => chunkOf(newest()) ?? -1,
-    /** Chunks that are copied. */
+    /** Chunks that are copied, without those whose first copy is not stored yet. */
     copiedChunks: sql.values<[], number>(
-      "SELECT chunk FROM segment_chunks WHERE account_id = '' ORDER BY chunk",
+      "SELECT chunk FROM segment_chunks WHERE account_id = '' AND copied IS NOT NULL ORDER BY chunk",
     ),
     /** Chunks with at least this number of changed contacts. */
     changedChunks: sql.values<[changes: number], number>(`
       SELECT contact_seq / ${CHUNK_SIZE} AS chunk FROM segment_changes GROUP BY chunk HAVING count(*) >= ?`),
     /** Number of contacts in a chunk. */
     size: (chunk: number): number => size(chunk * CHUNK_SIZE, (chunk + 1) * CHUNK_SIZE - 1),
-    /** Replaces all copies of a chunk, which contain the changes up to `changes`. */
+    /** Notes the contacts of a chunk that change from now on: called before they are read for the first copy. */
+    noteChanges: (chunk: number): void => noteChanges(chunk, NOTHING),
+    /**
+     * Replaces all copies of a chunk, which contain the changes up to `changes`. Does nothing when a contact of the chunk was
+     * deleted since they were read.
+     */
     replace: (chunk: number, copies: readonly ChunkCopy[], changes: readonly ContactChange[]): void => {
+      if (!isNoted(chunk)) return;
       removeChunks(chunk);
       putChunk(chunk, '', NOTHING, NOTHING);
       const kept = new Map(copies.map((copy) => [copy.account_id, copy.columns]));

@@ -135,13 +135,13 @@ CREATE TABLE segments (
 CREATE INDEX segments_by_account ON segments (account_id, seq);
 
 -- Copies of what segments test, by column, for 4096 numbers of contacts each (audience/segments/columns.ts): reading a
--- million contacts takes seconds, reading a column of them milliseconds. The row with the account '' states that the chunk is
--- copied: changes of its contacts are noted in segment_changes, and such contacts are read from their own tables. A chunk
--- without that row is read from them, too.
+-- million contacts takes seconds, reading a column of them milliseconds. While a chunk has a row with the account '', changes
+-- of its contacts are noted in segment_changes, and such contacts are read from their own tables. An account without a row is
+-- read from them, too.
 CREATE TABLE segment_chunks (
   chunk      INTEGER NOT NULL,     -- the number of a contact / 4096
   account_id TEXT NOT NULL,
-  copied     BLOB NOT NULL,        -- 16 bits each: the number of a contact modulo 4096
+  copied     BLOB,                 -- 16 bits each: the number of a contact modulo 4096; NULL: the first copy is not stored yet
   others     BLOB NOT NULL,        -- of contacts whose values are too long to be copied
   PRIMARY KEY (chunk, account_id)
 ) STRICT;

@@ -129,3 +129,45 @@ it('counts the same contacts with and without copies, and after changes', async 
   expect(tables.segmentColumns.copied(0, 'acct_one')).toBeNull();
   await compare();
 });
+
+it('counts contacts that are added, changed or deleted while their chunk is copied', async () => {
+  const { people, expected, counted, tables, writer, clock, ...audience } = await start();
+  const reader = createLocalReader(tables);
+  const log = createLog({ level: 'silent', hashAddresses: false });
+  let between = async (): Promise<unknown> => null;
+  const query: typeof reader.query = async (...args) => {
+    const copies = await reader.query(...args);
+    await between();
+    return copies;
+  };
+  const copies = createSegmentCopies({ tables, writer, log, reader: { ...reader, query } });
+  const isGold: SegmentFilter = { field: 'customFields.plan', op: 'is', value: 'gold' };
+  const gold = CONTACTS / 3;
+
+  between = async () => {
+    await audience.add('new@example.com', { customFields: { plan: 'gold' } });
+    granted(
+      await audience.contacts.update(
+        'acct_one',
+        people[1]?.email_hash ?? '',
+        { customFields: { plan: 'gold' } },
+        { ...CALLER, merge: true },
+      ),
+    );
+  };
+  await copies.run();
+  expect(tables.segmentColumns.copied(0, 'acct_one')).not.toBeNull();
+  expect(await counted(isGold)).toBe(gold + 2);
+
+  await writer.run((tx) => {
+    for (const { seq } of people.slice(100, 300)) tx.contacts.setConsent(seq, null, clock.now());
+  });
+  between = () => audience.erasure.erase('acct_one', people[2]?.email_hash ?? '');
+  await copies.run();
+  expect(tables.segmentColumns.copied(0, 'acct_one')).toBeNull();
+  expect(await counted(isGold)).toBe(gold + 1);
+  between = async () => null;
+  await copies.run();
+  expect(tables.segmentColumns.copied(0, 'acct_one')).not.toBeNull();
+  expect(await counted(isGold)).toBe(gold + 1);
+});
