@@ -302,9 +302,14 @@ export function createBackgroundImports(
 
   async function finish(importId: string, status: 'completed' | 'failed', reason: string | null) {
     await writer.run((tx) => tx.backgroundImports.finish(importId, status, reason, clock.now()));
+    await release(importId);
+    log.info({ importId, status, reason }, 'contact import ended');
+  }
+
+  /** Deletes what an import needed that has ended. */
+  async function release(importId: string): Promise<void> {
     addressRuns.delete(importId);
     await rm(fileOf(importId), { force: true });
-    log.info({ importId, status, reason }, 'contact import ended');
   }
 
   /** Reads the header again, which defines the columns, and continues at the position of the import. */
@@ -332,7 +337,7 @@ export function createBackgroundImports(
       }, accountId);
       if (cancelled !== null) return cancelled;
       if (running?.importId === importId) running.abort.abort();
-      await rm(fileOf(importId), { force: true });
+      await release(importId);
       return existing(accountId, importId);
     },
     start: (): void => loop.start(),
