@@ -23,8 +23,7 @@ import {
 
 /*
  * Examinations of the addresses of an account's contacts, in the background. A run reads contacts in portions, examines
- * them, and stores what it found with its counts. One that a restart interrupts begins again: it takes a minute for a
- * million contacts whose domains are known.
+ * them, and stores what it found with its counts. One that a restart interrupts begins again.
  */
 
 /** Runs at the same time, each of another account; others wait. */
