@@ -9,6 +9,8 @@ import { copyChunk } from './columns.ts';
 const MIN_CHANGES = 128;
 /** Contacts of a chunk, from which on it is copied. */
 const MIN_CONTACTS = 512;
+/** Campaigns that a run examines for rows of deleted ones. */
+const CAMPAIGNS_PER_RUN = 100;
 const INTERVAL_MS = 5 * SECOND;
 const SHARE = 'segment-copies';
 
@@ -24,6 +26,8 @@ export function createSegmentCopies({
   log,
 }: Pick<Context, 'tables' | 'reader' | 'writer' | 'log'>) {
   const removed = createPortions({ writer, share: SHARE });
+  /** The last campaign that was examined; the next run continues after it. */
+  let lastCampaign = 0;
   let isStopping = false;
 
   async function copy(chunk: number): Promise<void> {
@@ -50,7 +54,13 @@ export function createSegmentCopies({
       }
       await copy(chunk);
     }
-    await removed.run((tx, rows) => ({ rows, isDone: tx.engagement.removeOfDeletedCampaigns(rows) === 0 }));
+    const { deleted, last } = tables.engagement.deletedCampaign(lastCampaign, CAMPAIGNS_PER_RUN);
+    if (deleted !== null)
+      await removed.run((tx, rows) => ({
+        rows,
+        isDone: tx.engagement.removeOfCampaign(deleted, rows) < rows,
+      }));
+    lastCampaign = last ?? 0;
   }
 
   const loop = createLoop({ name: SHARE, run, intervalMs: INTERVAL_MS, log });

@@ -74,13 +74,21 @@ export function engagementTable(db: Database) {
       for (const one of packed) bits[Math.floor(one / 16)] = one % 16;
       return bits;
     },
-    /** Removes rows of campaigns that do not exist any more, at most `limit`; returns how many. */
-    removeOfDeletedCampaigns: (limit: number): number => {
-      let seq: number | null = -1;
-      while ((seq = nextCampaign(seq)) !== null)
-        if (!campaignExists(seq)) return removeOfCampaign(seq, seq, limit);
-      return 0;
+    /**
+     * The first of the next `limit` campaigns after one that does not exist any more. `last`: the last campaign that was
+     * examined; null: there are no more.
+     */
+    deletedCampaign: (after: number, limit: number): { deleted: number | null; last: number | null } => {
+      let last: number | null = after;
+      for (let examined = 0; examined < limit && last !== null; examined++) {
+        last = nextCampaign(last);
+        if (last !== null && !campaignExists(last)) return { deleted: last, last };
+      }
+      return { deleted: null, last };
     },
+    /** Removes rows of a campaign, at most `limit`; returns how many. */
+    removeOfCampaign: (campaignSeq: number, limit: number): number =>
+      removeOfCampaign(campaignSeq, campaignSeq, limit),
     /** Sets the times that are not null. */
     record: sql.run<[row: EngagementRow]>(`
       INSERT INTO contact_engagement (contact_seq, received_at, opened_at, clicked_at)

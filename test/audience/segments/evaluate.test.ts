@@ -131,7 +131,7 @@ it('counts the same contacts with and without copies, and after changes', async 
 });
 
 it('counts contacts that are added, changed or deleted while their chunk is copied', async () => {
-  const { people, expected, counted, tables, writer, clock, ...audience } = await start();
+  const { people, counted, tables, writer, clock, ...audience } = await start();
   const reader = createLocalReader(tables);
   const log = createLog({ level: 'silent', hashAddresses: false });
   let between = async (): Promise<unknown> => null;
@@ -170,4 +170,32 @@ it('counts contacts that are added, changed or deleted while their chunk is copi
   await copies.run();
   expect(tables.segmentColumns.copied(0, 'acct_one')).not.toBeNull();
   expect(await counted(isGold)).toBe(gold + 1);
+});
+
+it('deletes what contacts did with a deleted campaign, however many campaigns there are', async () => {
+  const { people, copies, writer, clock } = await start();
+  const at = clock.now();
+  const seqs = await writer.run((tx) =>
+    Array.from({ length: 150 }, (_, index) => {
+      const seq = tx.campaigns.insert({
+        campaign_id: `campaign_of_many_${index}`,
+        account_id: 'acct_one',
+        name: `${index}`,
+        description: null,
+        prepared: null,
+        status: 'sent',
+        created_at: at,
+        updated_at: at,
+      });
+      for (const person of people.slice(0, 2)) tx.engagement.addOfCampaign(seq, person.seq, 1);
+      return seq;
+    }),
+  );
+  const deleted = [20, 120, 149];
+  await writer.run((tx) => {
+    for (const index of deleted) tx.campaigns.remove(seqs[index] ?? 0);
+  });
+  for (let run = 0; run < 5; run++) await copies.run();
+  const left = await writer.run((tx) => seqs.map((seq) => tx.engagement.removeOfCampaign(seq, 10)));
+  expect(left).toEqual(seqs.map((_, index) => (deleted.includes(index) ? 0 : 2)));
 });
