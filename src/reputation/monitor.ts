@@ -288,7 +288,7 @@ export function createSendingMonitor(
   async function run(): Promise<void> {
     if (clock.now() - recheckedAt >= RECHECK_INTERVAL_MS) {
       recheckedAt = clock.now();
-      for (const { account_id } of tables.sendingLimits.inForce(MAX_LISTED)) due.add(account_id);
+      for (const accountId of tables.sendingLimits.accounts()) due.add(accountId);
     }
     for (const accountId of [...due].slice(0, MAX_PER_RUN)) {
       due.delete(accountId);

@@ -12,8 +12,8 @@ interface LimitedMail {
   destination: string;
 }
 
-/** Limits in memory; further ones slow nothing. */
-const MAX_SLOWED = 5000;
+/** Limits in memory: the newest; older ones slow nothing. */
+const MAX_APPLIED = 5000;
 
 export type SendingRates = ReturnType<typeof createSendingRates>;
 
@@ -31,8 +31,7 @@ export function createSendingRates({ tables, monotonic }: Pick<Context, 'tables'
 
   function refresh(): void {
     const next: typeof limits = new Map();
-    for (const row of tables.sendingLimits.inForce(MAX_SLOWED)) {
-      if (row.level === 'notice') continue;
+    for (const row of tables.sendingLimits.applied(MAX_APPLIED)) {
       const key = keyOf(row.account_id, row.stream, row.domain_id, row.provider);
       const perMinute = row.level === 'slow' ? row.per_minute : null;
       const known = limits.get(key);

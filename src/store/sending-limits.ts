@@ -21,7 +21,7 @@ export interface SendingLimitRow {
   provider: string;
   /** Null: not limited; the row has the beginning of the counts. */
   level: LimitLevel | null;
-  /** JSON: the rate that was judged last. */
+  /** JSON: the rate because of which the level was set. */
   figures: string;
   /** Messages; null: not slowed. */
   per_minute: number | null;
@@ -47,9 +47,13 @@ export function sendingLimitTable(db: Database) {
     inForce: sql.all<[limit: number], SendingLimitRow>(
       'SELECT * FROM sending_limits WHERE level IS NOT NULL ORDER BY since DESC, limit_id LIMIT +?',
     ),
-    /** Those that slow mail. */
-    slowing: sql.all<[limit: number], SendingLimitRow>(
-      "SELECT * FROM sending_limits WHERE level = 'slow' ORDER BY since, limit_id LIMIT +?",
+    /** Of those, the ones that slow or stop mail. */
+    applied: sql.all<[limit: number], SendingLimitRow>(
+      "SELECT * FROM sending_limits WHERE level IN ('slow', 'pause') ORDER BY since DESC, limit_id LIMIT +?",
+    ),
+    /** The accounts with limits in force. */
+    accounts: sql.values<[], string>(
+      'SELECT DISTINCT account_id FROM sending_limits WHERE level IS NOT NULL',
     ),
   };
 }

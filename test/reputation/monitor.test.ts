@@ -8,7 +8,7 @@ import { createSendingRates } from '../../src/reputation/sending-rates.ts';
 import { sendingObstacle } from '../../src/sending/checks.ts';
 import type { ReputationCounter } from '../../src/store/reputation/reputation-counts.ts';
 import { granted } from '../support/refusal.ts';
-import { enqueue, insertDomain, startStore } from '../support/store.ts';
+import { enqueue, insertAccount, insertDomain, startStore } from '../support/store.ts';
 
 const BY = { by: 'key_one', reason: 'The list was cleaned' };
 
@@ -214,6 +214,27 @@ describe('a stream', () => {
     config.reputation.limits = 'off';
     clock.advance(MINUTE);
     await next.run();
+    expect(limits()).toEqual([]);
+  });
+
+  it('is released whatever number of newer limits other accounts have', async () => {
+    const { count, limits, config, clock, monitor, tables, first } = start();
+    await count('domain_mk', { delivered: 1000, hardBounced: 100 });
+    insertAccount(tables, 'acct_two', clock.now());
+    const [row = expect.unreachable()] = tables.sendingLimits.ofAccount('acct_one');
+    for (let n = 0; n < 500; n++)
+      tables.sendingLimits.put({
+        ...row,
+        limit_id: `limit_${n}`,
+        account_id: 'acct_two',
+        domain_id: '',
+        provider: `Provider ${n}`,
+        since: clock.now() + 1,
+      });
+    expect(first().accountId).toBe('acct_two');
+    config.reputation.limits = 'off';
+    clock.advance(MINUTE);
+    await monitor.run();
     expect(limits()).toEqual([]);
   });
 

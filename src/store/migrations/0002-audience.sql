@@ -110,7 +110,7 @@ CREATE TABLE sending_limits (
   domain_id   TEXT NOT NULL,        -- '': all domains of the account
   provider    TEXT NOT NULL,        -- '': all providers
   level       TEXT CHECK (level IN ('notice', 'slow', 'pause')),    -- null: not limited
-  figures     TEXT NOT NULL,        -- JSON: the rate that was judged last
+  figures     TEXT NOT NULL,        -- JSON: the rate because of which the level was set
   per_minute  INTEGER,              -- messages; null: not slowed
   since       INTEGER NOT NULL,     -- of the level
   counts_from INTEGER NOT NULL,     -- what happened before does not count; 0: all of the window counts
@@ -118,7 +118,6 @@ CREATE TABLE sending_limits (
   UNIQUE (account_id, stream, domain_id, provider)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sending_limits_in_force ON sending_limits (since, limit_id) WHERE level IS NOT NULL;
-CREATE INDEX sending_limits_slowing ON sending_limits (since, limit_id) WHERE level = 'slow';
 CREATE TRIGGER sending_limits_of_domain AFTER DELETE ON domains BEGIN
   DELETE FROM sending_limits WHERE account_id = OLD.account_id AND domain_id = OLD.domain_id;
 END;
