@@ -21,7 +21,7 @@ export interface CampaignResults {
   all: RateCounts;
   /** Since a person has seen the results and resumed it. */
   unseen: RateCounts;
-  /** Of this hour and the one before: a part of the list can be worse than the others. Null: they include seen ones. */
+  /** Of this hour and the one before: a part of the list can be worse than the others. Null: `unseen` is as recent. */
   recent: RateCounts | null;
 }
 
@@ -30,7 +30,11 @@ const NO_END = Number.MAX_SAFE_INTEGER;
 
 export function resultsOf(
   { campaignCounts }: Tables,
-  { campaign_id: campaignId, seen_counts }: Pick<CampaignSend, 'campaign_id' | 'seen_counts'>,
+  {
+    campaign_id: campaignId,
+    seen_counts,
+    started_at,
+  }: Pick<CampaignSend, 'campaign_id' | 'seen_counts' | 'started_at'>,
   now: number,
 ): CampaignResults {
   const all = campaignCounts.totals({ campaignId, from: 0, to: NO_END });
@@ -39,7 +43,10 @@ export function resultsOf(
   return {
     all,
     unseen: countsSince(all, seen?.counts ?? NO_COUNTS),
-    recent: seen !== null && seen.at >= from ? null : campaignCounts.totals({ campaignId, from, to: NO_END }),
+    recent:
+      (seen?.at ?? started_at ?? now) >= from
+        ? null
+        : campaignCounts.totals({ campaignId, from, to: NO_END }),
   };
 }
 
@@ -48,7 +55,6 @@ export function campaignVerdict(
   { unseen, recent }: CampaignResults,
   config: ReputationConfig,
 ): Verdict | null {
-  if (config.reputation.limits !== 'enforce') return null;
   const limits = configuredLimits(config);
   for (const counts of [unseen, recent ?? unseen]) {
     const verdict = judge(counts, limits, CAMPAIGN_SAMPLE);

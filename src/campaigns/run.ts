@@ -134,8 +134,9 @@ export function createCampaignRunner(
 
   async function proceed(send: CampaignSend, now: number): Promise<number> {
     const seq = send.campaign_seq;
-    const results = parts.guard === undefined ? null : resultsOf(tables, send, now);
-    if (results !== null && (await stopIfNeeded(send, results))) return 0;
+    const guard = parts.guard?.reputation.limits === 'enforce' ? parts.guard : null;
+    const results = guard === null ? null : resultsOf(tables, send, now);
+    if (guard !== null && results !== null && (await stopIfNeeded(send, results, guard))) return 0;
     // Held messages first: they are in the queue already, and sending them makes it shorter.
     if (await releaseHeld(send)) return 0;
     if (isComplete(send)) return finish(send);
@@ -182,9 +183,12 @@ export function createCampaignRunner(
   }
 
   /** Stops a campaign whose results show that it must not continue. Returns whether it was stopped. */
-  async function stopIfNeeded(send: CampaignSend, results: CampaignResults): Promise<boolean> {
-    const { guard } = parts;
-    if (guard === undefined || campaignVerdict(results, guard) === null) return false;
+  async function stopIfNeeded(
+    send: CampaignSend,
+    results: CampaignResults,
+    guard: ReputationConfig,
+  ): Promise<boolean> {
+    if (campaignVerdict(results, guard) === null) return false;
     const verdict = await writer.run((tx) => {
       const current = tx.campaignSends.get(send.campaign_seq);
       if (current?.status !== 'sending') return null;

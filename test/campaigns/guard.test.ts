@@ -1,58 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { configSchema } from '../../src/config/schema.ts';
 import { HOUR } from '../../src/core/clock.ts';
-import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { exampleEvent } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { granted } from '../support/refusal.ts';
-import { type CampaignSetup, refusal, startCampaigns } from './setup.ts';
+import { addMembers, type CampaignSetup, refusal, startCampaigns } from './setup.ts';
 
 const guard = configSchema.parse({ hostname: 'mail.example.com' });
-
-async function addMembers({ tables, writer, ids, clock, groupId }: CampaignSetup, count: number) {
-  const group = tables.subscriptionGroups.get('acct_one', groupId);
-  if (group === null) throw new Error('no group');
-  const now = clock.now();
-  await writer.run((tx) => {
-    for (let n = 0; n < count; n++) {
-      const email = `user${n}@example.net`;
-      const seq = tx.contacts.insert({
-        account_id: 'acct_one',
-        user_id: ids.uuid(),
-        email,
-        email_hash: emailIdentifier(email),
-        phone: null,
-        phone_hash: null,
-        first_name: null,
-        last_name: null,
-        custom_fields: '{}',
-        language: null,
-        paused_until: null,
-        erasure_requested_at: null,
-        global_status: 'active',
-        consent_n: 1,
-        source: 'import',
-        added_by: 'import',
-        email_key: null,
-        name_key: null,
-        last_name_key: null,
-        search_text: '',
-        created_at: now,
-        updated_at: now,
-      });
-      tx.subscriptions.insert({
-        group_seq: group.seq,
-        contact_seq: seq,
-        is_active: 1,
-        source: 'import',
-        consent_method: 'imported',
-        consent_details: null,
-        joined_at: now,
-        updated_at: now,
-      });
-    }
-  });
-}
 
 /** Ends everything that is due, each n-th message as `outcome`. Returns how many messages ended. */
 function endAll(
@@ -104,8 +58,8 @@ async function sendUntilStopped(setup: CampaignSetup, id: string, how: Parameter
   return left;
 }
 
-async function startCampaign(members: number) {
-  const setup = await startCampaigns({}, { guard });
+async function startCampaign(members: number, limits: 'enforce' | 'report' = 'enforce') {
+  const setup = await startCampaigns({}, { guard: { reputation: { ...guard.reputation, limits } } });
   await addMembers(setup, members);
   const { campaign_id: id } = granted(await setup.send());
   setup.runner.start();
@@ -177,5 +131,13 @@ describe('a campaign', () => {
     const { setup, id } = await startCampaign(1000);
     expect(await sendUntilStopped(setup, id, { every: 50, outcome: 'bounce' })).toBe(1000);
     expect(setup.campaign(id).status).toBe('sent');
+  });
+
+  it('has few messages under way at first only if its results can stop it', async () => {
+    const judged = await startCampaign(300);
+    await judged.severalRounds();
+    expect(judged.progress(judged.id).queued).toBe(50);
+    const reported = await startCampaign(300, 'report');
+    await eventually('all messages to be queued', () => reported.progress(reported.id).queued === 300);
   });
 });

@@ -5,60 +5,12 @@ import { createContactFieldNames } from '../../src/campaigns/fields.ts';
 import { MEMBER_BATCH_SIZE, paceOf } from '../../src/campaigns/run.ts';
 import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { refuse } from '../../src/core/refusal.ts';
-import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { sendingObstacle } from '../../src/sending/checks.ts';
 import { HELD } from '../../src/store/messages/queue.ts';
 import { createLocalReader, type Reader } from '../../src/store/readers/reads.ts';
 import { eventually } from '../support/eventually.ts';
 import { granted } from '../support/refusal.ts';
-import { BODY, type CampaignSetup, startCampaigns } from './setup.ts';
-
-/** Inserts members, as an import does. */
-async function addMembers(setup: CampaignSetup, count: number, fields = (_n: number): object => ({})) {
-  const { tables, writer, ids, clock, groupId } = setup;
-  const group = tables.subscriptionGroups.get('acct_one', groupId);
-  if (group === null) throw new Error('no group');
-  const now = clock.now();
-  await writer.run((tx) => {
-    for (let n = 0; n < count; n++) {
-      const email = `user${n}@d${n % 3}.example`;
-      const seq = tx.contacts.insert({
-        account_id: 'acct_one',
-        user_id: ids.uuid(),
-        email,
-        email_hash: emailIdentifier(email),
-        phone: null,
-        phone_hash: null,
-        first_name: `User ${n}`,
-        last_name: null,
-        custom_fields: JSON.stringify(fields(n)),
-        language: null,
-        paused_until: null,
-        erasure_requested_at: null,
-        global_status: 'active',
-        consent_n: 1,
-        source: 'import',
-        added_by: 'import',
-        email_key: null,
-        name_key: null,
-        last_name_key: null,
-        search_text: '',
-        created_at: now,
-        updated_at: now,
-      });
-      tx.subscriptions.insert({
-        group_seq: group.seq,
-        contact_seq: seq,
-        is_active: 1,
-        source: 'import',
-        consent_method: 'imported',
-        consent_details: null,
-        joined_at: now,
-        updated_at: now,
-      });
-    }
-  });
-}
+import { addMembers, BODY, type CampaignSetup, startCampaigns } from './setup.ts';
 
 /** Messages of a campaign that may wait to be sent, in tests of this limit. */
 const MAX_AHEAD = 400;

@@ -11,6 +11,7 @@ import { createExpiryClock } from '../../src/core/expiry-clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { createRecorder } from '../../src/events/record.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { CampaignRow } from '../../src/store/campaigns/campaigns.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { TRANSACTIONAL_PRIORITY } from '../../src/store/messages/queue.ts';
@@ -201,6 +202,53 @@ export async function startCampaigns(
 }
 
 export type CampaignSetup = Awaited<ReturnType<typeof startCampaigns>>;
+
+/** Inserts members, as an import does. */
+export async function addMembers(setup: CampaignSetup, count: number, fields = (_n: number): object => ({})) {
+  const { tables, writer, ids, clock, groupId } = setup;
+  const group = tables.subscriptionGroups.get('acct_one', groupId);
+  if (group === null) throw new Error('no group');
+  const now = clock.now();
+  await writer.run((tx) => {
+    for (let n = 0; n < count; n++) {
+      const email = `user${n}@d${n % 3}.example`;
+      const seq = tx.contacts.insert({
+        account_id: 'acct_one',
+        user_id: ids.uuid(),
+        email,
+        email_hash: emailIdentifier(email),
+        phone: null,
+        phone_hash: null,
+        first_name: `User ${n}`,
+        last_name: null,
+        custom_fields: JSON.stringify(fields(n)),
+        language: null,
+        paused_until: null,
+        erasure_requested_at: null,
+        global_status: 'active',
+        consent_n: 1,
+        source: 'import',
+        added_by: 'import',
+        email_key: null,
+        name_key: null,
+        last_name_key: null,
+        search_text: '',
+        created_at: now,
+        updated_at: now,
+      });
+      tx.subscriptions.insert({
+        group_seq: group.seq,
+        contact_seq: seq,
+        is_active: 1,
+        source: 'import',
+        consent_method: 'imported',
+        consent_details: null,
+        joined_at: now,
+        updated_at: now,
+      });
+    }
+  });
+}
 
 /** The code and the fields of a refusal. */
 export function refusal(value: unknown): [code: string, fields: (string | undefined)[]] {
