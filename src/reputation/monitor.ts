@@ -48,8 +48,8 @@ interface LimitedStream {
 /** The counts of a stream since the last time at which a person has seen them. */
 type StreamCounts = LimitedStream & {
   counts: RateCounts;
-  /** Epoch ms: what happened before does not count; 0: all counts. */
-  countsFrom: number;
+  /** Of the limit that the stream has or had; null: it has no row. */
+  countsFrom: SendingLimitRow['counts_from'] | null;
 };
 
 /** The figures in the row of a limit. */
@@ -81,12 +81,9 @@ export const streamCounts = readQuery(
         domains[stream].add(row.domainId);
         for (const of of streamsOf(stream, row)) {
           const key = keyOf(of);
-          if ((known.get(key)?.counts_from ?? 0) >= day + DAY) continue;
-          const sum = sums.get(key) ?? {
-            ...of,
-            counts: { ...NO_COUNTS },
-            countsFrom: known.get(key)?.counts_from ?? 0,
-          };
+          const countsFrom = known.get(key)?.counts_from ?? null;
+          if (countsFrom !== null && countsFrom >= day + DAY) continue;
+          const sum = sums.get(key) ?? { ...of, counts: { ...NO_COUNTS }, countsFrom };
           addTo(sum.counts, row);
           sums.set(key, sum);
         }
@@ -268,7 +265,7 @@ export type SendingMonitor = ReturnType<typeof createSendingMonitor>;
  * they survive a restart.
  */
 export function createSendingMonitor(
-  context: Pick<Context, 'clock' | 'ids' | 'log' | 'tables' | 'reader' | 'writer'> & {
+  context: Pick<Context, 'clock' | 'monotonic' | 'ids' | 'log' | 'tables' | 'reader' | 'writer'> & {
     config: ReputationConfig;
   },
   {
@@ -280,14 +277,14 @@ export function createSendingMonitor(
     onChange(): void;
   },
 ) {
-  const { config, clock, ids, log, tables, reader, writer } = context;
+  const { config, clock, monotonic, ids, log, tables, reader, writer } = context;
   /** Accounts to judge. */
   const due = new Set<string>();
   let recheckedAt = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
-    if (clock.now() - recheckedAt >= RECHECK_INTERVAL_MS) {
-      recheckedAt = clock.now();
+    if (monotonic.now() - recheckedAt >= RECHECK_INTERVAL_MS) {
+      recheckedAt = monotonic.now();
       for (const accountId of tables.sendingLimits.accounts()) due.add(accountId);
     }
     for (const accountId of [...due].slice(0, MAX_PER_RUN)) {
@@ -299,7 +296,8 @@ export function createSendingMonitor(
 
   async function judgeAccount(accountId: string): Promise<void> {
     const now = clock.now();
-    const found = await reader.query(accountId, streamCounts, { accountId, now });
+    const streams = await reader.query(accountId, streamCounts, { accountId, now });
+    const found = streams.filter((of) => of.countsFrom !== null || verdictOf(of.counts, of) !== null);
     if (found.length === 0) return;
     const changed = await writer.run((tx) => {
       const rows = new Map(tx.sendingLimits.ofAccount(accountId).map((row) => [keyOf(ofRow(row)), row]));
@@ -323,7 +321,7 @@ export function createSendingMonitor(
     size: number,
   ): { limitId: string; level: LimitLevel | null } | null {
     // The account or the domain may have been deleted, or a person may have resumed the stream, since the counts were read.
-    if (tx.accounts.get(accountId) === null || (row?.counts_from ?? 0) !== countsFrom) return null;
+    if (tx.accounts.get(accountId) === null || (row?.counts_from ?? null) !== countsFrom) return null;
     if (of.domainId !== '' && tx.domains.byId(of.domainId) === null) return null;
     const verdict = verdictOf(counts, of);
     const before = row?.level ?? null;

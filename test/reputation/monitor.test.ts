@@ -28,7 +28,7 @@ function start() {
   const log = createLog({ level: 'silent', hashAddresses: true });
   const rates = createSendingRates({ tables, monotonic: clock });
   const createMonitor = () =>
-    createSendingMonitor({ ...store, config, log }, { recorder, onChange: rates.refresh });
+    createSendingMonitor({ ...store, monotonic: clock, config, log }, { recorder, onChange: rates.refresh });
   const monitor = createMonitor();
   /** Counts messages of a domain, and judges the account. */
   const count = async (
