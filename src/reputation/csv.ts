@@ -1,23 +1,11 @@
 import { iso } from '../core/clock.ts';
 import { REPUTATION_COUNTERS } from '../store/reputation/reputation-counts.ts';
-import { reputationRates } from './rates.ts';
+import { RATE_NAMES, reputationRates } from './rates.ts';
 import type { Reputation } from './report.ts';
-
-const RATES = [
-  'delivered',
-  'deferred',
-  'hardBounced',
-  'softBounced',
-  'blocked',
-  'complained',
-  'unsubscribed',
-  'opened',
-  'clicked',
-] as const;
 
 /** A line for each provider and day, oldest first, with counts and rates; a rate of nothing is empty. */
 export function reputationCsv({ providers }: Pick<Reputation, 'providers'>): string {
-  const head = ['day', 'provider', ...REPUTATION_COUNTERS, ...RATES.map((name) => `${name}Rate`)];
+  const head = ['day', 'provider', ...REPUTATION_COUNTERS, ...RATE_NAMES.map((name) => `${name}Rate`)];
   const rows = providers.flatMap(({ provider, days }) =>
     days.map(({ day, counts }) => {
       const rates = reputationRates(counts);
@@ -27,7 +15,9 @@ export function reputationCsv({ providers }: Pick<Reputation, 'providers'>): str
           iso(day).slice(0, 10),
           provider,
           ...REPUTATION_COUNTERS.map((name) => String(counts[name])),
-          ...RATES.map((name) => (rates[name] === null ? '' : String(Number(rates[name].toPrecision(6))))),
+          ...RATE_NAMES.map((name) =>
+            rates[name] === null ? '' : String(Number(rates[name].toPrecision(6))),
+          ),
         ],
       };
     }),

@@ -1,3 +1,4 @@
+import { recordOf } from '../core/record-of.ts';
 import {
   emptyReputationCounts,
   REPUTATION_COUNTERS,
@@ -6,23 +7,15 @@ import {
 
 /* Sums and shares of the counts of a reputation. Pure. */
 
-/** Shares of all attempts, then shares of the delivered messages; from 0 to 1, null: there are none. */
-export interface ReputationRates {
-  delivered: number | null;
-  deferred: number | null;
-  hardBounced: number | null;
-  softBounced: number | null;
-  blocked: number | null;
-  complained: number | null;
-  unsubscribed: number | null;
-  opened: number | null;
-  clicked: number | null;
-}
-
-export type RateName = keyof ReputationRates;
-
 /** Counts of results of attempts: each attempt has one. */
 const RESULTS = ['delivered', 'deferred', 'hardBounced', 'softBounced', 'blocked'] as const;
+
+/** Shares of all attempts, then shares of the delivered messages. */
+export const RATE_NAMES = [...RESULTS, 'complained', 'unsubscribed', 'opened', 'clicked'] as const;
+export type RateName = (typeof RATE_NAMES)[number];
+
+/** From 0 to 1; null: of nothing. */
+export type ReputationRates = Record<RateName, number | null>;
 
 /** The number of attempts that a provider answered. */
 export function attemptsOf(counts: ReputationCounts): number {
@@ -39,21 +32,10 @@ export function wholeOf(rate: RateName, counts: ReputationCounts): number {
  * delivered messages may exceed 1.
  */
 export function reputationRates(counts: ReputationCounts): ReputationRates {
-  const rate = (name: RateName) => {
+  return recordOf(RATE_NAMES, (name) => {
     const whole = wholeOf(name, counts);
     return whole === 0 ? null : counts[name] / whole;
-  };
-  return {
-    delivered: rate('delivered'),
-    deferred: rate('deferred'),
-    hardBounced: rate('hardBounced'),
-    softBounced: rate('softBounced'),
-    blocked: rate('blocked'),
-    complained: rate('complained'),
-    unsubscribed: rate('unsubscribed'),
-    opened: rate('opened'),
-    clicked: rate('clicked'),
-  };
+  });
 }
 
 /** Adds the counts of the second object to the first. */

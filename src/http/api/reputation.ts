@@ -1,10 +1,12 @@
 import * as z from 'zod';
+import { recordOf } from '../../core/record-of.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import { WATCHED_RATES } from '../../reputation/changes.ts';
 import { reputationCsv } from '../../reputation/csv.ts';
 import { listLimits } from '../../reputation/monitor.ts';
 import { presentReputation, presentSpamRate } from '../../reputation/present.ts';
+import { RATE_NAMES } from '../../reputation/rates.ts';
 import { MAX_REPUTATION_DAYS, reputationReport } from '../../reputation/report.ts';
 import { RATE_SOURCES, type SpamRates } from '../../reputation/spam-rates.ts';
 import type { Context } from '../../store/context.ts';
@@ -36,17 +38,7 @@ const counts = z
   .meta({ id: 'ReputationCounts' });
 const share = z.number().nullable();
 const ratesSchema = z
-  .object({
-    delivered: share,
-    deferred: share,
-    hardBounced: share,
-    softBounced: share,
-    blocked: share,
-    complained: share,
-    unsubscribed: share,
-    opened: share,
-    clicked: share,
-  })
+  .object(recordOf(RATE_NAMES, () => share))
   .describe(
     'From 0 to 1; `null`: of nothing. The first five are shares of the attempts, the others of the delivered messages.',
   )
