@@ -5,10 +5,10 @@ import { reputationCsv } from '../reputation/csv.ts';
 import { listLimits } from '../reputation/monitor.ts';
 import { presentReputation } from '../reputation/present.ts';
 import { attemptsOf, reputationRates } from '../reputation/rates.ts';
-import { MAX_REPUTATION_DAYS, type Reputation, reputationReport } from '../reputation/report.ts';
+import { domainIdsOf, MAX_REPUTATION_DAYS, type Reputation, reputationReport } from '../reputation/report.ts';
 import type { ReputationCounts } from '../store/reputation/reputation-counts.ts';
 import { asJson, createCommand, option } from './command.ts';
-import type { CliContext } from './context.ts';
+import { type CliContext, USAGE } from './context.ts';
 import { alignedTable } from './output/table.ts';
 
 /** `postrider reputation`: what mailbox providers do with the mail of an account. */
@@ -37,14 +37,7 @@ Examples:
   postrider reputation --account acct_8f3k2m9x0q1z --days 90 --csv > reputation.csv`,
     run: async ({ account: accountId, days, domain, source, csv }) => {
       const { tables, clock } = await context.open({ account: accountId });
-      const domainIds =
-        domain === undefined
-          ? undefined
-          : tables.domains
-              .list(accountId)
-              .filter((row) => row.domain_id === domain || row.name === domain.toLowerCase())
-              .map((row) => row.domain_id);
-      if (domainIds?.length === 0) context.usage(`the account has no domain ${domain}`);
+      const domainIds = context.accepted(domainIdsOf(tables, accountId, domain), USAGE);
       const found = reputationReport.run(tables, { accountId, now: clock.now(), days, domainIds, source });
       if (csv === true) context.print(reputationCsv(found).trimEnd());
       else context.show(presentReputation(found, days, listLimits(tables, accountId)), () => toText(found));

@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { DAY } from '../core/clock.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import { normalizeDomain } from '../mail/address.ts';
 import type { DmarcDaySum } from '../store/domains/dmarc-reports.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import { readQuery } from '../store/readers/reads.ts';
@@ -101,6 +103,21 @@ export const reputationReport = readQuery(
     };
   },
 );
+
+/** The ids of a domain that is named by id or by name, which several domains may have; undefined: all. */
+export function domainIdsOf(
+  tables: Tables,
+  accountId: string,
+  named: string | undefined,
+): string[] | Refusal | undefined {
+  if (named === undefined) return undefined;
+  const name = normalizeDomain(named);
+  const ids = tables.domains
+    .list(accountId)
+    .filter((row) => row.domain_id === named || row.name === name)
+    .map((row) => row.domain_id);
+  return ids.length === 0 ? refuse('DOMAIN_NOT_FOUND', `The account has no domain ${named}`) : ids;
+}
 
 /** The domains of an account by id. */
 function domainsOf(tables: Tables, accountId: string): Map<string, DomainRow> {

@@ -1,13 +1,12 @@
 import * as z from 'zod';
 import { recordOf } from '../../core/record-of.ts';
-import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
-import { normalizeDomain } from '../../mail/address.ts';
+import { invalid, isRefusal } from '../../core/refusal.ts';
 import { WATCHED_RATES } from '../../reputation/changes.ts';
 import { reputationCsv } from '../../reputation/csv.ts';
 import { listLimits } from '../../reputation/monitor.ts';
 import { presentReputation, presentSpamRate } from '../../reputation/present.ts';
 import { RATE_NAMES } from '../../reputation/rates.ts';
-import { MAX_REPUTATION_DAYS, reputationReport } from '../../reputation/report.ts';
+import { domainIdsOf, MAX_REPUTATION_DAYS, reputationReport } from '../../reputation/report.ts';
 import { RATE_SOURCES, type SpamRates } from '../../reputation/spam-rates.ts';
 import type { Context } from '../../store/context.ts';
 import { Reply, type Route, routesOf } from '../route.ts';
@@ -184,17 +183,6 @@ export function reputationRoutes(
   { clock, reader, tables }: Pick<Context, 'clock' | 'reader' | 'tables'>,
   { spamRates }: ReputationServices,
 ): Route[] {
-  /** The ids of a domain that is named by id or by name, which several domains may have; undefined: all. */
-  function domainIdsOf(accountId: string, named: string | undefined): string[] | Refusal | undefined {
-    if (named === undefined) return undefined;
-    const name = normalizeDomain(named);
-    const ids = tables.domains
-      .list(accountId)
-      .filter((row) => row.domain_id === named || row.name === name)
-      .map((row) => row.domain_id);
-    return ids.length === 0 ? refuse('DOMAIN_NOT_FOUND', `The account has no domain ${named}`) : ids;
-  }
-
   return [
     route('GET /web-setup/reputation', {
       operationId: 'getReputation',
@@ -223,7 +211,7 @@ export function reputationRoutes(
       narrowBy: ['days'],
       hasLargeResponse: true,
       handle: async ({ caller: { accountId }, query: { days, domain, sourceAddress, format } }) => {
-        const domainIds = domainIdsOf(accountId, domain);
+        const domainIds = domainIdsOf(tables, accountId, domain);
         if (isRefusal(domainIds)) return domainIds;
         const query = { accountId, now: clock.now(), days, domainIds, source: sourceAddress };
         const found = await reader.query(accountId, reputationReport, query);
