@@ -19,7 +19,7 @@ export const reputationSettings = section({
   ),
   perMinute: live(
     z.int().min(1).max(1_000_000).default(60),
-    'Messages per minute of mail that is slowed, or half of its average of the last 24 hours if that is more.',
+    'Messages per minute of mail that is slowed, or half of its average of today and yesterday (UTC) if that is more.',
   ),
   hardBounces: section({
     notice: live(percent.default(3), 'Percent of messages from which hard bounces are reported.'),

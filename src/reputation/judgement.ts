@@ -7,8 +7,8 @@ import { LIMIT_LEVELS, type LimitLevel, RATE_SIGNALS, type RateSignal } from '..
  * bound of the rate (Wilson score interval) is above a share that is tolerated: for a pause the limit of the level before
  * it, for other levels their own limit. The rates of a stream are judged again and again while it grows, which multiplies the
  * chances of a false stop: the bound has 99.5 % confidence, and a minimum number of messages and of events is required.
- * With the defaults a campaign with 8 % hard bounces stops within 400 messages with a probability of 99 %, one with 0.5 %
- * complaints within 2,000 with 94 %, and one with 1 % hard bounces and 0.03 % complaints in 2 of 10,000 cases
+ * With the defaults a campaign with 8 % hard bounces stops within 400 messages in 98.6 % of cases, one with 0.5 % complaints
+ * within 2,000 in 94 %, and one of 10,000 messages with 1 % hard bounces and 0.03 % complaints in 0.02 %
  * (test/reputation/judgement.test.ts).
  */
 
