@@ -23,7 +23,16 @@ export function createLogOutput(fd = standardOutput()) {
   function enqueue(bytes: Buffer): void {
     waiting.push(bytes);
     waitingBytes += bytes.byteLength;
-    timer ??= setInterval(retry, RETRY_MS).unref();
+    if (timer !== null) return;
+    timer = setInterval(retry, RETRY_MS).unref();
+    // What waits is written as far as possible when the process ends.
+    process.once('exit', retry);
+  }
+
+  function stopRetrying(): void {
+    if (timer !== null) clearInterval(timer);
+    timer = null;
+    process.off('exit', retry);
   }
 
   function retry(): void {
@@ -35,13 +44,9 @@ export function createLogOutput(fd = standardOutput()) {
       unreported = 0;
       report(count);
     }
-    if (waiting.length > 0 || timer === null) return;
-    clearInterval(timer);
-    timer = null;
+    if (waiting.length === 0) stopRetrying();
   }
 
-  // What waits is written as far as possible when the process ends.
-  process.once('exit', retry);
   return {
     write: (record: string): void => {
       const bytes = Buffer.from(record);
@@ -71,9 +76,7 @@ export function createLogOutput(fd = standardOutput()) {
     },
     /** Gives up what waits. Needed before the descriptor is closed: another file may get its number. */
     close: (): void => {
-      process.off('exit', retry);
-      if (timer !== null) clearInterval(timer);
-      timer = null;
+      stopRetrying();
       waiting = [];
       waitingBytes = 0;
     },

@@ -38,6 +38,17 @@ function outputTo(fd: number): LogOutput {
 const RECORDS = 30_000;
 
 describe('a log that is not read', () => {
+  it('listens to the end of the process only while records wait', async () => {
+    const before = process.listenerCount('exit');
+    const { writer, read } = pipe();
+    const output = outputTo(writer);
+    output.write('a record');
+    expect(process.listenerCount('exit')).toBe(before);
+    output.write('x'.repeat(1 << 17));
+    expect(process.listenerCount('exit')).toBe(before + 1);
+    await expect.poll(() => read() === '' && process.listenerCount('exit')).toBe(before);
+  });
+
   it('blocks nothing, drops what exceeds its limit, and reports the number when it is read again', async () => {
     const { writer, read } = pipe();
     const output = outputTo(writer);
