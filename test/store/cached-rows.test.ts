@@ -66,6 +66,15 @@ describe('a cached row', () => {
     expect(tables.accounts.get('acct_1')?.name).toBe('after');
   });
 
+  it('is not read again after a message of a sequence was counted', () => {
+    nameOf('acct_1');
+    tables.campaignCounts.add('seq_1_a_1_0', 0, 'delivered', 1);
+    tables.campaignCounts.endUnit(true);
+    tables.campaignCounts.write();
+    nameOf('acct_1');
+    expect(reads).toBe(1);
+  });
+
   it('is read again in the next turn after another connection changed it', async () => {
     expect(nameOf('acct_1')).toBe('before');
     rename(otherTables, 'after');

@@ -183,12 +183,15 @@ export function campaignCountTable(db: Database) {
       },
     ]),
   );
+  // Read separately: a statement that writes and names `sequences` empties the caches of rows.
+  const sequenceSeq = sql.value<[sequenceId: string], number>(
+    'SELECT seq FROM sequences WHERE sequence_id = ?',
+  );
   const addToStep = new Map(
     STEP_COUNTS.map((name) => [
       name,
-      db.prepare<[number, number, number, string]>(`
-        INSERT INTO sequence_counts (sequence_seq, version, step, ${COLUMNS[name]})
-        SELECT seq, ?, ?, ? FROM sequences WHERE sequence_id = ?
+      db.prepare<[number, number, number, number]>(`
+        INSERT INTO sequence_counts (sequence_seq, version, step, ${COLUMNS[name]}) VALUES (?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET ${COLUMNS[name]} = ${COLUMNS[name]} + excluded.${COLUMNS[name]}`),
     ]),
   );
@@ -228,8 +231,9 @@ export function campaignCountTable(db: Database) {
     write: (): void => {
       for (const { campaignId, hour, name, count } of pendingHours.take()) {
         const step = stepOf(campaignId);
+        const seq = step === null ? null : sequenceSeq(step.sequenceId);
         if (step === null) add.get(name)?.run(hour, count, campaignId);
-        else addToStep.get(name)?.run(step.version, step.step, count, step.sequenceId);
+        else if (seq !== null) addToStep.get(name)?.run(seq, step.version, step.step, count);
       }
       for (const one of pendingProviders.take()) storeProvider(one);
     },
