@@ -195,9 +195,10 @@ export function createSequenceRunner(
     sequence: SequenceRow,
     refusal: Refusal,
   ): Promise<boolean> {
-    if (refusal === MOVED || PASSING.has(refusal.code)) return false;
-    const { account_id: accountId, sequence_id: sequenceId } = sequence;
     const status = refusal.extras.subscriptionStatus;
+    // For a person who has paused marketing mail, `advance` writes when to try again.
+    if (refusal === MOVED || PASSING.has(refusal.code) || status === 'paused') return false;
+    const { account_id: accountId, sequence_id: sequenceId } = sequence;
     if (status !== undefined) {
       await writer.run((tx) => {
         const current = stillAt(tx, person);
@@ -294,9 +295,9 @@ function advance(tx: Tables, row: SequencePersonRow, now: number): DueMessage | 
       ? null
       : marketingIneligibility(tx, sequence.account_id, contact.email_hash, groupId);
   if (ineligible?.status === 'paused') {
-    // The person may end the pause earlier.
-    const nextAt = Math.min(contact.paused_until ?? now, now + HOUR) + MINUTE;
-    tx.sequencePeople.update({ ...person, due_at: Math.max(person.due_at, nextAt) });
+    // The person may end the pause earlier. A pause that is over is removed within a minute.
+    const endsAt = Math.max(now, contact.paused_until ?? now);
+    tx.sequencePeople.update({ ...person, due_at: Math.min(endsAt, now + HOUR) + MINUTE });
     return null;
   }
   let { step, due_at: dueAt } = person;

@@ -69,6 +69,36 @@ describe('a sequence', () => {
     expect(setup.sent()).toEqual(['ada@example.net One']);
   });
 
+  it('is not examined all the time after a pause has ended that is still on record', async () => {
+    const setup = await startSequences();
+    await setup.active();
+    const { seq } = await setup.contact('ada@example.net');
+    await setup.join('ada@example.net');
+    const contact = setup.tables.contacts.bySeq(seq);
+    if (contact !== null)
+      setup.tables.contacts.update({ ...contact, paused_until: setup.clock.now() - HOUR });
+    expect(await setup.runner.round()).toBe(0);
+    expect(await setup.runner.round()).toBeGreaterThan(0);
+  });
+
+  it('waits when the person pauses marketing mail while the message is prepared', async () => {
+    const setup = await startSequences();
+    const row = await setup.active();
+    const { seq } = await setup.contact('ada@example.net');
+    await setup.join('ada@example.net');
+    const { runner } = setup.startProcess({
+      run: async (work, accountId) => {
+        const result = await setup.writer.run(work, accountId);
+        const contact = setup.tables.contacts.bySeq(seq);
+        if (contact !== null)
+          setup.tables.contacts.update({ ...contact, paused_until: setup.clock.now() + DAY });
+        return result;
+      },
+    });
+    expect(await runner.round()).toBeGreaterThan(0);
+    expect(setup.people(row.seq)).toEqual([['ada@example.net', 'active', 0, null]]);
+  });
+
   it('is begun once by a person who leaves the group and returns', async () => {
     const setup = await startSequences();
     const row = await setup.active();
