@@ -93,14 +93,9 @@ export function createSequenceRunner(
   const last = new Map<string, number>();
   let isStopping = false;
 
-  /** One portion of each account with somebody who is due. Returns ms until the next round. */
+  /** One portion of each account that has work. Returns ms until the next round. */
   async function round(): Promise<number> {
     let waitMs = ROUND_INTERVAL_MS;
-    for (const seq of tables.sequences.deleted()) {
-      if (isStopping) return waitMs;
-      await writer.run((tx) => removeSome(tx, seq));
-      waitMs = 0;
-    }
     for (const seq of nextOfEachAccount()) {
       if (isStopping) return waitMs;
       if (await tryPortion(seq)) waitMs = 0;
@@ -112,8 +107,9 @@ export function createSequenceRunner(
   function nextOfEachAccount(): number[] {
     const now = clock.now();
     const byAccount = new Map<string, number[]>();
-    for (const { seq, account_id } of tables.sequences.withWork(now)) {
-      if ((failed.get(seq) ?? 0) > now || tables.accounts.get(account_id)?.status !== 'active') continue;
+    for (const { seq, account_id, deleted_at } of tables.sequences.withWork(now)) {
+      if ((failed.get(seq) ?? 0) > now) continue;
+      if (deleted_at === null && tables.accounts.get(account_id)?.status !== 'active') continue;
       const known = byAccount.get(account_id);
       if (known === undefined) byAccount.set(account_id, [seq]);
       else known.push(seq);
@@ -145,6 +141,10 @@ export function createSequenceRunner(
     const sequence = tables.sequences.bySeq(seq);
     if (sequence === null) return false;
     const { account_id: accountId } = sequence;
+    if (sequence.deleted_at !== null) {
+      await writer.run((tx) => removeSome(tx, seq), accountId);
+      return true;
+    }
     if (sequence.scan_after !== null) {
       await writer.run((tx) => examineDates(tx, seq, clock.now()), accountId);
       return true;
@@ -236,7 +236,7 @@ export function createSequenceRunner(
   });
 
   return {
-    /** What `start` repeats: one portion of each account with somebody who is due. Returns ms until the next round. */
+    /** What `start` repeats: one portion of each account that has work. Returns ms until the next round. */
     round,
     start: loop.start,
     /** Starts a round now, after a committed change. */

@@ -113,7 +113,7 @@ export const SEQUENCE_POLICY = {
   retention: { kind: 'sequencePeople', rows: 'timed', period: 'events', key: 'seq', time: 'event_ended_at' },
 } as const satisfies DataPolicy;
 
-/** `sequences` and `sequence_versions`. Reads omit deleted sequences, except `deleted` and `bySeq`. */
+/** `sequences` and `sequence_versions`. Reads omit deleted sequences, except `withWork` and `bySeq`. */
 export function sequenceTable(db: Database) {
   const sql = statements(db);
   const triggered = sql.all<[string, TriggerKind], SequenceRow>(`
@@ -148,13 +148,12 @@ export function sequenceTable(db: Database) {
     ),
     /** Sequences of an account that record who triggers them, by the kind of their trigger; cached until a write. */
     triggeredBy: (accountId: string, kind: TriggerKind): readonly SequenceRow[] => ofTrigger(accountId, kind),
-    /** Active sequences with somebody who is due at `now`, or with contacts to examine: the oldest first. */
-    withWork: sql.all<[now: number], { seq: number; account_id: string }>(`
-      SELECT seq, account_id FROM sequences s
-      WHERE status = 'active' AND deleted_at IS NULL AND (scan_after IS NOT NULL OR EXISTS (
-        SELECT 1 FROM sequence_people p WHERE p.sequence_seq = s.seq AND p.state <> 'ended' AND p.due_at <= ?))
+    /** Active sequences with somebody who is due at `now` or with contacts to examine, and deleted ones: the oldest first. */
+    withWork: sql.all<[now: number], Pick<SequenceRow, 'seq' | 'account_id' | 'deleted_at'>>(`
+      SELECT seq, account_id, deleted_at FROM sequences s
+      WHERE deleted_at IS NOT NULL OR (status = 'active' AND (scan_after IS NOT NULL OR EXISTS (
+        SELECT 1 FROM sequence_people p WHERE p.sequence_seq = s.seq AND p.state <> 'ended' AND p.due_at <= ?)))
       ORDER BY seq`),
-    deleted: sql.values<[], number>('SELECT seq FROM sequences WHERE deleted_at IS NOT NULL ORDER BY seq'),
     /** The people in it must be deleted first. */
     remove: sql.run<[seq: number]>('DELETE FROM sequences WHERE seq = ?'),
     /** Inserts or replaces a version. `definition`: JSON. */
