@@ -65,7 +65,7 @@ export interface SequenceDetail {
 /**
  * The sequences of an account. A sequence that is or was active gets a new version with each change; people in progress
  * finish the version that they began. Starts nothing, and moves nobody: `onChange`, called after the commit of each change,
- * wakes the runner. The rate of events is in memory.
+ * wakes the runner, which finds new people by itself. The rate of events is in memory.
  */
 export function createSequences(
   { tables, reader, writer, clock, ids }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>,
@@ -267,7 +267,7 @@ export function createSequences(
             limit: { name: 'contact-events', calls: EVENT_RATE.perSecond, seconds: 1 },
           },
         );
-      const recorded = await writer.run((tx) => {
+      return writer.run((tx) => {
         const contact = findPerson(tx, accountId, identifier);
         if (isRefusal(contact)) return contact;
         const id = ids.uuid();
@@ -284,8 +284,6 @@ export function createSequences(
         );
         return { contact, at: occurredAt ?? now, entries };
       }, accountId);
-      if (!isRefusal(recorded) && recorded.entries.length > 0) onChange();
-      return recorded;
     },
   };
 }
