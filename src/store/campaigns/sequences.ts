@@ -125,6 +125,14 @@ export function sequenceTable(db: Database) {
   const insertVersion = sql.run<[number, number, string, number]>(`
     INSERT INTO sequence_versions (sequence_seq, version, definition, created_at) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET definition = excluded.definition, created_at = excluded.created_at`);
+  const dropVersions = sql.run<[number, number]>(`
+    DELETE FROM sequence_versions AS v WHERE sequence_seq = ? AND version < ? AND NOT EXISTS (
+      SELECT 1 FROM sequence_people p
+      WHERE p.sequence_seq = v.sequence_seq AND p.version = v.version AND p.state = 'active')`);
+  // People of an imported account can be in versions that do not exist.
+  const dropCounts = sql.run<[number, number]>(`
+    DELETE FROM sequence_counts AS c WHERE sequence_seq = ? AND version < ? AND people = 0 AND NOT EXISTS (
+      SELECT 1 FROM sequence_versions v WHERE v.sequence_seq = c.sequence_seq AND v.version = c.version)`);
   const list = sql.all<[string, number, string, number], SequenceRow>(`
     SELECT * FROM sequences
     WHERE account_id = ? AND deleted_at IS NULL AND seq < ? AND instr(lower(name), lower(?)) > 0
@@ -166,11 +174,11 @@ export function sequenceTable(db: Database) {
     versions: sql.values<[seq: number], number>(
       'SELECT version FROM sequence_versions WHERE sequence_seq = ? ORDER BY version',
     ),
-    /** Deletes versions before `version` that nobody is in. */
-    dropUnused: sql.run<[seq: number, version: number]>(`
-      DELETE FROM sequence_versions AS v WHERE sequence_seq = ? AND version < ? AND NOT EXISTS (
-        SELECT 1 FROM sequence_people p
-        WHERE p.sequence_seq = v.sequence_seq AND p.version = v.version AND p.state = 'active')`),
+    /** Deletes versions before `version` that nobody is in, and their counts. */
+    dropUnused: (seq: number, version: number): void => {
+      dropVersions(seq, version);
+      dropCounts(seq, version);
+    },
     /** Names of sequences that are not drafts and use a template in a version that somebody can be in. */
     usingTemplate: sql.values<[accountId: string, templateId: string], string>(`
       SELECT name FROM sequences s

@@ -300,6 +300,7 @@ describe('a sequence', () => {
     ]);
     granted(await setup.sequences.update(OWNER, row.sequence_id, { steps: [message('New')] }));
     expect(setup.tables.sequences.versions(row.seq)).toEqual([3]);
+    expect(setup.sequences.counts(row).steps).toEqual([]);
   });
 
   it('records and moves nobody while the account has paused it', async () => {
