@@ -1,6 +1,7 @@
 // Long: opens its pages of the console on a phone and a desktop, light and dark.
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pauseSend } from '../../src/campaigns/run.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
@@ -157,6 +158,40 @@ describe('Campaigns', () => {
     const next = await campaign('Next');
     await open.visit(window, step(next, 'content'), client);
     await expect.poll(() => page.getByLabel('Name of the sender').inputValue()).toBe('Shop, Ltd');
+    await context.close();
+  });
+
+  it('shows why a campaign was stopped automatically, and resumes it with a reason', async () => {
+    const id = await campaign('Old list');
+    const sent = await client.post(`/web-setup/campaigns/${id}/send`, {
+      subject: 'Spring',
+      html: `<p>Spring</p>${FOOTER}`,
+      subscriptionGroupId: group,
+      from: 'a@news.test',
+      scheduledAt: new Date(Date.now() + DAY).toISOString(),
+    });
+    expect(sent.status, sent.text).toBe(202);
+    const send = daemon.tables.campaignSends.get(daemon.tables.campaigns.get(client.accountId, id)?.seq ?? 0);
+    if (send === null) throw new Error('no send of the campaign');
+    const figures = { messages: 119, events: 10, rate: 8.403, lowerBound: 3.77, limit: 5 };
+    pauseSend(daemon.tables, send, { reason: 'hard_bounces', figures: JSON.stringify(figures) }, Date.now());
+    await open.examine({ 'campaign-stopped': `campaigns/${id}` }, client);
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, `campaigns/${id}`, client);
+    await page.getByText('8.4%, and the limit is 5%').waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Why it may continue').fill('The old addresses are deleted');
+    await window.screenshot('console-campaign-resume');
+    await dialog.getByRole('button', { name: 'Resume' }).click();
+    await expect.poll(() => statusOf(id)).not.toBe('paused');
+    const { rows } = daemon.tables.auditRecords.list({}, 20);
+    expect(rows.find(({ operation }) => operation === 'resumeCampaign')).toMatchObject({
+      outcome: 'done',
+      detail: 'The old addresses are deleted',
+    });
+    expect((await client.post(`/web-setup/campaigns/${id}/cancel`)).status).toBe(200);
     await context.close();
   });
 

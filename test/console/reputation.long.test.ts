@@ -150,6 +150,43 @@ describe('the reputation in the console', () => {
     await window.context.close();
   });
 
+  it('shows a stopped stream with its figures, and ends the limit with a reason', async () => {
+    daemon.tables.sendingLimits.put({
+      limit_id: 'limit_1',
+      account_id: client.accountId,
+      stream: 'mk',
+      domain_id: '',
+      provider: '',
+      level: 'pause',
+      figures: JSON.stringify({
+        reason: 'complaints',
+        messages: 2000,
+        events: 20,
+        rate: 1,
+        lowerBound: 0.57,
+        limit: 0.3,
+      }),
+      per_minute: null,
+      since: Date.now(),
+      counts_from: 0,
+      seen_counts: null,
+    });
+    await open.examine({ 'reputation-limited': 'reputation' }, client);
+    const window = await open.operator(DESKTOP);
+    const { page } = window;
+    await open.visit(window, 'reputation', client);
+    await page
+      .getByText('20 of 2,000 delivered messages were reported as spam: 1%, and the limit is 0.3%')
+      .waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Why it may continue').fill('The rented list is deleted');
+    await dialog.getByRole('button', { name: 'Resume' }).click();
+    await page.getByText('None is in force').waitFor();
+    expect(daemon.tables.sendingLimits.get('limit_1')?.level).toBeNull();
+    await window.context.close();
+  });
+
   it('takes a spam rate and a file of them', async () => {
     const window = await open.operator(DESKTOP);
     const { page } = window;

@@ -64,15 +64,15 @@ function Stopped({ campaign: { pausedReason, pausedFigures } }: { campaign: Camp
   const { t, percent, number } = useTexts();
   const reason = REASONS.find((name) => name === pausedReason);
   if (reason === undefined || pausedFigures === undefined) return null;
-  const { rate, messages, events, limit } = pausedFigures;
+  const { messages, events, limit } = pausedFigures;
   return (
     <Notice kind="bad" title={t('campaigns.stopped')}>
       <p>
         {t(`campaigns.stopped.${reason}`, {
           events: number(events),
           messages: number(messages),
-          rate: percent(rate / 100, 2),
-          limit: percent(limit / 100, 2),
+          rate: percent(events, messages),
+          limit: percent(limit, 100),
         })}
       </p>
       <p>{t(`campaigns.stopped.${reason}.remedy`)}</p>

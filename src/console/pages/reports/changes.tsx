@@ -90,8 +90,8 @@ function LimitInForce({ limit, onChanged }: { limit: Limit; onChanged: () => voi
         {t(`campaigns.stopped.${reason}`, {
           events: number(figures.events),
           messages: number(figures.messages),
-          rate: percent(figures.rate / 100, 2),
-          limit: percent(figures.limit / 100, 2),
+          rate: percent(figures.events, figures.messages),
+          limit: percent(figures.limit, 100),
         })}{' '}
         {t(`campaigns.stopped.${reason}.remedy`)}
       </p>
