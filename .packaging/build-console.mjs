@@ -50,6 +50,9 @@ export async function buildConsole(root, output) {
   console.log(`console: the first load is ${(size / 1024).toFixed(1)} KiB (gzip)`);
   if (size > MAX_FIRST_LOAD)
     throw new Error(`The first load of the console is ${size} bytes, more than ${MAX_FIRST_LOAD}`);
+  const early = textsTooEarly(source, chunks);
+  if (early.length > 0)
+    throw new Error(`The first load of the console uses texts that are loaded with the pages; move them to texts/en.json: ${early.join(', ')}`);
   return files;
 }
 
@@ -90,6 +93,15 @@ function firstLoad(chunks) {
   };
   for (const chunk of chunks) if (chunk.isEntry) add(chunk.fileName);
   return [...names];
+}
+
+/** Keys in `texts/pages/` that the code of the first load names: their text is not loaded yet when it appears. */
+function textsTooEarly(source, chunks) {
+  const loaded = new Set(firstLoad(chunks));
+  const code = chunks.filter(({ type, fileName }) => type === 'chunk' && loaded.has(fileName)).map((chunk) => chunk.code).join('\n');
+  const named = new Set([...code.matchAll(/[`"']([\w.-]+)[`"']/g)].map(([, text]) => text));
+  const keys = Object.keys(JSON.parse(readFileSync(join(source, 'texts/pages/en.json'), 'utf8')));
+  return keys.filter((key) => named.has(key) || (key.endsWith('.one') && named.has(key.slice(0, -'.one'.length))));
 }
 
 function hashOf(paths) {

@@ -4,15 +4,17 @@ import type { ErrorKey } from '../http/console/access.ts';
 import type { ApiError } from './api.ts';
 import { type Numbers, numbersIn } from './parts/numbers.ts';
 import en from './texts/en.json' with { type: 'json' };
+import type enOfPages from './texts/pages/en.json';
 
 /*
- * The texts of the console are in files that translators' tools read, one for each language: `texts/en.json` and its
- * translations, which have the same keys, and names of operations (`operation.<id>`), whose English names are the summaries of
- * the server. `{name}` is a value. The sentences of errors are the server's in English;
- * `texts/errors` has those of the other languages.
+ * The texts of the console are in files that translators' tools read, two for each language: `texts/en.json` has what the
+ * application shows at once, `texts/pages/en.json` what its other pages show, which is loaded with the first of them. Their
+ * translations have the same keys, and names of operations (`operation.<id>`), whose English names are the summaries of the
+ * server. `{name}` is a value. The sentences of errors are the server's in English; `texts/errors` has those of the other
+ * languages.
  */
 
-export type TextKey = keyof typeof en;
+export type TextKey = keyof typeof en | keyof typeof enOfPages;
 type Catalog = Readonly<Record<TextKey, string>>;
 
 /** The beginnings of keys that have a text for each plural. */
@@ -24,6 +26,8 @@ export type Language = keyof typeof LANGUAGES;
 
 export interface Texts extends Numbers {
   language: Language;
+  /** Adds the texts of the pages that are loaded when they are opened. */
+  addPages(): Promise<void>;
   /** The text of a key, with `{name}` replaced by values; numbers in the language. */
   t(key: TextKey, values?: Readonly<Record<string, string | number>>): string;
   /** The text for a number, in the plural of the language: of the keys `<base>.one` and `<base>.other`. */
@@ -48,14 +52,34 @@ export function useTexts(): Texts {
   return useContext(TextsContext);
 }
 
-/** Loads the texts of a language; those of English are part of the application. */
+/** The files of each language; the first of English is part of the application. */
+const FILES = {
+  en: {
+    first: async () => ({ default: en }),
+    pages: () => import('./texts/pages/en.json'),
+    errors: async () => ({ default: {} }),
+  },
+  de: {
+    first: () => import('./texts/de.json'),
+    pages: () => import('./texts/pages/de.json'),
+    errors: () => import('./texts/errors/de.json'),
+  },
+  fr: {
+    first: () => import('./texts/fr.json'),
+    pages: () => import('./texts/pages/fr.json'),
+    errors: () => import('./texts/errors/fr.json'),
+  },
+};
+
+/** Whether a page was opened that has texts of its own. */
+let arePagesOpened = false;
+
+/** Loads the texts of a language; those of the pages if one was opened. */
 export async function loadTexts(language: Language): Promise<Texts> {
-  if (language === 'en') return createTexts(language, en);
-  const [texts, errors] =
-    language === 'de'
-      ? await Promise.all([import('./texts/de.json'), import('./texts/errors/de.json')])
-      : await Promise.all([import('./texts/fr.json'), import('./texts/errors/fr.json')]);
-  return createTexts(language, texts.default, errors.default);
+  const [first, errors] = await Promise.all([FILES[language].first(), FILES[language].errors()]);
+  const texts = createTexts(language, first.default, errors.default);
+  if (arePagesOpened) await texts.addPages();
+  return texts;
 }
 
 /** Whether there is a catalog of this language. */
@@ -75,27 +99,34 @@ const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g;
 type ErrorTexts = Readonly<Partial<Record<ErrorKey, string>>>;
 
 /** `errors`: of other languages than English. An error without a sentence has that of the server. */
-function createTexts(language: Language, catalog: Catalog, errors: ErrorTexts = {}): Texts {
+function createTexts(language: Language, first: Partial<Catalog>, errors: ErrorTexts = {}): Texts {
+  const catalog = { ...first };
   const locale = navigator.languages.find((tag) => tag.startsWith(language)) ?? language;
   const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
   const numbers = numbersIn(locale);
   const shown = (value: string | number) => (typeof value === 'number' ? numbers.number(value) : value);
   const plurals = new Intl.PluralRules(locale);
+  // A key without a text, which tests of the pages would show, appears as it is.
+  const textOf = (key: TextKey) => catalog[key] ?? key;
   const isKey = (key: string): key is TextKey => Object.hasOwn(catalog, key);
   const isError = (key: string): key is keyof ErrorTexts => Object.hasOwn(errors, key);
   const t: Texts['t'] = (key, values = {}) =>
-    catalog[key].replace(/\{(\w+)\}/g, (placeholder, name: string) => shown(values[name] ?? placeholder));
+    textOf(key).replace(/\{(\w+)\}/g, (placeholder, name: string) => shown(values[name] ?? placeholder));
   return {
     language,
+    addPages: async () => {
+      arePagesOpened = true;
+      Object.assign(catalog, (await FILES[language].pages()).default);
+    },
     t,
     plural: (base, count, values = {}) =>
       t(plurals.select(count) === 'one' ? `${base}.one` : `${base}.other`, { count, ...values }),
     named: (prefix, name, fallback = name) => {
       const key = `${prefix}.${name}`;
-      return isKey(key) ? catalog[key] : fallback;
+      return isKey(key) ? textOf(key) : fallback;
     },
     errorText: ({ reason, code, message }) => {
-      if (code === 'NETWORK') return catalog['app.error.network'];
+      if (code === 'NETWORK') return textOf('app.error.network');
       const text = [reason, code].filter(isError).map((key) => errors[key])[0];
       return text === undefined ? message : text.replace('{message}', () => message);
     },

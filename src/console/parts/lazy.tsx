@@ -4,20 +4,20 @@ import { ApiError } from '../api.ts';
 import { Failure } from '../parts.tsx';
 import { useTexts } from '../texts.ts';
 
-/** A page whose code is loaded when it is opened for the first time. */
+/** A page whose code is loaded when it is opened for the first time, with the texts of the pages. */
 export function lazyPage<Props extends object>(
   load: () => Promise<FunctionComponent<Props>>,
 ): FunctionComponent<Props> {
   let loaded: FunctionComponent<Props> | null = null;
   return function LazyPage(props) {
-    const { t } = useTexts();
+    const { t, addPages } = useTexts();
     const [turn, setTurn] = useState(0);
     const [isFailed, setFailed] = useState(false);
     useEffect(() => {
       if (loaded !== null) return;
       setFailed(false);
-      load().then(
-        (page) => {
+      Promise.all([load(), addPages()]).then(
+        ([page]) => {
           loaded = page;
           setTurn((last) => last + 1);
         },

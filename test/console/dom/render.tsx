@@ -4,6 +4,7 @@ import { type ComponentChild, render as renderInto } from 'preact';
 import { act as actAndRender } from 'preact/test-utils';
 import { type Navigation, NavigationProvider, useBrowserLocation } from '../../../src/console/routing.ts';
 import { currentMember, MemberProvider, type SessionPerson } from '../../../src/console/session.ts';
+import { loadTexts, TextsProvider } from '../../../src/console/texts.ts';
 
 export { screen, waitFor, within };
 
@@ -14,6 +15,9 @@ export async function act(change: () => unknown): Promise<void> {
   });
 }
 
+const texts = await loadTexts('en');
+await texts.addPages();
+
 const roots: Element[] = [];
 
 /** Renders into the document; the returned function replaces what was rendered. Each test begins with an empty document. */
@@ -21,7 +25,8 @@ export async function render(content: ComponentChild): Promise<(next: ComponentC
   const root = document.createElement('div');
   document.body.append(root);
   roots.push(root);
-  const replace = (next: ComponentChild) => act(() => renderInto(next, root));
+  const replace = (next: ComponentChild) =>
+    act(() => renderInto(<TextsProvider value={texts}>{next}</TextsProvider>, root));
   await replace(content);
   return replace;
 }

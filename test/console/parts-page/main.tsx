@@ -314,6 +314,7 @@ function Root() {
 const root = document.getElementById('app');
 if (root === null) throw new Error('index.html has no element #app');
 const texts = await loadTexts('en');
+await texts.addPages();
 render(
   <TextsProvider value={texts}>
     <Root />
