@@ -75,14 +75,14 @@ export function createAddressChecks({
     const workers = Array.from({ length: Math.min(CONCURRENT_LOOKUPS, unknown.length) }, worker);
     const timer = new AbortController();
     const began = performance.now();
-    const wait = sleep(Math.min(BATCH_WAIT_MS, budget.waitMs), null, { signal: timer.signal }).catch(
-      () => null,
-    );
-    await Promise.race([Promise.all(workers), wait]);
+    const waitMs = Math.min(BATCH_WAIT_MS, budget.waitMs);
+    const wait = sleep(waitMs, 'over', { signal: timer.signal }).catch(() => null);
+    const ended = await Promise.race([Promise.all(workers), wait]);
     // Workers end after their current look-up.
     unknown.length = 0;
     timer.abort();
-    budget.waitMs -= performance.now() - began;
+    // A timer may end a little before its time.
+    budget.waitMs -= ended === 'over' ? waitMs : performance.now() - began;
     return new Map(found);
   }
 
