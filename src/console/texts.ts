@@ -28,6 +28,8 @@ export interface Texts extends Numbers {
   language: Language;
   /** Adds the texts of the pages that are loaded when they are opened. */
   addPages(): Promise<void>;
+  /** Whether `addPages` has added them. */
+  hasPages(): boolean;
   /** The text of a key, with `{name}` replaced by values; numbers in the language. */
   t(key: TextKey, values?: Readonly<Record<string, string | number>>): string;
   /** The text for a number, in the plural of the language: of the keys `<base>.one` and `<base>.other`. */
@@ -101,6 +103,7 @@ type ErrorTexts = Readonly<Partial<Record<ErrorKey, string>>>;
 /** `errors`: of other languages than English. An error without a sentence has that of the server. */
 function createTexts(language: Language, first: Partial<Catalog>, errors: ErrorTexts = {}): Texts {
   const catalog = { ...first };
+  let hasPages = false;
   const locale = navigator.languages.find((tag) => tag.startsWith(language)) ?? language;
   const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
   const numbers = numbersIn(locale);
@@ -117,7 +120,9 @@ function createTexts(language: Language, first: Partial<Catalog>, errors: ErrorT
     addPages: async () => {
       arePagesOpened = true;
       Object.assign(catalog, (await FILES[language].pages()).default);
+      hasPages = true;
     },
+    hasPages: () => hasPages,
     t,
     plural: (base, count, values = {}) =>
       t(plurals.select(count) === 'one' ? `${base}.one` : `${base}.other`, { count, ...values }),

@@ -10,13 +10,13 @@ export function lazyPage<Props extends object>(
 ): FunctionComponent<Props> {
   let loaded: FunctionComponent<Props> | null = null;
   return function LazyPage(props) {
-    const { t, addPages } = useTexts();
+    const texts = useTexts();
     const [turn, setTurn] = useState(0);
     const [isFailed, setFailed] = useState(false);
     useEffect(() => {
-      if (loaded !== null) return;
+      if (loaded !== null && texts.hasPages()) return;
       setFailed(false);
-      Promise.all([load(), addPages()]).then(
+      Promise.all([load(), texts.addPages()]).then(
         ([page]) => {
           loaded = page;
           setTurn((last) => last + 1);
@@ -24,15 +24,15 @@ export function lazyPage<Props extends object>(
         // A new version of the program has other files: the browser loads the application again.
         () => setFailed(true),
       );
-    }, [turn]);
-    if (loaded !== null) {
+    }, [turn, texts]);
+    if (loaded !== null && texts.hasPages()) {
       const Loaded = loaded;
       return <Loaded {...props} />;
     }
     if (isFailed) return <Failure error={new ApiError(0, {})} retry={() => window.location.reload()} />;
     return (
       <p class="loading" role="status">
-        {t('app.loading')}
+        {texts.t('app.loading')}
       </p>
     );
   };
