@@ -56,7 +56,7 @@ const STUCK_MS = 5 * MINUTE;
 const MESSAGE_BATCH_SIZE = 200;
 const ROUND_INTERVAL_MS = SECOND;
 const FULL_QUEUE_INTERVAL_MS = SECOND / 10;
-/** While few messages may be under way, their results are looked up more often. */
+/** While few messages may be under way, their results are looked up more often; each time that there are no new ones, less often. */
 const FEW_AHEAD_INTERVAL_MS = SECOND / 50;
 const FAULT_RETRY_MS = 10 * SECOND;
 /** The pause after a unit of work, as a share of its duration: others get their turn. */
@@ -81,15 +81,41 @@ export function createCampaignRunner(
   const selections = createSelections(context);
   /** Campaigns that failed, with the time of their next try. */
   const failed = new Map<number, number>();
+  /** Campaigns that wait, with the time of their next step, `performance.now()`: one that is busy does not step the others. */
+  const nextSteps = new Map<number, number>();
+  /** Campaigns whose first results are awaited, with their number and the pause until the next look. */
+  const awaited = new Map<number, { results: number; waitMs: number }>();
+  let isWoken = false;
   let isStopping = false;
 
-  /** One step of each campaign. Returns ms until the next round. */
+  /** One step of each campaign that does not wait. Returns ms until the next round. */
   async function round(): Promise<number> {
+    if (isWoken) nextSteps.clear();
+    isWoken = false;
     let waitMs = ROUND_INTERVAL_MS;
-    for (const seq of tables.campaignSends.open()) {
+    const open = new Set(tables.campaignSends.open());
+    for (const seq of nextSteps.keys()) if (!open.has(seq)) nextSteps.delete(seq);
+    for (const seq of awaited.keys()) if (!open.has(seq)) awaited.delete(seq);
+    for (const seq of open) {
       if (isStopping) break;
-      waitMs = Math.min(waitMs, await tryStep(seq));
+      let leftMs = (nextSteps.get(seq) ?? 0) - performance.now();
+      if (leftMs <= 0) {
+        // Changes by other processes are noticed within a second.
+        leftMs = Math.min(await tryStep(seq), ROUND_INTERVAL_MS);
+        nextSteps.set(seq, performance.now() + leftMs);
+      }
+      waitMs = Math.min(waitMs, leftMs);
     }
+    return waitMs;
+  }
+
+  /** Ms until the results of a campaign are looked up again of which few messages are under way. */
+  function awaitResults(seq: number, { delivered, bounced }: CampaignResults['all']): number {
+    const results = delivered + bounced;
+    const known = awaited.get(seq);
+    const waitMs =
+      known?.results === results ? Math.min(2 * known.waitMs, ROUND_INTERVAL_MS) : FEW_AHEAD_INTERVAL_MS;
+    awaited.set(seq, { results, waitMs });
     return waitMs;
   }
 
@@ -150,7 +176,8 @@ export function createCampaignRunner(
     // Few messages are under way until the first results are known.
     const ahead = results === null ? maxAhead : Math.min(maxAhead, messagesAhead(results.all));
     const free = ahead - tables.campaignSends.dueSince(seq, now - STUCK_MS, ahead);
-    if (free < MEMBER_BATCH_SIZE) return ahead < maxAhead ? FEW_AHEAD_INTERVAL_MS : FULL_QUEUE_INTERVAL_MS;
+    if (free < MEMBER_BATCH_SIZE)
+      return results !== null && ahead < maxAhead ? awaitResults(seq, results.all) : FULL_QUEUE_INTERVAL_MS;
     const capacity = Math.min(free, pressure.capacity());
     if (capacity < 1) return FULL_QUEUE_INTERVAL_MS;
     // The campaign waits for the account's message limits. A raised limit is noticed within a second.
@@ -272,7 +299,10 @@ export function createCampaignRunner(
   return {
     start: loop.start,
     /** Starts a round now, after a committed change of a campaign. */
-    wake: loop.wake,
+    wake: (): void => {
+      isWoken = true;
+      loop.wake();
+    },
     /** Resolves after the unit of work in progress. */
     stop: (): Promise<void> => {
       isStopping = true;

@@ -182,10 +182,15 @@ export function countCampaignEvent(
     tables.campaignCounts.addClick(campaignId, event.fields.url);
 }
 
-/** Whether a receiver refused the message because of its sender's reputation or its content. */
+/**
+ * Whether a receiver refused the message because of its sender's reputation or its content: at the first attempt, or
+ * finally. Further attempts that are deferred count no message again.
+ */
 function isBlock({ kind, fields }: MessageEvent): boolean {
   return (
-    (kind === 'email_delayed' || kind === 'email_bounced' || kind === 'email_rejected') &&
+    ((kind === 'email_delayed' && fields.attempt === 1) ||
+      kind === 'email_bounced' ||
+      kind === 'email_rejected') &&
     BLOCK_CLASSES.has(fields.classification) &&
     !('source' in fields && fields.source === 'local')
   );

@@ -400,7 +400,7 @@ export const RATE_FIGURES = z
     messages: z.int().describe('Messages that were counted.'),
     events: z.int().describe('Those of them that bounced, were complained about, blocked or opted out of.'),
     rate: z.number().describe('Percent.'),
-    lowerBound: z.number().describe('Percent: the rate is higher with a confidence of 99.5 %.'),
+    lowerBound: z.number().describe('Percent: the rate is higher with a confidence of 95 %.'),
     limit: z.number().describe('Percent: the limit that was reached.'),
   })
   .meta({ id: 'RateFigures' });

@@ -58,7 +58,7 @@ type StoredFigures = RateFigures & { reason: RateSignal };
 const WINDOW_DAYS = 2;
 const INTERVAL_MS = 2 * SECOND;
 const RECHECK_INTERVAL_MS = MINUTE;
-/** Accounts that are judged in one run. */
+/** Accounts that are judged in one run: each reads at most the rows of two days (`reputation_counts`), in a reader thread. */
 const MAX_PER_RUN = 50;
 const MAX_DUE = 10_000;
 const MAX_LIMITS_OF_ACCOUNT = 200;
@@ -285,11 +285,16 @@ export function createSendingMonitor(
   async function run(): Promise<void> {
     if (monotonic.now() - recheckedAt >= RECHECK_INTERVAL_MS) {
       recheckedAt = monotonic.now();
-      for (const accountId of tables.sendingLimits.accounts()) due.add(accountId);
+      for (const accountId of tables.sendingLimits.accounts(MAX_DUE)) due.add(accountId);
     }
     for (const accountId of [...due].slice(0, MAX_PER_RUN)) {
       due.delete(accountId);
-      await judgeAccount(accountId);
+      try {
+        await judgeAccount(accountId);
+      } catch (error) {
+        // Those after it are judged all the same; its next event, or the next check, judges it again.
+        log.error({ err: error, accountId }, 'rates of an account could not be judged');
+      }
     }
     onChange();
   }

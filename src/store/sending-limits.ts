@@ -52,8 +52,8 @@ export function sendingLimitTable(db: Database) {
       "SELECT * FROM sending_limits WHERE level IN ('slow', 'pause') ORDER BY since DESC, limit_id LIMIT +?",
     ),
     /** The accounts with limits in force. */
-    accounts: sql.values<[], string>(
-      'SELECT DISTINCT account_id FROM sending_limits WHERE level IS NOT NULL',
+    accounts: sql.values<[limit: number], string>(
+      'SELECT DISTINCT account_id FROM sending_limits WHERE level IS NOT NULL LIMIT +?',
     ),
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { configSchema } from '../../src/config/schema.ts';
-import { HOUR } from '../../src/core/clock.ts';
+import { HOUR, iso } from '../../src/core/clock.ts';
 import { exampleEvent } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { granted } from '../support/refusal.ts';
@@ -139,5 +139,24 @@ describe('a campaign', () => {
     expect(judged.progress(judged.id).queued).toBe(50);
     const reported = await startCampaign(300, 'report');
     await eventually('all messages to be queued', () => reported.progress(reported.id).queued === 300);
+  });
+
+  it('whose first results are awaited is looked at less and less often, and steps no other campaign', async () => {
+    const { setup, id, progress, tables } = await startCampaign(300);
+    const { campaign_id: later } = granted(await setup.send({ scheduledAt: iso(setup.clock.now() + HOUR) }));
+    const seqOf = (campaignId: string) => setup.campaign(campaignId).seq;
+    const [waiting, scheduled] = [seqOf(id), seqOf(later)];
+    await eventually('the first messages to be queued', () => progress(id).queued === 50);
+    const looks = new Map<number, number>();
+    const get = tables.campaignSends.get;
+    tables.campaignSends.get = (seq) => {
+      looks.set(seq, (looks.get(seq) ?? 0) + 1);
+      return get(seq);
+    };
+    await eventually('several looks', () => (looks.get(waiting) ?? 0) >= 6);
+    expect(looks.get(scheduled) ?? 0).toBeLessThanOrEqual(3);
+    expect(looks.get(waiting)).toBeLessThanOrEqual(8);
+    await setup.deliverAll();
+    await eventually('the next messages to be queued', () => progress(id).queued > 50);
   });
 });

@@ -58,6 +58,13 @@ describe('counts of a campaign', () => {
       events: ['email_sent', 'email_delivered', 'email_bounced', 'email_bounced'],
       counts: { sent: 1, delivered: 1, bounced: 1, hardBounced: 1 },
     },
+    'a message that is blocked at every attempt once': {
+      events: [1, 2, 3].flatMap((attempt) => [
+        'email_sent' as const,
+        exampleEvent('email_delayed', { attempt, classification: 'reputation-block' }),
+      ]),
+      counts: { sent: 1, deferred: 3, blocked: 1 },
+    },
     'rejected content': {
       events: ['email_sent', 'email_rejected'],
       counts: { sent: 1, bounced: 1, blocked: 1 },
