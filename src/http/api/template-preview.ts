@@ -2,7 +2,9 @@ import * as z from 'zod';
 import type { Contacts } from '../../audience/contacts.ts';
 import { contactVariables } from '../../campaigns/fields.ts';
 import { inSlices } from '../../core/concurrency/slices.ts';
-import { isRefusal } from '../../core/refusal.ts';
+import { invalid, isRefusal } from '../../core/refusal.ts';
+import { DESIGN_AND_HTML, designSchema } from '../../mail/blocks/design.ts';
+import { renderDesign } from '../../mail/blocks/render.ts';
 import { checkValues, collectFaults } from '../../sending/request.ts';
 import type { Context } from '../../store/context.ts';
 import { MAX_PREVIEW, renderPreviewInSteps } from '../../templates/preview.ts';
@@ -15,7 +17,7 @@ const MAX_BODY_BYTES = 4 * MAX_PREVIEW;
 
 const content = z.string().max(MAX_PREVIEW);
 
-function isAbsent(value: string | null | undefined): value is null | undefined {
+function isAbsent(value: unknown): value is null | undefined {
   return value === null || value === undefined;
 }
 
@@ -54,6 +56,7 @@ export function templatePreviewRoutes(
           templateId: z.string().max(100).nullish(),
           subject: z.string().max(1000).nullish(),
           html: content.nullish(),
+          design: designSchema.nullish().describe('The html is made from it; not together with `html`.'),
           text: content.nullish().describe('`null`: derived from the html.'),
           from: z.string().max(320).nullish().describe('Address of the sender, in the footer.'),
           to: z.string().max(320).nullish().describe('Address of the recipient. Default: the contact.'),
@@ -81,7 +84,9 @@ export function templatePreviewRoutes(
       },
       refusals: ['TEMPLATE_NOT_FOUND', 'CONTACT_NOT_FOUND'],
       handle: async ({ caller: { accountId }, body }) => {
-        const { templateId, contactIdentifier, subject, html, text, from, to, templateVariables } = body;
+        const { templateId, contactIdentifier, subject, design, text, from, to, templateVariables } = body;
+        if (!isAbsent(design) && !isAbsent(body.html)) return invalid('html', DESIGN_AND_HTML);
+        const html = isAbsent(design) ? body.html : renderDesign(design);
         const values = collectFaults((fault) => {
           checkValues(templateVariables ?? {}, fault);
           return templateVariables ?? {};
