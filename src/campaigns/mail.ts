@@ -1,10 +1,17 @@
+import type { PageLanguage } from '../accounts/page-texts.ts';
 import { findSubscriptionGroup } from '../audience/groups.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { checkDomain, type Sender } from '../sending/checks.ts';
 import type { HtmlReader } from '../sending/render/html-reader.ts';
-import { type PreparedTemplate, parseContentInSteps, prepareTemplate } from '../sending/render/render.ts';
+import {
+  type PreparedTemplate,
+  parseContentInSteps,
+  prepareIn,
+  prepareTemplate,
+} from '../sending/render/render.ts';
 import { collectFaults, type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
+import type { AccountRow } from '../store/accounts.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
@@ -63,6 +70,7 @@ export function parseCampaign(request: CampaignRequest, now: number): ParsedCamp
 }
 
 export interface ReadyCampaign {
+  account: AccountRow;
   domain: DomainRow;
   group: SubscriptionGroupRow;
   prepared: PreparedTemplate;
@@ -93,7 +101,23 @@ export function readyCampaign(
     mail.wording,
     htmlReader,
   );
-  return isRefusal(prepared) ? prepared : { domain, group, prepared };
+  return isRefusal(prepared) ? prepared : { account, domain, group, prepared };
+}
+
+/** Characters of HTML that is prepared in one language only: the contents of a campaign are in memory in all of them. */
+const MAX_TRANSLATED = 1024 * 1024;
+
+/** The campaign for people with this language of the public pages: the same if nothing in its mail depends on it. */
+export function campaignIn<Ready extends ReadyCampaign>(
+  tables: Tables,
+  ready: Ready,
+  mail: Pick<CampaignMail, 'from' | 'fromDomain' | 'wording'>,
+  language: PageLanguage,
+): Ready {
+  if (mail.wording.html.length > MAX_TRANSLATED) return ready;
+  const send = { from: mail.from, fromDomain: mail.fromDomain, groupId: ready.group.subscription_group_id };
+  const prepared = prepareIn(tables, ready.account, send, mail.wording, ready.prepared, language);
+  return prepared === ready.prepared ? ready : { ...ready, prepared };
 }
 
 /** Reads the mail of an accepted campaign. */

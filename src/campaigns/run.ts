@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { AccountLimits } from '../accounts/limits.ts';
+import { type PageLanguage, pageLanguageOf } from '../accounts/page-texts.ts';
 import { marketingIneligibility } from '../audience/eligibility.ts';
 import { countSelected, nextSelected } from '../audience/segments/evaluate.ts';
 import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
@@ -35,7 +36,7 @@ import type { Tables } from '../store/tables.ts';
 import { type CampaignAudience, isExcluded, rangeOfGroup, readAudience, selectionOf } from './audience.ts';
 import { contactVariables, isContactField, mailboxOf } from './fields.ts';
 import { type CampaignResults, campaignVerdict, resultsOf } from './guard.ts';
-import { type CampaignMail, type ReadyCampaign, recheckCampaign, storedMail } from './mail.ts';
+import { type CampaignMail, campaignIn, type ReadyCampaign, recheckCampaign, storedMail } from './mail.ts';
 
 /** What the runner shares with other parts. */
 export interface CampaignParts extends StoreOptions {
@@ -396,7 +397,8 @@ const BATCHES_PER_HOUR = 240;
  * campaign twice.
  *
  * Stores at most `capacity` messages within the account's message limits and returns their destinations. A refusal: the campaign
- * can no longer be sent, and nothing was stored. Stores nothing if `content`, which was prepared ahead, is outdated.
+ * can no longer be sent, and nothing was stored. Ends before the first member in whose language `content`, which was prepared
+ * ahead, is missing or outdated.
  */
 function queueBatch(
   tables: Tables,
@@ -413,7 +415,7 @@ function queueBatch(
     isRefusal(content) ? undefined : content.mail,
   );
   if (isRefusal(ready)) return ready;
-  if (isRefusal(content) || content.state !== stateOf(ready)) return NO_DESTINATIONS;
+  if (isRefusal(content)) return NO_DESTINATIONS;
   const now = parts.clock.now();
   const pace = paceOf(send.per_hour);
   const allowed = parts.limits.allowance(tables, send.account_id, now).left;
@@ -426,7 +428,8 @@ function queueBatch(
   let counted = 0;
   let stopped = false;
   for (const member of batch.members) {
-    stopped = copier.work() >= MAX_BATCH_CHARACTERS || after.queued - send.queued >= limit;
+    stopped =
+      copier.work() >= MAX_BATCH_CHARACTERS || after.queued - send.queued >= limit || !copier.isReady(member);
     if (stopped) break;
     after.at_seq = member.seq;
     if (selected !== null && isExcluded(tables, send, selected.audience, member.seq)) continue;
@@ -554,32 +557,57 @@ type Skipped = { skipped: 'without_email' | 'not_eligible' | 'not_renderable' };
 function createCopier(
   tables: Tables,
   send: CampaignSend,
-  { domain, group, prepared }: ReadyCampaign,
-  { mail, shared }: CampaignContent,
+  ready: ReadyCampaign,
+  { mail, bodies, languages }: CampaignContent,
   now: number,
   parts: BatchParts,
 ) {
+  const { domain, group, prepared } = ready;
   const optional = new Set(mail.optional);
-  const placeholders = isRefusal(shared)
-    ? 0
-    : shared.rendering.parts.reduce((n, { template }) => n + template.holes.length, 0);
-  const html = isRefusal(shared) ? undefined : shared.rendering.parts.find(({ field }) => field === 'html');
   // With a variable that may hide the footer the HTML is rendered and parsed for each member.
-  const rawHtmlCharacters = prepared.parts.some(
+  const isRaw = prepared.parts.some(
     ({ field, template }) => field === 'html' && hidingVariable(template) !== null,
-  )
-    ? 4 * Math.max(mail.wording.html.length, html?.template.length ?? 0)
-    : 0;
+  );
   let work = 0;
-  /** The row with the shared content, which is stored with the first copy. */
-  let sharedId: number | null = null;
-  let stored = 0;
+  /** The content for each language of members; undefined: it has to be prepared. */
+  const known = new Map<PageLanguage | null, SharedBody | Refusal | undefined>();
+  /** The rows with shared contents, each stored with its first copy, and their copies. */
+  const rows = new Map<SharedBody, { id: number; copies: number }>();
 
-  function fill(member: CampaignMember): (CopyRendering & SharedBody) | Refusal {
-    if (isRefusal(shared)) return shared;
+  function bodyFor(member: CampaignMember): SharedBody | Refusal | undefined {
+    const language = pageLanguageOf(member.language);
+    if (known.has(language)) return known.get(language);
+    const own = language === null ? ready : campaignIn(tables, ready, mail, language);
+    const body = bodies.get(stateOf(own));
+    if (body === undefined && language !== null) languages.add(language);
+    known.set(language, body);
+    return body;
+  }
+
+  function fill(member: CampaignMember): { own: CopyRendering; body: SharedBody } | Refusal {
+    const body = bodyFor(member);
+    if (body === undefined) throw new Error('the content for a member was not prepared');
+    if (isRefusal(body)) return body;
     const variables = { ...mail.variables, ...contactVariables(member) };
-    const own = fillCopy(shared.rendering, variables, optional);
-    return isRefusal(own) ? own : { ...own, ...shared };
+    const own = fillCopy(body.rendering, variables, optional);
+    return isRefusal(own) ? own : { own, body };
+  }
+
+  /** The row of a shared content, stored now if it is not. */
+  function rowOf(body: SharedBody): { id: number; copies: number } {
+    const stored = rows.get(body);
+    if (stored !== undefined) return stored;
+    const { packed, digest } = body;
+    const key = { campaignSeq: send.campaign_seq, digest, accountId: send.account_id };
+    const row = { id: tables.sharedContents.findOrInsert(key, packed, now), copies: 0 };
+    rows.set(body, row);
+    return row;
+  }
+
+  function workOf({ rendering }: SharedBody): number {
+    const placeholders = rendering.parts.reduce((n, { template }) => n + template.holes.length, 0);
+    const html = rendering.parts.find(({ field }) => field === 'html')?.template.length ?? 0;
+    return placeholders * PLACEHOLDER_CHARACTERS + (isRaw ? 4 * Math.max(mail.wording.html.length, html) : 0);
   }
 
   /** Stores the part that differs for each member, and the shared content with the first one. */
@@ -587,23 +615,18 @@ function createCopier(
     member: CampaignMember,
     { name }: Mailbox,
   ): { contentId: number; contentBytes: number; subject: string } | Refusal {
-    work += rawHtmlCharacters + placeholders * PLACEHOLDER_CHARACTERS;
     const filled = fill(member);
     if (isRefusal(filled)) {
-      work += FAILED_RENDERING_CHARACTERS;
+      work += FAILED_RENDERING_CHARACTERS + (isRaw ? 4 * mail.wording.html.length : 0);
       return filled;
     }
-    const { subject, values, packed, digest } = filled;
-    sharedId ??= tables.sharedContents.findOrInsert(
-      { campaignSeq: send.campaign_seq, digest, accountId: send.account_id },
-      packed,
-      now,
-    );
-    stored++;
+    const { subject, values } = filled.own;
+    const row = rowOf(filled.body);
+    row.copies++;
     const own: OwnContent = { name, values };
     const { body, size } = packContent(JSON.stringify(own));
-    work += size;
-    const content = { body, size: size + packed.size, sharedId };
+    work += size + workOf(filled.body);
+    const content = { body, size: size + filled.body.packed.size, sharedId: row.id };
     const contentId = tables.messages.insertContent(content, now, send.account_id);
     return { contentId, contentBytes: content.size, subject };
   }
@@ -613,8 +636,10 @@ function createCopier(
     work: (): number => work,
     /** Call it after the last member. */
     finish: (): void => {
-      if (sharedId !== null) tables.sharedContents.addCopies(sharedId, stored);
+      for (const { id, copies } of rows.values()) tables.sharedContents.addCopies(id, copies);
     },
+    /** Whether the content in the language of the member is prepared. */
+    isReady: (member: CampaignMember): boolean => bodyFor(member) !== undefined,
     /** Returns the address of the message, or why there is none. */
     store: (member: CampaignMember): { address: string } | Skipped => {
       if (member.email === null || member.email_hash === null) return { skipped: 'without_email' };
@@ -671,10 +696,10 @@ function createCopier(
 
 interface CampaignContent {
   mail: CampaignMail;
-  /** Identifies the input from the account and the group. */
-  state: string;
-  /** A refusal: it cannot be rendered for any recipient. */
-  shared: SharedBody | Refusal;
+  /** The contents by their state (`stateOf`): one for each language in which they differ. A refusal: it cannot be rendered. */
+  bodies: ReadonlyMap<string, SharedBody | Refusal>;
+  /** Languages of members that were met until now; the content in a language that is added is prepared for the next batch. */
+  languages: Set<PageLanguage>;
 }
 
 /** The shared content as it is rendered and as it is stored. */
@@ -684,10 +709,12 @@ interface SharedBody extends PackedShared {
 
 /** Characters of all cached campaigns, of their source and their rendering. */
 const MAX_CACHED_CHARACTERS = 32 * 1024 * 1024;
+/** Campaigns whose languages are in memory, also when their contents are not. */
+const MAX_WITH_LANGUAGES = 1000;
 
 /**
  * Prepares the shared content of a campaign's copies, ahead of the units of work that store the copies. It is parsed,
- * rendered and deflated once, and again only when its input changes. Begins with an empty cache by `campaign_seq`,
+ * rendered and deflated once for each language of the members, and again only when its input changes. Begins with an empty cache by `campaign_seq`,
  * bounded by MAX_CACHED_CHARACTERS; the content that was used least recently is dropped. `prepare` works in turns of
  * the account.
  */
@@ -697,6 +724,22 @@ function createCampaignContents(htmlReader: HtmlReader) {
     sizeCalculation: sizeOf,
   });
 
+  const languagesOf = new LRUCache<number, Set<PageLanguage>>({ max: MAX_WITH_LANGUAGES });
+
+  async function bodyOf(
+    { prepared, group }: ReadyCampaign,
+    mail: CampaignMail,
+    accountId: string,
+  ): Promise<SharedBody | Refusal> {
+    const rendering = await inSlices(
+      sharePreparedInSteps(prepared, mail.variables, isContactField),
+      accountId,
+    );
+    return isRefusal(rendering)
+      ? rendering
+      : { rendering, ...(await packCampaign(rendering, group, mail, accountId)) };
+  }
+
   return {
     /** Resolves with the current content, or with a refusal when the campaign cannot be sent. */
     prepare: async (tables: Tables, send: CampaignSend): Promise<CampaignContent | Refusal> => {
@@ -705,19 +748,22 @@ function createCampaignContents(htmlReader: HtmlReader) {
       await inSlices(parseContentInSteps(mail.wording, htmlReader), send.account_id);
       const ready = recheckCampaign(tables, send, htmlReader, mail);
       if (isRefusal(ready)) return ready;
-      const state = stateOf(ready);
-      if (known?.state === state) return known;
-      const rendering = await inSlices(
-        sharePreparedInSteps(ready.prepared, mail.variables, isContactField),
-        send.account_id,
-      );
-      const content: CampaignContent = {
-        mail,
-        state,
-        shared: isRefusal(rendering)
-          ? rendering
-          : { rendering, ...(await packCampaign(rendering, ready, mail, send.account_id)) },
-      };
+      const languages = languagesOf.get(send.campaign_seq) ?? new Set<PageLanguage>();
+      languagesOf.set(send.campaign_seq, languages);
+      const inLanguages = [
+        ready,
+        ...[...languages].map((language) => campaignIn(tables, ready, mail, language)),
+      ];
+      const bodies = new Map<string, SharedBody | Refusal>();
+      let isKnown = true;
+      for (const own of inLanguages) {
+        const state = stateOf(own);
+        const body = bodies.get(state) ?? known?.bodies.get(state);
+        isKnown &&= body !== undefined;
+        bodies.set(state, body ?? (await bodyOf(own, mail, send.account_id)));
+      }
+      if (known !== undefined && isKnown) return known;
+      const content: CampaignContent = { mail, bodies, languages };
       cache.set(send.campaign_seq, content);
       return content;
     },
@@ -731,7 +777,7 @@ function stateOf({ prepared, group }: ReadyCampaign): string {
 
 function packCampaign(
   rendering: SharedRendering,
-  { group }: ReadyCampaign,
+  group: ReadyCampaign['group'],
   mail: CampaignMail,
   accountId: string,
 ): Promise<PackedShared> {
@@ -741,8 +787,11 @@ function packCampaign(
   return packShared(content, accountId);
 }
 
-function sizeOf({ mail, state, shared }: CampaignContent): number {
+function sizeOf({ mail, bodies }: CampaignContent): number {
   const { html, text } = mail.wording;
-  const rendered = isRefusal(shared) ? 0 : shared.packed.size;
-  return html.length + (text?.length ?? 0) + state.length + rendered + 1;
+  const source = html.length + (text?.length ?? 0);
+  return [...bodies].reduce(
+    (size, [state, body]) => size + source + state.length + (isRefusal(body) ? 0 : body.packed.size),
+    1,
+  );
 }

@@ -45,15 +45,35 @@ export type ComplianceKind = (typeof COMPLIANCE_KINDS)[number];
 const STYLE = 'font-family:Arial,Helvetica,sans-serif;font-size:12px;line-height:1.5;color:#595959;';
 const LINK = 'color:#1a4f9c;text-decoration:underline;';
 
-export const DEFAULT_COMPLIANCE_TEMPLATES: Readonly<Record<ComplianceKind, string>> = {
-  unsubscribe:
-    `<span style="${STYLE}">This message was sent to {{recipient_email}} by {{sender_email}}. ` +
-    `<a href="{{unsubscribe_url}}" style="${LINK}">Unsubscribe</a></span>`,
-  report_abuse:
-    `<span style="${STYLE}">You did not ask for this message? ` +
-    `<a href="{{report_abuse_url}}" style="${LINK}">Report abuse</a></span>`,
-  company_address: `<span style="${STYLE}"><strong>{{company_name}}</strong><br>{{company_address}}</span>`,
-};
+/** The template of each kind. */
+export type ComplianceTexts = Readonly<Record<ComplianceKind, string>>;
+
+/** Plain texts of the default templates, in one language. In `sent`, `{recipient}` and `{sender}` are the two addresses. */
+export interface FooterTexts {
+  sent: string;
+  unsubscribe: string;
+  unasked: string;
+  report: string;
+}
+
+/** The default templates with texts of this language (BCP 47). */
+export function defaultComplianceTemplates(texts: FooterTexts, language: string): ComplianceTexts {
+  const start = `<span lang="${language}" style="${STYLE}">`;
+  const sent = plainHtml(texts.sent)
+    .replaceAll('&#123;recipient&#125;', '{{recipient_email}}')
+    .replaceAll('&#123;sender&#125;', '{{sender_email}}');
+  const link = (url: string, text: string) => `<a href="{{${url}}}" style="${LINK}">${plainHtml(text)}</a>`;
+  return {
+    unsubscribe: `${start}${sent} ${link('unsubscribe_url', texts.unsubscribe)}</span>`,
+    report_abuse: `${start}${plainHtml(texts.unasked)} ${link('report_abuse_url', texts.report)}</span>`,
+    company_address: `<span style="${STYLE}"><strong>{{company_name}}</strong><br>{{company_address}}</span>`,
+  };
+}
+
+/** A text as HTML in which no template reads a variable. */
+function plainHtml(text: string): string {
+  return escapeHtml(text).replaceAll('{', '&#123;').replaceAll('}', '&#125;').replaceAll('\n', '<br>');
+}
 
 /**
  * Wraps every snippet, so that it starts on a new line wherever it is inserted, even in a paragraph, which must not
@@ -87,6 +107,13 @@ const INSERTED = [
   ['report_abuse_email_html', 'report_abuse_email_text'],
   ['company_address_html', 'company_address_text'],
 ] as const;
+
+const IN_LANGUAGE = new Set<string>(INSERTED.flat().filter((name) => !name.startsWith('company_')));
+
+/** Whether the value of a variable depends on the language of the recipient. */
+export function isInLanguage(name: string): boolean {
+  return IN_LANGUAGE.has(name);
+}
 
 /** The variables that satisfy a requirement in the text of a message without HTML. */
 const REQUIRED_IN_TEXT: Record<RequiredVariable, readonly ServiceVariable[]> = {
@@ -256,8 +283,8 @@ export interface ComplianceInput {
   account: { companyName: string | null; companyAddress: CompanyAddress | null };
   /** Address of the From field. */
   from: string;
-  /** The account's templates in HTML; missing kinds use the defaults. */
-  templates?: Partial<Record<ComplianceKind, string>>;
+  /** In HTML. */
+  templates: ComplianceTexts;
 }
 
 export interface ComplianceVariables {
@@ -267,18 +294,16 @@ export interface ComplianceVariables {
 
 /** Characters of the values in memory that were computed last: messages of one sender have the same. */
 const MAX_CACHED_CHARACTERS = 4 * 1024 * 1024;
-/** Characters of the values for the default templates. */
-const CHARACTERS_OF_DEFAULTS = 4096;
 const computed = new LRUCache<string, ComplianceVariables>({
   maxSize: MAX_CACHED_CHARACTERS,
-  sizeCalculation: (_, input) => 4 * input.length + CHARACTERS_OF_DEFAULTS,
+  sizeCalculation: (_, input) => 4 * input.length,
 });
 
 /**
  * The values of the service variables for `renderTemplate`, for HTML and for text, with marks where copies differ. In
  * text the `_html` variables insert the same content as text.
  */
-export function complianceVariables({ account, from, templates = {} }: ComplianceInput): ComplianceVariables {
+export function complianceVariables({ account, from, templates }: ComplianceInput): ComplianceVariables {
   const { companyName: name, companyAddress } = account;
   const address = companyAddress && addressLine(companyAddress);
   const input = JSON.stringify([from, name, address, ...COMPLIANCE_KINDS.map((kind) => templates[kind])]);
@@ -293,7 +318,7 @@ function computeVariables(
   from: string,
   name: string | null,
   address: string | null,
-  templates: Partial<Record<ComplianceKind, string>>,
+  templates: ComplianceTexts,
 ): ComplianceVariables {
   const values: Record<Placeholder, string> = {
     unsubscribe_url: MARKS.unsubscribeUrl,
@@ -304,8 +329,7 @@ function computeVariables(
     company_name: escapeHtml(name ?? ''),
     company_address: escapeHtml(address ?? ''),
   };
-  const source = (kind: ComplianceKind) => templates[kind] ?? DEFAULT_COMPLIANCE_TEMPLATES[kind];
-  const snippet = (kind: ComplianceKind) => OWN_LINE[0] + insert(source(kind), values) + OWN_LINE[1];
+  const snippet = (kind: ComplianceKind) => OWN_LINE[0] + insert(templates[kind], values) + OWN_LINE[1];
 
   const html: Partial<Record<ServiceVariable, string>> = {
     unsubscribe_email_html: snippet('unsubscribe'),
@@ -319,7 +343,7 @@ function computeVariables(
     report_abuse_url: MARKS.reportAbuseUrl,
     preferences_url: MARKS.preferencesUrl,
   };
-  const needed = new Set(parseTemplate(source('company_address')).names.map(placeholderOf));
+  const needed = new Set(parseTemplate(templates.company_address).names.map(placeholderOf));
   // A template with a literal address is the address of an account that has none.
   if ((name || !needed.has('company_name')) && (address || !needed.has('company_address')))
     html.company_address_html = snippet('company_address');

@@ -4,7 +4,12 @@ import type { Work } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse, type SubscriptionStatus } from '../core/refusal.ts';
 import type { EventFields, Obstacle } from '../events/event-types.ts';
 import { domainOf } from '../mail/address.ts';
-import { missingInText, type RequiredVariable, requiredVariables } from '../mail/compliance.ts';
+import {
+  type ComplianceVariables,
+  missingInText,
+  type RequiredVariable,
+  requiredVariables,
+} from '../mail/compliance.ts';
 import type { MailingList } from '../mail/content.ts';
 import { walkHtmlInSteps } from '../mail/html/walk.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
@@ -17,9 +22,12 @@ import type { TemplateContent } from '../templates/templates.ts';
 import type { HtmlReader } from './render/html-reader.ts';
 import {
   foreignSyntaxRefusal,
+  hasFooter,
   leftoverWarnings,
   misnamedRefusal,
   namesOf,
+  type PreparedTemplate,
+  prepareIn,
   prepareTemplateInSteps,
   type Rendered,
   renderPreparedInSteps,
@@ -30,7 +38,7 @@ import {
   type RepeatedTemplates,
   renderRepeatedInSteps,
 } from './render/render-shared.ts';
-import type { ParsedSend } from './request.ts';
+import type { ParsedSend, Recipient } from './request.ts';
 
 /*
  * The checks of a send, in this order: From domain, compliance, variables, suppression, and consent for marketing mail.
@@ -54,7 +62,10 @@ export interface Sender {
 
 export interface Checked {
   domain: DomainRow;
+  /** For the first recipient. */
   rendered: Rendered;
+  /** For recipients with another language whose mail is separate. */
+  inOtherLanguages: ReadonlyMap<Recipient, Rendered>;
   list: MailingList | null;
   /** The template was sent before: its texts can be prepared for further messages. */
   candidate: RepeatedCandidate | null;
@@ -76,8 +87,9 @@ export function* checkSendInSteps(
   const complete = options.appendFooter
     ? yield* appendFooterInSteps(content, requiredVariables(send), options.htmlReader)
     : content;
-  const prepared = yield* prepareTemplateInSteps(tables, sender.account, send, complete, options.htmlReader);
-  if (isRefusal(prepared)) return prepared;
+  const anyone = yield* prepareTemplateInSteps(tables, sender.account, send, complete, options.htmlReader);
+  if (isRefusal(anyone)) return anyone;
+  const [prepared = anyone, ...others] = preparedFor(tables, sender, send, complete, anyone);
   if (!options.literalBraces) {
     const misread =
       (sender.useCase === 'mk' ? foreignSyntaxRefusal(prepared.parts) : null) ??
@@ -92,6 +104,8 @@ export function* checkSendInSteps(
   const optional = isOptional === undefined ? undefined : new Set(namesOf(prepared.parts).filter(isOptional));
   const rendered = filled ?? (yield* renderPreparedInSteps(prepared, send.variables, optional));
   if (isRefusal(rendered)) return rendered;
+  const inOtherLanguages = yield* renderOthersInSteps(send, [prepared, ...others], optional);
+  if (isRefusal(inOtherLanguages)) return inOtherLanguages;
   const refusal =
     sender.useCase === 'mk' && sender.isOwnTest !== true
       ? checkConsent(tables, sender, send, options.simulatorDomain)
@@ -101,7 +115,46 @@ export function* checkSendInSteps(
         });
   if (refusal !== null) return refusal;
   const warnings = options.literalBraces ? [] : leftoverWarnings(prepared.parts);
-  return { domain, rendered, list: listOf(tables, sender, send), candidate, warnings };
+  return { domain, rendered, inOtherLanguages, list: listOf(tables, sender, send), candidate, warnings };
+}
+
+/**
+ * The template for each recipient of marketing mail, with the footer in the language of the contact; transactional copies share
+ * one content, which has the language of the first recipient. Empty: nothing in it has a language.
+ */
+function preparedFor(
+  tables: Tables,
+  { account, useCase }: Sender,
+  send: ParsedSend,
+  content: TemplateContent,
+  prepared: PreparedTemplate,
+): PreparedTemplate[] {
+  if (!hasFooter(prepared)) return [];
+  const recipients = useCase === 'mk' ? send.recipients : send.recipients.slice(0, 1);
+  return recipients.map(({ mailbox: { address } }) => {
+    const language = tables.contacts.languageOf(account.account_id, emailIdentifier(address));
+    return prepareIn(tables, account, send, content, prepared, language);
+  });
+}
+
+/** Renders a template once for each language that is not that of the first recipient. */
+function* renderOthersInSteps(
+  { recipients, variables }: ParsedSend,
+  [first, ...others]: readonly PreparedTemplate[],
+  optional: ReadonlySet<string> | undefined,
+): Work<ReadonlyMap<Recipient, Rendered> | Refusal> {
+  const byService = new Map<ComplianceVariables, Rendered>();
+  const found = new Map<Recipient, Rendered>();
+  for (const [index, prepared] of others.entries()) {
+    const recipient = recipients[index + 1];
+    if (recipient === undefined || prepared.service === first?.service) continue;
+    const rendered =
+      byService.get(prepared.service) ?? (yield* renderPreparedInSteps(prepared, variables, optional));
+    if (isRefusal(rendered)) return rendered;
+    byService.set(prepared.service, rendered);
+    found.set(recipient, rendered);
+  }
+  return found;
 }
 
 /**

@@ -20,6 +20,7 @@ import {
 import type { Tables } from '../store/tables.ts';
 import { type Checked, isExempt, type Sender, sendingObstacle } from './checks.ts';
 import type { StorableContent } from './encode.ts';
+import type { Rendered } from './render/render.ts';
 import type { ParsedSend, Recipient } from './request.ts';
 
 /*
@@ -90,7 +91,7 @@ export const PRIORITY_OF_STREAM: Record<Stream, QueuePriority> = {
 export function createDraft(
   sender: Sender,
   send: ParsedSend,
-  { domain, rendered, list }: Checked,
+  { domain, rendered, inOtherLanguages, list }: Checked,
   ids: Ids,
   now: number,
 ): { draft: Draft; contents: MessageContent[] } {
@@ -98,10 +99,15 @@ export function createDraft(
   const copies = send.recipients.map(
     (recipient, index): Copy => ({ recipient, messageId: ids.make('msg'), content: isSeparate ? index : 0 }),
   );
-  const content = (messageId: string, to: Mailbox[], cc: Mailbox[]): MessageContent => ({
-    subject: rendered.subject,
-    html: rendered.html,
-    text: rendered.text,
+  const content = (
+    messageId: string,
+    to: Mailbox[],
+    cc: Mailbox[],
+    { subject, html, text }: Rendered = rendered,
+  ): MessageContent => ({
+    subject,
+    html,
+    text,
     from: send.from,
     to,
     cc,
@@ -117,7 +123,9 @@ export function createDraft(
     send.recipients.filter((recipient) => recipient.role === role).map(({ mailbox }) => mailbox);
   const displayed = send.displayed ?? { to: withRole('to'), cc: withRole('cc') };
   const contents = isSeparate
-    ? copies.map(({ messageId, recipient }) => content(messageId, [recipient.mailbox], []))
+    ? copies.map(({ messageId, recipient }) =>
+        content(messageId, [recipient.mailbox], [], inOtherLanguages.get(recipient)),
+      )
     : [content(copies[0]?.messageId ?? ids.make('msg'), displayed.to, displayed.cc)];
   const jobId = isSeparate ? ids.make('job') : null;
   const dueAt = Math.max(now, send.scheduledAt ?? now);

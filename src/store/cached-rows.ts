@@ -1,8 +1,8 @@
 import type Sqlite from 'better-sqlite3';
 
 /*
- * Caches rows that rarely change and that every message needs: accounts, API keys, domains and their keys, and what triggers sequences. A value is never
- * older than the turn of the event loop in which it is requested:
+ * Caches rows that rarely change and that every message needs: accounts, API keys, domains and their keys, texts of the footer, and
+ * what triggers sequences. A value is never older than the turn of the event loop in which it is requested:
  *
  * - A statement of this connection that may write to one of these tables empties the caches, and until its transaction has
  *   ended every lookup reads the database: a rollback leaves nothing behind.
@@ -13,7 +13,7 @@ import type Sqlite from 'better-sqlite3';
  */
 
 const CACHED_TABLES =
-  /\b(?:account_limits|accounts|api_keys|compliance_templates|dkim_keys|domains|sending_limits|sequences|settings|token_keys|webhooks)\b/i;
+  /\b(?:account_limits|accounts|api_keys|compliance_templates|dkim_keys|domains|public_pages|sending_limits|sequences|settings|token_keys|webhooks)\b/i;
 
 /** Values of one lookup; when it is full, the oldest one is removed. */
 const MAX_VALUES = 2000;

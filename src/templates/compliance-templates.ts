@@ -152,8 +152,8 @@ export function groupTemplatesRefusal(
   return null;
 }
 
-/** The account's templates for mail from this domain and to this group; the other types have the built-in template. */
-export function complianceTexts(
+/** The account's templates for mail from this domain and to this group; the other types have the default one (footer.ts). */
+export function ownComplianceTemplates(
   tables: Tables,
   accountId: string,
   mail: { fromDomain: string; groupId: string | null },

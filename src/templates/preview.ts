@@ -4,7 +4,7 @@ import { personalize } from '../mail/content.ts';
 import { deriveTextInSteps } from '../mail/html/text-part.ts';
 import { parseTemplateInSteps, renderTemplateInSteps, type TemplateKind } from '../mail/template.ts';
 import type { Tables } from '../store/tables.ts';
-import { complianceTexts } from './compliance-templates.ts';
+import { complianceTexts } from './footer.ts';
 
 /** Content as a recipient would see it: with values, the account's footer, and example links. */
 export interface TemplatePreview {
@@ -31,6 +31,8 @@ export interface PreviewInput {
   from: string;
   /** Address of the recipient. */
   to: string;
+  /** Language tag of the recipient; null: unknown. */
+  language: string | null;
   values: Readonly<Record<string, unknown>>;
 }
 
@@ -53,10 +55,16 @@ export function* renderPreviewInSteps(
       companyAddress: JSON.parse(account?.company_address ?? 'null'),
     },
     from,
-    templates: complianceTexts(tables, accountId, {
-      fromDomain: from.slice(from.lastIndexOf('@') + 1).toLowerCase(),
-      groupId: null,
-    }),
+    templates: complianceTexts(
+      tables,
+      accountId,
+      {
+        fromDomain: from.slice(from.lastIndexOf('@') + 1).toLowerCase(),
+        groupId: null,
+        html: content.html,
+      },
+      content.language,
+    ),
   });
   const copy = {
     recipient: content.to,

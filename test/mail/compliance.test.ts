@@ -3,12 +3,12 @@ import {
   COMPLIANCE_KINDS,
   complianceTemplateProblems,
   complianceVariables,
-  DEFAULT_COMPLIANCE_TEMPLATES,
   missingCompliance,
 } from '../../src/mail/compliance.ts';
 import { MARKS } from '../../src/mail/content.ts';
 import { textFromHtml } from '../../src/mail/html/text-part.ts';
 import { parseTemplate, renderTemplate, SERVICE_VARIABLES } from '../../src/mail/template.ts';
+import { ENGLISH_FOOTER } from '../support/footer.ts';
 import { sample } from '../support/samples.ts';
 
 const ADDRESS = '{{company_address_html}}';
@@ -129,7 +129,11 @@ const account = {
 };
 
 describe("the service's variables", () => {
-  const { html, text } = complianceVariables({ account, from: "o'neill@example.com" });
+  const { html, text } = complianceVariables({
+    account,
+    from: "o'neill@example.com",
+    templates: ENGLISH_FOOTER,
+  });
 
   it('are all set, for HTML and for text', () => {
     expect(Object.keys(html).sort()).toEqual([...SERVICE_VARIABLES].sort());
@@ -169,6 +173,7 @@ describe("the service's variables", () => {
     const { text } = complianceVariables({
       account: { companyName: 'A', companyAddress: short },
       from: 'a@example.com',
+      templates: ENGLISH_FOOTER,
     });
     expect(text.company_address).toBe('A, 1 High St, Ulm, 89073, DE');
   });
@@ -178,7 +183,7 @@ describe("the service's variables", () => {
     { companyName: 'A', companyAddress: null },
     { companyName: '', companyAddress: account.companyAddress },
   ])('lack the company variables without the data of the account', (account) => {
-    const { html } = complianceVariables({ account, from: 'a@example.com' });
+    const { html } = complianceVariables({ account, from: 'a@example.com', templates: ENGLISH_FOOTER });
     const rendered = renderTemplate(
       parseTemplate('{{company_address_html}}{{company_address}}'),
       'html',
@@ -194,6 +199,7 @@ describe("the service's variables", () => {
 
   it("use the account's templates", () => {
     const templates = {
+      ...ENGLISH_FOOTER,
       unsubscribe: '<a href="{{unsubscribe_url}}">Leave {{ company_name }}, {{recipient_email}}</a>{{slip}}',
     };
     const { html } = complianceVariables({ account, from: 'a@example.com', templates });
@@ -205,7 +211,7 @@ describe("the service's variables", () => {
 });
 
 describe('a compliance snippet', () => {
-  const { html, text } = complianceVariables({ account, from: 'a@example.com' });
+  const { html, text } = complianceVariables({ account, from: 'a@example.com', templates: ENGLISH_FOOTER });
   const lines = [
     'Regards',
     'Ann & "Bob" <Ltd>',
@@ -248,7 +254,7 @@ describe('a compliance snippet', () => {
 
 describe('a compliance template', () => {
   it.each(COMPLIANCE_KINDS)('of kind %s is valid by default', (kind) => {
-    expect(complianceTemplateProblems(kind, DEFAULT_COMPLIANCE_TEMPLATES[kind])).toEqual([]);
+    expect(complianceTemplateProblems(kind, ENGLISH_FOOTER[kind])).toEqual([]);
   });
 
   it.each([
@@ -289,7 +295,10 @@ describe('the values for templates of other clients', () => {
     const { html } = complianceVariables({
       account,
       from,
-      templates: { unsubscribe: '<a href="{{unsubscribeUrl}}">{{senderEmail}} {{recipientEmail}}</a>' },
+      templates: {
+        ...ENGLISH_FOOTER,
+        unsubscribe: '<a href="{{unsubscribeUrl}}">{{senderEmail}} {{recipientEmail}}</a>',
+      },
     });
     expect(html.unsubscribe_email_html).toContain(
       `<a href="${MARKS.unsubscribeUrl}">shop@example.com ${MARKS.recipient}</a>`,
@@ -297,12 +306,15 @@ describe('the values for templates of other clients', () => {
   });
 
   it('take the address of the template if it is a literal one', () => {
-    const templates = { company_address: '<p>Example Ltd<br>1 High Street, Sampletown</p>' };
+    const templates = {
+      ...ENGLISH_FOOTER,
+      company_address: '<p>Example Ltd<br>1 High Street, Sampletown</p>',
+    };
     const { html, text } = complianceVariables({ account, from, templates });
     expect(html.company_address_html).toContain('<p>Example Ltd<br>1 High Street, Sampletown</p>');
     expect(text.company_address).toBe('Example Ltd, 1 High Street, Sampletown');
     expect(text.company_address_html).toContain('1 High Street');
-    const named = { company_address: '<p>{{company_name}}, {{company_address}}</p>' };
+    const named = { ...ENGLISH_FOOTER, company_address: '<p>{{company_name}}, {{company_address}}</p>' };
     expect(complianceVariables({ account, from, templates: named }).html).not.toHaveProperty(
       'company_address_html',
     );

@@ -15,10 +15,10 @@ import { type Sink, startSink } from '../support/smtp-sink.ts';
  */
 const MESSAGES = 10;
 /**
- * One of them counts the message among those that share the texts of the template, two count it and its outcome for the
- * reputation by day, provider and source address.
+ * One of them reads the language of the recipient, one counts the message among those that share the texts of the template, two
+ * count it and its outcome for the reputation by day, provider and source address.
  */
-const MAX_STATEMENTS = 26;
+const MAX_STATEMENTS = 27;
 /** Reads of `PRAGMA data_version`, by which the caches notice other processes: one microsecond each. */
 const MAX_CACHE_CHECKS = 7;
 const CACHE_CHECK = 'PRAGMA data_version';
@@ -32,7 +32,7 @@ const MAX_LOG_PAGES = 30;
 const FRAME_BYTES = 4096 + 24;
 const SUPPRESSIONS = /suppressions/;
 const CACHED =
-  /\b(?:FROM|JOIN) (?:accounts|account_limits|api_keys|compliance_templates|dkim_keys|domains|settings|token_keys|webhooks)\b/;
+  /\b(?:FROM|JOIN) (?:accounts|account_limits|api_keys|compliance_templates|dkim_keys|domains|public_pages|settings|token_keys|webhooks)\b/;
 
 describe('the cost of one message', () => {
   /** Executions by statement, while a message is on its way. */

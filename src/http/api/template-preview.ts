@@ -61,6 +61,13 @@ export function templatePreviewRoutes(
           from: z.string().max(320).nullish().describe('Address of the sender, in the footer.'),
           to: z.string().max(320).nullish().describe('Address of the recipient. Default: the contact.'),
           contactIdentifier: z.string().max(320).nullish().describe('The contact whose values are inserted.'),
+          language: z
+            .string()
+            .max(35)
+            .nullish()
+            .describe(
+              'Language tag of the recipient, in whose language the footer is. Default: the contact.',
+            ),
           templateVariables: z.record(z.string().max(1000), z.unknown()).nullish(),
         })
         .meta({ id: 'TemplatePreviewInput' }),
@@ -84,7 +91,17 @@ export function templatePreviewRoutes(
       },
       refusals: ['TEMPLATE_NOT_FOUND', 'CONTACT_NOT_FOUND'],
       handle: async ({ caller: { accountId }, body }) => {
-        const { templateId, contactIdentifier, subject, design, text, from, to, templateVariables } = body;
+        const {
+          templateId,
+          contactIdentifier,
+          subject,
+          design,
+          text,
+          from,
+          to,
+          language,
+          templateVariables,
+        } = body;
         if (!isAbsent(design) && !isAbsent(body.html)) return invalid('html', DESIGN_AND_HTML);
         const html = isAbsent(design) ? body.html : renderDesign(design);
         const values = collectFaults((fault) => {
@@ -103,6 +120,7 @@ export function templatePreviewRoutes(
             text: text === undefined ? (template?.text ?? null) : text,
             from: from ?? 'sender@example.com',
             to: to ?? contact?.email ?? 'recipient@example.com',
+            language: language ?? contact?.language ?? null,
             values: { ...values, ...(contact === null ? {} : contactVariables(contact)) },
           }),
           accountId,

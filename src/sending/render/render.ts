@@ -5,6 +5,7 @@ import {
   complianceVariables,
   findHiddenInSteps,
   hidingVariable,
+  isInLanguage,
   missingInText,
   type RequiredVariable,
   requiredVariables,
@@ -20,7 +21,7 @@ import {
 } from '../../mail/template.ts';
 import type { AccountRow, PostalAddress } from '../../store/accounts.ts';
 import type { Tables } from '../../store/tables.ts';
-import { complianceTexts } from '../../templates/compliance-templates.ts';
+import { complianceTexts } from '../../templates/footer.ts';
 import {
   bracesWarnings,
   foreignSentence,
@@ -99,12 +100,7 @@ export function* prepareTemplateInSteps(
     ...(read === null ? [] : [{ field: 'html', kind: 'html', template: read.template } as const]),
     ...(text === null ? [] : [{ field: 'text', kind: 'text', template: text } as const]),
   ];
-  const company = companyOf(account);
-  const service = complianceVariables({
-    account: { companyName: company?.name ?? null, companyAddress: company?.address ?? null },
-    from: send.from.address,
-    templates: complianceTexts(tables, account.account_id, send),
-  });
+  const service = serviceIn(tables, account, send, content, null);
   if (namesOf(parts).some((name) => COMPANY_VARIABLES.includes(name) && !(name in service.html))) {
     return refuse(
       'COMPANY_ADDRESS_MISSING',
@@ -112,6 +108,42 @@ export function* prepareTemplateInSteps(
     );
   }
   return { parts, service, required };
+}
+
+/** The values of the service's variables in mail to a person with this language (a tag; null: unknown). */
+function serviceIn(
+  tables: Tables,
+  account: AccountRow,
+  { from, fromDomain, groupId }: Pick<TemplateContext, 'from' | 'fromDomain' | 'groupId'>,
+  { html }: Pick<TemplateContent, 'html'>,
+  language: string | null,
+): ComplianceVariables {
+  const company = companyOf(account);
+  const mail = { fromDomain, groupId, html };
+  return complianceVariables({
+    account: { companyName: company?.name ?? null, companyAddress: company?.address ?? null },
+    from: from.address,
+    templates: complianceTexts(tables, account.account_id, mail, language),
+  });
+}
+
+/** The prepared template for a person with this language (a tag; null: unknown): the same if nothing in it depends on it. */
+export function prepareIn(
+  tables: Tables,
+  account: AccountRow,
+  send: Pick<TemplateContext, 'from' | 'fromDomain' | 'groupId'>,
+  content: Pick<TemplateContent, 'html'>,
+  prepared: PreparedTemplate,
+  language: string | null,
+): PreparedTemplate {
+  if (language === null || !hasFooter(prepared)) return prepared;
+  const service = serviceIn(tables, account, send, content, language);
+  return service === prepared.service ? prepared : { ...prepared, service };
+}
+
+/** Whether the template inserts texts that have a language. */
+export function hasFooter({ parts }: Pick<PreparedTemplate, 'parts'>): boolean {
+  return parts.some(({ template }) => template.names.some(isInLanguage));
 }
 
 function tooManySlots(field: string): Refusal {

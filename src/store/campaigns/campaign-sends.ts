@@ -69,10 +69,11 @@ export type CampaignMember = Pick<
   | 'custom_fields'
   | 'consent_n'
   | 'paused_until'
+  | 'language'
 >;
 
 const MEMBER_COLUMNS =
-  'c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.consent_n, c.paused_until';
+  'c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields, c.consent_n, c.paused_until, c.language';
 
 export interface MemberRange {
   groupSeq: number;

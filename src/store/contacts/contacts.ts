@@ -219,6 +219,10 @@ export function contactTable(db: Database) {
     seqOf: sql.value<[accountId: string, emailHash: string], number>(
       'SELECT seq FROM contacts WHERE account_id = ? AND email_hash = ?',
     ),
+    /** The language tag of the contact with this address; null: unknown. */
+    languageOf: sql.value<[accountId: string, emailHash: string], string | null>(
+      'SELECT language FROM contacts WHERE account_id = ? AND email_hash = ?',
+    ),
     bySeq: sql.get<[seq: number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`),
     /** `identifier`: `email_<md5>` or `phone_<md5>`. */
     byIdentifier: (accountId: string, identifier: string): KnownContact | null =>

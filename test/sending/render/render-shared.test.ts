@@ -9,10 +9,12 @@ import {
   NOT_REPEATED,
   renderRepeatedInSteps,
 } from '../../../src/sending/render/render-shared.ts';
+import { ENGLISH_FOOTER } from '../../support/footer.ts';
 
 const SERVICE = complianceVariables({
   account: { companyName: null, companyAddress: null },
   from: 'shop@example.com',
+  templates: ENGLISH_FOOTER,
 });
 
 /** A template with this many variables. */

@@ -4,6 +4,7 @@ import { isRefusal, type Refusal } from '../../../src/core/refusal.ts';
 import { complianceVariables, requiredVariables } from '../../../src/mail/compliance.ts';
 import { MAX_PROBLEMS, MAX_SLOTS, parseTemplate } from '../../../src/mail/template.ts';
 import { type Rendered, renderPreparedInSteps } from '../../../src/sending/render/render.ts';
+import { ENGLISH_FOOTER } from '../../support/footer.ts';
 import { refused } from '../../support/refusal.ts';
 
 const SERVICE = complianceVariables({
@@ -12,6 +13,7 @@ const SERVICE = complianceVariables({
     companyAddress: { line1: '1 Main St', city: 'Town', postalCode: '12345', country: 'GB' },
   },
   from: 'shop@example.com',
+  templates: ENGLISH_FOOTER,
 });
 const FOOTER = '<p>{{company_address_html}}</p><p>{{unsubscribe_email_html}}</p>';
 

@@ -5,6 +5,7 @@ import { complianceVariables } from '../../../src/mail/compliance.ts';
 import { joinShared } from '../../../src/mail/shared-content.ts';
 import { parseTemplate, renderTemplate, type TemplateKind } from '../../../src/mail/template.ts';
 import { fillSharedInSteps, shareTemplateInSteps } from '../../../src/sending/render/render-shared.ts';
+import { ENGLISH_FOOTER } from '../../support/footer.ts';
 
 const SERVICE = complianceVariables({
   account: {
@@ -12,6 +13,7 @@ const SERVICE = complianceVariables({
     companyAddress: { line1: '1 Main St', city: 'Town', postalCode: '12345', country: 'GB' },
   },
   from: 'news@news.example',
+  templates: ENGLISH_FOOTER,
 });
 const OWN = new Set(['email', 'firstName', 'lastName', 'customFields']);
 const isOwn = (name: string) => OWN.has(name.split('.')[0] ?? '');

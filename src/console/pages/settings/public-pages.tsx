@@ -35,6 +35,7 @@ const SECTIONS = [
   ['settings.pages.section.unsubscribe', ['unsubscribe', 'unsubscribed', 'resubscribed']],
   ['settings.pages.section.signUp', ['signUp']],
   ['settings.pages.section.mail', ['mail']],
+  ['settings.pages.section.footer', ['footer']],
   ['settings.pages.section.report', ['report']],
   ['settings.pages.section.other', null],
 ] as const satisfies readonly (readonly [TextKey, readonly string[] | null])[];
