@@ -64,7 +64,7 @@ export const consoleSettings = section({
   trustedProxies,
   failureMail: live(
     z.boolean().default(true),
-    'Whether the owners of an account get mail when one of its domains or webhooks begins to fail, and when it works again.',
+    'Whether the owners of an account get mail when one of its domains or webhooks begins to fail or its mail is limited automatically, and when that ends.',
   ),
   oidc,
 });

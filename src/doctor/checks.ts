@@ -11,7 +11,13 @@ import { examineClock, examineDataDirectory, examineDisk, examineRuntime } from 
 import { examineOutbound, examineSources } from './checks/outbound.ts';
 import { examinePlatformZone } from './checks/platform-zone.ts';
 import { examineResolvers } from './checks/resolver.ts';
-import { examineBackgroundWork, examineDaemon, examineQueue, examineWebhooks } from './checks/work.ts';
+import {
+  examineBackgroundWork,
+  examineDaemon,
+  examineLimits,
+  examineQueue,
+  examineWebhooks,
+} from './checks/work.ts';
 import type { Check, CheckGroup } from './context.ts';
 
 /** What a check needs, and its time limit. */
@@ -65,6 +71,7 @@ const TABLE: readonly [id: string, title: string, CheckGroup, Check['run'], Limi
   ['daemon', 'Daemon', 'Work', examineDaemon],
   ['queue', 'Queue', 'Work', examineQueue, { needs: 'database' }],
   ['egress-health', 'Source address health', 'Work', examineEgressHealth, { needs: 'database' }],
+  ['sending-limits', 'Automatic limits', 'Work', examineLimits, { needs: 'database' }],
   ['webhooks', 'Webhooks', 'Work', examineWebhooks, { needs: 'database' }],
   ['background-work', 'Background work', 'Work', examineBackgroundWork, { needs: 'daemon' }],
 ];

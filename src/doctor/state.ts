@@ -1,4 +1,7 @@
 import { allZoneKeys, type ZoneKey } from '../domains/platform/platform-zone.ts';
+import { levelRank } from '../reputation/judgement.ts';
+import { listLimits, type SendingLimit } from '../reputation/monitor.ts';
+import type { StoppedSend } from '../store/campaigns/campaign-sends.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
@@ -29,6 +32,11 @@ export interface DoctorState {
     offReason: 'gone' | 'failing' | null;
     failingSince: number | null;
   }[];
+  /** Automatic limits in force, the strictest first, and campaigns that were stopped automatically. */
+  limits: SendingLimit[];
+  limitCount: number;
+  stoppedCampaigns: StoppedSend[];
+  stoppedCampaignCount: number;
   /** When the next webhook call that waits for its time is due; null: none waits. */
   nextWebhookCall: number | null;
   certificates: {
@@ -42,6 +50,7 @@ export interface DoctorState {
 /** Keys of the platform's zone that are examined. */
 const MAX_ZONE_KEYS = 50;
 const MAX_WEBHOOKS = 20;
+const MAX_LIMITS = 20;
 const MAX_CERTIFICATES = 20;
 /** Rows of the queue that are examined for the oldest one. */
 const MAX_QUEUE_ROWS = 5000;
@@ -69,6 +78,12 @@ export const doctorState = readQuery(
         offReason: row.off_reason,
         failingSince: row.failing_since,
       })),
+      limits: listLimits(tables, null)
+        .toSorted((a, b) => levelRank(b.level) - levelRank(a.level))
+        .slice(0, MAX_LIMITS),
+      limitCount: tables.sendingLimits.countByLevel().reduce((sum, { limits }) => sum + limits, 0),
+      stoppedCampaigns: tables.campaignSends.stopped(MAX_LIMITS),
+      stoppedCampaignCount: tables.campaignSends.countStopped(),
       nextWebhookCall: tables.webhookDeliveries.nextDue(),
       certificates: tables.certificates.soonestDue(MAX_CERTIFICATES).map((row) => ({
         host: row.host,

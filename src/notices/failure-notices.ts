@@ -3,18 +3,21 @@ import { readProgramFile } from '../config/program-file.ts';
 import { DAY, HOUR, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { DirectMail } from '../delivery/direct-mail.ts';
+import type { RateFigures } from '../events/event-types.ts';
 import { needsSmtpUtf8 } from '../mail/address.ts';
 import { headerBytes, platformMailHeader } from '../mail/compose.ts';
 import { encodeText } from '../mail/encode.ts';
+import { endedByItself, presentLimit } from '../reputation/monitor.ts';
 import type { Context } from '../store/context.ts';
-import type { DomainRow } from '../store/domains/domains.ts';
+import type { DomainRow, Stream } from '../store/domains/domains.ts';
 import type { FailureNoticeRow, NoticeKind, NoticeMailRow, NoticePeriod } from '../store/people/notices.ts';
 import { NO_ACCOUNT, readQuery } from '../store/readers/reads.ts';
+import type { LimitLevel, RateSignal, SendingLimitRow } from '../store/sending-limits.ts';
 import type { Tables } from '../store/tables.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 
 const INTERVAL_MS = MINUTE;
-/** A failure that is shorter causes no mail: most are, and are repaired by the next attempt. */
+/** A failure that is shorter causes no mail: most are, and are repaired by the next attempt. Limits are noticed at once. */
 const MIN_FAILING_MS = 15 * MINUTE;
 /** What failed before, such as before this version, is known. */
 const MAX_FAILING_MS = 2 * DAY;
@@ -40,8 +43,8 @@ interface Account {
 }
 
 /**
- * Mail to the owners of an account when one of its domains or webhooks begins to fail, and when it works again. What
- * they were notified of, and the mail that was not accepted yet, is in the database: nothing is sent twice after a
+ * Mail to the owners of an account when one of its domains or webhooks begins to fail, or mail is slowed or stopped
+ * automatically, and when it works again. What they were notified of, and the mail that was not accepted yet, is in the database: nothing is sent twice after a
  * restart. `start` begins a loop with a first run after a minute. Nothing is noticed and sent while
  * `console.failureMail` is false or the console is off. A mail is sent from postmaster at the host name, at most for a
  * day; one whose result is not known, because the process ended meanwhile, is not sent again.
@@ -64,11 +67,7 @@ export function createFailureNotices(
   async function notice(): Promise<void> {
     const notices = tables.failureNotices.list(MAX_NOTICES);
     const now = clock.now();
-    const { begun, ended } = await reader.query(NO_ACCOUNT, failingCauses, notices, {
-      from: now - MAX_FAILING_MS,
-      to: now - MIN_FAILING_MS,
-      quietFrom: now - QUIET_MS,
-    });
+    const { begun, ended } = await reader.query(NO_ACCOUNT, failingCauses, notices, now);
     const forgotten = notices.filter(
       ({ state, noticed_at }) => state === 'well' && now - noticed_at >= QUIET_MS,
     );
@@ -246,9 +245,15 @@ const MAX_NAMED = 20;
 
 /** A text of each language in `config/failure-notices.toml`, in which `{name}` is replaced. */
 type Texts = Record<
-  NoticeKind | 'fails' | 'worksAgain' | 'several' | 'since' | 'failing' | 'again' | 'more' | 'why',
+  FailingKind | 'fails' | 'worksAgain' | 'several' | 'since' | 'failing' | 'again' | 'more' | 'why',
   string
-> & { consequence: Record<NoticeKind, string> };
+> &
+  Record<'limited' | 'unlimited', string> & {
+    consequence: Record<FailingKind, string>;
+    limit: Record<Stream, string>;
+    level: Record<NoticedLevel, string>;
+    reason: Record<RateSignal, string>;
+  };
 
 /** Sound: the file is a part of the program, and a test checks its form. */
 const TEXTS = readProgramFile('failure-notices.toml') as Record<'en' | 'de' | 'fr', Texts>;
@@ -257,22 +262,36 @@ function fill(text: string, values: Readonly<Record<string, string | number>>): 
   return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ''));
 }
 
-/** Pure. The mail about what began to fail in an account, and what works again. */
+/** Pure. The mail about what began to fail or is limited in an account, and what works again. */
 function noticeText(input: NoticeTextInput): NoticeText {
   const { accountId, failing, worksAgain, language, consoleUrl } = input;
   const texts = TEXTS[language === 'de' || language === 'fr' ? language : 'en'];
   const account = input.accountName || accountId;
-  const titleOf = ({ kind, name }: Cause) => `${texts[kind]} ${name}`;
+  const titleOf = (cause: Cause) =>
+    cause.kind === 'limit'
+      ? fill(texts.limit[cause.stream], { name: cause.name || account })
+      : `${texts[cause.kind]} ${cause.name}`;
   const addressOf = (path: string) =>
     `${consoleUrl}/console/${path}?account=${encodeURIComponent(accountId)}`;
-  const pageOf = ({ kind, id }: Cause) => addressOf(`${kind}s/${encodeURIComponent(id)}`);
-  const section = (title: string, causes: readonly Cause[], linesOf: (cause: Cause) => string[]) =>
+  const pageOf = ({ kind, id }: Cause) =>
+    addressOf(kind === 'limit' ? 'reputation' : `${kind}s/${encodeURIComponent(id)}`);
+  const headingOf = (cause: Cause) =>
+    fill(cause.kind === 'limit' ? texts.level[cause.level] : texts.fails, { cause: titleOf(cause), account });
+  const endOf = (cause: Cause) =>
+    fill(cause.kind === 'limit' ? texts.unlimited : texts.worksAgain, { cause: titleOf(cause), account });
+  const linesOf = (cause: Cause) => {
+    const since = fill(texts.since, { time: utcMinute(cause.since) });
+    return cause.kind === 'limit'
+      ? [`${headingOf(cause)} (${since})`, fill(texts.reason[cause.reason], { ...cause.figures })]
+      : [`${titleOf(cause)} (${since})`, texts.consequence[cause.kind]];
+  };
+  const section = (title: string, causes: readonly Cause[], lines: (cause: Cause) => string[]) =>
     causes.length === 0
       ? []
       : [
           title,
           '',
-          ...causes.slice(0, MAX_NAMED).flatMap((cause) => [...linesOf(cause), pageOf(cause), '']),
+          ...causes.slice(0, MAX_NAMED).flatMap((cause) => [...lines(cause), pageOf(cause), '']),
           ...(causes.length > MAX_NAMED ? [fill(texts.more, { count: causes.length - MAX_NAMED }), ''] : []),
         ];
   const [failed] = failing;
@@ -280,18 +299,21 @@ function noticeText(input: NoticeTextInput): NoticeText {
   const subject =
     failed === undefined
       ? worksAgain.length === 1 && ended !== undefined
-        ? fill(texts.worksAgain, { cause: titleOf(ended), account })
+        ? endOf(ended)
         : `${account}: ${texts.again} ${worksAgain.map(titleOf).slice(0, MAX_NAMED).join(', ')}`
       : failing.length === 1
-        ? fill(texts.fails, { cause: titleOf(failed), account })
+        ? headingOf(failed)
         : fill(texts.several, { count: failing.length, account });
+  const isLimit = ({ kind }: Cause) => kind === 'limit';
   return {
     subject: `[Postrider] ${subject}`,
     text: [
-      ...section(texts.failing, failing, (cause) => [
-        `${titleOf(cause)} (${fill(texts.since, { time: utcMinute(cause.since) })})`,
-        texts.consequence[cause.kind],
-      ]),
+      ...section(
+        texts.failing,
+        failing.filter((cause) => !isLimit(cause)),
+        linesOf,
+      ),
+      ...section(texts.limited, failing.filter(isLimit), linesOf),
       ...section(texts.again, worksAgain, (cause) => [titleOf(cause)]),
       '-- ',
       fill(texts.why, { account, address: addressOf('me') }),
@@ -305,16 +327,22 @@ function utcMinute(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }
 
-/** A domain or a webhook of an account that fails, or that works again. */
-interface Cause {
+type FailingKind = Exclude<NoticeKind, 'limit'>;
+type NoticedLevel = Exclude<LimitLevel, 'notice'>;
+
+/** A domain or a webhook of an account that fails, mail that is limited, or what works again. */
+type Cause = {
   accountId: string;
   accountName: string;
-  kind: NoticeKind;
   id: string;
+  /** Of a limit: the domain and the provider; '': all mail of the account. */
   name: string;
   /** Epoch ms: since when it fails. */
   since: number;
-}
+} & (
+  | { kind: FailingKind }
+  | { kind: 'limit'; stream: Stream; level: NoticedLevel; reason: RateSignal; figures: RateFigures }
+);
 
 /** What became of a failure of which owners were notified. `handled`: a person has changed or removed its cause. */
 interface EndedFailure {
@@ -334,7 +362,13 @@ const MAX_BEGUN = 1000;
 /** Reads what began to fail in all accounts, and which of the noticed failures have ended. */
 export const failingCauses = readQuery(
   'failingCauses',
-  (tables: Tables, notices: FailureNoticeRow[], period: Omit<NoticePeriod, 'limit'>): FailingCauses => {
+  (tables: Tables, notices: FailureNoticeRow[], now: number): FailingCauses => {
+    const period: NoticePeriod = {
+      from: now - MAX_FAILING_MS,
+      to: now - MIN_FAILING_MS,
+      quietFrom: now - QUIET_MS,
+      limit: MAX_BEGUN,
+    };
     const accountNames = new Map<string, string>();
     const nameOf = (accountId: string) => {
       const known = accountNames.get(accountId) ?? tables.accounts.get(accountId)?.name ?? '';
@@ -358,8 +392,28 @@ export const failingCauses = readQuery(
       name: row.name || new URL(row.url).host,
       since: row.failing_since ?? row.updated_at,
     });
+    const ofLimit = (row: SendingLimitRow): Cause => {
+      const { domain, provider, reason, figures } = presentLimit(tables, row, row.level ?? 'notice');
+      return {
+        accountId: row.account_id,
+        accountName: nameOf(row.account_id),
+        kind: 'limit',
+        id: row.limit_id,
+        name: [domain, provider].filter((part) => part !== null).join(' → '),
+        since: row.since,
+        stream: row.stream,
+        level: row.level === 'pause' ? 'pause' : 'slow',
+        reason,
+        figures,
+      };
+    };
     const endOf = (notice: FailureNoticeRow): EndedFailure[] => {
       if (notice.state !== 'failing') return [];
+      if (notice.kind === 'limit') {
+        const row = tables.sendingLimits.get(notice.cause_id);
+        if (row?.level === 'slow' || row?.level === 'pause') return [];
+        return [{ notice, worksAgain: row !== null && endedByItself(row) ? ofLimit(row) : null }];
+      }
       if (notice.kind === 'domain') {
         const row = tables.domains.get(notice.account_id, notice.cause_id);
         if (row !== null && isDomainFailing(row)) return [];
@@ -373,8 +427,9 @@ export const failingCauses = readQuery(
     };
     return {
       begun: [
-        ...tables.domains.toNotice({ ...period, limit: MAX_BEGUN }).map(ofDomain),
-        ...tables.webhooks.toNotice({ ...period, limit: MAX_BEGUN }).map(ofWebhook),
+        ...tables.domains.toNotice(period).map(ofDomain),
+        ...tables.webhooks.toNotice(period).map(ofWebhook),
+        ...tables.sendingLimits.toNotice({ ...period, to: now }).map(ofLimit),
       ],
       ended: notices.flatMap(endOf),
     };

@@ -148,6 +148,11 @@ function ofRow({ stream, domain_id: domainId, provider }: SendingLimitRow): Limi
   return { stream, domainId, provider };
 }
 
+/** Whether a limit ended by itself. After a resumption by a person the counts begin with it. */
+export function endedByItself({ level, since, counts_from }: SendingLimitRow): boolean {
+  return level === null ? counts_from !== since : level === 'notice';
+}
+
 /** A limit as the API and the command line present it. */
 export interface SendingLimit {
   limitId: string;
@@ -177,7 +182,8 @@ export function listLimits(tables: Tables, accountId: string | null): SendingLim
   return rows.flatMap((row) => (row.level === null ? [] : [presentLimit(tables, row, row.level)]));
 }
 
-function presentLimit(tables: Tables, row: SendingLimitRow, level: LimitLevel): SendingLimit {
+/** As the API presents it. `level`: of `row`, which is in force. */
+export function presentLimit(tables: Tables, row: SendingLimitRow, level: LimitLevel): SendingLimit {
   const { reason, ...figures } = readFigures(row);
   const domain = row.domain_id === '' ? null : (tables.domains.byId(row.domain_id)?.name ?? null);
   const mail = `${row.stream === 'mk' ? 'Marketing' : 'Transactional'} mail of ${domain ?? 'the account'}`;
@@ -332,12 +338,12 @@ export function createSendingMonitor(
     const before = row?.level ?? null;
     const level = nextLevel(before, row, verdict, counts);
     const windowFrom = dayOf(clock.now()) - (WINDOW_DAYS - 1) * DAY;
-    // All counts of the window are later: the row is not needed.
-    if (level === null && row !== null && row.counts_from < windowFrom) {
-      tx.sendingLimits.remove(row.limit_id);
-      if (before === null) return null;
+    if (level === before) {
+      // All counts of the window are later: the row is not needed.
+      if (row !== null && level === null && Math.max(row.counts_from, row.since) < windowFrom)
+        tx.sendingLimits.remove(row.limit_id);
+      return null;
     }
-    if (level === before) return null;
     if (row === null && size >= MAX_LIMITS_OF_ACCOUNT) return null;
     const limitId = row?.limit_id ?? ids.make('limit');
     const figures =
@@ -357,7 +363,8 @@ export function createSendingMonitor(
       counts_from: row?.counts_from ?? 0,
       seen_counts: row?.seen_counts ?? null,
     };
-    if (level !== null || next.counts_from >= windowFrom) tx.sendingLimits.put(next);
+    // One that has ended stays for some time: owners are notified of its end.
+    tx.sendingLimits.put(next);
     recordChange(tx, next, before);
     return { limitId, level };
   }

@@ -1,6 +1,7 @@
 import type { Database } from './database/database.ts';
 import { statements } from './database/statements.ts';
 import type { Stream } from './domains/domains.ts';
+import { type NoticePeriod, noticedCause } from './people/notices.ts';
 
 /** Rates that limit sending. */
 export const RATE_SIGNALS = ['hard_bounces', 'complaints', 'blocks', 'unsubscribes'] as const;
@@ -50,6 +51,16 @@ export function sendingLimitTable(db: Database) {
     /** Of those, the ones that slow or stop mail. */
     applied: sql.all<[limit: number], SendingLimitRow>(
       "SELECT * FROM sending_limits WHERE level IN ('slow', 'pause') ORDER BY since DESC, limit_id LIMIT +?",
+    ),
+    /** Those that began to slow or stop mail in the period, of which nobody was notified, the oldest first. */
+    toNotice: sql.all<[period: NoticePeriod], SendingLimitRow>(`
+      SELECT * FROM sending_limits
+      WHERE level IN ('slow', 'pause') AND since BETWEEN @from AND @to
+        AND NOT EXISTS (${noticedCause('limit', 'sending_limits.account_id', 'limit_id')})
+      ORDER BY since LIMIT +@limit`),
+    /** How many are in force, by level. */
+    countByLevel: sql.all<[], { level: LimitLevel; limits: number }>(
+      'SELECT level, count(*) AS limits FROM sending_limits WHERE level IS NOT NULL GROUP BY level',
     ),
     /** The accounts with limits in force. */
     accounts: sql.values<[limit: number], string>(

@@ -2,7 +2,9 @@ import { expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/clock.ts';
 import { accountAttention } from '../../src/doctor/attention.ts';
 import type { DomainStatus } from '../../src/store/domains/domains.ts';
+import { insertCampaignSend } from '../support/campaign-sends.ts';
 import { exampleEvent } from '../support/events.ts';
+import { limitRow } from '../support/sending-limits.ts';
 import { enqueue, insertDomain, startStore } from '../support/store.ts';
 
 const ACCOUNT = 'acct_one';
@@ -135,49 +137,33 @@ it('names paused campaigns with the members and messages that wait', () => {
   const setup = start();
   const { tables, clock } = setup;
   const now = clock.now();
-  const campaign = (id: string, status: 'paused' | 'sending') => {
-    const seq = tables.campaigns.insert({
-      campaign_id: id,
-      account_id: ACCOUNT,
-      name: `Name of ${id}`,
-      description: null,
-      status,
-      prepared: null,
-      created_at: now,
-      updated_at: now,
-    });
-    tables.campaignSends.insert(
-      {
-        campaign_seq: seq,
-        account_id: ACCOUNT,
-        job_id: `job_${id}`,
-        subscription_group_id: 'sg_one',
-        scheduled_at: null,
-        per_hour: null,
-        members: 10,
-        last_seq: 10,
-        at_seq: 4,
-        queued: 2,
-        without_email: 1,
-        not_eligible: 1,
-        not_renderable: 0,
-        next_at: now,
-        open: 1,
-        audience: null,
-        paused_reason: null,
-        paused_figures: null,
-        seen_counts: null,
-        started_at: now,
-        finished_at: null,
-        created_at: now,
-      },
-      '{}',
-    );
-  };
-  campaign('one', 'paused');
-  campaign('two', 'sending');
+  insertCampaignSend(tables, { id: 'one', status: 'paused' }, now);
+  insertCampaignSend(tables, { id: 'two', status: 'sending' }, now);
   expect(setup.read()).toEqual({
     items: [{ kind: 'campaign', id: 'one', name: 'Name of one', reason: null, since: now, waiting: 6 }],
     counts: { domains: 0, webhooks: 0, campaigns: 1 },
   });
+});
+
+it('names automatic limits in force, those of the account and of a domain at a provider', () => {
+  const { tables, clock, domain, read } = start();
+  domain('shop', 'SUCCESS');
+  const since = clock.now() - HOUR;
+  tables.sendingLimits.put(limitRow({ since }));
+  tables.sendingLimits.put(
+    limitRow({ limit_id: 'limit_2', domain_id: 'shop', provider: 'Google', level: 'slow', since: since - 1 }),
+  );
+  tables.sendingLimits.put(limitRow({ limit_id: 'limit_3', stream: 'tx', level: null }));
+  expect(read().items).toEqual([
+    { kind: 'limit', id: 'limit_1', name: '', level: 'pause', provider: null, since, waiting: 0 },
+    {
+      kind: 'limit',
+      id: 'limit_2',
+      name: 'shop.test',
+      level: 'slow',
+      provider: 'Google',
+      since: since - 1,
+      waiting: 0,
+    },
+  ]);
 });

@@ -9,7 +9,9 @@ import type { OutgoingMessage } from '../../src/delivery/worker/transaction.ts';
 import { createFailureNotices } from '../../src/notices/failure-notices.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { createLocalReader } from '../../src/store/readers/reads.ts';
+import type { SendingLimitRow } from '../../src/store/sending-limits.ts';
 import { granted } from '../support/refusal.ts';
+import { limitRow } from '../support/sending-limits.ts';
 import { heldClock, insertDomain, startStore } from '../support/store.ts';
 
 /* Mail about failures, over a database with a held clock; what would be sent is kept. */
@@ -210,6 +212,62 @@ describe('mail about a failure', () => {
     expect(sent.map(({ to }) => to)).toEqual(['grace@example.test']);
   });
 
+  it('names a limit of sending once for each time it begins, and its end if nobody ended it', async () => {
+    const { run, sent, owner, people, tables, clock } = await start();
+    const ada = await owner('ada@example.test');
+    await people.update(ada.id, { language: 'fr' });
+    await owner('grace@example.test');
+    insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_mk', name: 'shop.test' }, clock.now());
+    const limit = (changes: Partial<SendingLimitRow>) =>
+      tables.sendingLimits.put(
+        limitRow({
+          domain_id: 'domain_mk',
+          provider: 'Google',
+          level: 'slow',
+          since: clock.now(),
+          ...changes,
+        }),
+      );
+    const subjects = () =>
+      sent
+        .splice(0)
+        .map(({ to, subject }) => `${to}: ${subject}`)
+        .toSorted();
+    limit({ level: 'notice' });
+    await run();
+    expect(sent).toEqual([]);
+    limit({});
+    await run();
+    const { text } = sent.find(({ to }) => to === 'grace@example.test') ?? expect.unreachable();
+    expect(text).toContain('7 % of 1000 messages bounced because their addresses do not exist (limit: 5 %)');
+    expect(text).toContain('https://console.test/console/reputation?account=acct_one');
+    expect(subjects()).toEqual([
+      'ada@example.test: [Postrider] Courrier marketing de shop.test → Google : envoi ralenti automatiquement',
+      'grace@example.test: [Postrider] Marketing mail of shop.test → Google is slowed automatically',
+    ]);
+    // The same episode.
+    limit({ level: 'pause', since: clock.now() + 1 });
+    await run();
+    clock.advance(HOUR);
+    limit({ level: null, since: clock.now() });
+    await run();
+    await run();
+    expect(subjects()[1]).toBe(
+      'grace@example.test: [Postrider] Marketing mail of shop.test → Google is sent normally again',
+    );
+
+    clock.advance(DAY);
+    await run();
+    limit({ level: 'pause', since: clock.now() });
+    await run();
+    expect(subjects()[1]).toBe(
+      'grace@example.test: [Postrider] Marketing mail of shop.test → Google is stopped automatically',
+    );
+    limit({ level: null, since: clock.now(), counts_from: clock.now() });
+    await run();
+    expect(sent).toEqual([]);
+  });
+
   it('does not follow when a person has removed or disabled the cause', async () => {
     const { run, sent, tables, number } = await withFailure();
     await run();
@@ -306,9 +364,14 @@ describe('the texts', () => {
       'domain',
       'failing',
       'fails',
+      'level',
+      'limit',
+      'limited',
       'more',
+      'reason',
       'several',
       'since',
+      'unlimited',
       'webhook',
       'why',
       'worksAgain',

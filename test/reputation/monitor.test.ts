@@ -3,7 +3,7 @@ import { configSchema } from '../../src/config/schema.ts';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
-import { createSendingMonitor, listLimits } from '../../src/reputation/monitor.ts';
+import { createSendingMonitor, endedByItself, listLimits } from '../../src/reputation/monitor.ts';
 import { createSendingRates } from '../../src/reputation/sending-rates.ts';
 import { sendingObstacle } from '../../src/sending/checks.ts';
 import type { ReputationCounter } from '../../src/store/reputation/reputation-counts.ts';
@@ -178,7 +178,7 @@ describe('a stream', () => {
   });
 
   it('that a provider blocks is slowed at this provider, until it blocks little of it', async () => {
-    const { count, limits, rates, events } = start();
+    const { count, limits, rates, events, tables, clock } = start();
     await count('domain_mk', { delivered: 700, blocked: 300 }, 'Google');
     await count('domain_mk', { delivered: 100 }, 'Microsoft');
     expect(limits()).toEqual(['slow mk mk.example Google blocks']);
@@ -190,6 +190,12 @@ describe('a stream', () => {
     expect(limits()).toHaveLength(1);
     await count('domain_mk', { delivered: 1000 }, 'Google');
     expect([limits(), to('gmail.com')]).toEqual([[], null]);
+    // The row stays until owners could be notified of the end, and its counts are over.
+    const rows = () => tables.sendingLimits.ofAccount('acct_one').map(endedByItself);
+    expect(rows()).toEqual([true]);
+    clock.advance(3 * DAY);
+    await count('domain_mk', { delivered: 1 }, 'Google');
+    expect(rows()).toEqual([]);
     expect(events().map(({ kind }) => kind)).toEqual(['sending_limited', 'sending_resumed']);
   });
 

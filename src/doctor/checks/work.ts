@@ -1,4 +1,6 @@
 import { HOUR, iso, MINUTE } from '../../core/clock.ts';
+import type { RateFigures } from '../../events/event-types.ts';
+import { describeFigures, REMEDIES } from '../../reputation/limits.ts';
 import type { DaemonReport, DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
 import { examineStart } from '../start.ts';
@@ -230,6 +232,43 @@ export async function examineWebhooks({ state, clock, daemon }: DoctorContext): 
     );
   return results.length > 0 ? results : [ok('webhooks', 'No webhook fails.')];
 }
+
+/** Mail that is slowed or stopped automatically, or comes close, and campaigns that were stopped: warnings. */
+export async function examineLimits({ state }: DoctorContext): Promise<Result[]> {
+  const { limits, limitCount, stoppedCampaigns, stoppedCampaignCount } = await state();
+  const results = limits.map(({ limitId, accountId, level, since, text, remedy }) => {
+    const command =
+      level === 'notice' ? 'postrider reputation' : `postrider sending-limits resume ${limitId}`;
+    return warning(
+      `${accountId} ${limitId}`,
+      `${quoted(text, MAX_LIMIT_TEXT)} Since ${since}.`,
+      `${remedy} ${level === 'notice' ? `See: ${command} --account ${accountId}` : `Then: ${command} --reason …`}`,
+    );
+  });
+  for (const row of stoppedCampaigns) {
+    // Sound: only the campaign runner writes it.
+    const figures = JSON.parse(row.paused_figures) as RateFigures;
+    const rate = describeFigures(row.paused_reason, figures);
+    results.push(
+      warning(
+        `${row.account_id} ${row.campaign_id}`,
+        `The campaign ${quoted(row.name, MAX_NAME)} is stopped: ${rate}. Since ${iso(row.updated_at)}.`,
+        `${REMEDIES[row.paused_reason]} Then: postrider campaign resume ${row.campaign_id} --account ${row.account_id} --reason …`,
+      ),
+    );
+  }
+  const hidden = limitCount - limits.length + (stoppedCampaignCount - stoppedCampaigns.length);
+  if (hidden > 0)
+    results.push(
+      warning('automatic limits', `${hidden} further ones are in force.`, 'postrider sending-limits list'),
+    );
+  return results.length > 0
+    ? results
+    : [ok('automatic limits', 'No mail is slowed or stopped automatically.')];
+}
+
+const MAX_LIMIT_TEXT = 300;
+const MAX_NAME = 100;
 
 /** Outcomes that are not recorded and rows that cannot be read. The numbers are metrics of the running daemon. */
 export async function examineBackgroundWork({ daemon }: DoctorContext): Promise<Result[]> {

@@ -3,6 +3,7 @@ import type { Database } from '../database/database.ts';
 import { columnsSet, columnValues, statements } from '../database/statements.ts';
 import { HELD, MARKETING_PRIORITY, type QueueKey } from '../messages/queue.ts';
 import { idNumbers, type StoredId } from '../rows/id-numbers.ts';
+import type { RateSignal } from '../sending-limits.ts';
 import type { CampaignStatus } from './campaigns.ts';
 
 /**
@@ -56,6 +57,22 @@ export type PausedSend = Pick<CampaignSend, 'campaign_id' | 'paused_reason'> & {
   updated_at: number;
   remaining: number;
 };
+
+/** SQL: campaigns that were stopped automatically. */
+export const STOPPED_SENDS_SQL = `FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq
+  WHERE s.open = 1 AND s.paused_figures IS NOT NULL AND c.status = 'paused'`;
+
+/** A campaign that was stopped automatically. */
+export interface StoppedSend {
+  account_id: string;
+  campaign_id: string;
+  name: string;
+  /** When it was stopped. */
+  updated_at: number;
+  paused_reason: RateSignal;
+  /** JSON. */
+  paused_figures: string;
+}
 
 /** The columns of a member that its message needs. */
 export type CampaignMember = Pick<
@@ -139,6 +156,11 @@ export function campaignSendTable(db: Database) {
     paused: (accountId: string, limit: number, maxRemaining: number): PausedSend[] =>
       paused({ accountId, limit, maxRemaining }),
     countPaused: (accountId: string): number => countPaused({ accountId }),
+    /** Those of all accounts that were stopped automatically, the newest first. */
+    stopped: sql.all<[limit: number], StoppedSend>(`
+      SELECT s.account_id, c.campaign_id, c.name, c.updated_at, s.paused_reason, s.paused_figures
+      ${STOPPED_SENDS_SQL} ORDER BY s.campaign_seq DESC LIMIT +?`),
+    countStopped: sql.count(`SELECT count(*) ${STOPPED_SENDS_SQL}`),
     /** `mail`: JSON of the content. */
     insert: (row: CampaignSendRow, mail: string): void => {
       insert(row);

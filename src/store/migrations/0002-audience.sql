@@ -381,3 +381,16 @@ CREATE INDEX hygiene_findings_of_contact ON hygiene_findings (contact_seq);
 -- What hygiene found in imports in the background.
 ALTER TABLE background_imports ADD COLUMN hygiene TEXT;   -- JSON; NULL: of a version before it
 ALTER TABLE background_imports ADD COLUMN hygiene_mode TEXT NOT NULL DEFAULT 'report';
+
+-- Owners are notified of automatic limits, too. SQLite changes a CHECK only with a new table.
+CREATE TABLE new_failure_notices (
+  account_id TEXT NOT NULL REFERENCES accounts (account_id) ON DELETE CASCADE,
+  kind       TEXT NOT NULL CHECK (kind IN ('domain', 'webhook', 'limit')),
+  cause_id   TEXT NOT NULL,            -- of the domain, webhook or limit
+  state      TEXT NOT NULL CHECK (state IN ('failing', 'well')),
+  noticed_at INTEGER NOT NULL,         -- of the notice about the failure
+  PRIMARY KEY (account_id, kind, cause_id)
+) STRICT, WITHOUT ROWID;
+INSERT INTO new_failure_notices SELECT account_id, kind, cause_id, state, noticed_at FROM failure_notices;
+DROP TABLE failure_notices;
+ALTER TABLE new_failure_notices RENAME TO failure_notices;

@@ -20,6 +20,8 @@ const EMPTY: BacklogFigures = {
   queue: { ready: 0, sending: 0, waiting: 0, held: 0, oldestDue: null, destinations: [] },
   webhooks: { ready: 0, waiting: 0, oldest: null },
   certificates: [],
+  limits: { notice: 0, slow: 0, pause: 0 },
+  stoppedCampaigns: 0,
 };
 
 /**
@@ -81,6 +83,17 @@ export function registerBacklogMetrics(
     'Expiry of the certificates of public pages: the 20 that expire first.',
     'host',
     ({ certificates }) => certificates.map(({ host, expiresAt }) => [host, expiresAt / 1000]),
+  );
+  labeled(
+    'postrider_sending_limits',
+    'Automatic limits in force by level: notice (mail is sent as usual), slow, pause.',
+    'level',
+    ({ limits }) => Object.entries(limits),
+  );
+  gauge(
+    'postrider_campaigns_stopped',
+    'Campaigns that were stopped automatically and wait for a person.',
+    async () => (await latest.get()).stoppedCampaigns,
   );
   gauge(
     'postrider_backlog_age_seconds',

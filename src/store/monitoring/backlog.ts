@@ -1,9 +1,12 @@
+import { recordOf } from '../../core/record-of.ts';
+import { STOPPED_SENDS_SQL } from '../campaigns/campaign-sends.ts';
 import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
 import { HELD, HELD_BY_RESTORE, type QueueKey } from '../messages/queue.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
+import { LIMIT_LEVELS, type LimitLevel, sendingLimitTable } from '../sending-limits.ts';
 
-/** The backlog of the queue and of webhooks, and the certificates that expire next: for metrics. */
+/** The backlog of the queue and of webhooks, the certificates that expire next, and what is limited: for metrics. */
 export interface BacklogFigures {
   queue: {
     /** Due and not being sent. */
@@ -33,6 +36,9 @@ export interface BacklogFigures {
   };
   /** The certificates that expire first, expiry in epoch ms. */
   certificates: { host: string; expiresAt: number }[];
+  /** Automatic limits in force by level, and campaigns that were stopped automatically. */
+  limits: Record<LimitLevel, number>;
+  stoppedCampaigns: number;
 }
 
 export interface DestinationBacklog {
@@ -85,6 +91,8 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
   const certificates = sql.all<[number], { host: string; expiresAt: number }>(`
     SELECT host, not_after AS expiresAt FROM certificates WHERE not_after IS NOT NULL ORDER BY not_after LIMIT +?`);
 
+  const { countByLevel } = sendingLimitTable(db);
+  const countStopped = sql.count(`SELECT count(*) ${STOPPED_SENDS_SQL}`);
   const oldestDueExcept = sql.value<[string], number>(`
     SELECT min(due_at) FROM queue WHERE seq > 0 AND ready = 1 AND lease IS NULL AND (lane, account, destination)
       NOT IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))`);
@@ -110,6 +118,11 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
     };
   }
 
+  function readLimits(): BacklogFigures['limits'] {
+    const counts = new Map(countByLevel().map(({ level, limits }) => [level, limits]));
+    return recordOf(LIMIT_LEVELS, (level) => counts.get(level) ?? 0);
+  }
+
   function readWebhooks(): BacklogFigures['webhooks'] {
     const ready = byWebhook('ready');
     const waiting = byWebhook('waiting');
@@ -127,6 +140,8 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
       queue: readQueue(onSchedule),
       webhooks: readWebhooks(),
       certificates: certificates(MAX_CERTIFICATES),
+      limits: readLimits(),
+      stoppedCampaigns: countStopped(),
     }),
   };
 }

@@ -2,14 +2,14 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
 
-/** What can begin to fail, and its owners are notified of. */
-export type NoticeKind = 'domain' | 'webhook';
+/** What can begin to fail, and its owners are notified of. `limit`: an automatic limit of sending. */
+export type NoticeKind = 'domain' | 'webhook' | 'limit';
 
 /** A failure of which the owners of an account were notified. */
 export interface FailureNoticeRow {
   account_id: string;
   kind: NoticeKind;
-  /** Of the domain or webhook. */
+  /** Of the domain, webhook or limit. */
   cause_id: string;
   /** `well`: they were notified of the end, too. */
   state: 'failing' | 'well';

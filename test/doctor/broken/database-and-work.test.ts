@@ -2,6 +2,8 @@ import { closeSync, mkdirSync, openSync, truncateSync, writeFileSync, writeSync 
 import { join } from 'node:path';
 import { DAY, HOUR, MINUTE } from '../../../src/core/clock.ts';
 import type { DaemonReport } from '../../../src/doctor/context.ts';
+import { insertCampaignSend } from '../../support/campaign-sends.ts';
+import { limitRow } from '../../support/sending-limits.ts';
 import { enqueue } from '../../support/store.ts';
 import { type DoctorSetup, NOW } from '../setup.ts';
 import { describeBroken } from './rows.ts';
@@ -38,6 +40,7 @@ describeBroken(
     'daemon',
     'queue',
     'egress-health',
+    'sending-limits',
     'webhooks',
     'background-work',
   ],
@@ -324,6 +327,38 @@ describeBroken(
       subject: 'site yahoo via default',
       reason: /asked to send less since 2026-11-22T09:00:00.000Z/,
       fix: /^postrider stats --by provider$/,
+    },
+    {
+      title: 'mail that is stopped automatically',
+      check: 'sending-limits',
+      break: ({ tables }) => tables.sendingLimits.put(limitRow({ since: NOW - HOUR })),
+      status: 'warning',
+      subject: 'acct_one limit_1',
+      reason:
+        /^Marketing mail of the account is stopped: 7 % of 1000 messages bounced .* \(limit: 5 %\)\. Since 2026-11-22T11:00/,
+      fix: /^Remove addresses .* postrider sending-limits resume limit_1 --reason …$/,
+    },
+    {
+      title: 'campaign that was stopped automatically',
+      check: 'sending-limits',
+      break: ({ tables }) => {
+        const figures = { messages: 310, events: 27, rate: 8.7, lowerBound: 6.4, limit: 5 };
+        insertCampaignSend(
+          tables,
+          {
+            id: 'campaign_1',
+            status: 'paused',
+            paused_reason: 'hard_bounces',
+            paused_figures: JSON.stringify(figures),
+          },
+          NOW - HOUR,
+        );
+      },
+      status: 'warning',
+      subject: 'acct_one campaign_1',
+      reason:
+        /^The campaign Name of campaign_1 is stopped: 8\.7 % of 310 messages bounced .* Since 2026-11-22T11:00/,
+      fix: /postrider campaign resume campaign_1 --account acct_one --reason …$/,
     },
     {
       title: 'failing webhook',

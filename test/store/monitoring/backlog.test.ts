@@ -6,6 +6,8 @@ import { HELD, HELD_BY_RESTORE, type QueueKey } from '../../../src/store/message
 import { backlogTable } from '../../../src/store/monitoring/backlog.ts';
 import { registerBacklogMetrics } from '../../../src/store/monitoring/backlog-metrics.ts';
 import { createLocalReader, type Reader } from '../../../src/store/readers/reads.ts';
+import { insertCampaignSend } from '../../support/campaign-sends.ts';
+import { limitRow } from '../../support/sending-limits.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
 describe('the backlog', () => {
@@ -14,7 +16,24 @@ describe('the backlog', () => {
     expect(tables.backlog.read()).toEqual({
       queue: { ready: 0, sending: 0, waiting: 0, held: 0, oldestDue: null, destinations: [] },
       webhooks: { ready: 0, waiting: 0, oldest: null },
+      limits: { notice: 0, slow: 0, pause: 0 },
+      stoppedCampaigns: 0,
       certificates: [],
+    });
+  });
+
+  it('has the automatic limits in force by level, and the campaigns that were stopped', () => {
+    const { tables, clock } = startStore();
+    (['pause', 'pause', 'slow', null] as const).forEach((level, n) =>
+      tables.sendingLimits.put(limitRow({ limit_id: `limit_${n}`, provider: String(n), level })),
+    );
+    const now = clock.now();
+    insertCampaignSend(tables, { id: 'stopped', status: 'paused', paused_figures: '{}' }, now);
+    insertCampaignSend(tables, { id: 'paused', status: 'paused' }, now);
+    insertCampaignSend(tables, { id: 'cancelled', status: 'cancelled', paused_figures: '{}' }, now);
+    expect(tables.backlog.read()).toMatchObject({
+      limits: { notice: 0, slow: 1, pause: 2 },
+      stoppedCampaigns: 1,
     });
   });
 
