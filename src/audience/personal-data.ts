@@ -123,6 +123,15 @@ export const personalDataPage = readQuery(
               enteredAt: iso(row.entered_at),
               endedAt: isoOrNull(row.ended_at),
             })),
+      hygiene: () =>
+        contact === null
+          ? []
+          : tables.hygiene.ofContact(contact.seq).map((row) => ({
+              hygieneId: row.hygiene_id,
+              kind: row.kind,
+              ...withoutNulls({ detail: row.detail }),
+              examinedAt: iso(row.created_at),
+            })),
     };
     const first =
       filter.after === null

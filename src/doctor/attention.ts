@@ -9,7 +9,7 @@ import type { Tables } from '../store/tables.ts';
 
 /** Of an account. `rate`: the share of a domain's messages in the last 24 hours that had this outcome. */
 export type AccountAttention = {
-  /** Id of the domain, webhook or campaign. */
+  /** Id of the domain, webhook, campaign or person. */
   id: string;
   name: string;
   /** Epoch ms; null: unknown. */
@@ -23,6 +23,8 @@ export type AccountAttention = {
   | { kind: 'campaign'; reason: string | null }
   /** An automatic limit of a stream. `name`: the domain, or '' for all of the account. */
   | { kind: 'limit'; level: LimitLevel; provider: string | null }
+  /** A person who asked on the preference page to be erased. `since`: of the request. */
+  | { kind: 'erasure'; contactIdentifier: string }
 );
 
 export interface AttentionOfAccount {
@@ -45,10 +47,16 @@ const RATES = [
   { outcome: 'bounced', limit: 0.05 },
 ] as const;
 
-/** Reads what needs a person in an account: failures first, in the order domains, rates, webhooks, limits, campaigns. */
+/**
+ * Reads what needs a person in an account: failures first, in the order domains, rates, webhooks, limits, campaigns, erasures.
+ * `mayErase`: with the requests for erasure.
+ */
 export const accountAttention = readQuery(
   'accountAttention',
-  (tables: Tables, { accountId, now }: { accountId: string; now: number }): AttentionOfAccount => {
+  (
+    tables: Tables,
+    { accountId, now, mayErase }: { accountId: string; now: number; mayErase: boolean },
+  ): AttentionOfAccount => {
     const domains = failingDomains(tables, accountId);
     const webhooks = failingWebhooks(tables, accountId);
     const limits = listLimits(tables, accountId).slice(0, MAX_ITEMS);
@@ -98,6 +106,7 @@ export const accountAttention = readQuery(
             waiting: row.remaining,
           }),
         ),
+        ...(mayErase ? erasureRequests(tables, accountId) : []),
       ],
       counts: {
         domains: domains.length,
@@ -107,6 +116,24 @@ export const accountAttention = readQuery(
     };
   },
 );
+
+/** The oldest first. */
+function erasureRequests({ contacts }: Tables, accountId: string): AccountAttention[] {
+  const { rows } = contacts.list({ accountId, erasureRequested: true, beforeSeq: null, limit: MAX_ITEMS });
+  return rows
+    .map((row): AccountAttention => {
+      const contactIdentifier = row.email_hash ?? row.phone_hash ?? '';
+      return {
+        kind: 'erasure',
+        id: row.user_id,
+        name: row.email ?? row.phone ?? contactIdentifier,
+        contactIdentifier,
+        since: row.erasure_requested_at,
+        waiting: 0,
+      };
+    })
+    .toSorted((one, other) => (one.since ?? 0) - (other.since ?? 0));
+}
 
 /** Those that cannot send first. */
 function failingDomains({ domains }: Tables, accountId: string) {

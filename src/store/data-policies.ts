@@ -109,6 +109,7 @@ export const EXPORT_SECTIONS = [
   'strikes',
   'engagement',
   'sequences',
+  'hygiene',
   'messages',
   'events',
 ] as const;
@@ -138,7 +139,7 @@ export const EXPORT_OF_TABLE: Record<PersonalTable, ExportSection | { omitted: s
   attempts: 'messages',
   queue: 'messages',
   events: 'events',
-  hygiene_findings: { omitted: 'follows from the address' },
+  hygiene_findings: 'hygiene',
   contents: {
     omitted: 'the mail itself, which the person has; GET /web-setup/messages/{id}/content returns it',
   },

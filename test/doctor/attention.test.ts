@@ -15,7 +15,8 @@ function start() {
   const now = clock.now();
   return {
     ...store,
-    read: (accountId = ACCOUNT) => accountAttention.run(tables, { accountId, now }),
+    read: (accountId = ACCOUNT, mayErase = true) =>
+      accountAttention.run(tables, { accountId, now, mayErase }),
     domain: (id: string, status: DomainStatus, failing_since: number | null = null) =>
       insertDomain(
         tables,

@@ -16,7 +16,8 @@ interface Described {
   isBad: boolean;
   /** ISO 8601. */
   since?: string | null;
-  waiting?: string;
+  /** What waits for it, or what to do. */
+  detail?: string;
 }
 
 /** Something that needs a person, in words. `isNew`: the person has not seen it. */
@@ -66,7 +67,7 @@ interface ItemProps {
 }
 
 function Item({ entry, onFollow, isMarked }: ItemProps) {
-  const { title, page, query = {}, isBad, since, waiting } = entry;
+  const { title, page, query = {}, isBad, since, detail } = entry;
   const { t } = useTexts();
   const { href } = useNavigation();
   const hasSince = since !== null && since !== undefined;
@@ -78,10 +79,10 @@ function Item({ entry, onFollow, isMarked }: ItemProps) {
           {isMarked && <span class="unseen new">{t('app.bell.isNew')}: </span>}
           {title}
         </a>
-        {(waiting !== undefined || hasSince) && (
+        {(detail !== undefined || hasSince) && (
           <p class="small">
-            {waiting}
-            {waiting !== undefined && hasSince && ' · '}
+            {detail}
+            {detail !== undefined && hasSince && ' · '}
             {hasSince && (
               <>
                 {t('overview.since')} <Time at={since} />
@@ -97,7 +98,7 @@ function Item({ entry, onFollow, isMarked }: ItemProps) {
 function ofAccount(item: AttentionItem, { t, plural, named, percent }: Texts): Described {
   const { id, name, since, waiting } = item;
   const wait = (key: 'overview.waiting.messages' | 'overview.waiting.events') =>
-    waiting === 0 ? {} : { waiting: plural(key, waiting) };
+    waiting === 0 ? {} : { detail: plural(key, waiting) };
   switch (item.kind) {
     case 'domain':
       return {
@@ -143,6 +144,14 @@ function ofAccount(item: AttentionItem, { t, plural, named, percent }: Texts): D
         isBad: false,
         since,
         ...wait('overview.waiting.messages'),
+      };
+    case 'erasure':
+      return {
+        title: t('overview.erasure', { name }),
+        detail: t('overview.erasure.hint'),
+        page: `contacts/${encodeURIComponent(item.contactIdentifier)}`,
+        isBad: false,
+        since,
       };
     default:
       return item satisfies never;

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { isoOrNull } from '../../core/clock.ts';
 import { type AccountAttention, accountAttention } from '../../doctor/attention.ts';
 import type { InstallationAttention, InstallationProblem } from '../../doctor/installation-attention.ts';
+import { permissionsOf } from '../../people/roles.ts';
 import type { Context } from '../../store/context.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
@@ -32,7 +33,11 @@ export function attentionRoutes(
         const [account, ofInstallation] = await Promise.all([
           accountId === null
             ? null
-            : reader.query(accountId, accountAttention, { accountId, now: clock.now() }),
+            : reader.query(accountId, accountAttention, {
+                accountId,
+                now: clock.now(),
+                mayErase: standing !== null && permissionsOf(standing).includes('erase'),
+              }),
           standing === 'operator' ? installation() : null,
         ]);
         const seen = new Set(

@@ -45,6 +45,10 @@ export type ListedFinding = Omit<HygieneFindingRow, 'hygiene_id' | 'first_seq'> 
   first_email: string | null;
 };
 
+/** A finding with the time of its examination. */
+export type FindingOfContact = Pick<HygieneFindingRow, 'hygiene_id' | 'kind' | 'detail'> &
+  Pick<HygieneRunRow, 'created_at'>;
+
 /** Where a page of findings ended; kind '' and contact 0: before the first one. */
 export interface FindingPosition {
   kind: string;
@@ -101,6 +105,11 @@ export function hygieneTable(db: Database) {
     countUnfinished: sql.count<[accountId: string]>(
       'SELECT count(*) FROM hygiene_runs WHERE account_id = ? AND finished_at IS NULL',
     ),
+    /** Findings about a contact, newest examination first. */
+    ofContact: sql.all<[contactSeq: number], FindingOfContact>(`
+      SELECT f.hygiene_id, f.kind, f.detail, r.created_at
+      FROM hygiene_findings f INDEXED BY hygiene_findings_of_contact JOIN hygiene_runs r USING (hygiene_id)
+      WHERE f.contact_seq = ? ORDER BY f.hygiene_id DESC, f.kind DESC`),
     /** The oldest unfinished runs of active accounts. */
     unfinished: sql.all<[limit: number], HygieneRunRow>(`
       SELECT r.* FROM hygiene_runs r INDEXED BY hygiene_runs_unfinished JOIN accounts a USING (account_id)

@@ -146,6 +146,17 @@ const personalData = z
       )
       .optional()
       .describe('Sequences that the contact is or was in; the 10,000 newest.'),
+    hygiene: z
+      .array(
+        z.object({
+          hygieneId: z.string(),
+          kind: z.string(),
+          detail: z.string().optional(),
+          examinedAt: time,
+        }),
+      )
+      .optional()
+      .describe('What examinations of the addresses of the account found.'),
     messages: z
       .array(z.intersection(messageSchema, z.object({ timeline: z.array(z.unknown()) })))
       .describe('Newest first, each with its events and delivery attempts.'),
@@ -212,6 +223,7 @@ export function evidenceRoutes({
           strikes: [],
           engagement: { receivedAt: TIME, campaigns: [] },
           sequences: [],
+          hygiene: [],
           messages: [],
           events: [],
           count: 0,
