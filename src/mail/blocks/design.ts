@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { foreignFallback } from '../foreign-syntax.ts';
 import { textFault } from '../text-fault.ts';
+import { VARIABLE } from './variable.ts';
 
 /*
  * Designs: mail as a list of blocks, which `render.ts` converts to HTML. The schema is strict and every value has bounds, so
@@ -21,9 +22,6 @@ const MAX_NODES = 300;
 const MAX_PARTS = 100;
 const MAX_TEXT = 5000;
 const MAX_URL = 2000;
-
-/** A variable in a text: its name, and its default after `|`. */
-export const VARIABLE = /\{\{[ \t]*([A-Za-z_][A-Za-z0-9_.]*)[ \t]*(?:\|([^{}\r\n]*))?\}\}/g;
 
 /** Characters that would end an attribute or begin a tag, wherever the default is inserted. */
 const NOT_IN_DEFAULT = /[<>"{}|\r\n]/;

@@ -1,6 +1,20 @@
 import { escapeHtml } from '../html/escape.ts';
-import { contrast, darkBackground, READABLE, readableOn, textOn } from './colors.ts';
-import type { Block, BlockOf, Design, Network, Theme } from './design.ts';
+import { darkBackground, readableOn } from './colors.ts';
+import type { Block, BlockOf, Design, Theme } from './design.ts';
+import {
+  buttonColors,
+  EDGE,
+  FONT_STACKS,
+  footerBackground,
+  HEADINGS,
+  LEGAL_COLOR,
+  linkColorOn,
+  NETWORK_NAMES,
+  type Padding,
+  type Position,
+  paddingOf,
+  textColorOn,
+} from './look.ts';
 import { inlineHtml, plainText, richTextHtml, type TextStyle, textHtml } from './rich-text.ts';
 import { createDarkColors, type DarkColors, styleElements } from './style-sheet.ts';
 
@@ -15,17 +29,6 @@ import { createDarkColors, type DarkColors, styleElements } from './style-sheet.
  * The footer has the variables that every mail must show (compliance.ts); a design without one ends with a default footer.
  */
 
-const FONT_STACKS: Record<Theme['font'], string> = {
-  system: "'Segoe UI',-apple-system,BlinkMacSystemFont,Roboto,'Helvetica Neue',Arial,sans-serif",
-  arial: 'Arial,Helvetica,sans-serif',
-  verdana: 'Verdana,Geneva,sans-serif',
-  tahoma: 'Tahoma,Geneva,sans-serif',
-  trebuchet: "'Trebuchet MS',Tahoma,sans-serif",
-  georgia: "Georgia,'Times New Roman',serif",
-  times: "'Times New Roman',Times,serif",
-  courier: "'Courier New',Courier,monospace",
-};
-
 const RIGHT_TO_LEFT: ReadonlySet<string> = new Set([
   'ar',
   'ckb',
@@ -38,19 +41,6 @@ const RIGHT_TO_LEFT: ReadonlySet<string> = new Set([
   'ur',
   'yi',
 ]);
-
-/** Color of the default texts in the footer (compliance.ts), which are inserted with it. */
-const LEGAL_COLOR = '#595959';
-
-const HEADINGS = {
-  1: { size: 30, line: 38, className: 'h1' },
-  2: { size: 22, line: 30, className: '' },
-  3: { size: 18, line: 26, className: '' },
-} as const;
-
-/** Sizes of the space around the content of blocks. */
-const EDGE = 32;
-type Padding = NonNullable<Block['padding']>;
 
 /** Where a block is. */
 interface Place {
@@ -88,7 +78,7 @@ export function renderDesign(design: Design): string {
         : { id: 'footer', type: 'footer' };
   const inside = footer === last ? blocks.slice(0, -1) : blocks;
   const rows = inside.map((block, index) =>
-    row(block, card, { first: index === 0, last: index === inside.length - 1 }),
+    row(block, card, { isFirst: index === 0, isLast: index === inside.length - 1, isColumn: false }),
   );
   const container = (place: Place, content: string, attributes: string, style: string) =>
     table(
@@ -179,45 +169,9 @@ function fontStyle({ theme }: Place, size: number, line: number): string {
   return `font-family:${FONT_STACKS[theme.font]};font-size:${size}px;line-height:${line}px;mso-line-height-rule:exactly;`;
 }
 
-interface Position {
-  first: boolean;
-  last: boolean;
-}
-
-const NO_PADDING: Padding = { top: 0, right: 0, bottom: 0, left: 0 };
-
-function defaultPadding(
-  { type, background }: Block,
-  { isColumn }: Place,
-  { first, last }: Position,
-): Padding {
-  if (isColumn) return { ...NO_PADDING, top: first ? 0 : 6, bottom: last ? 0 : 6 };
-  if (type === 'spacer') return NO_PADDING;
-  const [above, below] = SPACE[type];
-  const isBand = background !== undefined;
-  return {
-    top: first || isBand ? Math.max(above, EDGE) : above,
-    right: EDGE,
-    bottom: last || isBand ? Math.max(below, EDGE) : below,
-    left: EDGE,
-  };
-}
-
-/** Space above and below a block. */
-const SPACE: Record<Exclude<Block['type'], 'spacer'>, readonly [number, number]> = {
-  heading: [20, 4],
-  text: [8, 8],
-  button: [16, 16],
-  image: [12, 12],
-  columns: [16, 16],
-  divider: [20, 20],
-  social: [16, 16],
-  footer: [24, 24],
-};
-
 /** A row of the container or column with one block. */
 function row(block: Block, outer: Place, position: Position): string {
-  const padding = block.padding ?? defaultPadding(block, outer, position);
+  const padding = paddingOf(block, position);
   const place = block.background === undefined ? outer : placeOn(outer, block.background, 'block');
   const inner = { ...place, width: Math.max(1, place.width - padding.left - padding.right) };
   if (block.type === 'footer') return footerRow(block, outer);
@@ -286,17 +240,6 @@ function colored(
   return `class="${`${className} ${colors.text(color, dark)}`.trim()}" style="${style}color:${color}"`;
 }
 
-/** The text color of a place: that of the theme where it is readable. */
-function textColor({ theme, background }: Place): string {
-  return contrast(theme.text, background) >= READABLE ? theme.text : textOn(background);
-}
-
-/** The color of links in a place: the accent where it is readable. */
-function linkColor(place: Place): string {
-  const { accent } = place.theme;
-  return contrast(accent, place.background) >= READABLE ? accent : textColor(place);
-}
-
 function textStyleOf(
   place: Place,
   { color, size, align }: { color: string; size: number; align: string },
@@ -305,7 +248,7 @@ function textStyleOf(
   const font = fontStyle(place, size, line);
   const side = place.isRtl ? 'right' : 'left';
   return {
-    link: colored(place, linkColor(place), 'text-decoration:underline;'),
+    link: colored(place, linkColorOn(place.background, place.theme), 'text-decoration:underline;'),
     colored: (own) => colored(place, own, ''),
     block: ({ below, isList = false }) =>
       colored(
@@ -318,8 +261,9 @@ function textStyleOf(
 }
 
 function headingHtml({ level, content, color, align }: BlockOf<'heading'>, place: Place): string {
-  const { size, line, className } = HEADINGS[level];
-  const own = color ?? textColor(place);
+  const { size, line } = HEADINGS[level];
+  const className = level === 1 ? 'h1' : '';
+  const own = color ?? textColorOn(place.background, place.theme);
   const textAlign = alignOf(align, place);
   const style = `margin:0;padding:0;text-align:${textAlign};font-weight:700;${level === 1 ? 'letter-spacing:-0.4px;' : ''}${fontStyle(place, size, line)}`;
   const inner = textStyleOf(place, { color: own, size, align: textAlign });
@@ -327,7 +271,11 @@ function headingHtml({ level, content, color, align }: BlockOf<'heading'>, place
 }
 
 function textBlockHtml({ content, color, align, size = 16 }: BlockOf<'text'>, place: Place): string {
-  const style = textStyleOf(place, { color: color ?? textColor(place), size, align: alignOf(align, place) });
+  const style = textStyleOf(place, {
+    color: color ?? textColorOn(place.background, place.theme),
+    size,
+    align: alignOf(align, place),
+  });
   return richTextHtml(content, style);
 }
 
@@ -347,14 +295,10 @@ function buttonWidth(text: string, available: number): number {
   return Math.min(estimate, available);
 }
 
-function buttonHtml(
-  { text, href, color, textColor: own, radius = 6, fullWidth = false }: BlockOf<'button'>,
-  place: Place,
-  align: string,
-): string {
+function buttonHtml(block: BlockOf<'button'>, place: Place, align: string): string {
+  const { text, href, radius = 6, fullWidth = false } = block;
   const { theme, colors } = place;
-  const background = color ?? theme.accent;
-  const ink = own ?? textOn(background);
+  const { background, text: ink } = buttonColors(block, theme);
   const address = textHtml(href);
   const label = textHtml(text);
   const width = fullWidth ? place.width : buttonWidth(text, place.width);
@@ -383,7 +327,7 @@ function imageHtml(
   const shown = Math.min(width, place.width);
   const scaled = Math.max(1, Math.round((height * shown) / width));
   const rounded = radius === undefined ? '' : `border-radius:${radius}px;`;
-  const style = `display:block;width:100%;max-width:${shown}px;height:auto;margin:${AUTO_MARGINS[align]};border:0;outline:none;text-decoration:none;${rounded}${fontStyle(place, 14, 20)}color:${textColor(place)}`;
+  const style = `display:block;width:100%;max-width:${shown}px;height:auto;margin:${AUTO_MARGINS[align]};border:0;outline:none;text-decoration:none;${rounded}${fontStyle(place, 14, 20)}color:${textColorOn(place.background, place.theme)}`;
   const image = `<img src="${textHtml(src)}" alt="${textHtml(alt)}" width="${shown}" height="${scaled}" style="${style}">`;
   return href === undefined ? image : `<a href="${textHtml(href)}" style="text-decoration:none">${image}</a>`;
 }
@@ -396,33 +340,19 @@ function dividerHtml({ color = '#e3e5e8', thickness = 1 }: BlockOf<'divider'>, {
   );
 }
 
-const NETWORK_NAMES: Record<Network, string> = {
-  bluesky: 'Bluesky',
-  email: 'Email',
-  facebook: 'Facebook',
-  github: 'GitHub',
-  instagram: 'Instagram',
-  linkedin: 'LinkedIn',
-  mastodon: 'Mastodon',
-  pinterest: 'Pinterest',
-  telegram: 'Telegram',
-  threads: 'Threads',
-  tiktok: 'TikTok',
-  website: 'Website',
-  whatsapp: 'WhatsApp',
-  x: 'X',
-  youtube: 'YouTube',
-};
-
 /** Names in place of icons: most clients block images of unknown senders. */
 function socialHtml({ links, color, align }: BlockOf<'social'>, place: Place): string {
-  const own = color ?? linkColor(place);
+  const own = color ?? linkColorOn(place.background, place.theme);
   const attributes = colored(place, own, 'text-decoration:none;font-weight:600;');
   const items = links.map(
     ({ network, href, label }) =>
       `<a href="${textHtml(href)}" ${attributes}>${label === undefined ? NETWORK_NAMES[network] : textHtml(label)}</a>`,
   );
-  const text = textStyleOf(place, { color: textColor(place), size: 14, align: alignOf(align, place) });
+  const text = textStyleOf(place, {
+    color: textColorOn(place.background, place.theme),
+    size: 14,
+    align: alignOf(align, place),
+  });
   return `<p ${text.block({ below: 0 })}>${items.join(' &nbsp;&middot;&nbsp; ')}</p>`;
 }
 
@@ -443,7 +373,7 @@ function columnsRow(block: BlockOf<'columns'>, inner: Place, padding: Padding): 
     const width = widths[index] ?? 1;
     const place: Place = { ...inner, width: Math.max(1, width - 2 * half), isColumn: true };
     const rows = blocks.map((one, at) =>
-      row(one, place, { first: at === 0, last: at === blocks.length - 1 }),
+      row(one, place, { isFirst: at === 0, isLast: at === blocks.length - 1, isColumn: true }),
     );
     const content = table(
       `width="100%"`,
@@ -469,11 +399,9 @@ function columnWidths(total: number, count: number, split: '1:1' | '1:2' | '2:1'
 }
 
 /** What the default texts are displayed on: a light background. */
-function footerPlace({ background }: BlockOf<'footer'>, outer: Place): Place {
-  const own = background ?? outer.background;
-  if (contrast(LEGAL_COLOR, own) >= READABLE)
-    return background === undefined ? outer : placeOn(outer, own, 'block');
-  return placeOn(outer, '#ffffff', 'block');
+function footerPlace(block: BlockOf<'footer'>, outer: Place): Place {
+  const own = footerBackground(block, outer.background);
+  return own === outer.background && block.background === undefined ? outer : placeOn(outer, own, 'block');
 }
 
 /** The color of the default texts in dark mode. */

@@ -1,5 +1,6 @@
 import { escapeHtml } from '../html/escape.ts';
-import { type Inline, type Mark, type RichText, VARIABLE } from './design.ts';
+import type { Inline, Mark, RichText } from './design.ts';
+import { VARIABLE } from './variable.ts';
 
 /*
  * Texts of a design as HTML. Everything is escaped except variables, whose names and defaults the schema restricts to characters
