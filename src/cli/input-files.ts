@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { fileFault } from '../core/operator-fault.ts';
+import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 
 /*
  * Files that a person specifies on the command line. `option`: the option with the file, null for an argument. Failures are
@@ -28,5 +28,15 @@ export async function requireReadable(option: string | null, file: string): Prom
     }
   } catch (error) {
     throw fileFault(option, file, error);
+  }
+}
+
+/** The content of a JSON file. Throws OperatorFault. */
+export function readJsonFile(option: string, file: string): unknown {
+  try {
+    return JSON.parse(readTextFile(option, file));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new OperatorFault(`${option}: ${file} is not JSON: ${error.message}`);
   }
 }

@@ -2,6 +2,8 @@ import { usedBySequences } from '../audience/sequences/entries.ts';
 import { iso } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
+import { DESIGN_AND_HTML, type Design } from '../mail/blocks/design.ts';
+import { renderDesign } from '../mail/blocks/render.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
 import type { ForeignSyntax } from '../mail/foreign-syntax.ts';
 import { isServiceVariable, parseTemplate, type Template } from '../mail/template.ts';
@@ -19,6 +21,9 @@ import type {
 /*
  * Stored templates that a send can name. A template that lacks compliance variables causes a warning here and a refusal
  * when it is sent.
+ *
+ * The html of a template with a design is made from it when either is stored; a later version of the renderer does not change
+ * stored html.
  */
 
 /** A variable that the client of a template declares: its name, or the name with its type. */
@@ -33,16 +38,25 @@ export interface TemplateFields {
   type: TemplateType | null;
   /** Null: each send contains one. */
   subject: string | null;
-  /** '' when the message is text only. */
-  html: string;
+  /** '' when the message is text only. Undefined: made from the design. */
+  html?: string | undefined;
   /** Null: derived from the html. */
   text: string | null;
+  /** Null: the html is written by hand. */
+  design: Design | null;
   /** Returned as they were given; a send reads the variables of the content. */
   variables: TemplateVariable[];
 }
 
 /** The fields whose changes make a version. */
-const CONTENT = ['name', 'type', 'subject', 'html', 'text'] as const satisfies (keyof TemplateFields)[];
+const CONTENT = [
+  'name',
+  'type',
+  'subject',
+  'html',
+  'text',
+  'design',
+] as const satisfies (keyof TemplateFields)[];
 
 /**
  * Keeps no state. `create` and `update` refuse a template with neither html nor text (`VALIDATION_ERROR`); an update
@@ -59,13 +73,19 @@ export function createTemplates(
     get: (accountId: string, templateId: string): TemplateRow | Refusal =>
       findTemplate(tables, accountId, templateId),
     /** Refused with `LIMIT_REACHED` above the limit of the account. */
-    create: (accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal> =>
-      writer.run((tx): TemplateRow | Refusal => {
-        const refusal = contentRefusal(fields) ?? mayAdd(tx, accountId);
+    create: async (accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal> => {
+      const { design } = fields;
+      const made = design === null ? null : renderDesign(design);
+      const html = made ?? fields.html ?? '';
+      if (fields.html !== undefined && fields.html !== html) return invalid('html', DESIGN_AND_HTML);
+      return writer.run((tx): TemplateRow | Refusal => {
+        const refusal = contentRefusal({ html, text: fields.text }) ?? mayAdd(tx, accountId);
         if (refusal !== null) return refusal;
         const now = clock.now();
         const row = {
           ...fields,
+          html,
+          design: design === null ? null : JSON.stringify(design),
           variables: storedVariables(fields.variables),
           template_id: ids.make('template'),
           account_id: accountId,
@@ -73,18 +93,27 @@ export function createTemplates(
           updated_at: now,
         };
         return { ...row, seq: tx.templates.insert(row) };
-      }, accountId),
-    update: (
+      }, accountId);
+    },
+    /** Other html without a design replaces the design (`droppedDesign`); a design of null leaves the html that it made. */
+    update: async (
       accountId: string,
       templateId: string,
-      { variables, ...fields }: Partial<TemplateFields>,
-    ): Promise<TemplateRow | Refusal> =>
-      writer.run((tx): TemplateRow | Refusal => {
+      { variables, design, html, ...fields }: Partial<TemplateFields>,
+    ): Promise<UpdatedTemplate | Refusal> => {
+      const made = design ? renderDesign(design) : undefined;
+      return writer.run((tx): UpdatedTemplate | Refusal => {
         const template = findTemplate(tx, accountId, templateId);
         if (isRefusal(template)) return template;
+        // A client that changes what it has read repeats the html.
+        const isWritten = html !== undefined && html !== template.html && html !== made;
+        if (isWritten && made !== undefined) return invalid('html', DESIGN_AND_HTML);
+        const droppedDesign = isWritten && design === undefined && template.design !== null;
         const changed = {
           ...template,
           ...fields,
+          html: made ?? html ?? template.html,
+          design: design ? JSON.stringify(design) : design === null || droppedDesign ? null : template.design,
           ...(variables === undefined ? {} : { variables: storedVariables(variables) }),
           updated_at: clock.now(),
         };
@@ -92,8 +121,9 @@ export function createTemplates(
         if (refusal !== null) return refusal;
         if (CONTENT.some((field) => changed[field] !== template[field])) tx.templateVersions.add(template);
         tx.templates.update(changed);
-        return changed;
-      }, accountId),
+        return { ...changed, droppedDesign };
+      }, accountId);
+    },
     remove: (accountId: string, templateId: string): Promise<TemplateRow | Refusal> =>
       writer.run((tx): TemplateRow | Refusal => {
         const template = findTemplate(tx, accountId, templateId);
@@ -120,6 +150,11 @@ export function createTemplates(
   };
 }
 
+/** `droppedDesign`: the html was replaced, so that the template has no design any more. */
+interface UpdatedTemplate extends TemplateRow {
+  droppedDesign: boolean;
+}
+
 export type Templates = ReturnType<typeof createTemplates>;
 
 function storedVariables(variables: readonly TemplateVariable[]): string | null {
@@ -127,9 +162,9 @@ function storedVariables(variables: readonly TemplateVariable[]): string | null 
 }
 
 /** Refuses a template with neither html nor text. */
-export function contentRefusal({ html, text }: Pick<TemplateFields, 'html' | 'text'>): Refusal | null {
+function contentRefusal({ html, text }: Pick<TemplateRow, 'html' | 'text'>): Refusal | null {
   return html === '' && (text === null || text === '')
-    ? invalid('html', 'is required, unless text is given')
+    ? invalid('html', 'is required, unless text or design is given')
     : null;
 }
 
@@ -151,7 +186,12 @@ export function findTemplate(tables: Tables, accountId: string, templateId: stri
 }
 
 /** Sentences about missing compliance variables, and about text that looks like a misspelled variable. */
-export function templateWarnings({ subject, html, text }: TemplateRow): string[] {
+export function templateWarnings({
+  subject,
+  html,
+  text,
+  droppedDesign = false,
+}: TemplateRow & { droppedDesign?: boolean }): string[] {
   const [part, names] =
     html === ''
       ? (['text', missingInText(parseTemplate(text ?? ''))] as const)
@@ -162,7 +202,10 @@ export function templateWarnings({ subject, html, text }: TemplateRow): string[]
   const leftovers = Object.entries({ subject, html, text }).flatMap(([field, source]) =>
     bracesWarnings(parseTemplate(source ?? ''), field),
   );
-  return [...missing, ...leftovers];
+  const dropped = droppedDesign
+    ? ['the html was replaced, so the design of the template is deleted; its versions have it']
+    : [];
+  return [...dropped, ...missing, ...leftovers];
 }
 
 /** Sentences about text in braces that is not a variable, and about the syntax of other template languages. */
@@ -181,6 +224,7 @@ export function foreignSentence({ text, advice }: ForeignSyntax, field: string):
 /** Without the account and the versions, and without the fields that are null: see `TemplateFields`. */
 export function presentTemplate(row: TemplateRow) {
   const { name, type, subject, html, text, variables } = row;
+  const design = readDesign(row.design);
   return withoutNulls({
     templateId: row.template_id,
     name,
@@ -188,11 +232,18 @@ export function presentTemplate(row: TemplateRow) {
     subject,
     html,
     text,
+    design,
     // Sound: they are validated before they are stored.
     variables: variables === null ? [] : (JSON.parse(variables) as TemplateVariable[]),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   });
+}
+
+/** Reads the stored form. */
+export function readDesign(stored: string | null): Design | null {
+  // Sound: it is validated before it is stored.
+  return stored === null ? null : (JSON.parse(stored) as Design);
 }
 
 /** What a send is rendered from: content in the request, or a stored template. */

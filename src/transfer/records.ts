@@ -9,6 +9,7 @@ import {
   sequenceDefinition,
 } from '../audience/sequences/definition.ts';
 import { EVENT_KINDS } from '../events/event-types.ts';
+import { designSchema, MAX_DESIGN_JSON } from '../mail/blocks/design.ts';
 import { PERSON_STATES, SEQUENCE_STATUSES, TRIGGER_KINDS } from '../store/campaigns/sequences.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../store/contacts/contacts.ts';
@@ -254,6 +255,8 @@ export const RECORD_SCHEMAS = {
     )
       .nullable()
       .default(null),
+    // Files of version 0.2.0 do not have it.
+    design: json(designSchema, MAX_DESIGN_JSON).nullable().default(null),
     created_at: time,
     updated_at: time,
   }),

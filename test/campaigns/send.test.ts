@@ -378,6 +378,7 @@ describe('a campaign that is sent', () => {
       html: COMPLIANCE,
       text: null,
       variables: null,
+      design: null,
       created_at: 1,
       updated_at: 1,
     };

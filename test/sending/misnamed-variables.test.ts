@@ -40,6 +40,7 @@ describe('text in braces that is not a variable', () => {
         subject: 'Order',
         html,
         text: null,
+        design: null,
         variables: [],
       }),
     );

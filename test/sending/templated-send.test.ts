@@ -14,6 +14,7 @@ const TEMPLATE: TemplateFields = {
   subject: 'Order {{order.number}}',
   html: HTML,
   text: null,
+  design: null,
   variables: [],
 };
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { packContent } from '../../src/mail/stored-content.ts';
 import { createTemplates } from '../../src/templates/templates.ts';
 import { CALLER, GROUP, startAudience } from '../audience/setup.ts';
+import { DESIGN } from '../mail/blocks/designs.ts';
 import { granted } from '../support/refusal.ts';
 
 /** What the triggers of `stored_bytes` count, except for contents: each statement has the columns of one table. */
@@ -9,7 +10,7 @@ const SUMS = `
   SELECT account_id, sum(bytes) AS bytes FROM (
     SELECT account_id, 400 + coalesce(octet_length(email), 0) + coalesce(octet_length(phone), 0) + coalesce(octet_length(first_name), 0) + coalesce(octet_length(last_name), 0) + coalesce(octet_length(custom_fields), 0) AS bytes FROM contacts
     UNION ALL
-    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(subject), 0) + coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0) + coalesce(octet_length(variables), 0) AS bytes FROM templates
+    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(subject), 0) + coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0) + coalesce(octet_length(variables), 0) + coalesce(octet_length(design), 0) AS bytes FROM templates
     UNION ALL
     SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(html_content), 0) AS bytes FROM compliance_templates
     UNION ALL
@@ -17,7 +18,7 @@ const SUMS = `
     UNION ALL
     SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(description), 0) + coalesce(octet_length(tags), 0) + coalesce(octet_length(sign_up), 0) AS bytes FROM subscription_groups
     UNION ALL
-    SELECT account_id, 100 + coalesce(octet_length(c.name), 0) + coalesce(octet_length(c.subject), 0) + coalesce(octet_length(c.html), 0) + coalesce(octet_length(c.text), 0) FROM template_versions c JOIN templates p ON p.seq = c.template_seq
+    SELECT account_id, 100 + coalesce(octet_length(c.name), 0) + coalesce(octet_length(c.subject), 0) + coalesce(octet_length(c.html), 0) + coalesce(octet_length(c.text), 0) + coalesce(octet_length(c.design), 0) FROM template_versions c JOIN templates p ON p.seq = c.template_seq
     UNION ALL
     SELECT account_id, 100 + coalesce(octet_length(c.mail), 0) FROM campaign_mails c JOIN campaigns p ON p.seq = c.campaign_seq
     UNION ALL
@@ -67,7 +68,15 @@ describe('the bytes of an account', () => {
     await setup.groups.create('acct_one', { ...GROUP, description: 'y'.repeat(1000) });
     same();
     const templates = createTemplates(setup, () => null);
-    const content = { name: 'T', type: null, subject: 'S', html: '<p>a</p>', text: null, variables: ['a'] };
+    const content = {
+      name: 'T',
+      type: null,
+      subject: 'S',
+      html: '<p>a</p>',
+      text: null,
+      design: null,
+      variables: ['a'],
+    };
     const template = granted(await templates.create('acct_one', content));
     for (let n = 0; n < 15; n++) {
       granted(
@@ -78,6 +87,20 @@ describe('the bytes of an account', () => {
       );
       same();
     }
+    granted(await templates.update('acct_one', template.template_id, { design: DESIGN }));
+    same();
+    for (let n = 0; n < 15; n++) {
+      const design = { ...DESIGN, preheader: 'ü'.repeat(n) };
+      granted(await templates.update('acct_one', template.template_id, { design }));
+      same();
+    }
+    const second = granted(
+      await templates.create('acct_one', { ...content, html: undefined, design: DESIGN }),
+    );
+    same();
+    granted(await templates.update('acct_one', second.template_id, { design: null }));
+    same();
+    granted(await templates.remove('acct_one', second.template_id));
     granted(await templates.remove('acct_one', template.template_id));
     same();
     expect(db.prepare('SELECT count(*) FROM template_versions').pluck().get()).toBe(0);

@@ -16,6 +16,7 @@ import { type DeriveKey, fileSeal, macKey } from '../../src/transfer/format.ts';
 import { cancelImport, type ImportOptions, importAccount } from '../../src/transfer/import.ts';
 import { createTokenAccounts } from '../../src/transfer/token-accounts.ts';
 import { webhookSealContext } from '../../src/webhooks/secrets.ts';
+import { DESIGN } from '../mail/blocks/designs.ts';
 import { exampleEvent } from '../support/events.ts';
 import { RSA_KEY } from '../support/rsa-keys.ts';
 import { enqueue, startStore } from '../support/store.ts';
@@ -146,6 +147,7 @@ export async function startFull(options: InstallationOptions = {}) {
     html: '<p>Hello</p>',
     text: null,
     variables: '["name"]',
+    design: JSON.stringify(DESIGN),
   });
   tables.complianceTemplates.insert({
     ...template,

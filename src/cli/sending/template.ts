@@ -5,7 +5,6 @@ import { templateInput } from '../../http/api/templates.ts';
 import { parseInput } from '../../http/validation/parse.ts';
 import type { TemplateRow } from '../../store/templates.ts';
 import {
-  contentRefusal,
   createTemplates,
   presentTemplate,
   type Templates,
@@ -13,7 +12,7 @@ import {
 } from '../../templates/templates.ts';
 import { asJson, createCommand, createGroup, noteMore, ofAccount, option, rowLimit } from '../command.ts';
 import { type CliContext, FAILED, USAGE } from '../context.ts';
-import { readTextFile } from '../input-files.ts';
+import { readJsonFile, readTextFile } from '../input-files.ts';
 
 const contentOptions = [
   ofAccount,
@@ -21,6 +20,7 @@ const contentOptions = [
   option('--name <name>', 'name of the template'),
   option('--subject <text>', 'may contain {{name}}'),
   option('--html <file>', 'file with the HTML'),
+  option('--design <file>', 'file with the design as JSON, from which the HTML is made'),
   option('--text <file>', 'file with the plain text (default: derived from the HTML)'),
   option('--type <type>', 'stream of the template (default: both)', {
     choices: ['transactional', 'marketing'],
@@ -64,21 +64,20 @@ Examples:
       }),
       createCommand(context, {
         usage: 'create',
-        description: 'Create a template; --name and --html or --text are required',
+        description: 'Create a template; --name and --html, --design or --text are required',
         options: contentOptions,
         run: async ({ account, ...options }) => {
-          if (options.name === undefined || (options.html ?? options.text) === undefined)
-            context.usage('--name and --html or --text are required');
+          if (options.name === undefined || (options.html ?? options.design ?? options.text) === undefined)
+            context.usage('--name and --html, --design or --text are required');
           const {
             type = null,
             subject = null,
             text = null,
+            design = null,
             name,
             html,
           } = context.accepted(parseInput(templateInput, contentOf(options), 'template'), USAGE);
-          const content = { html: html ?? '', text };
-          const empty = contentRefusal(content);
-          if (empty !== null) context.usage(empty.message);
+          const content = { html: html ?? undefined, text, design };
           await print(context, account, (templates) =>
             templates.create(account, { type, subject, name, ...content, variables: [] }),
           );
@@ -112,14 +111,16 @@ function contentOf({
   name,
   subject,
   html,
+  design,
   text,
   type,
-}: Record<'name' | 'subject' | 'html' | 'text' | 'type', string | undefined>) {
+}: Record<'name' | 'subject' | 'html' | 'design' | 'text' | 'type', string | undefined>) {
   return definedFields({
     name,
     subject,
     type,
     html: html === undefined ? undefined : readTextFile('--html', html),
+    design: design === undefined ? undefined : readJsonFile('--design', design),
     text: text === undefined ? undefined : readTextFile('--text', text),
   });
 }

@@ -2,9 +2,11 @@ import * as z from 'zod';
 import { iso } from '../../core/clock.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { withoutNulls } from '../../core/without-nulls.ts';
+import { designSchema } from '../../mail/blocks/design.ts';
 import { MAX_VERSIONS, type TemplateRow, type TemplateVersionHead } from '../../store/templates.ts';
 import {
   presentTemplate,
+  readDesign,
   subjectTemplateFault,
   type Templates,
   templateWarnings,
@@ -48,6 +50,12 @@ const fields = {
     .nullable()
     .meta({ id: 'TemplateText', description: 'Plain text version; derived from the html if absent.' })
     .optional(),
+  design: designSchema
+    .nullable()
+    .optional()
+    .describe(
+      'The mail as blocks, from which the html is made: `html` is then absent or as it was returned. `null`: the html is written by hand.',
+    ),
   variables: z
     .array(variable)
     .max(MAX_VARIABLES)
@@ -66,7 +74,7 @@ const html = lines()
   .meta({
     id: 'TemplateHtml',
     description:
-      'May contain `{{name}}`, and must contain the compliance variables to be sent. Absent or `null` with a `text`: the mail is text only.',
+      'May contain `{{name}}`, and must contain the compliance variables to be sent. Absent or `null` with a `text`: the mail is text only. Other html without a `design` deletes the design of a template.',
   })
   .optional();
 
@@ -81,6 +89,7 @@ export const template = z
     subject: z.string().optional(),
     html: z.string().describe('Empty if the mail is text only.'),
     text: z.string().optional(),
+    design: designSchema.optional().describe('Absent: the html is written by hand.'),
     variables: z.array(variable).describe('As they were given.'),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
@@ -145,13 +154,14 @@ export function templateRoutes({ templates }: { templates: Templates }): Route[]
       response: { status: 201, description: 'The created template.', data: result, example },
       refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body }) => {
-        const { type = null, subject = null, text = null, variables } = body;
+        const { type = null, subject = null, text = null, design = null, html, variables } = body;
         const created = await templates.create(caller.accountId, {
           name: body.name,
-          html: body.html ?? '',
+          html: html ?? undefined,
           type,
           subject,
           text,
+          design,
           variables: variables ?? [],
         });
         return mapResult(created, withWarnings);
@@ -176,7 +186,7 @@ export function templateRoutes({ templates }: { templates: Templates }): Route[]
       handle: async ({ caller, params, body }) => {
         const changes = definedFields({
           ...body,
-          html: body.html === null ? '' : body.html,
+          html: body.html === null ? (body.design ? undefined : '') : body.html,
           variables: body.variables === null ? [] : body.variables,
         });
         return mapResult(await templates.update(caller.accountId, params.templateId, changes), withWarnings);
@@ -225,6 +235,7 @@ export function templateRoutes({ templates }: { templates: Templates }): Route[]
             type: z.enum(['transactional', 'marketing']).optional(),
             html: z.string(),
             text: z.string().optional(),
+            design: designSchema.optional(),
           })
           .meta({ id: 'TemplateVersionContent' }),
         example: { ...VERSION_EXAMPLE, type: 'transactional', html: '<p>Thank you, {{name}}.</p>' },
@@ -234,7 +245,10 @@ export function templateRoutes({ templates }: { templates: Templates }): Route[]
         const found = templates.version(caller.accountId, templateId, version);
         if (isRefusal(found)) return found;
         const { type, html, text } = found;
-        return { ...presentVersion(found), ...withoutNulls({ type, html, text }) };
+        return {
+          ...presentVersion(found),
+          ...withoutNulls({ type, html, text, design: readDesign(found.design) }),
+        };
       },
     }),
   ];
@@ -244,7 +258,7 @@ function present(row: TemplateRow) {
   return { template: presentTemplate(row) };
 }
 
-function withWarnings(row: TemplateRow): Reply {
+function withWarnings(row: TemplateRow & { droppedDesign?: boolean }): Reply {
   return new Reply({ data: present(row) }, { warnings: templateWarnings(row) });
 }
 

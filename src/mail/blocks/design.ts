@@ -13,8 +13,9 @@ import { VARIABLE } from './variable.ts';
 
 /** Blocks of a design, with those inside of columns. */
 const MAX_BLOCKS = 150;
-/** Characters of all texts of a design. */
-const MAX_CHARACTERS = 100_000;
+/** Characters of a design as JSON: the blocks, and with all of it. */
+const MAX_BLOCKS_JSON = 100_000;
+export const MAX_DESIGN_JSON = MAX_BLOCKS_JSON + 2000;
 const MAX_BLOCKS_OF_COLUMN = 20;
 /** Inline nodes of a paragraph. */
 const MAX_NODES = 300;
@@ -348,8 +349,8 @@ export const designSchema = z
         refuse([index, 'split'], 'is for two columns only');
     }
     if (count > MAX_BLOCKS) refuse([], `must have at most ${MAX_BLOCKS} blocks with those in columns`);
-    if (JSON.stringify(blocks).length > MAX_CHARACTERS)
-      refuse([], `must have at most ${MAX_CHARACTERS} characters as JSON`);
+    if (JSON.stringify(blocks).length > MAX_BLOCKS_JSON)
+      refuse([], `must have at most ${MAX_BLOCKS_JSON} characters as JSON`);
   })
   .meta({
     id: 'Design',

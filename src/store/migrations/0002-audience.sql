@@ -394,3 +394,25 @@ CREATE TABLE new_failure_notices (
 INSERT INTO new_failure_notices SELECT account_id, kind, cause_id, state, noticed_at FROM failure_notices;
 DROP TABLE failure_notices;
 ALTER TABLE new_failure_notices RENAME TO failure_notices;
+
+-- Designs, from which the html of a template is made: JSON (mail/blocks/design.ts). NULL: the html is written by hand.
+ALTER TABLE templates ADD COLUMN design TEXT;
+ALTER TABLE template_versions ADD COLUMN design TEXT;
+CREATE TRIGGER templates_design_bytes_insert AFTER INSERT ON templates WHEN NEW.design IS NOT NULL BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, octet_length(NEW.design))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER templates_design_bytes_update AFTER UPDATE OF design ON templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes + coalesce(octet_length(NEW.design), 0) - coalesce(octet_length(OLD.design), 0) WHERE account_id = NEW.account_id;
+END;
+-- With the versions, which their own trigger does not find any more.
+CREATE TRIGGER templates_design_bytes_delete BEFORE DELETE ON templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes - coalesce(octet_length(OLD.design), 0) - (SELECT coalesce(sum(octet_length(design)), 0) FROM template_versions WHERE template_seq = OLD.seq) WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER template_versions_design_bytes_insert AFTER INSERT ON template_versions WHEN NEW.design IS NOT NULL BEGIN
+  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM templates WHERE seq = NEW.template_seq), octet_length(NEW.design))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER template_versions_design_bytes_delete AFTER DELETE ON template_versions WHEN OLD.design IS NOT NULL BEGIN
+  UPDATE stored_bytes SET bytes = bytes - octet_length(OLD.design) WHERE account_id = (SELECT account_id FROM templates WHERE seq = OLD.template_seq);
+END;

@@ -258,6 +258,7 @@ function* addTemplates(
       html,
       text: null,
       variables: null,
+      design: null,
       created_at: created,
       updated_at: created + DAY_MS,
     };

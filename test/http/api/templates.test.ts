@@ -114,7 +114,7 @@ describe('a template', () => {
     ]);
     expect((await api.call('PUT', path, { body: { text: null } })).error.details?.[0]?.field).toBe('html');
     const { error } = await api.call('POST', '/web-setup/templates', { body: { name: 'Empty' } });
-    expect(error.details?.[0]?.message).toBe('is required, unless text is given');
+    expect(error.details?.[0]?.message).toBe('is required, unless text or design is given');
   });
 
   it('updates the given fields, and clears those that are null', async () => {
