@@ -25,6 +25,7 @@ export type IdKind =
   | 'person'
   | 'session'
   | 'view'
+  | 'media'
   | 'limit';
 
 /**

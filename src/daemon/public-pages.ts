@@ -8,6 +8,8 @@ import { createLinkHosts } from '../domains/platform/link-hosts.ts';
 import { platformOf } from '../domains/platform/platform.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { createPublicPages } from '../http/public/public.ts';
+import { createMediaFiles } from '../media/files.ts';
+import { createMedia } from '../media/media.ts';
 import type { Acceptance } from '../sending/accept.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { createUnsubscribing } from '../suppression/unsubscribe.ts';
@@ -62,6 +64,10 @@ export async function startPublicPages(
   });
 
   const unsubscribing = createUnsubscribing(base, { recorder, onSuppressionChange });
+  const media = createMedia(base);
+  media.background.start();
+  onStop(() => media.background.stop());
+  const mediaFiles = createMediaFiles(base);
   let sending: SignUpSending | null = null;
   const publicPages = createPublicPages(base, {
     audience,
@@ -69,6 +75,7 @@ export async function startPublicPages(
     storageRefusal: (accountId) => sending?.storageRefusal(accountId) ?? null,
     recorder,
     tokens,
+    mediaFiles,
     unsubscribing,
     onSuppressionChange,
     isCustomerHost: (host) => linkHosts.statusOf(host) === 'proven',
@@ -89,6 +96,8 @@ export async function startPublicPages(
     publicPages,
     linkHosts,
     unsubscribing,
+    media,
+    mediaFiles,
     /** Sets the send path, which is created later: until then, sign-up forms are not accepted. */
     acceptSignUps: (parts: SignUpSending): void => {
       sending = parts;

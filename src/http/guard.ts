@@ -204,6 +204,7 @@ interface Input {
   /** Fields of the body that the resource has and a request cannot set. */
   readOnly: readonly UnknownField[];
   upload: Upload | null;
+  file: Buffer;
   warnings: string[];
 }
 
@@ -218,6 +219,11 @@ async function inputOf(
   let sent: unknown;
   const turn = () => eventLoopTurns.next(owner.accountId);
   const isUpload = route.upload !== undefined && (route.body === undefined || !isJson(incoming.req));
+  const file =
+    route.file === undefined
+      ? NO_FILE
+      : await bodies.readFile(incoming.req, incoming.res, { limit, owner, turn });
+  if (file === null || isRefusal(file)) return file;
   if (route.body === undefined || isUpload) await turn();
   else {
     const { list } = route;
@@ -241,7 +247,7 @@ async function inputOf(
   if (isRefusal(query)) return query;
   const warnings = unknownWarnings(query.unknown, 'query parameter');
   if (route.body === undefined || isUpload)
-    return { params, query: query.value, body: undefined, readOnly: [], upload, warnings };
+    return { params, query: query.value, body: undefined, readOnly: [], upload, file, warnings };
   const body = readInput(route.body, sent, 'body', route.refusesMisnamed);
   if (isRefusal(body)) return body;
   const { count, listed } = body.unknown;
@@ -249,7 +255,7 @@ async function inputOf(
   const readOnly = listed.filter(isReadOnly);
   const others = listed.filter((field) => !isReadOnly(field));
   warnings.push(...unknownWarnings({ count: count - readOnly.length, listed: others }, 'field'));
-  return { params, query: query.value, body: body.value, readOnly, upload, warnings };
+  return { params, query: query.value, body: body.value, readOnly, upload, file, warnings };
 }
 
 /** Whether the body is JSON, or there is none. */
@@ -259,6 +265,7 @@ function isJson({ headers }: IncomingMessage): boolean {
 }
 
 const anyQuery = z.looseObject({});
+const NO_FILE = Buffer.alloc(0);
 
 /*
  * Read-only fields, such as `createdAt`: a resource has them, and a request cannot set them. Clients send back what they
@@ -345,6 +352,7 @@ function callOf(
     body: input.body,
     after,
     upload: input.upload,
+    file: input.file,
     headers: headersOf(incoming.req),
     requestId: incoming.requestId,
     warnings: input.warnings,

@@ -25,6 +25,8 @@ export interface Call<Params, Query, Body, Position = unknown> {
   after: Position | null;
   /** The upload; null for operations without one. */
   upload: Upload | null;
+  /** The body of an operation with `file`; empty for others. */
+  file: Buffer;
   /** Repeated fields are joined, except `Idempotency-Key`, which is then an array. */
   headers: IncomingHttpHeaders;
   requestId: string;
@@ -132,6 +134,11 @@ interface SharedDescription {
   example?: object;
   /** In place of `body`, which is then absent or optional: the accepted media types, with an example of each. */
   upload?: Record<string, string>;
+  /**
+   * In place of `body`: a file up to `limit`, which the handler gets as a whole, whatever its media type; with the media types
+   * for the documentation.
+   */
+  file?: readonly string[];
   /** The limit of the body, or its bytes. Default: 'setup'. */
   limit?: 'setup' | 'send' | number;
   /** The response may have megabytes: a few of an account are prepared at a time, further requests wait. */

@@ -221,6 +221,10 @@ export const OTHER_TABLES = [
   'hygiene_runs',
   // Deleted with the mail.
   'kept_mail_reads',
+  // Images that the account has uploaded for its mail.
+  'media',
+  'media_contents',
+  'media_parts',
   'message_counts',
   'platform_keys',
   'public_pages',

@@ -36,6 +36,7 @@ import { idempotencyTable } from './idempotency.ts';
 import { keptMailTable } from './kept-mail.ts';
 import { freeSpaceTable } from './maintenance/free-space.ts';
 import { retentionTable } from './maintenance/retention.ts';
+import { mediaTable } from './media.ts';
 import { eventFeed } from './messages/event-feed.ts';
 import { eventTable, visitTable } from './messages/events.ts';
 import { hourlyCountTable } from './messages/hourly-counts.ts';
@@ -106,6 +107,7 @@ export function createTables(db: Database) {
     erasures: () => erasureTable(db),
     hygiene: () => hygieneTable(db),
     personalData: () => personalDataTable(db),
+    media: () => mediaTable(db),
     keptMail: () => keptMailTable(db),
     delayNotices: () => delayNoticeTable(db),
     hourlyCounts: () => hourlyCountTable(db),

@@ -121,6 +121,7 @@ function createChecker({
     subscriptionGroup: new Set<string>(),
     campaign: new Set<string>(),
     sequence: new Set<string>(),
+    mediaContent: new Set<string>(),
   };
   let accounts = 0;
   let defaultGroups = 0;
@@ -248,6 +249,16 @@ function createChecker({
         for (const { version } of versions) once('version of sequence', id, version);
         return addId(ids.sequence, 'sequence', id);
       }
+      case 'media_content':
+        return addId(
+          ids.mediaContent,
+          'content of an image',
+          Buffer.from(typed.record.hash, 'base64').toString('hex'),
+        );
+      case 'media':
+        requireKnown(ids.mediaContent, 'content of an image', typed.record.content_seq);
+        once('link of an image', typed.record.link);
+        return once('image', typed.record.media_id);
       case 'contact':
         return contact(typed.record);
       case 'group_opt_out':

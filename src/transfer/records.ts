@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import { publicPagesSchema } from '../accounts/public-pages.ts';
 import { segmentFilter } from '../audience/segments/filter.ts';
@@ -8,11 +10,16 @@ import {
   MAX_VERSIONS,
   sequenceDefinition,
 } from '../audience/sequences/definition.ts';
+import { withoutPause } from '../core/concurrency/slices.ts';
 import { EVENT_KINDS } from '../events/event-types.ts';
 import { designSchema, MAX_DESIGN_JSON } from '../mail/blocks/design.ts';
+import { MEDIA_LINK } from '../media/files.ts';
+import { checkImageInSteps, IMAGE_TYPES } from '../media/images.ts';
+import { MAX_MEDIA_BYTES } from '../media/media.ts';
 import { PERSON_STATES, SEQUENCE_STATUSES, TRIGGER_KINDS } from '../store/campaigns/sequences.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../store/contacts/contacts.ts';
+import { MEDIA_PART_BYTES } from '../store/media.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
 import type { TransferType } from '../store/transfer/kinds.ts';
 import {
@@ -411,6 +418,29 @@ export const RECORD_SCHEMAS = {
       ({ campaigns }) => new Set(campaigns.map(({ campaign_seq: one }) => one)).size === campaigns.length,
       'has one campaign twice',
     ),
+  media_content: z
+    .strictObject({
+      hash: bytes(32),
+      type: z.enum(IMAGE_TYPES),
+      width: count,
+      height: count,
+      frames: count,
+      size: z.int().min(1).max(MAX_MEDIA_BYTES),
+      parts: z
+        .array(z.strictObject({ n: count, bytes: z.base64().max(2 * MEDIA_PART_BYTES) }))
+        .max(2 * Math.ceil(MAX_MEDIA_BYTES / MEDIA_PART_BYTES)),
+    })
+    .refine(isSameImage, 'is not the image that it states to be'),
+  media: z.strictObject({
+    media_id: id,
+    /** The hash of the content, in hexadecimal. */
+    content_seq: z.string().regex(/^[0-9a-f]{64}$/),
+    link: z.string().regex(MEDIA_LINK, 'is not a link'),
+    name: short,
+    alt: short,
+    created_at: time,
+    updated_at: time,
+  }),
   group_opt_out: z.strictObject({
     group_seq: id,
     recipient_hash: recipientHash,
@@ -455,9 +485,40 @@ export const RECORD_SCHEMAS = {
   }),
 } as const satisfies Record<TransferType, z.ZodType>;
 
+/** Whether the parts are an image as an upload would have stored it, with its hash and its size. */
+function isSameImage(content: {
+  hash: string;
+  type: string;
+  width: number;
+  height: number;
+  frames: number;
+  size: number;
+  parts: { n: number; bytes: string }[];
+}): boolean {
+  const { hash: stated, type, width, height, frames, size, parts } = content;
+  if (parts.some(({ n }, index) => n !== index)) return false;
+  const file = Buffer.concat(parts.map((part) => Buffer.from(part.bytes, 'base64')));
+  const image = withoutPause(checkImageInSteps(file));
+  return (
+    typeof image !== 'string' &&
+    image.bytes.equals(file) &&
+    isDeepStrictEqual(
+      [type, width, height, frames, size],
+      [image.type, image.width, image.height, image.frames, file.length],
+    ) &&
+    hash('sha256', file, 'base64') === stated
+  );
+}
+
 export type Records = { [Type in TransferType]: z.output<(typeof RECORD_SCHEMAS)[Type]> };
 /** A record with its type. */
 export type TypedRecord = { [Type in TransferType]: { type: Type; record: Records[Type] } }[TransferType];
 
 /** Columns with bytes, which are base64 in the file. */
-export const BYTE_COLUMNS: ReadonlySet<string> = new Set(['hash', 'fingerprint', 'private_key', 'secret']);
+export const BYTE_COLUMNS: ReadonlySet<string> = new Set([
+  'hash',
+  'fingerprint',
+  'private_key',
+  'secret',
+  'bytes',
+]);

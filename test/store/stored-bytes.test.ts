@@ -24,6 +24,10 @@ const SUMS = `
     UNION ALL
     SELECT account_id, 100 + coalesce(octet_length(c.method), 0) + coalesce(octet_length(c.details), 0) + coalesce(octet_length(c.user_agent), 0) + coalesce(octet_length(c.evidence), 0) FROM consents c JOIN contacts p ON p.seq = c.contact_seq
     UNION ALL
+    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(alt), 0) FROM media
+    UNION ALL
+    SELECT account_id, 200 + size FROM media_contents
+    UNION ALL
     SELECT account_id, 200 + coalesce(octet_length(name), 0) FROM sequences
     UNION ALL
     SELECT account_id, 100 + coalesce(octet_length(c.definition), 0) FROM sequence_versions c JOIN sequences p ON p.seq = c.sequence_seq

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -18,6 +18,7 @@ import { createTokenAccounts } from '../../src/transfer/token-accounts.ts';
 import { webhookSealContext } from '../../src/webhooks/secrets.ts';
 import { DESIGN } from '../mail/blocks/designs.ts';
 import { exampleEvent } from '../support/events.ts';
+import { png } from '../support/images.ts';
 import { RSA_KEY } from '../support/rsa-keys.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
@@ -284,6 +285,29 @@ export async function startFull(options: InstallationOptions = {}) {
     filter: JSON.stringify({ field: 'customFields.plan', op: 'exists' }),
     ...times,
   });
+  const image = png();
+  const content = tables.media.insertContent({
+    account_id: ACCOUNT,
+    hash: hash('sha256', image, 'buffer'),
+    state: 'stored',
+    type: 'image/png',
+    width: 3,
+    height: 2,
+    frames: 1,
+    size: image.length,
+  });
+  tables.media.insertPart(content, 0, image.subarray(0, 40));
+  tables.media.insertPart(content, 1, image.subarray(40));
+  for (const n of [1, 2])
+    tables.media.insert({
+      media_id: `media_170000000000${n}_abcdefghijkl`,
+      account_id: ACCOUNT,
+      content_seq: content,
+      link: `${n}`.repeat(43),
+      name: 'logo.png',
+      alt: 'Logo',
+      ...times,
+    });
   const sequence = tables.sequences.insert({
     sequence_id: 'seq_1700000000000_abcdefghijkl',
     account_id: ACCOUNT,

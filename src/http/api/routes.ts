@@ -17,6 +17,7 @@ import type { DescribeCopy } from '../../delivery/prepare.ts';
 import type { Doctor } from '../../doctor/service.ts';
 import type { Domains } from '../../domains/service.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
+import type { Media } from '../../media/media.ts';
 import type { SendingMonitor } from '../../reputation/monitor.ts';
 import { createSpamRates } from '../../reputation/spam-rates.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
@@ -50,6 +51,7 @@ import { domainReportRoutes } from './domains/domain-reports.ts';
 import { domainRoutes } from './domains/domains.ts';
 import { inboxRoutes } from './inbox.ts';
 import { installationRoutes } from './installation.ts';
+import { mediaRoutes } from './media.ts';
 import { queueRoutes } from './queue/queue.ts';
 import { queueChangeRoutes } from './queue/queue-changes.ts';
 import { reputationRoutes } from './reputation.ts';
@@ -93,6 +95,7 @@ export interface ApiServices extends SendServices {
   campaigns: Campaigns;
   campaignSending: CampaignSending;
   sequences: Sequences;
+  media: Media;
   delivery: Pick<Delivery, 'announce' | 'firstOutcome' | 'controls' | 'waits' | 'readAgain'>;
   sendingMonitor: SendingMonitor;
   backups: Pick<BackupSchedule, 'status'> | null;
@@ -140,6 +143,7 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...reputationRoutes(context, { spamRates: createSpamRates(context) }),
     ...templatePreviewRoutes(context, audience),
     ...templateRoutes({ templates: createTemplates(context, mayAdd) }),
+    ...mediaRoutes(context, services),
     ...complianceTemplateRoutes(context, { complianceTemplates }),
     ...campaignRoutes({ ...services, sending: services.campaignSending, account: tables.accounts.get }),
     ...sequenceRoutes(services),

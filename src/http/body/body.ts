@@ -22,6 +22,15 @@ export interface BodyReader {
     res: ServerResponse,
     reading: { limit: number; owner: BodyOwner; turn(): Promise<void>; list?: JsonList | undefined },
   ): Promise<JsonBody | Refusal | null>;
+  /**
+   * Returns a body of any media type, or a refusal; null: the client disconnected. It counts like a JSON body, in memory and
+   * in pace.
+   */
+  readFile(
+    req: IncomingMessage,
+    res: ServerResponse,
+    reading: { limit: number; owner: BodyOwner; turn(): Promise<void> },
+  ): Promise<Buffer | Refusal | null>;
   /** Opens a body of one of these media types as a stream. */
   openUpload(req: IncomingMessage, res: ServerResponse, types: readonly string[]): Upload | Refusal;
   /** Whether an upload is in progress on the connection: it may take longer than other requests. */
@@ -146,6 +155,15 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
       return list === undefined || elements === null
         ? parseJsonWithStrings(chunks, scan.longStrings(), repeated, accountId)
         : parseJsonList(await joined(chunks, accountId), list.name, elements, accountId);
+    },
+    readFile: async (req, res, { limit, owner, turn }) => {
+      if (!hasBody(req)) return Buffer.alloc(0);
+      if (Number(req.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
+      if (req.headers.expect !== undefined) res.writeContinue();
+      const chunks = await collect(req, res, limit, owner, turn, () => null);
+      if (chunks === null || isRefusal(chunks)) return chunks;
+      await turn();
+      return Buffer.concat(chunks);
     },
     openUpload: (req, res, types) => {
       const media = mediaType(req, types, 'UTF-8 or UTF-16');

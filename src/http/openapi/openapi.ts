@@ -24,6 +24,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   'Messages and events': 'Status and history of messages, and the feed of all events.',
   Reputation: 'What mailbox providers do with the mail of the account.',
   Templates: 'Stored content that a send refers to by id.',
+  Media: 'Images of the account, which its mail shows.',
   'Compliance templates': 'Content of the compliance variables, such as the unsubscribe footer.',
   Campaigns: 'Send an email to a subscription group, and read its results.',
   Segments: 'Saved filters of contacts, by their fields, groups and engagement.',
@@ -168,7 +169,17 @@ function openOperation(route: OpenRoute, components: Components): OpenApiOperati
   };
 }
 
-function requestBodyOf({ body, example, upload }: Route, components: Components) {
+const BINARY = { type: 'string', format: 'binary' };
+const FILE_SCHEMAS: Readonly<Record<string, object>> = {
+  'multipart/form-data': { type: 'object', required: ['file'], properties: { file: BINARY } },
+};
+
+function requestBodyOf({ body, example, upload, file }: Route, components: Components) {
+  if (file !== undefined)
+    return {
+      required: true,
+      content: Object.fromEntries(file.map((type) => [type, { schema: FILE_SCHEMAS[type] ?? BINARY }])),
+    };
   if (body === undefined && upload === undefined) return undefined;
   const files = Object.entries(upload ?? {}).map(([type, file]) => [
     type,
@@ -242,7 +253,7 @@ function successResponse(
   const own = `${pascalCase(route.operationId)}Result`;
   const name = data.meta()?.id ?? own;
   const named = name === own ? data.meta({ id: own }) : data;
-  const hasWarnings = route.body !== undefined || route.upload !== undefined;
+  const hasWarnings = route.body !== undefined || route.upload !== undefined || route.file !== undefined;
   const value = { success: true, data: example };
   const examples = () => ({ success: share(components, 'examples', name, { value }) });
   return {

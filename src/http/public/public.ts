@@ -3,11 +3,13 @@ import type { Config } from '../../config/schema.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
 import { createVisits } from '../../events/visits.ts';
 import type { Tokens } from '../../mail/tokens.ts';
+import type { MediaFiles } from '../../media/files.ts';
 import type { Context } from '../../store/context.ts';
 import { createPreferences } from '../../suppression/preferences.ts';
 import { createReportAbuse, type Unsubscribing } from '../../suppression/unsubscribe.ts';
 import type { ContextFor } from '../listener.ts';
 import { plainLook } from './look.ts';
+import { mediaRoute } from './media.ts';
 import type { PageHosts } from './own-host.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import { preferencesRoute } from './preferences.ts';
@@ -22,6 +24,7 @@ import { unsubscribeRoute } from './unsubscribe.ts';
 export interface PublicServices extends Pick<SignUpServices, 'audience' | 'accept' | 'storageRefusal'> {
   recorder: Recorder;
   tokens: Tokens;
+  mediaFiles: MediaFiles;
   unsubscribing: Unsubscribing;
   onSuppressionChange: OnSuppressionChange;
   /** Whether a host is the link host of a verified customer domain. */
@@ -75,6 +78,7 @@ export function createPublicPages(context: PublicContext, services: PublicServic
         hosts,
         preferences: createPreferences(context, services),
       }),
+      mediaRoute({ files: services.mediaFiles, hosts }),
       reportRoute(context, { tokens, hosts, reportAbuse: createReportAbuse(context, services) }),
       ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
       stsPolicyRoute(services.stsPolicyOf),

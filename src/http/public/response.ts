@@ -18,6 +18,7 @@ export interface PublicRequest {
   visitor: Visitor;
   /** The field Accept-Language; '' when it is absent. */
   acceptLanguage: string;
+  ifNoneMatch: string | undefined;
   /** The form fields of a POST, with names in lower case; empty for GET. */
   fields: FormFields;
 }
@@ -26,6 +27,8 @@ export interface PublicResponse {
   status: number;
   headers: Record<string, string>;
   body: string | Buffer;
+  /** Called when the response has ended or the client has disconnected. */
+  onClosed?: () => void;
 }
 
 /** Handles `/<name>/<token>`. */

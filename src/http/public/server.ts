@@ -5,6 +5,7 @@ import { createErrorLog, type Log } from '../../core/log.ts';
 import { isLoopback } from '../../dns/address-kinds.ts';
 import { storageFailure } from '../../store/database/failure.ts';
 import { hasBody } from '../body/body.ts';
+import { whenClosed } from '../call-signals.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import {
   type ContextFor,
@@ -85,6 +86,7 @@ export function createPublicServer(options: PublicServerOptions) {
       logError(storageFailure(error)?.kind ?? null, { err: error, route: name }, 'public page failed');
       return faultPage(look);
     });
+    if (response?.onClosed !== undefined) whenClosed(res, response.onClosed);
     // The client has disconnected.
     if (response === null) return void res.destroy();
     responseCounter.labels(routes.has(name) ? name : 'other', String(response.status)).inc();
@@ -110,7 +112,8 @@ export function createPublicServer(options: PublicServerOptions) {
     if (fields === 'too-large') return tooLargePage(look);
     const visitor = visitorOf(req.headers, callerAddressOf(req).address, isHead);
     const host = hostOf(req, isProxy(req.socket.remoteAddress ?? ''));
-    return route.handle({ method, isHead, host, token, visitor, acceptLanguage, fields });
+    const ifNoneMatch = req.headers['if-none-match'];
+    return route.handle({ method, isHead, host, token, visitor, acceptLanguage, ifNoneMatch, fields });
   }
 
   for (const { server } of listeners) {
@@ -210,7 +213,8 @@ async function send(
   const isEarly = !req.complete && hasBody(req);
   res.writeHead(status, {
     ...headers,
-    'Content-Length': Buffer.byteLength(body),
+    // RFC 9110 §8.6: that of the 200, or none.
+    ...(status === 304 ? {} : { 'Content-Length': Buffer.byteLength(body) }),
     ...(isEarly ? { Connection: 'close' } : {}),
   });
   if (isEarly) await respondBeforeBody(req, res, body);

@@ -416,3 +416,56 @@ END;
 CREATE TRIGGER template_versions_design_bytes_delete AFTER DELETE ON template_versions WHEN OLD.design IS NOT NULL BEGIN
   UPDATE stored_bytes SET bytes = bytes - octet_length(OLD.design) WHERE account_id = (SELECT account_id FROM templates WHERE seq = OLD.template_seq);
 END;
+
+-- Images that an account has uploaded (media/). Their content is stored once for each account, in parts, so that no unit of work
+-- writes or deletes megabytes.
+CREATE TABLE media_contents (
+  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id  TEXT NOT NULL REFERENCES accounts (account_id),
+  hash        BLOB NOT NULL,       -- SHA-256
+  -- storing: its parts are being written; deleting: nothing refers to it, and its parts are being deleted.
+  state       TEXT NOT NULL CHECK (state IN ('storing', 'stored', 'deleting')),
+  type        TEXT NOT NULL,
+  width       INTEGER NOT NULL,
+  height      INTEGER NOT NULL,
+  frames      INTEGER NOT NULL,
+  size        INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX media_contents_by_hash ON media_contents (account_id, hash) WHERE state = 'stored';
+CREATE INDEX media_contents_unfinished ON media_contents (state, seq) WHERE state <> 'stored';
+CREATE TABLE media_parts (
+  content_seq INTEGER NOT NULL REFERENCES media_contents (seq) ON DELETE CASCADE,
+  n           INTEGER NOT NULL,
+  bytes       BLOB NOT NULL,
+  PRIMARY KEY (content_seq, n)
+) STRICT;
+CREATE TABLE media (
+  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+  media_id    TEXT NOT NULL UNIQUE,
+  account_id  TEXT NOT NULL REFERENCES accounts (account_id),
+  content_seq INTEGER NOT NULL REFERENCES media_contents (seq),
+  link        TEXT NOT NULL UNIQUE, -- its public address ends with it
+  name        TEXT NOT NULL,
+  alt         TEXT NOT NULL,
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX media_by_account ON media (account_id, seq);
+CREATE INDEX media_by_content ON media (content_seq);
+CREATE TRIGGER media_contents_bytes_insert AFTER INSERT ON media_contents BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 200 + NEW.size)
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER media_contents_bytes_delete AFTER DELETE ON media_contents BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + OLD.size) WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER media_bytes_insert AFTER INSERT ON media BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.alt), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER media_bytes_update AFTER UPDATE OF name, alt ON media BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.alt), 0) - (200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.alt), 0))) WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER media_bytes_delete AFTER DELETE ON media BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.alt), 0)) WHERE account_id = OLD.account_id;
+END;

@@ -59,6 +59,7 @@ export const TABLE_READS = {
   sequences: ['list'],
   sequencePeople: ['list'],
   webhookDeliveries: ['list'],
+  media: ['list', 'uses', 'body'],
   queue: ['count', 'countHeld', 'byDestination', 'byAccount', 'largestAccounts', 'counts', 'waiting'],
   keptMail: ['countUnread'],
   backlog: ['read'],

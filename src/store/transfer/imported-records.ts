@@ -47,6 +47,10 @@ const UNIQUE_COLUMNS: Partial<Record<TransferType, readonly (readonly [table: st
   campaign: [['campaigns', 'campaign_id']],
   segment: [['segments', 'segment_id']],
   sequence: [['sequences', 'sequence_id']],
+  media: [
+    ['media', 'media_id'],
+    ['media', 'link'],
+  ],
 };
 
 /** Tables with rows of an account, in the order in which they can be deleted, with their primary keys. */
@@ -56,6 +60,8 @@ const OWNED: readonly (readonly [table: string, key: string])[] = [
   ['strikes', 'account_id, recipient_hash, kind, at'],
   ['spam_rates', 'account_id, day, provider, about'],
   ['suppressions', 'seq'],
+  ['media', 'seq'],
+  ['media_contents', 'seq'],
   ['segments', 'seq'],
   ['sequences', 'seq'],
   ['campaigns', 'seq'],
@@ -203,6 +209,14 @@ export function importedRecordTable(db: Database) {
   };
 }
 
+/** Columns with a number of this database, for which a record has another name of the row. */
+const REFERENCES: Readonly<Record<string, string>> = {
+  group_seq:
+    '(SELECT seq FROM subscription_groups WHERE subscription_group_id = @group_seq AND account_id = @accountId)',
+  content_seq:
+    "(SELECT seq FROM media_contents WHERE account_id = @accountId AND hash = unhex(@content_seq) AND state = 'stored')",
+};
+
 function insertInto(
   db: Database,
   kind: TransferKind | TransferChild,
@@ -210,11 +224,7 @@ function insertInto(
 ): string {
   const columns = columnsOf(db, kind);
   const expressions = [
-    ...columns.map((column) =>
-      column === 'group_seq'
-        ? '(SELECT seq FROM subscription_groups WHERE subscription_group_id = @group_seq AND account_id = @accountId)'
-        : `@${column}`,
-    ),
+    ...columns.map((column) => REFERENCES[column] ?? `@${column}`),
     ...Object.values(written),
   ];
   return `INSERT INTO ${kind.table} (${[...columns, ...Object.keys(written)].join(', ')}) VALUES (${expressions.join(', ')})`;

@@ -174,6 +174,25 @@ export const TRANSFER_KINDS = {
       },
     },
   },
+  media_content: {
+    table: 'media_contents',
+    fixed: { state: "'stored'" },
+    where: "t.account_id = @accountId AND t.state = 'stored'",
+    order: 't.seq',
+    children: {
+      parts: {
+        table: 'media_parts',
+        link: { column: 'content_seq', parent: 'seq' },
+        order: 't.n',
+      },
+    },
+  },
+  media: {
+    table: 'media',
+    read: { content_seq: '(SELECT lower(hex(c.hash)) FROM media_contents c WHERE c.seq = t.content_seq)' },
+    where: 't.account_id = @accountId',
+    order: 't.seq',
+  },
   // Records about recipients, and about messages that were sent to them.
   contact: {
     table: 'contacts',

@@ -89,6 +89,8 @@ export const COLUMNS_NOT_EXPORTED: Readonly<Record<string, string>> = {
   'dkim_keys.key_id': 'a number of this database',
   'moved_messages.bounced': 'a copy of a report is recorded once in each installation',
   'moved_messages.complained': 'a copy of a report is recorded once in each installation',
+  'media.seq': 'a number of this database',
+  'media_contents.seq': 'a number of this database',
   'segments.seq': 'a number of this database',
   'sequence_people.seq': 'a number of this database',
   'sequences.seq': 'a number of this database',

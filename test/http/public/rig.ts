@@ -12,7 +12,9 @@ import { presentEvent } from '../../../src/events/feed.ts';
 import { createPublicPages, type PublicServices } from '../../../src/http/public/public.ts';
 import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
 import { clickTokens, createTokens } from '../../../src/mail/tokens.ts';
+import { createMediaFiles } from '../../../src/media/files.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
+import { createLocalReader } from '../../../src/store/readers/reads.ts';
 import { createUnsubscribing } from '../../../src/suppression/unsubscribe.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
@@ -44,6 +46,7 @@ export async function startPublic(
   const side = createPublicPages(context, {
     recorder,
     tokens,
+    mediaFiles: createMediaFiles({ tables, reader: createLocalReader(tables) }),
     unsubscribing,
     audience: { signUps: createSignUps(store, { recorder, mayAdd: () => null }) },
     accept: () => null,
