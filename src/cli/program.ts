@@ -24,6 +24,7 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
   Sending: {
     template: async (context) => (await import('./sending/template.ts')).templateCommand(context),
     campaign: async (context) => (await import('./sending/campaign.ts')).campaignCommand(context),
+    sequences: async (context) => (await import('./sending/sequences.ts')).sequencesCommand(context),
     message: async (context) => (await import('./sending/message.ts')).messageCommand(context),
     webhook: async (context) => (await import('./sending/webhook.ts')).webhookCommand(context),
   },

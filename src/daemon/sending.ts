@@ -120,7 +120,10 @@ export async function startSending(
       onChange: campaignRunner.wake,
     }),
     campaignRunner,
-    sequences: createSequences(base, { onChange: sequenceRunner.wake }),
+    sequences: createSequences(base, {
+      onChange: sequenceRunner.wake,
+      obstacle: sequenceRunner.obstacle,
+    }),
     sequenceRunner,
   };
 }

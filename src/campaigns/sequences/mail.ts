@@ -6,7 +6,7 @@ import {
   type SequenceTrigger,
 } from '../../audience/sequences/definition.ts';
 import { inSlices } from '../../core/concurrency/slices.ts';
-import { isRefusal, Refusal } from '../../core/refusal.ts';
+import { invalid, isRefusal, Refusal } from '../../core/refusal.ts';
 import { formatMailbox } from '../../mail/address.ts';
 import { checkDomain, type Sender } from '../../sending/checks.ts';
 import type { HtmlReader } from '../../sending/render/html-reader.ts';
@@ -76,6 +76,7 @@ export async function checkMessages(
   if (groupId !== null) {
     const group = findSubscriptionGroup(tables, sender.account.account_id, groupId);
     if (isRefusal(group)) return group;
+    if (group.is_active !== 1) return invalid('trigger', 'names a subscription group that is inactive');
   }
   for (const [index, { send }] of steps.entries()) {
     if (send === undefined) continue;

@@ -41,6 +41,17 @@ export const END_REASONS = [
 ] as const;
 type EndReason = (typeof END_REASONS)[number];
 
+/** Why nobody of a sequence moves on, although steps are due. All end without a loss: people wait. */
+export const OBSTACLES = [
+  'paused',
+  'account_disabled',
+  'stored_bytes',
+  'message_limit',
+  'service_busy',
+  'failing',
+] as const;
+export type Obstacle = (typeof OBSTACLES)[number];
+
 /** What the runner shares with other parts. */
 export interface SequenceRunnerParts {
   accept: Acceptance['accept'];
@@ -66,7 +77,13 @@ const SKIPPED: ReadonlySet<RefusalCode> = new Set([
   'PAYLOAD_TOO_LARGE',
 ]);
 /** Refusals that pass: the person waits. */
-const PASSING: ReadonlySet<RefusalCode> = new Set(['RATE_LIMITED', 'UNAVAILABLE', 'ACCOUNT_DISABLED']);
+const PASSING: ReadonlySet<RefusalCode> = new Set([
+  'RATE_LIMITED',
+  'UNAVAILABLE',
+  'ACCOUNT_DISABLED',
+  // Of stored bytes: the account frees some.
+  'LIMIT_REACHED',
+]);
 
 /** A person whose next step is a message. */
 interface DueMessage {
@@ -126,8 +143,8 @@ export function createSequenceRunner(
   async function tryPortion(seq: number): Promise<boolean> {
     const startedAt = performance.now();
     try {
-      failed.delete(seq);
       const progressed = await portion(seq);
+      failed.delete(seq);
       if (progressed) await sleep((performance.now() - startedAt) * PAUSE_SHARE);
       return progressed;
     } catch (error) {
@@ -149,13 +166,10 @@ export function createSequenceRunner(
       await writer.run((tx) => examineDates(tx, seq, clock.now()), accountId);
       return true;
     }
-    const capacity = Math.min(
-      PORTION,
-      pressure.refusal(accountId) === null ? pressure.capacity() : 0,
-      limits.allowance(tables, accountId, clock.now()).left,
-    );
-    // Also people whose next step sends nothing: there is no way to know.
-    if (capacity < 1) return false;
+    // Also for people whose next step sends nothing: there is no way to know.
+    if (obstacle(sequence) !== null) return false;
+    const { left } = limits.allowance(tables, accountId, clock.now());
+    const capacity = Math.floor(Math.min(PORTION, pressure.capacity(), left));
     const due = await writer.run((tx): DueMessage[] => {
       const now = clock.now();
       return tx.sequencePeople.due(seq, now, capacity).flatMap((personSeq) => {
@@ -165,6 +179,17 @@ export function createSequenceRunner(
     }, accountId);
     const results = await Promise.all(due.map(sendMessage));
     return results.length === 0 || results.some((isSent) => isSent);
+  }
+
+  /** Why nobody of a sequence moves on now; null: they do. */
+  function obstacle({ account_id: accountId, status }: SequenceRow): Obstacle | null {
+    if (status !== 'active') return 'paused';
+    if (tables.accounts.get(accountId)?.status !== 'active') return 'account_disabled';
+    const refusal = pressure.refusal(accountId);
+    if (refusal?.code === 'LIMIT_REACHED') return 'stored_bytes';
+    if (refusal !== null || pressure.capacity() < 1) return 'service_busy';
+    if (limits.allowance(tables, accountId, clock.now()).left < 1) return 'message_limit';
+    return null;
   }
 
   /** Returns whether the person has moved on. */
@@ -217,11 +242,7 @@ export function createSequenceRunner(
       }, accountId);
       return true;
     }
-    await writer.run((tx) => {
-      const current = tx.sequences.bySeq(sequence.seq);
-      if (current?.status !== 'active') return;
-      tx.sequences.update({ ...current, status: 'paused', paused_reason: reason, updated_at: clock.now() });
-    }, accountId);
+    await writer.run((tx) => pauseSequence(tx, sequence.seq, reason, clock.now()), accountId);
     log.warn({ sequenceId, reason }, 'sequence paused');
     return false;
   }
@@ -239,6 +260,9 @@ export function createSequenceRunner(
     /** What `start` repeats: one portion of each account that has work. Returns ms until the next round. */
     round,
     start: loop.start,
+    /** Why people of a sequence whose step is due wait; null: they do not. */
+    obstacle: (sequence: SequenceRow): Obstacle | null =>
+      obstacle(sequence) ?? (failed.has(sequence.seq) ? 'failing' : null),
     /** Starts a round now, after a committed change. */
     wake: loop.wake,
     /** Resolves after the portion in progress. */
@@ -253,6 +277,14 @@ export type SequenceRunner = ReturnType<typeof createSequenceRunner>;
 
 /** The person has moved on since its message was prepared, or the sequence is paused or deleted. */
 const MOVED = refuse('INVALID_STATE', 'The person is not at this step of the sequence any more');
+
+/** Pauses a sequence that cannot be sent, in a unit of work. */
+function pauseSequence(tx: Tables, seq: number, reason: string, now: number): void {
+  const sequence = tx.sequences.bySeq(seq);
+  if (!isRunning(sequence)) return;
+  const updated_at = Math.max(now, sequence.updated_at + 1);
+  tx.sequences.update({ ...sequence, status: 'paused', paused_reason: reason, updated_at });
+}
 
 /** Records that a step was sent and moves the person on, in the unit of work that stores the message. */
 function takeStep(tx: Tables, person: SequencePersonRow, messageId: string, now: number): Refusal | null {
@@ -299,6 +331,15 @@ function advance(tx: Tables, row: SequencePersonRow, now: number): DueMessage | 
     const endsAt = Math.max(now, contact.paused_until ?? now);
     tx.sequencePeople.update({ ...person, due_at: Math.min(endsAt, now + HOUR) + MINUTE });
     return null;
+  }
+  if (ineligible?.status === 'not_subscribed' && groupId !== null) {
+    const group = tx.subscriptionGroups.get(sequence.account_id, groupId);
+    if (group?.is_active !== 1) {
+      // Everybody would leave the sequence, and the account may activate the group again.
+      const reason = `SUBSCRIPTION_GROUP_NOT_FOUND: The subscription group ${groupId} is inactive or was deleted`;
+      pauseSequence(tx, sequence.seq, reason, now);
+      return null;
+    }
   }
   let { step, due_at: dueAt } = person;
   for (;;) {

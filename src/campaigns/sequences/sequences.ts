@@ -24,11 +24,15 @@ import type { Context } from '../../store/context.ts';
 import type { NamedPageFilter, Page } from '../../store/rows/page.ts';
 import type { Tables } from '../../store/tables.ts';
 import { checkMessages, senderOf } from './mail.ts';
+import { OBSTACLES, type Obstacle, type SequenceRunner } from './run.ts';
 
 export const MAX_SEQUENCES = 100;
 /** Events of contacts of one account. */
 const EVENT_RATE = { burst: 1000, perSecond: 100 };
 const MAX_RATED_ACCOUNTS = 10_000;
+/** Events of one contact: a program that repeats itself must not send hundreds of messages to a person. */
+const CONTACT_EVENT_RATE = { burst: 100, perSecond: 1 / 6 };
+const MAX_RATED_CONTACTS = 20_000;
 const MAX_PROPERTIES_BYTES = 8 * 1024;
 
 export interface SequenceInput extends SequenceDefinition {
@@ -65,14 +69,21 @@ export interface SequenceDetail {
 /**
  * The sequences of an account. A sequence that is or was active gets a new version with each change; people in progress
  * finish the version that they began. Starts nothing, and moves nobody: `onChange`, called after the commit of each change,
- * wakes the runner, which finds new people by itself. The rate of events is in memory.
+ * wakes the runner, which finds new people by itself. The rates of events are in memory.
  */
 export function createSequences(
   { tables, reader, writer, clock, ids }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>,
-  { onChange }: { onChange(): void },
+  {
+    onChange,
+    obstacle,
+  }: {
+    onChange(): void;
+    obstacle: SequenceRunner['obstacle'];
+  },
 ) {
   const htmlReader = createHtmlReader();
   const eventRates = createTokenBuckets(clock, EVENT_RATE, MAX_RATED_ACCOUNTS);
+  const contactEventRates = createTokenBuckets(clock, CONTACT_EVENT_RATE, MAX_RATED_CONTACTS);
 
   /** Refuses a sequence whose messages could not be sent. */
   async function notReady(
@@ -236,15 +247,18 @@ export function createSequences(
       accountId: string,
       sequenceId: string,
       filter: Omit<SequencePeopleFilter, 'sequenceSeq' | 'at'> & { step?: number; version?: number },
-    ): Promise<Page<ListedPerson> | Refusal> => {
+    ): Promise<Page<WaitingPerson> | Refusal> => {
       const found = find(tables, accountId, sequenceId);
       if (isRefusal(found)) return found;
       const { step, version = found.row.version, ...others } = filter;
-      return reader.table(accountId, 'sequencePeople', 'list', {
+      const { rows, more } = await reader.table(accountId, 'sequencePeople', 'list', {
         ...others,
         sequenceSeq: found.row.seq,
         ...(step === undefined ? {} : { at: { version, step } }),
       });
+      const ofAll = obstacle(found.row);
+      const now = clock.now();
+      return { rows: rows.map((row) => ({ ...row, waitsFor: waitsFor(row, ofAll, now) })), more };
     },
     /** Records an event of a contact: it enters the sequences that the event triggers. */
     recordEvent: async (
@@ -267,6 +281,15 @@ export function createSequences(
             limit: { name: 'contact-events', calls: EVENT_RATE.perSecond, seconds: 1 },
           },
         );
+      const person = findPerson(tables, accountId, identifier);
+      if (isRefusal(person)) return person;
+      const ofContact = contactEventRates.of(String(person.seq)).take();
+      if (!ofContact.allowed)
+        return refuse('RATE_LIMITED', `The contact ${identifier} has more than ${CONTACT_EVENTS}`, {
+          retryAfter: ofContact.retryAfterSeconds,
+          limit: { name: 'events-of-a-contact', calls: 1, seconds: 1 / CONTACT_EVENT_RATE.perSecond },
+          details: [{ field: 'contactIdentifier', message: `has more than ${CONTACT_EVENTS}` }],
+        });
       return writer.run((tx) => {
         const contact = findPerson(tx, accountId, identifier);
         if (isRefusal(contact)) return contact;
@@ -289,6 +312,21 @@ export function createSequences(
 }
 
 export type Sequences = ReturnType<typeof createSequences>;
+
+const CONTACT_EVENTS = `${CONTACT_EVENT_RATE.burst} events at a time, and then one in ${1 / CONTACT_EVENT_RATE.perSecond} seconds`;
+
+/** Why a person whose step is due does not move on; null: the person does, or its step is not due. */
+type WaitingPerson = ListedPerson & { waitsFor: (typeof WAITS)[number] | null };
+
+/** The obstacles of a sequence, and that of a person alone. */
+export const WAITS = [...OBSTACLES, 'person_paused'] as const;
+
+function waitsFor(row: ListedPerson, ofAll: Obstacle | null, now: number): WaitingPerson['waitsFor'] {
+  if (row.state === 'ended') return null;
+  // The runner moves the time of a person who has paused marketing mail.
+  if (row.state === 'active' && row.paused_until !== null) return 'person_paused';
+  return row.due_at > now ? null : ofAll;
+}
 
 const NEW_SEQUENCE = {
   status: 'draft',

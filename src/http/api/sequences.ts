@@ -6,7 +6,7 @@ import {
   sequenceTrigger,
 } from '../../audience/sequences/definition.ts';
 import { END_REASONS } from '../../campaigns/sequences/run.ts';
-import type { SequenceDetail, Sequences } from '../../campaigns/sequences/sequences.ts';
+import { type SequenceDetail, type Sequences, WAITS } from '../../campaigns/sequences/sequences.ts';
 import { iso, isoOrNull } from '../../core/clock.ts';
 import { isRefusal, type RefusalCode } from '../../core/refusal.ts';
 import {
@@ -66,6 +66,8 @@ export const sequenceSchema = z
   })
   .meta({ id: 'Sequence' });
 
+export type Sequence = z.output<typeof sequenceSchema>;
+
 const personSchema = z
   .object({
     contactIdentifier: z.string(),
@@ -75,6 +77,12 @@ const personSchema = z
     step: z.int().describe('The next step, or the one at which it ended; from 0.'),
     dueAt: z.iso.datetime().nullable().describe('When the next step is due; `null`: it ended.'),
     reason: z.string().nullable().describe('Why it ended.'),
+    waitsFor: z
+      .enum(WAITS)
+      .nullable()
+      .describe(
+        'Why a person whose step is due does not move on. `paused`: the sequence is not active (`pausedReason`); `account_disabled`; `stored_bytes`, `message_limit`: the account has reached this limit; `service_busy`: the queue or the disk of the service is nearly full; `failing`: an error of the service, which tries again; `person_paused`: the person has paused marketing mail.',
+      ),
     enteredAt: z.iso.datetime(),
     endedAt: z.iso.datetime().nullable(),
   })
@@ -255,7 +263,8 @@ export function sequenceRoutes({ sequences }: { sequences: Sequences }): Route[]
   ];
 }
 
-function presentSequence(sequences: Sequences, { row, definition }: SequenceDetail) {
+/** A sequence as the API returns it. */
+export function presentSequence(sequences: Sequences, { row, definition }: SequenceDetail): Sequence {
   const { steps, ends } = sequences.counts(row);
   const people = (counts: readonly StepCounts[]) => counts.reduce((sum, count) => sum + count.people, 0);
   const current = steps.filter(({ version }) => version === row.version);
@@ -301,7 +310,9 @@ function presentCounts(step: number, counts: StepCounts | undefined): z.output<t
   };
 }
 
-function presentPerson(row: ListedPerson): z.output<typeof personSchema> {
+function presentPerson(
+  row: ListedPerson & Pick<z.output<typeof personSchema>, 'waitsFor'>,
+): z.output<typeof personSchema> {
   return {
     contactIdentifier: row.email_hash ?? row.phone_hash ?? '',
     email: row.email,
@@ -310,6 +321,7 @@ function presentPerson(row: ListedPerson): z.output<typeof personSchema> {
     step: row.step,
     dueAt: row.state === 'ended' ? null : iso(row.due_at),
     reason: row.reason,
+    waitsFor: row.waitsFor,
     enteredAt: iso(row.entered_at),
     endedAt: isoOrNull(row.ended_at),
   };
@@ -365,6 +377,7 @@ const PERSON_EXAMPLE: z.output<typeof personSchema> = {
   step: 2,
   dueAt: '2026-02-03T12:00:00.000Z',
   reason: null,
+  waitsFor: null,
   enteredAt: '2026-01-31T12:00:00.000Z',
   endedAt: null,
 };

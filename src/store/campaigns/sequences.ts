@@ -103,6 +103,8 @@ export type ListedPerson = SequencePersonRow & {
   email: string | null;
   email_hash: string | null;
   phone_hash: string | null;
+  /** The contact has paused marketing mail until then, epoch ms; null: it has not. */
+  paused_until: number | null;
 };
 
 export const SEQUENCE_POLICY = {
@@ -203,7 +205,7 @@ const MAX_OF_CONTACT = 10_000;
 export function sequencePeopleTable(db: Database) {
   const sql = statements(db);
   const COLUMNS = `sequence_seq, contact_seq, occurrence, version, state, step, due_at, properties, entered_at`;
-  const SELECT = `SELECT p.*, c.email, c.email_hash, c.phone_hash
+  const SELECT = `SELECT p.*, c.email, c.email_hash, c.phone_hash, c.paused_until
     FROM sequence_people p JOIN contacts c ON c.seq = p.contact_seq`;
   const pageWhere = (condition: string) => `${SELECT} WHERE ${condition} ORDER BY p.seq DESC LIMIT +@limit`;
   const all = sql.all<[PageParameters], ListedPerson>(

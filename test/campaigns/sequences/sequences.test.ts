@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { DAY, HOUR, iso, MINUTE } from '../../../src/core/clock.ts';
-import { refuse } from '../../../src/core/refusal.ts';
+import type { AccountLimitDefaults } from '../../../src/accounts/limits.ts';
+import type { SequenceStep } from '../../../src/audience/sequences/definition.ts';
+import { MAX_IN_PROGRESS } from '../../../src/audience/sequences/entries.ts';
+import { MAX_SEQUENCES } from '../../../src/campaigns/sequences/sequences.ts';
+import { DAY, HOUR, iso, MINUTE, SECOND } from '../../../src/core/clock.ts';
+import { Refusal, refuse } from '../../../src/core/refusal.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
+import { createTemplates } from '../../../src/templates/templates.ts';
 import { granted } from '../../support/refusal.ts';
+import { insertAccount, insertDomain } from '../../support/store.ts';
 import { refusal } from '../setup.ts';
 import { CALLER, message, OWNER, startSequences } from './setup.ts';
 
@@ -401,6 +407,281 @@ describe('a sequence', () => {
     await setup.run();
     expect([setup.people(row.seq), setup.sent()]).toEqual([[], [expect.not.stringContaining('ada')]]);
     expect(setup.tables.sequencePeople.inProgress(row.seq)).toBe(0);
+  });
+});
+
+describe('people whose step is due and cannot be taken', () => {
+  /** A sequence with one person who is due; `people` has what they wait for. */
+  async function startDue(defaults: AccountLimitDefaults = {}) {
+    const setup = await startSequences(defaults);
+    const row = await setup.active({ steps: [message('One')] });
+    await setup.contact('ada@example.net');
+    await setup.join('ada@example.net');
+    const waitsFor = async () => {
+      const page = granted(
+        await setup.sequences.people('acct_one', row.sequence_id, { beforeSeq: null, limit: 10 }),
+      );
+      return page.rows.map((person) => [person.state, person.waitsFor]);
+    };
+    const change = (sql: string) => setup.writer.run(() => void setup.db.prepare(sql).run());
+    /** The next round pauses for the interval; nobody has moved and nothing was sent. */
+    const isWaiting = async (obstacle: string) => {
+      expect(await setup.runner.round()).toBeGreaterThan(0);
+      expect(await setup.runner.round()).toBeGreaterThan(0);
+      expect(await waitsFor()).toEqual([['active', obstacle]]);
+      expect(setup.sent()).toEqual([]);
+    };
+    const pausedReason = () => setup.tables.sequences.bySeq(row.seq)?.paused_reason;
+    const continues = async () => {
+      await setup.run();
+      expect(setup.sent()).toEqual(['ada@example.net One']);
+    };
+    const activate = async () => void granted(await setup.sequences.activate(OWNER, row.sequence_id));
+    return { ...setup, row, change, isWaiting, continues, pausedReason, activate, waitsFor };
+  }
+
+  it('wait while the domain is not verified', async () => {
+    const setup = await startDue();
+    await setup.change("UPDATE domains SET status = 'FAILED' WHERE domain_id = 'domain_mk'");
+    await setup.isWaiting('paused');
+    expect(setup.pausedReason()).toContain('DOMAIN_NOT_VERIFIED');
+    await setup.change("UPDATE domains SET status = 'SUCCESS' WHERE domain_id = 'domain_mk'");
+    await setup.activate();
+    await setup.continues();
+  });
+
+  it('wait while the group is inactive or deleted', async () => {
+    const setup = await startDue();
+    const set = (isActive: number) => setup.change(`UPDATE subscription_groups SET is_active = ${isActive}`);
+    await set(0);
+    // The round in which the sequence is paused is one with work.
+    await setup.run();
+    await setup.isWaiting('paused');
+    expect(setup.pausedReason()).toContain('SUBSCRIPTION_GROUP_NOT_FOUND');
+    expect(refusal(await setup.sequences.activate(OWNER, setup.row.sequence_id))).toEqual([
+      'VALIDATION_ERROR',
+      ['trigger'],
+    ]);
+    await set(1);
+    await setup.activate();
+    await setup.change(`UPDATE subscription_groups SET deleted_at = 1`);
+    await setup.run();
+    await setup.isWaiting('paused');
+    await setup.change(`UPDATE subscription_groups SET deleted_at = NULL`);
+    await setup.activate();
+    await setup.continues();
+  });
+
+  it('wait while the template does not exist', async () => {
+    const setup = await startSequences();
+    const templates = createTemplates(setup, setup.limits.mayAdd.templates);
+    const template = granted(
+      await templates.create('acct_one', {
+        name: 'One',
+        type: null,
+        subject: 'One',
+        html: message('One').send?.html ?? '',
+        text: null,
+        variables: [],
+      }),
+    );
+    const row = await setup.active({
+      steps: [{ send: { from: 'News <news@news.example>', templateId: template.template_id } }],
+    });
+    await setup.contact('ada@example.net');
+    await setup.join('ada@example.net');
+    await setup.writer.run(() => void setup.db.prepare('DELETE FROM templates').run());
+    await setup.run();
+    expect(await setup.runner.round()).toBeGreaterThan(0);
+    expect(setup.tables.sequences.bySeq(row.seq)?.paused_reason).toContain('TEMPLATE_NOT_FOUND');
+    expect(setup.people(row.seq)).toEqual([['ada@example.net', 'active', 0, null]]);
+  });
+
+  it('wait while the account is disabled', async () => {
+    const setup = await startDue();
+    await setup.change("UPDATE accounts SET status = 'disabled'");
+    await setup.isWaiting('account_disabled');
+    await setup.change("UPDATE accounts SET status = 'active'");
+    await setup.continues();
+  });
+
+  it('wait for the limit of stored bytes, the message limit and the service, without a pause', async () => {
+    const setup = await startDue({ messagesPerHour: 1 });
+    const full = refuse('LIMIT_REACHED', 'full');
+    setup.setPressure(full);
+    await setup.isWaiting('stored_bytes');
+    setup.setPressure(refuse('UNAVAILABLE', 'full'));
+    await setup.isWaiting('service_busy');
+    setup.setPressure(null);
+    setup.tables.messageCounts.add('acct_one', 1, setup.clock.now());
+    await setup.isWaiting('message_limit');
+    setup.clock.advance(2 * HOUR);
+    // The limit of stored bytes is reached while the message is prepared.
+    const { runner } = setup.startProcess({
+      run: async (work, accountId) => {
+        const result = await setup.writer.run(work, accountId);
+        setup.setPressure(full);
+        return result;
+      },
+    });
+    expect(await runner.round()).toBeGreaterThan(0);
+    await setup.isWaiting('stored_bytes');
+    expect(setup.pausedReason()).toBeNull();
+    setup.setPressure(null);
+    await setup.continues();
+  });
+
+  it('wait while they have paused marketing mail', async () => {
+    const setup = await startDue();
+    await setup.change(`UPDATE contacts SET paused_until = ${setup.clock.now() + DAY}`);
+    await setup.run();
+    await setup.isWaiting('person_paused');
+  });
+
+  it('wait while the service fails, and are tried again', async () => {
+    const setup = await startDue();
+    const definition = setup.tables.sequences.definition(setup.row.seq, 1);
+    await setup.change("UPDATE sequence_versions SET definition = '{'");
+    await setup.runner.round();
+    expect(setup.runner.obstacle({ ...setup.row, status: 'active' })).toBe('failing');
+    await setup.writer.run(
+      () => void setup.db.prepare('UPDATE sequence_versions SET definition = ?').run(definition),
+    );
+    setup.clock.advance(MINUTE);
+    await setup.continues();
+  });
+});
+
+describe('the limits of sequences', () => {
+  it('are 100 sequences of an account', async () => {
+    const setup = await startSequences();
+    const create = (steps: SequenceStep[] = []) =>
+      setup.sequences.create(OWNER, { name: 'S', trigger: { event: 'bought' }, steps });
+    for (let n = 0; n < MAX_SEQUENCES; n++) granted(await create());
+    expect(refusal(await create())).toEqual(['LIMIT_REACHED', ['sequences']]);
+  });
+
+  it('are a number of people in progress, above which nobody enters and all are counted', async () => {
+    const setup = await startSequences();
+    const row = await setup.active({ steps: [{ wait: '1d' }, message('One')] });
+    for (const name of ['ada', 'eve', 'bob']) await setup.contact(`${name}@example.net`);
+    await setup.join('ada@example.net');
+    const setCount = (people: number) =>
+      setup.writer.run(() => void setup.db.prepare('UPDATE sequence_counts SET people = ?').run(people));
+    await setCount(MAX_IN_PROGRESS - 1);
+    await setup.join('eve@example.net');
+    await setup.join('bob@example.net');
+    expect(setup.people(row.seq).map(([email]) => email)).toEqual(['ada@example.net', 'eve@example.net']);
+    expect(setup.tables.sequences.bySeq(row.seq)?.missed).toBe(1);
+    expect(setup.tables.sequencePeople.inProgress(row.seq)).toBe(MAX_IN_PROGRESS);
+  });
+
+  it('are events of a contact, which do not use up those of others', async () => {
+    const setup = await startSequences();
+    for (const name of ['ada', 'eve']) await setup.contact(`${name}@example.net`);
+    const record = (name: string) =>
+      setup.sequences.recordEvent('acct_one', emailIdentifier(`${name}@example.net`), { name: 'seen' });
+    for (let n = 0; n < 100; n++) granted(await record('ada'));
+    expect(refusal(await record('ada'))).toEqual(['RATE_LIMITED', ['contactIdentifier']]);
+    granted(await record('eve'));
+    setup.clock.advance(6 * SECOND);
+    granted(await record('ada'));
+    expect((await record('ada')) instanceof Refusal).toBe(true);
+  });
+});
+
+describe('many people of one account who are due at the same time', () => {
+  const MANY = 10_000;
+  const FOOTER = '{{company_address_text}}{{unsubscribe_email_text}}';
+  /** Steps of an account in one turn. */
+  const PORTION = 25;
+
+  async function startMany() {
+    const setup = await startSequences();
+    const row = await setup.active({ trigger: { event: 'bought' }, steps: [message('One')] });
+    const user = await setup.contact('user@example.net');
+    setup.db.pragma('synchronous = OFF');
+    await setup.writer.run((tx) => {
+      for (let n = 0; n < MANY; n++) {
+        const email = `user${n}@example.net`;
+        const identity = { user_id: `user-${n}`, email, email_hash: emailIdentifier(email) };
+        const seq = tx.contacts.insert({ ...user, ...identity });
+        tx.sequencePeople.insert({
+          sequence_seq: row.seq,
+          contact_seq: seq,
+          occurrence: 'event:one',
+          version: 1,
+          state: 'active',
+          step: 0,
+          due_at: 0,
+          properties: null,
+          entered_at: 0,
+        });
+      }
+      setup.db.prepare('UPDATE contacts SET consent_n = 1').run();
+    });
+    const now = setup.clock.now();
+    insertAccount(setup.tables, 'acct_two', now);
+    for (const [use_case, name] of [
+      ['mk', 'news.two.example'],
+      ['tx', 'two.example'],
+    ] as const)
+      insertDomain(
+        setup.tables,
+        { account_id: 'acct_two', domain_id: `domain_two_${use_case}`, name, use_case },
+        now,
+      );
+    const sentBy = (accountId: string) =>
+      setup.tables.messages.list({ accountId, limit: 10_000 }).rows.map(({ subject }) => subject);
+    return { ...setup, sentBy };
+  }
+
+  it('do not delay the sequences of others: each account has its turn', async () => {
+    const setup = await startMany();
+    granted(await setup.audience.contacts.create('acct_two', { email: 'ada@example.net' }, CALLER));
+    granted(
+      await setup.sequences.create(
+        { accountId: 'acct_two', allowFrom: [] },
+        {
+          name: 'Two',
+          trigger: { event: 'bought' },
+          steps: [{ send: { ...message('Two').send, from: 'News <news@news.two.example>' } }],
+          status: 'active',
+        },
+      ),
+    );
+    granted(await setup.sequences.recordEvent('acct_two', ADA, { name: 'bought' }));
+    expect(await setup.runner.round()).toBe(0);
+    expect(setup.sentBy('acct_two')).toEqual(['Two']);
+    expect(setup.sentBy('acct_one')).toHaveLength(PORTION);
+  });
+
+  it('do not delay transactional mail, which is accepted between two portions', async () => {
+    const setup = await startMany();
+    const account = setup.tables.accounts.get('acct_two');
+    if (account === null) throw new Error('there is no second account');
+    const rounds = (async () => {
+      for (let n = 0; n < 8; n++) await setup.runner.round();
+    })();
+    for (let n = 0; n < 3; n++) {
+      const before = setup.sentBy('acct_one').length;
+      granted(
+        await setup.accept({
+          sender: { account, useCase: 'tx', allowFrom: [], allowEssential: false },
+          body: {
+            from: 'shop@two.example',
+            to: 'ada@example.net',
+            subject: 'Order',
+            text: `Thanks ${FOOTER}`,
+          },
+          idempotency: null,
+          envelope: () => '',
+        }),
+      );
+      expect(setup.sentBy('acct_one').length - before).toBeLessThanOrEqual(2 * PORTION);
+    }
+    await rounds;
+    expect(setup.sentBy('acct_one')).toHaveLength(8 * PORTION);
   });
 });
 

@@ -64,8 +64,9 @@ export async function startSequences(defaults: AccountLimitDefaults = {}) {
       limits: store.limits,
     });
     return {
+      accept,
       runner,
-      sequences: createSequences(context, { onChange: () => {} }),
+      sequences: createSequences(context, { onChange: () => {}, obstacle: runner.obstacle }),
       audience: createAudience(context, { recorder, mayAdd: store.limits.mayAdd, responsesKeptMs: DAY }),
     };
   };

@@ -116,12 +116,33 @@ describe('a sequence over HTTP', () => {
         steps: [{ when: { field: 'nope', op: 'is', value: 1 }, otherwise: 'end' }],
       }),
     ).toEqual(['steps[0].when.field']);
-    expect(
-      await faults({ name: 'A', trigger, steps: Array.from({ length: 51 }, () => ({ wait: '1d' })) }),
-    ).toEqual(['steps']);
     expect(await faults({ name: 'A', trigger, steps: [{ wait: '1d' }], status: 'active' })).toEqual([
       'steps',
     ]);
     expect((await client.get<{ sequences: object[] }>('/web-setup/sequences')).data.sequences).toEqual([]);
+  });
+
+  it('has as many steps, and as much in them, as the limits allow', async () => {
+    const trigger = { event: 'bought' };
+    const waits = (count: number) => Array.from({ length: count }, () => ({ wait: '1d' }));
+    const html = (length: number) => [{ send: { ...SEND, html: 'x'.repeat(length) } }];
+    const half = html(256 * 1024);
+    for (const steps of [waits(50), half]) {
+      const { status, text } = await client.post('/web-setup/sequences', { name: 'A', trigger, steps });
+      expect(status, text).toBe(201);
+    }
+    expect(await faults({ name: 'A', trigger, steps: waits(51) })).toEqual(['steps']);
+    expect(await faults({ name: 'A', trigger, steps: html(256 * 1024 + 1) })).toEqual(['steps[0].send.html']);
+    expect(await faults({ name: 'A', trigger, steps: [...half, ...half] })).toEqual(['steps']);
+    expect(await faults({ name: 'A', trigger: { event: 'x'.repeat(101) }, steps: [] })).toEqual([
+      'trigger.event',
+    ]);
+    const record = (total: number) =>
+      client.call('POST', `/web-setup/contacts/email:${ADA}/events`, {
+        body: { name: 'bought', properties: { total: 'x'.repeat(total - '{"total":""}'.length) } },
+      });
+    expect((await record(8 * 1024)).status).toBe(202);
+    const above = await record(8 * 1024 + 1);
+    expect([above.status, above.text]).toEqual([400, expect.stringContaining('"field":"properties"')]);
   });
 });

@@ -297,10 +297,12 @@ function People({ sequence, words }: { sequence: Sequence; words: Words }) {
                         </a>
                       </th>
                       <td class="aside">
-                        {person.reason === null ? (
-                          <Status name={person.state} prefix="sequences.state" />
-                        ) : (
+                        {person.reason !== null ? (
                           named('sequences.reason', person.reason)
+                        ) : person.waitsFor !== null ? (
+                          named('sequences.waits', person.waitsFor)
+                        ) : (
+                          <Status name={person.state} prefix="sequences.state" />
                         )}
                       </td>
                       <td class="second">
