@@ -56,7 +56,7 @@ export async function startDaemon(config: Config, env: DaemonEnv) {
     const publicUrl = pages.publicPages.url();
     const deliveries = startDelivery(base, { resolver, recorder, domains, publicUrl });
     const { delivery } = deliveries;
-    const sending = await startSending(base, { resolver, recorder, limits, audience, delivery, publicUrl });
+    const sending = await startSending(base, { resolver, ...events, limits, audience, delivery, publicUrl });
     const { storageRefusal } = sending.pressure;
     pages.acceptSignUps({ accept: sending.acceptance.accept, storageRefusal });
     const mx = await startMx(base, { ...pages, ...sending, resolver, recorder });

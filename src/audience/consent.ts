@@ -8,7 +8,7 @@ import type { ConsentInput } from './profile.ts';
  * was given and from where. A repetition of the current consent adds none.
  */
 export interface Provenance {
-  /** An API key's id, a person of the console, `command line`, `import` or `recipient`. */
+  /** An API key's id, a person of the console, `command line`, `import`, `sunset rule` or `recipient`. */
   by: string;
   /** Address of the caller: evidence of an implicit consent and of an opt-out, of no other consent. */
   ipAddress: string | null;
@@ -94,6 +94,7 @@ export function giveConsent(
     ...evidenceOf(input, method, provenance, before),
   });
   tables.contacts.setConsent(contact.seq, n, provenance.at);
+  if (!NOT_EXPRESS.includes(method)) tables.engagement.answered(contact.seq);
   return true;
 }
 

@@ -157,6 +157,9 @@ function engagementOf({ engagement, personalData }: Tables, contactSeq: number) 
       receivedAt: isoOrNull(known?.received_at ?? null),
       openedAt: isoOrNull(known?.opened_at ?? null),
       clickedAt: isoOrNull(known?.clicked_at ?? null),
+      unanswered: known?.unanswered ?? null,
+      unansweredSince: isoOrNull(known?.unanswered_since ?? null),
+      foundBySunsetRuleAt: isoOrNull(known?.sunset_at ?? null),
     }),
     campaigns: personalData.campaignsOf(contactSeq).map(({ campaign_id: campaignId, bits }) => ({
       campaignId,

@@ -1,6 +1,7 @@
 import type { AccountLimits } from '../accounts/limits.ts';
 import { type AddressChecks, createAddressChecks } from '../audience/hygiene/checks.ts';
 import { createHygieneRuns, type HygieneRuns } from '../audience/hygiene/runs.ts';
+import { createSunset, type SunsetRules } from '../audience/hygiene/sunset.ts';
 import { type BackgroundImports, createBackgroundImports } from '../audience/import/background.ts';
 import type { Audience } from '../audience/service.ts';
 import { type Campaigns, createCampaigns } from '../campaigns/campaigns.ts';
@@ -12,7 +13,7 @@ import { HOUR } from '../core/clock.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { simulatorDomain } from '../delivery/simulator.ts';
 import type { Resolver } from '../dns/resolver.ts';
-import type { Recorder } from '../events/record.ts';
+import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { type Acceptance, createAcceptance } from '../sending/accept.ts';
 import { createIdempotencyKeys } from '../sending/idempotency.ts';
 import { createOneClickNotice, type OneClickNotice } from '../sending/one-click.ts';
@@ -23,6 +24,7 @@ import type { DaemonBase } from './storage.ts';
 interface SendingParts {
   resolver: Resolver;
   recorder: Recorder;
+  onSuppressionChange: OnSuppressionChange;
   limits: AccountLimits;
   audience: Audience;
   delivery: Delivery;
@@ -35,6 +37,7 @@ export interface DaemonSending {
   pressure: Pressure;
   addressChecks: AddressChecks;
   hygiene: HygieneRuns;
+  sunset: SunsetRules;
   backgroundImports: BackgroundImports;
   oneClick: OneClickNotice;
   acceptance: Acceptance;
@@ -49,7 +52,7 @@ export interface DaemonSending {
 /** Starts the checks of queue and disk and the background imports, and creates the send path and the campaigns. */
 export async function startSending(
   base: DaemonBase,
-  { resolver, recorder, limits, audience, delivery, publicUrl }: SendingParts,
+  { resolver, recorder, onSuppressionChange, limits, audience, delivery, publicUrl }: SendingParts,
 ): Promise<DaemonSending> {
   const { config, clock, expiry, log, tables, onStop } = base;
   const pressure = createPressure(base, {
@@ -62,6 +65,9 @@ export async function startSending(
   const hygiene = createHygieneRuns(base, { checks: addressChecks, storageRefusal: pressure.storageRefusal });
   hygiene.start();
   onStop(() => hygiene.stop());
+  const sunset = createSunset(base, { recorder, onSuppressionChange });
+  sunset.start();
+  onStop(() => sunset.stop());
   const backgroundImports = createBackgroundImports(base, {
     importer: audience.importer,
     checks: addressChecks,
@@ -108,6 +114,7 @@ export async function startSending(
     pressure,
     addressChecks,
     hygiene,
+    sunset,
     backgroundImports,
     oneClick,
     acceptance,

@@ -1,4 +1,4 @@
-import { ENGAGEMENT_BITS, type EngagementRow } from '../store/contacts/engagement.ts';
+import { ENGAGEMENT_BITS, type EngagementTimes } from '../store/contacts/engagement.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { MessageEvent } from './event-types.ts';
@@ -24,7 +24,7 @@ export function recordEngagement(tables: Tables, message: Engaged, event: Messag
 
 interface Engagement {
   /** Null: unchanged. */
-  times: Omit<EngagementRow, 'contact_seq'>;
+  times: Omit<EngagementTimes, 'contact_seq'>;
   bits: number;
 }
 

@@ -245,6 +245,7 @@ export const OTHER_TABLES = [
   'settings',
   'subscription_group_numbers',
   'subscription_groups',
+  'sunset_rules',
   // Deleted with the template.
   'template_versions',
   'templates',

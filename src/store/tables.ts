@@ -21,6 +21,7 @@ import { segmentColumnTable } from './contacts/segment-columns.ts';
 import { segmentTable } from './contacts/segments.ts';
 import { subscriptionGroupTable } from './contacts/subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './contacts/subscriptions.ts';
+import { sunsetTable } from './contacts/sunset.ts';
 import type { Database } from './database/database.ts';
 import { siteLimitTable } from './delivery/site-limits.ts';
 import { unclassifiedReplyTable } from './delivery/unclassified-replies.ts';
@@ -106,6 +107,7 @@ export function createTables(db: Database) {
     backgroundImports: () => backgroundImportTable(db),
     erasures: () => erasureTable(db),
     hygiene: () => hygieneTable(db),
+    sunset: () => sunsetTable(db),
     personalData: () => personalDataTable(db),
     media: () => mediaTable(db),
     keptMail: () => keptMailTable(db),

@@ -141,6 +141,10 @@ const engagement = z.strictObject({
   received_at: time.nullable(),
   opened_at: time.nullable(),
   clicked_at: time.nullable(),
+  // Files of older versions do not have the next three.
+  unanswered: z.int().min(0).default(0),
+  unanswered_since: time.nullable().default(null),
+  sunset_at: time.nullable().default(null),
 });
 
 const campaignContact = z.strictObject({

@@ -3,7 +3,14 @@ import { CHUNK_SIZE, type EngagementRow } from '../../store/contacts/engagement.
 import type { ChunkMembership, ContactChange } from '../../store/contacts/segment-columns.ts';
 import { readQuery } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
-import { customFieldsOf, ENGAGEMENT_COLUMNS, FIELDS, groupValue, lastJoined } from './match.ts';
+import {
+  customFieldsOf,
+  ENGAGEMENT_COLUMNS,
+  FIELDS,
+  groupValue,
+  lastJoined,
+  unansweredValue,
+} from './match.ts';
 
 /*
  * Copies of contacts by column. A column of a chunk has the distinct values as JSON, and a number among them for each
@@ -129,6 +136,10 @@ function copyOf(
       name,
       copied.map(({ contact }) => engagementOf.get(contact.seq)?.[column]),
     );
+  add(
+    'unanswered',
+    copied.map(({ contact }) => unansweredValue(engagementOf.get(contact.seq))),
+  );
   const ofCopied = copied.map(({ contact }) => membershipsOf.get(contact.seq) ?? []);
   add('joined', ofCopied.map(lastJoined));
   const groups = new Set(ofCopied.flatMap((own) => own.map((one) => one.subscription_group_id)));

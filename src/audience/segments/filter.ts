@@ -75,7 +75,37 @@ export interface SegmentFilter {
   clicked?: When | undefined;
   received?: When | undefined;
   joined?: Joined | undefined;
+  inactive?: Inactive | undefined;
 }
+
+/** For how long a contact has done nothing with the marketing mail that it received. */
+export interface Inactive {
+  months: number;
+  messages: number;
+}
+
+/** Of a condition, and of the sunset rule. */
+export const INACTIVE_MONTHS = { min: 6, max: 36 };
+export const MAX_INACTIVE_MESSAGES = 1000;
+
+/** The fields of `inactive`. */
+export const inactiveFields = {
+  months: z
+    .int()
+    .min(INACTIVE_MONTHS.min)
+    .max(INACTIVE_MONTHS.max)
+    .describe('For so many months the contact has opened and clicked nothing and given no other sign.'),
+  messages: z
+    .int()
+    .min(1)
+    .max(MAX_INACTIVE_MESSAGES)
+    .describe('Marketing messages that it has received since then, at least.'),
+};
+
+const inactive = z
+  .looseObject(inactiveFields)
+  .superRefine((given, context) => onlyKnown(given, ['months', 'messages'], context))
+  .meta({ id: 'SegmentInactive' });
 
 const days = z.int().min(1).max(MAX_DAYS).optional();
 const id = z.string().min(1).max(MAX_ID).optional();
@@ -107,7 +137,7 @@ const joined = z
   })
   .meta({ id: 'SegmentJoined' });
 
-const KINDS = ['all', 'any', 'not', 'field', 'group', ...ENGAGEMENTS, 'joined'] as const;
+const KINDS = ['all', 'any', 'not', 'field', 'group', ...ENGAGEMENTS, 'joined', 'inactive'] as const;
 
 /**
  * The filter of a segment, of a step of a sequence, and of its goal. At most MAX_CONDITIONS conditions, nested at most
@@ -155,6 +185,11 @@ export const segmentFilter: z.ZodType<SegmentFilter> = z
     clicked: when.optional(),
     received: when.optional(),
     joined: joined.optional(),
+    inactive: inactive
+      .optional()
+      .describe(
+        'Contacts that have done nothing with marketing mail for a long time, as the sunset rule finds them.',
+      ),
   })
   .superRefine((given, context) => {
     onlyKnown(given, [...KINDS, 'op', 'value', 'active'], context);

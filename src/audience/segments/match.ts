@@ -1,9 +1,16 @@
 import { DAY, parseMoment } from '../../core/clock.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
-import { ENGAGEMENT_BITS } from '../../store/contacts/engagement.ts';
+import { ENGAGEMENT_BITS, type EngagementRow } from '../../store/contacts/engagement.ts';
 import type { Tables } from '../../store/tables.ts';
 import { fold } from '../search-key.ts';
-import { CUSTOM_PREFIX, ENGAGEMENTS, isTimeField, type SegmentFilter, type When } from './filter.ts';
+import {
+  CUSTOM_PREFIX,
+  ENGAGEMENTS,
+  type Inactive,
+  isTimeField,
+  type SegmentFilter,
+  type When,
+} from './filter.ts';
 
 /*
  * What a filter means. A condition is a test of one value of a contact, which its column names:
@@ -13,6 +20,7 @@ import { CUSTOM_PREFIX, ENGAGEMENTS, isTimeField, type SegmentFilter, type When 
  *   group:sgroup_…                    when an active member joined, in epoch ms; negative of one who left
  *   joined                            when the contact last joined a group of which it is an active member
  *   opened, clicked, received         when it last happened
+ *   unanswered                        since when it received messages without a sign of it, and how many; null: none
  *   campaign:campaign_…               bits of ENGAGEMENT_BITS for the campaign
  *
  * A value is null or undefined where the contact has none. One contact (`matchesContact`) and all contacts of an account
@@ -42,7 +50,7 @@ export function compileFilter(filter: SegmentFilter, now: number): CompiledFilte
 }
 
 function conditionOf(filter: SegmentFilter, now: number): Condition {
-  const { field, group, active = true, joined } = filter;
+  const { field, group, active = true, joined, inactive } = filter;
   if (field !== undefined) return { column: columnOfField(field), test: fieldTest(field, filter) };
   if (group !== undefined)
     return {
@@ -54,6 +62,7 @@ function conditionOf(filter: SegmentFilter, now: number): Condition {
       column: joined.group === undefined ? 'joined' : `group:${joined.group}`,
       test: timeTest(joined, now),
     };
+  if (inactive !== undefined) return { column: 'unanswered', test: inactiveTest(inactive, now) };
   for (const kind of ENGAGEMENTS) {
     const given = filter[kind];
     if (given === undefined) continue;
@@ -76,6 +85,22 @@ function timeTest({ withinDays, notWithinDays }: When, now: number): Condition['
   const since = now - (withinDays ?? notWithinDays ?? 0) * DAY;
   const isWithin = withinDays !== undefined;
   return (value) => (typeof value === 'number' && value >= since) === isWithin;
+}
+
+/** The months are those of the calendar, in UTC. */
+function inactiveTest({ months, messages }: Inactive, now: number): Condition['test'] {
+  const until = new Date(now);
+  until.setUTCMonth(until.getUTCMonth() - months);
+  const latest = until.getTime();
+  return (value) => Array.isArray(value) && value[0] <= latest && value[1] >= messages;
+}
+
+/** The value of the column `unanswered`. */
+export function unansweredValue(engagement: EngagementRow | null | undefined): [number, number] | null {
+  const since = engagement?.unanswered_since ?? null;
+  return engagement === null || engagement === undefined || since === null
+    ? null
+    : [since, engagement.unanswered];
 }
 
 /** A list matches when one of its entries does. Texts are compared without case and accents. */
@@ -186,6 +211,9 @@ export function contactValues(tables: Tables, contact: KnownContact): ValueOf {
         return lastJoined(membershipsOf());
       case 'campaign':
         return tables.engagement.ofCampaign(name, contact.seq);
+      case 'unanswered':
+        if (engagement === undefined) engagement = tables.engagement.get(contact.seq);
+        return unansweredValue(engagement);
       default:
         if (engagement === undefined) engagement = tables.engagement.get(contact.seq);
         return engagement?.[ENGAGEMENT_COLUMNS[name] ?? 'received_at'];

@@ -293,6 +293,7 @@ export function createSequences(
       return writer.run((tx) => {
         const contact = findPerson(tx, accountId, identifier);
         if (isRefusal(contact)) return contact;
+        tx.engagement.answered(contact.seq);
         const id = ids.uuid();
         const entries = enterSequences(
           tx,

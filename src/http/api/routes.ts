@@ -4,6 +4,7 @@ import { type AccountLimits, readLimits } from '../../accounts/limits.ts';
 import { createPublicPageSettings } from '../../accounts/public-pages.ts';
 import type { AddressChecks } from '../../audience/hygiene/checks.ts';
 import type { HygieneRuns } from '../../audience/hygiene/runs.ts';
+import type { SunsetRules } from '../../audience/hygiene/sunset.ts';
 import type { BackgroundImports } from '../../audience/import/background.ts';
 import type { Audience } from '../../audience/service.ts';
 import type { BackupSchedule } from '../../backup/schedule.ts';
@@ -45,6 +46,7 @@ import { hygieneRoutes } from './contacts/hygiene.ts';
 import { segmentRoutes } from './contacts/segments.ts';
 import { subscriptionGroupRoutes } from './contacts/subscription-groups.ts';
 import { subscriptionRoutes } from './contacts/subscriptions.ts';
+import { sunsetRoutes } from './contacts/sunset.ts';
 import { doctorRoutes } from './doctor.ts';
 import { domainGroupRoutes } from './domains/domain-groups.ts';
 import { domainReportRoutes } from './domains/domain-reports.ts';
@@ -86,6 +88,7 @@ export interface ApiServices extends SendServices {
   backgroundImports: BackgroundImports;
   addressChecks: AddressChecks;
   hygiene: HygieneRuns;
+  sunset: SunsetRules;
   /** Why nothing more is stored for an account; null: it is. */
   storageRefusal(accountId: string): Refusal | null;
   webhooks: Webhooks;
@@ -154,6 +157,7 @@ function operations(context: Context, services: ApiServices): Route[] {
     }),
     ...contactImportRoutes(context, { ...services, importer: audience.importer }),
     ...hygieneRoutes(services),
+    ...sunsetRoutes(services),
     ...contactRoutes(audience),
     ...evidenceRoutes(context),
     ...contactEventRoutes(services),

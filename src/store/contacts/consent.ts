@@ -20,8 +20,8 @@ export const CONSENT_METHODS = [
 ] as const;
 export type ConsentMethod = (typeof CONSENT_METHODS)[number];
 
-/** How a person opted out of a group or of marketing mail, or ended the opt-out. */
-export const OPT_OUT_METHODS = ['one_click', 'page', 'mailto', 'api'] as const;
+/** How a person opted out of a group or of marketing mail, or ended the opt-out. `sunset`: the rule of the account did. */
+export const OPT_OUT_METHODS = ['one_click', 'page', 'mailto', 'api', 'sunset'] as const;
 export type OptOutMethod = (typeof OPT_OUT_METHODS)[number];
 
 /**

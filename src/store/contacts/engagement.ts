@@ -11,17 +11,26 @@ export const ENGAGEMENT_BITS = { received: 1, opened: 2, clicked: 4 } as const;
 export const NO_BITS = 8;
 
 /** When a contact last received marketing mail, opened and clicked, epoch ms; null: never. */
-export interface EngagementRow {
+export interface EngagementTimes {
   contact_seq: number;
   received_at: number | null;
   opened_at: number | null;
   clicked_at: number | null;
 }
 
+export interface EngagementRow extends EngagementTimes {
+  /** Marketing messages that the contact received since it last did something. */
+  unanswered: number;
+  /** When it received the first of them. */
+  unanswered_since: number | null;
+  /** When the sunset rule found the contact; null: it has not, or the contact did something since. */
+  sunset_at: number | null;
+}
+
 export const ENGAGEMENT_POLICIES = [
   {
     table: 'contact_engagement',
-    personal: ['received_at', 'opened_at', 'clicked_at'],
+    personal: ['received_at', 'opened_at', 'clicked_at', 'unanswered', 'unanswered_since', 'sunset_at'],
     erasure: ['contact'],
     retention: { until: 'the contact is deleted' },
   },
@@ -55,8 +64,13 @@ export function engagementTable(db: Database) {
     SELECT json_group_array((contact_seq - @first) * 16 + bits) FROM campaign_contacts
     WHERE campaign_seq = (SELECT seq FROM campaigns WHERE campaign_id = @campaignId)
       AND contact_seq BETWEEN @first AND @last`);
+  const setSunset = sql.run<[number, number]>(
+    'UPDATE contact_engagement SET sunset_at = ? WHERE contact_seq = ?',
+  );
+  const insert = sql.run<[row: EngagementRow]>(`INSERT INTO ${sql.row('contact_engagement')}`);
   return {
-    insert: sql.run<[row: EngagementRow]>(`INSERT INTO ${sql.row('contact_engagement')}`),
+    insert: (row: EngagementTimes & Partial<EngagementRow>): void =>
+      insert({ unanswered: 0, unanswered_since: null, sunset_at: null, ...row }),
     get: sql.get<[contactSeq: number], EngagementRow>(
       'SELECT * FROM contact_engagement WHERE contact_seq = ?',
     ),
@@ -89,12 +103,21 @@ export function engagementTable(db: Database) {
     /** Removes rows of a campaign, at most `limit`; returns how many. */
     removeOfCampaign: (campaignSeq: number, limit: number): number =>
       removeOfCampaign(campaignSeq, campaignSeq, limit),
-    /** Sets the times that are not null. */
-    record: sql.run<[row: EngagementRow]>(`
-      INSERT INTO contact_engagement (contact_seq, received_at, opened_at, clicked_at)
-      VALUES (@contact_seq, @received_at, @opened_at, @clicked_at)
+    /** Sets the times that are not null, and counts a message that was received. */
+    record: sql.run<[row: EngagementTimes]>(`
+      INSERT INTO contact_engagement (contact_seq, received_at, opened_at, clicked_at, unanswered, unanswered_since)
+      VALUES (@contact_seq, @received_at, @opened_at, @clicked_at,
+        @received_at IS NOT NULL AND @opened_at IS NULL, iif(@opened_at IS NULL, @received_at, NULL))
       ON CONFLICT (contact_seq) DO UPDATE SET received_at = coalesce(excluded.received_at, received_at),
-        opened_at = coalesce(excluded.opened_at, opened_at), clicked_at = coalesce(excluded.clicked_at, clicked_at)`),
+        opened_at = coalesce(excluded.opened_at, opened_at), clicked_at = coalesce(excluded.clicked_at, clicked_at),
+        unanswered = iif(excluded.opened_at IS NULL, unanswered + excluded.unanswered, 0),
+        unanswered_since = iif(excluded.opened_at IS NULL, coalesce(unanswered_since, excluded.unanswered_since), NULL),
+        sunset_at = iif(excluded.opened_at IS NULL, sunset_at, NULL)`),
+    /** Records that a contact did something else than to open or click. */
+    answered: sql.run<[contactSeq: number]>(`
+      UPDATE contact_engagement SET unanswered = 0, unanswered_since = NULL, sunset_at = NULL
+      WHERE contact_seq = ? AND unanswered > 0`),
+    setSunset: (contactSeq: number, at: number): void => setSunset(at, contactSeq),
     /** The same as `addOfCampaign` for a campaign that may be deleted. */
     addOfCampaignId: (campaignId: string, contactSeq: number, bits: number): void =>
       addOfCampaignId(contactSeq, bits, campaignId),

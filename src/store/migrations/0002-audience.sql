@@ -469,3 +469,22 @@ END;
 CREATE TRIGGER media_bytes_delete AFTER DELETE ON media BEGIN
   UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.alt), 0)) WHERE account_id = OLD.account_id;
 END;
+
+-- The sunset rule (audience/hygiene/sunset): marketing mail ends to people who do nothing with it.
+ALTER TABLE contact_engagement ADD COLUMN unanswered INTEGER NOT NULL DEFAULT 0; -- messages received since the contact did something
+ALTER TABLE contact_engagement ADD COLUMN unanswered_since INTEGER;              -- when it received the first of them
+ALTER TABLE contact_engagement ADD COLUMN sunset_at INTEGER;                     -- when the rule found the contact
+CREATE TABLE sunset_rules (
+  account_id    TEXT PRIMARY KEY REFERENCES accounts (account_id),
+  enabled       INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+  months        INTEGER NOT NULL,
+  messages      INTEGER NOT NULL,
+  notice_days   INTEGER NOT NULL,  -- between the finding and the end
+  enabled_at    INTEGER NOT NULL,  -- what the rule found before does not count
+  day           INTEGER NOT NULL,  -- epoch ms at which the day (UTC) of the counts begins
+  noticed_today INTEGER NOT NULL,
+  ended_today   INTEGER NOT NULL,
+  ended         INTEGER NOT NULL,  -- since the rule was created
+  updated_at    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sunset_rules_enabled ON sunset_rules (account_id) WHERE enabled = 1;

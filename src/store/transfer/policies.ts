@@ -58,6 +58,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   sequence_ends: 'counted by a trigger, on the installation where people ended',
   sequence_sends: 'belong to messages: the step of each person is exported',
   settings: 'values about this database',
+  sunset_rules: 'off on another installation until the account turns the rule on there',
   shared_contents: 'belong to messages',
   sign_in_links: 'links to the console of this installation',
   site_limits: 'limits that receivers imposed on the addresses of this installation',
