@@ -480,6 +480,7 @@ describe('people whose step is due and cannot be taken', () => {
         name: 'One',
         type: null,
         subject: 'One',
+        design: null,
         html: message('One').send?.html ?? '',
         text: null,
         variables: [],
