@@ -1,10 +1,12 @@
 // Long: every public page in every language, on a phone and on a desktop computer.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PAGE_LANGUAGES, type PageLanguage } from '../../src/accounts/page-texts.ts';
+import { PAGE_LANGUAGES, PAGE_TEXTS, type PageLanguage } from '../../src/accounts/page-texts.ts';
 import { createPublicPageSettings } from '../../src/accounts/public-pages.ts';
 import { addPerson } from '../../src/audience/people.ts';
 import { DAY } from '../../src/core/clock.ts';
+import { plainLook } from '../../src/http/public/look.ts';
+import { faultPage } from '../../src/http/public/plain-pages.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { FORM, startPublic } from '../http/public/rig.ts';
@@ -12,6 +14,9 @@ import { accessibilityFaults } from '../support/accessibility.ts';
 import { DESKTOP, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
 import { granted } from '../support/refusal.ts';
 import { requirePrograms } from '../support/required-programs.ts';
+
+/** Texts that name something, and are the same in several languages. */
+const SHORT_TEXT = 12;
 
 /*
  * Chromium displays what the listener of the public pages returns for each language: GET of every page, and the answers to
@@ -67,6 +72,24 @@ async function start() {
   await post(of('p', 'paused@example.net'), 'action=pause90');
   await post(of('p', 'paused@example.net'), 'action=erase&confirmed=yes');
   await post(of('p', 'stopped@example.net'), 'action=stop');
+  granted(await person('blocked@example.net'));
+  await writer.run((tx) =>
+    tx.suppressions.add({
+      account_id: 'acct_one',
+      recipient_hash: emailIdentifier('blocked@example.net'),
+      stream: 'all',
+      reason: 'hard_bounce',
+      email: null,
+      message_seq: null,
+      created_at: clock.now(),
+    }),
+  );
+  const changed = of('p', 'often@example.net');
+  granted(await person('often@example.net'));
+  for (let n = 0; n < 20; n++) await post(changed, 'action=resume');
+  const delivered = rig.sent({ use_case: 'tx', recipient: 'rep@example.net' });
+  await rig.deliver(delivered.message);
+  const reported = `/r/${tokens.reportUrl(delivered.mail)}`;
   const signUp = (email: string, at = clock.now()) =>
     `/k/${tokens.signUp({ groupId: news, email, firstName: 'Eve', lastName: '', at, language: null })}`;
   const confirmed = signUp('eve@example.net');
@@ -85,6 +108,7 @@ async function start() {
     preferences: of('p', ADA, inList),
     'preferences-paused': of('p', 'paused@example.net'),
     'preferences-stopped': of('p', 'stopped@example.net'),
+    'preferences-blocked': of('p', 'blocked@example.net'),
     'preferences-none': of('p', 'bob@example.net'),
     'sign-up': `/j/${news}`,
     'sign-up-confirm': signUp('new@example.net'),
@@ -100,7 +124,9 @@ async function start() {
     'too-large': [`/j/${news}`, `email=${'x'.repeat(20_000)}`],
     unsubscribed: [of('u', 'un@example.net', inList), 'choice=list'],
     resubscribed: [of('u', 'un@example.net', inList), 'undo=group'],
-    reported: [of('r', 'rep@example.net', tx), 'reason=other'],
+    reported: [reported, 'reason=other'],
+    'reported-again': [reported, 'reason=other'],
+    'too-often': [changed, 'action=pause30'],
     'preferences-saved': [of('p', ADA, inList), `action=save&shown=${offers}&group-${offers}=on`],
     'preferences-faulty': [
       of('p', ADA, inList),
@@ -109,6 +135,10 @@ async function start() {
     'preferences-unconfirmed': [of('p', ADA, inList), 'action=erase'],
   };
   const headers = (language: string) => ({ ...FORM, 'Accept-Language': `${language}, en;q=0.5` });
+  const faultOf = (language: string) => {
+    const { status, body } = faultPage(plainLook(language));
+    return { status, headers: {}, body: body.toString(), bytes: Buffer.from(body) };
+  };
   const get = (path: string, language: string) => rig.call(path, { headers: headers(language) });
   return {
     rig,
@@ -123,6 +153,7 @@ async function start() {
         name,
         () => rig.call(path, { method: 'POST', headers: headers(language), body }),
       ]),
+      ['fault', () => Promise.resolve(faultOf(language))],
     ],
   };
 }
@@ -139,6 +170,22 @@ function fingerprint(db: Database): string {
   for (const name of names) hash.update(JSON.stringify([name, db.prepare(`SELECT * FROM "${name}"`).all()]));
   return hash.digest('hex');
 }
+
+/** Sentences of the English pages without a value. */
+const ENGLISH = Object.values(PAGE_TEXTS.en).filter(
+  (text) => text.length > SHORT_TEXT && !text.includes('{'),
+);
+
+/** What the keyboard reaches; of the radio buttons of a group only the chosen one. */
+const CONTROLS = `[...document.querySelectorAll('a[href], button, select, input:not([type=hidden]):not([tabindex="-1"])')]
+  .filter((each) => each.type !== 'radio' || each.checked)`;
+/** The place of the focus among them, its outline, and whether that is wide enough and on the screen. */
+const FOCUS = `(() => {
+  const at = document.activeElement;
+  const { outlineStyle, outlineWidth } = getComputedStyle(at);
+  const { top, bottom } = at.getBoundingClientRect();
+  return [${CONTROLS}.indexOf(at), outlineStyle, parseFloat(outlineWidth) >= 2 && bottom > 0 && top < innerHeight];
+})()`;
 
 const SCREENSHOTS = new Set(
   ['de', 'ja', 'fr', 'pl'].flatMap((language) =>
@@ -169,6 +216,7 @@ describe.skipIf(required.missing)(`the public pages in every language${required.
         ['phone', await browser.open(NARROW)],
         ['desktop', await browser.open(DESKTOP)],
         ['phone in the dark', await browser.open(NARROW, { dark: true })],
+        ['desktop in the dark', await browser.open(DESKTOP, { dark: true })],
       ];
       const faults: string[] = [];
       for (const [name, request] of pages(language)) {
@@ -178,6 +226,8 @@ describe.skipIf(required.missing)(`the public pages in every language${required.
         if (/<script|\son\w+=|javascript:/i.test(body)) faults.push(`${name}: has a script`);
         if (/\{[a-z]+\}/.test(body.replace(/<style>[^<]*<\/style>/g, '')))
           faults.push(`${name}: a value is missing`);
+        for (const text of language === 'en' ? [] : ENGLISH)
+          if (body.includes(text)) faults.push(`${name}: in English: ${text}`);
         for (const [device, { page, screenshot }] of windows) {
           await page.setContent(body);
           const width = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
@@ -210,6 +260,29 @@ describe.skipIf(required.missing)(`the public pages in every language${required.
     }
     expect(seen.size).toBeGreaterThan(Object.keys(gets).length);
     expect(fingerprint(rig.db)).toBe(before);
+  });
+
+  it('show where the keyboard is, in the order of the page', async () => {
+    const { pages } = await start();
+    const faults: string[] = [];
+    const windows = [await browser.open(NARROW), await browser.open(DESKTOP, { dark: true })];
+    for (const [name, request] of pages('de')) {
+      const { body } = await request();
+      for (const { page } of windows) {
+        await page.setContent(body);
+        const count = Number(await page.evaluate(`${CONTROLS}.length`));
+        const focused: unknown[] = [];
+        for (let n = 0; n < count; n++) {
+          await page.keyboard.press('Tab');
+          focused.push(await page.evaluate(FOCUS));
+        }
+        const expected = Array.from({ length: count }, (_, index) => [index, 'solid', true]);
+        if (JSON.stringify(focused) !== JSON.stringify(expected))
+          faults.push(`${name}: ${JSON.stringify(focused)}`);
+      }
+    }
+    expect(faults).toEqual([]);
+    for (const { context } of windows) await context.close();
   });
 
   it('save preferences by keyboard and without scripts', async () => {

@@ -14,21 +14,22 @@ const publicStyle = `
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;color:var(--ink);background:var(--page);font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Noto Sans CJK JP",sans-serif}
-main{max-width:34rem;margin:0 auto;padding:1.5rem 1.25rem 2rem;background:var(--card);min-height:100vh}
-header{margin:0 0 1.5rem;color:var(--soft);font-weight:600;overflow-wrap:anywhere}
+main{max-width:34rem;margin:0 auto;padding:1.5rem 1.25rem 2rem;background:var(--card);border-top:.25rem solid var(--key);min-height:100vh}
+header{margin:0 0 1.25rem;color:var(--soft);font-weight:600;overflow-wrap:anywhere}
 header img{display:block;max-width:min(100%,14rem);max-height:3rem;width:auto;height:auto}
-h1{font-size:1.5rem;line-height:1.3;margin:0 0 1rem;overflow-wrap:anywhere;hyphens:auto;text-wrap:balance}
+h1{font-size:1.5rem;line-height:1.25;letter-spacing:-.01em;margin:0 0 1rem;overflow-wrap:anywhere;hyphens:auto;text-wrap:balance}
 h2{font-size:1.0625rem;line-height:1.35;margin:0 0 .5rem;overflow-wrap:anywhere}
 p{margin:0 0 1rem}
 p,legend,label,li,button{overflow-wrap:anywhere}
-:lang(ja){word-break:normal;line-break:strict}
+.whole{display:inline-block;max-width:100%;overflow-wrap:anywhere;vertical-align:bottom}
+:lang(ja){word-break:normal;line-break:strict;letter-spacing:normal}
 ul{margin:0 0 1rem;padding-inline-start:1.25rem}
 form{margin:0 0 1rem}
 section{border-top:1px solid var(--rule);padding-top:1.5rem;margin-top:1.5rem}
 section>:last-child,main>:last-child{margin-bottom:0}
 fieldset{border:0;margin:0 0 1.5rem;padding:0;min-width:0}
 fieldset+fieldset{margin-top:2rem}
-legend{padding:0;font-size:1.0625rem;line-height:1.35;font-weight:600;margin-bottom:.5rem}
+legend{padding:0;font-size:1.0625rem;line-height:1.35;font-weight:600;margin-bottom:.75rem}
 label{display:flex;gap:.75rem;align-items:flex-start;padding:.625rem 0;cursor:pointer}
 label small{display:block;color:var(--soft);font-size:.875rem}
 input[type=radio],input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--key)}
@@ -43,11 +44,12 @@ input[role=switch]:checked::before{inset-inline-start:auto;inset-inline-end:.187
 .field input,.field select{display:block;margin-top:.25rem;font:inherit;width:100%;min-height:3rem;padding:.5rem .75rem;color:var(--ink);background:var(--card);border:1px solid var(--line);border-radius:.375rem}
 .field select{appearance:auto;text-overflow:ellipsis}
 label+button{margin-top:.75rem}
-legend+.soft{margin-bottom:.25rem}
+legend+.soft{margin:-.25rem 0 .25rem}
 [aria-invalid=true]{border:2px solid var(--fault)!important}
 .fault{color:var(--fault);font-weight:600}
 .field .fault{margin:.25rem 0 0;font-size:.875rem}
-.note{padding:.75rem 1rem;border-radius:.375rem;background:var(--note)}
+.note{padding:.75rem 1rem;border-inline-start:.25rem solid var(--key);border-radius:.25rem;background:var(--note)}
+.note.fault{border-color:var(--fault)}
 button{font:inherit;font-weight:600;width:100%;min-height:3rem;padding:.625rem 1.25rem;border-radius:.375rem;border:2px solid var(--key);background:var(--key);color:var(--on-key);cursor:pointer}
 .buttons{display:flex;flex-wrap:wrap;gap:.75rem}
 a{color:var(--key)}
@@ -55,7 +57,7 @@ button.second{background:none;color:var(--key)}
 button.danger{background:none;border-color:var(--fault);color:var(--fault)}
 :focus-visible{outline:3px solid var(--key);outline-offset:3px}
 .soft{color:var(--soft);font-size:.875rem}
-@media (min-width:36rem){main{margin:3rem auto;padding:2.5rem;min-height:0;border:1px solid var(--rule);border-radius:.5rem}button{width:auto}}
+@media (min-width:36rem){main{margin:3rem auto;padding:2.25rem 2.5rem 2.5rem;min-height:0;border:1px solid var(--rule);border-top:.25rem solid var(--key);border-radius:.5rem;box-shadow:0 1px 3px #0000001a}h1{font-size:1.625rem}button{width:auto}}
 @media (forced-colors:active){input[role=switch]{appearance:auto;width:1.5rem}input[role=switch]::before{display:none}}
 @media print{button{display:none}}
 `;

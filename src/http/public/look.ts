@@ -83,6 +83,7 @@ function inserted(source: string, values: TextValues): Html {
     const value = values[name];
     if (value === undefined) return html`${part}`;
     if (name === 'date') return html`${value}`;
+    if (name === 'recipient') return html`<bdi class="whole">${value}</bdi>`;
     return name === 'group' ? html`<b><bdi>${value}</bdi></b>` : html`<bdi>${value}</bdi>`;
   });
   return html`${parts}`;

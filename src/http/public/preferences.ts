@@ -246,7 +246,7 @@ function outcomeNote(look: Look, { kind }: Outcome): Html {
     return html`<p class="note" role="status">${look.text('preferences.saved')}</p>
 `;
   const fault = kind === 'faulty' ? 'preferences.fault' : 'preferences.eraseMissing';
-  return html`<p class="fault" role="alert">${look.text(fault)}</p>
+  return html`<p class="note fault" role="alert">${look.text(fault)}</p>
 `;
 }
 

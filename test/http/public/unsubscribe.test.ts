@@ -125,7 +125,7 @@ describe('the page', () => {
     const rig = await startPublic();
     const { body } = await rig.call(path(rig, rig.sent({ recipient: 'ada.lovelace@example.net' }).mail));
     expect(body).toContain('<bdi>Example Ltd</bdi>');
-    expect(body).toContain('<bdi>a…@example.net</bdi>');
+    expect(body).toContain('<bdi class="whole">a…@example.net</bdi>');
     expect(body).not.toContain('lovelace');
   });
 
